@@ -1,0 +1,294 @@
+"""Chance, the only source of randomness: one program, read exactly, by sampling, or by replay.
+
+An algorithm asks `chance.draw(probabilities, site)` for a token index and
+`chance.accept(probability, site)` for a yes or no. What the answer is depends on the reading.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from specref.distributions import Probabilities, Probability, is_one
+
+Outcome = TypeVar("Outcome", bound=Hashable)
+MAX_PATHS = 1_000_000
+MAX_SITES = 10_000
+
+
+class Uniforms(Protocol):
+    """Anything with `random()`: numbers in [0, 1), such as `numpy.random.Generator`."""
+
+    def random(self) -> float: ...
+
+
+class Chance(ABC):
+    """Where an algorithm asks for every random decision, at a named site."""
+
+    def draw(self, probabilities: Probabilities, site: str) -> int:
+        """Draw a token index.
+
+        Parameters
+        ----------
+        probabilities : ndarray, shape (V,)
+            Exact or float64, non-negative, sum 1.
+        site : str
+            The place in the algorithm, such as ``draft[0]``.
+
+        Raises
+        ------
+        ValueError
+            The probabilities are all zero, negative somewhere, or do not sum to 1.
+        """
+        for token, probability in enumerate(probabilities):
+            if not probability >= 0:
+                raise ValueError(f"draw at {site}: probability {probability} of token {token}")
+        total = sum(probabilities)
+        if total == 0:
+            raise ValueError(f"draw at {site}: probabilities are all zero, nothing to draw from")
+        if not is_one(total):
+            raise ValueError(f"draw at {site}: probabilities sum to {total}, expected 1")
+        return self._choose(probabilities, site)
+
+    def accept(self, probability: Probability, site: str) -> bool:
+        """Say yes with the given probability.
+
+        Raises
+        ------
+        ValueError
+            The probability is not in [0, 1].
+        """
+        if not 0 <= probability <= 1:
+            raise ValueError(f"accept at {site}: probability {probability} is not in [0, 1]")
+        return bool(self._choose((1 - probability, probability), site))
+
+    @abstractmethod
+    def _choose(self, weights: Sequence[Probability] | Probabilities, site: str) -> int:
+        """Choose a branch; an accept has the branches 0 (no) and 1 (yes)."""
+
+
+class Exact(Chance):
+    """One random path with its weight: follows `prefix`, then the first possible branches.
+
+    Attributes
+    ----------
+    weight : Fraction or float
+        The probability of the path so far.
+    choices : list of int
+        The branches taken.
+    unexplored : list of tuple of int
+        The prefixes of the paths left open on the way.
+    """
+
+    def __init__(self, prefix: Sequence[int] = ()) -> None:
+        self.prefix = tuple(prefix)
+        self.weight: Probability = Fraction(1)
+        self.choices: list[int] = []
+        self.unexplored: list[tuple[int, ...]] = []
+
+    def _choose(self, weights: Sequence[Probability] | Probabilities, site: str) -> int:
+        if len(self.choices) == MAX_SITES:
+            raise ValueError(f"more than {MAX_SITES} random decisions on one path (at {site})")
+        choice = self._next_branch(weights)
+        self.choices.append(choice)
+        self.weight *= weights[choice]
+        return choice
+
+    def _next_branch(self, weights: Sequence[Probability] | Probabilities) -> int:
+        depth = len(self.choices)
+        if depth < len(self.prefix):
+            return self.prefix[depth]
+        first, *others = (branch for branch, weight in enumerate(weights) if weight > 0)
+        self.unexplored += [(*self.choices, branch) for branch in reversed(others)]
+        return first
+
+
+class Sampled(Chance):
+    """An ordinary sampler: inverse CDF on `rng.random()`; accepts iff u < probability.
+
+    Examples
+    --------
+    >>> Sampled(np.random.default_rng(7)).draw(np.array([0.0, 1.0]), "bonus")
+    1
+    """
+
+    def __init__(self, rng: Uniforms) -> None:
+        self.rng = rng
+
+    def accept(self, probability: Probability, site: str) -> bool:
+        """Say yes iff the next uniform is below `probability` (never at 0, always at 1)."""
+        if not 0 <= probability <= 1:
+            raise ValueError(f"accept at {site}: probability {probability} is not in [0, 1]")
+        return self.rng.random() < probability
+
+    def _choose(self, weights: Sequence[Probability] | Probabilities, site: str) -> int:
+        cumulative = np.cumsum(np.asarray(weights, dtype=np.float64))
+        point = self.rng.random() * cumulative[-1]
+        # A product that rounds up to the total must not pass the last possible token.
+        last = int(np.searchsorted(cumulative, cumulative[-1]))
+        return min(int(np.searchsorted(cumulative, point, side="right")), last)
+
+
+class Replayed(Chance):
+    """A deterministic run: every decision is read from `choices` (a token index, or 0/1).
+
+    Raises
+    ------
+    ValueError
+        A choice is missing, or impossible at its site.
+
+    Examples
+    --------
+    >>> Replayed([True]).accept(Fraction(1, 2), "accept[0]")
+    True
+    >>> Replayed([1]).draw(np.array([1.0, 0.0]), "bonus")
+    Traceback (most recent call last):
+    ValueError: replay at bonus: choice 1 is impossible, expected one of [0]
+    """
+
+    def __init__(self, choices: Sequence[int]) -> None:
+        self.unused = list(choices)
+
+    def _choose(self, weights: Sequence[Probability] | Probabilities, site: str) -> int:
+        if not self.unused:
+            raise ValueError(f"replay at {site}: no choice left")
+        possible = [branch for branch, weight in enumerate(weights) if weight > 0]
+        choice = self.unused.pop(0)
+        if choice not in possible:
+            raise ValueError(
+                f"replay at {site}: choice {choice} is impossible, expected one of {possible}"
+            )
+        return choice
+
+
+@dataclass(frozen=True)
+class Step:
+    """One random decision: where, among which weights, what was chosen, how likely it was."""
+
+    site: str
+    weights: tuple[Probability, ...]
+    choice: int | bool
+
+    @property
+    def weight(self) -> Probability:
+        """The probability of the choice."""
+        return self.weights[self.choice]
+
+    def __str__(self) -> str:
+        if isinstance(self.choice, bool):
+            verdict = "yes" if self.choice else "no"
+            return f"{self.site:<12} {verdict:<4} with probability {self.weight}"
+        shown = ", ".join(map(str, self.weights))
+        return f"{self.site:<12} {self.choice:<4} with probability {self.weight} from ({shown})"
+
+
+@dataclass
+class Traced(Chance):
+    """Any reading, with a record of each decision in `steps`; `str()` prints it line by line.
+
+    Examples
+    --------
+    >>> chance = Traced(Replayed([0, True]))
+    >>> _ = chance.draw(np.array([0.5, 0.5]), "draft[0]"), chance.accept(0.25, "accept[0]")
+    >>> print(chance)
+    draft[0]     0    with probability 0.5 from (0.5, 0.5)
+    accept[0]    yes  with probability 0.25
+    """
+
+    inner: Chance
+    steps: list[Step] = field(default_factory=list)
+
+    def draw(self, probabilities: Probabilities, site: str) -> int:
+        """Draw as the inner reading does, and record it."""
+        choice = self.inner.draw(probabilities, site)
+        self.steps.append(Step(site, tuple(probabilities.tolist()), choice))
+        return choice
+
+    def accept(self, probability: Probability, site: str) -> bool:
+        """Accept as the inner reading does, and record it."""
+        choice = self.inner.accept(probability, site)
+        self.steps.append(Step(site, (1 - probability, probability), choice))
+        return choice
+
+    def _choose(self, weights: Sequence[Probability] | Probabilities, site: str) -> int:
+        return self.inner._choose(weights, site)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.steps))
+
+
+@dataclass(frozen=True)
+class Path(Generic[Outcome]):
+    """One random path of a program: what came out, how likely, by which branches."""
+
+    outcome: Outcome
+    weight: Probability
+    choices: tuple[int, ...]
+
+
+def enumerate_paths(
+    program: Callable[[Chance], Outcome], max_paths: int = MAX_PATHS
+) -> Iterator[Path[Outcome]]:
+    """Run a program once for every random path that has positive probability.
+
+    Enumeration by replay: re-run the program, follow a recorded prefix, take the next open
+    branch. The program must be a function of its chance alone.
+
+    Parameters
+    ----------
+    program : callable
+        Takes a `Chance`, returns a hashable outcome.
+    max_paths : int
+        Where to give up.
+
+    Raises
+    ------
+    ValueError
+        More than `max_paths` paths, or more than 10,000 decisions on one path.
+    """
+    pending: list[tuple[int, ...]] = [()]
+    for _ in range(max_paths):
+        chance = Exact(pending.pop())
+        outcome = program(chance)
+        yield Path(outcome, chance.weight, tuple(chance.choices))
+        pending += chance.unexplored
+        if not pending:
+            return
+    raise ValueError(f"the program has more than max_paths = {max_paths} random paths")
+
+
+def exact_distribution(
+    program: Callable[[Chance], Outcome], max_paths: int = MAX_PATHS
+) -> dict[Outcome, Probability]:
+    """The exact output distribution of a program, by enumerating every random path.
+
+    Parameters
+    ----------
+    program : callable
+        Takes a `Chance`, returns a hashable outcome.
+    max_paths : int
+        Where to give up.
+
+    Returns
+    -------
+    dict
+        {outcome: probability}; `Fraction` when the program draws from exact vectors.
+
+    Raises
+    ------
+    ValueError
+        As `enumerate_paths`.
+
+    Examples
+    --------
+    >>> coins = lambda chance: sum(chance.accept(Fraction(1, 2), f"flip[{i}]") for i in range(2))
+    >>> exact_distribution(coins)
+    {0: Fraction(1, 4), 1: Fraction(1, 2), 2: Fraction(1, 4)}
+    """
+    distribution: dict[Outcome, Probability] = {}
+    for path in enumerate_paths(program, max_paths):
+        distribution[path.outcome] = distribution.get(path.outcome, 0) + path.weight
+    return distribution
