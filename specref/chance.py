@@ -22,7 +22,9 @@ MAX_SITES = 10_000
 class Uniforms(Protocol):
     """Anything with `random()`: numbers in [0, 1), such as `numpy.random.Generator`."""
 
-    def random(self) -> float: ...
+    def random(self) -> float:
+        """The next number in [0, 1)."""
+        ...
 
 
 class Chance(ABC):
@@ -73,36 +75,48 @@ class Chance(ABC):
 class Exact(Chance):
     """One random path with its weight: follows `prefix`, then the first possible branches.
 
+    Parameters
+    ----------
+    prefix : sequence of int
+        Branches to follow first, as an earlier path of the same program recorded them.
+    weight : Fraction or float
+        The probability of the prefix.
+
     Attributes
     ----------
     weight : Fraction or float
         The probability of the path so far.
     choices : list of int
         The branches taken.
-    unexplored : list of tuple of int
-        The prefixes of the paths left open on the way.
+    unexplored : list of (tuple of int, Fraction or float)
+        Prefixes of the paths left open on the way, with their weights.
     """
 
-    def __init__(self, prefix: Sequence[int] = ()) -> None:
+    def __init__(self, prefix: Sequence[int] = (), weight: Probability = Fraction(1)) -> None:
         self.prefix = tuple(prefix)
-        self.weight: Probability = Fraction(1)
+        self.weight = weight
         self.choices: list[int] = []
-        self.unexplored: list[tuple[int, ...]] = []
+        self.unexplored: list[tuple[tuple[int, ...], Probability]] = []
+
+    def draw(self, probabilities: Probabilities, site: str) -> int:
+        """Draw the next branch; what the prefix covers was checked when it was recorded."""
+        if len(self.choices) < len(self.prefix):
+            return self._choose(probabilities, site)
+        return super().draw(probabilities, site)
 
     def _choose(self, weights: Sequence[Probability] | Probabilities, site: str) -> int:
-        if len(self.choices) == MAX_SITES:
+        depth = len(self.choices)
+        if depth == MAX_SITES:
             raise ValueError(f"more than {MAX_SITES} random decisions on one path (at {site})")
-        choice = self._next_branch(weights)
+        choice = self.prefix[depth] if depth < len(self.prefix) else self._open(weights)
         self.choices.append(choice)
-        self.weight *= weights[choice]
         return choice
 
-    def _next_branch(self, weights: Sequence[Probability] | Probabilities) -> int:
-        depth = len(self.choices)
-        if depth < len(self.prefix):
-            return self.prefix[depth]
+    def _open(self, weights: Sequence[Probability] | Probabilities) -> int:
         first, *others = (branch for branch, weight in enumerate(weights) if weight > 0)
-        self.unexplored += [(*self.choices, branch) for branch in reversed(others)]
+        for branch in reversed(others):
+            self.unexplored.append(((*self.choices, branch), self.weight * weights[branch]))
+        self.weight *= weights[first]
         return first
 
 
@@ -249,9 +263,9 @@ def enumerate_paths(
     ValueError
         More than `max_paths` paths, or more than 10,000 decisions on one path.
     """
-    pending: list[tuple[int, ...]] = [()]
+    pending: list[tuple[tuple[int, ...], Probability]] = [((), Fraction(1))]
     for _ in range(max_paths):
-        chance = Exact(pending.pop())
+        chance = Exact(*pending.pop())
         outcome = program(chance)
         yield Path(outcome, chance.weight, tuple(chance.choices))
         pending += chance.unexplored

@@ -1,6 +1,6 @@
 """Probability vectors over a vocabulary: exact (`Fraction`) or float64, by the same code."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any, TypeAlias, overload
@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 Probability: TypeAlias = float | Fraction
 Probabilities: TypeAlias = NDArray[Any]
+Row: TypeAlias = ArrayLike | Sequence[Any]
 FLOAT_TOLERANCE = 1e-9
 
 
 def as_distribution(
-    values: ArrayLike, name: str = "probabilities", size: int | None = None
+    values: Row, name: str = "probabilities", size: int | None = None
 ) -> Probabilities:
     """Validate a probability vector; nothing is renormalised.
 
@@ -73,12 +74,12 @@ def is_exact(vector: Probabilities) -> bool:
     return vector.dtype == object
 
 
-def _as_vector(values: ArrayLike, name: str) -> Probabilities:
-    entries = list(values) if np.ndim(values) == 1 else None  # type: ignore[arg-type]
-    if not entries:
-        shape = np.shape(values)
+def _as_vector(values: Row, name: str) -> Probabilities:
+    shape = np.shape(values)
+    if len(shape) != 1 or not shape[0]:
         raise ValueError(f"{name} has shape {shape}: expected a non-empty vector")
-    entries = [_as_number(entry, f"{name}[{index}]") for index, entry in enumerate(entries)]
+    given = enumerate(np.asarray(values, dtype=object))
+    entries = [_as_number(entry, f"{name}[{index}]") for index, entry in given]
     exact = [isinstance(entry, Fraction) for entry in entries]
     if all(exact):
         return np.array(entries, dtype=object)
@@ -119,7 +120,8 @@ def normalise(weights: Probabilities) -> Probabilities:
     total = weights.sum()
     if total == 0:
         raise ValueError(f"weights {_show(weights)} are all zero: nothing to draw from")
-    return weights / total
+    quotient: Probabilities = weights / total
+    return quotient
 
 
 def residual(p: Probabilities, q: Probabilities) -> Probabilities:
@@ -178,9 +180,7 @@ def overlap(p: Probabilities, q: Probabilities) -> Probability:
 @overload
 def total_variation(p: Probabilities, q: Probabilities) -> Probability: ...
 @overload
-def total_variation(
-    p: Mapping[Any, Probability], q: Mapping[Any, Probability]
-) -> Probability: ...
+def total_variation(p: Mapping[Any, Probability], q: Mapping[Any, Probability]) -> Probability: ...
 def total_variation(p: Any, q: Any) -> Probability:
     """Half the L1 distance between two distributions (vectors, or {outcome: probability}).
 
@@ -301,4 +301,6 @@ def _number(value: Any) -> Probability:
 
 
 def _show(vector: Probabilities) -> str:
-    return "(" + ", ".join(str(value) for value in vector[:8]) + (", …)" if len(vector) > 8 else ")")
+    return (
+        "(" + ", ".join(str(value) for value in vector[:8]) + (", …)" if len(vector) > 8 else ")")
+    )

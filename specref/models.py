@@ -7,9 +7,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from specref.distributions import Probabilities, as_distribution, normalise
+from specref.distributions import Probabilities, Row, as_distribution, normalise
 from specref.vocabulary import Text, Tokens, Vocabulary
 
 REMEMBERED_CONTEXTS = 4096
@@ -33,9 +32,7 @@ class Model:
     array([Fraction(1, 3), Fraction(2, 3)], dtype=object)
     """
 
-    def __init__(
-        self, vocabulary: Vocabulary, next_token: Callable[[Tokens], ArrayLike]
-    ) -> None:
+    def __init__(self, vocabulary: Vocabulary, next_token: Callable[[Tokens], Row]) -> None:
         self.vocabulary = vocabulary
         self._next_token = next_token
         self._remembered = lru_cache(REMEMBERED_CONTEXTS)(self._checked_next_token)
@@ -66,7 +63,7 @@ class Model:
         return as_distribution(self._next_token(context), name, len(self.vocabulary))
 
 
-def iid_model(vocabulary: Vocabulary, p: ArrayLike) -> Model:
+def iid_model(vocabulary: Vocabulary, p: Row) -> Model:
     """A model that ignores its context.
 
     Examples
@@ -80,8 +77,8 @@ def iid_model(vocabulary: Vocabulary, p: ArrayLike) -> Model:
 
 def table_model(
     vocabulary: Vocabulary,
-    rows: Mapping[Tokens, ArrayLike],
-    otherwise: ArrayLike | None = None,
+    rows: Mapping[Tokens, Row],
+    otherwise: Row | None = None,
 ) -> Model:
     """A model that looks the whole context up in a table.
 
@@ -97,7 +94,7 @@ def table_model(
     Fraction(1, 2)
     """
 
-    def next_token(context: Tokens) -> ArrayLike:
+    def next_token(context: Tokens) -> Row:
         row = rows.get(context, otherwise)
         if row is None:
             raise ValueError(f"context {context} is not in the table, and otherwise is not given")
@@ -106,9 +103,7 @@ def table_model(
     return Model(vocabulary, next_token)
 
 
-def markov_model(
-    vocabulary: Vocabulary, initial: ArrayLike, transitions: Sequence[ArrayLike]
-) -> Model:
+def markov_model(vocabulary: Vocabulary, initial: Row, transitions: Sequence[Row]) -> Model:
     """A model that looks at the last token only: `transitions[last]`, or `initial`.
 
     Raises
@@ -133,7 +128,7 @@ def markov_model(
 
 
 def ngram_model(
-    vocabulary: Vocabulary, order: int, rows: Mapping[Tokens, ArrayLike], otherwise: ArrayLike
+    vocabulary: Vocabulary, order: int, rows: Mapping[Tokens, Row], otherwise: Row
 ) -> Model:
     """A model that looks at the last `order` tokens.
 
@@ -207,6 +202,17 @@ def hashed_model(vocabulary: Vocabulary, key: str, largest: int = 4) -> Model:
         return normalise(weights)
 
     return Model(vocabulary, next_token)
+
+
+def as_float(model: Model) -> Model:
+    """The same model in float64, for sampling at speed.
+
+    Examples
+    --------
+    >>> as_float(iid_model(Vocabulary("ab"), ["1/4", "3/4"])).next_token(())
+    array([0.25, 0.75])
+    """
+    return Model(model.vocabulary, lambda context: model.next_token(context).astype(np.float64))
 
 
 def _last(context: Tokens, order: int) -> Tokens:

@@ -264,7 +264,9 @@ def translate(tokens: Sequence[int], source: Vocabulary, vocabulary: Vocabulary)
     translated: Tokens = ()
     for token in tokens:
         text = source.tokens[token]
-        translated += (vocabulary.ids[text],) if text in vocabulary.ids else vocabulary.encode(text)
+        translated += (
+            (vocabulary.ids[text],) if text in vocabulary.ids else vocabulary.encode(text)
+        )
     return translated
 
 

@@ -5,9 +5,7 @@ from specref.models import Model
 from specref.vocabulary import Tokens
 
 
-def step(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
+def step(target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance) -> Tokens:
     """Draw one token from the target; `drafter` and `lookahead` are not used.
 
     Examples

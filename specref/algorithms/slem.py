@@ -66,7 +66,9 @@ def step(
     seen = drafter.vocabulary.encode(target.vocabulary.decode(context))
     stop = fixed(target.vocabulary, drafter.vocabulary, lookahead)
     text = drafter.vocabulary.decode(draft(drafter, seen, stop, chance))
-    return match(target, context, (propose or retokenised)(target.vocabulary, context, text), chance)
+    return match(
+        target, context, (propose or retokenised)(target.vocabulary, context, text), chance
+    )
 
 
 def draft(drafter: Model, seen: Tokens, stop: Stop, chance: Chance) -> Tokens:
@@ -112,7 +114,9 @@ def realigned(lookbehind: int) -> Propose:
         recent = context[max(0, len(context) - lookbehind) :]
         tokens = vocabulary.encode(cast(Any, vocabulary.decode(recent)) + text)
         ends = range(min(len(recent), len(tokens)), 0, -1)
-        overlap, end = max(((_common_suffix(recent, tokens[:end]), end) for end in ends), default=(0, 0))
+        overlap, end = max(
+            ((_common_suffix(recent, tokens[:end]), end) for end in ends), default=(0, 0)
+        )
         return tokens[end:] if overlap else vocabulary.encode(text)
 
     return propose

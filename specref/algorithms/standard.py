@@ -25,9 +25,7 @@ class Draft(NamedTuple):
     q: Probabilities
 
 
-def step(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
+def step(target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance) -> Tokens:
     """One iteration of speculative decoding: 1 to lookahead + 1 tokens, distributed as p.
 
     Parameters

@@ -14,9 +14,7 @@ from specref.theory.lookahead import positions
 from specref.vocabulary import Tokens, intersection
 
 
-def step(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
+def step(target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance) -> Tokens:
     """One iteration with the drafter confined to shared tokens: 1 to lookahead + 1 tokens.
 
     Parameters and returns as `standard.step`, for any two vocabularies. An empty
@@ -43,7 +41,9 @@ def draft(
     drafter_ids = {token: drafter_id for drafter_id, token in shared.items()}
     drafts: list[Draft] = []
     seen = read(target, drafter, context)
-    for i in positions(lookahead) if seen is not None else ():
+    if seen is None:
+        return []
+    for i in positions(lookahead):
         q = relabel(drafter.next_token(seen), shared, len(target.vocabulary))
         if not q.any():
             break

@@ -14,9 +14,7 @@ from specref.theory.lookahead import positions
 from specref.vocabulary import Tokens, UntokenisableError, intersection, translate
 
 
-def step(
-    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-) -> Tokens:
+def step(target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance) -> Tokens:
     """One iteration over the union vocabulary: 1 to lookahead + 1 target tokens.
 
     Parameters and returns as `standard.step`, for any two vocabularies. A context that the
@@ -42,7 +40,9 @@ def draft(
     shared = intersection(target.vocabulary, drafter.vocabulary)
     drafts: list[Draft] = []
     seen = read(target, drafter, context)
-    for i in positions(lookahead) if seen is not None else ():
+    if seen is None:
+        return []
+    for i in positions(lookahead):
         q = drafter.next_token(seen)
         token = chance.draw(q, f"draft[{i}]")
         drafts.append(Draft(shared.get(token), relabel(q, shared, len(target.vocabulary))))

@@ -1,0 +1,1 @@
+"""Judging other people's samplers."""

@@ -1,0 +1,292 @@
+"""Exact proofs: the completed block has exactly the target's joint distribution, or it has not."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from specref.algorithms import Step
+from specref.chance import MAX_PATHS, Chance, Exact, Traced, enumerate_paths
+from specref.distributions import Probability, is_exact, total_variation
+from specref.models import Model
+from specref.vocabulary import Tokens
+
+Law = dict[Tokens, Probability]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The shortest token sequence that comes out too often or too rarely."""
+
+    tokens: Tokens
+    output: Probability
+    expected: Probability
+
+    def __str__(self) -> str:
+        return f"P{self.tokens} = {self.output}, the target's is {self.expected}"
+
+
+@dataclass(frozen=True, repr=False)
+class Proof:
+    """Whether an output distribution equals the target's, and by how much it does not.
+
+    Attributes
+    ----------
+    output, expected : dict
+        {tokens: probability}: the completed output distribution, and the target's.
+    paths : int
+        How many random paths were enumerated.
+    """
+
+    output: Law
+    expected: Law
+    paths: int
+
+    @property
+    def lossless(self) -> bool:
+        """Whether the two distributions are equal."""
+        return self.total_variation == 0
+
+    @property
+    def total_variation(self) -> Probability:
+        """The total variation distance of the two distributions."""
+        return total_variation(self.output, self.expected)
+
+    @property
+    def difference(self) -> Difference | None:
+        """The smallest differing outcome: shortest, then lowest ids; None when lossless."""
+        for length in range(1, max(map(len, self.output | self.expected)) + 1):
+            output, expected = _first(self.output, length), _first(self.expected, length)
+            for tokens in sorted(output.keys() | expected.keys()):
+                gap = Difference(tokens, output.get(tokens, 0), expected.get(tokens, 0))
+                if gap.output != gap.expected:
+                    return gap
+        return None
+
+    def __bool__(self) -> bool:
+        return self.lossless
+
+    def __repr__(self) -> str:
+        return (
+            f"Proof(lossless={self.lossless}, total_variation={self.total_variation}, "
+            f"paths={self.paths})"
+        )
+
+
+def completed(
+    blocks: Mapping[Tokens, Probability], target: Model, context: Tokens, length: int
+) -> Law:
+    """Extend every block by the target itself to `length` tokens (or EOS): the joint law.
+
+    Losslessness is a statement about this law. The first token alone is blind to bonus,
+    residual-row and shared-coin bugs.
+
+    Parameters
+    ----------
+    blocks : mapping
+        {block: probability}, target token ids.
+    target : Model
+    context : tuple of int
+        What came before the block.
+    length : int
+        At least the length of the longest block.
+
+    Returns
+    -------
+    dict
+        {tokens: probability}.
+
+    Raises
+    ------
+    ValueError
+        A block is longer than `length`.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> target = iid_model(Vocabulary("ab"), ["1/3", "2/3"])
+    >>> completed({(0,): Fraction(1)}, target, (), 2)
+    {(0, 0): Fraction(1, 3), (0, 1): Fraction(2, 3)}
+    """
+    shorter = dict(blocks)
+    law: Law = {}
+    while shorter:
+        block, weight = shorter.popitem()
+        if len(block) > length:
+            raise ValueError(f"length = {length}: block {block} has {len(block)} tokens")
+        if len(block) == length or target.vocabulary.ends(block):
+            law[block] = law.get(block, 0) + weight
+            continue
+        for token, probability in enumerate(target.next_token((*context, *block))):
+            if probability > 0:
+                longer = (*block, token)
+                shorter[longer] = shorter.get(longer, 0) + weight * probability
+    return dict(sorted(law.items()))
+
+
+def is_lossless(
+    step: Step,
+    target: Model,
+    drafter: Model,
+    context: Tokens = (),
+    lookahead: int = 1,
+    *,
+    max_paths: int = MAX_PATHS,
+) -> Proof:
+    """Prove or refute that one iteration is lossless, by enumerating every random path.
+
+    Parameters
+    ----------
+    step : callable
+        (target, drafter, context, lookahead, chance) -> block of target token ids.
+    target, drafter : Model
+        With exact probabilities.
+    context : tuple of int
+        Target token ids.
+    lookahead : int
+        Passed to `step`.
+    max_paths : int
+        Where to give up.
+
+    Returns
+    -------
+    Proof
+        True in a boolean context iff lossless. Blocks are completed to the longest block, so
+        by induction the whole decode loop is exact as well.
+
+    Raises
+    ------
+    TypeError
+        A model returns floats.
+    ValueError
+        More than `max_paths` paths, or an empty block.
+
+    Examples
+    --------
+    >>> from specref.algorithms import standard
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> vocabulary = Vocabulary("ab")
+    >>> target = iid_model(vocabulary, ["1/2", "1/2"])
+    >>> drafter = iid_model(vocabulary, ["3/4", "1/4"])
+    >>> is_lossless(standard.step, target, drafter, (), 2)
+    Proof(lossless=True, total_variation=0, paths=12)
+    """
+    blocks, paths = output_distribution(step, target, drafter, context, lookahead, max_paths)
+    return proof(blocks, target, context, paths)
+
+
+def proof(
+    blocks: Mapping[Tokens, Probability], target: Model, context: Tokens, paths: int
+) -> Proof:
+    """Compare a distribution of blocks, completed to the longest, with the target's law."""
+    length = max(map(len, blocks))
+    output = completed(blocks, target, context, length)
+    return Proof(output, completed({(): Fraction(1)}, target, context, length), paths)
+
+
+def is_lossless_loop(
+    step: Step,
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    lookahead: int,
+    length: int,
+    *,
+    max_paths: int = MAX_PATHS,
+) -> Proof:
+    """Prove or refute that the first `length` tokens of the decode loop are the target's.
+
+    Iterations meet only in the tokens emitted so far, so paths that emitted the same tokens
+    are merged: each context is enumerated once.
+
+    Parameters, returns and errors as `is_lossless`.
+
+    Examples
+    --------
+    >>> from specref.algorithms import standard
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> vocabulary = Vocabulary("ab")
+    >>> target = iid_model(vocabulary, ["1/2", "1/2"])
+    >>> drafter = iid_model(vocabulary, ["3/4", "1/4"])
+    >>> is_lossless_loop(standard.step, target, drafter, (), 1, 3).lossless
+    True
+    """
+    unfinished: Law = {(): Fraction(1)}
+    output: Law = {}
+    total_paths = 0
+    while unfinished:
+        tokens = min(unfinished, key=len)
+        weight = unfinished.pop(tokens)
+        blocks, paths = output_distribution(
+            step, target, drafter, (*context, *tokens), lookahead, max_paths
+        )
+        total_paths += paths
+        for block, probability in blocks.items():
+            longer = (*tokens, *block)[:length]
+            done = len(longer) == length or target.vocabulary.ends(longer)
+            law = output if done else unfinished
+            law[longer] = law.get(longer, 0) + weight * probability
+    expected = completed({(): Fraction(1)}, target, context, length)
+    return Proof(dict(sorted(output.items())), expected, total_paths)
+
+
+def output_distribution(
+    step: Step,
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    lookahead: int,
+    max_paths: int = MAX_PATHS,
+) -> tuple[Law, int]:
+    """The exact distribution of one block, and the number of paths behind it."""
+    _check_exact(target, drafter, context)
+    blocks: Law = {}
+    paths = 0
+    for path in enumerate_paths(_program(step, target, drafter, context, lookahead), max_paths):
+        if not path.outcome:
+            raise ValueError(f"step returned an empty block in context {context}")
+        target.vocabulary.check(path.outcome, "block")
+        blocks[path.outcome] = blocks.get(path.outcome, 0) + path.weight
+        paths += 1
+    return blocks, paths
+
+
+def trace_to(
+    tokens: Tokens, step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
+) -> tuple[Tokens, Traced]:
+    """The likeliest path among those whose blocks agree longest with `tokens`, traced."""
+    program = _program(step, target, drafter, context, lookahead)
+    closest = max(
+        enumerate_paths(program), key=lambda path: (_agreement(path.outcome, tokens), path.weight)
+    )
+    chance = Traced(Exact(closest.choices))
+    return program(chance), chance
+
+
+def _agreement(left: Tokens, right: Tokens) -> int:
+    pairs = zip(left, right, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
+
+
+def _program(
+    step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
+) -> Callable[[Chance], Tokens]:
+    return lambda chance: tuple(step(target, drafter, context, lookahead, chance))
+
+
+def _check_exact(target: Model, drafter: Model, context: Tokens) -> None:
+    for name, model, seen in (("target", target, context), ("drafter", drafter, ())):
+        if not is_exact(model.next_token(seen)):
+            raise TypeError(
+                f"{name} returns floats: a proof needs Fractions (for floats, compare "
+                "exact_distribution with completed by total_variation)"
+            )
+
+
+def _first(law: Law, length: int) -> Law:
+    shortened: Law = {}
+    for tokens, probability in law.items():
+        shortened[tokens[:length]] = shortened.get(tokens[:length], 0) + probability
+    return shortened

@@ -1,0 +1,50 @@
+"""Reports as JSON: exact numbers as strings "a/b", floats as numbers; written atomically."""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+def as_json(report: Any, **extra: Any) -> str:
+    """A dataclass as indented JSON, with properties or other fields passed by name.
+
+    Examples
+    --------
+    >>> print(as_json({"total_variation": Fraction(3, 8)}))
+    {
+      "total_variation": "3/8"
+    }
+    """
+    return json.dumps(_plain(report) | _plain(extra), indent=2)
+
+
+def write_json(destination: str, text: str) -> None:
+    """Write to a file, all or nothing, or to standard output for ``-``."""
+    if destination == "-":
+        click.echo(text)
+        return
+    path = Path(destination)
+    with tempfile.NamedTemporaryFile(
+        "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
+    ) as unfinished:
+        unfinished.write(text + "\n")
+    os.replace(unfinished.name, path)
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, Fraction):
+        return str(value)
+    return value

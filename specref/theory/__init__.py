@@ -1,0 +1,27 @@
+"""Closed forms: acceptance, psi, lookahead rules, decompositions. No chance anywhere."""
+
+from specref.theory.acceptance import (
+    acceptance_by_position,
+    acceptance_rate,
+    accepted_length_distribution,
+    expected_tokens,
+)
+from specref.theory.decompositions import decompositions
+from specref.theory.lookahead import at_most_n_max, fixed, n_max, until_determined
+from specref.theory.psi import conditional_psi, proposals, psi, psi_iid
+
+__all__ = [
+    "acceptance_by_position",
+    "acceptance_rate",
+    "accepted_length_distribution",
+    "at_most_n_max",
+    "conditional_psi",
+    "decompositions",
+    "expected_tokens",
+    "fixed",
+    "n_max",
+    "proposals",
+    "psi",
+    "psi_iid",
+    "until_determined",
+]
