@@ -44,11 +44,12 @@ def draft(
     if seen is None:
         return []
     for i in positions(lookahead):
-        q = relabel(drafter.next_token(seen), shared, len(target.vocabulary))
-        if not q.any():
+        restricted = relabel(drafter.next_token(seen), shared, len(target.vocabulary))
+        if not restricted.any():
             break
-        token = chance.draw(normalise(q), f"draft[{i}]")
-        drafts.append(Draft(token, normalise(q)))
+        q = normalise(restricted)
+        token = chance.draw(q, f"draft[{i}]")
+        drafts.append(Draft(token, q))
         seen = (*seen, drafter_ids[token])
         if drafter.vocabulary.ends(seen):
             break

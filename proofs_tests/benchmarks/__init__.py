@@ -1,0 +1,1 @@
+"""Measured side by side in one run; nothing here is asserted."""

@@ -1,0 +1,30 @@
+"""Monte Carlo twin of the algorithms: many independent one-iteration blocks at once.
+
+It never calls a `step`. A pair of models is compiled once into tables (`machines` says what each
+algorithm does in which state, `tables` numbers the states), and NumPy walks all trials through
+them, one uniform for each random decision, as the `Sampled` reading spends them.
+"""
+
+from specref.simulate.sampling import (
+    BATCH,
+    CHUNK,
+    Simulation,
+    count_blocks,
+    simulate,
+    simulate_counts,
+    tally,
+)
+from specref.simulate.tables import MAX_NODES, Tables, tabulate
+
+__all__ = [
+    "BATCH",
+    "CHUNK",
+    "MAX_NODES",
+    "Simulation",
+    "Tables",
+    "count_blocks",
+    "simulate",
+    "simulate_counts",
+    "tabulate",
+    "tally",
+]

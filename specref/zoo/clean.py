@@ -1,0 +1,122 @@
+"""Standard speculative decoding in parts. With no part replaced it is `standard.step`."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from specref.algorithms import Step, standard
+from specref.algorithms.standard import Draft
+from specref.chance import Chance
+from specref.distributions import Probabilities, Probability, residual, with_temperature
+from specref.models import Model
+from specref.theory.lookahead import positions
+from specref.vocabulary import Tokens
+from specref.zoo.position import Position, Verification
+
+Propose: TypeAlias = Callable[[Probabilities, Chance, str], Draft]
+Stop: TypeAlias = Callable[[list[Draft], Chance], bool]
+
+
+def sampled(q: Probabilities, chance: Chance, site: str) -> Draft:
+    """A token drawn from q, declared as such."""
+    return Draft(chance.draw(q, site), q)
+
+
+def acceptance(at: Position) -> Probability:
+    """min(1, p / q) of the drafted token."""
+    return standard.acceptance(at.p, at.q, at.token)
+
+
+def speculative(
+    *,
+    propose: Propose = sampled,
+    stop: Stop = lambda drafts, chance: False,
+    submit: Callable[[list[Draft]], list[Draft]] = lambda drafts: drafts,
+    accept: Callable[[Position], Probability] = acceptance,
+    recover: Callable[[Position], Probabilities] = lambda at: residual(at.p, at.q),
+    bonus: Callable[[Position], Probabilities] = lambda at: at.p,
+    verify: Callable[[Verification], Tokens] = lambda v: v.block(v.prefix()),
+) -> Step:
+    """A step of speculative decoding in which some parts are replaced.
+
+    Parameters
+    ----------
+    propose : callable
+        (q, chance, site) -> Draft: draw a token, and declare the law it came from.
+    stop : callable
+        (drafts, chance) -> bool: whether to stop early; asked between two drafts.
+    submit : callable
+        drafts -> drafts: what the verifier is given.
+    accept : callable
+        Position -> probability that the draft there is accepted.
+    recover, bonus : callable
+        Position -> distribution of the token that replaces a rejected draft, or that
+        follows the last one.
+    verify : callable
+        Verification -> block: the order in which the three are asked.
+
+    Returns
+    -------
+    callable
+        A step with the signature, sites and errors of `standard.step`.
+
+    Examples
+    --------
+    >>> from specref import Vocabulary, exact_distribution
+    >>> from specref.models import iid_model
+    >>> target = iid_model(Vocabulary("ab"), ["1/2", "1/2"])
+    >>> drafter = iid_model(Vocabulary("ab"), ["3/4", "1/4"])
+    >>> always = speculative(accept=lambda at: 1, bonus=lambda at: at.q)
+    >>> exact_distribution(lambda chance: always(target, drafter, (), 1, chance))[0, 0]
+    Fraction(9, 16)
+    """
+
+    def step(
+        target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+    ) -> Tokens:
+        if target.vocabulary.tokens != drafter.vocabulary.tokens:
+            raise ValueError("drafter has another vocabulary than target")
+        drafts = submit(draft(drafter, context, lookahead, chance, propose, stop))
+        first = Position(target, drafter, context, drafts, chance)
+        return verify(Verification(first, accept, recover, bonus))
+
+    return step
+
+
+def draft(
+    drafter: Model, context: Tokens, lookahead: int, chance: Chance, propose: Propose, stop: Stop
+) -> list[Draft]:
+    """Draft up to `lookahead` tokens, EOS, a None draft, or an early stop."""
+    drafts: list[Draft] = []
+    for i in positions(lookahead):
+        if drafts and stop(drafts, chance):
+            break
+        token, q = propose(drafter.next_token(context), chance, f"draft[{i}]")
+        drafts.append(Draft(token, q))
+        if token is None or drafter.vocabulary.ends((token,)):
+            break
+        context = (*context, token)
+    return drafts
+
+
+def argmax(p: Probabilities) -> Probabilities:
+    """All mass on the likeliest token."""
+    return with_temperature(p, 0)
+
+
+def one_hot(token: int, like: Probabilities) -> Probabilities:
+    """All mass on one token."""
+    vector: Probabilities = like * 0
+    vector[token] += 1
+    return vector
+
+
+def ratio(numerator: Probability, denominator: Probability) -> Probability:
+    """min(1, a / b) as floating point has it: a / 0 accepts, 0 / 0 is NaN and rejects."""
+    if denominator == 0:
+        return int(numerator > 0)
+    return 1 if numerator >= denominator else numerator / denominator
+
+
+def residual_or_p(p: Probabilities, q: Probabilities) -> Probabilities:
+    """The residual, or p where it would be 0 / 0: the usual guard in samplers."""
+    return residual(p, q) if (p > q).any() else p
