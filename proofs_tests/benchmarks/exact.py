@@ -20,7 +20,8 @@ def dense(size: int, key: str) -> Model:
     """A hashed model without zeros, so that every path is there."""
     vocabulary = Vocabulary("abcdefgh"[:size])
     sparse = hashed_model(vocabulary, key)
-    return Model(vocabulary, lambda context: sparse.next_token(context) / 2 + 1 / Fraction(2 * size))
+    floor = Fraction(1, 2 * size)
+    return Model(vocabulary, lambda context: sparse.next_token(context) / 2 + floor)
 
 
 def best_of(run: Callable[[], object]) -> tuple[float, object]:
@@ -53,7 +54,7 @@ def compare_loop() -> None:
     step, length = ALGORITHMS["standard"], 4
     target, drafter = dense(3, "p"), dense(3, "q")
     seconds, proof = best_of(lambda: is_lossless_loop(step, target, drafter, (), 1, length))
-    print(f"decode loop of {length} tokens, contexts merged: {proof.paths} paths, {seconds * 1e3:.1f} ms")
+    print(f"decode loop of {length} tokens: {proof.paths} paths, {seconds * 1e3:.1f} ms")
 
 
 def compare_psi() -> None:
@@ -69,7 +70,8 @@ def compare_psi() -> None:
         slow = psi(vocabulary, drafter, (), lookahead)
         by_tree = time.perf_counter() - started
         assert (fast == slow).all()
-        print(f"psi, lookahead {lookahead}: programme {by_tree / by_programme:.1f} x faster than tree")
+        ratio = by_tree / by_programme
+        print(f"psi, lookahead {lookahead}: programme {ratio:.1f} x faster than tree")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from specref.conformance.verifier import VerifierReport
 from specref.losslessness.statistics import TestResult
+from specref.losslessness.verdict import CampaignReport
 from specref.verification import (
     LOOP_TOKENS,
     AlgorithmReport,
@@ -42,10 +43,16 @@ def _verification_row(report: AlgorithmReport) -> list[str]:
         report.algorithm,
         "[green]proved[/]" if not report.failures else "[red]FAILED[/]",
         *map("{:,}".format, numbers),
-        "not run" if sampled is None else _outcome(sampled),
+        "not run" if sampled is None else _sampled(report, sampled),
         "" if sampled is None else f"{sampled.detectable:.3f}",
         f"{report.seconds:.1f}",
     ]
+
+
+def _sampled(report: AlgorithmReport, sampled: CampaignReport) -> str:
+    if report.sampled_ok:
+        return f"[green]TV ≤ {sampled.eps:g}[/]"
+    return f"[red]{sampled.verdict}, accepted lengths {sampled.conformance}[/]"
 
 
 def _outcome(result: TestResult) -> str:
@@ -53,14 +60,15 @@ def _outcome(result: TestResult) -> str:
 
 
 def _legend(verification: Verification) -> Text:
-    sampled = next(r.monte_carlo for r in verification.reports if r.monte_carlo is not None)
+    sampled = [r.monte_carlo for r in verification.reports if r.monte_carlo is not None]
+    trials = sum(report.trials for report in sampled)
     return Text(
         f"{verification.pairs} toy pairs, profile {verification.profile}. cases: exact proofs of "
         f"one iteration; n/a: vocabularies the algorithm is not defined for; paths: random paths "
         f"enumerated; loops: exact proofs of the first {LOOP_TOKENS} decoded tokens; accept: "
-        f"formula equals the enumerated accepted-length law. Monte Carlo: {sampled.trials:,} "
-        f"sampled loops, seed {verification.seed}, alpha {sampled.alpha:g} each; a distance of "
-        f"at least 'TV ≥' would be found with probability 0.999.",
+        f"formula equals the enumerated accepted-length law. Monte Carlo: {trials:,} "
+        f"blocks of the batched twin, seed {verification.seed}, one campaign an algorithm, alpha "
+        f"{sampled[0].alpha:g} each; 'TV ≥' would be found with probability 0.999.",
         "dim",
     )
 

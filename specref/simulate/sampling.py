@@ -92,10 +92,23 @@ def simulate(
            [ 1, -1]])
     """
     tables = tabulate(algorithm, target, drafter, context, lookahead)
-    coins = _coins(tables, trials, rng, uniforms)
-    walked = [np.empty(0, dtype=np.intp), *_walked(tables, trials, coins, chunk)]
-    indices = np.concatenate(walked)
-    return Simulation(tables.blocks[indices], tables.counts[indices])
+    return _simulated(tables, trials, _coins(tables, trials, rng, uniforms), chunk)
+
+
+def draw_blocks(
+    tables: Tables, trials: int, rng: np.random.Generator, chunk: int = CHUNK
+) -> Simulation:
+    """Simulate from tables that are there already; they are numbers only, and picklable.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> target = iid_model(Vocabulary("a"), [1])
+    >>> draw_blocks(tabulate("slem", target, target, (), 2), 1, np.random.default_rng(1)).blocks
+    array([[0, 0, 0]])
+    """
+    return _simulated(tables, trials, _fresh(rng), chunk)
 
 
 def count_blocks(
@@ -218,6 +231,12 @@ def _counted(tables: Tables, trials: int, rng: np.random.Generator, chunk: int) 
 def _named(tables: Tables, counts: Integers) -> dict[Tokens, int]:
     pairs = zip(tables.outcomes, counts.tolist(), strict=True)
     return {block: count for block, count in pairs if count}
+
+
+def _simulated(tables: Tables, trials: int, coins: Coins, chunk: int) -> Simulation:
+    walked = [np.empty(0, dtype=np.intp), *_walked(tables, trials, coins, chunk)]
+    indices = np.concatenate(walked)
+    return Simulation(tables.blocks[indices], tables.counts[indices])
 
 
 def _walked(tables: Tables, trials: int, coins: Coins, chunk: int) -> Iterator[Integers]:

@@ -1,0 +1,450 @@
+"""A campaign: one anytime-valid test of a black-box sampler, over all its cases and runs.
+
+Evidence is one e-process. Its components (known bugs, tilted features, Dirichlet mixtures, lag
+bets) are summed in logarithms over every token of every case, and averaged once. Half of alpha
+pays for it; the other half for a total-variation test whose power is proved.
+"""
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specref.algorithms import ALGORITHMS, Step, decode
+from specref.chance import exact_distribution
+from specref.distributions import Probability
+from specref.losslessness import bets, large
+from specref.losslessness.acceptance import compare_lengths
+from specref.losslessness.interval import interval, needed_trials
+from specref.losslessness.statistics import ALPHA
+from specref.losslessness.tree import PrefixTree, as_blocks, prefix_tree, starts, walk
+from specref.losslessness.verdict import (
+    AcceptanceResult,
+    CampaignReport,
+    Interval,
+    Suspect,
+    Verdict,
+    describe,
+)
+from specref.models import Model, as_float
+from specref.theory import accepted_length_distribution
+from specref.vocabulary import Tokens
+from specref.zoo import MUTANTS, Entry
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+View: TypeAlias = Literal["boundary", "stream", "trace"]
+EPS = 0.02
+SUSPECTS = 5
+TRACE_GUARD = 1e-4
+
+
+@dataclass
+class CampaignCase:
+    """One pair, context and lookahead, and what was counted on it.
+
+    Attributes
+    ----------
+    tree : PrefixTree
+        Where tokens are bet on.
+    library : tuple
+        The (mutant, strength) of each row of `log_bets`.
+    log_bets : ndarray, shape (len(library), nodes, V)
+    tilts : ndarray, shape (features, stakes, nodes, V)
+    counts : ndarray, shape (nodes, V)
+    lengths : ndarray
+        How many blocks had 0, 1, … accepted tokens.
+    """
+
+    name: str
+    tree: PrefixTree
+    algorithm: str
+    library: tuple[tuple[str, float], ...] = field(repr=False)
+    log_bets: Floats = field(repr=False)
+    tilts: Floats = field(repr=False)
+    counts: Floats = field(repr=False)
+    lengths: Ints = field(repr=False)
+    last: Ints = field(repr=False)
+    trials: int = 0
+
+
+class Campaign:
+    """Collects samples, bets on every token, and gives a verdict at any time.
+
+    Parameters
+    ----------
+    alpha : float
+        The chance that a lossless sampler is ever called LOSSY, in the whole campaign.
+    eps : float
+        LOSSLESS_WITHIN_EPS needs a provable bound on total variation of at most this.
+    view : {"boundary", "stream", "trace"}
+        What is seen: blocks; only text; or blocks with their drafts.
+    tolerance : float
+        Total variation at each token that is not held against the sampler (for low precision).
+        Dirichlet bets are left out if it is not 0.
+    seed : int, optional
+        Reported with the verdict.
+
+    Raises
+    ------
+    ValueError
+        A parameter is out of range.
+
+    Examples
+    --------
+    >>> from specref.models import hashed_model
+    >>> from specref.simulate import simulate
+    >>> from specref.vocabulary import Vocabulary
+    >>> abc = Vocabulary("abc")
+    >>> target, drafter = hashed_model(abc, "p"), hashed_model(abc, "q")
+    >>> campaign = Campaign(seed=1)
+    >>> case = campaign.case(target, drafter, lookahead=1)
+    >>> rng = np.random.default_rng(1)
+    >>> blocks = simulate("standard", target, drafter, lookahead=1, trials=200_000, rng=rng)
+    >>> campaign.add(case, blocks.blocks)
+    >>> str(campaign.report().verdict)
+    'LOSSLESS_WITHIN_EPS'
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float = ALPHA,
+        eps: float = EPS,
+        view: View = "boundary",
+        tolerance: float = 0.0,
+        seed: int | None = None,
+    ) -> None:
+        for name, value in (("alpha", alpha), ("eps", eps)):
+            if not 0 < value < 1:
+                raise ValueError(f"{name} = {value}: expected a number in (0, 1)")
+        if not 0 <= tolerance < 1:
+            raise ValueError(f"tolerance = {tolerance}: expected a number in [0, 1)")
+        if view not in ("boundary", "stream", "trace"):
+            raise ValueError(f"view = {view!r}: expected boundary, stream or trace")
+        self.alpha, self.eps, self.view, self.tolerance = alpha, eps, view, tolerance
+        self.seed = seed
+        self.cases: list[CampaignCase] = []
+        self.impossible: str | None = None
+        self.peak = -math.inf
+        self._at_peak: dict[str, Floats] = {}
+        self._library: dict[tuple[str, float], float] = {}
+        self._tilts = np.zeros(large.TILT_SHAPE)
+        self._lag = np.zeros((2, len(bets.STAKES)))
+        self._observer = large.Observer(tolerance)
+        self._looks = 0
+        self._started = time.perf_counter()
+
+    def case(
+        self,
+        target: Model,
+        drafter: Model,
+        context: Tokens = (),
+        lookahead: int = 1,
+        *,
+        algorithm: str = "standard",
+        name: str | None = None,
+        mutants: Mapping[str, Entry] = MUTANTS,
+        tokens: int | None = None,
+    ) -> CampaignCase:
+        """Declare a toy pair that the sampler will be run on.
+
+        Parameters
+        ----------
+        target, drafter : Model
+        context : tuple of int
+        lookahead : int
+        algorithm : str
+            What the sampler claims to be, for accepted lengths and the clean law.
+        name : str, optional
+            For the report.
+        mutants : mapping
+            {id: Entry}: the library of known bugs to bet on.
+        tokens : int, optional
+            In the view "stream": how many tokens each text has.
+        """
+        stream = self.view == "stream"
+        length = None if not stream else (lookahead + 1 if tokens is None else tokens)
+        longest = _longest_block(algorithm, target, drafter, context, lookahead)
+        tree = prefix_tree(target, drafter, context, lookahead, length or longest)
+        library = _library(tree, algorithm, mutants, length)
+        stacked = np.array(list(library.values())).reshape(-1, *tree.p.shape)
+        case = CampaignCase(
+            name or f"case {len(self.cases)}",
+            tree,
+            algorithm,
+            tuple(library),
+            bets.tolerate(stacked, tree.p, self.tolerance),
+            bets.tolerate(bets.tilts(tree.p, tree.q), tree.p, self.tolerance),
+            np.zeros_like(tree.p),
+            np.zeros(tree.length, dtype=np.int64),
+            np.full(tree.length, -1),
+        )
+        self.cases.append(case)
+        return case
+
+    def add(
+        self,
+        case: CampaignCase,
+        blocks: Sequence[Tokens] | Ints,
+        drafts: Ints | None = None,
+    ) -> None:
+        """Count blocks, in the order in which the sampler produced them.
+
+        Parameters
+        ----------
+        case : CampaignCase
+            From `case`.
+        blocks : list of tuple, or ndarray of int, shape (trials, longest)
+            Target token ids, padded with -1.
+        drafts : ndarray of int, shape (trials, lookahead), optional
+            In the view "trace": what was drafted, padded with -1.
+
+        Raises
+        ------
+        ValueError
+            A block is empty, too long, or has a token id out of range; or the view is
+            "trace" and `drafts` is missing.
+        """
+        array = as_blocks(blocks)
+        if not len(array):
+            return
+        nodes, bad = walk(case.tree, array)
+        if len(bad):
+            self._impossible(case, array[bad[0]])
+        if self.view == "trace":
+            self._trace(case, array, nodes, drafts)
+        here = nodes >= 0
+        possible = here & (case.tree.p[nodes, array] > 0)
+        size = case.tree.p.shape[1]
+        flat = nodes[possible] * size + array[possible]
+        fresh = np.bincount(flat, minlength=case.counts.size).reshape(case.counts.shape)
+        self._bet(case, fresh.astype(np.float64))
+        self._lag += _lag(case, nodes, array, possible)
+        case.counts += fresh
+        case.trials += len(array)
+        case.lengths += _lengths(array, len(case.lengths))
+        self._look()
+
+    def observe(
+        self, p: Floats, token: int, q: Floats | None = None, position: int = 0, last: bool = False
+    ) -> None:
+        """Bet on one token of a sampler with any vocabulary, in time O(V) and no memory of it.
+
+        Parameters
+        ----------
+        p : ndarray, shape (V,)
+            The target's law given everything before the token.
+        token : int
+        q : ndarray, shape (V,), optional
+            The drafter's law there; without it fewer bets are made.
+        position : int
+            In the block.
+        last : bool
+            Whether it is the bonus position, after all drafts.
+
+        Raises
+        ------
+        ValueError
+            Wrong shapes, or a token id out of range.
+        """
+        if self._observer.observe(p, token, q, position, last):
+            self._look()
+        elif self.impossible is None:
+            self.impossible = describe((), token, f"observation {self._observer.tokens}")
+
+    @property
+    def decided_lossy(self) -> bool:
+        """Whether the evidence, or an impossible token, has decided already."""
+        return self.impossible is not None or self.peak >= -math.log(self.alpha / 2)
+
+    def report(self) -> CampaignReport:
+        """The verdict so far. Each call is a look; the interval pays for every one.
+
+        Returns
+        -------
+        CampaignReport
+        """
+        self._look()
+        self._looks += 1
+        seen = [case for case in self.cases if case.trials]
+        share = self.alpha / 2 * 6 / (math.pi * self._looks) ** 2 / max(1, len(seen))
+        intervals = tuple(
+            interval(case.name, case.tree, case.counts, case.trials, share / 2) for case in seen
+        )
+        verdict = self._verdict(intervals)
+        needed = None
+        if verdict == Verdict.INCONCLUSIVE and seen:
+            needed = sum(needed_trials(case.tree, self.eps, share / 2) for case in seen)
+        return CampaignReport(
+            verdict=verdict,
+            trials=sum(case.trials for case in seen),
+            tokens=int(sum(case.counts.sum() for case in seen)) + self._observer.tokens,
+            alpha=self.alpha,
+            eps=self.eps,
+            tolerance=self.tolerance,
+            view=self.view,
+            log10_evidence=self.peak / math.log(10),
+            impossible=self.impossible,
+            intervals=intervals,
+            suspects=self._suspects(),
+            acceptance=tuple(self._acceptance(case) for case in seen if _has_lengths(self, case)),
+            needed=needed,
+            seed=self.seed,
+            seconds=time.perf_counter() - self._started,
+        )
+
+    def _verdict(self, intervals: tuple[Interval, ...]) -> Verdict:
+        too_far = any(i.estimate > i.threshold + self._allowance(i) for i in intervals)
+        if self.decided_lossy or too_far:
+            return Verdict.LOSSY
+        complete = bool(intervals) and len(intervals) == len(self.cases)
+        if complete and all(i.upper <= self.eps for i in intervals):
+            return Verdict.LOSSLESS_WITHIN_EPS
+        return Verdict.INCONCLUSIVE
+
+    def _allowance(self, found: Interval) -> float:
+        case = next(case for case in self.cases if case.name == found.case)
+        return self.tolerance * case.tree.length
+
+    def _bet(self, case: CampaignCase, fresh: Floats) -> None:
+        node, token = np.nonzero(fresh)
+        won = case.log_bets[:, node, token] @ fresh[node, token]
+        for key, gain in zip(case.library, won.tolist(), strict=True):
+            self._library[key] = self._library.get(key, 0.0) + gain
+        self._tilts += bets.tilt_evidence(fresh, case.tilts, case.tree.position)
+
+    def _look(self) -> None:
+        families = self._families()
+        total = bets.log_mean(np.array([bets.log_mean(f) for f in families.values()]))
+        if total >= self.peak:
+            self.peak, self._at_peak = total, families
+
+    def _families(self) -> dict[str, Floats]:
+        families = {
+            "library": np.array(list(self._library.values())),
+            "tilt": (self._tilts + self._observer.tilts).ravel(),
+            "lag": (self._lag + self._observer.lag).ravel(),
+            "pointwise": self._observer.library.ravel(),
+        }
+        if not self.tolerance:
+            rows = [bets.dirichlet_evidence(case.counts, case.tree.p) for case in self.cases]
+            families["dirichlet"] = np.sum(rows, axis=0) if rows else np.zeros(0)
+        return {name: values for name, values in families.items() if values.size}
+
+    def _suspects(self) -> tuple[Suspect, ...]:
+        best: dict[str, float] = {}
+        library = list(self._library)
+        for family, values in self._at_peak.items():
+            for index, value in enumerate(values.tolist()):
+                name = f"{family}: {large.label(family, index, library)}"
+                best[name] = max(value, best.get(name, -math.inf))
+        ranked = sorted(best.items(), key=lambda item: -item[1])[:SUSPECTS]
+        return tuple(Suspect(name, value / math.log(10)) for name, value in ranked)
+
+    def _impossible(self, case: CampaignCase, block: Ints) -> None:
+        tokens = tuple(int(token) for token in block[block >= 0])
+        if self.impossible is None:
+            self.impossible = f"block {tokens} on {case.name}: the target excludes it"
+
+    def _trace(self, case: CampaignCase, blocks: Ints, nodes: Ints, drafts: Ints | None) -> None:
+        if drafts is None or drafts.shape != (len(blocks), case.tree.lookahead):
+            shape = None if drafts is None else drafts.shape
+            expected = (len(blocks), case.tree.lookahead)
+            raise ValueError(f"drafts has shape {shape}: the view trace expects {expected}")
+        wrong = impossible_traces(case.tree, blocks, nodes, drafts)
+        if len(wrong) and self.impossible is None:
+            block, draft = blocks[wrong[0]].tolist(), drafts[wrong[0]].tolist()
+            self.impossible = f"block {block} from drafts {draft} on {case.name}: no such path"
+
+    def _acceptance(self, case: CampaignCase) -> AcceptanceResult:
+        tree = case.tree
+        law = accepted_length_distribution(
+            case.algorithm, tree.target, tree.drafter, tree.context, tree.lookahead
+        )
+        return compare_lengths(case.name, case.lengths, [float(x) for x in law], self.alpha)
+
+
+def impossible_traces(tree: PrefixTree, blocks: Ints, nodes: Ints, drafts: Ints) -> Ints:
+    """Rows that standard speculative decoding cannot produce from these drafts.
+
+    A draft with p >= q is never rejected, and what replaces a rejected one has p > q. A
+    relative guard of 1e-4 keeps rounding from looking like a finding.
+    """
+    wrong = np.zeros(len(blocks), dtype=bool)
+    agreed = np.ones(len(blocks), dtype=bool)
+    for j in range(min(drafts.shape[1], blocks.shape[1])):
+        at = agreed & (nodes[:, j] >= 0) & (drafts[:, j] >= 0)
+        node, token, draft = nodes[at, j], blocks[at, j], drafts[at, j]
+        differs = token != draft
+        p, q = tree.p[node], tree.q[node]
+        rows = np.arange(len(node))
+        sure = p[rows, draft] > q[rows, draft] * (1 + TRACE_GUARD)
+        not_residual = p[rows, token] < q[rows, token] * (1 - TRACE_GUARD)
+        wrong[at] |= differs & (sure | not_residual)
+        agreed[at] = ~differs
+    return np.flatnonzero(wrong)
+
+
+def _longest_block(
+    algorithm: str, target: Model, drafter: Model, context: Tokens, lookahead: int
+) -> int:
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"algorithm = {algorithm!r}: expected one of {tuple(ALGORITHMS)}")
+    law = accepted_length_distribution(algorithm, target, drafter, context, lookahead)
+    return max(len(law), lookahead + 1)
+
+
+def _library(
+    tree: PrefixTree, algorithm: str, mutants: Mapping[str, Entry], stream: int | None
+) -> dict[tuple[str, float], Floats]:
+    if tree.target.vocabulary.tokens != tree.drafter.vocabulary.tokens:
+        return {}
+    target, drafter = as_float(tree.target), as_float(tree.drafter)
+
+    def law(step: Step) -> Floats:
+        return starts(tree, _blocks(step, target, drafter, tree, stream))
+
+    laws = {}
+    for name, mutant in mutants.items():
+        try:
+            laws[name] = law(mutant.step)
+        except ValueError:
+            continue  # a mutant that crashes here has no law to bet on
+    return bets.library_bets(tree.p, law(ALGORITHMS[algorithm]), laws)
+
+
+def _blocks(
+    step: Step, target: Model, drafter: Model, tree: PrefixTree, stream: int | None
+) -> dict[Tokens, Probability]:
+    if stream is None:
+        return exact_distribution(
+            lambda chance: step(target, drafter, tree.context, tree.lookahead, chance)
+        )
+    return exact_distribution(
+        lambda chance: decode(step, target, drafter, tree.context, tree.lookahead, stream, chance)
+    )
+
+
+def _lag(case: CampaignCase, nodes: Ints, blocks: Ints, possible: NDArray[np.bool_]) -> Floats:
+    won = np.zeros((2, len(bets.STAKES)))
+    for j in range(blocks.shape[1]):
+        token = blocks[:, j]
+        previous = np.concatenate([case.last[j : j + 1], token[:-1]])
+        both = possible[:, j] & (previous >= 0)
+        won += bets.lag_evidence(case.tree.p[nodes[both, j]], token[both], previous[both])
+        case.last[j] = token[-1]
+    return won
+
+
+def _lengths(blocks: Ints, size: int) -> Ints:
+    return np.bincount((blocks >= 0).sum(axis=1) - 1, minlength=size)[:size]
+
+
+def _has_lengths(campaign: Campaign, case: CampaignCase) -> bool:
+    # An accepted EOS ends a block without a last token of its own.
+    return campaign.view != "stream" and case.tree.target.vocabulary.eos is None

@@ -1,0 +1,182 @@
+"""Run a campaign: feed it a sampler in batches, on one core or many, until it is decided."""
+
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specref.losslessness.campaign import Campaign, CampaignCase
+from specref.losslessness.verdict import CampaignReport, Verdict
+from specref.vocabulary import Tokens
+
+Blocks: TypeAlias = Sequence[Tokens] | NDArray[np.int64]
+Sampler: TypeAlias = Callable[[str, int, np.random.Generator], Blocks]
+FIRST_BATCH, LARGEST_BATCH = 1_000, 1 << 16
+IN_FLIGHT = 16
+
+
+class InconclusiveWarning(UserWarning):
+    """A campaign found nothing, and could not certify anything either."""
+
+
+def run(
+    campaign: Campaign,
+    sampler: Sampler,
+    *,
+    budget: int,
+    seed: int,
+    executor: Executor | None = None,
+    seconds: float | None = None,
+    advance: Callable[[int], None] = lambda trials: None,
+) -> CampaignReport:
+    """Draw up to `budget` blocks on every case of a campaign; stop when it is LOSSY.
+
+    Parameters
+    ----------
+    campaign : Campaign
+        With its cases declared.
+    sampler : callable
+        (name of the case, trials, rng) -> blocks, as `Campaign.add` takes them. With a
+        process pool it must be picklable.
+    budget : int
+        Blocks for each case, fixed beforehand.
+    seed : int
+        Each batch gets a child of this seed, so the result does not depend on the executor or
+        its number of workers.
+    executor : concurrent.futures.Executor, optional
+        Threads, processes, or any other; results are counted in order.
+    seconds : float, optional
+        Stop drawing after this long. What was drawn still depends on the seed alone; how
+        much, on the machine.
+    advance : callable
+        Told the number of blocks after each batch.
+
+    Returns
+    -------
+    CampaignReport
+
+    Raises
+    ------
+    ValueError
+        No case is declared, or `budget` < 1.
+
+    Examples
+    --------
+    >>> from specref.models import hashed_model
+    >>> from specref.simulate import simulate
+    >>> from specref.vocabulary import Vocabulary
+    >>> abc = Vocabulary("abc")
+    >>> target, drafter = hashed_model(abc, "p"), hashed_model(abc, "q")
+    >>> campaign = Campaign(seed=1)
+    >>> _ = campaign.case(target, drafter)
+    >>> def drafter_alone(name, trials, rng):
+    ...     return simulate("autoregressive", drafter, drafter, trials=trials, rng=rng).blocks
+    >>> str(run(campaign, drafter_alone, budget=10_000, seed=1).verdict)
+    'LOSSY'
+    """
+    if budget < 1:
+        raise ValueError(f"budget = {budget}: expected at least 1")
+    if not campaign.cases:
+        raise ValueError("campaign has no case: declare one with campaign.case")
+    started = time.perf_counter()
+    jobs = _jobs(campaign, sampler, budget, seed)
+    for case, blocks in _drawn(jobs, executor):
+        campaign.add(case, blocks)
+        advance(len(blocks))
+        late = seconds is not None and time.perf_counter() - started > seconds
+        if campaign.decided_lossy or late:
+            break
+    return campaign.report()
+
+
+def assert_lossless(
+    campaign: Campaign, sampler: Sampler, *, budget: int, seed: int, strict: bool = False
+) -> CampaignReport:
+    """For pytest: fail if the sampler is LOSSY, and warn loudly if that stays open.
+
+    Parameters
+    ----------
+    campaign, sampler, budget, seed
+        As `run`.
+    strict : bool
+        Fail unless the verdict is LOSSLESS_WITHIN_EPS.
+
+    Raises
+    ------
+    AssertionError
+        With the whole report.
+
+    Warns
+    -----
+    InconclusiveWarning
+        The budget could not certify `eps`; the report says how many trials would.
+    """
+    report = run(campaign, sampler, budget=budget, seed=seed)
+    if report.verdict == Verdict.LOSSY or (strict and report.verdict == Verdict.INCONCLUSIVE):
+        raise AssertionError(str(report))
+    if report.verdict == Verdict.INCONCLUSIVE:
+        warnings.warn(InconclusiveWarning(str(report)), stacklevel=2)
+    return report
+
+
+Job: TypeAlias = tuple[CampaignCase, Callable[[], Blocks]]
+
+
+def _jobs(campaign: Campaign, sampler: Sampler, budget: int, seed: int) -> Iterator[Job]:
+    seeds = np.random.SeedSequence(seed)
+    for trials in batches(budget):
+        for case in campaign.cases:
+            yield case, _Draw(sampler, case.name, trials, seeds.spawn(1)[0])
+
+
+def batches(budget: int) -> Iterator[int]:
+    """Batch sizes: 1,000, doubling to 65,536, up to the budget.
+
+    Examples
+    --------
+    >>> list(batches(4000))
+    [1000, 2000, 1000]
+    """
+    size = FIRST_BATCH
+    while budget > 0:
+        yield min(size, budget)
+        budget -= size
+        size = min(2 * size, LARGEST_BATCH)
+
+
+class _Draw:
+    """A picklable call of a sampler with its own seed."""
+
+    def __init__(
+        self, sampler: Sampler, name: str, trials: int, seed: np.random.SeedSequence
+    ) -> None:
+        self.sampler, self.name, self.trials, self.seed = sampler, name, trials, seed
+
+    def __call__(self) -> Blocks:
+        return self.sampler(self.name, self.trials, np.random.default_rng(self.seed))
+
+
+def _drawn(
+    jobs: Iterator[Job], executor: Executor | None
+) -> Iterator[tuple[CampaignCase, Blocks]]:
+    if executor is None:
+        yield from ((case, draw()) for case, draw in jobs)
+        return
+    waiting: deque[tuple[CampaignCase, Future[Blocks]]] = deque()
+    try:
+        for case, draw in jobs:
+            waiting.append((case, executor.submit(draw)))
+            if len(waiting) >= IN_FLIGHT:
+                case, future = waiting.popleft()
+                yield case, future.result()
+        while waiting:
+            case, future = waiting.popleft()
+            yield case, future.result()
+    finally:
+        for _, future in waiting:
+            future.cancel()

@@ -1,0 +1,80 @@
+"""Provable bounds on the total variation of the completed block, from observed blocks."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specref.losslessness.statistics import BETA, expected_total_variation
+from specref.losslessness.tree import PrefixTree
+from specref.losslessness.verdict import Interval
+
+Floats = NDArray[np.float64]
+MOST_TRIALS = 10**15
+
+
+def interval(case: str, tree: PrefixTree, counts: Floats, trials: int, alpha: float) -> Interval:
+    """Bounds that fail with probability at most 2 alpha, whatever the sampler's law.
+
+    Each block is completed by p itself rather than by a draw, so the estimate averages over
+    completions. It changes by at most 1/n with a block (McDiarmid); its mean is at least the
+    truth (Jensen), and at most the truth plus sqrt((k - 1) / n) / 2 over k cells.
+    """
+    law = cells(tree, np.zeros_like(counts), 1)
+    estimate = float(np.abs(cells(tree, counts, trials) / trials - law).sum() / 2)
+    deviation = math.sqrt(math.log(1 / alpha) / (2 * trials))
+    bias = math.sqrt((len(law) - 1) / trials) / 2
+    threshold = expected_total_variation(law, trials) + deviation
+    detectable = threshold + math.sqrt(math.log(1 / BETA) / (2 * trials))
+    lower, upper = max(0.0, estimate - bias - deviation), min(1.0, estimate + deviation)
+    return Interval(case, trials, estimate, lower, upper, threshold, detectable)
+
+
+def cells(tree: PrefixTree, counts: Floats, trials: int) -> Floats:
+    """The mass of every completed block: counted tokens, then p where blocks had ended."""
+    arriving = np.zeros(len(tree.p))
+    arriving[0] = trials
+    mass = np.empty_like(tree.p)
+    for node in range(len(tree.p)):
+        ended = arriving[node] - counts[node].sum()
+        mass[node] = counts[node] + ended * tree.p[node]
+        following = tree.child[node]
+        arriving[following[following >= 0]] = mass[node][following >= 0]
+    leaves = (tree.child < 0) & (tree.p > 0)
+    return np.asarray(mass[leaves])
+
+
+def needed_trials(tree: PrefixTree, eps: float, alpha: float, power: float = 0.9) -> int:
+    """Trials after which a lossless sampler is certified within `eps`, with this power."""
+    law = cells(tree, np.zeros_like(tree.p), 1)
+
+    def certified(trials: int) -> bool:
+        slack = math.sqrt(math.log(1 / alpha)) + math.sqrt(math.log(1 / (1 - power)))
+        return expected_total_variation(law, trials) + slack / math.sqrt(2 * trials) <= eps
+
+    return smallest(certified)
+
+
+def trials_to_detect(law: Floats, tv: float, alpha: float, beta: float = BETA) -> int:
+    """Trials after which any sampler at distance `tv` is found by the total-variation test."""
+
+    def found(trials: int) -> bool:
+        slack = math.sqrt(math.log(1 / alpha)) + math.sqrt(math.log(1 / beta))
+        return expected_total_variation(law, trials) + slack / math.sqrt(2 * trials) <= tv
+
+    return smallest(found)
+
+
+def smallest(holds: Callable[[int], bool]) -> int:
+    """The smallest number of trials at which a monotone condition holds."""
+    high = 1
+    while not holds(high):
+        high *= 2
+        if high > MOST_TRIALS:
+            raise ValueError(f"more than {MOST_TRIALS:.0e} trials would be needed")
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

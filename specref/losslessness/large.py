@@ -1,0 +1,156 @@
+"""Bets on single tokens of a large vocabulary: O(V) per token, nothing kept but sums."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specref.losslessness.bets import (
+    CONCENTRATIONS,
+    FEATURES,
+    POSITION_SLOTS,
+    STAKES,
+    STRENGTHS,
+    features,
+    lag_evidence,
+    tolerate,
+)
+
+Floats = NDArray[np.float64]
+TILT_SHAPE = (len(FEATURES), len(STAKES), POSITION_SLOTS + 1)
+LENIENCE = 1.25
+
+
+def residual_or_p(p: Floats, q: Floats) -> Floats:
+    """norm((p - q)+), or p where that is 0 / 0."""
+    excess = np.maximum(p - q, 0)
+    total = excess.sum()
+    return excess / total if total > 0 else p
+
+
+def pointwise_laws(p: Floats, q: Floats, last: bool) -> dict[str, Floats]:
+    """Next-token laws of bugs that look at one row alone, given that the block is open."""
+    if last:
+        return {"bonus from the residual": residual_or_p(p, q), "bonus from q": q}
+    kept, left = np.minimum(p, q), residual_or_p(p, q)
+    rejected = 1 - kept.sum()
+    lenient = np.minimum(LENIENCE * p, q)
+    gap = np.abs(p - q)
+    best = q == q.max()
+    return {
+        "residual is p": kept + rejected * p,
+        "residual is |p - q|": kept + rejected * (gap / gap.sum() if gap.any() else p),
+        "residual is q": kept + rejected * q,
+        "always accepts": q,
+        "lenient": _completed(lenient, left),
+        "argmax draft, soft q": _greedy_draft(p, q, best / best.sum(), left),
+        "inverted ratio": _with_acceptance(p, q, left),
+    }
+
+
+def _greedy_draft(p: Floats, q: Floats, draft: Floats, left: Floats) -> Floats:
+    ratio = np.divide(p, q, out=np.zeros_like(p), where=q > 0)
+    return _completed(draft * np.minimum(1, ratio), left)
+
+
+def _with_acceptance(p: Floats, q: Floats, left: Floats) -> Floats:
+    ratio = np.divide(q, p, out=np.ones_like(p), where=p > 0)
+    return _completed(q * np.minimum(1, ratio), left)
+
+
+def _completed(accepted: Floats, otherwise: Floats) -> Floats:
+    return np.asarray(accepted + (1 - accepted.sum()) * otherwise)
+
+
+POINTWISE = (
+    "residual is p",
+    "residual is |p - q|",
+    "residual is q",
+    "always accepts",
+    "lenient",
+    "argmax draft, soft q",
+    "inverted ratio",
+    "bonus from the residual",
+    "bonus from q",
+)
+
+
+class Observer:
+    """Sums of log-bets over single tokens: tilts, lag bets, and bugs of one row."""
+
+    def __init__(self, tolerance: float = 0.0) -> None:
+        self.tolerance = tolerance
+        self.tilts = np.zeros(TILT_SHAPE)
+        self.lag = np.zeros((2, len(STAKES)))
+        self.library = np.zeros(0)
+        self.tokens = 0
+        self._previous: dict[int, int] = {}
+
+    def observe(self, p: Floats, token: int, q: Floats | None, position: int, last: bool) -> bool:
+        """Bet on one token; False if it is impossible."""
+        _check(p, token, q)
+        self.tokens += 1
+        if p[token] <= 0:
+            return False
+        self._tilt(p, token, p if q is None else q, position)
+        if q is not None:
+            self._mutants(p, token, q, last)
+        previous = self._previous.get(position)
+        if previous is not None and previous < len(p):
+            pair = np.array([token]), np.array([previous])
+            self.lag += lag_evidence(p[None], *pair)
+        self._previous[position] = token
+        return True
+
+    def _tilt(self, p: Floats, token: int, q: Floats, position: int) -> None:
+        centred = features(p, q)
+        centred -= (p * centred).sum(axis=-1, keepdims=True)
+        inside = centred[:, p > 0]
+        reach = np.abs(inside).max(axis=-1)
+        reach = np.where(reach > 1e-12, reach, np.inf)
+        unit = np.clip(centred[:, token] / reach, -1, 1)
+        won = np.log1p(STAKES * unit[:, None])
+        if self.tolerance:
+            spread = (inside.max(axis=-1) - inside.min(axis=-1)) / reach
+            won -= np.log1p(self.tolerance * np.abs(STAKES) * spread[:, None])
+        self.tilts[:, :, min(position, POSITION_SLOTS - 1)] += won
+        self.tilts[:, :, POSITION_SLOTS] += won
+
+    def _mutants(self, p: Floats, token: int, q: Floats, last: bool) -> None:
+        if not self.library.size:
+            self.library = np.zeros((len(POINTWISE), len(STRENGTHS)))
+        for name, law in pointwise_laws(p, q, last).items():
+            law = np.where(p > 0, law, 0)
+            if not law.any():
+                continue
+            ratio = np.divide(law / law.sum(), p, out=np.ones_like(p), where=p > 0)
+            for index, strength in enumerate(STRENGTHS):
+                bet = 1 - strength + strength * ratio
+                with np.errstate(divide="ignore"):
+                    won = tolerate(np.log(bet), p, self.tolerance)[token]
+                self.library[POINTWISE.index(name), index] += won
+
+
+def label(family: str, index: int, library: list[tuple[str, float]]) -> str:
+    """Name a component of a family by its index in the flattened array."""
+    if family == "library":
+        return library[index][0]
+    if family == "tilt":
+        feature, stake, slot = np.unravel_index(index, TILT_SHAPE)
+        where = "anywhere" if slot == POSITION_SLOTS else f"at position {slot}"
+        return f"{FEATURES[feature]} {'more' if STAKES[stake] > 0 else 'less'} often, {where}"
+    if family == "pointwise":
+        return POINTWISE[index // len(STRENGTHS)]
+    if family == "lag":
+        return ("repeats the previous token", "follows the previous rank")[index // len(STAKES)]
+    return f"concentration {CONCENTRATIONS[index]:g}"
+
+
+def _check(p: Floats, token: int, q: Floats | None) -> None:
+    if p.ndim != 1 or (q is not None and q.shape != p.shape):
+        shape = None if q is None else q.shape
+        raise ValueError(f"p has shape {p.shape}, q {shape}: expected two vectors of one length")
+    if not 0 <= token < len(p):
+        raise ValueError(f"token = {token}: expected 0 <= id < {len(p)}")
+    if not math.isclose(p.sum(), 1, abs_tol=1e-6):
+        raise ValueError(f"p sums to {p.sum()}: expected 1")

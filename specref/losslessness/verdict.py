@@ -1,0 +1,155 @@
+"""What a campaign says: a verdict with its evidence, its interval, and what would decide it."""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from specref.vocabulary import Tokens
+
+
+class Verdict(StrEnum):
+    """LOSSY is a finding; only LOSSLESS_WITHIN_EPS is a pass."""
+
+    LOSSY = "LOSSY"
+    LOSSLESS_WITHIN_EPS = "LOSSLESS_WITHIN_EPS"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+class Conformance(StrEnum):
+    """Whether accepted lengths follow the algorithm's closed form; not part of the verdict."""
+
+    CONFORMS = "conforms"
+    INFLATED = "inflated"
+    DEFLATED = "deflated"
+    DEVIATES = "deviates"
+    NOT_RUN = "not_run"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The total variation of the completed block on one case.
+
+    Attributes
+    ----------
+    estimate : float
+        Of the observed blocks; positive even for a lossless sampler.
+    lower, upper : float
+        The truth is between them, but for a chance of at most alpha in all cases together.
+    threshold : float
+        An estimate above it decides for LOSSY.
+    detectable : float
+        Any sampler at least this far is found LOSSY with probability 0.999: proved, for
+        every alternative. The bets usually need a tenth of that many trials.
+    """
+
+    case: str
+    trials: int
+    estimate: float
+    lower: float
+    upper: float
+    threshold: float
+    detectable: float
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A betting strategy that won: a known bug at a strength, or a tilted feature."""
+
+    component: str
+    log10_evidence: float
+
+
+@dataclass(frozen=True)
+class AcceptanceResult:
+    """Accepted lengths of one case against the closed form."""
+
+    case: str
+    conformance: Conformance
+    mean: float
+    expected: float
+    largest_gap: float
+    allowed_gap: float
+
+
+@dataclass(frozen=True)
+class CampaignReport:
+    """The verdict of a campaign, and everything needed to judge and repeat it.
+
+    Attributes
+    ----------
+    log10_evidence : float
+        Of the e-process, its highest so far; LOSSY at -log10(alpha / 2).
+    impossible : str or None
+        A token that the target excludes, where it was first seen. It decides at once.
+    needed : int or None
+        Trials that would decide, if inconclusive.
+    suspects : tuple of Suspect
+        The strongest components, in order.
+    """
+
+    verdict: Verdict
+    trials: int
+    tokens: int
+    alpha: float
+    eps: float
+    tolerance: float
+    view: str
+    log10_evidence: float
+    impossible: str | None
+    intervals: tuple[Interval, ...]
+    suspects: tuple[Suspect, ...]
+    acceptance: tuple[AcceptanceResult, ...]
+    needed: int | None
+    seed: int | None
+    seconds: float
+
+    @property
+    def anytime_p(self) -> float:
+        """min(1, 1 / E): valid however often one has looked."""
+        return float(min(1.0, 10.0 ** -min(self.log10_evidence, 300.0)))
+
+    @property
+    def detectable(self) -> float | None:
+        """The distance that would have been found on every case, or None without cases."""
+        return max((interval.detectable for interval in self.intervals), default=None)
+
+    @property
+    def conformance(self) -> Conformance:
+        """The first deviation of accepted lengths, if any."""
+        results = [result.conformance for result in self.acceptance]
+        wrong = [result for result in results if result != Conformance.CONFORMS]
+        return (wrong or results or [Conformance.NOT_RUN])[0]
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def _lines(report: CampaignReport) -> list[str]:
+    lines = [
+        f"{report.verdict}: {report.trials:,} trials, {report.tokens:,} tokens, view "
+        f"{report.view}, alpha {report.alpha:g}, seed {report.seed}, {report.seconds:.1f} s",
+        f"  evidence 10^{report.log10_evidence:.1f} (LOSSY at "
+        f"10^{-math.log10(report.alpha / 2):.1f}), anytime p {report.anytime_p:.2g}",
+    ]
+    if report.impossible:
+        lines.append(f"  impossible: {report.impossible}")
+    lines += [
+        f"  {interval.case}: TV {interval.estimate:.4f} in [{interval.lower:.4f}, "
+        f"{interval.upper:.4f}], would find >= {interval.detectable:.4f}"
+        for interval in report.intervals
+    ]
+    if report.verdict == Verdict.LOSSY:
+        lines += [f"  suspect {s.component}: 10^{s.log10_evidence:.1f}" for s in report.suspects]
+    if report.needed is not None:
+        lines.append(f"  about {report.needed:,} trials would decide (eps {report.eps:g})")
+    lines += [
+        f"  accepted lengths of {result.case}: {result.conformance}, mean {result.mean:.4f}, "
+        f"closed form {result.expected:.4f}"
+        for result in report.acceptance
+    ]
+    return lines
+
+
+def describe(prefix: Tokens, token: int, case: str) -> str:
+    """Name an impossible event."""
+    return f"token {token} after {prefix} on {case}: the target excludes it"
