@@ -17,6 +17,7 @@ from specref import __version__
 from specref.algorithms import ALGORITHMS, Step
 from specref.conformance import verifier
 from specref.conformance.implementations import transformers
+from specref.losslessness import planning
 from specref.losslessness.statistics import ALPHA
 from specref.pairs import Profile
 from specref.report import tables
@@ -153,6 +154,57 @@ def check_command(
     if json_file:
         write_json(json_file, as_json(report, rejected=report.rejected))
     sys.exit(VIOLATED if report.rejected else HOLDS)
+
+
+@main.command("plan")
+@click.option("--tv", "--detect-tv", type=float, help="How many blocks find this distance?")
+@click.option("--n", "trials", type=int, help="Which distance do so many blocks find?")
+@click.option("--eps", type=float, help="How many blocks certify a lossless sampler within this?")
+@click.option("--mutant", help="How many blocks find this bug of the zoo?")
+@click.option("--alpha", default=ALPHA, show_default=True, help="False alarms in a campaign.")
+@click.option("--rate", default=10_000.0, show_default=True, help="Blocks per second you sample.")
+@json_option
+def plan_command(
+    tv: float | None,
+    trials: int | None,
+    eps: float | None,
+    mutant: str | None,
+    alpha: float,
+    rate: float,
+    json_file: str | None,
+) -> NoReturn:
+    """How many blocks does a verdict need, and how long does that take?
+
+    Give one of --tv, --n, --eps and --mutant.
+
+    \b
+    Examples:
+      specref plan --tv 0.01
+      specref plan --n 100000
+      specref plan --mutant residual-is-p --rate 2000
+    """
+    plans = _plans(tv, trials, eps, mutant, alpha)
+    _show(tables.plan_table(plans, tv=tv, trials=trials, alpha=alpha, rate=rate), json_file)
+    if json_file:
+        write_json(json_file, as_json({"alpha": alpha, "rate": rate, "plans": plans}))
+    sys.exit(HOLDS)
+
+
+def _plans(
+    tv: float | None, trials: int | None, eps: float | None, mutant: str | None, alpha: float
+) -> tuple[planning.Plan, ...] | tuple[planning.MutantPlan, ...]:
+    if [tv, trials, eps, mutant].count(None) != 3:
+        raise ValueError("expected exactly one of --tv, --n, --eps and --mutant")
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha = {alpha}: expected a number in (0, 1)")
+    if mutant is not None:
+        return planning.plan_mutant(mutant, alpha)
+    if trials is not None:
+        return planning.plan_trials(trials, alpha)
+    if eps is not None:
+        return planning.plan_eps(eps, alpha)
+    assert tv is not None
+    return planning.plan_distance(tv, alpha)
 
 
 def _load(rule: str) -> Step:

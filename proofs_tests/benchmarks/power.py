@@ -14,7 +14,8 @@ import numpy as np
 
 from specref.chance import exact_distribution
 from specref.losslessness.campaign import Campaign
-from specref.losslessness.tree import as_blocks, prefix_tree, starts, walk
+from specref.losslessness.planning import information
+from specref.losslessness.tree import as_blocks
 from specref.models import as_float
 from specref.zoo import FIXTURES, MUTANTS, Entry, Fixture, total_variation_on
 
@@ -27,19 +28,6 @@ def block_law(fixture: Fixture, entry: Entry) -> tuple[np.ndarray, np.ndarray]:
     target, drafter = as_float(fixture.target), as_float(fixture.drafter)
     law = exact_distribution(lambda c: entry.step(target, drafter, (), fixture.lookahead, c))
     return as_blocks(list(law)), np.array([float(p) for p in law.values()])
-
-
-def information(fixture: Fixture, entry: Entry) -> float:
-    """KL per iteration of the bets a boundary-aware gambler who knows the bug can make."""
-    tree = prefix_tree(fixture.target, fixture.drafter, (), fixture.lookahead)
-    blocks, weights = block_law(fixture, entry)
-    law = {tuple(b[b >= 0].tolist()): w for b, w in zip(blocks, weights, strict=True)}
-    if len(walk(tree, blocks)[1]):
-        return math.inf
-    mass = starts(tree, law)
-    seen = mass > 0
-    ratio = mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-300)
-    return float((mass[seen] * np.log(ratio[seen] / tree.p[seen])).sum())
 
 
 def iterations_needed(campaign: Campaign, fixture: Fixture, entry: Entry, seed: int) -> int:

@@ -10,6 +10,8 @@ from specref.losslessness.exact import (
     is_lossless_loop,
     output_distribution,
 )
+from specref.losslessness.planning import min_detectable_tv, min_trials, typical_trials
+from specref.losslessness.two_sample import TwoSample, TwoSampleReport
 from specref.losslessness.verdict import CampaignReport, Conformance, Verdict
 
 __all__ = [
@@ -20,11 +22,16 @@ __all__ = [
     "Difference",
     "InconclusiveWarning",
     "Proof",
+    "TwoSample",
+    "TwoSampleReport",
     "Verdict",
     "assert_lossless",
     "completed",
     "is_lossless",
     "is_lossless_loop",
+    "min_detectable_tv",
+    "min_trials",
     "output_distribution",
     "run",
+    "typical_trials",
 ]

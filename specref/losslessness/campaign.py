@@ -79,8 +79,9 @@ class Campaign:
     ----------
     alpha : float
         The chance that a lossless sampler is ever called LOSSY, in the whole campaign.
-    eps : float
-        LOSSLESS_WITHIN_EPS needs a provable bound on total variation of at most this.
+    eps : float, optional
+        LOSSLESS_WITHIN_EPS needs a provable bound on total variation of at most this. None:
+        only look for bugs; what is not LOSSY stays INCONCLUSIVE.
     view : {"boundary", "stream", "trace"}
         What is seen: blocks; only text; or blocks with their drafts.
     tolerance : float
@@ -114,12 +115,12 @@ class Campaign:
         self,
         *,
         alpha: float = ALPHA,
-        eps: float = EPS,
+        eps: float | None = EPS,
         view: View = "boundary",
         tolerance: float = 0.0,
         seed: int | None = None,
     ) -> None:
-        for name, value in (("alpha", alpha), ("eps", eps)):
+        for name, value in (("alpha", alpha), ("eps", 0.5 if eps is None else eps)):
             if not 0 < value < 1:
                 raise ValueError(f"{name} = {value}: expected a number in (0, 1)")
         if not 0 <= tolerance < 1:
@@ -130,6 +131,7 @@ class Campaign:
         self.seed = seed
         self.cases: list[CampaignCase] = []
         self.impossible: str | None = None
+        self.stopped: str | None = None
         self.peak = -math.inf
         self._at_peak: dict[str, Floats] = {}
         self._library: dict[tuple[str, float], float] = {}
@@ -167,6 +169,10 @@ class Campaign:
         tokens : int, optional
             In the view "stream": how many tokens each text has.
         """
+        if algorithm == "standard" and target.vocabulary.tokens != drafter.vocabulary.tokens:
+            raise ValueError(
+                "drafter has another vocabulary than target: expected one for standard"
+            )
         stream = self.view == "stream"
         length = None if not stream else (lookahead + 1 if tokens is None else tokens)
         longest = _longest_block(algorithm, target, drafter, context, lookahead)
@@ -268,18 +274,25 @@ class Campaign:
         Returns
         -------
         CampaignReport
+
+        Raises
+        ------
+        ValueError
+            Nothing was added or observed, and nothing stopped the sampler.
         """
         self._look()
         self._looks += 1
         seen = [case for case in self.cases if case.trials]
-        share = self.alpha / 2 * 6 / (math.pi * self._looks) ** 2 / max(1, len(seen))
+        if not (seen or self._observer.tokens or self.stopped):
+            raise ValueError("campaign is empty: add blocks, or observe tokens, before a report")
+        share = self._share()
         intervals = tuple(
-            interval(case.name, case.tree, case.counts, case.trials, share / 2) for case in seen
+            interval(case.name, case.tree, case.counts, case.trials, share) for case in seen
         )
         verdict = self._verdict(intervals)
         needed = None
-        if verdict == Verdict.INCONCLUSIVE and seen:
-            needed = sum(needed_trials(case.tree, self.eps, share / 2) for case in seen)
+        if verdict == Verdict.INCONCLUSIVE and self.eps is not None:
+            needed = max((self.needed(case) or 0 for case in self.cases), default=None)
         return CampaignReport(
             verdict=verdict,
             trials=sum(case.trials for case in seen),
@@ -296,14 +309,27 @@ class Campaign:
             needed=needed,
             seed=self.seed,
             seconds=time.perf_counter() - self._started,
+            stopped=self.stopped,
         )
+
+    def needed(self, case: CampaignCase) -> int | None:
+        """Trials on a case that certify a lossless sampler within `eps`, 9 times in 10."""
+        if self.eps is None:
+            return None
+        return needed_trials(case.tree, self.eps, self._share())
+
+    def _share(self) -> float:
+        # Half of alpha is for the interval: over the looks so far (at least one), all cases,
+        # and both of its ends.
+        look = max(1, self._looks)
+        return self.alpha / 2 * 6 / (math.pi * look) ** 2 / max(1, len(self.cases)) / 2
 
     def _verdict(self, intervals: tuple[Interval, ...]) -> Verdict:
         too_far = any(i.estimate > i.threshold + self._allowance(i) for i in intervals)
         if self.decided_lossy or too_far:
             return Verdict.LOSSY
         complete = bool(intervals) and len(intervals) == len(self.cases)
-        if complete and all(i.upper <= self.eps for i in intervals):
+        if complete and self.eps is not None and all(i.upper <= self.eps for i in intervals):
             return Verdict.LOSSLESS_WITHIN_EPS
         return Verdict.INCONCLUSIVE
 

@@ -1,5 +1,7 @@
 """Run a campaign: feed it a sampler in batches, on one core or many, until it is decided."""
 
+import math
+import threading
 import time
 import warnings
 from collections import deque
@@ -32,6 +34,7 @@ def run(
     seed: int,
     executor: Executor | None = None,
     seconds: float | None = None,
+    patience: float | None = None,
     advance: Callable[[int], None] = lambda trials: None,
 ) -> CampaignReport:
     """Draw up to `budget` blocks on every case of a campaign; stop when it is LOSSY.
@@ -53,17 +56,22 @@ def run(
     seconds : float, optional
         Stop drawing after this long. What was drawn still depends on the seed alone; how
         much, on the machine.
+    patience : float, optional
+        How many seconds to wait for a batch.
     advance : callable
         Told the number of blocks after each batch.
 
     Returns
     -------
     CampaignReport
+        If the sampler fails or stops answering, what it gave until then is judged, and the
+        reason is in `stopped`.
 
     Raises
     ------
     ValueError
-        No case is declared, or `budget` < 1.
+        No case is declared, `budget` < 1, or the campaign's `eps` cannot be certified with
+        this budget (the message says what can).
 
     Examples
     --------
@@ -72,26 +80,39 @@ def run(
     >>> from specref.vocabulary import Vocabulary
     >>> abc = Vocabulary("abc")
     >>> target, drafter = hashed_model(abc, "p"), hashed_model(abc, "q")
-    >>> campaign = Campaign(seed=1)
+    >>> campaign = Campaign(eps=None, seed=1)
     >>> _ = campaign.case(target, drafter)
     >>> def drafter_alone(name, trials, rng):
     ...     return simulate("autoregressive", drafter, drafter, trials=trials, rng=rng).blocks
     >>> str(run(campaign, drafter_alone, budget=10_000, seed=1).verdict)
     'LOSSY'
     """
+    _check_budget(campaign, budget)
+    deadline = time.perf_counter() + (math.inf if seconds is None else seconds)
+    jobs = _jobs(campaign, sampler, budget, seed)
+    try:
+        for case, blocks in _drawn(jobs, executor, patience):
+            campaign.add(case, blocks)
+            advance(len(blocks))
+            if campaign.decided_lossy or time.perf_counter() > deadline:
+                break
+    except _SamplerFailed as failure:
+        campaign.stopped = str(failure)
+    return campaign.report()
+
+
+def _check_budget(campaign: Campaign, budget: int) -> None:
     if budget < 1:
         raise ValueError(f"budget = {budget}: expected at least 1")
     if not campaign.cases:
-        raise ValueError("campaign has no case: declare one with campaign.case")
-    started = time.perf_counter()
-    jobs = _jobs(campaign, sampler, budget, seed)
-    for case, blocks in _drawn(jobs, executor):
-        campaign.add(case, blocks)
-        advance(len(blocks))
-        late = seconds is not None and time.perf_counter() - started > seconds
-        if campaign.decided_lossy or late:
-            break
-    return campaign.report()
+        raise ValueError("campaign is empty: declare a case with campaign.case")
+    for case in campaign.cases:
+        needed = campaign.needed(case)
+        if needed is not None and needed > budget:
+            raise ValueError(
+                f"eps = {campaign.eps} needs a budget of {needed:,} on {case.name}, not "
+                f"{budget:,} (or eps=None, to look for bugs only)"
+            )
 
 
 def assert_lossless(
@@ -102,7 +123,7 @@ def assert_lossless(
     Parameters
     ----------
     campaign, sampler, budget, seed
-        As `run`.
+        As `run`; with ``eps=None`` the campaign only looks for bugs.
     strict : bool
         Fail unless the verdict is LOSSLESS_WITHIN_EPS.
 
@@ -161,11 +182,42 @@ class _Draw:
         return self.sampler(self.name, self.trials, np.random.default_rng(self.seed))
 
 
+class _SamplerFailed(Exception):  # noqa: N818
+    """The sampler raised, or did not answer in time."""
+
+
+def _answer(draw: Callable[[], Blocks], case: CampaignCase, patience: float | None) -> Blocks:
+    """Call the sampler on a thread of its own, which is left behind if it does not return."""
+    future: Future[Blocks] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(draw())
+        except BaseException as error:  # handed over to the waiting thread
+            future.set_exception(error)
+
+    if patience is None:
+        work()
+    else:
+        threading.Thread(target=work, daemon=True).start()
+    return _result(future, case, patience)
+
+
+def _result(future: Future[Blocks], case: CampaignCase, patience: float | None) -> Blocks:
+    try:
+        return future.result(patience)
+    except TimeoutError:
+        reason = f"the sampler did not answer within {patience} s on {case.name}"
+    except Exception as error:  # a black box may raise anything
+        reason = f"the sampler raised {type(error).__name__} on {case.name}: {error}"
+    raise _SamplerFailed(reason)
+
+
 def _drawn(
-    jobs: Iterator[Job], executor: Executor | None
+    jobs: Iterator[Job], executor: Executor | None, patience: float | None
 ) -> Iterator[tuple[CampaignCase, Blocks]]:
     if executor is None:
-        yield from ((case, draw()) for case, draw in jobs)
+        yield from ((case, _answer(draw, case, patience)) for case, draw in jobs)
         return
     waiting: deque[tuple[CampaignCase, Future[Blocks]]] = deque()
     try:
@@ -173,10 +225,10 @@ def _drawn(
             waiting.append((case, executor.submit(draw)))
             if len(waiting) >= IN_FLIGHT:
                 case, future = waiting.popleft()
-                yield case, future.result()
+                yield case, _result(future, case, patience)
         while waiting:
             case, future = waiting.popleft()
-            yield case, future.result()
+            yield case, _result(future, case, patience)
     finally:
         for _, future in waiting:
             future.cancel()

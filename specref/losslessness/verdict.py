@@ -82,7 +82,9 @@ class CampaignReport:
     impossible : str or None
         A token that the target excludes, where it was first seen. It decides at once.
     needed : int or None
-        Trials that would decide, if inconclusive.
+        Trials on each case that would decide, if inconclusive and there is an `eps`.
+    stopped : str or None
+        Why the sampler gave fewer blocks than asked for.
     suspects : tuple of Suspect
         The strongest components, in order.
     """
@@ -91,7 +93,7 @@ class CampaignReport:
     trials: int
     tokens: int
     alpha: float
-    eps: float
+    eps: float | None
     tolerance: float
     view: str
     log10_evidence: float
@@ -102,6 +104,7 @@ class CampaignReport:
     needed: int | None
     seed: int | None
     seconds: float
+    stopped: str | None = None
 
     @property
     def anytime_p(self) -> float:
@@ -131,6 +134,8 @@ def _lines(report: CampaignReport) -> list[str]:
         f"  evidence 10^{report.log10_evidence:.1f} (LOSSY at "
         f"10^{-math.log10(report.alpha / 2):.1f}), anytime p {report.anytime_p:.2g}",
     ]
+    if report.stopped:
+        lines.append(f"  stopped early: {report.stopped}")
     if report.impossible:
         lines.append(f"  impossible: {report.impossible}")
     lines += [
@@ -141,7 +146,7 @@ def _lines(report: CampaignReport) -> list[str]:
     if report.verdict == Verdict.LOSSY:
         lines += [f"  suspect {s.component}: 10^{s.log10_evidence:.1f}" for s in report.suspects]
     if report.needed is not None:
-        lines.append(f"  about {report.needed:,} trials would decide (eps {report.eps:g})")
+        lines.append(f"  {report.needed:,} trials on each case would decide (eps {report.eps})")
     lines += [
         f"  accepted lengths of {result.case}: {result.conformance}, mean {result.mean:.4f}, "
         f"closed form {result.expected:.4f}"

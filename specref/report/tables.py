@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from specref.conformance.verifier import VerifierReport
+from specref.losslessness.planning import MutantPlan, Plan, typical_trials, typical_tv
 from specref.losslessness.statistics import TestResult
 from specref.losslessness.verdict import CampaignReport
 from specref.verification import (
@@ -105,6 +106,60 @@ def _refutation(refutation: Refutation) -> RenderableType:
         *("    " + line for line in refutation.trace.splitlines()),
     ]
     return Group(Text("LOSSY", "bold red"), Text("\n".join(lines)))
+
+
+def plan_table(
+    plans: tuple[Plan, ...] | tuple[MutantPlan, ...],
+    *,
+    tv: float | None,
+    trials: int | None,
+    alpha: float,
+    rate: float,
+) -> RenderableType:
+    """Blocks, distances and times, by fixture."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("fixture", no_wrap=True)
+    mutants = [plan for plan in plans if isinstance(plan, MutantPlan)]
+    for title in ("TV", "floor", "expected") if mutants else ("cells", "TV", "blocks"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("time", justify="right", no_wrap=True)
+    for plan in plans:
+        table.add_row(*_plan_row(plan, rate))
+    return Group(
+        table,
+        *(Text(line, "dim") for line in _plan_notes(bool(mutants), tv, trials)),
+        Text(f"alpha {alpha:g} for the campaign; time at {rate:,.0f} blocks/s", "dim"),
+    )
+
+
+def _plan_row(plan: Plan | MutantPlan, rate: float) -> list[str]:
+    if isinstance(plan, MutantPlan):
+        blocks = plan.expected_trials
+        cells = [f"{plan.tv:.4f}", f"{plan.floor:,.0f}", f"{blocks:,}"]
+    else:
+        blocks = plan.trials
+        cells = [f"{plan.cells:,}", f"{plan.tv:.4g}", f"{blocks:,}"]
+    return [plan.fixture, *cells, _duration(blocks / rate)]
+
+
+def _plan_notes(mutants: bool, tv: float | None, trials: int | None) -> list[str]:
+    if mutants:
+        return [
+            "floor: no test at this alpha needs fewer on average; expected: when the library's "
+            "bet on the bug has won; 0 and 1: it does what the target excludes."
+        ]
+    proved = "Proved, for any sampler, 999 times in 1,000."
+    if tv is not None:
+        return [proved, f"Typically a campaign needs {typical_trials(tv):,} (measured: 12 / TV²)."]
+    if trials is not None:
+        return [proved, f"Typically a campaign finds {typical_tv(trials):.4g} (measured)."]
+    return ["Proved: a lossless sampler is certified 9 times in 10."]
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def verifier_report(report: VerifierReport) -> RenderableType:
