@@ -45,15 +45,16 @@ class Chance(ABC):
         ValueError
             The probabilities are all zero, negative somewhere, or do not sum to 1.
         """
-        for token, probability in enumerate(probabilities):
+        weights = probabilities.tolist()
+        for token, probability in enumerate(weights):
             if not probability >= 0:
                 raise ValueError(f"draw at {site}: probability {probability} of token {token}")
-        total = sum(probabilities)
+        total = sum(weights)
         if total == 0:
             raise ValueError(f"draw at {site}: probabilities are all zero, nothing to draw from")
         if not is_one(total):
             raise ValueError(f"draw at {site}: probabilities sum to {total}, expected 1")
-        return self._choose(probabilities, site)
+        return self._choose(weights, site)
 
     def accept(self, probability: Probability, site: str) -> bool:
         """Say yes with the given probability.
@@ -68,7 +69,7 @@ class Chance(ABC):
         return bool(self._choose((1 - probability, probability), site))
 
     @abstractmethod
-    def _choose(self, weights: Sequence[Probability] | Probabilities, site: str) -> int:
+    def _choose(self, weights: Sequence[Probability], site: str) -> int:
         """Choose a branch; an accept has the branches 0 (no) and 1 (yes)."""
 
 
@@ -101,10 +102,10 @@ class Exact(Chance):
     def draw(self, probabilities: Probabilities, site: str) -> int:
         """Draw the next branch; what the prefix covers was checked when it was recorded."""
         if len(self.choices) < len(self.prefix):
-            return self._choose(probabilities, site)
+            return self._choose((), site)
         return super().draw(probabilities, site)
 
-    def _choose(self, weights: Sequence[Probability] | Probabilities, site: str) -> int:
+    def _choose(self, weights: Sequence[Probability], site: str) -> int:
         depth = len(self.choices)
         if depth == MAX_SITES:
             raise ValueError(f"more than {MAX_SITES} random decisions on one path (at {site})")
@@ -112,7 +113,7 @@ class Exact(Chance):
         self.choices.append(choice)
         return choice
 
-    def _open(self, weights: Sequence[Probability] | Probabilities) -> int:
+    def _open(self, weights: Sequence[Probability]) -> int:
         first, *others = (branch for branch, weight in enumerate(weights) if weight > 0)
         for branch in reversed(others):
             self.unexplored.append(((*self.choices, branch), self.weight * weights[branch]))
@@ -138,7 +139,7 @@ class Sampled(Chance):
             raise ValueError(f"accept at {site}: probability {probability} is not in [0, 1]")
         return self.rng.random() < probability
 
-    def _choose(self, weights: Sequence[Probability] | Probabilities, site: str) -> int:
+    def _choose(self, weights: Sequence[Probability], site: str) -> int:
         cumulative = np.cumsum(np.asarray(weights, dtype=np.float64))
         point = self.rng.random() * cumulative[-1]
         # A product that rounds up to the total must not pass the last possible token.
@@ -166,7 +167,7 @@ class Replayed(Chance):
     def __init__(self, choices: Sequence[int]) -> None:
         self.unused = list(choices)
 
-    def _choose(self, weights: Sequence[Probability] | Probabilities, site: str) -> int:
+    def _choose(self, weights: Sequence[Probability], site: str) -> int:
         if not self.unused:
             raise ValueError(f"replay at {site}: no choice left")
         possible = [branch for branch, weight in enumerate(weights) if weight > 0]
@@ -227,7 +228,7 @@ class Traced(Chance):
         self.steps.append(Step(site, (1 - probability, probability), choice))
         return choice
 
-    def _choose(self, weights: Sequence[Probability] | Probabilities, site: str) -> int:
+    def _choose(self, weights: Sequence[Probability], site: str) -> int:
         return self.inner._choose(weights, site)
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -107,7 +107,7 @@ def dirichlet_evidence(counts: Floats, p: Floats) -> Floats:
     return np.asarray((mixture - against).sum(axis=-1))
 
 
-def lag_evidence(p: Floats, token: Ints, previous: Ints) -> Floats:
+def lag_evidence(p: Floats, token: Ints, previous: Ints, times: Ints | None = None) -> Floats:
     """Log-wealth of betting that a token repeats, or follows, an earlier one.
 
     Parameters
@@ -115,6 +115,8 @@ def lag_evidence(p: Floats, token: Ints, previous: Ints) -> Floats:
     p : ndarray, shape (events, V)
         The law of each token.
     token, previous : ndarray of int, shape (events,)
+    times : ndarray of int, shape (events,), optional
+        How often each of these happened; once by default.
 
     Returns
     -------
@@ -128,9 +130,8 @@ def lag_evidence(p: Floats, token: Ints, previous: Ints) -> Floats:
     copied = ((token == previous) - chance) / reach
     middle = np.cumsum(p, axis=-1) - p / 2 - 0.5
     product = 4 * middle[events, token] * middle[events, previous]
-    return np.stack(
-        [np.log1p(stakes * copied).sum(axis=1), np.log1p(stakes * product).sum(axis=1)]
-    )
+    weights = np.ones(len(token)) if times is None else times
+    return np.stack([np.log1p(stakes * copied) @ weights, np.log1p(stakes * product) @ weights])
 
 
 def tolerate(log_bets: Floats, p: Floats, tolerance: float) -> Floats:
@@ -148,6 +149,7 @@ def tolerate(log_bets: Floats, p: Floats, tolerance: float) -> Floats:
 
 def log_mean(log_values: Floats) -> float:
     """log of the mean of exp; -inf for nothing."""
-    if not log_values.size:
-        return -np.inf
-    return float(logsumexp(log_values) - np.log(log_values.size))
+    highest = float(log_values.max(initial=-np.inf))
+    if highest == -np.inf:
+        return highest
+    return highest + float(np.log(np.exp(log_values - highest).mean()))

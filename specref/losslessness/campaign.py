@@ -462,7 +462,11 @@ def _lag(case: CampaignCase, nodes: Ints, blocks: Ints, possible: NDArray[np.boo
         token = blocks[:, j]
         previous = np.concatenate([case.last[j : j + 1], token[:-1]])
         both = possible[:, j] & (previous >= 0)
-        won += bets.lag_evidence(case.tree.p[nodes[both, j]], token[both], previous[both])
+        size = case.tree.p.shape[1]
+        triples = (nodes[both, j] * size + token[both]) * size + previous[both]
+        happened, times = np.unique(triples, return_counts=True)
+        node, pair = np.divmod(happened, size * size)
+        won += bets.lag_evidence(case.tree.p[node], pair // size, pair % size, times)
         case.last[j] = token[-1]
     return won
 

@@ -1,0 +1,140 @@
+"""Running a campaign: the same result on any executor, partial results kept, errors named."""
+
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from specref.losslessness import Campaign, InconclusiveWarning, Verdict, assert_lossless, run
+from specref.losslessness.driver import batches
+from specref.simulate import tabulate
+from specref.verification import TwinSampler
+from specref.zoo import FIXTURES
+
+FIXTURE = FIXTURES["c"]
+ARGUMENTS = (FIXTURE.target, FIXTURE.drafter, (), FIXTURE.lookahead)
+BUDGET = 20_000
+
+
+def campaign(eps: float | None = None) -> Campaign:
+    started = Campaign(eps=eps, seed=7)
+    started.case(*ARGUMENTS, name="c")
+    return started
+
+
+def twin(algorithm: str = "standard") -> TwinSampler:
+    return TwinSampler({"c": tabulate(algorithm, *ARGUMENTS)})
+
+
+def outcome(executor=None) -> tuple:
+    report = run(campaign(), twin(), budget=BUDGET, seed=7, executor=executor)
+    return report.trials, report.log10_evidence, report.intervals, report.acceptance
+
+
+def test_batches_add_up() -> None:
+    for budget in (1, 999, 1_000, 1_001, 500_000):
+        assert sum(batches(budget)) == budget
+
+
+def test_the_result_does_not_depend_on_the_executor() -> None:
+    serial = outcome()
+    assert serial[0] == BUDGET
+    with ThreadPoolExecutor(3) as threads:
+        assert outcome(threads) == serial
+    for workers in (1, 2):
+        with ProcessPoolExecutor(workers) as processes:
+            assert outcome(processes) == serial
+
+
+def test_a_dask_client_is_an_executor_too() -> None:
+    distributed = pytest.importorskip("distributed", reason="not_run (dask is not installed)")
+    with distributed.Client(processes=False, n_workers=1, dashboard_address=None) as client:
+        assert outcome(client.get_executor()) == outcome()
+
+
+def test_another_seed_gives_other_samples() -> None:
+    first, second = (
+        run(campaign(), twin(), budget=BUDGET, seed=seed).intervals for seed in (1, 2)
+    )
+    assert first != second
+
+
+def test_a_lossy_sampler_stops_early() -> None:
+    drafter = (FIXTURE.drafter, FIXTURE.drafter, (), FIXTURE.lookahead)
+    wrong = TwinSampler({"c": tabulate("standard", *drafter)})
+    report = run(campaign(), wrong, budget=10_000_000, seed=1)
+    assert report.verdict == Verdict.LOSSY
+    assert report.trials <= 10_000
+
+
+def test_a_sampler_that_raises_keeps_what_it_gave() -> None:
+    right = twin()
+
+    def fails_later(name: str, trials: int, rng: np.random.Generator) -> np.ndarray:
+        if trials > 2_000:
+            raise RuntimeError("out of memory")
+        return right(name, trials, rng)
+
+    report = run(campaign(), fails_later, budget=BUDGET, seed=1)
+    assert report.verdict == Verdict.INCONCLUSIVE
+    assert report.trials == 3_000
+    assert report.stopped == "the sampler raised RuntimeError on c: out of memory"
+    assert "stopped early" in str(report)
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_a_sampler_that_stops_answering(threads: bool) -> None:
+    right = twin()
+
+    def hangs_later(name: str, trials: int, rng: np.random.Generator) -> np.ndarray:
+        time.sleep(1.5 if trials > 1_000 else 0)
+        return right(name, trials, rng)
+
+    with ThreadPoolExecutor(1) as pool:
+        executor = pool if threads else None
+        report = run(
+            campaign(), hangs_later, budget=3_000, seed=1, executor=executor, patience=0.3
+        )
+    assert report.verdict == Verdict.INCONCLUSIVE
+    assert report.trials == 1_000
+    assert "did not answer within 0.3 s" in str(report.stopped)
+
+
+def test_seconds_end_a_run() -> None:
+    report = run(campaign(), twin(), budget=10**9, seed=1, seconds=0.2)
+    assert 0 < report.trials < 10**9
+
+
+def test_assert_lossless() -> None:
+    report = assert_lossless(campaign(eps=0.02), twin(), budget=100_000, seed=3)
+    assert report.verdict == Verdict.LOSSLESS_WITHIN_EPS
+    drafter = (FIXTURE.drafter, FIXTURE.drafter, (), FIXTURE.lookahead)
+    wrong = TwinSampler({"c": tabulate("standard", *drafter)})
+    with pytest.raises(AssertionError, match="LOSSY"):
+        assert_lossless(campaign(), wrong, budget=10_000, seed=3)
+    with pytest.warns(InconclusiveWarning, match="INCONCLUSIVE"):
+        assert_lossless(campaign(), twin(), budget=1_000, seed=3)
+    with pytest.raises(AssertionError, match="INCONCLUSIVE"):
+        assert_lossless(campaign(), twin(), budget=1_000, seed=3, strict=True)
+
+
+def test_bad_input() -> None:
+    with pytest.raises(ValueError, match="campaign is empty"):
+        run(Campaign(), twin(), budget=10, seed=0)
+    with pytest.raises(ValueError, match="budget = 0"):
+        run(campaign(), twin(), budget=0, seed=0)
+    with pytest.raises(ValueError, match=r"eps = 0.001 needs a budget of [\d,]+ on c, not 5,000"):
+        run(campaign(eps=0.001), twin(), budget=5_000, seed=0)
+
+
+def test_needed_budget_certifies() -> None:
+    planned = campaign(eps=0.03)
+    budget = planned.needed(planned.cases[0])
+    assert budget is not None
+    verdicts = [
+        run(campaign(eps=0.03), twin(), budget=budget, seed=seed).verdict for seed in range(20)
+    ]
+    # Planned for 9 in 10; at least 13 of 20 with probability 0.998.
+    assert verdicts.count(Verdict.LOSSLESS_WITHIN_EPS) >= 13
+    assert Verdict.LOSSY not in verdicts
