@@ -22,6 +22,9 @@ lint: .venv/test
 
 benchmark: .venv/test
 	$(BIN)/python -m proofs_tests.benchmarks.exact
+	$(BIN)/python -m proofs_tests.benchmarks.bench_simulate
+	$(BIN)/python -m proofs_tests.benchmarks.campaign
+	$(BIN)/python -m proofs_tests.benchmarks.power --runs 3
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv

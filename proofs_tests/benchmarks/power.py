@@ -73,6 +73,7 @@ def exact_laws(fixture: Fixture) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--plot", metavar="FILE.png", help="needs specref[report]")
     parser.add_argument("--fixture", choices=tuple(FIXTURES), default="wide")
     options = parser.parse_args()
     fixture = FIXTURES[options.fixture]
@@ -81,6 +82,7 @@ def main() -> None:
     print(f"{'mutant':<36}{'TV':>8}" + "".join(f"{t:>9}" for t in titles) + f"{'n TV^2':>8}")
     ratios: dict[str, list[float]] = {"library": [], "left out": [], "blind": []}
     costs: list[float] = []
+    points: list[tuple[float, ...]] = []
     known, laws = declared(fixture), exact_laws(fixture)
     for name, entry in MUTANTS.items():
         tv = float(total_variation_on(entry, fixture)) if name in laws else 0.0
@@ -98,13 +100,37 @@ def main() -> None:
         for key, n in zip(ratios, needed, strict=True):
             ratios[key].append(n / floor)
         costs.append(needed[2] * tv**2)
+        points.append((floor, *needed))
         cells = "".join(f"{n:>9,.0f}" for n in (floor, *needed))
         print(f"{name:<36}{tv:>8.4f}{cells}{costs[-1]:>8.1f}")
     for key, values in ratios.items():
         mean = math.exp(statistics.fmean(map(math.log, values)))
         print(f"{key}: {mean:.2f} x the floor (mean of {len(values)}), worst {max(values):.1f}")
     middle = statistics.median(costs)
+    if options.plot:
+        draw(points, fixture.name, options.plot)
     print(f"blind n TV^2: median {middle:.1f}, {min(costs):.1f} to {max(costs):.1f}")
+
+
+def draw(points: list[tuple[float, ...]], fixture: str, file: str) -> None:
+    """Blocks until LOSSY against the floor, one dot for each bug."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    floor, *needed = zip(*points, strict=True)
+    labels = ("bug in the library", "bug left out", "no library")
+    for blocks, label, marker in zip(needed, labels, "o^s", strict=True):
+        axes.loglog(floor, blocks, marker, alpha=0.7, markersize=5, label=label)
+    ends = np.array([min(floor), max(floor)])
+    for factor, style in ((1, "-"), (2, ":"), (4, ":")):
+        axes.loglog(ends, factor * ends, style, color="grey", linewidth=1)
+        axes.annotate(f"{factor} x", (ends[1], factor * ends[1]), fontsize=8, color="grey")
+    axes.set_xlabel("information floor: ln(1/alpha) / KL per block")
+    axes.set_ylabel("blocks until LOSSY")
+    axes.set_title(f"Detection on fixture {fixture}, alpha {ALPHA:g}", fontsize=11)
+    axes.legend(frameon=False)
+    figure.savefig(file, dpi=150)
 
 
 if __name__ == "__main__":
