@@ -15,13 +15,15 @@ class NotInstalledError(ImportError):
     """The implementation's package is not installed."""
 
 
-def load(seed: int) -> tuple[str, Callable[..., Tokens]]:
+def load(seed: int, device: str = "cpu") -> tuple[str, Callable[..., Tokens]]:
     """The function under test as a `Verify`, and its name with the versions it came from.
 
     Parameters
     ----------
     seed : int
         For torch's global generator, which the function draws from.
+    device : str
+        Where the function runs.
 
     Raises
     ------
@@ -38,11 +40,11 @@ def load(seed: int) -> tuple[str, Callable[..., Tokens]]:
     torch.manual_seed(seed)
 
     def verify(p: NDArray[np.float64], q: NDArray[np.float64], drafts: Tokens) -> Tokens:
-        candidates = torch.tensor([[PROMPT, *drafts]])
+        candidates = torch.tensor([[PROMPT, *drafts]], device=device)
         tokens, _ = _speculative_sampling(candidates, logits(q), len(drafts), logits(p))
         return tuple(tokens[0].tolist())
 
     def logits(probabilities: NDArray[np.float64]) -> "torch.Tensor":
-        return torch.from_numpy(probabilities).log().float()[None]
+        return torch.from_numpy(probabilities).log().float()[None].to(device)
 
     return f"transformers {version('transformers')} _speculative_sampling", verify

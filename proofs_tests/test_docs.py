@@ -1,0 +1,63 @@
+"""What README and docs say is run: code blocks, commands, the architecture table."""
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from proofs_tests.test_architecture import FLOORS
+from specref.algorithms import ALGORITHMS
+from specref.cli import main
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_python_blocks_run(page: Path) -> None:
+    for code in blocks(page, "python"):
+        exec(compile(code, str(page), "exec"), {})
+
+
+def test_readme_oracle_example_is_fifteen_lines() -> None:
+    (example,) = blocks(ROOT / "README.md", "python")
+    assert len(example.splitlines()) <= 15
+
+
+def test_readme_console_output_is_what_the_command_prints() -> None:
+    (session,) = blocks(ROOT / "README.md", "console")
+    command, *expected = session.splitlines()
+    result = CliRunner().invoke(main, command.removeprefix("$ specref ").split())
+    printed = result.output.splitlines()
+    assert all(line in printed for line in expected)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_exist(page: Path) -> None:
+    for name in re.findall(r"specref (verify|prove|check|\w+) ", page.read_text()):
+        if name in ("verify", "prove", "check", "plan", "zoo"):
+            assert name in main.commands
+
+
+def test_readme_names_every_algorithm_file() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for name in ALGORITHMS:
+        assert f"(specref/algorithms/{name}.py)" in readme
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+        assert (page.parent / link).exists(), link
+
+
+def test_architecture_page_lists_the_floors_in_order() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| (`[^|]+`) \|", page, flags=re.MULTILINE)
+    names = [name.strip("`/ ") for row in rows for name in row.split(",")]
+    assert [name for name in names if name in FLOORS] == FLOORS
