@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
 
 
-@pytest.fixture()
+@pytest.fixture
 def device() -> str:
     if not torch.cuda.is_available():
         pytest.skip("not_run (no CUDA)")

@@ -39,7 +39,7 @@ def assert_one_line_error(result: Result, *parts: str) -> None:
         assert part in lines[0]
 
 
-@pytest.fixture()
+@pytest.fixture
 def few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(verification.TRIALS, "quick", 2_000)
     monkeypatch.setitem(verification.EPS, "quick", 0.25)

@@ -20,12 +20,15 @@ def test_names_are_unique() -> None:
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 def test_models_are_exact(pair) -> None:
-    assert all(is_exact(row) for model in (pair.target, pair.drafter) for row in rows_of(pair, model))
+    assert all(
+        is_exact(row) for model in (pair.target, pair.drafter) for row in rows_of(pair, model)
+    )
 
 
 def test_every_kind_is_there() -> None:
     shared = [
-        (len(intersection(pair.target.vocabulary, pair.drafter.vocabulary)), pair) for pair in PAIRS
+        (len(intersection(pair.target.vocabulary, pair.drafter.vocabulary)), pair)
+        for pair in PAIRS
     ]
     sizes = [(n, len(p.target.vocabulary), len(p.drafter.vocabulary)) for n, p in shared]
     assert any(n == t == d for n, t, d in sizes), "equal vocabularies"

@@ -10,7 +10,9 @@ from specref.vocabulary import Tokens
 TRIALS = 4_000
 
 
-def sampler(rng: np.random.Generator, *, bonus_row: int = -1, drop_residual: bool = False) -> Verify:
+def sampler(
+    rng: np.random.Generator, *, bonus_row: int = -1, drop_residual: bool = False
+) -> Verify:
     """A plain NumPy verification, with two bugs that can be switched on."""
 
     def verify(p: np.ndarray, q: np.ndarray, drafts: Tokens) -> Tokens:

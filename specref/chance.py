@@ -137,7 +137,7 @@ class Sampled(Chance):
         """Say yes iff the next uniform is below `probability` (never at 0, always at 1)."""
         if not 0 <= probability <= 1:
             raise ValueError(f"accept at {site}: probability {probability} is not in [0, 1]")
-        return self.rng.random() < probability
+        return bool(self.rng.random() < probability)
 
     def _choose(self, weights: Sequence[Probability], site: str) -> int:
         cumulative = np.cumsum(np.asarray(weights, dtype=np.float64))

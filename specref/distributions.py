@@ -209,13 +209,13 @@ def with_temperature(p: Probabilities, temperature: Probability) -> Probabilitie
     >>> with_temperature(as_distribution(["1/4", "3/4"]), Fraction(1, 2))
     array([Fraction(1, 10), Fraction(9, 10)], dtype=object)
     """
-    if not temperature >= 0:
-        raise ValueError(f"temperature = {temperature}: expected a number >= 0")
+    if not 0 <= temperature < np.inf:
+        raise ValueError(f"temperature = {temperature}: expected a finite number >= 0")
     if temperature == 0:
         return _keep(p, [int(np.argmax(p))])
-    exponent = 1 / Fraction(temperature)
     if not is_exact(p):
-        return normalise(p ** float(exponent))
+        return normalise((p / p.max()) ** (1 / float(temperature)))
+    exponent = 1 / Fraction(temperature)
     if exponent.denominator != 1:
         raise ValueError(f"temperature = {temperature}: expected 1/n for exact probabilities")
     return normalise(p**exponent.numerator)

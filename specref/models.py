@@ -132,12 +132,19 @@ def ngram_model(
 ) -> Model:
     """A model that looks at the last `order` tokens.
 
+    Raises
+    ------
+    ValueError
+        `order` < 0; on use, a bad row.
+
     Examples
     --------
     >>> model = ngram_model(Vocabulary("ab"), 2, {(0, 1): [0, 1]}, otherwise=["1/2", "1/2"])
     >>> model.next_token((1, 0, 1))[1]
     Fraction(1, 1)
     """
+    if order < 0:
+        raise ValueError(f"order = {order}: expected an integer >= 0")
     table = table_model(vocabulary, rows, otherwise)
     return Model(vocabulary, lambda context: table.next_token(_last(context, order)))
 

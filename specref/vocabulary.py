@@ -104,7 +104,7 @@ class Vocabulary:
         UntokenisableError
             At some position no token matches.
         """
-        text = text if self.normalise is None else self.normalise(text)
+        text = self.normalised(text)
         encoded: list[int] = []
         position = 0
         while position < len(text):
@@ -112,6 +112,10 @@ class Vocabulary:
             encoded.append(self.ids[token])
             position += len(token)
         return tuple(encoded)
+
+    def normalised(self, text: Text) -> Text:
+        """The text as the tokeniser reads it."""
+        return text if self.normalise is None else cast(Text, self.normalise(text))
 
     def _longest_match(self, text: Text, position: int) -> Text:
         for length in range(min(self.longest, len(text) - position), 0, -1):
@@ -141,8 +145,12 @@ class Vocabulary:
                 raise ValueError(f"{name}[{index}] = {token}: expected 0 <= id < {len(self)}")
 
     def is_undetermined(self, text: Text) -> bool:
-        """Whether what follows can still change the first token of T(text + …)."""
-        return text in self.proper_prefixes
+        """Whether what follows can still change the first token of T(text + …).
+
+        With `normalise` this takes for granted that normalising a longer text only makes its
+        result longer.
+        """
+        return self.normalised(text) in self.proper_prefixes
 
     def ends(self, tokens: Sequence[int]) -> bool:
         """Whether a token sequence ends with EOS."""
@@ -217,6 +225,7 @@ def find_untokenisable(source: Vocabulary, vocabulary: Vocabulary) -> Text | Non
 
 
 def _undecided(text: Text, vocabulary: Vocabulary) -> Text | None:
+    text = vocabulary.normalised(text)
     while not vocabulary.is_undetermined(text):
         try:
             text = text[len(vocabulary._longest_match(text, 0)) :]
@@ -253,6 +262,8 @@ def translate(tokens: Sequence[int], source: Vocabulary, vocabulary: Vocabulary)
 
     Raises
     ------
+    ValueError
+        A token id is out of range of `source`.
     UntokenisableError
         A token is neither in `vocabulary` nor a concatenation that greedy finds there.
 
@@ -261,6 +272,7 @@ def translate(tokens: Sequence[int], source: Vocabulary, vocabulary: Vocabulary)
     >>> translate((1, 0), Vocabulary(["ab", "a"]), Vocabulary(["b", "a"]))
     (1, 1, 0)
     """
+    source.check(tokens)
     translated: Tokens = ()
     for token in tokens:
         text = source.tokens[token]

@@ -57,5 +57,8 @@ def decode(
     """
     tokens: Tokens = ()
     while len(tokens) < length and not target.vocabulary.ends(tokens):
-        tokens += step(target, drafter, (*context, *tokens), lookahead, chance)
+        block = step(target, drafter, (*context, *tokens), lookahead, chance)
+        if not block:
+            raise ValueError(f"step returned an empty block in context {(*context, *tokens)}")
+        tokens += block
     return tokens[:length]

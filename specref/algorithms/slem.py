@@ -110,6 +110,9 @@ def realigned(lookbehind: int) -> Propose:
     ((0, 1), (1,))
     """
 
+    if lookbehind < 0:
+        raise ValueError(f"lookbehind = {lookbehind}: expected an integer >= 0")
+
     def propose(vocabulary: Vocabulary, context: Tokens, text: Text) -> Tokens:
         recent = context[max(0, len(context) - lookbehind) :]
         tokens = vocabulary.encode(cast(Any, vocabulary.decode(recent)) + text)

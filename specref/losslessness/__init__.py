@@ -1,6 +1,7 @@
 """Is a sampler lossless? Exact proofs, and tests on samples with stated error rates."""
 
 from specref.losslessness.campaign import Campaign, CampaignCase
+from specref.losslessness.coupled import CoupledResult, coupled_replay
 from specref.losslessness.driver import InconclusiveWarning, assert_lossless, run
 from specref.losslessness.exact import (
     Difference,
@@ -19,6 +20,7 @@ __all__ = [
     "CampaignCase",
     "CampaignReport",
     "Conformance",
+    "CoupledResult",
     "Difference",
     "InconclusiveWarning",
     "Proof",
@@ -27,6 +29,7 @@ __all__ = [
     "Verdict",
     "assert_lossless",
     "completed",
+    "coupled_replay",
     "is_lossless",
     "is_lossless_loop",
     "min_detectable_tv",

@@ -248,6 +248,11 @@ def output_distribution(
         if not path.outcome:
             raise ValueError(f"step returned an empty block in context {context}")
         target.vocabulary.check(path.outcome, "block")
+        if isinstance(path.weight, float):
+            raise TypeError(
+                f"step asked chance with a float probability (block {path.outcome}): a proof "
+                "needs Fractions throughout, such as Fraction(1, 2) for 1 / 2"
+            )
         blocks[path.outcome] = blocks.get(path.outcome, 0) + path.weight
         paths += 1
     return blocks, paths

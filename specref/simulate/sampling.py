@@ -108,7 +108,7 @@ def draw_blocks(
     >>> draw_blocks(tabulate("slem", target, target, (), 2), 1, np.random.default_rng(1)).blocks
     array([[0, 0, 0]])
     """
-    return _simulated(tables, trials, _fresh(rng), chunk)
+    return _simulated(tables, trials, fresh_coins(rng), chunk)
 
 
 def count_blocks(
@@ -208,7 +208,7 @@ def simulate_counts(
     """
     _check_at_least(0, seed, "seed")
     tables = tabulate(algorithm, target, drafter, context, lookahead)
-    sizes = [len(rows) for rows in _chunks(trials, batch, "batch")]
+    sizes = [len(rows) for rows in chunks(trials, batch, "batch")]
     children = np.random.SeedSequence(seed).spawn(len(sizes))
     run = map if executor is None else executor.map
     totals = np.zeros(len(tables.blocks), dtype=np.int64)
@@ -223,7 +223,7 @@ def _count_batch(tables: Tables, trials: int, seed: np.random.SeedSequence) -> I
 
 def _counted(tables: Tables, trials: int, rng: np.random.Generator, chunk: int) -> Integers:
     totals = np.zeros(len(tables.blocks), dtype=np.int64)
-    for indices in _walked(tables, trials, _fresh(rng), chunk):
+    for indices in _walked(tables, trials, fresh_coins(rng), chunk):
         totals += np.bincount(indices, minlength=len(totals))
     return totals
 
@@ -240,7 +240,7 @@ def _simulated(tables: Tables, trials: int, coins: Coins, chunk: int) -> Simulat
 
 
 def _walked(tables: Tables, trials: int, coins: Coins, chunk: int) -> Iterator[Integers]:
-    for rows in _chunks(trials, chunk, "chunk"):
+    for rows in chunks(trials, chunk, "chunk"):
         yield _walk(tables, np.arange(rows.start, rows.stop), coins)
 
 
@@ -256,7 +256,8 @@ def _walk(tables: Tables, trials: Integers, coins: Coins) -> Integers:
     return states - tables.sites[-1].beyond
 
 
-def _chunks(trials: int, size: int, name: str) -> list[range]:
+def chunks(trials: int, size: int, name: str) -> list[range]:
+    """Ranges of at most `size` trials that cover all of them."""
     _check_at_least(0, trials, "trials")
     _check_at_least(1, size, name)
     return [range(first, min(first + size, trials)) for first in range(0, trials, size)]
@@ -271,18 +272,20 @@ def _coins(
     tables: Tables, trials: int, rng: np.random.Generator | None, uniforms: ArrayLike | None
 ) -> Coins:
     if rng is not None and uniforms is None:
-        return _fresh(rng)
+        return fresh_coins(rng)
     if rng is not None or uniforms is None:
         raise TypeError("expected either rng or uniforms, and not both")
-    given = _checked(np.asarray(uniforms, dtype=np.float64), (trials, len(tables.sites)))
+    given = checked_uniforms(np.asarray(uniforms, dtype=np.float64), (trials, len(tables.sites)))
     return lambda column, rows: given[rows, column]
 
 
-def _fresh(rng: np.random.Generator) -> Coins:
+def fresh_coins(rng: np.random.Generator) -> Coins:
+    """Coins drawn when they are needed."""
     return lambda column, rows: rng.random(len(rows))
 
 
-def _checked(uniforms: Floats, shape: tuple[int, int]) -> Floats:
+def checked_uniforms(uniforms: Floats, shape: tuple[int, int]) -> Floats:
+    """Raise `ValueError` unless the uniforms have this shape and lie in [0, 1)."""
     if uniforms.shape != shape:
         raise ValueError(
             f"uniforms has shape {uniforms.shape}: expected (trials, sites) = {shape}"

@@ -194,6 +194,8 @@ def _submitted(
         return lambda prefix: psi[prefix]
     if algorithm not in ALGORITHMS:
         raise ValueError(f"algorithm = {algorithm!r}: expected one of {ALGORITHMS}")
+    if algorithm == "standard" and target.vocabulary.tokens != drafter.vocabulary.tokens:
+        raise ValueError("drafter has another vocabulary than target: standard is not defined")
     lift = normalise_if_any if algorithm == "tli" else _unchanged
     return _token_level(target, drafter, context, lookahead, lift)
 
@@ -214,7 +216,8 @@ def _token_level(
         except UntokenisableError:
             return target.next_token(()) * 0
         mu = lift(relabel(drafter.next_token(seen), shared, size))
-        return mu if len(prefix) < limit else mu * 0
+        drafted = seen[len(seen) - len(prefix) :]
+        return mu * 0 if len(prefix) == limit or drafter.vocabulary.ends(drafted) else mu
 
     return submitted
 

@@ -1,6 +1,6 @@
 """psi: the law of the target tokens that a drafted string becomes (Timor et al. 2025, 3.3)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
@@ -156,22 +156,25 @@ def psi_iid(
     law = np.full(len(vocabulary), q[0] * 0)
     texts: dict[Text, Probability] = {drafter.tokens[0][:0]: q.sum()}
     for _ in positions(lookahead):
-        texts = _drafted_once(texts, drafter, q)
-        for text in [text for text in texts if not vocabulary.is_undetermined(text)]:
-            law[vocabulary.encode(text)[0]] += texts.pop(text)
+        longer: dict[Text, Probability] = {}
+        for text, ended, weight in _drafted(texts, drafter, q):
+            if ended or not vocabulary.is_undetermined(text):
+                law[vocabulary.encode(text)[0]] += weight
+            else:
+                longer[text] = longer.get(text, 0) + weight
+        texts = longer
     for text, weight in texts.items():
         if text:
             law[vocabulary.encode(text)[0]] += weight
     return law
 
 
-def _drafted_once(
+def _drafted(
     texts: Mapping[Text, Probability], drafter: Vocabulary, q: Probabilities
-) -> dict[Text, Probability]:
-    longer: dict[Text, Probability] = {}
+) -> Iterator[tuple[Text, bool, Probability]]:
+    """Every text with one more draft, whether that was EOS, and the weight."""
     for text, weight in texts.items():
         for token, probability in zip(drafter.tokens, q, strict=True):
             if probability > 0:
                 drafted = cast(Text, cast(Any, text) + token)
-                longer[drafted] = longer.get(drafted, 0) + weight * probability
-    return longer
+                yield drafted, token == drafter.eos, weight * probability

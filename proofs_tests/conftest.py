@@ -1,0 +1,23 @@
+"""Hypothesis settings for the exact tests, and the search that planted bugs must not survive."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import Phase, find, settings
+from hypothesis.strategies import SearchStrategy
+
+Case = TypeVar("Case")
+Search = Callable[[SearchStrategy[Case], Callable[[Case], Any]], Case]
+
+settings.register_profile(
+    "exact", max_examples=200, deadline=None, derandomize=True, database=None
+)
+settings.load_profile("exact")
+
+
+@pytest.fixture(scope="session")
+def counterexample() -> Search[Any]:
+    """Find a case for which a check does not hold; fails if none of 1000 cases is one."""
+    generate_only = settings(phases=[Phase.generate], max_examples=1000)
+    return lambda cases, holds: find(cases, lambda case: not holds(case), settings=generate_only)
