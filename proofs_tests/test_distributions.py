@@ -196,8 +196,8 @@ def test_temperature_of_floats(p, temperature):
 @pytest.mark.parametrize(
     ("p", "temperature", "message"),
     [
-        (["1"], -1, "temperature = -1: expected a number >= 0"),
-        ([1.0], math.nan, "temperature = nan: expected a number >= 0"),
+        (["1"], -1, "temperature = -1: expected a finite number >= 0"),
+        ([1.0], math.nan, "temperature = nan: expected a finite number >= 0"),
         (["1/4", "3/4"], Fraction(2, 3), "temperature = 2/3: expected 1/n for exact"),
     ],
 )
