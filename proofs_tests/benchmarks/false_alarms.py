@@ -17,7 +17,8 @@ import numpy as np
 
 from proofs_tests.benchmarks.power import block_law, declared
 from specref.losslessness.acceptance import binomial_interval
-from specref.losslessness.campaign import Campaign, CampaignCase
+from specref.losslessness.campaign import Campaign
+from specref.losslessness.cases import CampaignCase
 from specref.zoo import CONTROLS, FIXTURES
 
 ALPHAS = (1e-1, 1e-2, 1e-3, 1e-4)

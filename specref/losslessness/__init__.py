@@ -1,6 +1,7 @@
 """Is a sampler lossless? Exact proofs, and tests on samples with stated error rates."""
 
-from specref.losslessness.campaign import Campaign, CampaignCase
+from specref.losslessness.campaign import Campaign
+from specref.losslessness.cases import CampaignCase
 from specref.losslessness.coupled import CoupledResult, coupled_replay
 from specref.losslessness.driver import InconclusiveWarning, assert_lossless, run
 from specref.losslessness.exact import (

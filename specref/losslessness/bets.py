@@ -107,7 +107,13 @@ def dirichlet_evidence(counts: Floats, p: Floats) -> Floats:
     return np.asarray((mixture - against).sum(axis=-1))
 
 
-def lag_evidence(p: Floats, token: Ints, previous: Ints, times: Ints | None = None) -> Floats:
+def lag_evidence(
+    p: Floats,
+    token: Ints,
+    previous: Ints,
+    times: Ints | None = None,
+    tolerance: float = 0.0,
+) -> Floats:
     """Log-wealth of betting that a token repeats, or follows, an earlier one.
 
     Parameters
@@ -117,6 +123,8 @@ def lag_evidence(p: Floats, token: Ints, previous: Ints, times: Ints | None = No
     token, previous : ndarray of int, shape (events,)
     times : ndarray of int, shape (events,), optional
         How often each of these happened; once by default.
+    tolerance : float
+        As in `tolerate`; both bets differ by at most twice their stake.
 
     Returns
     -------
@@ -131,7 +139,8 @@ def lag_evidence(p: Floats, token: Ints, previous: Ints, times: Ints | None = No
     middle = np.cumsum(p, axis=-1) - p / 2 - 0.5
     product = 4 * middle[events, token] * middle[events, previous]
     weights = np.ones(len(token)) if times is None else times
-    return np.stack([np.log1p(stakes * copied) @ weights, np.log1p(stakes * product) @ weights])
+    won = np.stack([np.log1p(stakes * copied) @ weights, np.log1p(stakes * product) @ weights])
+    return np.asarray(won - np.log1p(2 * tolerance * np.abs(STAKES)) * weights.sum())
 
 
 def tolerate(log_bets: Floats, p: Floats, tolerance: float) -> Floats:

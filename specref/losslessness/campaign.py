@@ -8,20 +8,17 @@ pays for it; the other half for a total-variation test whose power is proved.
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from specref.algorithms import ALGORITHMS, Step, decode
-from specref.chance import exact_distribution
-from specref.distributions import Probability
 from specref.losslessness import bets, large
 from specref.losslessness.acceptance import compare_lengths
+from specref.losslessness.cases import CampaignCase, declare, impossible_traces
 from specref.losslessness.interval import interval, needed_trials
 from specref.losslessness.statistics import ALPHA
-from specref.losslessness.tree import PrefixTree, as_blocks, prefix_tree, starts, walk
+from specref.losslessness.tree import as_blocks, check_ids, walk
 from specref.losslessness.verdict import (
     AcceptanceResult,
     CampaignReport,
@@ -30,7 +27,7 @@ from specref.losslessness.verdict import (
     Verdict,
     describe,
 )
-from specref.models import Model, as_float
+from specref.models import Model
 from specref.theory import accepted_length_distribution
 from specref.vocabulary import Tokens
 from specref.zoo import MUTANTS, Entry
@@ -40,36 +37,6 @@ Ints = NDArray[np.int64]
 View: TypeAlias = Literal["boundary", "stream", "trace"]
 EPS = 0.02
 SUSPECTS = 5
-TRACE_GUARD = 1e-4
-
-
-@dataclass
-class CampaignCase:
-    """One pair, context and lookahead, and what was counted on it.
-
-    Attributes
-    ----------
-    tree : PrefixTree
-        Where tokens are bet on.
-    library : tuple
-        The (mutant, strength) of each row of `log_bets`.
-    log_bets : ndarray, shape (len(library), nodes, V)
-    tilts : ndarray, shape (features, stakes, nodes, V)
-    counts : ndarray, shape (nodes, V)
-    lengths : ndarray
-        How many blocks had 0, 1, … accepted tokens.
-    """
-
-    name: str
-    tree: PrefixTree
-    algorithm: str
-    library: tuple[tuple[str, float], ...] = field(repr=False)
-    log_bets: Floats = field(repr=False)
-    tilts: Floats = field(repr=False)
-    counts: Floats = field(repr=False)
-    lengths: Ints = field(repr=False)
-    last: Ints = field(repr=False)
-    trials: int = 0
 
 
 class Campaign:
@@ -169,35 +136,41 @@ class Campaign:
         tokens : int, optional
             In the view "stream": how many tokens each text has.
         """
-        if algorithm == "standard" and target.vocabulary.tokens != drafter.vocabulary.tokens:
-            raise ValueError(
-                "drafter has another vocabulary than target: expected one for standard"
-            )
-        stream = self.view == "stream"
-        length = None if not stream else (lookahead + 1 if tokens is None else tokens)
-        longest = _longest_block(algorithm, target, drafter, context, lookahead)
-        tree = prefix_tree(target, drafter, context, lookahead, length or longest)
-        library = _library(tree, algorithm, mutants, length)
-        stacked = np.array(list(library.values())).reshape(-1, *tree.p.shape)
-        case = CampaignCase(
-            name or f"case {len(self.cases)}",
-            tree,
+        name = name or f"case {len(self.cases)}"
+        text_length = lookahead + 1 if tokens is None else tokens
+        self._check_case(name, algorithm, text_length)
+        case = declare(
+            name,
+            target,
+            drafter,
+            context,
+            lookahead,
             algorithm,
-            tuple(library),
-            bets.tolerate(stacked, tree.p, self.tolerance),
-            bets.tolerate(bets.tilts(tree.p, tree.q), tree.p, self.tolerance),
-            np.zeros_like(tree.p),
-            np.zeros(tree.length, dtype=np.int64),
-            np.full(tree.length, -1),
+            mutants,
+            text_length if self.view == "stream" else None,
+            self.tolerance,
         )
+        # A bug that is first bet on now gets the average wealth of the others: like moving
+        # money between bets, that keeps their average what it is.
+        wealth = self._wealth_by_bug()
+        average = bets.log_mean(np.array(list(wealth.values()) or [0.0]))
+        self._library |= {key: wealth.get(key, average) for key in case.library}
         self.cases.append(case)
         return case
+
+    def _check_case(self, name: str, algorithm: str, text_length: int) -> None:
+        if name in [case.name for case in self.cases]:
+            raise ValueError(f"name = {name!r}: the campaign has a case of that name")
+        if text_length < 1:
+            raise ValueError(f"tokens = {text_length}: expected at least 1")
+        if self.view == "trace" and algorithm != "standard":
+            raise ValueError(f"algorithm = {algorithm!r}: the view trace knows standard only")
 
     def add(
         self,
         case: CampaignCase,
         blocks: Sequence[Tokens] | Ints,
-        drafts: Ints | None = None,
+        drafts: Sequence[Tokens] | Ints | None = None,
     ) -> None:
         """Count blocks, in the order in which the sampler produced them.
 
@@ -212,6 +185,8 @@ class Campaign:
 
         Raises
         ------
+        TypeError
+            Tokens are not integers.
         ValueError
             A block is empty, too long, or has a token id out of range; or the view is
             "trace" and `drafts` is missing.
@@ -220,20 +195,13 @@ class Campaign:
         if not len(array):
             return
         nodes, bad = walk(case.tree, array)
-        if len(bad):
-            self._impossible(case, array[bad[0]])
         if self.view == "trace":
             self._trace(case, array, nodes, drafts)
-        here = nodes >= 0
-        possible = here & (case.tree.p[nodes, array] > 0)
-        size = case.tree.p.shape[1]
-        flat = nodes[possible] * size + array[possible]
-        fresh = np.bincount(flat, minlength=case.counts.size).reshape(case.counts.shape)
-        self._bet(case, fresh.astype(np.float64))
-        self._lag += _lag(case, nodes, array, possible)
-        case.counts += fresh
-        case.trials += len(array)
-        case.lengths += _lengths(array, len(case.lengths))
+        if len(bad):
+            self._impossible(case, array[bad[0]])
+        fresh, lag = case.count(array, nodes, bad)
+        self._bet(case, fresh)
+        self._lag += lag
         self._look()
 
     def observe(
@@ -287,7 +255,16 @@ class Campaign:
             raise ValueError("campaign is empty: add blocks, or observe tokens, before a report")
         share = self._share()
         intervals = tuple(
-            interval(case.name, case.tree, case.counts, case.trials, share) for case in seen
+            interval(
+                case.name,
+                case.tree,
+                case.counts,
+                case.trials,
+                share,
+                impossible=case.impossible,
+                allowance=self.tolerance * case.tree.length,
+            )
+            for case in seen
         )
         verdict = self._verdict(intervals)
         needed = None
@@ -301,7 +278,7 @@ class Campaign:
             eps=self.eps,
             tolerance=self.tolerance,
             view=self.view,
-            log10_evidence=self.peak / math.log(10),
+            log10_evidence=math.inf if self.impossible else self.peak / math.log(10),
             impossible=self.impossible,
             intervals=intervals,
             suspects=self._suspects(),
@@ -325,17 +302,15 @@ class Campaign:
         return self.alpha / 2 * 6 / (math.pi * look) ** 2 / max(1, len(self.cases)) / 2
 
     def _verdict(self, intervals: tuple[Interval, ...]) -> Verdict:
-        too_far = any(i.estimate > i.threshold + self._allowance(i) for i in intervals)
+        too_far = any(found.estimate > found.threshold for found in intervals)
         if self.decided_lossy or too_far:
             return Verdict.LOSSY
-        complete = bool(intervals) and len(intervals) == len(self.cases)
-        if complete and self.eps is not None and all(i.upper <= self.eps for i in intervals):
+        # Tokens that were only observed have no interval, and cannot be certified.
+        complete = len(intervals) == len(self.cases) > 0 and not self._observer.tokens
+        eps = self.eps
+        if complete and eps is not None and all(found.upper <= eps for found in intervals):
             return Verdict.LOSSLESS_WITHIN_EPS
         return Verdict.INCONCLUSIVE
-
-    def _allowance(self, found: Interval) -> float:
-        case = next(case for case in self.cases if case.name == found.case)
-        return self.tolerance * case.tree.length
 
     def _bet(self, case: CampaignCase, fresh: Floats) -> None:
         node, token = np.nonzero(fresh)
@@ -351,20 +326,26 @@ class Campaign:
             self.peak, self._at_peak = total, families
 
     def _families(self) -> dict[str, Floats]:
-        families = {
-            "library": np.array(list(self._library.values())),
+        # Every family counts from the start, with a wealth of 1 while it has nothing to bet on:
+        # a family that joined later would change the weights of the others.
+        dirichlet = np.zeros(len(bets.CONCENTRATIONS))
+        for case in self.cases if not self.tolerance else ():
+            dirichlet += bets.dirichlet_evidence(case.counts, case.tree.p)
+        return {
+            "library": np.array(list(self._wealth_by_bug().values()) or [0.0]),
             "tilt": (self._tilts + self._observer.tilts).ravel(),
             "lag": (self._lag + self._observer.lag).ravel(),
             "pointwise": self._observer.library.ravel(),
+            "dirichlet": dirichlet,
         }
-        if not self.tolerance:
-            rows = [bets.dirichlet_evidence(case.counts, case.tree.p) for case in self.cases]
-            families["dirichlet"] = np.sum(rows, axis=0) if rows else np.zeros(0)
-        return {name: values for name, values in families.items() if values.size}
+
+    def _wealth_by_bug(self) -> dict[tuple[str, float], float]:
+        declared = (key for case in self.cases for key in case.library)
+        return dict.fromkeys(declared, 0.0) | self._library
 
     def _suspects(self) -> tuple[Suspect, ...]:
         best: dict[str, float] = {}
-        library = list(self._library)
+        library = list(self._wealth_by_bug()) or [("no bug", 0.0)]
         for family, values in self._at_peak.items():
             for index, value in enumerate(values.tolist()):
                 name = f"{family}: {large.label(family, index, library)}"
@@ -377,14 +358,18 @@ class Campaign:
         if self.impossible is None:
             self.impossible = f"block {tokens} on {case.name}: the target excludes it"
 
-    def _trace(self, case: CampaignCase, blocks: Ints, nodes: Ints, drafts: Ints | None) -> None:
-        if drafts is None or drafts.shape != (len(blocks), case.tree.lookahead):
-            shape = None if drafts is None else drafts.shape
-            expected = (len(blocks), case.tree.lookahead)
+    def _trace(
+        self, case: CampaignCase, blocks: Ints, nodes: Ints, drafts: Sequence[Tokens] | Ints | None
+    ) -> None:
+        expected = (len(blocks), case.tree.lookahead)
+        if drafts is None or np.shape(drafts) != expected:
+            shape = None if drafts is None else np.shape(drafts)
             raise ValueError(f"drafts has shape {shape}: the view trace expects {expected}")
-        wrong = impossible_traces(case.tree, blocks, nodes, drafts)
+        drafted = as_blocks(drafts, "drafts")
+        check_ids(drafted, case.tree.p.shape[1], "drafts")
+        wrong = impossible_traces(case.tree, blocks, nodes, drafted)
         if len(wrong) and self.impossible is None:
-            block, draft = blocks[wrong[0]].tolist(), drafts[wrong[0]].tolist()
+            block, draft = blocks[wrong[0]].tolist(), drafted[wrong[0]].tolist()
             self.impossible = f"block {block} from drafts {draft} on {case.name}: no such path"
 
     def _acceptance(self, case: CampaignCase) -> AcceptanceResult:
@@ -393,86 +378,6 @@ class Campaign:
             case.algorithm, tree.target, tree.drafter, tree.context, tree.lookahead
         )
         return compare_lengths(case.name, case.lengths, [float(x) for x in law], self.alpha)
-
-
-def impossible_traces(tree: PrefixTree, blocks: Ints, nodes: Ints, drafts: Ints) -> Ints:
-    """Rows that standard speculative decoding cannot produce from these drafts.
-
-    A draft with p >= q is never rejected, and what replaces a rejected one has p > q. A
-    relative guard of 1e-4 keeps rounding from looking like a finding.
-    """
-    wrong = np.zeros(len(blocks), dtype=bool)
-    agreed = np.ones(len(blocks), dtype=bool)
-    for j in range(min(drafts.shape[1], blocks.shape[1])):
-        at = agreed & (nodes[:, j] >= 0) & (drafts[:, j] >= 0)
-        node, token, draft = nodes[at, j], blocks[at, j], drafts[at, j]
-        differs = token != draft
-        p, q = tree.p[node], tree.q[node]
-        rows = np.arange(len(node))
-        sure = p[rows, draft] > q[rows, draft] * (1 + TRACE_GUARD)
-        not_residual = p[rows, token] < q[rows, token] * (1 - TRACE_GUARD)
-        wrong[at] |= differs & (sure | not_residual)
-        agreed[at] = ~differs
-    return np.flatnonzero(wrong)
-
-
-def _longest_block(
-    algorithm: str, target: Model, drafter: Model, context: Tokens, lookahead: int
-) -> int:
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"algorithm = {algorithm!r}: expected one of {tuple(ALGORITHMS)}")
-    law = accepted_length_distribution(algorithm, target, drafter, context, lookahead)
-    return max(len(law), lookahead + 1)
-
-
-def _library(
-    tree: PrefixTree, algorithm: str, mutants: Mapping[str, Entry], stream: int | None
-) -> dict[tuple[str, float], Floats]:
-    if tree.target.vocabulary.tokens != tree.drafter.vocabulary.tokens:
-        return {}
-    target, drafter = as_float(tree.target), as_float(tree.drafter)
-
-    def law(step: Step) -> Floats:
-        return starts(tree, _blocks(step, target, drafter, tree, stream))
-
-    laws = {}
-    for name, mutant in mutants.items():
-        try:
-            laws[name] = law(mutant.step)
-        except ValueError:
-            continue  # a mutant that crashes here has no law to bet on
-    return bets.library_bets(tree.p, law(ALGORITHMS[algorithm]), laws)
-
-
-def _blocks(
-    step: Step, target: Model, drafter: Model, tree: PrefixTree, stream: int | None
-) -> dict[Tokens, Probability]:
-    if stream is None:
-        return exact_distribution(
-            lambda chance: step(target, drafter, tree.context, tree.lookahead, chance)
-        )
-    return exact_distribution(
-        lambda chance: decode(step, target, drafter, tree.context, tree.lookahead, stream, chance)
-    )
-
-
-def _lag(case: CampaignCase, nodes: Ints, blocks: Ints, possible: NDArray[np.bool_]) -> Floats:
-    won = np.zeros((2, len(bets.STAKES)))
-    for j in range(blocks.shape[1]):
-        token = blocks[:, j]
-        previous = np.concatenate([case.last[j : j + 1], token[:-1]])
-        both = possible[:, j] & (previous >= 0)
-        size = case.tree.p.shape[1]
-        triples = (nodes[both, j] * size + token[both]) * size + previous[both]
-        happened, times = np.unique(triples, return_counts=True)
-        node, pair = np.divmod(happened, size * size)
-        won += bets.lag_evidence(case.tree.p[node], pair // size, pair % size, times)
-        case.last[j] = token[-1]
-    return won
-
-
-def _lengths(blocks: Ints, size: int) -> Ints:
-    return np.bincount((blocks >= 0).sum(axis=1) - 1, minlength=size)[:size]
 
 
 def _has_lengths(campaign: Campaign, case: CampaignCase) -> bool:

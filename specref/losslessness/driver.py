@@ -12,7 +12,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from specref.losslessness.campaign import Campaign, CampaignCase
+from specref.losslessness.campaign import Campaign
+from specref.losslessness.cases import CampaignCase
 from specref.losslessness.verdict import CampaignReport, Verdict
 from specref.vocabulary import Tokens
 

@@ -11,21 +11,33 @@ from specref.losslessness.tree import PrefixTree
 from specref.losslessness.verdict import Interval
 
 Floats = NDArray[np.float64]
-MOST_TRIALS = 10**15
+MOST_TRIALS = 10**30
 
 
-def interval(case: str, tree: PrefixTree, counts: Floats, trials: int, alpha: float) -> Interval:
+def interval(
+    case: str,
+    tree: PrefixTree,
+    counts: Floats,
+    trials: int,
+    alpha: float,
+    *,
+    impossible: int = 0,
+    allowance: float = 0.0,
+) -> Interval:
     """Bounds that fail with probability at most 2 alpha, whatever the sampler's law.
 
     Each block is completed by p itself rather than by a draw, so the estimate averages over
     completions. It changes by at most 1/n with a block (McDiarmid); its mean is at least the
-    truth (Jensen), and at most the truth plus sqrt((k - 1) / n) / 2 over k cells.
+    truth (Jensen), and at most the truth plus sqrt((k - 1) / n) / 2 over k cells. Blocks that
+    do the impossible (`impossible` of them, not in `counts`) make one cell more, of law 0.
+    What is below `allowance` is neither held against the sampler nor called detectable.
     """
     law = cells(tree, np.zeros_like(counts), 1)
-    estimate = float(np.abs(cells(tree, counts, trials) / trials - law).sum() / 2)
+    observed = cells(tree, counts, trials - impossible) / trials
+    estimate = float(np.abs(observed - law).sum() + impossible / trials) / 2
     deviation = math.sqrt(math.log(1 / alpha) / (2 * trials))
-    bias = math.sqrt((len(law) - 1) / trials) / 2
-    threshold = expected_total_variation(law, trials) + deviation
+    bias = math.sqrt(len(law) / trials) / 2
+    threshold = allowance + expected_total_variation(law, trials) + deviation
     detectable = threshold + math.sqrt(math.log(1 / BETA) / (2 * trials))
     lower, upper = max(0.0, estimate - bias - deviation), min(1.0, estimate + deviation)
     return Interval(case, trials, estimate, lower, upper, threshold, detectable)

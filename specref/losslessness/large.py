@@ -19,6 +19,7 @@ from specref.losslessness.bets import (
 Floats = NDArray[np.float64]
 TILT_SHAPE = (len(FEATURES), len(STAKES), POSITION_SLOTS + 1)
 LENIENCE = 1.25
+SUM_TOLERANCE = 1e-6
 
 
 def residual_or_p(p: Floats, q: Floats) -> Floats:
@@ -82,13 +83,13 @@ class Observer:
         self.tolerance = tolerance
         self.tilts = np.zeros(TILT_SHAPE)
         self.lag = np.zeros((2, len(STAKES)))
-        self.library = np.zeros(0)
+        self.library = np.zeros((len(POINTWISE), len(STRENGTHS)))
         self.tokens = 0
         self._previous: dict[int, int] = {}
 
     def observe(self, p: Floats, token: int, q: Floats | None, position: int, last: bool) -> bool:
         """Bet on one token; False if it is impossible."""
-        _check(p, token, q)
+        _check(p, token, q, position)
         self.tokens += 1
         if p[token] <= 0:
             return False
@@ -98,7 +99,7 @@ class Observer:
         previous = self._previous.get(position)
         if previous is not None and previous < len(p):
             pair = np.array([token]), np.array([previous])
-            self.lag += lag_evidence(p[None], *pair)
+            self.lag += lag_evidence(p[None], *pair, tolerance=self.tolerance)
         self._previous[position] = token
         return True
 
@@ -117,8 +118,6 @@ class Observer:
         self.tilts[:, :, POSITION_SLOTS] += won
 
     def _mutants(self, p: Floats, token: int, q: Floats, last: bool) -> None:
-        if not self.library.size:
-            self.library = np.zeros((len(POINTWISE), len(STRENGTHS)))
         for name, law in pointwise_laws(p, q, last).items():
             law = np.where(p > 0, law, 0)
             if not law.any():
@@ -146,11 +145,19 @@ def label(family: str, index: int, library: list[tuple[str, float]]) -> str:
     return f"concentration {CONCENTRATIONS[index]:g}"
 
 
-def _check(p: Floats, token: int, q: Floats | None) -> None:
+def _check(p: Floats, token: int, q: Floats | None, position: int) -> None:
     if p.ndim != 1 or (q is not None and q.shape != p.shape):
         shape = None if q is None else q.shape
         raise ValueError(f"p has shape {p.shape}, q {shape}: expected two vectors of one length")
     if not 0 <= token < len(p):
         raise ValueError(f"token = {token}: expected 0 <= id < {len(p)}")
-    if not math.isclose(p.sum(), 1, abs_tol=1e-6):
+    if position < 0:
+        raise ValueError(f"position = {position}: expected an integer >= 0")
+    for name, row in (("p", p), ("q", p if q is None else q)):
+        if not (row >= 0).all():
+            worst = int(np.argmin(np.nan_to_num(row, nan=-np.inf)))
+            raise ValueError(f"{name}[{worst}] = {row[worst]}: expected a probability")
+    if not math.isclose(p.sum(), 1, abs_tol=SUM_TOLERANCE):
         raise ValueError(f"p sums to {p.sum()}: expected 1")
+    if q is not None and q.sum() > 1 + SUM_TOLERANCE:
+        raise ValueError(f"q sums to {q.sum()}: expected at most 1")

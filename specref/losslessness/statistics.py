@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 ALPHA = 1e-9
 BETA = 1e-3
 SMALLEST_EXPECTED_COUNT = 5.0
+LARGEST_EXACT = 10**12
 
 
 @dataclass(frozen=True)
@@ -137,12 +138,15 @@ def expected_total_variation(law: Floats, trials: int) -> float:
     """The mean total variation between a law and the frequencies of `trials` draws from it.
 
     By de Moivre: E|X - np| = 2 k (1 - p) P(X = k) for X binomial(n, p) and k = floor(np) + 1.
+    Beyond 1e12 trials the bound sqrt(np (1 - p)) takes its place.
 
     Examples
     --------
     >>> expected_total_variation(np.array([0.5, 0.5]), 2)
     0.25
     """
+    if trials > LARGEST_EXACT:
+        return float(np.sqrt(law * (1 - law) / trials).sum() / 2)
     k = np.floor(trials * law) + 1
     deviations = 2 * k * (1 - law) * stats.binom.pmf(k, trials, law)
     return float(deviations.sum() / (2 * trials))

@@ -110,11 +110,13 @@ def _drafter_row(target: Model, drafter: Model, context: Tokens) -> Floats:
     return relabel(drafter.next_token(seen), shared, size)
 
 
-def as_blocks(blocks: Sequence[Tokens] | Ints) -> Ints:
+def as_blocks(blocks: Sequence[Tokens] | Ints, name: str = "blocks") -> Ints:
     """Blocks as one array, padded with -1.
 
     Raises
     ------
+    TypeError
+        Tokens are not integers.
     ValueError
         The array is not two-dimensional, or a token follows a -1.
 
@@ -125,16 +127,18 @@ def as_blocks(blocks: Sequence[Tokens] | Ints) -> Ints:
            [ 0,  1]])
     """
     if isinstance(blocks, np.ndarray):
+        if not np.issubdtype(blocks.dtype, np.integer):
+            raise TypeError(f"{name} has dtype {blocks.dtype}: expected integers")
         array = blocks.astype(np.int64)
     else:
         array = np.full((len(blocks), max(map(len, blocks), default=0)), NO_TOKEN)
         for row, block in zip(array, blocks, strict=True):
             row[: len(block)] = block
     if array.ndim != 2:
-        raise ValueError(f"blocks has shape {array.shape}: expected (trials, longest block)")
+        raise ValueError(f"{name} has shape {array.shape}: expected two dimensions")
     gaps = np.flatnonzero(((array[:, 1:] >= 0) & (array[:, :-1] < 0)).any(axis=1))
     if len(gaps):
-        raise ValueError(f"blocks[{gaps[0]}] = {array[gaps[0]]}: a token follows padding")
+        raise ValueError(f"{name}[{gaps[0]}] = {array[gaps[0]]}: a token follows padding")
     return array
 
 
@@ -173,17 +177,21 @@ def walk(tree: PrefixTree, blocks: Ints) -> tuple[Ints, Ints]:
 
 
 def _check_blocks(blocks: Ints, size: int, length: int) -> None:
-    beyond = np.argwhere(blocks >= size)
-    if len(beyond):
-        row, column = beyond[0]
-        raise ValueError(
-            f"blocks[{row}, {column}] = {blocks[row, column]}: expected a token id < {size}"
-        )
+    check_ids(blocks, size, "blocks")
     if blocks.shape[1] == 0 or (blocks[:, 0] < 0).any():
         raise ValueError("blocks has an empty block: expected at least one token in each")
     if blocks.shape[1] > length and (blocks[:, length] >= 0).any():
         row = int(np.argmax(blocks[:, length] >= 0))
         raise ValueError(f"blocks[{row}] has more than {length} tokens")
+
+
+def check_ids(tokens: Ints, size: int, name: str) -> None:
+    """Raise `ValueError` unless every token is an id, or -1 for none."""
+    wrong = np.argwhere((tokens >= size) | (tokens < NO_TOKEN))
+    if len(wrong):
+        row, column = wrong[0]
+        value = tokens[row, column]
+        raise ValueError(f"{name}[{row}, {column}] = {value}: expected a token id < {size}, or -1")
 
 
 def starts(tree: PrefixTree, blocks: Mapping[Tokens, Probability]) -> Floats:

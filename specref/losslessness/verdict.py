@@ -109,7 +109,7 @@ class CampaignReport:
     @property
     def anytime_p(self) -> float:
         """min(1, 1 / E): valid however often one has looked."""
-        return float(min(1.0, 10.0 ** -min(self.log10_evidence, 300.0)))
+        return float(min(1.0, 10.0**-self.log10_evidence))
 
     @property
     def detectable(self) -> float | None:

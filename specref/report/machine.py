@@ -1,6 +1,7 @@
-"""Reports as JSON: exact numbers as strings "a/b", floats as numbers; written atomically."""
+"""Reports as JSON: exact numbers as strings "a/b", floats as numbers (infinity as "inf")."""
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Mapping
@@ -45,6 +46,6 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    if isinstance(value, Fraction):
+    if isinstance(value, Fraction) or (isinstance(value, float) and not math.isfinite(value)):
         return str(value)
     return value
