@@ -21,6 +21,7 @@ CONCENTRATIONS = np.array([10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4, 1e5])
 FEATURES = ("q > p", "q/(p+q)", "argmax p", "argmax q", "rare", "last id")
 POSITION_SLOTS = 5
 RARE = 0.5
+ROUNDING = 1e-12
 
 
 def features(p: Floats, q: Floats) -> Floats:
@@ -44,12 +45,19 @@ def features(p: Floats, q: Floats) -> Floats:
 
 def tilts(p: Floats, q: Floats) -> Floats:
     """Log-bets 1 + stake * (feature - mean) / reach; shape (features, stakes, …, V)."""
-    centred = features(p, q)
-    centred = centred - (p * centred).sum(axis=-1, keepdims=True)
-    reach = np.where(p > 0, np.abs(centred), 0).max(axis=-1, keepdims=True)
-    unit = np.divide(centred, reach, out=np.zeros_like(centred), where=reach > 1e-12)
     stakes = STAKES.reshape(-1, *[1] * p.ndim)
-    return np.where(p > 0, np.log1p(stakes * np.clip(unit[:, None], -1, 1)), 0)
+    return np.where(p > 0, np.log1p(stakes * centred_features(p, q)[:, None]), 0)
+
+
+def centred_features(p: Floats, q: Floats) -> Floats:
+    """Features with mean 0 under p and largest value 1 on its support; 0 where constant."""
+    unit = np.where(p > 0, features(p, q), 0)
+    # Twice, because the first mean is rounded, and dividing by a small reach blows that up.
+    for _ in range(2):
+        unit = np.where(p > 0, unit - (p * unit).sum(axis=-1, keepdims=True), 0)
+        reach = np.abs(unit).max(axis=-1, keepdims=True)
+        unit = np.divide(unit, reach, out=np.zeros_like(unit), where=reach > ROUNDING)
+    return unit
 
 
 def position_slots(position: Ints) -> Ints:

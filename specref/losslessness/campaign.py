@@ -191,6 +191,8 @@ class Campaign:
             A block is empty, too long, or has a token id out of range; or the view is
             "trace" and `drafts` is missing.
         """
+        if not any(case is declared for declared in self.cases):
+            raise ValueError(f"case {case.name!r} is of another campaign")
         array = as_blocks(blocks)
         if not len(array):
             return

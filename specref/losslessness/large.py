@@ -11,7 +11,7 @@ from specref.losslessness.bets import (
     POSITION_SLOTS,
     STAKES,
     STRENGTHS,
-    features,
+    centred_features,
     lag_evidence,
     tolerate,
 )
@@ -91,6 +91,7 @@ class Observer:
         """Bet on one token; False if it is impossible."""
         _check(p, token, q, position)
         self.tokens += 1
+        p = p / p.sum()
         if p[token] <= 0:
             return False
         self._tilt(p, token, p if q is None else q, position)
@@ -104,15 +105,10 @@ class Observer:
         return True
 
     def _tilt(self, p: Floats, token: int, q: Floats, position: int) -> None:
-        centred = features(p, q)
-        centred -= (p * centred).sum(axis=-1, keepdims=True)
-        inside = centred[:, p > 0]
-        reach = np.abs(inside).max(axis=-1)
-        reach = np.where(reach > 1e-12, reach, np.inf)
-        unit = np.clip(centred[:, token] / reach, -1, 1)
-        won = np.log1p(STAKES * unit[:, None])
+        unit = centred_features(p, q)
+        won = np.log1p(STAKES * unit[:, token, None])
         if self.tolerance:
-            spread = (inside.max(axis=-1) - inside.min(axis=-1)) / reach
+            spread = unit[:, p > 0].max(axis=-1) - unit[:, p > 0].min(axis=-1)
             won -= np.log1p(self.tolerance * np.abs(STAKES) * spread[:, None])
         self.tilts[:, :, min(position, POSITION_SLOTS - 1)] += won
         self.tilts[:, :, POSITION_SLOTS] += won

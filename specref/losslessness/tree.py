@@ -92,6 +92,8 @@ def prefix_tree(
                 links[token] = len(prefixes)
                 prefixes.append(longer)
         child.append(links)
+    # Floats sum to 1 within 1e-9 only; a bet must not win from what is missing.
+    rows = [(p / p.sum(), q) for p, q in rows]
     p_rows, q_rows = (np.stack(column) for column in zip(*rows, strict=True))
     position = np.array([len(prefix) for prefix in prefixes])
     return PrefixTree(
@@ -131,6 +133,9 @@ def as_blocks(blocks: Sequence[Tokens] | Ints, name: str = "blocks") -> Ints:
             raise TypeError(f"{name} has dtype {blocks.dtype}: expected integers")
         array = blocks.astype(np.int64)
     else:
+        flat = np.array([token for block in blocks for token in block])
+        if flat.size and not np.issubdtype(flat.dtype, np.integer):
+            raise TypeError(f"{name} has tokens of dtype {flat.dtype}: expected integers")
         array = np.full((len(blocks), max(map(len, blocks), default=0)), NO_TOKEN)
         for row, block in zip(array, blocks, strict=True):
             row[: len(block)] = block

@@ -196,7 +196,7 @@ def _submitted(
         raise ValueError(f"algorithm = {algorithm!r}: expected one of {ALGORITHMS}")
     if algorithm == "standard" and target.vocabulary.tokens != drafter.vocabulary.tokens:
         raise ValueError("drafter has another vocabulary than target: standard is not defined")
-    lift = normalise_if_any if algorithm == "tli" else _unchanged
+    lift = _normalised if algorithm == "tli" else _unchanged
     return _token_level(target, drafter, context, lookahead, lift)
 
 
@@ -222,8 +222,8 @@ def _token_level(
     return submitted
 
 
-def normalise_if_any(weights: Probabilities) -> Probabilities:
-    """Normalise, but leave all-zero weights alone."""
+def _normalised(weights: Probabilities) -> Probabilities:
+    """The weights normalised; all-zero ones as they are."""
     return normalise(weights) if weights.any() else weights
 
 
