@@ -1,4 +1,4 @@
-"""The command line: verify, prove, check."""
+"""The command line: verify, prove, plan, check."""
 
 import importlib
 import importlib.util
@@ -183,6 +183,8 @@ def plan_command(
       specref plan --n 100000
       specref plan --mutant residual-is-p --rate 2000
     """
+    if not rate > 0:
+        raise ValueError(f"rate = {rate}: expected a number > 0")
     plans = _plans(tv, trials, eps, mutant, alpha)
     _show(tables.plan_table(plans, tv=tv, trials=trials, alpha=alpha, rate=rate), json_file)
     if json_file:
@@ -195,8 +197,6 @@ def _plans(
 ) -> tuple[planning.Plan, ...] | tuple[planning.MutantPlan, ...]:
     if [tv, trials, eps, mutant].count(None) != 3:
         raise ValueError("expected exactly one of --tv, --n, --eps and --mutant")
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha = {alpha}: expected a number in (0, 1)")
     if mutant is not None:
         return planning.plan_mutant(mutant, alpha)
     if trials is not None:
@@ -214,7 +214,7 @@ def _load(rule: str) -> Step:
     sys.path.insert(0, "")
     try:
         module = _module(module_name)
-    except Exception as error:  # a user's module may raise anything
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
         raise ImportError(
             f"cannot import {module_name!r}: {type(error).__name__}: {error}"
         ) from None

@@ -148,6 +148,21 @@ def residual(p: Probabilities, q: Probabilities) -> Probabilities:
     return normalise(excess)
 
 
+def corrected(p: Probabilities, q: Probabilities) -> Probabilities:
+    """The distribution of the token after a rejection: the residual, or p by rounding alone.
+
+    Where floats make p / q a little less than 1 though p nowhere exceeds q, a rejection has
+    probability near 1e-16 and no residual; the token is then drawn from p. For exact numbers
+    that cannot happen, and this is `residual`, with its errors.
+
+    Examples
+    --------
+    >>> corrected(np.array([0.3, 0.7]), np.array([0.30000000000000004, 0.7]))
+    array([0.3, 0.7])
+    """
+    return residual(p, q) if is_exact(p) or (p > q).any() else p
+
+
 def relabel(q: Probabilities, ids: Mapping[int, int], size: int) -> Probabilities:
     """Move the mass of token i to token ids[i] of a vocabulary of `size`; the rest is left out.
 

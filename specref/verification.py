@@ -27,7 +27,7 @@ from specref.vocabulary import Tokens
 
 TRIALS: dict[Profile, int] = {"quick": 400_000, "standard": 4_000_000, "thorough": 40_000_000}
 EPS: dict[Profile, float] = {"quick": 0.02, "standard": 0.01, "thorough": 0.005}
-SAMPLED_PAIRS = ("order 1, zeros", "same vocabulary #0", "overlapping", "two vocabularies #0")
+SAMPLED_PAIRS = ("order 1, zeros", "same vocabulary #0", "reordered", "two vocabularies #0")
 LOOP_TOKENS = 3
 LOOP_LOOKAHEAD = 2
 Advance = Callable[[str], None]
@@ -64,7 +64,21 @@ class AlgorithmReport:
     @property
     def ok(self) -> bool:
         """Whether something was checked and nothing failed."""
-        return bool(self.cases and not self.failures and self.sampled_ok)
+        return not self.problems
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """One line for each thing that failed, or was not done."""
+        found = [f"{self.algorithm}: {failure}" for failure in self.failures]
+        if not self.cases:
+            found.append(f"{self.algorithm}: nothing was proved")
+        if self.monte_carlo is None:
+            found.append(f"{self.algorithm}: nothing was sampled")
+        elif not self.sampled_ok:
+            sampled = self.monte_carlo
+            lengths = f"accepted lengths {sampled.conformance}"
+            found.append(f"{self.algorithm}: Monte Carlo {sampled.verdict}, {lengths}")
+        return tuple(found)
 
     @property
     def sampled_ok(self) -> bool:
@@ -243,7 +257,7 @@ class RuleReport:
 
     proved: int
     refuted: tuple[Refutation, ...]
-    raised: tuple[tuple[Case, Exception], ...]
+    raised: tuple[tuple[Case, BaseException], ...]
     not_run: int
     paths: int
 
@@ -278,11 +292,11 @@ def prove_rule(
     chosen = [case for case in every if case.pair.same_vocabulary or not same_vocabulary]
     proved, paths = 0, 0
     refuted: list[Refutation] = []
-    raised: list[tuple[Case, Exception]] = []
+    raised: list[tuple[Case, BaseException]] = []
     for case in chosen:
         try:
             found, enumerated = _refute(step, case)
-        except Exception as error:  # a user's rule may raise anything
+        except (Exception, SystemExit) as error:  # a user's rule may raise anything
             raised.append((case, error))
         else:
             refuted += found

@@ -117,6 +117,16 @@ class Vocabulary:
         """The text as the tokeniser reads it."""
         return text if self.normalise is None else cast(Text, self.normalise(text))
 
+    def first_token(self, text: Text) -> int:
+        """T(text)_1, also where the rest of the text cannot be tokenised.
+
+        Raises
+        ------
+        UntokenisableError
+            No token starts the text.
+        """
+        return self.ids[self._longest_match(self.normalised(text), 0)]
+
     def _longest_match(self, text: Text, position: int) -> Text:
         for length in range(min(self.longest, len(text) - position), 0, -1):
             if text[position : position + length] in self.ids:

@@ -13,7 +13,7 @@ from typing import Literal
 from specref.algorithms.slem import draft
 from specref.algorithms.standard import Draft, acceptance, verify
 from specref.chance import Chance
-from specref.distributions import Probabilities, normalise, residual
+from specref.distributions import Probabilities, corrected, normalise
 from specref.models import Model
 from specref.theory.lookahead import LookaheadRule, fixed
 from specref.theory.psi import conditional_psi
@@ -59,7 +59,7 @@ def step(
     UntokenisableError
         A vocabulary cannot tokenise the other's text.
     ValueError
-        A token id is out of range, or `lookahead` < 0.
+        A token id is out of range, `lookahead` < 0, or an unknown `ending`.
 
     Examples
     --------
@@ -71,6 +71,8 @@ def step(
     >>> blocks[1,], blocks[0, 1, 0]
     (Fraction(1, 4), Fraction(1, 8))
     """
+    if ending not in ("residual", "bonus"):
+        raise ValueError(f"ending = {ending!r}: expected residual or bonus")
     tokens, psi = propose(target, drafter, context, lookahead, chance, rule)
     laws = [psi[tokens[:k]] for k in range(len(tokens) + 1)]
     if ending == "bonus":
@@ -92,7 +94,7 @@ def single_token_step(
 ) -> Tokens:
     """Algorithm 3 as listed: one target token, accepted with min(1, p / psi) or residual.
 
-    Parameters as `step`; `lookahead` must be at least 1.
+    Parameters as `step`; with `lookahead` 0 the token is drawn from p.
 
     Examples
     --------
@@ -103,13 +105,11 @@ def single_token_step(
     >>> exact_distribution(lambda chance: single_token_step(target, drafter, (), 1, chance))
     {(1,): Fraction(1, 2), (0,): Fraction(1, 2)}
     """
-    if lookahead == 0:
-        raise ValueError("lookahead = 0: expected an integer >= 1")
-    (token, *_), psi = propose(target, drafter, context, lookahead, chance, rule)
+    tokens, psi = propose(target, drafter, context, lookahead, chance, rule)
     p, q = target.next_token(context), psi[()]
-    if chance.accept(acceptance(p, q, token), "accept[0]"):
-        return (token,)
-    return (chance.draw(residual(p, q), "residual"),)
+    if tokens and chance.accept(acceptance(p, q, tokens[0]), "accept[0]"):
+        return tokens[:1]
+    return (chance.draw(corrected(p, q), "residual"),)
 
 
 def propose(

@@ -8,7 +8,7 @@ every draft was accepted, which is lossy (and 0/0 when q = p); it must be a draw
 from typing import NamedTuple
 
 from specref.chance import Chance
-from specref.distributions import Probabilities, Probability, residual
+from specref.distributions import Probabilities, Probability, corrected
 from specref.models import Model
 from specref.theory.lookahead import positions
 from specref.vocabulary import Tokens
@@ -85,7 +85,7 @@ def verify(target: Model, context: Tokens, drafts: list[Draft], chance: Chance) 
     for i, (token, q) in enumerate(drafts):
         p = target.next_token((*context, *block))
         if token is None or not chance.accept(acceptance(p, q, token), f"accept[{i}]"):
-            return (*block, chance.draw(residual(p, q), "residual"))
+            return (*block, chance.draw(corrected(p, q), "residual"))
         block = (*block, token)
         if target.vocabulary.ends(block):
             return block

@@ -50,10 +50,13 @@ class Campaign:
         LOSSLESS_WITHIN_EPS needs a provable bound on total variation of at most this. None:
         only look for bugs; what is not LOSSY stays INCONCLUSIVE.
     view : {"boundary", "stream", "trace"}
-        What is seen: blocks; only text; or blocks with their drafts.
+        What is seen: blocks; only text; or blocks with their drafts. The last takes for
+        granted that the rule is standard speculative decoding with the drafter's own q:
+        other lossless rules do what that one never does, and are called LOSSY.
     tolerance : float
-        Total variation at each token that is not held against the sampler (for low precision).
-        Dirichlet bets are left out if it is not 0.
+        Total variation at each token that is not held against the sampler (for low precision;
+        a token that the target excludes still decides). Dirichlet bets are left out if it is
+        not 0.
     seed : int, optional
         Reported with the verdict.
 
@@ -106,6 +109,7 @@ class Campaign:
         self._lag = np.zeros((2, len(bets.STAKES)))
         self._observer = large.Observer(tolerance)
         self._looks = 0
+        self._too_far = False
         self._started = time.perf_counter()
 
     def case(
@@ -197,6 +201,8 @@ class Campaign:
         if not len(array):
             return
         nodes, bad = walk(case.tree, array)
+        if self.view == "stream":
+            case.check_texts(array)
         if self.view == "trace":
             self._trace(case, array, nodes, drafts)
         if len(bad):
@@ -235,11 +241,16 @@ class Campaign:
 
     @property
     def decided_lossy(self) -> bool:
-        """Whether the evidence, or an impossible token, has decided already."""
-        return self.impossible is not None or self.peak >= -math.log(self.alpha / 2)
+        """Whether evidence, an impossible token, or an earlier report has decided already."""
+        enough = self.peak >= -math.log(self.alpha / 2)
+        return self.impossible is not None or enough or self._too_far
 
     def report(self) -> CampaignReport:
         """The verdict so far. Each call is a look; the interval pays for every one.
+
+        The evidence may be looked at whenever one likes. The interval, and the
+        total-variation test that goes with it, hold for looks at trial numbers that were not
+        chosen from the counts, and for independent blocks of one law.
 
         Returns
         -------
@@ -305,8 +316,11 @@ class Campaign:
 
     def _verdict(self, intervals: tuple[Interval, ...]) -> Verdict:
         too_far = any(found.estimate > found.threshold for found in intervals)
-        if self.decided_lossy or too_far:
+        self._too_far |= too_far
+        if self.decided_lossy:
             return Verdict.LOSSY
+        if self.stopped:
+            return Verdict.INCONCLUSIVE
         # Tokens that were only observed have no interval, and cannot be certified.
         complete = len(intervals) == len(self.cases) > 0 and not self._observer.tokens
         eps = self.eps
@@ -379,7 +393,8 @@ class Campaign:
         law = accepted_length_distribution(
             case.algorithm, tree.target, tree.drafter, tree.context, tree.lookahead
         )
-        return compare_lengths(case.name, case.lengths, [float(x) for x in law], self.alpha)
+        alpha = self.alpha * 6 / (math.pi * self._looks) ** 2 / len(self.cases)
+        return compare_lengths(case.name, case.lengths, [float(x) for x in law], alpha)
 
 
 def _has_lengths(campaign: Campaign, case: CampaignCase) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from specref.algorithms import ALGORITHMS, Step, decode
+from specref.algorithms import ALGORITHMS, Step
 from specref.chance import exact_distribution
 from specref.distributions import Probability
 from specref.losslessness import bets
@@ -81,6 +81,16 @@ class CampaignCase:
             : len(self.lengths)
         ]
         return fresh.astype(np.float64), won
+
+    def check_texts(self, texts: Ints) -> None:
+        """Raise `ValueError` unless every text is as long as declared, or ends with EOS."""
+        lengths = (texts >= 0).sum(axis=1)
+        for row in np.flatnonzero(lengths < self.tree.length):
+            if not self.tree.target.vocabulary.ends(texts[row, : lengths[row]].tolist()):
+                raise ValueError(
+                    f"blocks[{row}] has {lengths[row]} tokens: a text needs "
+                    f"{self.tree.length}, or EOS at its end"
+                )
 
     def _lag(self, nodes: Ints, blocks: Ints, possible: NDArray[np.bool_]) -> Floats:
         won = np.zeros((2, len(bets.STAKES)))
@@ -164,13 +174,27 @@ def _library(
 def _blocks(
     step: Step, target: Model, drafter: Model, tree: PrefixTree, stream: int | None
 ) -> dict[Tokens, Probability]:
-    if stream is None:
+    def after(context: Tokens) -> dict[Tokens, Probability]:
         return exact_distribution(
-            lambda chance: step(target, drafter, tree.context, tree.lookahead, chance)
+            lambda chance: step(target, drafter, context, tree.lookahead, chance)
         )
-    return exact_distribution(
-        lambda chance: decode(step, target, drafter, tree.context, tree.lookahead, stream, chance)
-    )
+
+    if stream is None:
+        return after(tree.context)
+    # Iterations meet only in the text so far: each text is continued once.
+    texts: dict[Tokens, Probability] = {}
+    unfinished: dict[Tokens, Probability] = {(): 1.0}
+    while unfinished:
+        text = min(unfinished, key=len)
+        weight = unfinished.pop(text)
+        for block, probability in after((*tree.context, *text)).items():
+            longer = (*text, *block)[:stream]
+            if longer == text:
+                raise ValueError(f"step returned an empty block after {text}")
+            done = len(longer) == stream or target.vocabulary.ends(longer)
+            law = texts if done else unfinished
+            law[longer] = law.get(longer, 0) + weight * probability
+    return texts
 
 
 def impossible_traces(tree: PrefixTree, blocks: Ints, nodes: Ints, drafts: Ints) -> Ints:

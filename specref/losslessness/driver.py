@@ -65,8 +65,8 @@ def run(
     Returns
     -------
     CampaignReport
-        If the sampler fails or stops answering, what it gave until then is judged, and the
-        reason is in `stopped`.
+        If the sampler fails or stops answering, what it gave until then is judged, the reason
+        is in `stopped`, and the verdict is at best INCONCLUSIVE.
 
     Raises
     ------
@@ -92,14 +92,23 @@ def run(
     deadline = time.perf_counter() + (math.inf if seconds is None else seconds)
     jobs = _jobs(campaign, sampler, budget, seed)
     try:
-        for case, blocks in _drawn(jobs, executor, patience):
-            campaign.add(case, blocks)
-            advance(len(blocks))
+        for case, trials, blocks in _drawn(jobs, executor, patience):
+            _add(campaign, case, trials, blocks)
+            advance(trials)
             if campaign.decided_lossy or time.perf_counter() > deadline:
                 break
     except _SamplerFailed as failure:
         campaign.stopped = str(failure)
     return campaign.report()
+
+
+def _add(campaign: Campaign, case: CampaignCase, trials: int, blocks: Blocks) -> None:
+    try:
+        campaign.add(case, blocks)
+    except (ValueError, TypeError) as error:
+        raise _SamplerFailed(f"the sampler gave bad blocks on {case.name}: {error}") from None
+    if len(blocks) != trials:
+        raise _SamplerFailed(f"the sampler gave {len(blocks)} of {trials} blocks on {case.name}")
 
 
 def _check_budget(campaign: Campaign, budget: int) -> None:
@@ -146,14 +155,15 @@ def assert_lossless(
     return report
 
 
-Job: TypeAlias = tuple[CampaignCase, Callable[[], Blocks]]
+Job: TypeAlias = tuple[CampaignCase, int, Callable[[], Blocks]]
+Drawn: TypeAlias = tuple[CampaignCase, int, Blocks]
 
 
 def _jobs(campaign: Campaign, sampler: Sampler, budget: int, seed: int) -> Iterator[Job]:
     seeds = np.random.SeedSequence(seed)
     for trials in batches(budget):
         for case in campaign.cases:
-            yield case, _Draw(sampler, case.name, trials, seeds.spawn(1)[0])
+            yield case, trials, _Draw(sampler, case.name, trials, seeds.spawn(1)[0])
 
 
 def batches(budget: int) -> Iterator[int]:
@@ -184,7 +194,7 @@ class _Draw:
 
 
 class _SamplerFailed(Exception):  # noqa: N818
-    """The sampler raised, or did not answer in time."""
+    """The sampler raised, gave too little or bad blocks, or did not answer in time."""
 
 
 def _answer(draw: Callable[[], Blocks], case: CampaignCase, patience: float | None) -> Blocks:
@@ -207,29 +217,35 @@ def _answer(draw: Callable[[], Blocks], case: CampaignCase, patience: float | No
 def _result(future: Future[Blocks], case: CampaignCase, patience: float | None) -> Blocks:
     try:
         return future.result(patience)
-    except TimeoutError:
-        reason = f"the sampler did not answer within {patience} s on {case.name}"
     except Exception as error:  # a black box may raise anything
         reason = f"the sampler raised {type(error).__name__} on {case.name}: {error}"
+        if not future.done():
+            reason = f"the sampler did not answer within {patience} s on {case.name}"
     raise _SamplerFailed(reason)
 
 
 def _drawn(
     jobs: Iterator[Job], executor: Executor | None, patience: float | None
-) -> Iterator[tuple[CampaignCase, Blocks]]:
+) -> Iterator[Drawn]:
     if executor is None:
-        yield from ((case, _answer(draw, case, patience)) for case, draw in jobs)
+        for case, trials, draw in jobs:
+            yield case, trials, _answer(draw, case, patience)
         return
-    waiting: deque[tuple[CampaignCase, Future[Blocks]]] = deque()
+    waiting: deque[tuple[CampaignCase, int, Future[Blocks]]] = deque()
     try:
-        for case, draw in jobs:
-            waiting.append((case, executor.submit(draw)))
+        for case, trials, draw in jobs:
+            waiting.append((case, trials, executor.submit(draw)))
             if len(waiting) >= IN_FLIGHT:
-                case, future = waiting.popleft()
-                yield case, _result(future, case, patience)
+                yield _first_of(waiting, patience)
         while waiting:
-            case, future = waiting.popleft()
-            yield case, _result(future, case, patience)
+            yield _first_of(waiting, patience)
     finally:
-        for _, future in waiting:
+        for _, _, future in waiting:
             future.cancel()
+
+
+def _first_of(
+    waiting: deque[tuple[CampaignCase, int, Future[Blocks]]], patience: float | None
+) -> Drawn:
+    case, trials, future = waiting.popleft()
+    return case, trials, _result(future, case, patience)

@@ -151,8 +151,9 @@ def is_lossless(
     Returns
     -------
     Proof
-        True in a boolean context iff lossless. Blocks are completed to the longest block, so
-        by induction the whole decode loop is exact as well.
+        True in a boolean context iff lossless. Blocks are completed to the longest block. If
+        that holds in every context, the decode loop is exact too, by induction
+        (`is_lossless_loop` checks it).
 
     Raises
     ------

@@ -24,7 +24,7 @@ def interval(
     impossible: int = 0,
     allowance: float = 0.0,
 ) -> Interval:
-    """Bounds that fail with probability at most 2 alpha, whatever the sampler's law.
+    """Bounds that fail with probability at most 2 alpha, for independent blocks of any one law.
 
     Each block is completed by p itself rather than by a draw, so the estimate averages over
     completions. It changes by at most 1/n with a block (McDiarmid); its mean is at least the
@@ -38,7 +38,7 @@ def interval(
     deviation = math.sqrt(math.log(1 / alpha) / (2 * trials))
     bias = math.sqrt(len(law) / trials) / 2
     threshold = allowance + expected_total_variation(law, trials) + deviation
-    detectable = threshold + math.sqrt(math.log(1 / BETA) / (2 * trials))
+    detectable = min(1.0, threshold + math.sqrt(math.log(1 / BETA) / (2 * trials)))
     lower, upper = max(0.0, estimate - bias - deviation), min(1.0, estimate + deviation)
     return Interval(case, trials, estimate, lower, upper, threshold, detectable)
 

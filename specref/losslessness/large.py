@@ -97,11 +97,12 @@ class Observer:
         self._tilt(p, token, p if q is None else q, position)
         if q is not None:
             self._mutants(p, token, q, last)
-        previous = self._previous.get(position)
+        slot = min(position, POSITION_SLOTS - 1)
+        previous = self._previous.get(slot)
         if previous is not None and previous < len(p):
             pair = np.array([token]), np.array([previous])
             self.lag += lag_evidence(p[None], *pair, tolerance=self.tolerance)
-        self._previous[position] = token
+        self._previous[slot] = token
         return True
 
     def _tilt(self, p: Floats, token: int, q: Floats, position: int) -> None:

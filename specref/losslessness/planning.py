@@ -76,8 +76,7 @@ def min_trials(tv: float, tree: PrefixTree, alpha: float = ALPHA, beta: float = 
     >>> min_trials(0.05, tree)
     18357
     """
-    if not 0 < tv < 1:
-        raise ValueError(f"tv = {tv}: expected a number in (0, 1)")
+    _check(tv=tv, alpha=alpha, beta=beta)
     return trials_to_detect(cells(tree, np.zeros_like(tree.p), 1), tv, alpha / TV_SHARE, beta)
 
 
@@ -98,11 +97,11 @@ def min_detectable_tv(
     >>> round(min_detectable_tv(18_357, tree), 4)
     0.05
     """
-    if trials < 1:
-        raise ValueError(f"trials = {trials}: expected at least 1")
+    _check(alpha=alpha, beta=beta)
+    _check_trials(trials)
     law = cells(tree, np.zeros_like(tree.p), 1)
     slack = math.sqrt(math.log(TV_SHARE / alpha)) + math.sqrt(math.log(1 / beta))
-    return expected_total_variation(law, trials) + slack / math.sqrt(2 * trials)
+    return min(1.0, expected_total_variation(law, trials) + slack / math.sqrt(2 * trials))
 
 
 def typical_trials(tv: float) -> int:
@@ -113,8 +112,7 @@ def typical_trials(tv: float) -> int:
     >>> typical_trials(0.01)
     120000
     """
-    if not 0 < tv < 1:
-        raise ValueError(f"tv = {tv}: expected a number in (0, 1)")
+    _check(tv=tv)
     return math.ceil(TYPICAL / tv**2)
 
 
@@ -126,7 +124,8 @@ def typical_tv(trials: int) -> float:
     >>> typical_tv(120_000)
     0.01
     """
-    return math.sqrt(TYPICAL / trials)
+    _check_trials(trials)
+    return min(1.0, math.sqrt(TYPICAL / trials))
 
 
 def plan_distance(tv: float, alpha: float = ALPHA) -> tuple[Plan, ...]:
@@ -141,6 +140,7 @@ def plan_trials(trials: int, alpha: float = ALPHA) -> tuple[Plan, ...]:
 
 def plan_eps(eps: float, alpha: float = ALPHA) -> tuple[Plan, ...]:
     """For each fixture, the trials that certify a lossless sampler, 9 times in 10 (proved)."""
+    _check(eps=eps, alpha=alpha)
     return _plans(lambda tree: (eps, needed_trials(tree, eps, alpha / TV_SHARE)))
 
 
@@ -157,6 +157,7 @@ def plan_mutant(name: str, alpha: float = ALPHA) -> tuple[MutantPlan, ...]:
     >>> [(plan.fixture, round(plan.tv, 3)) for plan in plan_mutant("residual-is-p")][:2]
     [('m', 0.16), ('c', 0.111)]
     """
+    _check(alpha=alpha)
     if name not in MUTANTS:
         raise ValueError(f"mutant = {name!r}: expected one of {', '.join(MUTANTS)}")
     plans = [_mutant_plan(fixture, MUTANTS[name], alpha) for fixture in FIXTURES.values()]
@@ -199,6 +200,17 @@ def _plans(design: Callable[[PrefixTree], tuple[float, int]]) -> tuple[Plan, ...
     trees = {name: _tree(fixture) for name, fixture in FIXTURES.items()}
     sizes = {name: int(((tree.child < 0) & (tree.p > 0)).sum()) for name, tree in trees.items()}
     return tuple(Plan(name, sizes[name], *design(tree)) for name, tree in trees.items())
+
+
+def _check(**rates: float) -> None:
+    for name, value in rates.items():
+        if not 0 < value < 1:
+            raise ValueError(f"{name} = {value}: expected a number in (0, 1)")
+
+
+def _check_trials(trials: int) -> None:
+    if trials < 1:
+        raise ValueError(f"trials = {trials}: expected at least 1")
 
 
 def _tree(fixture: Fixture) -> PrefixTree:

@@ -23,6 +23,7 @@ from specref.vocabulary import Tokens
 Ints = NDArray[np.int64]
 STAKES = np.array([0.9, 0.5, 0.25, 0.1])
 SHRINKAGE = 20.0
+END = -1
 Cell = tuple[Hashable, int]
 VIEWS: dict[str, Callable[[Tokens], Hashable]] = {
     "prefix": lambda prefix: prefix,
@@ -117,19 +118,27 @@ class TwoSample:
         self.peak = max(self.peak, log_mean(self._wealth.ravel()))
 
     def report(self) -> TwoSampleReport:
-        """The verdict so far; each call is a look, and the bound pays for every one."""
+        """The verdict so far; each call is a look, and the bound pays for every one.
+
+        Raises
+        ------
+        ValueError
+            No text was added.
+        """
+        if not self.trials:
+            raise ValueError("nothing to report: add texts first")
         self._looks += 1
         share = self.alpha * 6 / (math.pi * self._looks) ** 2
         estimate = self._distance()
-        slack = math.sqrt(math.log(1 / share) / max(self.trials, 1))
+        slack = math.sqrt(math.log(1 / share) / self.trials)
         upper = min(1.0, estimate + slack)
         verdict = Verdict.INCONCLUSIVE
         if self.peak >= -math.log(self.alpha):
             verdict = Verdict.LOSSY
-        elif self.trials and upper <= self.eps:
+        elif upper <= self.eps:
             verdict = Verdict.LOSSLESS_WITHIN_EPS
         needed = None
-        if verdict == Verdict.INCONCLUSIVE and self.trials:
+        if verdict == Verdict.INCONCLUSIVE:
             needed = math.ceil(self.trials * ((estimate + slack) / self.eps) ** 2)
         evidence = self.peak / math.log(10)
         return TwoSampleReport(
@@ -157,12 +166,12 @@ class TwoSample:
     def _distance(self) -> float:
         left, right = self._texts
         gaps = [abs(left[text] - right[text]) for text in left.keys() | right.keys()]
-        return sum(gaps) / (2 * self.trials) if self.trials else 1.0
+        return sum(gaps) / (2 * self.trials)
 
 
 def _by_prefix(texts: list[Tokens]) -> dict[Tokens, list[int]]:
     found: dict[Tokens, list[int]] = defaultdict(list)
     for text in texts:
-        for j, token in enumerate(text):
+        for j, token in enumerate((*text, END)):
             found[text[:j]].append(token)
     return found

@@ -140,7 +140,8 @@ def _lines(report: CampaignReport) -> list[str]:
         lines.append(f"  impossible: {report.impossible}")
     lines += [
         f"  {interval.case}: TV {interval.estimate:.4f} in [{interval.lower:.4f}, "
-        f"{interval.upper:.4f}], would find >= {interval.detectable:.4f}"
+        f"{interval.upper:.4f}], would find "
+        + ("nothing yet" if interval.detectable == 1 else f">= {interval.detectable:.4f}")
         for interval in report.intervals
     ]
     if report.verdict == Verdict.LOSSY:

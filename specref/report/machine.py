@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from fractions import Fraction
@@ -32,11 +31,12 @@ def write_json(destination: str, text: str) -> None:
         click.echo(text)
         return
     path = Path(destination)
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
-    ) as unfinished:
-        unfinished.write(text + "\n")
-    os.replace(unfinished.name, path)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text + "\n", encoding="utf-8")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _plain(value: Any) -> Any:

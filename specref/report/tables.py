@@ -32,7 +32,7 @@ def verification_table(verification: Verification) -> RenderableType:
         table.add_column(column, justify="right", no_wrap=True)
     for report in verification.reports:
         table.add_row(*_verification_row(report))
-    failures = [line for report in verification.reports for line in report.failures]
+    failures = [line for report in verification.reports for line in report.problems]
     verdict = "every check holds" if verification.ok else f"{len(failures)} checks failed"
     return Group(table, *_failure_lines(failures), _legend(verification), Text(verdict, "bold"))
 
@@ -42,7 +42,7 @@ def _verification_row(report: AlgorithmReport) -> list[str]:
     numbers = (report.cases, report.not_applicable, report.paths, report.loops, report.acceptances)
     return [
         report.algorithm,
-        "[green]proved[/]" if not report.failures else "[red]FAILED[/]",
+        "[green]proved[/]" if report.cases and not report.failures else "[red]FAILED[/]",
         *map("{:,}".format, numbers),
         "not run" if sampled is None else _sampled(report, sampled),
         "" if sampled is None else f"{sampled.detectable:.3f}",

@@ -11,9 +11,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
-from specref.distributions import Probabilities, normalise, relabel, residual
+from specref.distributions import Probabilities, corrected, normalise, relabel
 from specref.models import Model
-from specref.simulate.states import END, NOWHERE, Branches, State, accepted, drawn
+from specref.simulate.states import END, Branches, State, accepted, drawn
 from specref.theory.lookahead import fixed, positions
 from specref.theory.psi import conditional_psi
 from specref.vocabulary import Tokens, UntokenisableError, intersection, translate
@@ -81,9 +81,9 @@ class Verifier(Machine):
         )
 
     def at_residual(self, state: State) -> Branches:
-        """The corrected token; floats can round to a rejection that leaves none."""
+        """The corrected token."""
         p, q = self.p(state.kept), self.q(state.kept)
-        return self.last(state.kept, residual(p, q)) if (p > q).any() else NOWHERE
+        return self.last(state.kept, corrected(p, q))
 
     def at_bonus(self, state: State) -> Branches:
         """One more token from the target."""

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from specref.distributions import FLOAT_TOLERANCE, residual
+from specref.distributions import FLOAT_TOLERANCE, corrected
 from specref.simulate.sampling import (
     CHUNK,
     Coins,
@@ -126,10 +126,8 @@ def markov_tables(p: ArrayLike, q: ArrayLike) -> MarkovTables:
     p, q = _as_rows(p, "p"), _as_rows(q, "q")
     if p.shape != q.shape:
         raise ValueError(f"q has shape {q.shape}: expected that of p, {p.shape}")
-    excess = np.zeros_like(p)
-    for row in np.flatnonzero((p > q).any(axis=1)):
-        excess[row] = residual(p[row], q[row])
-    return MarkovTables(_compiled(p), _compiled(q), _compiled(excess), _acceptance(p, q))
+    after = np.stack([corrected(*rows) for rows in zip(p, q, strict=True)])
+    return MarkovTables(_compiled(p), _compiled(q), _compiled(after), _acceptance(p, q))
 
 
 def markov_columns(lookahead: int) -> tuple[str, ...]:
@@ -199,8 +197,7 @@ def simulate_markov(
         `uniforms` is given.
     ValueError
         As `markov_tables`; `lookahead` or `trials` < 0, `chunk` < 1, `start` or `uniforms` of
-        another shape, a start not in 0 to V, or a uniform not in [0, 1). A trial was rejected
-        by rounding alone, with no residual.
+        another shape, a start not in 0 to V, or a uniform not in [0, 1).
 
     Examples
     --------
@@ -264,10 +261,7 @@ def _walk(
         drafts = tables.drafter.draw(rows, coins(2 * i, trials))
         kept = coins(2 * i + 1, trials) < tables.acceptance[rows, drafts]
         yes, no = np.flatnonzero(kept), np.flatnonzero(~kept)
-        corrected = tables.residual.draw(rows[no], coins(2 * last, trials[no]))
-        if corrected.max(initial=0) == tables.size:
-            raise ValueError("a trial came to residual where rounding left nothing to draw")
-        _end(out, trials[no], i, corrected)
+        _end(out, trials[no], i, tables.residual.draw(rows[no], coins(2 * last, trials[no])))
         trials, rows = trials[yes], drafts[yes]
         out.blocks[trials, i] = rows
     _end(out, trials, last, tables.target.draw(rows, coins(2 * last + 1, trials)))

@@ -75,7 +75,7 @@ def simulate(
         Not exactly one of `rng` and `uniforms` is given.
     ValueError
         As `tabulate`; `trials` < 0, `chunk` < 1, or `uniforms` of another shape or not in
-        [0, 1). With float models: a trial was rejected by rounding alone, with no residual.
+        [0, 1).
 
     Examples
     --------
@@ -249,10 +249,7 @@ def _walk(tables: Tables, trials: Integers, coins: Coins) -> Integers:
     states = np.zeros(len(trials), dtype=np.intp)
     for column, site in enumerate(tables.sites):
         moving = np.flatnonzero(states < site.beyond)
-        moved = site.follow(states[moving], coins(column, trials[moving]))
-        if moved.min(initial=0) < 0:
-            raise ValueError(f"a trial came to {site.name} where rounding left nothing to draw")
-        states[moving] = moved
+        states[moving] = site.follow(states[moving], coins(column, trials[moving]))
     return states - tables.sites[-1].beyond
 
 

@@ -49,7 +49,7 @@ def acceptance_rate(
     lookahead : int
         Matters for slem and slrs only, where psi depends on it (if it is not 0).
     rule : callable
-        The lookahead rule of slrs.
+        The lookahead rule of slrs (with its `ending` "residual").
 
     Returns
     -------
@@ -197,7 +197,7 @@ def _submitted(
     if algorithm == "standard" and target.vocabulary.tokens != drafter.vocabulary.tokens:
         raise ValueError("drafter has another vocabulary than target: standard is not defined")
     lift = _normalised if algorithm == "tli" else _unchanged
-    return _token_level(target, drafter, context, lookahead, lift)
+    return _token_level(target, drafter, context, lookahead, lift, nothing)
 
 
 def _token_level(
@@ -206,6 +206,7 @@ def _token_level(
     context: Tokens,
     lookahead: int,
     lift: Callable[[Probabilities], Probabilities],
+    nothing: Probabilities,
 ) -> Submitted:
     shared = intersection(target.vocabulary, drafter.vocabulary)
     size, limit = len(target.vocabulary), len(positions(lookahead))
@@ -214,7 +215,7 @@ def _token_level(
         try:
             seen = translate((*context, *prefix), target.vocabulary, drafter.vocabulary)
         except UntokenisableError:
-            return target.next_token(()) * 0
+            return nothing
         mu = lift(relabel(drafter.next_token(seen), shared, size))
         drafted = seen[len(seen) - len(prefix) :]
         return mu * 0 if len(prefix) == limit or drafter.vocabulary.ends(drafted) else mu

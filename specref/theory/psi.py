@@ -159,13 +159,13 @@ def psi_iid(
         longer: dict[Text, Probability] = {}
         for text, ended, weight in _drafted(texts, drafter, q):
             if ended or not vocabulary.is_undetermined(text):
-                law[vocabulary.encode(text)[0]] += weight
+                law[vocabulary.first_token(text)] += weight
             else:
                 longer[text] = longer.get(text, 0) + weight
         texts = longer
     for text, weight in texts.items():
         if text:
-            law[vocabulary.encode(text)[0]] += weight
+            law[vocabulary.first_token(text)] += weight
     return law
 
 

@@ -35,9 +35,9 @@ def scaled(factor: Fraction | int) -> Step:
 
 
 def typical(at: Position) -> int:
-    """Medusa's test: p(x) > min(0.3, 0.09 exp(-H(p)))."""
+    """Medusa's test: p(x) > min(0.09, 0.3 exp(-H(p)))."""
     entropy = -sum(float(p) * log(p) for p in at.p if p > 0)
-    return int(at.px > min(0.3, 0.09 * exp(-entropy)))
+    return int(at.px > min(0.09, 0.3 * exp(-entropy)))
 
 
 ENTRIES = (
@@ -80,7 +80,7 @@ ENTRIES = (
     Entry(
         "typical-acceptance",
         "accept",
-        formula="accept iff p(x) > min(0.3, 0.09 exp(-H(p))), otherwise emit argmax p",
+        formula="accept iff p(x) > min(0.09, 0.3 exp(-H(p))), otherwise emit argmax p",
         symptom="Almost the drafter's output, without the target's least likely tokens.",
         hint="Declare it lossy; the target's temperature has no meaning under it.",
         step=speculative(accept=typical, recover=lambda at: argmax(at.p)),
