@@ -834,3 +834,19 @@ def test_accepted_lengths_of_a_conforming_sampler_rarely_deviate() -> None:
         campaign.add(case, drawn(law, 400, rng))
         deviations += campaign.report().conformance != Conformance.CONFORMS
     assert surely_at_most(deviations, 0.05, 200)
+
+
+def test_texts_that_end_early_are_refused() -> None:
+    coin = iid_model(Vocabulary("ab"), ["1/2", "1/2"])
+    campaign = Campaign(view="stream", eps=None)
+    case = campaign.case(coin, coin, tokens=3, mutants={})
+    campaign.add(case, [(0, 1, 0)])
+    with pytest.raises(ValueError, match=r"blocks\[1\] has 1 tokens: a text needs 3, or EOS"):
+        campaign.add(case, [(0, 1, 1), (0,)])
+
+
+def test_a_distance_that_was_found_stays_found() -> None:
+    campaign, case = fresh("c")
+    campaign._too_far = True
+    campaign.add(case, [(0,)])
+    assert campaign.report().verdict == LOSSY

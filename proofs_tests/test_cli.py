@@ -25,6 +25,10 @@ import numpy as np
 def step(target, drafter, context, lookahead, chance):
     return (chance.draw(np.zeros(3), "residual"),)
 """
+EXITS = """
+def step(target, drafter, context, lookahead, chance):
+    raise SystemExit(0)
+"""
 
 
 def run(*arguments: str) -> Result:
@@ -80,6 +84,35 @@ def test_verify_fails_on_a_planted_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     result = run("verify")
     assert result.exit_code == 1
     assert "lossy" in result.output
+
+
+@pytest.mark.usefixtures("few_trials")
+def test_verify_fails_on_a_planted_bug_of_the_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The samples are of the wrong algorithm; every exact check still holds."""
+    right = verification.tabulate
+
+    def lossless_but_other(algorithm, *arguments):
+        return right("slem" if algorithm == "standard" else algorithm, *arguments)
+
+    monkeypatch.setattr(verification, "tabulate", lossless_but_other)
+    result = run("verify")
+    assert result.exit_code == 1
+    assert "standard: Monte Carlo" in result.output
+    assert "1 checks failed" in result.output
+
+
+@pytest.mark.parametrize("code", ["raise SystemExit(0)", EXITS])
+def test_prove_is_not_left_by_an_exit(tmp_path: Path, code: str) -> None:
+    rule = tmp_path / "rule.py"
+    rule.write_text(code)
+    assert_one_line_error(run("prove", f"{rule}:step"), "SystemExit")
+
+
+def test_json_is_readable_by_others(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    assert run("plan", "--n", "1000", "--json", str(file)).exit_code == 0
+    assert file.stat().st_mode & 0o444 == 0o444
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_prove_accepts_a_file_and_a_module(tmp_path: Path) -> None:

@@ -83,6 +83,51 @@ def test_a_sampler_that_raises_keeps_what_it_gave() -> None:
     assert "stopped early" in str(report)
 
 
+def test_a_failed_sampler_is_never_certified() -> None:
+    right, calls = twin(), []
+
+    def fails_at_the_end(name: str, trials: int, rng: np.random.Generator) -> np.ndarray:
+        calls.append(trials)
+        if sum(calls) == 200_000:
+            raise RuntimeError("late")
+        return right(name, trials, rng)
+
+    report = run(campaign(eps=0.03), fails_at_the_end, budget=200_000, seed=1)
+    assert report.trials > 100_000
+    assert report.intervals[0].upper < 0.03
+    assert report.verdict == Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("spoil", "part"),
+    [
+        (lambda blocks: blocks[:500], "gave 500 of 2000 blocks on c"),
+        (lambda blocks: blocks[:0], "gave 0 of 2000 blocks on c"),
+        (lambda blocks: blocks + 99, "bad blocks on c: blocks[0, 0]"),
+        (lambda blocks: blocks * 1.0, "expected integers"),
+    ],
+)
+def test_a_sampler_that_gives_too_little_or_nonsense(spoil, part: str) -> None:
+    right = twin()
+
+    def spoilt(name: str, trials: int, rng: np.random.Generator) -> np.ndarray:
+        blocks = right(name, trials, rng)
+        return spoil(blocks) if trials == 2_000 else blocks
+
+    report = run(campaign(), spoilt, budget=BUDGET, seed=1)
+    assert part in str(report.stopped)
+    assert report.verdict == Verdict.INCONCLUSIVE
+    assert 1_000 <= report.trials <= 1_500
+
+
+def test_a_sampler_with_a_timeout_of_its_own() -> None:
+    def times_out(name: str, trials: int, rng: np.random.Generator) -> np.ndarray:
+        raise TimeoutError("socket")
+
+    report = run(campaign(), times_out, budget=BUDGET, seed=1)
+    assert report.stopped == "the sampler raised TimeoutError on c: socket"
+
+
 @pytest.mark.parametrize("threads", [False, True])
 def test_a_sampler_that_stops_answering(threads: bool) -> None:
     right = twin()

@@ -1,5 +1,6 @@
 """Speculative against plain sampling, the target unknown."""
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -83,12 +84,40 @@ def test_bugs_are_found(name: str) -> None:
     assert report.upper >= tv
 
 
-def test_the_mean_of_a_pair_of_bets_is_at_most_one() -> None:
-    p = np.array([0.5, 0.3, 0.2])
-    lean = np.array([0.8, -0.3, 0.1])
-    for stake in (0.1, 0.9):
-        mean = (p @ (1 + stake * lean)) * (p @ (1 - stake * lean))
-        assert mean <= 1
+def mean_wealth(learn_first: bool) -> float:
+    """The mean of a second batch's winnings, over all its outcomes, after a lopsided first."""
+    law = {(0,): 0.5, (1,): 0.3, (2,): 0.2}
+    first = [(0,)] * 30 + [(1,)] * 10, [(1,)] * 30 + [(2,)] * 10
+    mean = 0.0
+    for left, right in itertools.product(law, repeat=2):
+        test = TwoSample()
+        test.add(*first)
+        if not learn_first:  # the planted bug: bets that know what they bet on
+            test.add([left] * 40, [right] * 40)
+        before = test._wealth.copy()
+        test.add([left], [right])
+        mean += law[left] * law[right] * float(np.exp(test._wealth - before).mean())
+    return mean
+
+
+def test_the_mean_wealth_is_at_most_one() -> None:
+    assert 0.9 < mean_wealth(learn_first=True) <= 1 + 1e-12
+    assert mean_wealth(learn_first=False) > 1.05
+
+
+def test_texts_that_stop_early_are_found() -> None:
+    rng = np.random.default_rng(6)
+    test = TwoSample()
+    for _ in range(10):
+        cut = rng.integers(0, 3, (300, 2))
+        cut[rng.random(300) < 0.3, 1] = -1
+        test.add(cut, rng.integers(0, 3, (300, 2)))
+    assert test.report().verdict == Verdict.LOSSY
+
+
+def test_an_empty_report_is_an_error() -> None:
+    with pytest.raises(ValueError, match="nothing to report"):
+        TwoSample().report()
 
 
 def test_the_upper_bound_certifies() -> None:

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from specref.chance import exact_distribution
+from specref.distributions import Probability
 from specref.losslessness.bets import STRENGTHS
 from specref.losslessness.interval import cells, needed_trials, trials_to_detect
 from specref.losslessness.statistics import ALPHA, BETA, expected_total_variation
 from specref.losslessness.tree import PrefixTree, as_blocks, prefix_tree, starts, walk
 from specref.models import as_float
+from specref.vocabulary import Tokens
 from specref.zoo import FIXTURES, MUTANTS, Entry, Fixture, total_variation_on
 
 # Median of n TV^2 over the bugs of the zoo, blind, alpha 1e-9: 10.8 to 11.3 on the fixtures
@@ -50,7 +52,8 @@ class MutantPlan:
     floor : float
         Blocks below which no test at this alpha finds it on average.
     expected_trials : int
-        Blocks after which the library's bet on it should have won.
+        Blocks after which the library's bet on it should have won; if it does the impossible,
+        blocks after which that has been seen 999 times in 1,000.
     """
 
     fixture: str
@@ -169,16 +172,27 @@ def information(fixture: Fixture, entry: Entry) -> float:
 
     That is the most that any bets can win on average; infinite if it does the impossible.
     """
-    tree = _tree(fixture)
-    target, drafter = as_float(fixture.target), as_float(fixture.drafter)
-    law = exact_distribution(lambda c: entry.step(target, drafter, (), fixture.lookahead, c))
-    blocks = as_blocks(list(law))
-    if len(walk(tree, blocks[:, : tree.length])[1]) or blocks.shape[1] > tree.length:
+    tree, law = _tree(fixture), _law(fixture, entry)
+    if impossible_chance(fixture, entry):
         return math.inf
     mass = starts(tree, law)
     seen = mass > 0
     conditional = mass / np.where(seen.any(axis=1), mass.sum(axis=1), 1)[:, None]
     return float((mass[seen] * np.log(conditional[seen] / tree.p[seen])).sum())
+
+
+def impossible_chance(fixture: Fixture, entry: Entry) -> float:
+    """The probability that a block of the mutant does what the target excludes."""
+    tree, law = _tree(fixture), _law(fixture, entry)
+    blocks, weights = as_blocks(list(law)), np.array([float(p) for p in law.values()])
+    too_long = (blocks[:, tree.length :] >= 0).any(axis=1)
+    _, bad = walk(tree, blocks[~too_long, : tree.length])
+    return float(weights[too_long].sum() + weights[~too_long][bad].sum())
+
+
+def _law(fixture: Fixture, entry: Entry) -> dict[Tokens, Probability]:
+    target, drafter = as_float(fixture.target), as_float(fixture.drafter)
+    return exact_distribution(lambda c: entry.step(target, drafter, (), fixture.lookahead, c))
 
 
 def _mutant_plan(fixture: Fixture, entry: Entry, alpha: float) -> MutantPlan | None:
@@ -190,7 +204,8 @@ def _mutant_plan(fixture: Fixture, entry: Entry, alpha: float) -> MutantPlan | N
     if not tv:
         return None
     if math.isinf(nats):
-        return MutantPlan(fixture.name, entry.id, tv, nats, 0.0, 1)
+        seen = math.log(BETA) / math.log1p(-min(impossible_chance(fixture, entry), 1 - 1e-12))
+        return MutantPlan(fixture.name, entry.id, tv, nats, 0.0, math.ceil(seen))
     price = math.log(2 * FAMILIES * len(MUTANTS) * len(STRENGTHS) / alpha)
     floor = math.log(1 / alpha) / nats
     return MutantPlan(fixture.name, entry.id, tv, nats, floor, math.ceil(price / nats))

@@ -146,7 +146,8 @@ def _plan_notes(mutants: bool, tv: float | None, trials: int | None) -> list[str
     if mutants:
         return [
             "floor: no test at this alpha needs fewer on average; expected: when the library's "
-            "bet on the bug has won; 0 and 1: it does what the target excludes."
+            "bet on the bug has won; floor 0: it does what the target excludes, and that is "
+            "seen 999 times in 1,000."
         ]
     proved = "Proved, for any sampler, 999 times in 1,000."
     if tv is not None:
