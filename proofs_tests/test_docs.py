@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from proofs_tests.test_architecture import FLOORS
 from specref.algorithms import ALGORITHMS
 from specref.cli import main
+from specref.verification import prove_rule
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -25,7 +26,7 @@ def test_python_blocks_run(page: Path) -> None:
 
 
 def test_readme_oracle_example_is_fifteen_lines() -> None:
-    (example,) = blocks(ROOT / "README.md", "python")
+    example, _ = blocks(ROOT / "README.md", "python")
     assert len(example.splitlines()) <= 15
 
 
@@ -65,3 +66,13 @@ def test_architecture_page_lists_the_floors_in_order() -> None:
     rows = re.findall(r"^\| (`[^|]+`) \|", page, flags=re.MULTILINE)
     names = [name.strip("`/ ") for row in rows for name in row.split(",")]
     assert [name for name in names if name in FLOORS] == FLOORS
+
+
+def test_readme_rule_is_lossless() -> None:
+    _, rule = blocks(ROOT / "README.md", "python")
+    namespace: dict = {}
+    exec(compile(rule, "README", "exec"), namespace)
+    report = prove_rule(namespace["my_step"])
+    assert report.proved > 50
+    assert not report.refuted
+    assert not report.raised

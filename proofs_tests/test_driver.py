@@ -158,6 +158,8 @@ def test_assert_lossless() -> None:
     wrong = TwinSampler({"c": tabulate("standard", *drafter)})
     with pytest.raises(AssertionError, match="LOSSY"):
         assert_lossless(campaign(), wrong, budget=10_000, seed=3)
+    with pytest.raises(AssertionError, match="stopped early"):
+        assert_lossless(campaign(), lambda wrong: wrong, budget=1_000, seed=3)
     with pytest.warns(InconclusiveWarning, match="INCONCLUSIVE"):
         assert_lossless(campaign(), twin(), budget=1_000, seed=3)
     with pytest.raises(AssertionError, match="INCONCLUSIVE"):

@@ -1,5 +1,7 @@
 """The main job notices what it is there to notice."""
 
+from fractions import Fraction
+
 import pytest
 
 from specref import verification
@@ -50,3 +52,21 @@ def test_an_empty_block_is_an_error_not_a_pass() -> None:
 
 def test_accepted_lengths() -> None:
     assert accepted_lengths({(0, 1, 2): 0.5, (1,): 0.5}) == (0.5, 0, 0.5)
+
+
+def test_a_rule_that_draws_for_ever_is_stopped_once() -> None:
+    def never_ends(target, drafter, context, lookahead, chance):
+        while not chance.accept(Fraction(1, 2), "again"):
+            pass
+        return (0,)
+
+    report = prove_rule(never_ends)
+    assert len(report.raised) == 1
+    assert "random decisions on one path" in str(report.raised[0][1])
+
+
+def test_a_rule_may_draw_from_a_list() -> None:
+    def listed(target, drafter, context, lookahead, chance):
+        return (chance.draw(list(target.next_token(context)), "target[0]"),)
+
+    assert prove_rule(listed).proved > 50

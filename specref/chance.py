@@ -16,7 +16,11 @@ from specref.distributions import Probabilities, Probability, is_one
 
 Outcome = TypeVar("Outcome", bound=Hashable)
 MAX_PATHS = 1_000_000
-MAX_SITES = 10_000
+MAX_SITES = 1_000
+
+
+class TooManyPathsError(ValueError):
+    """A program has more random paths, or decisions on one path, than may be enumerated."""
 
 
 class Uniforms(Protocol):
@@ -45,7 +49,7 @@ class Chance(ABC):
         ValueError
             The probabilities are all zero, negative somewhere, or do not sum to 1.
         """
-        weights = probabilities.tolist()
+        weights = np.asarray(probabilities).tolist()
         for token, probability in enumerate(weights):
             if not probability >= 0:
                 raise ValueError(f"draw at {site}: probability {probability} of token {token}")
@@ -108,7 +112,9 @@ class Exact(Chance):
     def _choose(self, weights: Sequence[Probability], site: str) -> int:
         depth = len(self.choices)
         if depth == MAX_SITES:
-            raise ValueError(f"more than {MAX_SITES} random decisions on one path (at {site})")
+            raise TooManyPathsError(
+                f"more than {MAX_SITES} random decisions on one path (at {site})"
+            )
         choice = self.prefix[depth] if depth < len(self.prefix) else self._open(weights)
         self.choices.append(choice)
         return choice
@@ -219,7 +225,7 @@ class Traced(Chance):
     def draw(self, probabilities: Probabilities, site: str) -> int:
         """Draw as the inner reading does, and record it."""
         choice = self.inner.draw(probabilities, site)
-        self.steps.append(Step(site, tuple(probabilities.tolist()), choice))
+        self.steps.append(Step(site, tuple(np.asarray(probabilities).tolist()), choice))
         return choice
 
     def accept(self, probability: Probability, site: str) -> bool:
@@ -261,8 +267,8 @@ def enumerate_paths(
 
     Raises
     ------
-    ValueError
-        More than `max_paths` paths, or more than 10,000 decisions on one path.
+    TooManyPathsError
+        More than `max_paths` paths, or more than 1,000 decisions on one path.
     """
     pending: list[tuple[tuple[int, ...], Probability]] = [((), Fraction(1))]
     for _ in range(max_paths):
@@ -272,7 +278,7 @@ def enumerate_paths(
         pending += chance.unexplored
         if not pending:
             return
-    raise ValueError(f"the program has more than max_paths = {max_paths} random paths")
+    raise TooManyPathsError(f"the program has more than max_paths = {max_paths} random paths")
 
 
 def exact_distribution(

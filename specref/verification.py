@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specref.algorithms import ALGORITHMS, Step
+from specref.chance import TooManyPathsError
 from specref.distributions import Probability
 from specref.losslessness.campaign import Campaign
 from specref.losslessness.driver import run
@@ -297,7 +298,10 @@ def prove_rule(
         try:
             found, enumerated = _refute(step, case)
         except (Exception, SystemExit) as error:  # a user's rule may raise anything
-            raised.append((case, error))
+            # A traceback would keep every frame of the rule alive.
+            raised.append((case, error.with_traceback(None)))
+            if isinstance(error, TooManyPathsError):
+                break
         else:
             refuted += found
             proved, paths = proved + (not found), paths + enumerated

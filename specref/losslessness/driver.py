@@ -128,7 +128,7 @@ def _check_budget(campaign: Campaign, budget: int) -> None:
 def assert_lossless(
     campaign: Campaign, sampler: Sampler, *, budget: int, seed: int, strict: bool = False
 ) -> CampaignReport:
-    """For pytest: fail if the sampler is LOSSY, and warn loudly if that stays open.
+    """For pytest: fail if the sampler is LOSSY or fails, and warn loudly if that stays open.
 
     Parameters
     ----------
@@ -148,7 +148,8 @@ def assert_lossless(
         The budget could not certify `eps`; the report says how many trials would.
     """
     report = run(campaign, sampler, budget=budget, seed=seed)
-    if report.verdict == Verdict.LOSSY or (strict and report.verdict == Verdict.INCONCLUSIVE):
+    inconclusive = report.verdict == Verdict.INCONCLUSIVE
+    if report.verdict == Verdict.LOSSY or report.stopped or (strict and inconclusive):
         raise AssertionError(str(report))
     if report.verdict == Verdict.INCONCLUSIVE:
         warnings.warn(InconclusiveWarning(str(report)), stacklevel=2)
