@@ -95,7 +95,7 @@ def test_endless_program():
             pass
 
     with pytest.raises(
-        ValueError, match=r"more than 10000 random decisions on one path \(at again\)"
+        ValueError, match=r"more than 1000 random decisions on one path \(at again\)"
     ):
         exact_distribution(endless)
 
