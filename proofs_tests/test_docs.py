@@ -22,7 +22,18 @@ def blocks(page: Path, language: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_python_blocks_run(page: Path) -> None:
     for code in blocks(page, "python"):
-        exec(compile(code, str(page), "exec"), {})
+        assert names_after(code), f"a block of {page.name} defines nothing"
+
+
+def names_after(code: str) -> set[str]:
+    namespace: dict = {}
+    exec(compile(code, "block", "exec"), namespace)
+    return namespace.keys() - {"__builtins__"}
+
+
+def test_a_block_that_is_wrong_is_noticed() -> None:
+    with pytest.raises(AssertionError):
+        names_after("assert 1 + 1 == 3")
 
 
 def test_readme_oracle_example_is_fifteen_lines() -> None:
