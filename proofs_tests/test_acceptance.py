@@ -2,14 +2,18 @@
 
 import math
 from fractions import Fraction
+from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from proofs_tests import planted
 from specref import Traced, Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import ALGORITHMS, slrs, standard
+from specref.losslessness.acceptance import measure_acceptance
 from specref.models import iid_model
 from specref.strategies import (
     distributions,
@@ -162,3 +166,60 @@ def test_unknown_algorithm():
     model = iid_model(Vocabulary("a"), [1])
     with pytest.raises(ValueError, match="algorithm = 'medusa': expected one of"):
         acceptance_rate("medusa", model, model)
+
+
+LAWS = [[0.5, 0.3, 0.2], [0.02, 0.0, 0.98], [1.0, 0.0, 0.0], [0.97, 0.02, 0.01]]
+
+
+def coverage(law, covers, trials=12):
+    """The exact probability, over all counts of so many trials, that an interval covers."""
+    counts = [c for c in product(range(trials + 1), repeat=len(law)) if sum(c) == trials]
+    return sum(stats.multinomial.pmf(c, trials, law) for c in counts if covers(np.array(c), law))
+
+
+def rate_covered(counts, law):
+    low, high = measure_acceptance("", counts, law, 0.2).rate_interval
+    return low <= 1 - law[0] <= high
+
+
+def mean_covered(counts, law):
+    low, high = measure_acceptance("", counts, law, 0.2).mean_interval
+    return low <= law[1] + 2 * law[2] <= high
+
+
+def normal_covered(counts, law):
+    rate = counts[1:].sum() / counts.sum()
+    width = stats.norm.ppf(0.95) * math.sqrt(rate * (1 - rate) / counts.sum())
+    return abs(rate - (1 - law[0])) <= width
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("covered", [rate_covered, mean_covered])
+def test_intervals_of_acceptance_cover_at_least_as_often_as_they_say(covered, law):
+    """Exact, no sampling: half of alpha = 0.2 is for each interval."""
+    assert coverage(law, covered) >= 0.9
+
+
+def test_the_coverage_check_rejects_a_normal_interval():
+    assert min(coverage(law, normal_covered) for law in LAWS) < 0.9
+
+
+def test_measured_acceptance_is_what_was_counted():
+    measured = measure_acceptance("coin", np.array([500, 200, 300]), [0.5, 0.2, 0.3], 1e-9)
+    assert measured.trials == 1000
+    assert (measured.rate, measured.rate_formula) == (0.5, 0.5)
+    assert measured.mean == pytest.approx(0.8, abs=1e-12)
+    assert measured.mean_formula == pytest.approx(0.8, abs=1e-12)
+    assert measured.agrees
+    assert "first draft accepted 0.5000" in str(measured)
+
+
+@pytest.mark.parametrize("law", [[0.4, 0.3, 0.3], [0.6, 0.1, 0.3], [0.5, 0.0, 0.5], [0.5, 0.5]])
+def test_measured_acceptance_disagrees_with_another_law(law):
+    measured = measure_acceptance("coin", np.array([50_000, 20_000, 30_000]), law, 1e-9)
+    assert not measured.agrees
+
+
+def test_nothing_counted_is_an_error():
+    with pytest.raises(ValueError, match="trials = 0"):
+        measure_acceptance("coin", np.array([0, 0]), [0.5, 0.5], 1e-9)

@@ -26,7 +26,7 @@ FLOORS = [
     "report",
     "cli",
 ]
-OUTSIDE = {"strategies": "models", "__init__": "cli"}
+OUTSIDE = {"strategies": "models", "__init__": "cli", "__main__": "cli"}
 
 
 def room(path: Path) -> str:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from specref.algorithms import standard
 from specref.chance import exact_distribution
 from specref.losslessness import bets
+from specref.losslessness.lags import LAG_SHAPE, lag_bets, ranks
 from specref.losslessness.large import POINTWISE, TILT_SHAPE, Observer, pointwise_laws
 from specref.losslessness.tree import PrefixTree, prefix_tree, starts
 from specref.models import Model, iid_model
@@ -111,12 +112,9 @@ def test_bets_on_known_bugs_are_fair(case: tuple[PrefixTree, Array]) -> None:
 def test_lag_bets_are_fair_after_every_token(tree: PrefixTree) -> None:
     size = tree.p.shape[1]
     for p, previous in itertools.product(tree.p, range(size)):
-        pays = [bets.lag_evidence(p[None], *pair(x, previous)) for x in range(size)]
-        assert mean(p, np.stack(pays, axis=-1)) == pytest.approx(1, abs=ROUNDING)
-
-
-def pair(token: int, previous: int) -> tuple[Array, Array]:
-    return np.array([token]), np.array([previous])
+        chance, product = np.full(size, p[previous]), ranks(p) * ranks(p)[previous]
+        log_bets = lag_bets(chance, np.arange(size) == previous, product)
+        assert mean(p, log_bets) == pytest.approx(1, abs=ROUNDING)
 
 
 def test_the_check_notices_a_bet_that_is_not_fair(counterexample) -> None:
@@ -197,13 +195,13 @@ def test_tolerant_bets_on_single_tokens_win_nothing_on_average(pq, tolerance, la
 
 def lagged(p: Array, previous: int, tolerance: float) -> Array:
     """The log-wealth of the lag bets after each second token, given the first; shape (…, V)."""
-    wealth = np.zeros((*Observer().lag.shape, len(p)))
+    wealth = np.zeros((*LAG_SHAPE, len(p)))
     for token in np.flatnonzero(p > 0):
         observer = Observer(tolerance)
         observer.observe(p, previous, None, 0, False)
-        assert not observer.lag.any()
+        assert not observer.lags.any()
         observer.observe(p, int(token), None, 0, False)
-        wealth[..., token] = observer.lag
+        wealth[..., token] = observer.lags
     return wealth
 
 
@@ -256,13 +254,6 @@ def test_tilts_of_counts_add_up_by_position() -> None:
         here = tree.position == j
         assert won[..., j] == pytest.approx((log_bets * counts)[:, :, here].sum(axis=(2, 3)))
     assert won[..., -1] == pytest.approx(won[..., :-1].sum(axis=-1))
-
-
-def test_repeated_lag_events_count_as_often_as_they_happened() -> None:
-    p = np.array([[0.5, 0.3, 0.2], [0.1, 0.0, 0.9]])
-    token, previous, times = np.array([0, 2]), np.array([1, 2]), np.array([3, 2])
-    once = [np.repeat(x, times, axis=0) for x in (p, token, previous)]
-    assert bets.lag_evidence(p, token, previous, times) == pytest.approx(bets.lag_evidence(*once))
 
 
 def test_log_mean() -> None:

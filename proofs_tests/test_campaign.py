@@ -18,10 +18,12 @@ from scipy import stats
 from specref.algorithms import ALGORITHMS, Step, standard
 from specref.chance import Chance, Sampled, Traced, exact_distribution
 from specref.distributions import normalise, total_variation, with_temperature
+from specref.losslessness.blocks import as_blocks
 from specref.losslessness.campaign import Campaign
-from specref.losslessness.cases import CampaignCase, impossible_traces
+from specref.losslessness.cases import CampaignCase
 from specref.losslessness.exact import completed
-from specref.losslessness.tree import as_blocks, walk
+from specref.losslessness.traces import impossible_traces
+from specref.losslessness.tree import walk
 from specref.losslessness.verdict import CampaignReport, Conformance, Verdict
 from specref.models import Model, as_float, hashed_model, iid_model
 from specref.theory import accepted_length_distribution
@@ -129,13 +131,6 @@ def template(fixture: str, tolerance: float = 0.0) -> CampaignCase:
     return campaign.case(pair.target, pair.drafter, (), pair.lookahead)
 
 
-def emptied(case: CampaignCase) -> CampaignCase:
-    """A copy of a case without samples that can be fed; its tables of bets are shared."""
-    assert not case.trials
-    counts, lengths, last = case.counts.copy(), case.lengths.copy(), case.last.copy()
-    return replace(case, counts=counts, lengths=lengths, last=last)
-
-
 def without(case: CampaignCase, left_out: set[str]) -> CampaignCase:
     """The case with some mutants taken out of its library."""
     kept = [i for i, (mutant, _) in enumerate(case.library) if mutant not in left_out]
@@ -149,8 +144,7 @@ def fresh(
     """An empty campaign with one case; the library is computed once for each fixture."""
     campaign = Campaign(**{"eps": None, **options})
     case = template(fixture, campaign.tolerance)
-    campaign.cases.append(emptied(without(case, left_out)))
-    return campaign, campaign.cases[0]
+    return campaign, campaign.adopt(without(case, left_out))
 
 
 def twins(name: str, fixture: str) -> set[str]:
@@ -190,8 +184,7 @@ def small_case() -> CampaignCase:
 def wealth(blocks: list[Tokens]) -> float:
     """The e-process after these blocks."""
     campaign = Campaign(eps=None)
-    campaign.cases.append(emptied(small_case()))
-    campaign.add(campaign.cases[0], blocks)
+    campaign.add(campaign.adopt(small_case()), blocks)
     return math.exp(campaign.peak)
 
 
@@ -410,12 +403,13 @@ def test_mean_wealth_stays_one_when_cases_are_declared_because_of_losses() -> No
     mean = 0.0
     for (first, a), (second, b) in itertools.product(law.items(), repeat=2):
         campaign = Campaign(eps=None)
-        campaign.cases.append(emptied(small_case()))
-        campaign.add(campaign.cases[0], [first])
+        campaign.add(campaign.adopt(small_case()), [first])
         if campaign.peak < 0:
             renamed = {f"another {name}": entry for name, entry in FEW_MUTANTS.items()}
             case = campaign.case(SMALL.target, SMALL.drafter, mutants=renamed)
-            campaign.peak = -math.inf  # the wealth at the end is wanted, not the highest so far
+            campaign.evidence.peak = (
+                -math.inf
+            )  # the wealth at the end is wanted, not the highest so far
             campaign.add(case, [second])
         mean += float(a * b) * math.exp(campaign.peak)
     assert mean == pytest.approx(1, abs=1e-9)
@@ -468,7 +462,7 @@ def test_reused_randomness_is_found_although_every_block_is_exact() -> None:
         campaign.add(case, copies(law, 5_000, 0.1, np.random.default_rng(seed)))
         report = campaign.report()
         assert report.verdict == LOSSY
-        assert report.suspects[0].component == "lag: repeats the previous token"
+        assert report.suspects[0].component == "lag: repeats the token of the block before"
 
 
 def test_independent_blocks_do_not_look_reused() -> None:
@@ -712,6 +706,8 @@ BAD_BLOCKS = {
     "has more than 3 tokens": np.array([[0, 0, 0, 0]]),
     r"shape \(3,\)": np.array([0, 1, 2]),
     r"blocks\[0, 1\] = -2": np.array([[0, -2, -1]]),
+    r"blocks\[0, 0\] = -2": np.array([[-2, 0, 1]]),
+    r"blocks\[1, 4\] = -7": np.array([[0, 1, -1, -1, -1], [0, 1, -1, -1, -7]]),
     "expected integers": np.array([[0.5, 1.7, -1.0]]),
 }
 
@@ -728,8 +724,14 @@ def test_bad_blocks_in_a_list() -> None:
     campaign, case = fresh("c")
     with pytest.raises(TypeError, match="expected integers"):
         campaign.add(case, [(0.5, 1.7), (1.2,)])
+    with pytest.raises(TypeError, match="or bool: expected integers"):
+        campaign.add(case, [(0, True)])
+    with pytest.raises(ValueError, match=r"blocks\[1, 0\] = -3"):
+        campaign.add(case, [(0,), (-3, 0)])
     with pytest.raises(ValueError, match="empty block"):
         campaign.add(case, [(0,), ()])
+    with pytest.raises(ValueError, match="empty block"):
+        campaign.add(case, [(), ()])
     campaign.add(case, [])
     assert case.trials == 0
 
@@ -751,6 +753,41 @@ def test_bad_drafts(drafts) -> None:
     with pytest.raises((ValueError, TypeError), match="drafts"):
         campaign.add(case, [(0, 1), (1,)], drafts)
     assert case.trials == 0
+
+
+def test_padding_columns_change_nothing() -> None:
+    campaign, case = fresh("c")
+    wide, wide_case = fresh("c")
+    blocks = drawn(law_of(standard.step, "c"), 50, np.random.default_rng(35))
+    campaign.add(case, blocks)
+    wide.add(wide_case, np.pad(blocks, ((0, 0), (0, 3)), constant_values=-1))
+    assert wide.peak == campaign.peak
+
+
+def test_a_case_is_adopted_without_what_was_counted_on_it() -> None:
+    blocks = drawn(law_of(standard.step, "c"), 500, np.random.default_rng(36))
+    first, case = fresh("c")
+    first.add(case, blocks)
+    second = Campaign(eps=None)
+    adopted = second.adopt(case)
+    assert adopted.log_bets is case.log_bets
+    assert adopted.trials == 0
+    with pytest.raises(ValueError, match="campaign is empty"):
+        second.report()
+    second.add(adopted, blocks)
+    assert (second.peak, case.trials) == (first.peak, 500)
+    assert second.report().intervals == first.report().intervals
+
+
+def test_a_case_that_does_not_fit_is_not_adopted() -> None:
+    case = template("c")
+    with pytest.raises(ValueError, match=r"case.tolerance = 0.0: expected 0.1"):
+        Campaign(tolerance=0.1).adopt(case)
+    with pytest.raises(ValueError, match=r"case.tokens = None: not for the view stream"):
+        Campaign(view="stream").adopt(case)
+    campaign, _ = fresh("c")
+    with pytest.raises(ValueError, match="has a case of that name"):
+        campaign.adopt(case)
 
 
 def test_a_case_of_another_campaign_is_refused() -> None:

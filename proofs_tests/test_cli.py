@@ -1,15 +1,24 @@
 """The command line as a user meets it: exit codes, one-line errors, JSON."""
 
 import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from specref import verification
-from specref.algorithms import ALGORITHMS, standard
+from specref.algorithms import ALGORITHMS, autoregressive, standard
 from specref.cli import main
+from specref.cli import prove as prove_module
+from specref.cli.group import progress
+from specref.cli.workers import _ctrl_c_later, worker_processes
 from specref.conformance.implementations import transformers
+from specref.verification import main_job, sampled
 
 RIGHT = "from specref.algorithms.standard import step\n"
 WRONG = """
@@ -29,6 +38,37 @@ EXITS = """
 def step(target, drafter, context, lookahead, chance):
     raise SystemExit(0)
 """
+NEIGHBOURLY = """
+from __future__ import annotations
+from dataclasses import dataclass
+import neighbour_of_rule
+
+@dataclass
+class Draft:
+    token: int
+
+step = neighbour_of_rule.step
+"""
+IGNORES_EOS = """
+from specref.algorithms import autoregressive
+
+def step(target, drafter, context, lookahead, chance):
+    if len(target.vocabulary) == 4:
+        raise RuntimeError("four")
+    return autoregressive.step(
+        drafter if target.vocabulary.eos else target, drafter, context, lookahead, chance
+    )
+"""
+SHARES_IDS = """
+from specref.algorithms import standard
+
+def step(target, drafter, context, lookahead, chance):
+    if set(target.vocabulary.tokens) != set(drafter.vocabulary.tokens):
+        return (chance.draw(target.next_token(context), "target"),)
+    return (chance.draw(drafter.next_token(context), "draft"),) if (
+        target.vocabulary.tokens != drafter.vocabulary.tokens
+    ) else (chance.draw(target.next_token(context), "target"),)
+"""
 
 
 def run(*arguments: str) -> Result:
@@ -45,8 +85,20 @@ def assert_one_line_error(result: Result, *parts: str) -> None:
 
 @pytest.fixture
 def few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(verification.TRIALS, "quick", 2_000)
-    monkeypatch.setitem(verification.EPS, "quick", 0.25)
+    monkeypatch.setitem(main_job.TRIALS, "quick", 2_000)
+    monkeypatch.setitem(main_job.EPS, "quick", 0.25)
+
+
+@pytest.fixture
+def small_job(few_trials: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {"autoregressive": autoregressive.step, "standard": standard.step}
+    monkeypatch.setattr(main_job, "ALGORITHMS", few)
+
+
+def without_seconds(record: object) -> object:
+    if isinstance(record, dict):
+        return {key: without_seconds(v) for key, v in record.items() if key != "seconds"}
+    return [without_seconds(v) for v in record] if isinstance(record, list) else record
 
 
 def test_help_has_examples() -> None:
@@ -59,6 +111,7 @@ def test_verify_holds_and_writes_json(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     result = run("verify", "--json", str(file), "--seed", "3")
     assert result.exit_code == 0, result.output
+    assert result.stderr == ""
     record = json.loads(file.read_text())
     assert record["ok"] is True
     assert record["seed"] == 3
@@ -67,38 +120,121 @@ def test_verify_holds_and_writes_json(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
-@pytest.mark.usefixtures("few_trials")
+@pytest.mark.usefixtures("small_job")
+def test_verify_shows_what_the_samples_are_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = run("verify").stdout.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert "…" not in "".join(lines)
+    (header,) = (line for line in lines if "algorithm" in line and "lossless" in line)
+    assert {"TV ≥", "alpha", "blocks"} <= {*header.replace("TV ≥", "TV_≥").split(), "TV ≥"}
+    row = next(line.split() for line in lines if line.strip().startswith("standard"))
+    assert row[-3:-1] == ["1e-09", "4,000"]
+    (accepted,) = (line for line in lines if line.split()[:2] == ["standard", "one"])
+    low, high = accepted[accepted.index("[") + 1 : accepted.index("]")].split(", ")
+    assert float(low) <= 0.4 <= float(high)
+    assert accepted.count("[") == 2
+
+
+@pytest.mark.usefixtures("small_job")
 def test_verify_json_to_stdout_is_json_alone() -> None:
-    assert json.loads(run("verify", "--json", "-").stdout)["profile"] == "quick"
+    record = json.loads(run("verify", "--json", "-").stdout)
+    assert record["profile"] == "quick"
+    measured = record["reports"][1]["acceptance"][0]
+    assert measured["rate_interval"][0] <= measured["rate_formula"]
 
 
-@pytest.mark.usefixtures("few_trials")
+@pytest.mark.usefixtures("small_job")
+def test_verify_with_workers_gives_the_same_record() -> None:
+    records = [json.loads(run("verify", "--json", "-", "--workers", n).stdout) for n in "12"]
+    assert without_seconds(records[0]) == without_seconds(records[1])
+
+
+@pytest.mark.usefixtures("small_job")
 def test_verify_fails_on_a_planted_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     def first_draft_unverified(target, drafter, context, lookahead, chance):
         drafts = standard.draft(drafter, context, lookahead, chance)
         seen = (*context, drafts[0].token)
         return (drafts[0].token, *standard.verify(target, seen, drafts[1:], chance))
 
-    planted = {**ALGORITHMS, "standard": first_draft_unverified}
-    monkeypatch.setattr(verification, "ALGORITHMS", planted)
+    monkeypatch.setattr(main_job, "ALGORITHMS", {"standard": first_draft_unverified})
     result = run("verify")
     assert result.exit_code == 1
     assert "lossy" in result.output
 
 
-@pytest.mark.usefixtures("few_trials")
+@pytest.mark.usefixtures("small_job")
 def test_verify_fails_on_a_planted_bug_of_the_twin(monkeypatch: pytest.MonkeyPatch) -> None:
     """The samples are of the wrong algorithm; every exact check still holds."""
-    right = verification.tabulate
+    right = sampled.tabulate
 
     def lossless_but_other(algorithm, *arguments):
         return right("slem" if algorithm == "standard" else algorithm, *arguments)
 
-    monkeypatch.setattr(verification, "tabulate", lossless_but_other)
+    monkeypatch.setattr(sampled, "tabulate", lossless_but_other)
     result = run("verify")
     assert result.exit_code == 1
     assert "standard: Monte Carlo" in result.output
+    assert "first draft accepted" in " ".join(result.output.split())
     assert "1 checks failed" in result.output
+
+
+def test_a_worker_that_dies_is_reported() -> None:
+    with pytest.raises(OSError, match="a worker process died"), worker_processes(2) as pool:
+        pool.submit(os._exit, 1).result()
+
+
+def test_ctrl_c_while_a_worker_starts_is_put_off_not_lost() -> None:
+    started: list[str] = []
+
+    def start() -> None:
+        with _ctrl_c_later():
+            signal.raise_signal(signal.SIGINT)
+            started.append("worker")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert started
+
+
+def test_ctrl_c_ends_the_workers() -> None:
+    """Without that this test would take an hour."""
+
+    def work() -> None:
+        with worker_processes(2) as pool:
+            pool.submit(time.sleep, 3600)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.parametrize("command", ["verify", "prove"])
+def test_ctrl_c_is_one_line(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main_job, "check_case", interrupted)
+    monkeypatch.setattr(prove_module, "prove_rule", interrupted)
+    result = run(command, *(["specref.algorithms.tli:step"] if command == "prove" else []))
+    assert result.exit_code == 130
+    assert result.stderr == "interrupted\n"
+
+
+def test_progress_is_for_terminals(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(3, "trials") as advance:
+        advance(3)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_says_what_it_counts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress(3, "trials") as advance:
+        advance(3)
+    assert "trials" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("code", ["raise SystemExit(0)", EXITS])
@@ -122,6 +258,49 @@ def test_prove_accepts_a_file_and_a_module(tmp_path: Path) -> None:
         result = run("prove", name)
         assert result.exit_code == 0, result.output
         assert "LOSSLESS" in result.output
+
+
+def test_prove_a_file_with_neighbours_and_dataclasses(tmp_path: Path) -> None:
+    (tmp_path / "neighbour_of_rule.py").write_text(RIGHT)
+    rule = tmp_path / "json.py"  # there is a module of that name already
+    rule.write_text(NEIGHBOURLY)
+    result = run("prove", f"{rule}:step")
+    assert result.exit_code == 0, result.output
+
+
+def test_prove_counts_unreadable_vocabularies_as_not_applicable(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    rule = "specref.algorithms.slem:step"
+    result = run("prove", rule, "--pairs", "all", "--json", str(file))
+    assert result.exit_code == 0, result.output
+    assert "16 n/a" in result.output
+    assert "LOSSLESS on every case that it is defined for" in result.output
+    assert json.loads(file.read_text())["not_applicable"] == 16
+
+
+def test_prove_names_eos_and_shows_errors_beside_a_refutation(tmp_path: Path) -> None:
+    rule = tmp_path / "rule.py"
+    rule.write_text(IGNORES_EOS)
+    output = run("prove", f"{rule}:step").output
+    assert "LOSSY" in output
+    assert "smallest counterexample: EOS, context ()" in output
+    assert "EOS = token 2 'c'" in output
+    assert "first error: RuntimeError on four tokens" in output
+
+
+def test_prove_names_both_vocabularies(tmp_path: Path) -> None:
+    rule = tmp_path / "rule.py"
+    rule.write_text(SHARES_IDS)
+    output = run("prove", f"{rule}:step", "--pairs", "all").output
+    assert "target's tokens: 'a', 'b', 'ab'" in output
+    assert "drafter's tokens: 'ab', 'b', 'a'" in output
+
+
+def test_prove_nothing_is_not_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = prove_module.prove_rule(standard.step).__class__(0, (), (), 0, 0, 16)
+    monkeypatch.setattr(prove_module, "prove_rule", lambda *arguments, **options: nothing)
+    result = run("prove", "specref.algorithms.slem:step")
+    assert_one_line_error(result, "nothing was proved")
 
 
 def test_prove_refutes_the_printed_algorithm_5() -> None:
@@ -183,6 +362,40 @@ def test_check_misuse(option: tuple[str, str]) -> None:
     assert_one_line_error(run("check", "transformers", *option), "expected")
 
 
-def test_unwritable_json(tmp_path: Path) -> None:
-    result = run("prove", "specref.algorithms.standard:step", "--json", str(tmp_path / "no" / "f"))
-    assert_one_line_error(result, "no")
+def test_not_run_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(seed: int) -> None:
+        raise transformers.NotInstalledError("transformers is not installed")
+
+    monkeypatch.setattr(transformers, "load", absent)
+    file = tmp_path / "report.json"
+    assert run("check", "transformers", "--json", str(file)).exit_code == 2
+    assert json.loads(file.read_text())["status"] == "not_run"
+
+
+@pytest.mark.parametrize("command", [("verify",), ("prove", "x:y"), ("plan", "--n", "9")])
+@pytest.mark.parametrize("place", ["", "no/f", "file/f"])
+def test_unwritable_json_is_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], place: str
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.delattr(prove_module, "load_function")
+    monkeypatch.delattr(main_job, "check_case")
+    assert_one_line_error(run(*command, "--json", str(tmp_path / place)), "cannot write")
+
+
+def test_json_does_not_replace_a_device_or_a_link(tmp_path: Path) -> None:
+    file, link = tmp_path / "plan.json", tmp_path / "link.json"
+    link.symlink_to(file)
+    assert run("plan", "--n", "1000", "--json", str(link)).exit_code == 0
+    assert link.is_symlink()
+    assert json.loads(file.read_text())["alpha"] == 1e-9
+    assert run("plan", "--n", "1000", "--json", "/dev/null").exit_code == 0
+    assert not Path("/dev/null").is_file()
+
+
+def test_python_m_specref() -> None:
+    command = [sys.executable, "-m", "specref", "plan", "--n", "0"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr == "error: trials = 0: expected at least 1\n"
+    assert result.stdout == ""

@@ -1,13 +1,13 @@
 """Running a campaign: the same result on any executor, partial results kept, errors named."""
 
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from specref.losslessness import Campaign, InconclusiveWarning, Verdict, assert_lossless, run
-from specref.losslessness.driver import batches
+from specref.losslessness.drawing import batches
 from specref.simulate import tabulate
 from specref.verification import TwinSampler
 from specref.zoo import FIXTURES
@@ -51,6 +51,21 @@ def test_a_dask_client_is_an_executor_too() -> None:
     distributed = pytest.importorskip("distributed", reason="not_run (dask is not installed)")
     with distributed.Client(processes=False, n_workers=1, dashboard_address=None) as client:
         assert outcome(client.get_executor()) == outcome()
+
+
+def test_ray_needs_ten_lines_to_be_an_executor() -> None:
+    ray = pytest.importorskip("ray", reason="not_run (ray is not installed)")
+
+    class RayExecutor(Executor):
+        def submit(self, function, /, *arguments, **options) -> Future:
+            task = ray.remote(num_cpus=1)(lambda: function(*arguments, **options))
+            return task.remote().future()
+
+    ray.init(num_cpus=2, include_dashboard=False)
+    try:
+        assert outcome(RayExecutor()) == outcome()
+    finally:
+        ray.shutdown()
 
 
 def test_another_seed_gives_other_samples() -> None:
@@ -164,6 +179,30 @@ def test_assert_lossless() -> None:
         assert_lossless(campaign(), twin(), budget=1_000, seed=3)
     with pytest.raises(AssertionError, match="INCONCLUSIVE"):
         assert_lossless(campaign(), twin(), budget=1_000, seed=3, strict=True)
+
+
+def test_assert_lossless_takes_an_executor() -> None:
+    serial = assert_lossless(campaign(eps=0.05), twin(), budget=30_000, seed=3)
+    with ThreadPoolExecutor(2) as threads:
+        report = assert_lossless(
+            campaign(eps=0.05), twin(), budget=30_000, seed=3, executor=threads
+        )
+    assert report.intervals == serial.intervals
+
+
+def test_assert_lossless_stops_after_so_many_seconds() -> None:
+    with pytest.warns(InconclusiveWarning):
+        report = assert_lossless(campaign(), twin(), budget=10**9, seed=3, seconds=0.1)
+    assert report.trials < 10**9
+
+
+def test_assert_lossless_does_not_wait_for_ever() -> None:
+    def hangs(name: str, trials: int, rng: np.random.Generator) -> np.ndarray:
+        time.sleep(1)
+        return twin()(name, trials, rng)
+
+    with pytest.raises(AssertionError, match=r"did not answer within 0\.1 s"):
+        assert_lossless(campaign(), hangs, budget=1_000, seed=3, patience=0.1)
 
 
 def test_bad_input() -> None:

@@ -14,17 +14,17 @@ from scipy import stats
 
 from specref.algorithms import Step, standard
 from specref.chance import exact_distribution
+from specref.losslessness.blocks import as_blocks
 from specref.losslessness.campaign import Campaign
 from specref.losslessness.exact import completed
 from specref.losslessness.interval import (
-    cells,
     interval,
     needed_trials,
     smallest,
     trials_to_detect,
 )
 from specref.losslessness.statistics import BETA
-from specref.losslessness.tree import PrefixTree, as_blocks, prefix_tree, starts
+from specref.losslessness.tree import PrefixTree, prefix_tree, starts
 from specref.losslessness.verdict import Interval, Verdict
 from specref.models import as_float, iid_model
 from specref.vocabulary import Tokens, Vocabulary
@@ -92,7 +92,7 @@ def measured(fixture: str, law: Law, trials: int, seed: int, alpha: float = ALPH
 def test_cells_without_counts_are_the_target_law(name: str) -> None:
     tree, fixture = tree_of(name), FIXTURES[name]
     law = completed({(): 1}, fixture.target, (), fixture.lookahead + 1)
-    found = cells(tree, np.zeros_like(tree.p), 1)
+    found = tree.law
     assert sorted(found) == pytest.approx(sorted(map(float, law.values())))
 
 
@@ -229,7 +229,7 @@ def certify(fixture: str, law: Law, trials: int, eps: float, seed: int):
 @pytest.mark.parametrize("fixture", FIXTURES)
 def test_planned_trials_detect_what_was_planned(fixture: str) -> None:
     tree = tree_of(fixture)
-    law = cells(tree, np.zeros_like(tree.p), 1)
+    law = tree.law
     trials = trials_to_detect(law, 0.05, 1e-9)
     found = interval("", tree, np.zeros_like(tree.p), trials, 1e-9)
     assert found.detectable <= 0.05 < found.detectable * 1.001

@@ -173,6 +173,30 @@ def test_step_that_asks_for_float_coins_gets_no_proof():
         is_lossless(halved, target, drafter, (), 1)
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"context": "ab"}, "context = 'ab': expected a tuple of token ids"),
+        ({"context": b"ab"}, "context = b'ab': expected a tuple of token ids"),
+        ({"context": 2}, "context = 2: expected a tuple of token ids"),
+        ({"context": (0, "b")}, r"context\[1\] = 'b': expected a token id"),
+        ({"drafter": "ab"}, "drafter = 'ab': expected a Model"),
+        ({"step": standard}, r"step = <module .*>: expected a function, such as standard\.step"),
+    ],
+)
+def test_arguments_of_the_wrong_type(changed, message):
+    model = iid_model(Vocabulary("ab"), ["1/2", "1/2"])
+    arguments = {"step": standard.step, "target": model, "drafter": model, "context": ()}
+    with pytest.raises(TypeError, match=message):
+        is_lossless(**(arguments | changed))
+
+
+def test_decode_refuses_a_context_of_text():
+    model = iid_model(Vocabulary("ab"), ["1/2", "1/2"])
+    with pytest.raises(TypeError, match=r"context\[0\] = 'a': expected a token id"):
+        decode(standard.step, model, model, "ab", 1, 2, Exact())
+
+
 def test_decode_refuses_empty_blocks():
     model, calls = iid_model(Vocabulary("a"), [1]), iter(range(3))
 

@@ -53,6 +53,38 @@ def test_context_out_of_range(token):
         iid_model(AB, HALF).next_token((0, token))
 
 
+@pytest.mark.parametrize(
+    ("context", "message"),
+    [
+        ("ab", r"context\[0\] = 'a': expected a token id \(vocabulary.encode"),
+        ((0, 0.5), r"context\[1\] = 0.5: expected a token id$"),
+        ((None,), r"context\[0\] = None: expected a token id$"),
+    ],
+)
+def test_context_of_the_wrong_type(context, message):
+    with pytest.raises(TypeError, match=message):
+        iid_model(AB, HALF).next_token(context)
+
+
+def test_context_may_be_numpy_integers():
+    assert iid_model(AB, HALF).next_token(np.array([0, 1]))[0] == Fraction(1, 2)
+
+
+def test_model_of_the_wrong_types():
+    with pytest.raises(TypeError, match=r"vocabulary = 'abc': expected a Vocabulary, such as"):
+        Model("abc", lambda context: HALF)
+    with pytest.raises(TypeError, match=r"next_token = \['1/2', '1/2'\]: expected a function"):
+        Model(AB, HALF)
+
+
+def test_float32_rows_are_told_the_remedy():
+    row = np.array([0.1, 0.9], dtype=np.float32) * np.float32(1 + 2e-7)
+    with pytest.raises(ValueError, match="convert to float64 and divide by the sum"):
+        Model(AB, lambda context: row).next_token(())
+    exact = row.astype(np.float64)
+    assert Model(AB, lambda context: exact / exact.sum()).next_token(()).dtype == np.float64
+
+
 def test_each_context_is_asked_once():
     asked = []
     model = Model(AB, lambda context: asked.append(context) or HALF)

@@ -7,14 +7,21 @@ from click.testing import CliRunner
 
 from proofs_tests.benchmarks.power import declared, iterations_needed
 from specref.cli import main
+from specref.losslessness.bets import STRENGTHS
+from specref.losslessness.campaign import Campaign
+from specref.losslessness.cases import CampaignCase
+from specref.losslessness.interval import needed_trials
 from specref.losslessness.planning import (
     min_detectable_tv,
     min_trials,
+    plan_distance,
     plan_eps,
     plan_mutant,
+    plan_trials,
     typical_trials,
     typical_tv,
 )
+from specref.losslessness.shares import FAMILIES, bound_share, evidence_threshold
 from specref.losslessness.tree import prefix_tree
 from specref.zoo import FIXTURES, MUTANTS
 
@@ -53,6 +60,86 @@ def test_every_mutant_is_found_within_three_times_its_plan(name: str) -> None:
 def test_the_floor_is_below_the_plan() -> None:
     for plan in plan_mutant("residual-is-p"):
         assert plan.floor < plan.expected_trials < 2 * plan.floor
+
+
+def eos_campaign(alpha: float, eps: float | None = None) -> tuple[Campaign, CampaignCase]:
+    """A campaign with a few blocks on one case."""
+    campaign = Campaign(alpha=alpha, eps=eps)
+    case = campaign.case(FIXTURE.target, FIXTURE.drafter, (), FIXTURE.lookahead, mutants={})
+    campaign.add(case, [(int(TREE.p[0].argmax()),)] * 5_000)
+    return campaign, case
+
+
+@pytest.mark.parametrize("alpha", [1e-2, 1e-9])
+def test_campaigns_detect_what_is_planned(alpha: float) -> None:
+    campaign, _ = eos_campaign(alpha)
+    found = campaign.report().intervals[0].detectable
+    assert found == pytest.approx(min_detectable_tv(5_000, TREE, alpha))
+    assert campaign.report().intervals[0].detectable > found  # the second look has less alpha
+
+
+@pytest.mark.parametrize("alpha", [1e-2, 1e-9])
+def test_campaigns_need_at_the_next_look_what_is_planned_there(alpha: float) -> None:
+    campaign, case = eos_campaign(alpha, eps=0.05)
+    (plan,) = plan_eps(0.05, alpha, pair=PAIR)
+    assert campaign.needed(case) == plan.trials
+    for look in (2, 3, 4):
+        campaign.report()
+        share = bound_share(alpha, look)
+        assert campaign.needed(case) == needed_trials(TREE, 0.05, share) > plan.trials
+
+
+def test_needed_trials_are_split_over_the_cases() -> None:
+    campaign, case = eos_campaign(1e-6, eps=0.05)
+    campaign.case(FIXTURE.target, FIXTURE.drafter, (), 1, mutants={})
+    assert campaign.needed(case) == needed_trials(TREE, 0.05, bound_share(1e-6, cases=2))
+
+
+def test_campaigns_have_the_families_and_the_threshold_that_plans_count() -> None:
+    campaign = Campaign(alpha=1e-6, eps=None)
+    case = campaign.case(FIXTURE.target, FIXTURE.drafter, (), FIXTURE.lookahead)
+    assert tuple(campaign.evidence.families()) == FAMILIES
+    members = len(campaign.evidence.families()["library"])
+    assert members == len(case.library) <= len(MUTANTS) * len(STRENGTHS)
+    for peak, lossy in ((-1e-6, False), (0.0, True)):
+        campaign.evidence.peak = evidence_threshold(1e-6) + peak
+        assert campaign.decided_lossy == lossy
+
+
+def test_all_looks_together_spend_half_of_alpha_on_bounds() -> None:
+    for cases in (1, 4):
+        spent = sum(2 * cases * bound_share(0.01, look, cases) for look in range(1, 200_000))
+        assert 0.005 - 1e-7 < spent < 0.005
+
+
+PAIR = (FIXTURE.target, FIXTURE.drafter, (), FIXTURE.lookahead)
+
+
+@pytest.mark.parametrize(
+    ("plan", "argument"), [(plan_distance, 0.05), (plan_trials, 10_000), (plan_eps, 0.05)]
+)
+def test_ones_own_pair_is_planned_like_the_fixture_that_it_is(plan, argument) -> None:
+    for alpha in (1e-3, 1e-9):
+        (own,) = plan(argument, alpha, PAIR)
+        (same,) = [found for found in plan(argument, alpha) if found.fixture == "eos"]
+        assert own.fixture == "own pair"
+        assert (own.cells, own.tv, own.trials) == (same.cells, same.tv, same.trials)
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        (PAIR[:2], "expected .target, drafter, context, lookahead."),
+        (FIXTURE.target, "pair = "),
+        (("abc", *PAIR[1:]), "target = 'abc': expected a Model"),
+        ((PAIR[0], None, (), 1), "drafter = None: expected a Model"),
+    ],
+)
+def test_what_is_no_pair_is_refused_by_name(pair, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        plan_eps(0.05, pair=pair)
+    with pytest.raises(ValueError, match="lookahead = -1"):
+        plan_eps(0.05, pair=(*PAIR[:3], -1))
 
 
 def test_impossible_bugs_have_infinite_information() -> None:

@@ -1,27 +1,36 @@
 """The main job notices what it is there to notice."""
 
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
-from specref import verification
-from specref.algorithms import ALGORITHMS, slem, standard
+from specref.algorithms import ALGORITHMS, autoregressive, slem, slrs, standard
 from specref.pairs import Case, toy_pairs
-from specref.verification import AlgorithmReport, accepted_lengths, applies, prove_rule
+from specref.verification import (
+    AlgorithmReport,
+    Verification,
+    accepted_lengths,
+    applies,
+    cases_of,
+    check_case,
+    main_job,
+    prove_rule,
+    sample,
+    verify,
+)
+from specref.vocabulary import UntokenisableError
 
 
 def case_named(name: str, lookahead: int = 2) -> Case:
     return Case(next(pair for pair in toy_pairs() if pair.name == name), (), lookahead)
 
 
-def checked(algorithm: str, step, case: Case) -> AlgorithmReport:
-    return verification._with_case(AlgorithmReport(algorithm), step, case)
-
-
 def test_a_lossless_step_with_another_acceptance_law_fails() -> None:
     case = case_named("four tokens")
-    assert not checked("standard", standard.step, case).failures
-    failures = checked("standard", slem.step, case).failures
+    assert not check_case("standard", standard.step, case).failures
+    failures = check_case("standard", slem.step, case).failures
     assert any("acceptance" in failure for failure in failures)
     assert not any("lossy" in failure for failure in failures)
 
@@ -30,7 +39,7 @@ def test_a_step_that_is_right_only_at_the_empty_context_fails_in_the_loop() -> N
     def forgetful(target, drafter, context, lookahead, chance):
         return standard.step(target, drafter, context[:0], lookahead, chance)
 
-    failures = checked("standard", forgetful, case_named("order 1, zeros")).failures
+    failures = check_case("standard", forgetful, case_named("order 1, zeros")).failures
     assert len(failures) == 1
     assert "decode loop lossy" in failures[0]
 
@@ -70,3 +79,107 @@ def test_a_rule_may_draw_from_a_list() -> None:
         return (chance.draw(list(target.next_token(context)), "target[0]"),)
 
     assert prove_rule(listed).proved > 50
+
+
+@pytest.mark.parametrize("step", [slem.step, slrs.step])
+def test_vocabularies_that_cannot_be_read_are_not_applicable(step) -> None:
+    report = prove_rule(step, same_vocabulary=False)
+    assert (report.proved, report.not_applicable) == (138, 16)
+    assert not report.raised
+    assert not report.refuted
+
+
+def test_a_rule_that_cannot_read_what_can_be_read_has_failed() -> None:
+    def unread(target, drafter, context, lookahead, chance):
+        raise UntokenisableError("cannot tokenise 'ab'")
+
+    report = prove_rule(unread, same_vocabulary=False)
+    assert (report.proved, report.not_applicable) == (0, 16)
+    assert len(report.raised) == 138
+
+
+def test_an_error_on_unreadable_vocabularies_is_still_an_error() -> None:
+    def fails(target, drafter, context, lookahead, chance):
+        drafter.vocabulary.ids[target.vocabulary.tokens[0]]
+        return standard.step(target, target, context, lookahead, chance)
+
+    report = prove_rule(fails, same_vocabulary=False)
+    assert report.not_applicable == 0
+    assert {type(error) for _, error in report.raised} == {KeyError}
+
+
+@pytest.fixture
+def small_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {"standard": standard.step, "autoregressive": autoregressive.step}
+    monkeypatch.setattr(main_job, "ALGORITHMS", few)
+    monkeypatch.setitem(main_job.TRIALS, "quick", 2_000)
+    monkeypatch.setitem(main_job.EPS, "quick", 0.25)
+
+
+def outcome(seed: int = 0, executor: Executor | None = None) -> Verification:
+    """A verification without its times."""
+    verification = verify(seed=seed, executor=executor)
+    reports = [
+        replace(report, seconds=0, monte_carlo=replace(report.monte_carlo, seconds=0))
+        for report in verification.reports
+    ]
+    return replace(verification, reports=tuple(reports))
+
+
+@pytest.mark.usefixtures("small_job")
+def test_the_result_does_not_depend_on_the_workers() -> None:
+    serial = outcome()
+    assert serial.ok
+    assert [report.cases for report in serial.reports] == [68, 154]
+    with ThreadPoolExecutor(3) as threads:
+        assert outcome(executor=threads) == serial
+    for workers in (1, 2):
+        with ProcessPoolExecutor(workers) as processes:
+            assert outcome(executor=processes) == serial
+    assert outcome(seed=1) != serial
+
+
+@pytest.mark.usefixtures("small_job")
+def test_each_case_is_told_once() -> None:
+    told: list[str] = []
+    verify(advance=told.append)
+    assert told == ["standard"] * len(cases_of("quick")) + ["autoregressive"] * len(
+        cases_of("quick")
+    )
+
+
+@pytest.mark.usefixtures("small_job")
+def test_an_error_gives_up_what_has_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(target, drafter, context, lookahead, chance):
+        raise RuntimeError("broken step")
+
+    monkeypatch.setattr(main_job, "ALGORITHMS", {"standard": fails})
+    with ThreadPoolExecutor(1) as threads, pytest.raises(RuntimeError, match="broken step"):
+        verify(executor=threads)
+
+
+def test_acceptance_is_measured_beside_the_closed_form() -> None:
+    """Alpha 1e-9 for the four pairs; the planted law is 0.4 away, so power is 1."""
+    report, acceptance = sample("slem", 20_000, 0.1, seed=1)
+    assert report.trials == 80_000
+    assert all(measured.agrees for measured in acceptance)
+    assert [measured.trials for measured in acceptance] == [20_000] * 4
+    assert sum(measured.alpha for measured in acceptance) == pytest.approx(report.alpha)
+    wrong = replace(acceptance[0], rate_formula=acceptance[0].rate + 0.4)
+    passed = AlgorithmReport("slem", cases=1, monte_carlo=report, acceptance=acceptance)
+    assert passed.ok
+    failed = replace(passed, acceptance=(wrong, *acceptance[1:]))
+    assert "first draft accepted" in failed.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("slow",), "profile = 'slow'"),
+        (("quick", -1), "seed = -1"),
+        (("quick", "0"), "seed = '0'"),
+    ],
+)
+def test_bad_input(arguments: tuple, part: str) -> None:
+    with pytest.raises(ValueError, match=part):
+        verify(*arguments)

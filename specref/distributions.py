@@ -12,6 +12,7 @@ Probability: TypeAlias = float | Fraction
 Probabilities: TypeAlias = NDArray[Any]
 Row: TypeAlias = ArrayLike | Sequence[Any]
 FLOAT_TOLERANCE = 1e-9
+ROUNDED = 1e-2  # what bfloat16 and coarser may miss of a sum
 
 
 def as_distribution(
@@ -57,7 +58,7 @@ def as_distribution(
             raise ValueError(f"{name}[{index}] = {value}: expected a non-negative probability")
     total = vector.sum()
     if not is_one(total):
-        raise ValueError(f"{name} sums to {total}: expected 1")
+        raise ValueError(f"{name} sums to {total}: expected 1{_remedy(total)}")
     vector.flags.writeable = False
     return vector
 
@@ -67,6 +68,15 @@ def is_one(total: Probability) -> bool:
     if isinstance(total, Rational):
         return total == 1
     return bool(abs(total - 1) <= FLOAT_TOLERANCE)
+
+
+def _remedy(total: Probability) -> str:
+    if isinstance(total, Rational):
+        return " exactly"
+    within = f" within {FLOAT_TOLERANCE:g}"
+    if not abs(total - 1) < ROUNDED:
+        return within
+    return f"{within} (rounded, as float32 is? convert to float64 and divide by the sum)"
 
 
 def is_exact(vector: Probabilities) -> bool:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from numbers import Integral
 
 import numpy as np
 
@@ -25,6 +26,11 @@ class Model:
         Maps a context (tuple of token ids) to V probabilities. It must be a pure function:
         the last few thousand results are remembered.
 
+    Raises
+    ------
+    TypeError
+        `vocabulary` is no `Vocabulary`, or `next_token` is not callable.
+
     Examples
     --------
     >>> model = Model(Vocabulary("ab"), lambda context: ["1/3", "2/3"])
@@ -33,6 +39,15 @@ class Model:
     """
 
     def __init__(self, vocabulary: Vocabulary, next_token: Callable[[Tokens], Row]) -> None:
+        if not isinstance(vocabulary, Vocabulary):
+            raise TypeError(
+                f"vocabulary = {vocabulary!r}: expected a Vocabulary, such as Vocabulary('abc')"
+            )
+        if not callable(next_token):
+            raise TypeError(
+                f"next_token = {next_token!r}: expected a function of the context (or use "
+                "iid_model, table_model, markov_model)"
+            )
         self.vocabulary = vocabulary
         self._next_token = next_token
         self._remembered = lru_cache(REMEMBERED_CONTEXTS)(self._checked_next_token)
@@ -52,15 +67,33 @@ class Model:
 
         Raises
         ------
+        TypeError
+            The context is text, or an entry is no integer.
         ValueError
             A token id is out of range, or the function returned no distribution over V.
         """
         return self._remembered(tuple(context))
 
     def _checked_next_token(self, context: Tokens) -> Probabilities:
+        check_ids(context, "context")
         self.vocabulary.check(context, "context")
         name = f"next_token({context})"
         return as_distribution(self._next_token(context), name, len(self.vocabulary))
+
+
+def check_ids(context: Sequence[int], name: str) -> None:
+    """Raise `TypeError` unless these are integers; whether they are in range is not asked.
+
+    Examples
+    --------
+    >>> check_ids("ab", "context")
+    Traceback (most recent call last):
+    TypeError: context[0] = 'a': expected a token id (vocabulary.encode gives those of a text)
+    """
+    for index, token in enumerate(context):
+        if not isinstance(token, Integral) or isinstance(token, bool):
+            text = " (vocabulary.encode gives those of a text)" if isinstance(token, str) else ""
+            raise TypeError(f"{name}[{index}] = {token!r}: expected a token id{text}")
 
 
 def iid_model(vocabulary: Vocabulary, p: Row) -> Model:

@@ -7,6 +7,7 @@ T(s) the greedy longest-match tokenisation of a string s.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any, TypeAlias, cast
 
 Text: TypeAlias = str | bytes
@@ -149,8 +150,10 @@ class Vocabulary:
         return cast(Text, empty.join(self.tokens[token] for token in tokens))
 
     def check(self, tokens: Sequence[int], name: str = "tokens") -> None:
-        """Raise `ValueError` unless every token id is in range."""
+        """Raise `TypeError` unless tokens are integers, `ValueError` unless they are in range."""
         for index, token in enumerate(tokens):
+            if not isinstance(token, Integral) or isinstance(token, bool):
+                raise TypeError(f"{name}[{index}] = {token!r}: expected a token id")
             if not 0 <= token < len(self):
                 raise ValueError(f"{name}[{index}] = {token}: expected 0 <= id < {len(self)}")
 

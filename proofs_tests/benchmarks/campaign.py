@@ -65,8 +65,8 @@ def find_lenience() -> None:
     fixture, entry = FIXTURES["wide"], MUTANTS["lenience-10-9"]
     blocks, weights = block_law(fixture, entry)
     weights = weights / weights.sum()
-    campaign = declared(fixture)
-    campaign.eps = None
+    campaign = Campaign(eps=None)
+    campaign.adopt(declared(fixture))
 
     def sampler(name: str, trials: int, rng: np.random.Generator) -> np.ndarray:
         return blocks[rng.choice(len(blocks), size=trials, p=weights)]

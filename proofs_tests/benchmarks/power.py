@@ -2,26 +2,29 @@
 
 The floor is ln(1/alpha) / KL per iteration: no test can do better on average. Blocks are drawn
 from the exact law of each mutant. Run: python -m proofs_tests.benchmarks.power [--runs N]
+     [--fixture wide] [--plot FILE.png]
 """
 
 import argparse
 import contextlib
-import copy
 import math
 import statistics
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from specref.chance import exact_distribution
+from specref.losslessness.blocks import as_blocks
 from specref.losslessness.campaign import Campaign
+from specref.losslessness.cases import CampaignCase
 from specref.losslessness.planning import information
-from specref.losslessness.tree import as_blocks
 from specref.models import as_float
 from specref.zoo import FIXTURES, MUTANTS, Entry, Fixture, total_variation_on
 
 ALPHA = 1e-9
 GROWTH = 1.15
 HORIZON = 3_000_000
+LIBRARIES = ("library", "left out", "blind")
 
 
 def block_law(fixture: Fixture, entry: Entry) -> tuple[np.ndarray, np.ndarray]:
@@ -30,35 +33,50 @@ def block_law(fixture: Fixture, entry: Entry) -> tuple[np.ndarray, np.ndarray]:
     return as_blocks(list(law)), np.array([float(p) for p in law.values()])
 
 
-def iterations_needed(campaign: Campaign, fixture: Fixture, entry: Entry, seed: int) -> int:
+def declared(fixture: Fixture) -> CampaignCase:
+    """The case of a fixture, to be adopted by campaigns."""
+    return Campaign().case(fixture.target, fixture.drafter, (), fixture.lookahead)
+
+
+def without(case: CampaignCase, names: set[str]) -> CampaignCase:
+    """The case with some bugs taken out of its library."""
+    kept = [row for row, (name, _) in enumerate(case.library) if name not in names]
+    library = tuple(case.library[row] for row in kept)
+    return replace(case, library=library, log_bets=case.log_bets[kept])
+
+
+def iterations_needed(template: CampaignCase, fixture: Fixture, entry: Entry, seed: int) -> int:
     """Iterations until LOSSY, on a geometric grid; the horizon if it is not found."""
     rng = np.random.default_rng(seed)
     blocks, weights = block_law(fixture, entry)
-    campaign = copy.deepcopy(campaign)
+    campaign = Campaign(alpha=ALPHA)
+    case = campaign.adopt(template)
     done, goal = 0, 20.0
     while done < HORIZON:
         rows = rng.choice(len(blocks), size=int(goal) - done, p=weights / weights.sum())
-        campaign.add(campaign.cases[0], blocks[rows])
+        campaign.add(case, blocks[rows])
         done, goal = int(goal), goal * GROWTH
         if campaign.decided_lossy:
             return done
     return HORIZON
 
 
-def declared(fixture: Fixture) -> Campaign:
-    campaign = Campaign(alpha=ALPHA)
-    campaign.case(fixture.target, fixture.drafter, (), fixture.lookahead)
-    return campaign
+@dataclass(frozen=True)
+class Found:
+    """How many iterations find one bug: at best, and with each library."""
 
+    mutant: str
+    tv: float
+    floor: float
+    needed: tuple[float, ...]
 
-def without(campaign: Campaign, names: set[str]) -> Campaign:
-    """The campaign with some bugs taken out of its library."""
-    smaller = copy.deepcopy(campaign)
-    (case,) = smaller.cases
-    kept = [row for row, (name, _) in enumerate(case.library) if name not in names]
-    case.library = tuple(case.library[row] for row in kept)
-    case.log_bets = case.log_bets[kept]
-    return smaller
+    def __str__(self) -> str:
+        cells = "".join(f"{n:>9,.0f}" for n in (self.floor, *self.needed))
+        return f"{self.mutant:<36}{self.tv:>8.4f}{cells}{self.blind_cost:>8.1f}"
+
+    @property
+    def blind_cost(self) -> float:
+        return self.needed[-1] * self.tv**2
 
 
 def exact_laws(fixture: Fixture) -> dict[str, object]:
@@ -70,46 +88,45 @@ def exact_laws(fixture: Fixture) -> dict[str, object]:
     return laws
 
 
+def measured(fixture: Fixture, runs: int) -> list[Found]:
+    """Every bug that is lossy on the fixture, and not decided by what the target excludes."""
+    known, laws, found = declared(fixture), exact_laws(fixture), []
+    for name, law in laws.items():
+        entry = MUTANTS[name]
+        tv = float(total_variation_on(entry, fixture))
+        kl = information(fixture, entry) if tv else 0.0
+        if not tv or math.isinf(kl):
+            continue
+        twins = {other for other, same in laws.items() if same == law}
+        needed = tuple(
+            statistics.median(iterations_needed(case, fixture, entry, s) for s in range(runs))
+            for case in (known, without(known, twins), without(known, set(MUTANTS)))
+        )
+        found.append(Found(name, tv, -math.log(ALPHA) / kl, needed))
+        print(found[-1], flush=True)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--plot", metavar="FILE.png", help="needs specref[report]")
     parser.add_argument("--fixture", choices=tuple(FIXTURES), default="wide")
     options = parser.parse_args()
-    fixture = FIXTURES[options.fixture]
-    print(f"fixture {fixture.name}, alpha {ALPHA:g}, median of {options.runs} runs")
-    titles = ("floor", "library", "left out", "blind")
-    print(f"{'mutant':<36}{'TV':>8}" + "".join(f"{t:>9}" for t in titles) + f"{'n TV^2':>8}")
-    ratios: dict[str, list[float]] = {"library": [], "left out": [], "blind": []}
-    costs: list[float] = []
-    points: list[tuple[float, ...]] = []
-    known, laws = declared(fixture), exact_laws(fixture)
-    for name, entry in MUTANTS.items():
-        tv = float(total_variation_on(entry, fixture)) if name in laws else 0.0
-        kl = information(fixture, entry) if tv else 0.0
-        if not tv or math.isinf(kl):
-            continue
-        floor = -math.log(ALPHA) / kl
-        twins = {other for other, law in laws.items() if law == laws[name]}
-        needed = [
-            statistics.median(
-                iterations_needed(campaign, fixture, entry, seed) for seed in range(options.runs)
-            )
-            for campaign in (known, without(known, twins), without(known, set(MUTANTS)))
-        ]
-        for key, n in zip(ratios, needed, strict=True):
-            ratios[key].append(n / floor)
-        costs.append(needed[2] * tv**2)
-        points.append((floor, *needed))
-        cells = "".join(f"{n:>9,.0f}" for n in (floor, *needed))
-        print(f"{name:<36}{tv:>8.4f}{cells}{costs[-1]:>8.1f}")
-    for key, values in ratios.items():
-        mean = math.exp(statistics.fmean(map(math.log, values)))
-        print(f"{key}: {mean:.2f} x the floor (mean of {len(values)}), worst {max(values):.1f}")
+    print(f"fixture {options.fixture}, alpha {ALPHA:g}, median of {options.runs} runs")
+    titles = "".join(f"{title:>9}" for title in ("floor", *LIBRARIES))
+    print(f"{'mutant':<36}{'TV':>8}{titles}{'n TV^2':>8}")
+    found = measured(FIXTURES[options.fixture], options.runs)
+    for column, library in enumerate(LIBRARIES):
+        ratios = [bug.needed[column] / bug.floor for bug in found]
+        mean, worst = statistics.geometric_mean(ratios), max(ratios)
+        print(f"{library}: {mean:.2f} x the floor, worst {worst:.1f}")
+    print(f"geometric mean over {len(found)} bugs")
+    costs = [bug.blind_cost for bug in found]
     middle = statistics.median(costs)
-    if options.plot:
-        draw(points, fixture.name, options.plot)
     print(f"blind n TV^2: median {middle:.1f}, {min(costs):.1f} to {max(costs):.1f}")
+    if options.plot:
+        draw([(bug.floor, *bug.needed) for bug in found], options.fixture, options.plot)
 
 
 def draw(points: list[tuple[float, ...]], fixture: str, file: str) -> None:
@@ -125,7 +142,8 @@ def draw(points: list[tuple[float, ...]], fixture: str, file: str) -> None:
     ends = np.array([min(floor), max(floor)])
     for factor, style in ((1, "-"), (2, ":"), (4, ":")):
         axes.loglog(ends, factor * ends, style, color="grey", linewidth=1)
-        axes.annotate(f"{factor} x", (ends[1], factor * ends[1]), fontsize=8, color="grey")
+        end = (ends[1], factor * ends[1])
+        axes.annotate(f"{factor} x", end, (6, 0), textcoords="offset points", color="grey")
     axes.set_xlabel("information floor: ln(1/alpha) / KL per block")
     axes.set_ylabel("blocks until LOSSY")
     axes.set_title(f"Detection on fixture {fixture}, alpha {ALPHA:g}", fontsize=11)

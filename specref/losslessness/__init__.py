@@ -12,8 +12,17 @@ from specref.losslessness.exact import (
     is_lossless_loop,
     output_distribution,
 )
-from specref.losslessness.planning import min_detectable_tv, min_trials, typical_trials
+from specref.losslessness.planning import (
+    min_detectable_tv,
+    min_trials,
+    plan_distance,
+    plan_eps,
+    plan_trials,
+    typical_trials,
+)
 from specref.losslessness.two_sample import TwoSample, TwoSampleReport
+from specref.losslessness.two_sample_bounds import detectable_distance
+from specref.losslessness.two_sample_driver import assert_same_law, run_two_sample
 from specref.losslessness.verdict import CampaignReport, Conformance, Verdict
 
 __all__ = [
@@ -29,13 +38,19 @@ __all__ = [
     "TwoSampleReport",
     "Verdict",
     "assert_lossless",
+    "assert_same_law",
     "completed",
     "coupled_replay",
+    "detectable_distance",
     "is_lossless",
     "is_lossless_loop",
     "min_detectable_tv",
     "min_trials",
     "output_distribution",
+    "plan_distance",
+    "plan_eps",
+    "plan_trials",
     "run",
+    "run_two_sample",
     "typical_trials",
 ]

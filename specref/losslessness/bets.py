@@ -115,42 +115,6 @@ def dirichlet_evidence(counts: Floats, p: Floats) -> Floats:
     return np.asarray((mixture - against).sum(axis=-1))
 
 
-def lag_evidence(
-    p: Floats,
-    token: Ints,
-    previous: Ints,
-    times: Ints | None = None,
-    tolerance: float = 0.0,
-) -> Floats:
-    """Log-wealth of betting that a token repeats, or follows, an earlier one.
-
-    Parameters
-    ----------
-    p : ndarray, shape (events, V)
-        The law of each token.
-    token, previous : ndarray of int, shape (events,)
-    times : ndarray of int, shape (events,), optional
-        How often each of these happened; once by default.
-    tolerance : float
-        As in `tolerate`; both bets differ by at most twice their stake.
-
-    Returns
-    -------
-    ndarray, shape (2, stakes)
-        The bets ``copy`` (is it the same token) and ``rank`` (is its rank correlated).
-    """
-    events = np.arange(len(token))
-    stakes = STAKES[:, None]
-    chance = p[events, previous]
-    reach = np.maximum(chance, 1 - chance)
-    copied = ((token == previous) - chance) / reach
-    middle = np.cumsum(p, axis=-1) - p / 2 - 0.5
-    product = 4 * middle[events, token] * middle[events, previous]
-    weights = np.ones(len(token)) if times is None else times
-    won = np.stack([np.log1p(stakes * copied) @ weights, np.log1p(stakes * product) @ weights])
-    return np.asarray(won - np.log1p(2 * tolerance * np.abs(STAKES)) * weights.sum())
-
-
 def tolerate(log_bets: Floats, p: Floats, tolerance: float) -> Floats:
     """Make bets fair against every law within total variation `tolerance` of p at each node.
 

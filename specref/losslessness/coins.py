@@ -34,6 +34,17 @@ class Coins:
         """The coins of some trials."""
         return Coins(self.accept[trials], self.race[trials])
 
+    @property
+    def final(self) -> Floats:
+        """Uniforms in [0, 1) for those who draw the last token by an inverse CDF: no race then.
+
+        Examples
+        --------
+        >>> Coins(np.zeros((1, 0)), np.log([[2.0, 3.0]])).final
+        array([0.5])
+        """
+        return np.asarray(-np.expm1(-self.race[:, 0]))
+
 
 def draw_coins(trials: int, lookahead: int, size: int, rng: np.random.Generator) -> Coins:
     """Fresh coins for `trials` rows of `lookahead` drafts over `size` tokens."""

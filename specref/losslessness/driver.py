@@ -1,26 +1,25 @@
 """Run a campaign: feed it a sampler in batches, on one core or many, until it is decided."""
 
 import math
-import threading
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from specref.losslessness import drawing
 from specref.losslessness.campaign import Campaign
 from specref.losslessness.cases import CampaignCase
+from specref.losslessness.drawing import Draw, SamplerFailed, drawn
 from specref.losslessness.verdict import CampaignReport, Verdict
 from specref.vocabulary import Tokens
 
 Blocks: TypeAlias = Sequence[Tokens] | NDArray[np.int64]
 Sampler: TypeAlias = Callable[[str, int, np.random.Generator], Blocks]
-FIRST_BATCH, LARGEST_BATCH = 1_000, 1 << 16
-IN_FLIGHT = 16
+Job: TypeAlias = drawing.Job[CampaignCase, Blocks]
 
 
 class InconclusiveWarning(UserWarning):
@@ -92,12 +91,12 @@ def run(
     deadline = time.perf_counter() + (math.inf if seconds is None else seconds)
     jobs = _jobs(campaign, sampler, budget, seed)
     try:
-        for case, trials, blocks in _drawn(jobs, executor, patience):
+        for case, trials, blocks in drawn(jobs, executor, patience):
             _add(campaign, case, trials, blocks)
             advance(trials)
             if campaign.decided_lossy or time.perf_counter() > deadline:
                 break
-    except _SamplerFailed as failure:
+    except SamplerFailed as failure:
         campaign.stopped = str(failure)
     return campaign.report()
 
@@ -106,9 +105,9 @@ def _add(campaign: Campaign, case: CampaignCase, trials: int, blocks: Blocks) ->
     try:
         campaign.add(case, blocks)
     except (ValueError, TypeError) as error:
-        raise _SamplerFailed(f"the sampler gave bad blocks on {case.name}: {error}") from None
+        raise SamplerFailed(f"the sampler gave bad blocks on {case.name}: {error}") from None
     if len(blocks) != trials:
-        raise _SamplerFailed(f"the sampler gave {len(blocks)} of {trials} blocks on {case.name}")
+        raise SamplerFailed(f"the sampler gave {len(blocks)} of {trials} blocks on {case.name}")
 
 
 def _check_budget(campaign: Campaign, budget: int) -> None:
@@ -126,13 +125,21 @@ def _check_budget(campaign: Campaign, budget: int) -> None:
 
 
 def assert_lossless(
-    campaign: Campaign, sampler: Sampler, *, budget: int, seed: int, strict: bool = False
+    campaign: Campaign,
+    sampler: Sampler,
+    *,
+    budget: int,
+    seed: int,
+    executor: Executor | None = None,
+    seconds: float | None = None,
+    patience: float | None = None,
+    strict: bool = False,
 ) -> CampaignReport:
     """For pytest: fail if the sampler is LOSSY or fails, and warn loudly if that stays open.
 
     Parameters
     ----------
-    campaign, sampler, budget, seed
+    campaign, sampler, budget, seed, executor, seconds, patience
         As `run`; with ``eps=None`` the campaign only looks for bugs.
     strict : bool
         Fail unless the verdict is LOSSLESS_WITHIN_EPS.
@@ -147,106 +154,25 @@ def assert_lossless(
     InconclusiveWarning
         The budget could not certify `eps`; the report says how many trials would.
     """
-    report = run(campaign, sampler, budget=budget, seed=seed)
+    report = run(
+        campaign,
+        sampler,
+        budget=budget,
+        seed=seed,
+        executor=executor,
+        seconds=seconds,
+        patience=patience,
+    )
     inconclusive = report.verdict == Verdict.INCONCLUSIVE
     if report.verdict == Verdict.LOSSY or report.stopped or (strict and inconclusive):
         raise AssertionError(str(report))
-    if report.verdict == Verdict.INCONCLUSIVE:
+    if inconclusive:
         warnings.warn(InconclusiveWarning(str(report)), stacklevel=2)
     return report
 
 
-Job: TypeAlias = tuple[CampaignCase, int, Callable[[], Blocks]]
-Drawn: TypeAlias = tuple[CampaignCase, int, Blocks]
-
-
 def _jobs(campaign: Campaign, sampler: Sampler, budget: int, seed: int) -> Iterator[Job]:
     seeds = np.random.SeedSequence(seed)
-    for trials in batches(budget):
+    for trials in drawing.batches(budget):
         for case in campaign.cases:
-            yield case, trials, _Draw(sampler, case.name, trials, seeds.spawn(1)[0])
-
-
-def batches(budget: int) -> Iterator[int]:
-    """Batch sizes: 1,000, doubling to 65,536, up to the budget.
-
-    Examples
-    --------
-    >>> list(batches(4000))
-    [1000, 2000, 1000]
-    """
-    size = FIRST_BATCH
-    while budget > 0:
-        yield min(size, budget)
-        budget -= size
-        size = min(2 * size, LARGEST_BATCH)
-
-
-class _Draw:
-    """A picklable call of a sampler with its own seed."""
-
-    def __init__(
-        self, sampler: Sampler, name: str, trials: int, seed: np.random.SeedSequence
-    ) -> None:
-        self.sampler, self.name, self.trials, self.seed = sampler, name, trials, seed
-
-    def __call__(self) -> Blocks:
-        return self.sampler(self.name, self.trials, np.random.default_rng(self.seed))
-
-
-class _SamplerFailed(Exception):  # noqa: N818
-    """The sampler raised, gave too little or bad blocks, or did not answer in time."""
-
-
-def _answer(draw: Callable[[], Blocks], case: CampaignCase, patience: float | None) -> Blocks:
-    """Call the sampler on a thread of its own, which is left behind if it does not return."""
-    future: Future[Blocks] = Future()
-
-    def work() -> None:
-        try:
-            future.set_result(draw())
-        except BaseException as error:  # handed over to the waiting thread
-            future.set_exception(error)
-
-    if patience is None:
-        work()
-    else:
-        threading.Thread(target=work, daemon=True).start()
-    return _result(future, case, patience)
-
-
-def _result(future: Future[Blocks], case: CampaignCase, patience: float | None) -> Blocks:
-    try:
-        return future.result(patience)
-    except Exception as error:  # a black box may raise anything
-        reason = f"the sampler raised {type(error).__name__} on {case.name}: {error}"
-        if not future.done():
-            reason = f"the sampler did not answer within {patience} s on {case.name}"
-    raise _SamplerFailed(reason)
-
-
-def _drawn(
-    jobs: Iterator[Job], executor: Executor | None, patience: float | None
-) -> Iterator[Drawn]:
-    if executor is None:
-        for case, trials, draw in jobs:
-            yield case, trials, _answer(draw, case, patience)
-        return
-    waiting: deque[tuple[CampaignCase, int, Future[Blocks]]] = deque()
-    try:
-        for case, trials, draw in jobs:
-            waiting.append((case, trials, executor.submit(draw)))
-            if len(waiting) >= IN_FLIGHT:
-                yield _first_of(waiting, patience)
-        while waiting:
-            yield _first_of(waiting, patience)
-    finally:
-        for _, _, future in waiting:
-            future.cancel()
-
-
-def _first_of(
-    waiting: deque[tuple[CampaignCase, int, Future[Blocks]]], patience: float | None
-) -> Drawn:
-    case, trials, future = waiting.popleft()
-    return case, trials, _result(future, case, patience)
+            yield case, trials, Draw(sampler, case.name, trials, seeds.spawn(1)[0])

@@ -1,6 +1,6 @@
 """Exact proofs: the completed block has exactly the target's joint distribution, or it has not."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -158,7 +158,7 @@ def is_lossless(
     Raises
     ------
     TypeError
-        A model returns floats.
+        A model returns floats; or `step` is no function, `context` no token ids.
     ValueError
         More than `max_paths` paths, or an empty block.
 
@@ -242,6 +242,7 @@ def output_distribution(
     max_paths: int = MAX_PATHS,
 ) -> tuple[Law, int]:
     """The exact distribution of one block, and the number of paths behind it."""
+    _check_types(step, target, drafter, context)
     _check_exact(target, drafter, context)
     blocks: Law = {}
     paths = 0
@@ -280,6 +281,16 @@ def _program(
     step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
 ) -> Callable[[Chance], Tokens]:
     return lambda chance: tuple(step(target, drafter, context, lookahead, chance))
+
+
+def _check_types(step: Step, target: Model, drafter: Model, context: Tokens) -> None:
+    if not callable(step):
+        raise TypeError(f"step = {step!r}: expected a function, such as standard.step")
+    for name, model in (("target", target), ("drafter", drafter)):
+        if not hasattr(model, "next_token"):
+            raise TypeError(f"{name} = {model!r}: expected a Model")
+    if isinstance(context, (str, bytes)) or not isinstance(context, Iterable):
+        raise TypeError(f"context = {context!r}: expected a tuple of token ids")
 
 
 def _check_exact(target: Model, drafter: Model, context: Tokens) -> None:

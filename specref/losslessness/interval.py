@@ -32,8 +32,8 @@ def interval(
     do the impossible (`impossible` of them, not in `counts`) make one cell more, of law 0.
     What is below `allowance` is neither held against the sampler nor called detectable.
     """
-    law = cells(tree, np.zeros_like(counts), 1)
-    observed = cells(tree, counts, trials - impossible) / trials
+    law = tree.law
+    observed = tree.completed(counts, trials - impossible) / trials
     estimate = float(np.abs(observed - law).sum() + impossible / trials) / 2
     deviation = math.sqrt(math.log(1 / alpha) / (2 * trials))
     bias = math.sqrt(len(law) / trials) / 2
@@ -43,27 +43,12 @@ def interval(
     return Interval(case, trials, estimate, lower, upper, threshold, detectable)
 
 
-def cells(tree: PrefixTree, counts: Floats, trials: int) -> Floats:
-    """The mass of every completed block: counted tokens, then p where blocks had ended."""
-    arriving = np.zeros(len(tree.p))
-    arriving[0] = trials
-    mass = np.empty_like(tree.p)
-    for node in range(len(tree.p)):
-        ended = arriving[node] - counts[node].sum()
-        mass[node] = counts[node] + ended * tree.p[node]
-        following = tree.child[node]
-        arriving[following[following >= 0]] = mass[node][following >= 0]
-    leaves = (tree.child < 0) & (tree.p > 0)
-    return np.asarray(mass[leaves])
-
-
 def needed_trials(tree: PrefixTree, eps: float, alpha: float, power: float = 0.9) -> int:
     """Trials after which a lossless sampler is certified within `eps`, with this power."""
-    law = cells(tree, np.zeros_like(tree.p), 1)
 
     def certified(trials: int) -> bool:
         slack = math.sqrt(math.log(1 / alpha)) + math.sqrt(math.log(1 / (1 - power)))
-        return expected_total_variation(law, trials) + slack / math.sqrt(2 * trials) <= eps
+        return expected_total_variation(tree.law, trials) + slack / math.sqrt(2 * trials) <= eps
 
     return smallest(certified)
 

@@ -1,9 +1,13 @@
 """Bets on single tokens of a large vocabulary: O(V) per token, nothing kept but sums."""
 
 import math
+import operator
+from collections import deque
+from numbers import Real
+from typing import SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from specref.losslessness.bets import (
     CONCENTRATIONS,
@@ -12,9 +16,9 @@ from specref.losslessness.bets import (
     STAKES,
     STRENGTHS,
     centred_features,
-    lag_evidence,
     tolerate,
 )
+from specref.losslessness.lags import DEPTH, KINDS, LAG_SHAPE, LAGS, lag_bets, ranks
 
 Floats = NDArray[np.float64]
 TILT_SHAPE = (len(FEATURES), len(STAKES), POSITION_SLOTS + 1)
@@ -82,36 +86,50 @@ class Observer:
     def __init__(self, tolerance: float = 0.0) -> None:
         self.tolerance = tolerance
         self.tilts = np.zeros(TILT_SHAPE)
-        self.lag = np.zeros((2, len(STAKES)))
+        self.lags = np.zeros(LAG_SHAPE)
         self.library = np.zeros((len(POINTWISE), len(STRENGTHS)))
         self.tokens = 0
-        self._previous: dict[int, int] = {}
+        self._earlier = [deque[int](maxlen=DEPTH) for _ in range(POSITION_SLOTS)]
 
-    def observe(self, p: Floats, token: int, q: Floats | None, position: int, last: bool) -> bool:
+    def observe(
+        self, p: ArrayLike, token: int, q: ArrayLike | None, position: int, last: bool
+    ) -> bool:
         """Bet on one token; False if it is impossible."""
-        _check(p, token, q, position)
+        row, other = as_row(p, "p"), None if q is None else as_row(q, "q")
+        token, position = as_index(token, "token"), as_index(position, "position")
+        if not isinstance(last, (bool, np.bool_)):
+            raise TypeError(f"last = {last!r}: expected True or False")
+        _check(row, token, other, position)
         self.tokens += 1
-        p = p / p.sum()
-        if p[token] <= 0:
+        if row[token] <= 0:
             return False
-        self._tilt(p, token, p if q is None else q, position)
-        if q is not None:
-            self._mutants(p, token, q, last)
-        slot = min(position, POSITION_SLOTS - 1)
-        previous = self._previous.get(slot)
-        if previous is not None and previous < len(p):
-            pair = np.array([token]), np.array([previous])
-            self.lag += lag_evidence(p[None], *pair, tolerance=self.tolerance)
-        self._previous[slot] = token
+        self._bet(row / row.sum(), token, other, min(position, POSITION_SLOTS - 1), bool(last))
         return True
 
-    def _tilt(self, p: Floats, token: int, q: Floats, position: int) -> None:
+    def _bet(self, p: Floats, token: int, q: Floats | None, slot: int, last: bool) -> None:
+        self._tilt(p, token, p if q is None else q, slot)
+        if q is not None:
+            self._mutants(p, token, q, last)
+        self._lag(p, token, self._earlier[slot])
+
+    def _lag(self, p: Floats, token: int, earlier: deque[int]) -> None:
+        # Rows may differ in length: an earlier token need not be one of this row.
+        rows = [i for i, n in enumerate(LAGS) if n <= len(earlier) and earlier[-n] < len(p)]
+        previous = np.array([earlier[-lag] for lag in LAGS[rows]], dtype=np.int64)
+        if rows:
+            rank = ranks(p)
+            product = rank[token] * rank[previous]
+            won = lag_bets(p[previous], previous == token, product, self.tolerance)
+            self.lags[rows] += np.moveaxis(won, -1, 0)
+        earlier.append(token)
+
+    def _tilt(self, p: Floats, token: int, q: Floats, slot: int) -> None:
         unit = centred_features(p, q)
         won = np.log1p(STAKES * unit[:, token, None])
         if self.tolerance:
             spread = unit[:, p > 0].max(axis=-1) - unit[:, p > 0].min(axis=-1)
             won -= np.log1p(self.tolerance * np.abs(STAKES) * spread[:, None])
-        self.tilts[:, :, min(position, POSITION_SLOTS - 1)] += won
+        self.tilts[:, :, slot] += won
         self.tilts[:, :, POSITION_SLOTS] += won
 
     def _mutants(self, p: Floats, token: int, q: Floats, last: bool) -> None:
@@ -138,8 +156,54 @@ def label(family: str, index: int, library: list[tuple[str, float]]) -> str:
     if family == "pointwise":
         return POINTWISE[index // len(STRENGTHS)]
     if family == "lag":
-        return ("repeats the previous token", "follows the previous rank")[index // len(STAKES)]
+        lag, kind, stake = np.unravel_index(index, LAG_SHAPE)
+        blocks = "the block" if lag == 0 else f"{LAGS[lag]} blocks"
+        how = ", too seldom" if STAKES[stake] < 0 else ""
+        return f"{KINDS[kind]} of {blocks} before{how}"
     return f"concentration {CONCENTRATIONS[index]:g}"
+
+
+def as_row(values: ArrayLike, name: str) -> Floats:
+    """Numbers as float64.
+
+    Raises
+    ------
+    TypeError
+        Some are not real numbers.
+
+    Examples
+    --------
+    >>> as_row([1, 0], "p")
+    array([1., 0.])
+    """
+    array = np.asarray(values)
+    real = array.dtype.kind in "fiu"
+    if array.dtype.kind == "O":
+        real = all(isinstance(x, Real) and not isinstance(x, bool) for x in array.flat)
+    if not real:
+        raise TypeError(f"{name} has dtype {array.dtype}: expected real numbers")
+    return array.astype(np.float64)
+
+
+def as_index(value: SupportsIndex, name: str) -> int:
+    """An integer, whatever its type.
+
+    Raises
+    ------
+    TypeError
+        It is none, or True or False.
+
+    Examples
+    --------
+    >>> as_index(np.int32(3), "token")
+    3
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        try:
+            return operator.index(value)
+        except TypeError:
+            pass
+    raise TypeError(f"{name} = {value!r}: expected an integer")
 
 
 def _check(p: Floats, token: int, q: Floats | None, position: int) -> None:

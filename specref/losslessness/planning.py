@@ -9,24 +9,37 @@ is what the bets of a campaign need: measured, not proved.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
-import numpy as np
-
-from specref.chance import exact_distribution
-from specref.distributions import Probability
-from specref.losslessness.bets import STRENGTHS
-from specref.losslessness.interval import cells, needed_trials, trials_to_detect
+from specref.losslessness.bug_plans import MutantPlan, information, plan_mutant
+from specref.losslessness.interval import needed_trials, trials_to_detect
+from specref.losslessness.shares import bound_share
 from specref.losslessness.statistics import ALPHA, BETA, expected_total_variation
-from specref.losslessness.tree import PrefixTree, as_blocks, prefix_tree, starts, walk
-from specref.models import as_float
+from specref.losslessness.tree import PrefixTree, prefix_tree
+from specref.models import Model
 from specref.vocabulary import Tokens
-from specref.zoo import FIXTURES, MUTANTS, Entry, Fixture, total_variation_on
+from specref.zoo import FIXTURES
 
-# Median of n TV^2 over the bugs of the zoo, blind, alpha 1e-9: 10.8 to 11.3 on the fixtures
-# wide and eos, and 20.0 at most (python -m proofs_tests.benchmarks.power).
+__all__ = [
+    "MutantPlan",
+    "Plan",
+    "information",
+    "min_detectable_tv",
+    "min_trials",
+    "plan_distance",
+    "plan_eps",
+    "plan_mutant",
+    "plan_trials",
+    "typical_trials",
+    "typical_tv",
+]
+
+Pair: TypeAlias = tuple[Model, Model, Tokens, int]
+OWN = "own pair"
+
+# Median of n TV^2 over the bugs of the zoo, blind, alpha 1e-9: 11.7 and 11.1 on the fixtures
+# wide and eos, and 17.4 at most (python -m proofs_tests.benchmarks.power --runs 9).
 TYPICAL = 12.0
-FAMILIES = 5
-TV_SHARE = math.pi**2 / 6 * 4
 
 
 @dataclass(frozen=True)
@@ -37,31 +50,6 @@ class Plan:
     cells: int
     tv: float
     trials: int
-
-
-@dataclass(frozen=True)
-class MutantPlan:
-    """What finding one known bug on a fixture needs.
-
-    Attributes
-    ----------
-    tv : float
-        Its exact distance from lossless.
-    information : float
-        Nats per block that the best possible bets win; infinite if it does the impossible.
-    floor : float
-        Blocks below which no test at this alpha finds it on average.
-    expected_trials : int
-        Blocks after which the library's bet on it should have won; if it does the impossible,
-        blocks after which that has been seen 999 times in 1,000.
-    """
-
-    fixture: str
-    mutant: str
-    tv: float
-    information: float
-    floor: float
-    expected_trials: int
 
 
 def min_trials(tv: float, tree: PrefixTree, alpha: float = ALPHA, beta: float = BETA) -> int:
@@ -80,7 +68,7 @@ def min_trials(tv: float, tree: PrefixTree, alpha: float = ALPHA, beta: float = 
     18357
     """
     _check(tv=tv, alpha=alpha, beta=beta)
-    return trials_to_detect(cells(tree, np.zeros_like(tree.p), 1), tv, alpha / TV_SHARE, beta)
+    return trials_to_detect(tree.law, tv, bound_share(alpha), beta)
 
 
 def min_detectable_tv(
@@ -102,9 +90,8 @@ def min_detectable_tv(
     """
     _check(alpha=alpha, beta=beta)
     _check_trials(trials)
-    law = cells(tree, np.zeros_like(tree.p), 1)
-    slack = math.sqrt(math.log(TV_SHARE / alpha)) + math.sqrt(math.log(1 / beta))
-    return min(1.0, expected_total_variation(law, trials) + slack / math.sqrt(2 * trials))
+    slack = math.sqrt(-math.log(bound_share(alpha))) + math.sqrt(-math.log(beta))
+    return min(1.0, expected_total_variation(tree.law, trials) + slack / math.sqrt(2 * trials))
 
 
 def typical_trials(tv: float) -> int:
@@ -131,90 +118,77 @@ def typical_tv(trials: int) -> float:
     return min(1.0, math.sqrt(TYPICAL / trials))
 
 
-def plan_distance(tv: float, alpha: float = ALPHA) -> tuple[Plan, ...]:
-    """For each fixture, the trials that find any sampler at a distance (proved)."""
-    return _plans(lambda tree: (tv, min_trials(tv, tree, alpha)))
+def plan_distance(tv: float, alpha: float = ALPHA, pair: Pair | None = None) -> tuple[Plan, ...]:
+    """The trials that find any sampler at a distance (proved), by fixture or for one's own pair.
 
-
-def plan_trials(trials: int, alpha: float = ALPHA) -> tuple[Plan, ...]:
-    """For each fixture, the distance at which any sampler is found (proved)."""
-    return _plans(lambda tree: (min_detectable_tv(trials, tree, alpha), trials))
-
-
-def plan_eps(eps: float, alpha: float = ALPHA) -> tuple[Plan, ...]:
-    """For each fixture, the trials that certify a lossless sampler, 9 times in 10 (proved)."""
-    _check(eps=eps, alpha=alpha)
-    return _plans(lambda tree: (eps, needed_trials(tree, eps, alpha / TV_SHARE)))
-
-
-def plan_mutant(name: str, alpha: float = ALPHA) -> tuple[MutantPlan, ...]:
-    """For each fixture on which a known bug shows, what finding it needs.
+    Parameters
+    ----------
+    tv, alpha : float
+    pair : (target, drafter, context, lookahead), optional
+        As in `Campaign.case`, for a campaign with this case alone. By default each fixture.
 
     Raises
     ------
+    TypeError
+        `pair` is no such tuple.
     ValueError
-        No such mutant.
+        `tv` or `alpha` is not in (0, 1).
 
     Examples
     --------
-    >>> [(plan.fixture, round(plan.tv, 3)) for plan in plan_mutant("residual-is-p")][:2]
-    [('m', 0.16), ('c', 0.111)]
+    >>> from specref.models import hashed_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> abc = Vocabulary("abc")
+    >>> yours = hashed_model(abc, "p"), hashed_model(abc, "q"), (), 2
+    >>> plan_distance(0.05, pair=yours)
+    (Plan(fixture='own pair', cells=21, tv=0.05, trials=19003),)
     """
-    _check(alpha=alpha)
-    if name not in MUTANTS:
-        raise ValueError(f"mutant = {name!r}: expected one of {', '.join(MUTANTS)}")
-    plans = [_mutant_plan(fixture, MUTANTS[name], alpha) for fixture in FIXTURES.values()]
-    return tuple(plan for plan in plans if plan is not None)
+    return _plans(lambda tree: (tv, min_trials(tv, tree, alpha)), pair)
 
 
-def information(fixture: Fixture, entry: Entry) -> float:
-    """Nats per block won by betting on the mutant's own law given the past and an open block.
+def plan_trials(trials: int, alpha: float = ALPHA, pair: Pair | None = None) -> tuple[Plan, ...]:
+    """The distance at which any sampler is found (proved); see `plan_distance`.
 
-    That is the most that any bets can win on average; infinite if it does the impossible.
+    Examples
+    --------
+    >>> plan_trials(100_000)[0].fixture
+    'm'
     """
-    tree, law = _tree(fixture), _law(fixture, entry)
-    if impossible_chance(fixture, entry):
-        return math.inf
-    mass = starts(tree, law)
-    seen = mass > 0
-    conditional = mass / np.where(seen.any(axis=1), mass.sum(axis=1), 1)[:, None]
-    return float((mass[seen] * np.log(conditional[seen] / tree.p[seen])).sum())
+    return _plans(lambda tree: (min_detectable_tv(trials, tree, alpha), trials), pair)
 
 
-def impossible_chance(fixture: Fixture, entry: Entry) -> float:
-    """The probability that a block of the mutant does what the target excludes."""
-    tree, law = _tree(fixture), _law(fixture, entry)
-    blocks, weights = as_blocks(list(law)), np.array([float(p) for p in law.values()])
-    too_long = (blocks[:, tree.length :] >= 0).any(axis=1)
-    _, bad = walk(tree, blocks[~too_long, : tree.length])
-    return float(weights[too_long].sum() + weights[~too_long][bad].sum())
+def plan_eps(eps: float, alpha: float = ALPHA, pair: Pair | None = None) -> tuple[Plan, ...]:
+    """The trials that certify a lossless sampler, 9 times in 10 (proved); see `plan_distance`.
+
+    Examples
+    --------
+    >>> fixture = FIXTURES["m"]
+    >>> yours = fixture.target, fixture.drafter, (), fixture.lookahead
+    >>> plan_eps(0.02, pair=yours)[0].trials == plan_eps(0.02)[0].trials
+    True
+    """
+    _check(eps=eps, alpha=alpha)
+    return _plans(lambda tree: (eps, needed_trials(tree, eps, bound_share(alpha))), pair)
 
 
-def _law(fixture: Fixture, entry: Entry) -> dict[Tokens, Probability]:
-    target, drafter = as_float(fixture.target), as_float(fixture.drafter)
-    return exact_distribution(lambda c: entry.step(target, drafter, (), fixture.lookahead, c))
+def _plans(
+    design: Callable[[PrefixTree], tuple[float, int]], pair: Pair | None
+) -> tuple[Plan, ...]:
+    if pair is None:
+        pairs = {f.name: (f.target, f.drafter, (), f.lookahead) for f in FIXTURES.values()}
+        trees = {name: prefix_tree(*arguments) for name, arguments in pairs.items()}
+    else:
+        trees = {OWN: prefix_tree(*_checked(pair))}
+    return tuple(Plan(name, int(tree.leaves.sum()), *design(tree)) for name, tree in trees.items())
 
 
-def _mutant_plan(fixture: Fixture, entry: Entry, alpha: float) -> MutantPlan | None:
-    try:
-        tv = float(total_variation_on(entry, fixture))
-        nats = information(fixture, entry)
-    except ValueError:
-        return None  # it crashes here
-    if not tv:
-        return None
-    if math.isinf(nats):
-        seen = math.log(BETA) / math.log1p(-min(impossible_chance(fixture, entry), 1 - 1e-12))
-        return MutantPlan(fixture.name, entry.id, tv, nats, 0.0, math.ceil(seen))
-    price = math.log(2 * FAMILIES * len(MUTANTS) * len(STRENGTHS) / alpha)
-    floor = math.log(1 / alpha) / nats
-    return MutantPlan(fixture.name, entry.id, tv, nats, floor, math.ceil(price / nats))
-
-
-def _plans(design: Callable[[PrefixTree], tuple[float, int]]) -> tuple[Plan, ...]:
-    trees = {name: _tree(fixture) for name, fixture in FIXTURES.items()}
-    sizes = {name: int(((tree.child < 0) & (tree.p > 0)).sum()) for name, tree in trees.items()}
-    return tuple(Plan(name, sizes[name], *design(tree)) for name, tree in trees.items())
+def _checked(pair: Pair) -> Pair:
+    if not isinstance(pair, tuple) or len(pair) != 4:
+        raise TypeError(f"pair = {pair!r}: expected (target, drafter, context, lookahead)")
+    for name, model in zip(("target", "drafter"), pair, strict=False):
+        if not isinstance(model, Model):
+            raise TypeError(f"pair: {name} = {model!r}: expected a Model")
+    return pair
 
 
 def _check(**rates: float) -> None:
@@ -226,7 +200,3 @@ def _check(**rates: float) -> None:
 def _check_trials(trials: int) -> None:
     if trials < 1:
         raise ValueError(f"trials = {trials}: expected at least 1")
-
-
-def _tree(fixture: Fixture) -> PrefixTree:
-    return prefix_tree(fixture.target, fixture.drafter, (), fixture.lookahead)

@@ -1,12 +1,14 @@
 """The tree of block prefixes: where a token can be bet on, and what was counted there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specref.distributions import Probability, relabel
+from specref.losslessness.blocks import NO_TOKEN, check_ids, fitted
 from specref.models import Model, as_float
 from specref.theory.lookahead import positions
 from specref.vocabulary import Tokens, UntokenisableError, intersection, translate
@@ -14,10 +16,9 @@ from specref.vocabulary import Tokens, UntokenisableError, intersection, transla
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MAX_CELLS = 2_000_000
-NO_TOKEN = -1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PrefixTree:
     """Every prefix that a block can have, with the target's and the drafter's law after it.
 
@@ -50,6 +51,29 @@ class PrefixTree:
     def length(self) -> int:
         """The longest block."""
         return int(self.position.max()) + 1
+
+    @cached_property
+    def leaves(self) -> NDArray[np.bool_]:
+        """Where completed blocks end; shape (nodes, V)."""
+        return (self.child < 0) & (self.p > 0)
+
+    @cached_property
+    def law(self) -> Floats:
+        """The probability of every completed block."""
+        return self.completed(np.zeros_like(self.p), 1)
+
+    def completed(self, counts: Floats, trials: int) -> Floats:
+        """The mass of every completed block: counted tokens, then p where blocks had ended."""
+        arriving = np.zeros(len(self.p))
+        arriving[0] = trials
+        mass = np.empty_like(self.p)
+        for level in range(self.length):
+            here = self.position == level
+            ended = arriving[here] - counts[here].sum(axis=1)
+            mass[here] = counts[here] + ended[:, None] * self.p[here]
+            onward = self.child[here] >= 0
+            arriving[self.child[here][onward]] = mass[here][onward]
+        return np.asarray(mass[self.leaves])
 
 
 def prefix_tree(
@@ -112,41 +136,6 @@ def _drafter_row(target: Model, drafter: Model, context: Tokens) -> Floats:
     return relabel(drafter.next_token(seen), shared, size)
 
 
-def as_blocks(blocks: Sequence[Tokens] | Ints, name: str = "blocks") -> Ints:
-    """Blocks as one array, padded with -1.
-
-    Raises
-    ------
-    TypeError
-        Tokens are not integers.
-    ValueError
-        The array is not two-dimensional, or a token follows a -1.
-
-    Examples
-    --------
-    >>> as_blocks([(2,), (0, 1)])
-    array([[ 2, -1],
-           [ 0,  1]])
-    """
-    if isinstance(blocks, np.ndarray):
-        if not np.issubdtype(blocks.dtype, np.integer):
-            raise TypeError(f"{name} has dtype {blocks.dtype}: expected integers")
-        array = blocks.astype(np.int64)
-    else:
-        flat = np.array([token for block in blocks for token in block])
-        if flat.size and not np.issubdtype(flat.dtype, np.integer):
-            raise TypeError(f"{name} has tokens of dtype {flat.dtype}: expected integers")
-        array = np.full((len(blocks), max(map(len, blocks), default=0)), NO_TOKEN)
-        for row, block in zip(array, blocks, strict=True):
-            row[: len(block)] = block
-    if array.ndim != 2:
-        raise ValueError(f"{name} has shape {array.shape}: expected two dimensions")
-    gaps = np.flatnonzero(((array[:, 1:] >= 0) & (array[:, :-1] < 0)).any(axis=1))
-    if len(gaps):
-        raise ValueError(f"{name}[{gaps[0]}] = {array[gaps[0]]}: a token follows padding")
-    return array
-
-
 def walk(tree: PrefixTree, blocks: Ints) -> tuple[Ints, Ints]:
     """The node before each token, and the row where a block first did the impossible.
 
@@ -162,9 +151,12 @@ def walk(tree: PrefixTree, blocks: Ints) -> tuple[Ints, Ints]:
     ValueError
         A token id is out of range, or a block is empty or longer than the tree.
     """
+    blocks = fitted(blocks, max(1, min(blocks.shape[1], tree.length)))
     trials, longest = blocks.shape
     size = tree.p.shape[1]
-    _check_blocks(blocks, size, tree.length)
+    check_ids(blocks, size, "blocks")
+    if (blocks[:, 0] < 0).any():
+        raise ValueError("blocks has an empty block: expected at least one token in each")
     nodes = np.full((trials, longest), NO_TOKEN)
     here = np.zeros(trials, dtype=np.int64)
     bad = np.zeros(trials, dtype=bool)
@@ -179,24 +171,6 @@ def walk(tree: PrefixTree, blocks: Ints) -> tuple[Ints, Ints]:
         following[going] = tree.child[here[going], token[going]]
         here = following
     return nodes, np.flatnonzero(bad)
-
-
-def _check_blocks(blocks: Ints, size: int, length: int) -> None:
-    check_ids(blocks, size, "blocks")
-    if blocks.shape[1] == 0 or (blocks[:, 0] < 0).any():
-        raise ValueError("blocks has an empty block: expected at least one token in each")
-    if blocks.shape[1] > length and (blocks[:, length] >= 0).any():
-        row = int(np.argmax(blocks[:, length] >= 0))
-        raise ValueError(f"blocks[{row}] has more than {length} tokens")
-
-
-def check_ids(tokens: Ints, size: int, name: str) -> None:
-    """Raise `ValueError` unless every token is an id, or -1 for none."""
-    wrong = np.argwhere((tokens >= size) | (tokens < NO_TOKEN))
-    if len(wrong):
-        row, column = wrong[0]
-        value = tokens[row, column]
-        raise ValueError(f"{name}[{row}, {column}] = {value}: expected a token id < {size}, or -1")
 
 
 def starts(tree: PrefixTree, blocks: Mapping[Tokens, Probability]) -> Floats:

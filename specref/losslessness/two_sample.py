@@ -1,70 +1,47 @@
 """Speculative against plain sampling of the same system: the target's law is not known.
 
-A bet h(token) in [-1, 1], fixed before a pair of tokens is seen, pays 1 + s h on the
-speculative token and 1 - s h on the plain one. If both have the same law the product has mean
-(1 + s m)(1 - s m) <= 1, so the running product is an e-process for "no difference" (after
-Turner, Ly and Grünwald 2024). Bets are learned from earlier batches.
+Half of alpha pays for one e-process (`two_sample_bets`); the other half, in three parts, for a
+lower and an upper bound on total variation that hold at every number of texts, and for a test
+whose power is proved (`two_sample_bounds`).
 """
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+import time
 
 import numpy as np
 from numpy.typing import NDArray
 
-from specref.losslessness.bets import log_mean
 from specref.losslessness.statistics import ALPHA
-from specref.losslessness.tree import as_blocks
+from specref.losslessness.two_sample_bets import Bets
+from specref.losslessness.two_sample_bounds import PARTS, Distance, measure, width
+from specref.losslessness.two_sample_report import TwoSampleReport
+from specref.losslessness.two_sample_texts import Texts, as_texts
 from specref.losslessness.verdict import Verdict
-from specref.vocabulary import Tokens
+
+__all__ = ["TwoSample", "TwoSampleReport"]
 
 Ints = NDArray[np.int64]
-STAKES = np.array([0.9, 0.5, 0.25, 0.1])
-SHRINKAGE = 20.0
-END = -1
-Cell = tuple[Hashable, int]
-VIEWS: dict[str, Callable[[Tokens], Hashable]] = {
-    "prefix": lambda prefix: prefix,
-    "position": len,
-    "anywhere": lambda prefix: None,
-}
-
-
-@dataclass(frozen=True)
-class TwoSampleReport:
-    """The verdict on "both have the same law of N tokens".
-
-    Attributes
-    ----------
-    trials : int
-        Texts on each side.
-    estimate, upper : float
-        Total variation of the two samples; the truth is below `upper` but for alpha.
-    needed : int or None
-        Texts on each side that would decide, roughly, if inconclusive.
-    """
-
-    verdict: Verdict
-    trials: int
-    alpha: float
-    eps: float
-    log10_evidence: float
-    estimate: float
-    upper: float
-    needed: int | None
+EPS = 0.05
+FIRST_SLICE = 32
+GROWTH = 1.5
 
 
 class TwoSample:
-    """Compares texts of N tokens from two samplers, batch by batch, at any time.
+    """Compares texts of two samplers, batch by batch, at any time.
+
+    Texts of N tokens (or up to EOS) are drawn from one prompt, independently, by the system
+    with speculation and by the same system without. Memory grows with the number of different
+    prefixes.
 
     Parameters
     ----------
     alpha : float
         The chance to call two samplers with one law LOSSY, however often one looks.
-    eps : float
-        LOSSLESS_WITHIN_EPS needs a provable bound of at most this.
+    eps : float, optional
+        LOSSLESS_WITHIN_EPS needs a provable bound on total variation of at most this. None:
+        only look for differences; what is not LOSSY stays INCONCLUSIVE.
+    seed : int, optional
+        Reported with the verdict.
 
     Raises
     ------
@@ -75,103 +52,125 @@ class TwoSample:
     --------
     >>> rng = np.random.default_rng(3)
     >>> test = TwoSample()
-    >>> for _ in range(10):
-    ...     test.add(rng.integers(0, 3, (500, 2)), rng.choice(3, (500, 2), p=[0.5, 0.3, 0.2]))
-    >>> str(test.report().verdict)
-    'LOSSY'
+    >>> test.add(rng.integers(0, 3, (5000, 2)), rng.choice(3, (5000, 2), p=[0.5, 0.3, 0.2]))
+    >>> report = test.report()
+    >>> str(report.verdict), report.suspects[0].component
+    ('LOSSY', 'prefix: token 0 after (0,), less often')
     """
 
-    def __init__(self, *, alpha: float = ALPHA, eps: float = 0.05) -> None:
-        for name, value in (("alpha", alpha), ("eps", eps)):
+    def __init__(
+        self, *, alpha: float = ALPHA, eps: float | None = EPS, seed: int | None = None
+    ) -> None:
+        for name, value in (("alpha", alpha), ("eps", 0.5 if eps is None else eps)):
             if not 0 < value < 1:
                 raise ValueError(f"{name} = {value}: expected a number in (0, 1)")
-        self.alpha, self.eps = alpha, eps
-        self.trials = 0
-        self.peak = -math.inf
-        self._looks = 0
-        self._wealth = np.zeros((len(VIEWS), len(STAKES)))
-        self._texts: tuple[Counter[Tokens], Counter[Tokens]] = (Counter(), Counter())
-        self._seen: tuple[Counter[Cell], Counter[Cell]] = (Counter(), Counter())
+        self.alpha, self.eps, self.seed = alpha, eps, seed
+        self.trials, self.tokens = 0, 0
+        self.stopped: str | None = None
+        self._bets = Bets()
+        self._lower, self._upper = 0.0, 1.0
+        self._looks, self._too_far = 0, False
+        self._cut = FIRST_SLICE
+        self._started = time.perf_counter()
 
-    def add(self, speculative: Sequence[Tokens] | Ints, plain: Sequence[Tokens] | Ints) -> None:
-        """Count equally many texts of both samplers, padded with -1 after EOS.
+    def add(self, speculative: Texts, plain: Texts) -> None:
+        """Count equally many texts of both samplers, in the order in which they were drawn.
+
+        Bets are learned after 32 texts, then whenever their number has grown by half, and
+        after each call. No text may be left out, or moved, for what is in it.
+
+        Parameters
+        ----------
+        speculative, plain : list of tuple, or ndarray of int, shape (trials, longest)
+            Token ids; a text that ended early is shorter, or padded with -1.
 
         Raises
         ------
+        TypeError
+            Tokens are not integers.
         ValueError
-            The numbers of texts differ, or a text is malformed.
+            The numbers of texts differ, or a text is empty or malformed.
         """
-        sides = [as_blocks(speculative), as_blocks(plain)]
-        if len(sides[0]) != len(sides[1]):
+        left, right = as_texts(speculative, "speculative"), as_texts(plain, "plain")
+        if len(left) != len(right):
             raise ValueError(
-                f"{len(sides[0])} speculative and {len(sides[1])} plain texts: expected as many"
+                f"{len(left)} speculative and {len(right)} plain texts: expected as many"
             )
-        texts = [[tuple(t for t in row if t >= 0) for row in side.tolist()] for side in sides]
-        tokens = [_by_prefix(side) for side in texts]
-        for prefix in tokens[0].keys() & tokens[1].keys():
-            pairs = min(len(tokens[0][prefix]), len(tokens[1][prefix]))
-            self._bet(prefix, tokens[0][prefix][:pairs], tokens[1][prefix][:pairs])
-        for side in (0, 1):
-            self._texts[side].update(texts[side])
-            self._learn(side, tokens[side])
-        self.trials += len(sides[0])
-        self.peak = max(self.peak, log_mean(self._wealth.ravel()))
+        start = 0
+        while start < len(left):
+            end = min(len(left), start + self._cut - self.trials)
+            self._slice(left[start:end], right[start:end])
+            start = end
+
+    @property
+    def peak(self) -> float:
+        """The logarithm of the evidence, its highest so far."""
+        return self._bets.peak
+
+    @property
+    def decided_lossy(self) -> bool:
+        """Whether evidence, a bound, or an earlier report has decided already."""
+        return self.peak >= -math.log(self.alpha / 2) or self._lower > 0 or self._too_far
 
     def report(self) -> TwoSampleReport:
-        """The verdict so far; each call is a look, and the bound pays for every one.
+        """The verdict so far.
+
+        Evidence and bounds may be looked at whenever one likes. For `threshold` and
+        `detectable` each call is a look, and they pay for every one; they hold for looks at
+        numbers of texts that were not chosen from the texts.
 
         Raises
         ------
         ValueError
-            No text was added.
+            No text was added, and nothing stopped a sampler.
         """
-        if not self.trials:
+        if not (self.trials or self.stopped):
             raise ValueError("nothing to report: add texts first")
         self._looks += 1
-        share = self.alpha * 6 / (math.pi * self._looks) ** 2
-        estimate = self._distance()
-        slack = math.sqrt(math.log(1 / share) / self.trials)
-        upper = min(1.0, estimate + slack)
-        verdict = Verdict.INCONCLUSIVE
-        if self.peak >= -math.log(self.alpha):
-            verdict = Verdict.LOSSY
-        elif upper <= self.eps:
-            verdict = Verdict.LOSSLESS_WITHIN_EPS
-        needed = None
-        if verdict == Verdict.INCONCLUSIVE:
-            needed = math.ceil(self.trials * ((estimate + slack) / self.eps) ** 2)
-        evidence = self.peak / math.log(10)
+        found = measure(self._bets.text_counts(), self.alpha / PARTS, self._looks)
+        self._too_far |= found.estimate > found.threshold
+        reach = found.estimate + width(self.trials, self.alpha / PARTS)
+        self._upper = min(self._upper, reach)
+        return self._report(found, self._verdict())
+
+    def _report(self, found: Distance, verdict: Verdict) -> TwoSampleReport:
         return TwoSampleReport(
-            verdict, self.trials, self.alpha, self.eps, evidence, estimate, upper, needed
+            verdict=verdict,
+            trials=self.trials,
+            tokens=self.tokens,
+            alpha=self.alpha,
+            eps=self.eps,
+            log10_evidence=self.peak / math.log(10),
+            estimate=found.estimate,
+            lower=self._lower,
+            upper=self._upper,
+            threshold=found.threshold,
+            detectable=found.detectable if found.detectable < 1 else None,
+            suspects=self._bets.suspects(),
+            needed=self._needed(found) if verdict == Verdict.INCONCLUSIVE else None,
+            seed=self.seed,
+            seconds=time.perf_counter() - self._started,
+            stopped=self.stopped,
         )
 
-    def _bet(self, prefix: Tokens, speculative: list[int], plain: list[int]) -> None:
-        for row, view in enumerate(VIEWS.values()):
-            place = view(prefix)
-            for sign, side in ((1, speculative), (-1, plain)):
-                for token, count in Counter(side).items():
-                    lean = sign * self._lean((place, token))
-                    self._wealth[row] += count * np.log1p(STAKES * lean)
+    def _slice(self, speculative: Ints, plain: Ints) -> None:
+        self._bets.bet(speculative, plain)
+        self.trials += len(plain)
+        self.tokens += int((speculative >= 0).sum() + (plain >= 0).sum())
+        lower = self._bets.hits / self.trials - width(self.trials, self.alpha / PARTS)
+        self._lower = max(self._lower, lower)
+        if self.trials == self._cut:
+            self._cut = math.ceil(self._cut * GROWTH)
 
-    def _lean(self, cell: Cell) -> float:
-        more, fewer = self._seen[0][cell], self._seen[1][cell]
-        return (more - fewer) / (more + fewer + SHRINKAGE)
+    def _verdict(self) -> Verdict:
+        if self.decided_lossy:
+            return Verdict.LOSSY
+        if self.stopped or self.eps is None or self._upper > self.eps:
+            return Verdict.INCONCLUSIVE
+        return Verdict.LOSSLESS_WITHIN_EPS
 
-    def _learn(self, side: int, tokens: dict[Tokens, list[int]]) -> None:
-        for prefix, followed in tokens.items():
-            for token, count in Counter(followed).items():
-                for view in VIEWS.values():
-                    self._seen[side][view(prefix), token] += count
-
-    def _distance(self) -> float:
-        left, right = self._texts
-        gaps = [abs(left[text] - right[text]) for text in left.keys() | right.keys()]
-        return sum(gaps) / (2 * self.trials)
-
-
-def _by_prefix(texts: list[Tokens]) -> dict[Tokens, list[int]]:
-    found: dict[Tokens, list[int]] = defaultdict(list)
-    for text in texts:
-        for j, token in enumerate((*text, END)):
-            found[text[:j]].append(token)
-    return found
+    def _needed(self, found: Distance) -> int | None:
+        if self.eps is None or not self.trials:
+            return None
+        noise = max(found.estimate, found.noise) + width(self.trials, self.alpha / PARTS)
+        return math.ceil(self.trials * (noise / self.eps) ** 2)

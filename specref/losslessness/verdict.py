@@ -85,6 +85,8 @@ class CampaignReport:
         Trials on each case that would decide, if inconclusive and there is an `eps`.
     stopped : str or None
         Why the sampler gave fewer blocks than asked for.
+    left_out : int
+        How many known bugs are not bet on, over all cases; each case says which, and why.
     suspects : tuple of Suspect
         The strongest components, in order.
     """
@@ -105,6 +107,7 @@ class CampaignReport:
     seed: int | None
     seconds: float
     stopped: str | None = None
+    left_out: int = 0
 
     @property
     def anytime_p(self) -> float:
@@ -133,27 +136,33 @@ def _lines(report: CampaignReport) -> list[str]:
         f"{report.view}, alpha {report.alpha:g}, seed {report.seed}, {report.seconds:.1f} s",
         f"  evidence 10^{report.log10_evidence:.1f} (LOSSY at "
         f"10^{-math.log10(report.alpha / 2):.1f}), anytime p {report.anytime_p:.2g}",
-    ]
-    if report.stopped:
-        lines.append(f"  stopped early: {report.stopped}")
-    if report.impossible:
-        lines.append(f"  impossible: {report.impossible}")
-    lines += [
-        f"  {interval.case}: TV {interval.estimate:.4f} in [{interval.lower:.4f}, "
-        f"{interval.upper:.4f}], would find "
-        + ("nothing yet" if interval.detectable == 1 else f">= {interval.detectable:.4f}")
-        for interval in report.intervals
+        *map(_interval_line, report.intervals),
     ]
     if report.verdict == Verdict.LOSSY:
         lines += [f"  suspect {s.component}: 10^{s.log10_evidence:.1f}" for s in report.suspects]
-    if report.needed is not None:
-        lines.append(f"  {report.needed:,} trials on each case would decide (eps {report.eps})")
     lines += [
         f"  accepted lengths of {result.case}: {result.conformance}, mean {result.mean:.4f}, "
         f"closed form {result.expected:.4f}"
         for result in report.acceptance
     ]
-    return lines
+    return lines + _remarks(report)
+
+
+def _interval_line(found: Interval) -> str:
+    seen = "nothing yet" if found.detectable == 1 else f">= {found.detectable:.4f}"
+    bounds = f"[{found.lower:.4f}, {found.upper:.4f}]"
+    return f"  {found.case}: TV {found.estimate:.4f} in {bounds}, would find {seen}"
+
+
+def _remarks(report: CampaignReport) -> list[str]:
+    lines = {
+        f"  stopped early: {report.stopped}": report.stopped,
+        f"  impossible: {report.impossible}": report.impossible,
+        f"  {report.left_out} known bugs not bet on (left_out of the cases)": report.left_out,
+    }
+    if report.needed is not None:
+        lines |= {f"  {report.needed:,} trials on each case would decide (eps {report.eps})": True}
+    return [line for line, said in lines.items() if said]
 
 
 def describe(prefix: Tokens, token: int, case: str) -> str:

@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+STDOUT = "-"
+
 
 def as_json(report: Any, **extra: Any) -> str:
     """A dataclass as indented JSON, with properties or other fields passed by name.
@@ -27,16 +29,46 @@ def as_json(report: Any, **extra: Any) -> str:
 
 def write_json(destination: str, text: str) -> None:
     """Write to a file, all or nothing, or to standard output for ``-``."""
-    if destination == "-":
+    if destination == STDOUT:
         click.echo(text)
         return
-    path = Path(destination)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    path = Path(destination).resolve()
+    if _is_special(path):
+        path.write_text(text + "\n", encoding="utf-8")
+        return
+    unfinished = _unfinished(path)
     try:
         unfinished.write_text(text + "\n", encoding="utf-8")
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def check_destination(destination: str) -> None:
+    """Raise `ValueError` now if `write_json` could not write there later."""
+    if destination == STDOUT:
+        return
+    path = Path(destination).resolve()
+    if path.is_dir():
+        raise ValueError(f"cannot write {destination}: it is a directory")
+    if _is_special(path):
+        return
+    try:
+        _unfinished(path).touch()
+        _unfinished(path).unlink()
+    except OSError as error:
+        raise ValueError(f"cannot write {destination}: {error.strerror}") from None
+    if path.exists() and not os.access(path, os.W_OK):
+        raise ValueError(f"cannot write {destination}: it is not writable")
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}")
+
+
+def _is_special(path: Path) -> bool:
+    """Whether it is a pipe or a device, such as /dev/stdout, which a file must not replace."""
+    return path.exists() and not path.is_file()
 
 
 def _plain(value: Any) -> Any:

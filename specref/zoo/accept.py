@@ -1,9 +1,20 @@
 """Mutants that test the drafts wrongly: another ratio, another order, another stop."""
 
+from fractions import Fraction
+
+from specref.distributions import Probability
 from specref.vocabulary import Tokens
 from specref.zoo.clean import acceptance, argmax, ratio, residual_or_p, speculative
 from specref.zoo.entry import Entry
-from specref.zoo.position import Verification
+from specref.zoo.position import Position, Verification
+
+TINY = Fraction(1, 8)
+
+
+def underflowing(at: Position) -> Probability:
+    """The ratio of p and q with all below 1/8 flushed to 0, where anything / 0 accepts."""
+    p, q = (x if x >= TINY else 0 * x for x in (at.px, at.qx))
+    return ratio(p, q) if q else 1
 
 
 def count_accepted(v: Verification) -> Tokens:
@@ -108,5 +119,16 @@ ENTRIES = (
         step=speculative(verify=second_chance),
         cites=("apple/ml-recurrent-drafter",),
         note="On a rejection min(p, q) + (1 - overlap) residual = p: the law of residual-is-p.",
+    ),
+    Entry(
+        "underflow-accepts",
+        "accept",
+        formula="p, q below 1/8 are read as 0, and p / 0 or 0 / 0 accepts",
+        symptom="Tokens that both models find unlikely come out too often.",
+        hint="Compute the ratio in float32 or in logarithms, and test u q < p.",
+        step=speculative(accept=underflowing, recover=lambda at: residual_or_p(at.p, at.q)),
+        cites=("lablup/mlxcel#992",),
+        blind=frozenset({"c"}),
+        note="Half precision underflows near 6e-8; 1/8 shows on small rows, but c has no such p.",
     ),
 )

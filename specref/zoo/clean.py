@@ -14,6 +14,7 @@ from specref.zoo.position import Position, Verification
 
 Propose: TypeAlias = Callable[[Probabilities, Chance, str], Draft]
 Stop: TypeAlias = Callable[[list[Draft], Chance], bool]
+DraftRule: TypeAlias = Callable[[Model, Model, Tokens, int, Chance], list[Draft]]
 
 
 def sampled(q: Probabilities, chance: Chance, site: str) -> Draft:
@@ -46,13 +47,8 @@ def speculative(
         (drafts, chance) -> bool: whether to stop early; asked between two drafts.
     submit : callable
         drafts -> drafts: what the verifier is given.
-    accept : callable
-        Position -> probability that the draft there is accepted.
-    recover, bonus : callable
-        Position -> distribution of the token that replaces a rejected draft, or that
-        follows the last one.
-    verify : callable
-        Verification -> block: the order in which the three are asked.
+    accept, recover, bonus, verify : callable
+        As `verified`.
 
     Returns
     -------
@@ -70,13 +66,55 @@ def speculative(
     Fraction(9, 16)
     """
 
+    def drafts(
+        target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+    ) -> list[Draft]:
+        if target.vocabulary.tokens != drafter.vocabulary.tokens:
+            raise ValueError("drafter has another vocabulary than target")
+        return submit(draft(drafter, context, lookahead, chance, propose, stop))
+
+    return verified(drafts, accept=accept, recover=recover, bonus=bonus, verify=verify)
+
+
+def verified(
+    drafts: DraftRule,
+    *,
+    accept: Callable[[Position], Probability] = acceptance,
+    recover: Callable[[Position], Probabilities] = lambda at: residual(at.p, at.q),
+    bonus: Callable[[Position], Probabilities] = lambda at: at.p,
+    verify: Callable[[Verification], Tokens] = lambda v: v.block(v.prefix()),
+) -> Step:
+    """A step with a drafting rule of its own, for any two vocabularies.
+
+    Parameters
+    ----------
+    drafts : callable
+        (target, drafter, context, lookahead, chance) -> list of Draft, in target ids.
+    accept : callable
+        Position -> probability that the draft there is accepted.
+    recover, bonus : callable
+        Position -> distribution of the token that replaces a rejected draft, or that
+        follows the last one.
+    verify : callable
+        Verification -> block: the order in which the three are asked.
+
+    Examples
+    --------
+    >>> from specref import Vocabulary, exact_distribution
+    >>> from specref.algorithms import union
+    >>> from specref.models import iid_model
+    >>> target = iid_model(Vocabulary("ab"), ["2/3", "1/3"])
+    >>> drafter = iid_model(Vocabulary("abc"), ["1/3", "1/3", "1/3"])
+    >>> step = verified(union.draft)
+    >>> exact_distribution(lambda chance: step(target, drafter, (), 1, chance))[0, 0]
+    Fraction(2, 9)
+    """
+
     def step(
         target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
     ) -> Tokens:
-        if target.vocabulary.tokens != drafter.vocabulary.tokens:
-            raise ValueError("drafter has another vocabulary than target")
-        drafts = submit(draft(drafter, context, lookahead, chance, propose, stop))
-        first = Position(target, drafter, context, drafts, chance)
+        submitted = drafts(target, drafter, context, lookahead, chance)
+        first = Position(target, drafter, context, submitted, chance)
         return verify(Verification(first, accept, recover, bonus))
 
     return step

@@ -5,8 +5,11 @@ from fractions import Fraction
 import numpy as np
 
 from specref.algorithms.standard import Draft
-from specref.distributions import Probabilities, top_k, with_temperature
-from specref.zoo.clean import ratio, residual_or_p, speculative
+from specref.chance import Chance
+from specref.distributions import Probabilities, Probability, top_k, with_temperature
+from specref.models import Model
+from specref.vocabulary import Tokens
+from specref.zoo.clean import ratio, residual_or_p, speculative, verified
 from specref.zoo.entry import Entry
 
 SHARP = Fraction(1, 2)
@@ -15,6 +18,21 @@ SHARP = Fraction(1, 2)
 def of_previous(drafts: list[Draft]) -> list[Draft]:
     """Each token with the row of the draft before it."""
     return [Draft(x, q) for (x, _), (_, q) in zip(drafts, drafts[:1] + drafts, strict=False)]
+
+
+def beam(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+) -> list[Draft]:
+    """The drafter's likeliest continuation, each token with its row."""
+    done: list[tuple[Probability, list[Draft]]] = []
+    pending: list[tuple[Probability, list[Draft]]] = [(Fraction(1), [])]
+    for weight, drafts in pending:
+        if len(drafts) == lookahead or (drafts and drafter.vocabulary.ends((drafts[-1].token,))):
+            done.append((weight, drafts))
+            continue
+        q = drafter.next_token((*context, *(draft.token for draft in drafts)))
+        pending += [(weight * q[x], [*drafts, Draft(x, q)]) for x in np.flatnonzero(q)]
+    return max(done, key=lambda scored: scored[0])[1]
 
 
 def per_shard(q: Probabilities) -> Probabilities:
@@ -36,6 +54,15 @@ ENTRIES = (
             "huggingface/transformers#30778",
             "jaymody/speculative-sampling#3",
         ),
+    ),
+    Entry(
+        "beam-draft-declared-q",
+        "draft",
+        formula="x_0 … x_(n-1) = argmax of q_0 q_1 …, declared q_i",
+        symptom="The drafter's favourite sentence comes out too often.",
+        hint="Sample drafts from the declared q, or declare the one-hot q of a searched draft.",
+        step=verified(beam),
+        cites=("apple/ml-recurrent-drafter#6",),
     ),
     Entry(
         "q-raw-sampled-filtered",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
 
 from specref.algorithms import Step
@@ -11,47 +12,84 @@ from specref.models import Model, hashed_model, iid_model, markov_model
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo.entry import Entry
 
+Law = dict[Tokens, Probability]
+
 
 @dataclass(frozen=True)
 class Fixture:
-    """A target, a drafter with the same vocabulary, and a lookahead, all exact."""
+    """A target, a drafter, a context and a lookahead, all exact.
+
+    Attributes
+    ----------
+    name : str
+    target, drafter : Model
+        What a step is given.
+    lookahead : int
+    context : tuple of int
+        Target token ids.
+    longest : int, optional
+        How many tokens a completed block has; lookahead + 1 by default. Steps that draft
+        text need more.
+    plain : Model, optional
+        What plain sampling draws from, if that is not the target's own row.
+    """
 
     name: str
     target: Model
     drafter: Model
     lookahead: int
+    context: Tokens = ()
+    longest: int | None = None
+    plain: Model | None = None
 
-    def output(self, step: Step) -> dict[Tokens, Probability]:
-        """The law of a block completed by the target to lookahead + 1 tokens, or EOS.
+    @property
+    def reference(self) -> Model:
+        """The model whose text is the right one."""
+        return self.plain or self.target
+
+    @property
+    def length(self) -> int:
+        """How many tokens a completed block has, if EOS does not end it."""
+        return self.longest or self.lookahead + 1
+
+    def blocks(self, step: Step) -> Law:
+        """The law of one block of a step."""
+
+        def run(chance: Chance) -> Tokens:
+            return tuple(step(self.target, self.drafter, self.context, self.lookahead, chance))
+
+        return exact_distribution(run)
+
+    def output(self, step: Step) -> Law:
+        """The law of a block completed by the target to `length` tokens, or EOS.
 
         Raises
         ------
         ValueError
             A block is longer, or as `exact_distribution`.
         """
+        return self.completed(self.blocks(step))
 
-        def run(chance: Chance) -> Tokens:
-            return tuple(step(self.target, self.drafter, (), self.lookahead, chance))
-
-        law: dict[Tokens, Probability] = {}
-        for block, weight in exact_distribution(run).items():
-            for tokens, probability in self.continued(block).items():
-                law[tokens] = law.get(tokens, 0) + weight * probability
-        return law
-
-    def continued(self, block: Tokens = ()) -> dict[Tokens, Probability]:
+    def continued(self, block: Tokens = ()) -> Law:
         """The law of `block` extended by the target; of the target's own text by default."""
-        if len(block) > self.lookahead + 1:
-            raise ValueError(f"block {block}: expected at most {self.lookahead + 1} tokens")
+        return self.completed({block: Fraction(1)})
 
-        def run(chance: Chance) -> Tokens:
-            tokens = block
-            while len(tokens) <= self.lookahead and not self.target.vocabulary.ends(tokens):
-                row = self.target.next_token(tokens)
-                tokens = (*tokens, chance.draw(row, f"target[{len(tokens)}]"))
-            return tokens
-
-        return exact_distribution(run)
+    def completed(self, blocks: Mapping[Tokens, Probability]) -> Law:
+        """Every block extended by the target to `length` tokens, or EOS."""
+        law: Law = {}
+        shorter = dict(blocks)
+        while shorter:
+            block = min(shorter, key=len)
+            weight = shorter.pop(block)
+            if len(block) > self.length:
+                raise ValueError(f"block {block}: expected at most {self.length} tokens")
+            if len(block) == self.length or self.reference.vocabulary.ends(block):
+                law[block] = law.get(block, 0) + weight
+                continue
+            for token, p in enumerate(self.reference.next_token((*self.context, *block))):
+                if p > 0:
+                    shorter[*block, token] = shorter.get((*block, token), 0) + weight * p
+        return law
 
 
 def total_variation_on(entry: Entry, fixture: Fixture) -> Probability:
@@ -59,9 +97,22 @@ def total_variation_on(entry: Entry, fixture: Fixture) -> Probability:
     return total_variation(fixture.output(entry.step), fixture.continued())
 
 
+def by_name(*fixtures: Fixture) -> Mapping[str, Fixture]:
+    """A read-only {name: fixture}."""
+    return MappingProxyType({fixture.name: fixture for fixture in fixtures})
+
+
+def hashed_pair(
+    name: str, key: int, target: Vocabulary, drafter: Vocabulary
+) -> tuple[Model, Model]:
+    """A target and a drafter with pseudo-random rows."""
+    return hashed_model(target, f"{name} target {key}"), hashed_model(
+        drafter, f"{name} drafter {key}"
+    )
+
+
 def _hashed(name: str, key: int, vocabulary: Vocabulary, lookahead: int) -> Fixture:
-    target = hashed_model(vocabulary, f"{name} target {key}")
-    return Fixture(name, target, hashed_model(vocabulary, f"{name} drafter {key}"), lookahead)
+    return Fixture(name, *hashed_pair(name, key, vocabulary, vocabulary), lookahead)
 
 
 def _m() -> Fixture:
@@ -87,15 +138,10 @@ def _c() -> Fixture:
 
 # The keys were found by search: rows with p = q, zeros on either side, ratios above 1 after
 # ratios below 1, residuals of three tokens ("wide", "eos"), an EOS of real mass ("eos").
-FIXTURES: Mapping[str, Fixture] = MappingProxyType(
-    {
-        fixture.name: fixture
-        for fixture in (
-            _m(),
-            _c(),
-            _hashed("wide", 939, Vocabulary("abcde"), 2),
-            _hashed("deep", 44, Vocabulary("abc"), 3),
-            _hashed("eos", 10, Vocabulary(["a", "b", "c", "</s>"], eos="</s>"), 2),
-        )
-    }
+FIXTURES: Mapping[str, Fixture] = by_name(
+    _m(),
+    _c(),
+    _hashed("wide", 939, Vocabulary("abcde"), 2),
+    _hashed("deep", 44, Vocabulary("abc"), 3),
+    _hashed("eos", 10, Vocabulary(["a", "b", "c", "</s>"], eos="</s>"), 2),
 )

@@ -4,11 +4,13 @@ from fractions import Fraction
 from math import exp, log
 
 from specref.algorithms import Step
-from specref.zoo.clean import argmax, ratio, residual_or_p, speculative
+from specref.distributions import Probability, normalise
+from specref.zoo.clean import argmax, one_hot, ratio, residual_or_p, speculative
 from specref.zoo.entry import Entry
 from specref.zoo.position import Position
 
 RATE = Fraction(3, 4)
+SINGLE = Fraction(1, 4)
 
 
 def lenient(factor: Fraction | int) -> Step:
@@ -38,6 +40,11 @@ def typical(at: Position) -> int:
     """Medusa's test: p(x) > min(0.09, 0.3 exp(-H(p)))."""
     entropy = -sum(float(p) * log(p) for p in at.p if p > 0)
     return int(at.px > min(0.09, 0.3 * exp(-entropy)))
+
+
+def above_threshold(at: Position) -> Probability:
+    """1 for a draft with p(x) >= 1/4, otherwise p(x)."""
+    return 1 if at.px >= SINGLE else at.px
 
 
 ENTRIES = (
@@ -98,5 +105,29 @@ ENTRIES = (
             "vllm-project/vllm#41035",
             "ROCm/ATOM#1948",
         ),
+    ),
+    Entry(
+        "threshold-single",
+        "accept",
+        formula="accept if p(x) >= 1/4, otherwise with probability p(x); then p without x",
+        symptom="Likely tokens of the target come out too often, if the drafter likes them.",
+        hint="Set the thresholds to 1, or declare the rule lossy.",
+        step=speculative(
+            accept=above_threshold,
+            recover=lambda at: normalise(at.p - one_hot(at.token, at.p) * at.px),
+        ),
+        cites=("sgl-project/sglang",),
+    ),
+    Entry(
+        "ensemble-target",
+        "accept",
+        formula="drafts are tested against (p + q) / 2",
+        symptom="The output is half the drafter's.",
+        hint="Set the ensemble weight to 1, or declare the rule lossy.",
+        step=speculative(
+            accept=lambda at: ratio(at.px + at.qx, 2 * at.qx),
+        ),
+        cites=("huggingface/transformers",),
+        note="The residual of (p + q) / 2 and q is that of p and q.",
     ),
 )

@@ -1,11 +1,16 @@
 """Mutants that use one random number twice."""
 
+from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
+from specref.algorithms import standard
+from specref.chance import Chance
 from specref.distributions import Probabilities, Probability, residual
+from specref.models import Model
+from specref.vocabulary import Tokens
 from specref.zoo.clean import acceptance, ratio, speculative
 from specref.zoo.entry import Entry
 from specref.zoo.position import Position
@@ -15,6 +20,21 @@ def under_one_uniform(at: Position) -> Probability:
     """P(u < r_i | u < r_0, …, u < r_(i-1)), where r are the ratios."""
     below = min((acceptance(at.to(j)) for j in range(at.i)), default=1)
     return ratio(acceptance(at), below)
+
+
+def drafting_if_lucky(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+) -> Tokens:
+    """Toss the first coin before drafting; draft if u < 1/2, and test x_0 with that u."""
+    if not chance.accept(HALF, "coin"):
+        return standard.step(target, drafter, context, 0, chance)
+    return UNDER_HALF(target, drafter, context, lookahead, chance)
+
+
+HALF = Fraction(1, 2)
+UNDER_HALF = speculative(
+    accept=lambda at: acceptance(at) if at.i else ratio(at.px, HALF * at.qx),
+)
 
 
 def from_rejecting_uniform(at: Position) -> Probabilities:
@@ -75,5 +95,13 @@ ENTRIES = (
             "vllm-project/vllm#54282",
             "local-inference-lab/vllm#205",
         ),
+    ),
+    Entry(
+        "lookahead-sees-coin",
+        "randomness",
+        formula="drafts are made only if u < 1/2, and x_0 is tested with that u",
+        symptom="Drafted tokens pass too often: the coin was chosen for them.",
+        hint="Choose the lookahead from emitted tokens and drafts, never from the coins to come.",
+        step=drafting_if_lucky,
     ),
 )

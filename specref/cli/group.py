@@ -1,0 +1,93 @@
+"""What the commands share: errors in one line, exit codes, options, the progress bar."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn, get_args
+
+import click
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from specref.pairs import Profile
+from specref.report.machine import STDOUT, check_destination
+
+HOLDS, VIOLATED, MISUSED, INTERRUPTED = 0, 1, 2, 130
+
+
+class OneLineErrors(click.Group):
+    """Reports misuse (exit code 2) and Ctrl-C (130) as one line on standard error."""
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(context)
+        except (ValueError, TypeError, ImportError, OSError) as error:
+            misused(str(error))
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            sys.exit(INTERRUPTED)
+
+
+def misused(message: str) -> NoReturn:
+    """Leave with one line on standard error and exit code 2."""
+    click.echo(f"error: {' '.join(message.split())}", err=True)
+    sys.exit(MISUSED)
+
+
+def show(report: RenderableType, json_file: str | None, at_least: int = 0) -> None:
+    """Print a report for people, unless standard output is for JSON.
+
+    Parameters
+    ----------
+    report : renderable
+    json_file : str or None
+    at_least : int
+        Columns that its tables need: a narrower terminal wraps them, so that nothing is cut.
+    """
+    if json_file != STDOUT:
+        Console(width=max(Console().width, at_least)).print(report)
+
+
+@contextmanager
+def progress(total: int, unit: str) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error, if that is a terminal; gives a function to advance it.
+
+    Parameters
+    ----------
+    total : int
+        Where the count ends.
+    unit : str
+        What is counted: "cases", "trials".
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda count: None
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda count: bar.advance(task, count)
+
+
+def _writable(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is not None:
+        check_destination(value)
+    return value
+
+
+profile_option = click.option(
+    "--profile",
+    type=click.Choice(get_args(Profile)),
+    default="quick",
+    show_default=True,
+    help="How many pairs and lookaheads.",
+)
+seed_option = click.option("--seed", default=0, show_default=True, help="Of everything sampled.")
+json_option = click.option(
+    "--json",
+    "json_file",
+    metavar="FILE",
+    callback=_writable,
+    help="Write the report as JSON to FILE, or - for stdout.",
+)

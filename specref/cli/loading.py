@@ -1,0 +1,77 @@
+"""Functions of the user, named on the command line as MODULE:FUNCTION or FILE.py:FUNCTION."""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
+    """The function that ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION`` names.
+
+    A module is looked for in the current folder first; a file may import its neighbours.
+
+    Parameters
+    ----------
+    name : str
+    argument : str
+        What it is called in error messages.
+
+    Raises
+    ------
+    ImportError
+        The module cannot be imported, or raised while it was.
+    ValueError
+        No colon in the name, or the module has no such function.
+
+    Examples
+    --------
+    >>> load_function("math:isqrt")(10)
+    3
+    """
+    module_name, _, function_name = name.rpartition(":")
+    if not module_name:
+        raise ValueError(f"{argument} = {name!r}: expected MODULE:FUNCTION or FILE.py:FUNCTION")
+    try:
+        module = _module(module_name)
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
+        reason = f"{type(error).__name__}: {error}"
+        raise ImportError(f"cannot import {module_name!r}: {reason}") from None
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        raise ValueError(f"{module_name!r} has no function {function_name!r}")
+    loaded: Callable[..., Any] = function
+    return loaded
+
+
+def _module(name: str) -> ModuleType:
+    if name.endswith(".py"):
+        return _module_of_file(Path(name).resolve())
+    _look_first_in(str(Path.cwd()))
+    return importlib.import_module(name)
+
+
+def _module_of_file(path: Path) -> ModuleType:
+    # Registered under a name of its own: dataclasses and pickle look their module up, and the
+    # file may be called like a module that is there already.
+    name = f"specref_loaded_{path.stem}_{abs(hash(path)):x}"
+    specification = importlib.util.spec_from_file_location(name, path)
+    if specification is None or specification.loader is None:
+        raise ImportError(f"{str(path)!r} is not a Python file")
+    module = importlib.util.module_from_spec(specification)
+    _look_first_in(str(path.parent))
+    sys.modules[name] = module
+    try:
+        specification.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _look_first_in(folder: str) -> None:
+    if folder not in sys.path:
+        sys.path.insert(0, folder)

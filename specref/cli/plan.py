@@ -1,0 +1,63 @@
+"""``specref plan``: what a verdict costs."""
+
+import sys
+from typing import NoReturn
+
+import click
+
+from specref.cli.group import HOLDS, json_option, show
+from specref.losslessness import planning
+from specref.losslessness.statistics import ALPHA
+from specref.report import tables
+from specref.report.machine import as_json, write_json
+
+
+@click.command("plan")
+@click.option("--tv", "--detect-tv", type=float, help="How many blocks find this distance?")
+@click.option("--n", "trials", type=int, help="Which distance do so many blocks find?")
+@click.option("--eps", type=float, help="How many blocks certify a lossless sampler within this?")
+@click.option("--mutant", help="How many blocks find this bug of the zoo?")
+@click.option("--alpha", default=ALPHA, show_default=True, help="False alarms in a campaign.")
+@click.option("--rate", default=10_000.0, show_default=True, help="Blocks per second you sample.")
+@json_option
+def plan_command(
+    tv: float | None,
+    trials: int | None,
+    eps: float | None,
+    mutant: str | None,
+    alpha: float,
+    rate: float,
+    json_file: str | None,
+) -> NoReturn:
+    """How many blocks does a verdict need, and how long does that take?
+
+    Give one of --tv, --n, --eps and --mutant.
+
+    \b
+    Examples:
+      specref plan --tv 0.01
+      specref plan --n 100000
+      specref plan --mutant residual-is-p --rate 2000
+    """
+    if not rate > 0:
+        raise ValueError(f"rate = {rate}: expected a number > 0")
+    plans = _plans(tv, trials, eps, mutant, alpha)
+    show(tables.plan_table(plans, tv=tv, trials=trials, alpha=alpha, rate=rate), json_file)
+    if json_file:
+        write_json(json_file, as_json({"alpha": alpha, "rate": rate, "plans": plans}))
+    sys.exit(HOLDS)
+
+
+def _plans(
+    tv: float | None, trials: int | None, eps: float | None, mutant: str | None, alpha: float
+) -> tuple[planning.Plan, ...] | tuple[planning.MutantPlan, ...]:
+    if [tv, trials, eps, mutant].count(None) != 3:
+        raise ValueError("expected exactly one of --tv, --n, --eps and --mutant")
+    if mutant is not None:
+        return planning.plan_mutant(mutant, alpha)
+    if trials is not None:
+        return planning.plan_trials(trials, alpha)
+    if eps is not None:
+        return planning.plan_eps(eps, alpha)
+    assert tv is not None
+    return planning.plan_distance(tv, alpha)

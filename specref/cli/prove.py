@@ -1,0 +1,62 @@
+"""``specref prove``: somebody's verification rule, proved or refuted."""
+
+import sys
+from typing import NoReturn
+
+import click
+
+from specref.cli.group import (
+    HOLDS,
+    VIOLATED,
+    json_option,
+    misused,
+    profile_option,
+    progress,
+    show,
+)
+from specref.cli.loading import load_function
+from specref.pairs import Profile
+from specref.report.machine import as_json, write_json
+from specref.report.rules import first_error, rule_record, rule_report
+from specref.verification import prove_rule, rule_cases
+
+
+@click.command("prove")
+@click.argument("rule", metavar="MODULE:FUNCTION")
+@profile_option
+@click.option(
+    "--pairs",
+    type=click.Choice(["same", "all"]),
+    default="same",
+    show_default=True,
+    help="Pairs over one vocabulary, or also drafters with another vocabulary.",
+)
+@json_option
+def prove_command(rule: str, profile: Profile, pairs: str, json_file: str | None) -> NoReturn:
+    """Prove or refute YOUR verification rule, exactly.
+
+    MODULE:FUNCTION (or FILE.py:FUNCTION) names a function
+    step(target, drafter, context, lookahead, chance) that returns a tuple of token ids and
+    takes every random decision from chance.draw(probabilities, site) and
+    chance.accept(probability, site).
+
+    \b
+    Examples:
+      specref prove my_rules:my_step
+      specref prove ./my_rule.py:step --profile standard
+      specref prove specref.algorithms.tli:step --pairs all
+    """
+    step = load_function(rule, "rule")
+    same = pairs == "same"
+    with progress(len(rule_cases(profile, same)), "cases") as advance:
+        report = prove_rule(step, profile, same_vocabulary=same, advance=lambda case: advance(1))
+    show(rule_report(rule, report), json_file)
+    if json_file:
+        write_json(json_file, as_json(rule_record(rule, report)))
+    if report.refuted:
+        sys.exit(VIOLATED)
+    if report.raised:
+        misused(f"{rule} raised {first_error(report)}")
+    if not report.proved:
+        misused(f"{rule}: nothing was proved, it is not defined for any of these vocabularies")
+    sys.exit(HOLDS)

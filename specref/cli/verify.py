@@ -1,0 +1,50 @@
+"""``specref verify``: the main job."""
+
+import sys
+from typing import NoReturn
+
+import click
+
+from specref.algorithms import ALGORITHMS
+from specref.cli.group import (
+    HOLDS,
+    VIOLATED,
+    json_option,
+    profile_option,
+    progress,
+    seed_option,
+    show,
+)
+from specref.cli.workers import worker_processes
+from specref.pairs import Profile
+from specref.report.machine import as_json, write_json
+from specref.report.main_job import WIDTH, verification_table
+from specref.verification import cases_of, verify
+
+
+@click.command("verify")
+@profile_option
+@seed_option
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Processes; the result does not depend on it.",
+)
+@json_option
+def verify_command(profile: Profile, seed: int, workers: int, json_file: str | None) -> NoReturn:
+    """Prove every algorithm over the family of toy pairs.
+
+    \b
+    Examples:
+      specref verify
+      specref verify --profile standard --workers 8 --json report.json
+    """
+    total = len(ALGORITHMS) * len(cases_of(profile))
+    with worker_processes(workers) as pool, progress(total, "cases") as advance:
+        verification = verify(profile, seed, lambda name: advance(1), pool)
+    show(verification_table(verification), json_file, at_least=WIDTH)
+    if json_file:
+        write_json(json_file, as_json(verification, ok=verification.ok))
+    sys.exit(HOLDS if verification.ok else VIOLATED)

@@ -1,0 +1,96 @@
+"""Worker processes that Ctrl-C ends at once and in silence."""
+
+import multiprocessing
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def worker_processes(count: int) -> Iterator[Executor | None]:
+    """A pool of processes, or None for one worker, which is this process.
+
+    Parameters
+    ----------
+    count : int
+        At least 1.
+
+    Raises
+    ------
+    OSError
+        A worker died.
+    """
+    if count == 1:
+        yield None
+        return
+    pool = _Pool(count)
+    try:
+        yield pool
+    except BrokenProcessPool:
+        raise OSError("a worker process died (out of memory?)") from None
+    except BaseException:
+        _end(pool)
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class _Pool(ProcessPoolExecutor):
+    """Processes that do not hear Ctrl-C: this one does, and ends them."""
+
+    def __init__(self, count: int) -> None:
+        # Spawned: the progress bar has a thread, and a forked copy of that would not run.
+        super().__init__(count, multiprocessing.get_context("spawn"))
+
+    def submit(
+        self, function: Callable[..., Any], /, *arguments: Any, **options: Any
+    ) -> Future[Any]:
+        """Submit a job; a process that starts for it inherits the blocked signal."""
+        with _ctrl_c_later():
+            return super().submit(function, *arguments, **options)
+
+
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Put Ctrl-C off: a process that starts meanwhile is not interrupted, then or later."""
+    pressed: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    try:
+        with _blocked():
+            yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if pressed:
+        signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def _blocked() -> Iterator[None]:
+    """Block the signal itself, which is inherited; other threads may still receive it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """Do not wait for what is being worked on."""
+    # Before CPython 3.13 the pool's thread complains of cancelled futures whose worker is gone.
+    hook, threading.excepthook = threading.excepthook, lambda failure: None
+    try:
+        processes = multiprocessing.active_children()
+        for process in processes:
+            process.terminate()
+        pool.shutdown(cancel_futures=True)
+        for process in processes:
+            process.join()
+    finally:
+        threading.excepthook = hook

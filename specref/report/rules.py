@@ -1,0 +1,106 @@
+"""The verdict on somebody's rule: for people, and as a record."""
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from specref.models import Model
+from specref.pairs import Case, Pair
+from specref.verification import Refutation, RuleReport
+from specref.vocabulary import Vocabulary
+
+
+def rule_report(name: str, report: RuleReport) -> RenderableType:
+    """The counts, the smallest counterexample with its trace, and the first error."""
+    parts = [Text(f"{name}: {_counts(report)}")]
+    if report.refuted:
+        parts += [Text("LOSSY", "bold red"), Text(_refutation(report.refuted[0]))]
+    if report.raised:
+        parts.append(Text(f"first error: {first_error(report)}", "red"))
+    elif report.proved and not report.refuted:
+        where = " that it is defined for" if report.not_applicable else ""
+        parts.append(Text(f"LOSSLESS on every case{where}", "bold green"))
+    return Group(*parts)
+
+
+def first_error(report: RuleReport) -> str:
+    """On which case the rule failed first, and how."""
+    case, error = report.raised[0]
+    return _error(case, error)
+
+
+def rule_record(name: str, report: RuleReport) -> dict[str, object]:
+    """The same as a record, with every counterexample."""
+    return {
+        "rule": name,
+        "proved": report.proved,
+        "not_applicable": report.not_applicable,
+        "not_run": report.not_run,
+        "paths": report.paths,
+        "refuted": [_refutation_record(refutation) for refutation in report.refuted],
+        "raised": [
+            {"case": str(case), "type": type(error).__name__, "error": str(error)}
+            for case, error in report.raised
+        ],
+    }
+
+
+def _counts(report: RuleReport) -> str:
+    counts = [
+        f"{report.proved} cases proved lossless",
+        f"{len(report.refuted)} refuted",
+        f"{len(report.raised)} raised an error",
+    ]
+    if report.not_applicable:
+        counts.append(f"{report.not_applicable} n/a (a text that one tokeniser cannot read)")
+    if report.not_run:
+        counts.append(f"{report.not_run} not run (two vocabularies: --pairs all)")
+    return f"{', '.join(counts)}; {report.paths:,} paths"
+
+
+def _error(case: Case, error: BaseException) -> str:
+    return f"{type(error).__name__} on {case}: {error}"
+
+
+def _refutation(refutation: Refutation) -> str:
+    pair = refutation.case.pair
+    p, q = (_row(model) for model in (pair.target, pair.drafter))
+    lines = [
+        f"smallest counterexample: {refutation.case}",
+        f"  p = {p}, q = {q} at the empty context",
+        *(f"  {line}" for line in _vocabulary_lines(pair)),
+        f"  total variation of the completed block: {refutation.total_variation}",
+        f"  {refutation.difference}",
+        f"  a path, block {refutation.block}:",
+        *("    " + line for line in refutation.trace.splitlines()),
+    ]
+    return "\n".join(lines)
+
+
+def _row(model: Model) -> str:
+    return f"({', '.join(map(str, model.next_token(())))})"
+
+
+def _vocabulary_lines(pair: Pair) -> list[str]:
+    target, drafter = pair.target.vocabulary, pair.drafter.vocabulary
+    if pair.same_vocabulary and target.eos == drafter.eos:
+        return [f"EOS = {_eos(target)}"] if target.eos is not None else []
+    return [
+        f"{name}'s tokens: {', '.join(map(repr, vocabulary.tokens))}"
+        + (f"; EOS = {_eos(vocabulary)}" if vocabulary.eos is not None else "")
+        for name, vocabulary in (("target", target), ("drafter", drafter))
+    ]
+
+
+def _eos(vocabulary: Vocabulary) -> str:
+    assert vocabulary.eos is not None
+    return f"token {vocabulary.ids[vocabulary.eos]} {vocabulary.eos!r}"
+
+
+def _refutation_record(refutation: Refutation) -> dict[str, object]:
+    return {
+        "case": str(refutation.case),
+        "total_variation": str(refutation.total_variation),
+        "difference": str(refutation.difference),
+        "block": refutation.block,
+        "trace": refutation.trace.splitlines(),
+    }

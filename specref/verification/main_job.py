@@ -1,0 +1,148 @@
+"""Every algorithm over the toy pairs, on one core or many."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import TypeAlias
+
+from specref.algorithms import ALGORITHMS
+from specref.pairs import Profile, toy_pairs
+from specref.verification.exact import cases_of, check_case
+from specref.verification.reports import AlgorithmReport, Verification
+from specref.verification.sampled import sample
+
+TRIALS: dict[Profile, int] = {"quick": 400_000, "standard": 4_000_000, "thorough": 40_000_000}
+EPS: dict[Profile, float] = {"quick": 0.02, "standard": 0.01, "thorough": 0.005}
+CASES_IN_A_JOB = 8
+Advance: TypeAlias = Callable[[str], None]
+Job: TypeAlias = Callable[[], AlgorithmReport]
+
+
+def verify(
+    profile: Profile = "quick",
+    seed: int = 0,
+    advance: Advance = lambda algorithm: None,
+    executor: Executor | None = None,
+) -> Verification:
+    """Prove every algorithm over the toy pairs, and sample each once.
+
+    Parameters
+    ----------
+    profile : {"quick", "standard", "thorough"}
+    seed : int
+        Of the sampled check; everything else is exact.
+    advance : callable
+        Told the algorithm's name after each case.
+    executor : concurrent.futures.Executor, optional
+        Threads, processes, or any other. The result does not depend on it, or on its number
+        of workers.
+
+    Raises
+    ------
+    ValueError
+        No such profile, or `seed` is not an integer >= 0.
+
+    Examples
+    --------
+    >>> from concurrent.futures import ProcessPoolExecutor
+    >>> with ProcessPoolExecutor(2) as processes:  # doctest: +SKIP
+    ...     verify("standard", executor=processes).ok
+    True
+    """
+    _check(profile, seed)
+    workers = _Workers(executor)
+    try:
+        # The campaigns take longest: they are submitted first, and waited for last.
+        sampled = {
+            name: workers.start(_Samples(name, TRIALS[profile], EPS[profile], seed))
+            for name in ALGORITHMS
+        }
+        proofs = {name: [workers.start(job) for job in _proofs(name, profile)] for name in sampled}
+        reports = tuple(_report(proofs[name], sampled[name], advance) for name in sampled)
+    finally:
+        workers.cancel()
+    return Verification(profile, seed, len(toy_pairs(profile)), reports)
+
+
+def _check(profile: Profile, seed: int) -> None:
+    if profile not in TRIALS:
+        raise ValueError(f"profile = {profile!r}: expected one of {', '.join(TRIALS)}")
+    if not isinstance(seed, Integral) or seed < 0:
+        raise ValueError(f"seed = {seed!r}: expected an integer >= 0")
+
+
+def _report(proofs: Sequence[Job], sampled: Job, advance: Advance) -> AlgorithmReport:
+    report = None
+    for job in proofs:
+        part = job()
+        report = part if report is None else report + part
+        for _ in range(part.cases + part.not_applicable):
+            advance(part.algorithm)
+    samples = sampled()
+    return samples if report is None else report + samples
+
+
+class _Workers:
+    """Starts jobs on an executor, or puts them off until they are asked for."""
+
+    def __init__(self, executor: Executor | None) -> None:
+        self.executor = executor
+        self.futures: list[Future[AlgorithmReport]] = []
+
+    def start(self, job: Job) -> Job:
+        """The job, or a call that waits for its result."""
+        if self.executor is None:
+            return job
+        self.futures.append(self.executor.submit(job))
+        return self.futures[-1].result
+
+    def cancel(self) -> None:
+        """Give up what has not begun."""
+        for future in self.futures:
+            future.cancel()
+
+
+def _proofs(algorithm: str, profile: Profile) -> Iterator[Job]:
+    for start in range(0, len(cases_of(profile)), CASES_IN_A_JOB):
+        yield _Proofs(algorithm, profile, start)
+
+
+@dataclass(frozen=True)
+class _Proofs:
+    """The proofs of a few cases: picklable, as models are not."""
+
+    algorithm: str
+    profile: Profile
+    start: int
+
+    def __call__(self) -> AlgorithmReport:
+        started = time.perf_counter()
+        some = cases_of(self.profile)[self.start : self.start + CASES_IN_A_JOB]
+        step = ALGORITHMS[self.algorithm]
+        report = sum(
+            (check_case(self.algorithm, step, case) for case in some),
+            start=AlgorithmReport(self.algorithm),
+        )
+        return replace(report, seconds=time.perf_counter() - started)
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """The campaign of one algorithm."""
+
+    algorithm: str
+    trials: int
+    eps: float
+    seed: int
+
+    def __call__(self) -> AlgorithmReport:
+        started = time.perf_counter()
+        report, acceptance = sample(self.algorithm, self.trials, self.eps, self.seed)
+        return AlgorithmReport(
+            self.algorithm,
+            monte_carlo=report,
+            acceptance=acceptance,
+            seconds=time.perf_counter() - started,
+        )

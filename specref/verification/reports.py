@@ -1,0 +1,102 @@
+"""What the main job says of each algorithm, and of all."""
+
+from dataclasses import dataclass
+
+from specref.losslessness.acceptance import MeasuredAcceptance
+from specref.losslessness.verdict import CampaignReport, Conformance, Verdict
+from specref.pairs import Profile
+
+
+@dataclass(frozen=True)
+class AlgorithmReport:
+    """What was checked of one algorithm, and what failed.
+
+    Attributes
+    ----------
+    cases, paths : int
+        Exact proofs of one iteration, and the random paths enumerated for them.
+    not_applicable : int
+        Cases whose vocabularies the algorithm is not defined for.
+    loops, acceptances : int
+        Exact proofs of the decode loop; exact comparisons of the accepted-length law.
+    failures : tuple of str
+        One line for each case that failed.
+    monte_carlo : CampaignReport
+        Of blocks from the batched twin: their joint law, and their accepted lengths.
+    acceptance : tuple of MeasuredAcceptance
+        Of the same blocks: acceptance with exact intervals, beside the closed forms.
+    seconds : float
+        Of work, summed over workers.
+    """
+
+    algorithm: str
+    cases: int = 0
+    paths: int = 0
+    not_applicable: int = 0
+    loops: int = 0
+    acceptances: int = 0
+    failures: tuple[str, ...] = ()
+    monte_carlo: CampaignReport | None = None
+    acceptance: tuple[MeasuredAcceptance, ...] = ()
+    seconds: float = 0.0
+
+    def __add__(self, other: "AlgorithmReport") -> "AlgorithmReport":
+        """The report on the cases of both."""
+        return AlgorithmReport(
+            self.algorithm,
+            self.cases + other.cases,
+            self.paths + other.paths,
+            self.not_applicable + other.not_applicable,
+            self.loops + other.loops,
+            self.acceptances + other.acceptances,
+            self.failures + other.failures,
+            self.monte_carlo or other.monte_carlo,
+            self.acceptance + other.acceptance,
+            self.seconds + other.seconds,
+        )
+
+    @property
+    def ok(self) -> bool:
+        """Whether something was checked and nothing failed."""
+        return not self.problems
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """One line for each thing that failed, or was not done."""
+        found = list(self.failures)
+        if not self.cases:
+            found.append("nothing was proved")
+        if self.monte_carlo is None:
+            found.append("nothing was sampled")
+        elif not self.sampled_ok:
+            sampled = self.monte_carlo
+            lengths = f"accepted lengths {sampled.conformance}"
+            wrong = [f"; {measured}" for measured in self.acceptance if not measured.agrees]
+            found.append(f"Monte Carlo {sampled.verdict}, {lengths}{''.join(wrong[:1])}")
+        return tuple(f"{self.algorithm}: {problem}" for problem in found)
+
+    @property
+    def sampled_ok(self) -> bool:
+        """Whether the samples certify losslessness, and accepted lengths conform."""
+        sampled = self.monte_carlo
+        return (
+            sampled is not None
+            and sampled.verdict == Verdict.LOSSLESS_WITHIN_EPS
+            and sampled.conformance == Conformance.CONFORMS
+            and all(measured.agrees for measured in self.acceptance)
+        )
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The reports of all algorithms, and how to repeat the run."""
+
+    profile: Profile
+    seed: int
+    pairs: int
+    reports: tuple[AlgorithmReport, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every algorithm passed every check."""
+        return all(report.ok for report in self.reports)

@@ -1,0 +1,80 @@
+"""The sampled part of the main job: one campaign over the batched twin of each algorithm."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specref.losslessness.acceptance import MeasuredAcceptance, measure_acceptance
+from specref.losslessness.campaign import Campaign
+from specref.losslessness.driver import run
+from specref.losslessness.verdict import CampaignReport
+from specref.pairs import Pair, toy_pairs
+from specref.simulate import Tables, draw_blocks, tabulate
+from specref.theory import accepted_length_distribution
+from specref.verification.exact import LOOP_LOOKAHEAD, applies
+
+SAMPLED_PAIRS = ("order 1, zeros", "same vocabulary #0", "reordered", "two vocabularies #0")
+
+
+class TwinSampler:
+    """Blocks of the batched twin, by the name of the pair; picklable."""
+
+    def __init__(self, tables: dict[str, Tables]) -> None:
+        self.tables = tables
+
+    def __call__(self, name: str, trials: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw blocks."""
+        return draw_blocks(self.tables[name], trials, rng).blocks
+
+
+def sample(
+    algorithm: str, trials: int, eps: float, seed: int
+) -> tuple[CampaignReport, tuple[MeasuredAcceptance, ...]]:
+    """One campaign over the batched twin of an algorithm, on pairs it is defined for.
+
+    Parameters
+    ----------
+    algorithm : str
+    trials : int
+        Blocks on each pair.
+    eps : float
+        What is to be certified.
+    seed : int
+
+    Returns
+    -------
+    CampaignReport
+    tuple of MeasuredAcceptance
+        Their intervals fail with the campaign's alpha, all together.
+
+    Examples
+    --------
+    >>> report, _ = sample("autoregressive", 100_000, 0.05, seed=1)
+    >>> str(report.verdict)
+    'LOSSLESS_WITHIN_EPS'
+    """
+    campaign = Campaign(eps=eps, seed=seed)
+    tables: dict[str, Tables] = {}
+    for pair in sampled_pairs(algorithm):
+        arguments = (pair.target, pair.drafter, (), LOOP_LOOKAHEAD)
+        campaign.case(*arguments, algorithm=algorithm, name=pair.name)
+        tables[pair.name] = tabulate(algorithm, *arguments)
+    report = run(campaign, TwinSampler(tables), budget=trials, seed=seed)
+    return report, _acceptance(campaign)
+
+
+def sampled_pairs(algorithm: str) -> tuple[Pair, ...]:
+    """The toy pairs that are sampled: two over one vocabulary, two over two."""
+    pairs = [pair for pair in toy_pairs("quick") if pair.name in SAMPLED_PAIRS]
+    return tuple(pair for pair in pairs if applies(algorithm, pair))
+
+
+def _acceptance(campaign: Campaign) -> tuple[MeasuredAcceptance, ...]:
+    alpha = campaign.alpha / len(campaign.cases)
+    measured = []
+    for case in campaign.cases:
+        tree = case.tree
+        arguments = (tree.target, tree.drafter, tree.context, tree.lookahead)
+        law = [float(x) for x in accepted_length_distribution(case.algorithm, *arguments)]
+        if case.trials:
+            measured.append(measure_acceptance(case.name, case.lengths, law, alpha))
+    return tuple(measured)

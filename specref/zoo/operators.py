@@ -1,0 +1,216 @@
+"""Mutants whose target has other sampling parameters than plain sampling gives it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import TypeAlias
+
+from specref.algorithms import Step, standard
+from specref.distributions import Probabilities
+from specref.vocabulary import Tokens
+from specref.zoo.clean import ratio, residual_or_p, speculative
+from specref.zoo.entry import Entry
+from specref.zoo.parameters import NEUTRAL, PARAMETERS, Parameters, warped
+from specref.zoo.position import Position, Verification
+
+ONE = Fraction(1)
+Row: TypeAlias = Callable[[Position], Probabilities]
+
+
+def with_parameters(target_has: Parameters, drafter_has: Parameters = PARAMETERS) -> Step:
+    """Standard speculative decoding, each model with parameters of its own."""
+    return lambda target, drafter, *others: standard.step(
+        warped(target, target_has), warped(drafter, drafter_has), *others
+    )
+
+
+def history(at: Position) -> Tokens:
+    """The text that a position continues."""
+    return (*at.context, *at.before)
+
+
+def right(at: Position) -> Probabilities:
+    """The row that plain sampling would draw from."""
+    return PARAMETERS.applied(at.p, history(at))
+
+
+def with_rows(row: Row, recovered_from: Row | None = None, after: Row | None = None) -> Step:
+    """Verification against a target row computed at each position.
+
+    Parameters
+    ----------
+    row : callable
+        Position (of the target without parameters) -> the row that drafts are tested with.
+    recovered_from : callable, optional
+        The row in the residual, if another.
+    after : callable, optional
+        The row of one more token after a recovered one.
+    """
+    tested = speculative(
+        accept=lambda at: ratio(row(at)[at.token], at.qx),
+        recover=lambda at: residual_or_p((recovered_from or row)(at), at.q),
+        bonus=row,
+        verify=lambda v: v.block(v.prefix()) if after is None else _continued(v, after),
+    )
+    return lambda target, drafter, *others: tested(target, warped(drafter), *others)
+
+
+def _continued(v: Verification, after: Row) -> Tokens:
+    accepted = v.prefix()
+    block = v.block(accepted)
+    if accepted == v.n or v.ends(block):
+        return block
+    at = replace(v.first, context=(*v.first.context, *block), drafts=v.first.drafts)
+    return (*block, at.chance.draw(after(at), "next"))
+
+
+def with_rejected_penalised(at: Position) -> Probabilities:
+    """The row after a block, by a penalty that has also seen the drafts that were rejected."""
+    return PARAMETERS.applied(at.p, (*at.context, *at.last.before))
+
+
+ENTRIES = (
+    Entry(
+        "sampling-parameters-ignored",
+        "operator",
+        formula="the target's own p instead of p with penalty, temperature, top-k, top-p, min-p",
+        symptom="Text is as wild as at temperature 1, whatever the request says.",
+        hint="Apply the request's sampling parameters to every verified row and the bonus row.",
+        step=with_parameters(NEUTRAL),
+        algorithm="warped",
+        cites=("vllm-project/vllm#10198", "NVIDIA/TensorRT-LLM#17701"),
+    ),
+    Entry(
+        "target-temperature-twice",
+        "operator",
+        formula="norm(norm(p^2)^2) instead of norm(p^2)",
+        symptom="Right at temperature 1; sharper than plain sampling below it.",
+        hint="Divide the logits once: in the model's warpers or in the verifier.",
+        step=with_parameters(replace(PARAMETERS, temperature=PARAMETERS.temperature**2)),
+        algorithm="warped",
+    ),
+    Entry(
+        "filters-chained",
+        "operator",
+        formula="top-k, renormalise, top-p instead of top-k and top-p of one row",
+        symptom="A few tokens at the edge of the nucleus are missing, by parts in a hundred.",
+        hint="Let both filters judge the row that plain sampling gives them.",
+        step=with_parameters(replace(PARAMETERS, chained=True)),
+        algorithm="warped",
+        cites=("ztxz16/fastllm#737", "ztxz16/fastllm#738"),
+    ),
+    Entry(
+        "min-p-ignored",
+        "operator",
+        formula="min-p is not applied to the target's rows",
+        symptom="Tokens that plain sampling never emits.",
+        hint="Refuse a request whose parameters the verifier does not implement.",
+        step=with_parameters(replace(PARAMETERS, floor=0 * ONE)),
+        algorithm="warped",
+        cites=("NVIDIA/TensorRT-LLM#17701",),
+    ),
+    Entry(
+        "penalty-ignored",
+        "operator",
+        formula="the repetition penalty is not applied to the target's rows",
+        symptom="Repetitions come back when speculation is switched on.",
+        hint="Refuse a request whose parameters the verifier does not implement.",
+        step=with_parameters(replace(PARAMETERS, penalty=ONE)),
+        algorithm="warped",
+        cites=("vllm-project/vllm#19482",),
+    ),
+    Entry(
+        "penalty-lags-one-token",
+        "operator",
+        formula="the penalty of row i has seen the text up to x_(i-2)",
+        symptom="Immediate repetitions are not penalised.",
+        hint="Update processors with each token before the next row.",
+        step=with_rows(lambda at: PARAMETERS.applied(at.p, history(at)[:-1])),
+        algorithm="warped",
+        cites=("ml-explore/mlx-lm#1175",),
+    ),
+    Entry(
+        "penalty-frozen-in-block",
+        "operator",
+        formula="the penalty of every row has seen the context only",
+        symptom="First token exact; repetitions inside a block are not penalised.",
+        hint="Apply processors position by position, each with its own prefix.",
+        step=with_rows(lambda at: PARAMETERS.applied(at.p, at.context)),
+        algorithm="warped",
+    ),
+    Entry(
+        "penalty-counts-rejected",
+        "operator",
+        formula="after a rejection the penalty has also seen the drafts that were rejected",
+        symptom="Exact up to the recovered token; then tokens that were never shown are rare.",
+        hint="Roll processors back with the cache.",
+        step=with_rows(right, after=with_rejected_penalised),
+        algorithm="warped",
+        cites=("openvinotoolkit/openvino.genai#4081",),
+    ),
+    Entry(
+        "filter-row-0-only",
+        "operator",
+        formula="the parameters act on row 0, rows 1 to n are the target's own",
+        symptom="First token exact, later tokens unfiltered; masks are violated inside blocks.",
+        hint="Apply masks and filters to every verified row and the bonus row.",
+        step=with_rows(lambda at: at.p if at.i else right(at)),
+        algorithm="warped",
+        cites=("vllm-project/vllm#44297",),
+    ),
+    Entry(
+        "bonus-row-unfiltered",
+        "operator",
+        formula="the bonus token is drawn from the target's own p_n",
+        symptom="Exact until every draft is accepted; then anything may follow.",
+        hint="Apply masks and filters to every verified row and the bonus row.",
+        step=with_rows(lambda at: at.p if at.i == len(at.drafts) else right(at)),
+        algorithm="warped",
+        cites=("vllm-project/vllm#44297",),
+    ),
+    Entry(
+        "residual-of-unfiltered-row",
+        "operator",
+        formula="tested with the filtered p, then residual of the target's own p and q",
+        symptom="Acceptance is exact; recovered tokens are ones that the filter forbids.",
+        hint="Subtract from the row that was tested with.",
+        step=with_rows(right, recovered_from=lambda at: at.p),
+        algorithm="warped",
+    ),
+)
+CONTROLS = (
+    Entry(
+        "drafter-warped-twice",
+        "operator",
+        formula="q with the parameters applied two times",
+        symptom="Acceptance falls at low temperatures: a perfect drafter loses half its drafts.",
+        hint="q is arbitrary as long as it is the law of x; only the target's row matters.",
+        step=lambda target, drafter, *others: standard.step(
+            warped(target), warped(warped(drafter)), *others
+        ),
+        algorithm="warped",
+        cites=("huggingface/transformers#40976",),
+        lossless=True,
+    ),
+    Entry(
+        "drafter-unwarped",
+        "operator",
+        formula="q without the parameters",
+        symptom="The drafter has another temperature and no filters.",
+        hint="q is arbitrary as long as it is the law of x; only the target's row matters.",
+        step=with_parameters(PARAMETERS, NEUTRAL),
+        algorithm="warped",
+        cites=("NVIDIA/TensorRT-LLM#15775",),
+        lossless=True,
+    ),
+    Entry(
+        "parameters-by-row",
+        "operator",
+        formula="the parameters applied position by position instead of to the model",
+        symptom="A verifier with processors of its own beside those of plain sampling.",
+        hint="Every row gets the same parameters and the right text.",
+        step=with_rows(right),
+        algorithm="warped",
+        lossless=True,
+    ),
+)

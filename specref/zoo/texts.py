@@ -1,0 +1,164 @@
+"""Mutants and controls of the decode loop: budget, end of text, and what iterations share."""
+
+from specref.algorithms import autoregressive
+from specref.models import Model
+from specref.vocabulary import Tokens
+from specref.zoo.entry import TextEntry
+from specref.zoo.length import without_eos
+from specref.zoo.loops import Loop, Reseeded, complete, looped
+
+
+def forgetful(model: Model, tokens: int) -> Model:
+    """The model without the first tokens of its context."""
+    return Model(model.vocabulary, lambda context: model.next_token(context[tokens:]))
+
+
+def burdened(model: Model, junk: Tokens) -> Model:
+    """The model with tokens before its context that are not in the text."""
+    return Model(model.vocabulary, lambda context: model.next_token((*junk, *context)))
+
+
+def after_reset(loop: Loop) -> None:
+    """An iteration of a target whose state was emptied at the latest rejection."""
+    rejected = [k for k, block in enumerate(loop.blocks) if len(block) <= loop.lookahead]
+    kept = len(sum(loop.blocks[: rejected[-1] + 1], loop.context)) if rejected else 0
+    loop.iterate(target=forgetful(loop.target, kept))
+
+
+def without_bonus_tokens(loop: Loop) -> None:
+    """An iteration in a context that lacks all bonus tokens."""
+    seen = sum((block[: loop.lookahead] for block in loop.blocks), loop.context)
+    loop.iterate(context=seen)
+
+
+def adapted(loop: Loop) -> None:
+    """One draft more after a fully accepted block, one less after another."""
+    n = loop.lookahead
+    for block, drafts in zip(loop.blocks, loop.drafts, strict=True):
+        n = n + 1 if len(block) > len(drafts) else max(1, n - 1)
+    loop.iterate(lookahead=n)
+
+
+def without_speculation(loop: Loop) -> None:
+    """Speculative and plain iterations in turn."""
+    if len(loop.blocks) % 2:
+        loop.iterate(step=autoregressive.step)
+    else:
+        loop.iterate()
+
+
+ENTRIES = (
+    TextEntry(
+        "budget-overshot",
+        "length",
+        formula="the budget is compared with the text between iterations only",
+        symptom="Texts are up to n tokens too long.",
+        hint="Cut the last block to what is left of the budget.",
+        generate=looped(cut=False),
+        cites=("ohdearquant/lattice#242", "ohdearquant/lattice#245"),
+    ),
+    TextEntry(
+        "budget-counts-iterations",
+        "length",
+        formula="as many iterations as tokens were asked for",
+        symptom="Texts are up to n + 1 times too long.",
+        hint="Count tokens.",
+        generate=looped(
+            done=lambda loop: len(loop.blocks) >= loop.tokens or loop.ended, cut=False
+        ),
+    ),
+    TextEntry(
+        "end-tested-once-per-block",
+        "length",
+        formula="EOS is looked for at the end of a block only",
+        symptom="Texts run on past an accepted end.",
+        hint="Cut every block at the first token that ends the text.",
+        generate=looped(
+            lambda loop: loop.iterate(without_eos(loop.target), without_eos(loop.drafter))
+        ),
+        cites=("huggingface/transformers#48039", "LostRuins/koboldcpp#1276"),
+    ),
+    TextEntry(
+        "rejected-eos-finishes",
+        "length",
+        formula="a drafted EOS finishes the text, accepted or not",
+        symptom="Texts break off without EOS.",
+        hint="Finish on emitted tokens, not on drafted ones.",
+        generate=looped(
+            done=lambda loop: (
+                complete(loop) or loop.target.vocabulary.ends((loop.drafts or [()])[-1])
+            )
+        ),
+        cites=("openvinotoolkit/openvino.genai#3293",),
+    ),
+    TextEntry(
+        "state-reset-after-rejection",
+        "context",
+        formula="after a rejection the target's state is emptied: p(. | later tokens only)",
+        symptom="Exact up to the first rejection; then the prompt is forgotten.",
+        hint="Roll a recurrent state back to the accepted length, or recompute it.",
+        generate=looped(after_reset),
+    ),
+    TextEntry(
+        "bonus-token-not-fed",
+        "context",
+        formula="the next iteration's context lacks the bonus token",
+        symptom="After a fully accepted block the text repeats or skips a token.",
+        hint="Feed the bonus token to both models before the next draft.",
+        generate=looped(without_bonus_tokens),
+    ),
+    TextEntry(
+        "reseeded-each-iteration",
+        "randomness",
+        formula="every iteration has the same coins, site by site",
+        symptom="First block exact; later blocks repeat its luck.",
+        hint="Advance the generator from iteration to iteration.",
+        generate=lambda *arguments: looped()(*arguments[:-1], Reseeded(arguments[-1])),
+    ),
+)
+CONTROLS = (
+    TextEntry(
+        "lookahead-fits-budget",
+        "length",
+        formula="the lookahead is at most what is left of the budget, less one",
+        symptom="The last blocks are shorter.",
+        hint="The lookahead depends on emitted tokens alone.",
+        generate=looped(
+            lambda loop: loop.iterate(
+                lookahead=min(loop.lookahead, loop.tokens - len(loop.text) - 1)
+            )
+        ),
+        lossless=True,
+    ),
+    TextEntry(
+        "lookahead-adapts",
+        "length",
+        formula="n + 1 drafts after a fully accepted block, n - 1 after another",
+        symptom="The lookahead depends on what was accepted.",
+        hint="It depends on earlier iterations alone, whose coins are not used again.",
+        generate=looped(adapted),
+        cites=("huggingface/transformers",),
+        lossless=True,
+    ),
+    TextEntry(
+        "drafter-remembers-rejected",
+        "context",
+        formula="the drafter's state holds the drafts of the iteration before, rejected or not",
+        symptom="Looks like target-cache-not-rolled-back; acceptance decays.",
+        hint="q is arbitrary as long as it is the law of x; only the target's context matters.",
+        generate=looped(
+            lambda loop: loop.iterate(drafter=burdened(loop.drafter, (loop.drafts or [()])[-1]))
+        ),
+        cites=("vllm-project/vllm#47926",),
+        lossless=True,
+    ),
+    TextEntry(
+        "speculation-on-and-off",
+        "length",
+        formula="every other iteration is a plain target draw",
+        symptom="Two rules write one text.",
+        hint="Each is lossless in every context, so any sequence of them is.",
+        generate=looped(without_speculation),
+        lossless=True,
+    ),
+)

@@ -1,0 +1,195 @@
+"""Batched verification of drafts in parts: arrays in, padded blocks out.
+
+The contract of most engines' rejection samplers. With no part replaced it is standard
+speculative decoding in every row, rows independent. Drafts are accepted iff u < p / q; the last
+token is the winner of an exponential race, argmin noise / weight.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specref.zoo.entry import Described
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Blocks: TypeAlias = tuple[Ints, Ints]
+NO_TOKEN = -1
+
+
+class GivenCoins(Protocol):
+    """The randomness of a batch as an argument."""
+
+    @property
+    def accept(self) -> Floats:
+        """Uniforms in [0, 1), shape (B, K)."""
+
+    @property
+    def race(self) -> Floats:
+        """Exponential noise, shape (B, V)."""
+
+
+class Verify(Protocol):
+    """Somebody's batched verification."""
+
+    def __call__(
+        self,
+        target_probs: Floats,
+        draft_probs: Floats | None,
+        draft_tokens: Ints,
+        *,
+        rng: np.random.Generator | None = None,
+        coins: GivenCoins | None = None,
+        lens: Ints | None = None,
+    ) -> Blocks:
+        """Blocks padded with -1, shape (B, K + 1), and their lengths, shape (B,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What one call is given, and its coins.
+
+    Attributes
+    ----------
+    p : ndarray, shape (B, K + 1, V)
+    q : ndarray, shape (B, K, V)
+    drafts : ndarray of int, shape (B, K)
+        -1 after the last draft of a row.
+    lens : ndarray of int, shape (B,)
+        How many drafts each row has.
+    accept : ndarray, shape (B, K)
+    race : ndarray, shape (B, V)
+    """
+
+    p: Floats
+    q: Floats
+    drafts: Ints
+    lens: Ints
+    accept: Floats
+    race: Floats
+
+    @property
+    def rows(self) -> Ints:
+        """0 … B - 1."""
+        return np.arange(len(self.drafts))
+
+    def drafted(self, probabilities: Floats) -> Floats:
+        """The probability of each draft, shape (B, K); arbitrary where there is none."""
+        rows, positions = np.ogrid[: self.drafts.shape[0], : self.drafts.shape[1]]
+        return np.asarray(probabilities[rows, positions, np.maximum(self.drafts, 0)])
+
+
+def read(
+    p: Floats,
+    q: Floats | None,
+    drafts: Ints,
+    rng: np.random.Generator | None,
+    coins: GivenCoins | None,
+    lens: Ints | None,
+) -> Batch:
+    """One-hot rows for a missing q; the coins that were given, or fresh ones."""
+    lens = (drafts != NO_TOKEN).sum(axis=1) if lens is None else lens
+    drafts = np.where(np.arange(drafts.shape[1]) < lens[:, None], drafts, NO_TOKEN)
+    if q is None:
+        q = np.eye(p.shape[2])[np.maximum(drafts, 0)]
+    if coins is not None:
+        return Batch(p, q, drafts, lens, coins.accept, coins.race)
+    if rng is None:
+        raise TypeError("rng and coins are both None: expected one of them")
+    noise = rng.standard_exponential((len(drafts), p.shape[2]))
+    return Batch(p, q, drafts, lens, rng.random(drafts.shape), noise)
+
+
+def ratios(batch: Batch) -> Floats:
+    """p / q of each draft, shape (B, K); 0 where there is no draft."""
+    p, q = batch.drafted(batch.p), batch.drafted(batch.q)
+    exists = (batch.drafts != NO_TOKEN) & (q > 0)
+    return np.divide(p, q, out=np.zeros_like(p), where=exists)
+
+
+def accepted(batch: Batch) -> Ints:
+    """How many drafts of each row are accepted before the first rejection."""
+    return np.logical_and.accumulate(batch.accept < ratios(batch), axis=1).sum(axis=1)
+
+
+def weights(batch: Batch, count: Ints) -> Floats:
+    """The unnormalised law of the last token: (p - q)+, or p after the last draft."""
+    p = batch.p[batch.rows, count]
+    rejected = np.flatnonzero(count < batch.lens)
+    excess = np.maximum(p[rejected] - batch.q[rejected, count[rejected]], 0)
+    p[rejected] = np.where(excess.any(axis=1, keepdims=True), excess, p[rejected])
+    return p
+
+
+def winner(weight: Floats, race: Floats) -> Ints:
+    """argmin noise / weight over the tokens of positive weight."""
+    arrival = np.divide(race, weight, out=np.full_like(weight, np.inf), where=weight > 0)
+    return arrival.argmin(axis=1)
+
+
+def write(batch: Batch, count: Ints, last: Ints) -> Blocks:
+    """The accepted drafts and the last token, padded."""
+    kept = np.arange(batch.drafts.shape[1]) < count[:, None]
+    tokens = np.pad(np.where(kept, batch.drafts, NO_TOKEN), ((0, 0), (0, 1)), constant_values=-1)
+    tokens[batch.rows, count] = last
+    return tokens, count + 1
+
+
+def verifier(
+    *,
+    read: Callable[..., Batch] = read,
+    accepted: Callable[[Batch], Ints] = accepted,
+    weights: Callable[[Batch, Ints], Floats] = weights,
+    winner: Callable[[Floats, Floats], Ints] = winner,
+    write: Callable[[Batch, Ints, Ints], Blocks] = write,
+) -> Verify:
+    """A batched verification in which some parts are replaced.
+
+    Examples
+    --------
+    >>> p, q = np.array([[[0.5, 0.5], [0.0, 1.0]]]), np.array([[[0.8, 0.2]]])
+    >>> verifier()(p, q, np.array([[1]]), rng=np.random.default_rng(0))
+    (array([[1, 1]]), array([2]))
+    """
+
+    def verify(
+        target_probs: Floats,
+        draft_probs: Floats | None,
+        draft_tokens: Ints,
+        *,
+        rng: np.random.Generator | None = None,
+        coins: GivenCoins | None = None,
+        lens: Ints | None = None,
+    ) -> Blocks:
+        batch = read(target_probs, draft_probs, draft_tokens, rng, coins, lens)
+        count = accepted(batch)
+        last = winner(weights(batch, count), batch.race)
+        return write(batch, count, last)
+
+    return verify
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifyEntry(Described):
+    """A batched verification that departs from the clean one in one place.
+
+    Attributes
+    ----------
+    make : callable
+        () -> a verifier of its own, since some keep state.
+    shows : {"row", "rows", "calls", "coins"}
+        Where the departure can be seen: in the law of one row, only in the joint law of the
+        rows of a call, only in that of several calls, or only with coins that a generator
+        yields once in millions of draws. For a control, where it looks wrong.
+    """
+
+    make: Callable[[], Verify]
+    shows: Literal["row", "rows", "calls", "coins"]
+
+    @property
+    def verify(self) -> Verify:
+        """A fresh verifier."""
+        return self.make()

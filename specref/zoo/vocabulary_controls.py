@@ -1,0 +1,305 @@
+"""Controls over two vocabularies: a misled drafter, or poor proposals; p is left alone."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from specref.algorithms import slem, slrs, union
+from specref.algorithms.standard import Draft
+from specref.chance import Chance, exact_distribution
+from specref.distributions import Probabilities
+from specref.models import Model
+from specref.theory.lookahead import fixed, until_determined
+from specref.vocabulary import Text, Tokens, Vocabulary
+from specref.zoo.clean import one_hot, verified
+from specref.zoo.dictionary import TLI, UNION, Drafted, mapped
+from specref.zoo.entry import Entry
+from specref.zoo.matching import matched, reencoded
+
+
+def as_one_hot(drafted: Drafted) -> Draft:
+    """The token, declared as if nothing else had been possible."""
+    token, q = mapped(drafted)
+    return Draft(token, q if token is None else one_hot(token, q))
+
+
+def unmapped(drafted: Drafted) -> Draft:
+    """The drafter's ids taken for target ids, in the token and in the row."""
+    known = drafted.token < len(drafted.dictionary.target)
+    return Draft(drafted.token if known else None, drafted.dictionary.unmoved(drafted.q))
+
+
+def unknown_as_zero(drafted: Drafted) -> Draft:
+    """Id 0 for a token outside T, beside a row with its mass on 0."""
+    token, q = mapped(drafted)
+    q[0] += 1 - q.sum()
+    return Draft(token or 0, q)
+
+
+def unread_as_zero(target: Model, drafter: Model, context: Tokens) -> Tokens:
+    """The context in drafter ids, 0 for what the drafter lacks."""
+    ids = drafter.vocabulary.ids
+    return tuple(ids.get(target.vocabulary.tokens[token], 0) for token in context)
+
+
+def latest(target: Model, drafter: Model, context: Tokens) -> Tokens | None:
+    """The last token of the context in drafter ids."""
+    seen = union.read(target, drafter, context)
+    return None if seen is None else seen[-1:]
+
+
+def with_bos(target: Model, drafter: Model, context: Tokens) -> Tokens:
+    """The context in drafter ids, after a token that is not in the text."""
+    return (0, *reencoded(target, drafter, context))
+
+
+def pruned_index(drafted: Drafted) -> int:
+    """The position of a drafter token among the shared ones."""
+    shared = sorted(drafted.dictionary.shared)
+    return shared.index(drafted.token) if drafted.token in shared else drafted.token
+
+
+def by_text(target: Model, context: Tokens, proposal: Tokens, chance: Chance) -> Tokens:
+    """Target samples for as long as their text is the start of the proposed one."""
+    decode, block = target.vocabulary.decode, ()
+    for j in range(len(proposal) + 1):
+        row = target.next_token((*context, *block))
+        block = (*block, chance.draw(row, f"target[{j}]"))
+        text, proposed = decode(block), decode(proposal)
+        if text != proposed[: len(text)] or target.vocabulary.ends(block):
+            break
+    return block
+
+
+def without_bonus(target: Model, context: Tokens, proposal: Tokens, chance: Chance) -> Tokens:
+    """The block cut to the length of the proposal, at least one token."""
+    return slem.match(target, context, proposal, chance)[: max(len(proposal), 1)]
+
+
+def halved(vocabulary: Vocabulary, context: Tokens, text: Text) -> Tokens:
+    """The first half of the proposal."""
+    tokens = vocabulary.encode(text)
+    return tokens[: len(tokens) // 2]
+
+
+def backwards(vocabulary: Vocabulary, context: Tokens, text: Text) -> Tokens:
+    """The proposal in reverse."""
+    return vocabulary.encode(text)[::-1]
+
+
+def exactly_spelled(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+) -> list[Draft]:
+    """The first token of the drafted text if some drafts spell exactly it, else nothing."""
+    seen = reencoded(target, drafter, context)
+    token = spelled(target.vocabulary, drafter, seen, lookahead, chance)
+    return [Draft(token, law_of_spelled(target.vocabulary, drafter, seen, lookahead))]
+
+
+def spelled(
+    vocabulary: Vocabulary, drafter: Model, seen: Tokens, lookahead: int, chance: Chance
+) -> int | None:
+    """Draft; the first target token if the drafts up to its end spell exactly it."""
+    stop, decode = fixed(vocabulary, drafter.vocabulary, lookahead), drafter.vocabulary.decode
+    drafts = slem.draft(drafter, seen, stop, chance)
+    starts = {decode(drafts[:k]) for k in range(1, len(drafts) + 1)}
+    token = next(iter(vocabulary.encode(decode(drafts))), None)
+    return token if token is not None and vocabulary.tokens[token] in starts else None
+
+
+@lru_cache(maxsize=256)
+def law_of_spelled(
+    vocabulary: Vocabulary, drafter: Model, seen: Tokens, lookahead: int
+) -> Probabilities:
+    """What `spelled` returns, None left out."""
+    law = exact_distribution(lambda c: spelled(vocabulary, drafter, seen, lookahead, c))
+    zero = 0 * next(iter(law.values()))
+    return np.array([law.get(token, zero) for token in range(len(vocabulary))])
+
+
+ENTRIES = (
+    Entry(
+        "tli-draft-probs-dropped",
+        "vocabulary",
+        formula="x ~ q', declared one-hot(x)",
+        symptom="The declared law is not the one that was drawn from; acceptance is only p(x).",
+        hint="For each x alone the law is p, so it is p for any x independent of the coins.",
+        step=verified(replace(TLI, translate=as_one_hot)),
+        algorithm="tli",
+        cites=("vllm-project/vllm#38174",),
+        lossless=True,
+    ),
+    Entry(
+        "tli-unshared-submits-nothing",
+        "vocabulary",
+        formula="x ~ q, submitted if shared, declared q on T and D without renormalisation",
+        symptom="Looks like tli-q-not-renormalised: the declared row sums to Z < 1.",
+        hint="x has exactly that sub-law; the missing mass is the chance of nothing.",
+        step=verified(UNION),
+        algorithm="tli",
+        lossless=True,
+    ),
+    Entry(
+        "tli-context-in-pruned-ids",
+        "vocabulary",
+        formula="the drafter's context holds positions among the shared tokens instead of ids",
+        symptom="A drafter that is the target under other ids accepts only half its drafts.",
+        hint="q is arbitrary as long as it is the law of x; only the target's context matters.",
+        step=verified(replace(TLI, remember=pruned_index)),
+        algorithm="tli",
+        cites=("huggingface/transformers#36695",),
+        lossless=True,
+    ),
+    Entry(
+        "unrelated-token-ends-draft",
+        "vocabulary",
+        formula="drafting stops after a token whose drafter id is that of the target's EOS",
+        symptom="Drafts end in the middle of a sentence.",
+        hint="The token that ends the draft is submitted with its law, like any other.",
+        step=verified(
+            replace(UNION, stop=lambda d: d.dictionary.target.ends((d.token,))),
+        ),
+        algorithm="union",
+        lossless=True,
+    ),
+    Entry(
+        "ids-taken-for-target-ids",
+        "vocabulary",
+        formula="x and q both left in drafter ids",
+        symptom="Looks like draft-ids-unmapped: the text is another than the drafter wrote.",
+        hint="Row and token agree, so x has the declared law; only acceptance is accidental.",
+        note="The drafter does not know the target's EOS by that id, so the block is cut at it.",
+        step=verified(
+            replace(UNION, translate=unmapped), verify=lambda v: v.until_eos(v.block(v.prefix()))
+        ),
+        algorithm="union",
+        lossless=True,
+    ),
+    Entry(
+        "oov-draft-to-zero-declared",
+        "vocabulary",
+        formula="a draft outside T is sent as token 0, and q(0) has that mass",
+        symptom="Looks like oov-draft-to-zero.",
+        hint="The declared row is the law of the token that is sent.",
+        step=verified(replace(UNION, translate=unknown_as_zero)),
+        algorithm="union",
+        lossless=True,
+    ),
+    Entry(
+        "oov-context-to-zero",
+        "vocabulary",
+        formula="context tokens that the drafter lacks become its token 0",
+        symptom="The drafter reads a text that nobody wrote.",
+        hint="q is arbitrary as long as it is the law of x; only the target's context matters.",
+        step=verified(replace(UNION, read=unread_as_zero)),
+        algorithm="union",
+        cites=("vllm-project/vllm#38174",),
+        lossless=True,
+    ),
+    Entry(
+        "drafter-context-truncated",
+        "vocabulary",
+        formula="q(. | last token of the context, drafts)",
+        symptom="Acceptance decays: the drafter forgets the text.",
+        hint="q is arbitrary as long as it is the law of x; only the target's context matters.",
+        step=verified(replace(UNION, read=latest)),
+        algorithm="union",
+        cites=("vllm-project/vllm#38174",),
+        lossless=True,
+    ),
+    Entry(
+        "slem-context-with-bos",
+        "vocabulary",
+        formula="the drafter's context starts with a token that is not in the text",
+        symptom="Each new encoding of the context puts another <s> into it.",
+        hint="What is proposed never changes the law of what the target samples.",
+        step=matched(read=with_bos),
+        algorithm="slem",
+        cites=("huggingface/transformers#46124",),
+        lossless=True,
+    ),
+    Entry(
+        "slem-match-by-text",
+        "vocabulary",
+        formula="target samples are kept while their text starts the proposed text",
+        symptom="Looks like slem-prefix-match: texts are compared, not ids.",
+        hint="What is emitted are the target's own tokens, in its own context.",
+        step=matched(by_text),
+        algorithm="slem",
+        lossless=True,
+    ),
+    Entry(
+        "slem-shorter-proposal",
+        "vocabulary",
+        formula="half of the proposal is dropped",
+        symptom="Blocks are shorter than what was drafted.",
+        hint="What is proposed never changes the law of what the target samples.",
+        step=matched(propose=halved),
+        algorithm="slem",
+        lossless=True,
+    ),
+    Entry(
+        "slem-proposal-backwards",
+        "vocabulary",
+        formula="the proposal is reversed, as a failed alignment might leave it",
+        symptom="Next to nothing matches.",
+        hint="What is proposed never changes the law of what the target samples.",
+        step=matched(propose=backwards),
+        algorithm="slem",
+        cites=("huggingface/transformers#33383",),
+        lossless=True,
+    ),
+    Entry(
+        "slem-no-bonus",
+        "vocabulary",
+        formula="after m matches no further target token is drawn",
+        symptom="Fully matched blocks are one token short.",
+        hint="The next iteration draws from the same row of the target.",
+        step=matched(without_bonus),
+        algorithm="slem",
+        lossless=True,
+    ),
+    Entry(
+        "slrs-single-token",
+        "vocabulary",
+        formula="one token per iteration: t_1 with min(1, p / psi), or norm((p - psi)+)",
+        symptom="Every block has one token.",
+        hint="It is Algorithm 3 with its missing otherwise, once.",
+        step=slrs.single_token_step,
+        algorithm="slrs",
+        cites=("arXiv:2502.05202",),
+        lossless=True,
+    ),
+    Entry(
+        "slrs-ending-bonus",
+        "vocabulary",
+        formula="psi normalised without the text's end, the token after the last ~ p",
+        symptom="Looks like slrs-end-ignored: the text's end has no row.",
+        hint="Given that the text goes on, t_k has exactly the normalised law.",
+        step=lambda *arguments: slrs.step(*arguments, ending="bonus"),
+        algorithm="slrs",
+        lossless=True,
+    ),
+    Entry(
+        "slrs-stop-when-determined",
+        "vocabulary",
+        formula="drafting stops once t_1 is determined",
+        symptom="The number of drafts depends on the drafts.",
+        hint="psi is the law of what that very rule lets through.",
+        step=lambda *arguments: slrs.step(*arguments, rule=until_determined),
+        algorithm="slrs",
+        cites=("arXiv:2502.05202",),
+        lossless=True,
+    ),
+    Entry(
+        "slrs-exact-decompositions-submitted",
+        "vocabulary",
+        formula="t_1 is submitted only if drafts spell exactly it, with that sub-law",
+        symptom="Looks like slrs-exact-decompositions: overshooting drafts are not summed over.",
+        hint="Overshooting drafts submit nothing, so the sub-law is that of the submitted token.",
+        step=verified(exactly_spelled),
+        algorithm="slrs",
+        lossless=True,
+    ),
+)
