@@ -1,4 +1,4 @@
-"""The command line: verify, prove, plan, check."""
+"""The command line: verify, prove, plan, check, replay, write, zoo."""
 
 import click
 
@@ -7,7 +7,10 @@ from specref.cli.check import check_command
 from specref.cli.group import OneLineErrors
 from specref.cli.plan import plan_command
 from specref.cli.prove import prove_command
+from specref.cli.replay import replay_command
 from specref.cli.verify import verify_command
+from specref.cli.write import write_command
+from specref.cli.zoo import zoo_command
 
 __all__ = ["main"]
 
@@ -22,5 +25,13 @@ def main() -> None:
     """
 
 
-for _command in (verify_command, prove_command, plan_command, check_command):
+for _command in (
+    verify_command,
+    prove_command,
+    plan_command,
+    check_command,
+    replay_command,
+    write_command,
+    zoo_command,
+):
     main.add_command(_command)

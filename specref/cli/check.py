@@ -1,62 +1,172 @@
-"""``specref check``: a public implementation, judged by samples."""
+"""``specref check``: somebody's sampler, judged by the conformance kit."""
 
 import sys
-from typing import NoReturn
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn, get_args
 
 import click
 
-from specref.cli.group import (
-    HOLDS,
-    MISUSED,
-    VIOLATED,
-    json_option,
-    progress,
-    seed_option,
-    show,
-)
-from specref.conformance import verifier
-from specref.conformance.implementations import transformers
+from specref.algorithms import ALGORITHMS
+from specref.cli.group import MISUSED, VIOLATED, json_option, progress, show
+from specref.cli.targets import Target, find_targets
+from specref.conformance.contract import Contract
+from specref.conformance.expectations import load_expected
+from specref.conformance.implementations.needs import NotInstalledError
+from specref.conformance.judge import Profile
+from specref.conformance.saved import failing_cases
+from specref.conformance.status import Status
+from specref.conformance.suite import Report, check, chosen
 from specref.losslessness.statistics import ALPHA
-from specref.report import tables
-from specref.report.machine import as_json, write_json
+from specref.report.kit import kit_html, kit_junit, kit_record, kit_report
+from specref.report.machine import as_json, check_destination, write_json
+
+CONTRACTS = [str(contract) for contract in Contract if contract != Contract.TREE]
+WIDTH = 100
 
 
 @click.command("check")
-@click.argument("implementation", type=click.Choice(["transformers"]))
-@click.option("--trials", default=20_000, show_default=True, help="For each case.")
-@click.option("--alpha", default=ALPHA, show_default=True, help="False alarms, for each case.")
-@seed_option
+@click.argument("target")
+@click.option(
+    "--contract",
+    type=click.Choice(CONTRACTS),
+    help="How it is called; by default verify, or what a registered name is made for.",
+)
+@click.option(
+    "--algorithm",
+    type=click.Choice(tuple(ALGORITHMS)),
+    help="The rule that it declares; then accepted lengths are judged as well.",
+)
+@click.option(
+    "--profile",
+    type=click.Choice(get_args(Profile)),
+    default="quick",
+    show_default=True,
+    help="The distance that is surely detected: 0.05, 0.02, 0.01.",
+)
+@click.option("--detect-tv", type=float, help="That distance itself.")
+@click.option("--alpha", default=ALPHA, show_default=True, help="False alarms, over all checks.")
+@click.option("--trials", type=int, help="For each statistical check, instead of --detect-tv.")
+@click.option("--only", multiple=True, metavar="ID", help="Checks whose ids start like this.")
+@click.option("--seed", default=0, show_default=True, help="Of everything random.")
+@click.option("--claim", multiple=True, metavar="NAME=VALUE", help="A capability: ragged=false.")
+@click.option("--expected", metavar="FILE.toml", help="Expected failures, with reasons.")
+@click.option("--save", metavar="FOLDER", help="Write failing cases for `specref replay`.")
+@click.option("--junit", metavar="FILE", help="Write JUnit XML.")
+@click.option("--html", "html_file", metavar="FILE", help="Write a page.")
 @json_option
 def check_command(
-    implementation: str, trials: int, alpha: float, seed: int, json_file: str | None
+    target: str,
+    contract: str | None,
+    expected: str | None,
+    save: str | None,
+    junit: str | None,
+    html_file: str | None,
+    json_file: str | None,
+    only: tuple[str, ...],
+    claim: tuple[str, ...],
+    **options: Any,
 ) -> NoReturn:
-    """Judge a public implementation's verification of drafts.
+    """Judge YOUR sampler: is it lossless, how sure is that, and which bug does it look like?
 
-    Toy p and q whose rows differ by position and context; the joint distribution of the
-    completed block is compared with the target's by a chi-square test.
+    TARGET is MODULE:FUNCTION, FILE.py:FUNCTION, or a registered name such as transformers.
+    The function takes target_probs [B, K+1, V], draft_probs [B, K, V], draft_tokens [B, K] and
+    rng, and returns tokens [B, K+1] padded with -1, and counts [B].
+
+    Exit codes: 0 lossless at the declared power, 1 lossy or a broken contract (or accepted
+    lengths that are not those of --algorithm), 2 misuse, inconclusive or not run.
 
     \b
     Examples:
-      specref check transformers
-      specref check transformers --trials 200000 --seed 7
+      specref check examples.correct:verify
+      specref check samplers:verify --algorithm standard --detect-tv 0.02
+      specref check samplers:step --contract step --save failures
+      specref check transformers --contract generate --json report.json
     """
-    try:
-        name, function = transformers.load(seed)
-    except transformers.NotInstalledError as error:
-        _not_run(implementation, str(error), json_file)
-    with progress(trials * len(verifier.CASES), "trials") as advance:
-        report = verifier.judge(
-            function, name, trials=trials, alpha=alpha, seed=seed, advance=advance
+    for file in (junit, html_file):
+        if file:
+            check_destination(file)
+    codes = []
+    for found in _found(target, contract, json_file):
+        report = _judged(found, contract, expected, list(only) or None, _claims(claim), options)
+        show(kit_report(report), json_file, WIDTH)
+        _write(report, found.name, options["trials"], save)
+        codes.append((report.exit_code == VIOLATED, report.exit_code, report))
+    _write_files([report for _, _, report in codes], junit, html_file, json_file)
+    sys.exit(max(codes, key=lambda code: code[:2])[1])
+
+
+def _judged(
+    found: Target,
+    contract: str | None,
+    expected: str | None,
+    only: list[str] | None,
+    claims: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> Report:
+    expectations = {**found.expected, **(load_expected(expected, found.name) if expected else {})}
+    name = contract or str(found.contract or Contract.VERIFY)
+    total = sum(name in one.contracts for one in chosen(only))
+    with progress(total, "checks") as advance:
+        return check(
+            found.function,
+            contract=name,
+            expected_failures={k: v for k, v in expectations.items() if _asked(k, only)},
+            only=only,
+            name=found.name,
+            version=found.version,
+            on_result=lambda result: advance(result.status != Status.NOT_APPLICABLE),
+            **{**options, "detect_tv": options["detect_tv"] or found.detect_tv},
+            **{**found.claims, **claims},
         )
-    show(tables.verifier_report(report), json_file)
-    if json_file:
-        write_json(json_file, as_json(report, status="run", rejected=report.rejected))
-    sys.exit(VIOLATED if report.rejected else HOLDS)
 
 
-def _not_run(implementation: str, reason: str, json_file: str | None) -> NoReturn:
-    click.echo(f"not_run ({reason})", err=True)
+def _found(target: str, contract: str | None, json_file: str | None) -> tuple[Target, ...]:
+    try:
+        return find_targets(target, contract)
+    except NotInstalledError as error:
+        click.echo(f"not_run ({error})", err=True)
+        if json_file:
+            record = {"implementation": target, "status": "not_run", "reason": str(error)}
+            write_json(json_file, as_json(record))
+        sys.exit(MISUSED)
+
+
+def _asked(id_: str, wanted: list[str] | None) -> bool:
+    return wanted is None or any(id_.startswith(start) for start in wanted)
+
+
+def _claims(pairs: tuple[str, ...]) -> Mapping[str, Any]:
+    """Claims as NAME=VALUE; values are true, false, none, numbers or words."""
+    words = {"true": True, "false": False, "none": None}
+    claims: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"--claim {pair!r}: expected NAME=VALUE, such as ragged=false")
+        claims[name] = words.get(value.lower(), value)
+        if value.isdigit():
+            claims[name] = int(value)
+        elif name == "tolerance":
+            claims[name] = float(value)
+    return claims
+
+
+def _write(report: Report, target: str, trials: int | None, save: str | None) -> None:
+    for name, case in failing_cases(report, target, trials).items() if save else ():
+        folder = Path(str(save))
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(str(folder / name), as_json(case))
+        click.echo(f"saved {folder / name}: specref replay {folder / name}", err=True)
+
+
+def _write_files(
+    reports: list[Report], junit: str | None, html_file: str | None, json_file: str | None
+) -> None:
     if json_file:
-        record = {"implementation": implementation, "status": "not_run", "reason": reason}
-        write_json(json_file, as_json(record))
-    sys.exit(MISUSED)
+        records = [kit_record(report) for report in reports]
+        write_json(json_file, as_json(records[0] if len(records) == 1 else {"reports": records}))
+    if junit:
+        write_json(junit, kit_junit(reports))
+    if html_file:
+        write_json(html_file, kit_html(reports))

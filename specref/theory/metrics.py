@@ -124,8 +124,8 @@ def tokens_per_iteration(log: Log) -> Fraction:
 def acceptance_at_positions(log: Log) -> tuple[Fraction, ...]:
     """For each position, the share of the drafts submitted there that were accepted.
 
-    The earlier positions are not given: the share never rises with the position if every
-    iteration submits the same number of drafts.
+    The earlier positions are not given, as they are in `theory.acceptance_by_position`: if
+    every iteration submits as many drafts, these shares are the running products of those.
 
     Examples
     --------

@@ -1,176 +1,170 @@
-"""Mutants and controls of batched verification: rows, lengths, coins, and calls get mixed up."""
+"""Mutants and controls that exist only in batched verification."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
-import numpy as np
-
-from specref.zoo.verifying import (
-    NO_TOKEN,
-    Batch,
-    Blocks,
-    Floats,
-    Ints,
-    Verify,
-    VerifyEntry,
-    accepted,
-    ratios,
-    read,
-    verifier,
-    weights,
-    write,
+from specref.zoo.batched_parts import (
+    altered,
+    bonus_of_longest,
+    cartesian,
+    counted,
+    dead_row_written,
+    first_recovered,
+    from_p_without_q,
+    one_behind,
+    padding_read,
+    same_in_all_rows,
+    sorted_by_length,
 )
+from specref.zoo.verifying import VerifyEntry, verifier
 
-# Lengths of the drafts of each row: shapes that a mutant may be blind on.
+# How many drafts each row has: shapes of a batch on which a mutant may be blind.
 BATCHES: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {"one": (2,), "even": (2, 2, 2), "ragged": (1, 2, 0, 2, 1)}
 )
-ALONE, EVEN = frozenset({"one"}), frozenset({"one", "even"})
-GRID = 4
+ONE, EVEN = frozenset({"one"}), frozenset({"one", "even"})
+EVERY = frozenset(BATCHES)
+LONG = "Needs rows with fewer drafts than others."
+TWO_ROWS = "Needs a second row."
 
-
-def altered(change: Callable[[Batch], Batch]) -> Callable[..., Batch]:
-    """`read`, then a change."""
-    return lambda *arguments: change(read(*arguments))
-
-
-def same_in_all_rows(coins: Floats) -> Floats:
-    """The coins of row 0 in every row."""
-    return np.broadcast_to(coins[:1], coins.shape)
-
-
-def one_behind(batch: Batch) -> Batch:
-    """The rows of q one request behind, in a batch of more than two."""
-    return replace(batch, q=np.roll(batch.q, 1, axis=0)) if len(batch.q) > 2 else batch
-
-
-def padding_read(batch: Batch) -> Batch:
-    """Padding as NumPy indexes it: -1 is the last token, and all rows are equally long."""
-    size, longest = batch.p.shape[2], batch.drafts.shape[1]
-    drafts = np.where(batch.drafts == NO_TOKEN, size - 1, batch.drafts)
-    return replace(batch, drafts=drafts, lens=np.full_like(batch.lens, longest))
-
-
-def dead_row_written(batch: Batch) -> Batch:
-    """The q of a row without drafts over that of row 0."""
-    dead = np.flatnonzero(batch.lens == 0)
-    if not len(dead):
-        return batch
-    return replace(batch, q=np.concatenate([batch.q[dead[-1:]], batch.q[1:]]))
-
-
-def bonus_of_longest(batch: Batch, count: Ints) -> Floats:
-    """The weights, from row K after the last draft of every row."""
-    usual, bonus = weights(batch, count), batch.p[:, -1]
-    return np.where((count == batch.lens)[:, None], bonus, usual)
-
-
-def without_fallback(batch: Batch, count: Ints) -> Floats:
-    """(p - q)+ even where it is nothing but zeros."""
-    p, rejected = batch.p[batch.rows, count], count < batch.lens
-    q = batch.q[batch.rows, np.minimum(count, batch.q.shape[1] - 1)]
-    return np.where(rejected[:, None], np.maximum(p - q, 0), p)
-
-
-def not_guarded(weight: Floats, race: Floats) -> Ints:
-    """argmin noise / weight, where 0 / 0 is NaN and NaN comes first."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return (race / weight).argmin(axis=1)
-
-
-def up_to_ratio(batch: Batch) -> Ints:
-    """Drafts accepted while u <= p / q."""
-    yes = (batch.accept <= ratios(batch)) & (batch.drafts != NO_TOKEN)
-    return np.logical_and.accumulate(yes, axis=1).sum(axis=1)
-
-
-def product_below(batch: Batch) -> Ints:
-    """Drafts accepted while u q < p."""
-    p, q = batch.drafted(batch.p), batch.drafted(batch.q)
-    yes = (batch.accept * q < p) & (batch.drafts != NO_TOKEN)
-    return np.logical_and.accumulate(yes, axis=1).sum(axis=1)
-
-
-def cartesian(batch: Batch, count: Ints, last: Ints) -> Blocks:
-    """Every row's last token in every row, at that row's position."""
-    tokens, counts = write(batch, count, last)
-    tokens[:, count] = last
-    return tokens, counts
-
-
-def first_recovered(batch: Batch, count: Ints, last: Ints) -> Blocks:
-    """Token 0 for the recovered tokens of all rows but the first."""
-    unfilled = (batch.rows > 0) & (count < batch.lens)
-    return write(batch, count, np.where(unfilled, 0, last))
-
-
-def counted(lengths: Callable[[Batch, Ints], Ints]) -> Callable[[Batch, Ints, Ints], Blocks]:
-    """`write` with other counts: what lies beyond them is cut off."""
-
-    def cut(batch: Batch, count: Ints, last: Ints) -> Blocks:
-        tokens, _ = write(batch, count, last)
-        counts = lengths(batch, count)
-        beyond = np.arange(tokens.shape[1]) >= counts[:, None]
-        return np.where(beyond, NO_TOKEN, tokens), counts
-
-    return cut
-
-
-def sorted_by_length(*arguments: Any, **options: Any) -> Blocks:
-    """Rows sorted by their number of drafts, verified, and returned in that order."""
-    p, q, drafts = arguments
-    lens = options.pop("lens", None)
-    lens = (drafts != NO_TOKEN).sum(axis=1) if lens is None else lens
-    order = np.argsort(-lens, kind="stable")
-    sorted_q = None if q is None else q[order]
-    return verifier()(p[order], sorted_q, drafts[order], lens=lens[order], **options)
-
-
-def from_p_without_q(
-    target_probs: Floats, draft_probs: Floats | None, draft_tokens: Ints, **options: Any
-) -> Blocks:
-    """Without q, drafts pass with p(x), and all of p replaces them."""
-    of_p = verifier(weights=lambda batch, count: batch.p[batch.rows, count])
-    chosen = verifier() if draft_probs is not None else of_p
-    return chosen(target_probs, draft_probs, draft_tokens, **options)
-
-
-def own_generator(*arguments: Any, rng: Any = None, coins: Any = None, lens: Any = None) -> Blocks:
-    """A generator with the same seed in every call, whatever was passed."""
-    return verifier()(*arguments, rng=np.random.default_rng(0), coins=coins, lens=lens)
-
-
-def remembering() -> Verify:
-    """A verifier whose bonus tokens come from the residual of the latest rejection."""
-    latest: list[Floats] = []
-
-    def recalled(batch: Batch, count: Ints) -> Floats:
-        law = weights(batch, count)
-        rejected = count < batch.lens
-        if latest:
-            law = np.where(rejected[:, None], law, latest[-1])
-        latest.extend(law[rejected][-1:])
-        return law
-
-    return verifier(weights=recalled)
-
-
-def burning(*arguments: Any) -> Batch:
-    """V numbers drawn and thrown away for each row without drafts."""
-    p, q, drafts, rng, coins, lens = arguments
-    idle = int(((drafts != NO_TOKEN).sum(axis=1) == 0).sum())
-    if rng is not None:
-        rng.random((idle, p.shape[2]))
-    return read(*arguments)
-
-
-def row_by_row(*arguments: Any) -> Batch:
-    """The coins of a row drawn together, rows one after the other."""
-    p, q, drafts, rng, coins, lens = arguments
-    batch = read(p, q, drafts, np.random.default_rng(0), coins, lens)
-    if coins is not None:
-        return batch
-    drawn = [(rng.random(len(d)), rng.standard_exponential(p.shape[2])) for d in drafts]
-    return replace(batch, accept=np.stack([u for u, _ in drawn]), race=np.stack([e for _, e in drawn]))
+ENTRIES = (
+    VerifyEntry(
+        "rows-share-uniforms",
+        "randomness",
+        formula="u_i of row 0 decides in all rows",
+        symptom="Every row is exact; the rows of a batch are accepted or rejected together.",
+        hint="Draw uniforms of shape (B, K), or give every request a stream of its own.",
+        make=lambda: verifier(
+            read=altered(lambda b: replace(b, accept=same_in_all_rows(b.accept)))
+        ),
+        shows="rows",
+        cites=("NVIDIA/TensorRT-LLM#19487", "vllm-project/vllm-omni#4261"),
+        blind=ONE,
+        note=TWO_ROWS,
+    ),
+    VerifyEntry(
+        "rows-share-noise",
+        "randomness",
+        formula="the noise of row 0 draws the last token of all rows",
+        symptom="Every row is exact; requests with the same prompt get the same tokens.",
+        hint="Draw noise of shape (B, V), or give every request a stream of its own.",
+        make=lambda: verifier(read=altered(lambda b: replace(b, race=same_in_all_rows(b.race)))),
+        shows="rows",
+        cites=("vllm-project/vllm#50440",),
+        blind=ONE,
+        note=TWO_ROWS,
+    ),
+    VerifyEntry(
+        "q-of-row-before",
+        "batch",
+        formula="row b is verified with q of row b - 1 if the batch has more than two rows",
+        symptom="Right for small batches; acceptance is normal, the text is not.",
+        hint="Move q with its request whenever a batch is reordered or padded.",
+        make=lambda: verifier(read=altered(one_behind)),
+        shows="row",
+        cites=("vllm-project/vllm#40269", "local-inference-lab/vllm#209"),
+        blind=ONE,
+        note="Needs three rows.",
+    ),
+    VerifyEntry(
+        "dead-row-overwrites-q",
+        "batch",
+        formula="q of row 0 is overwritten by that of a row without drafts",
+        symptom="Row 0 is wrong when the batch holds an idle request.",
+        hint="Mask padded rows in every kernel that writes draft rows.",
+        make=lambda: verifier(read=altered(dead_row_written)),
+        shows="row",
+        cites=("local-inference-lab/vllm#209",),
+        blind=EVEN,
+        note="Needs a row without drafts.",
+    ),
+    VerifyEntry(
+        "padding-is-last-token",
+        "batch",
+        formula="a missing draft, -1, is read as token V - 1, and lengths are ignored",
+        symptom="Short rows get a draft that nobody made.",
+        hint="Reject at the first position without a draft, and draw the bonus token there.",
+        make=lambda: verifier(read=altered(padding_read)),
+        shows="row",
+        blind=EVEN,
+        note=LONG,
+    ),
+    VerifyEntry(
+        "bonus-of-longest-row",
+        "batch",
+        formula="bonus token ~ p_K instead of p_n, n the number of drafts of the row",
+        symptom="Short rows end with a token of another position.",
+        hint="Take the bonus row at each row's own length.",
+        make=lambda: verifier(weights=bonus_of_longest),
+        shows="row",
+        blind=EVEN,
+        note=LONG,
+    ),
+    VerifyEntry(
+        "order-not-restored",
+        "batch",
+        formula="rows are sorted by their number of drafts, and returned in that order",
+        symptom="Requests get each other's tokens.",
+        hint="Apply the inverse permutation to everything that is returned.",
+        make=lambda: sorted_by_length,
+        shows="row",
+        blind=EVEN,
+        note=LONG,
+    ),
+    VerifyEntry(
+        "cartesian-write",
+        "batch",
+        formula="tokens[:, count] = last: every row's last token is written into all rows",
+        symptom="Accepted drafts are overwritten by other rows' tokens.",
+        hint="Index with a pair, tokens[arange(B), count].",
+        make=lambda: verifier(write=cartesian),
+        shows="row",
+        cites=("Dao-AILab/flash-attention#2779",),
+        blind=ONE,
+        note=TWO_ROWS,
+    ),
+    VerifyEntry(
+        "only-first-row-recovers",
+        "batch",
+        formula="recovered tokens of rows 1, 2, … are left at 0",
+        symptom="Token 0, often an exclamation mark, wherever a draft was rejected.",
+        hint="Fill the noise of every row, seeded or not.",
+        make=lambda: verifier(write=first_recovered),
+        shows="row",
+        cites=("vllm-project/vllm#10863", "vllm-project/vllm#9441"),
+        blind=ONE,
+        note=TWO_ROWS,
+    ),
+    VerifyEntry(
+        "counts-without-last",
+        "length",
+        formula="counts = accepted drafts: the recovered or bonus token is cut off",
+        symptom="Blocks can be empty; what was rejected is drafted again until it passes.",
+        hint="Count the token after the accepted drafts.",
+        make=lambda: verifier(write=counted(lambda batch, count: count)),
+        shows="row",
+    ),
+    VerifyEntry(
+        "counts-one-too-many",
+        "length",
+        formula="counts = accepted drafts + 2 after a rejection",
+        symptom="Padding is read as a token.",
+        hint="A rejected draft is replaced, not followed.",
+        make=lambda: verifier(
+            write=counted(lambda batch, count: count + 1 + (count < batch.lens))
+        ),
+        shows="row",
+    ),
+    VerifyEntry(
+        "missing-q-recovers-from-p",
+        "residual",
+        formula="without q: accept with p(x), then recovered token ~ p",
+        symptom="Drafted tokens have two chances, when drafts come without probabilities.",
+        hint="Without q the residual is p without x.",
+        make=lambda: from_p_without_q,
+        shows="row",
+        blind=EVERY,
+        note="Needs a call with draft_probs None.",
+    ),
+)

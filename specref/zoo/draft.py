@@ -1,6 +1,7 @@
 """Mutants whose drafts do not come from the law that is declared for them."""
 
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 
@@ -27,11 +28,12 @@ def beam(
     done: list[tuple[Probability, list[Draft]]] = []
     pending: list[tuple[Probability, list[Draft]]] = [(Fraction(1), [])]
     for weight, drafts in pending:
-        if len(drafts) == lookahead or (drafts and drafter.vocabulary.ends((drafts[-1].token,))):
+        text = tuple(cast(int, draft.token) for draft in drafts)
+        if len(drafts) == lookahead or drafter.vocabulary.ends(text):
             done.append((weight, drafts))
             continue
-        q = drafter.next_token((*context, *(draft.token for draft in drafts)))
-        pending += [(weight * q[x], [*drafts, Draft(x, q)]) for x in np.flatnonzero(q)]
+        q = drafter.next_token((*context, *text))
+        pending += [(weight * q[x], [*drafts, Draft(x, q)]) for x in range(len(q)) if q[x] > 0]
     return max(done, key=lambda scored: scored[0])[1]
 
 

@@ -22,6 +22,7 @@ Stage: TypeAlias = Literal[
     "operator",
     "batch",
     "reporting",
+    "contract",
 ]
 Algorithm: TypeAlias = Literal["standard", "union", "tli", "slem", "slrs", "warped"]
 Generate: TypeAlias = Callable[[Model, Model, Tokens, int, int, Chance], Tokens]

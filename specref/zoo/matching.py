@@ -95,6 +95,9 @@ def rewritten(target: Model, context: Tokens, proposal: Tokens, chance: Chance) 
     return vocabulary.encode(vocabulary.decode(slem.match(target, context, proposal, chance)))
 
 
+SHORT = frozenset({"unread"})
+CANONICAL = frozenset({"pieces", "letters", "text end"})
+
 ENTRIES = (
     Entry(
         "slem-fresh-resample",
@@ -113,6 +116,8 @@ ENTRIES = (
         hint="Compare token ids, and emit the target's token.",
         step=matched(matched_if(lambda sample, proposed: proposed.startswith(sample))),
         algorithm="slem",
+        blind=SHORT,
+        note="The one draft of unread starts no longer token.",
     ),
     Entry(
         "slem-first-character-match",
@@ -131,6 +136,8 @@ ENTRIES = (
         hint="End the block with the mismatch.",
         step=matched(kept),
         algorithm="slem",
+        blind=SHORT,
+        note="The one draft of unread leaves no rest.",
     ),
     Entry(
         "slem-first-match",
@@ -141,7 +148,8 @@ ENTRIES = (
         step=matched(first_match),
         algorithm="slem",
         cites=("arXiv:2502.05202",),
-        note="Algorithm 2, line 10, as printed.",
+        blind=SHORT,
+        note="Algorithm 2, line 10, as printed. With one proposed token the sample is emitted.",
     ),
     Entry(
         "slem-context-retokenised",
@@ -152,7 +160,8 @@ ENTRIES = (
         step=matched(reread),
         algorithm="slem",
         cites=("arXiv:2502.05202",),
-        note="Algorithm 2, lines 4 and 8, read literally.",
+        blind=CANONICAL,
+        note="Algorithm 2 read literally. Needs a context that the tokeniser would not write.",
     ),
     Entry(
         "slem-output-retokenised",

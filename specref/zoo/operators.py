@@ -1,67 +1,23 @@
 """Mutants whose target has other sampling parameters than plain sampling gives it."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import TypeAlias
 
-from specref.algorithms import Step, standard
+from specref.algorithms import standard
 from specref.distributions import Probabilities
-from specref.vocabulary import Tokens
-from specref.zoo.clean import ratio, residual_or_p, speculative
 from specref.zoo.entry import Entry
-from specref.zoo.parameters import NEUTRAL, PARAMETERS, Parameters, warped
-from specref.zoo.position import Position, Verification
+from specref.zoo.parameters import (
+    NEUTRAL,
+    PARAMETERS,
+    history,
+    right,
+    warped,
+    with_parameters,
+    with_rows,
+)
+from specref.zoo.position import Position
 
 ONE = Fraction(1)
-Row: TypeAlias = Callable[[Position], Probabilities]
-
-
-def with_parameters(target_has: Parameters, drafter_has: Parameters = PARAMETERS) -> Step:
-    """Standard speculative decoding, each model with parameters of its own."""
-    return lambda target, drafter, *others: standard.step(
-        warped(target, target_has), warped(drafter, drafter_has), *others
-    )
-
-
-def history(at: Position) -> Tokens:
-    """The text that a position continues."""
-    return (*at.context, *at.before)
-
-
-def right(at: Position) -> Probabilities:
-    """The row that plain sampling would draw from."""
-    return PARAMETERS.applied(at.p, history(at))
-
-
-def with_rows(row: Row, recovered_from: Row | None = None, after: Row | None = None) -> Step:
-    """Verification against a target row computed at each position.
-
-    Parameters
-    ----------
-    row : callable
-        Position (of the target without parameters) -> the row that drafts are tested with.
-    recovered_from : callable, optional
-        The row in the residual, if another.
-    after : callable, optional
-        The row of one more token after a recovered one.
-    """
-    tested = speculative(
-        accept=lambda at: ratio(row(at)[at.token], at.qx),
-        recover=lambda at: residual_or_p((recovered_from or row)(at), at.q),
-        bonus=row,
-        verify=lambda v: v.block(v.prefix()) if after is None else _continued(v, after),
-    )
-    return lambda target, drafter, *others: tested(target, warped(drafter), *others)
-
-
-def _continued(v: Verification, after: Row) -> Tokens:
-    accepted = v.prefix()
-    block = v.block(accepted)
-    if accepted == v.n or v.ends(block):
-        return block
-    at = replace(v.first, context=(*v.first.context, *block), drafts=v.first.drafts)
-    return (*block, at.chance.draw(after(at), "next"))
 
 
 def with_rejected_penalised(at: Position) -> Probabilities:

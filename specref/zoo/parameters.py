@@ -6,19 +6,24 @@ Where real parameters would be irrational (temperatures, logit penalties) these 
 factors of probabilities, so that everything stays exact.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
-from specref.algorithms import standard
+from specref.algorithms import Step, standard
 from specref.chance import Chance
 from specref.distributions import Probabilities, normalise, top_k_top_p, with_temperature
 from specref.models import Model, hashed_model
 from specref.vocabulary import Tokens, Vocabulary
+from specref.zoo.clean import ratio, residual_or_p, speculative
 from specref.zoo.fixtures import Fixture, by_name
+from specref.zoo.position import Position, Verification
+
+Row: TypeAlias = Callable[[Position], Probabilities]
 
 
 @dataclass(frozen=True)
@@ -48,8 +53,8 @@ class Parameters:
 
     def applied(self, row: Probabilities, text: Tokens) -> Probabilities:
         """The row that is sampled from after `text`."""
-        penalised = row.copy()
-        penalised[list(set(text))] *= self.penalty
+        factors = [self.penalty if token in text else 1 for token in range(len(row))]
+        penalised = np.array([p * factor for p, factor in zip(row, factors, strict=True)])
         sharp = with_temperature(normalise(penalised), self.temperature)
         kept = top_k_top_p(sharp, self.k, self.mass, chained=self.chained)
         return normalise(np.where(kept >= self.floor * kept.max(), kept, kept * 0))
@@ -84,6 +89,52 @@ def step(target: Model, drafter: Model, context: Tokens, lookahead: int, chance:
     """
     return standard.step(warped(target), warped(drafter), context, lookahead, chance)
 
+
+def with_parameters(target_has: Parameters, drafter_has: Parameters = PARAMETERS) -> Step:
+    """Standard speculative decoding, each model with parameters of its own."""
+    return lambda target, drafter, *others: standard.step(
+        warped(target, target_has), warped(drafter, drafter_has), *others
+    )
+
+
+def history(at: Position) -> Tokens:
+    """The text that a position continues."""
+    return (*at.context, *at.before)
+
+
+def right(at: Position) -> Probabilities:
+    """The row that plain sampling would draw from."""
+    return PARAMETERS.applied(at.p, history(at))
+
+
+def with_rows(row: Row, recovered_from: Row | None = None, after: Row | None = None) -> Step:
+    """Verification against a target row computed at each position.
+
+    Parameters
+    ----------
+    row : callable
+        Position (of the target without parameters) -> the row that drafts are tested with.
+    recovered_from : callable, optional
+        The row in the residual, if another.
+    after : callable, optional
+        The row of one more token after a recovered one.
+    """
+    tested = speculative(
+        accept=lambda at: ratio(row(at)[at.token], at.qx),
+        recover=lambda at: residual_or_p((recovered_from or row)(at), at.q),
+        bonus=row,
+        verify=lambda v: v.block(v.prefix()) if after is None else _continued(v, after),
+    )
+    return lambda target, drafter, *others: tested(target, warped(drafter), *others)
+
+
+def _continued(v: Verification, after: Row) -> Tokens:
+    accepted = v.prefix()
+    block = v.block(accepted)
+    if accepted == v.n or v.ends(block):
+        return block
+    at = replace(v.first, context=(*v.first.context, *block), drafts=v.first.drafts)
+    return (*block, at.chance.draw(after(at), "next"))
 
 
 def _warped(name: str, key: int, vocabulary: Vocabulary, context: Tokens) -> Fixture:

@@ -1,92 +1,20 @@
 """Mutants of string-level rejection sampling: psi is not the law of what is submitted."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import prod
-from typing import TypeAlias
 
 import numpy as np
 
-from specref.algorithms import Step, slem
-from specref.algorithms.standard import Draft
-from specref.chance import Chance
 from specref.distributions import Probabilities, Probability
 from specref.models import Model
-from specref.theory.lookahead import fixed
-from specref.theory.psi import conditional_psi
 from specref.vocabulary import Text, Tokens, Vocabulary
-from specref.zoo.clean import one_hot, ratio, residual_or_p, verified
+from specref.zoo.clean import one_hot
 from specref.zoo.entry import Entry
-from specref.zoo.matching import reencoded
 from specref.zoo.position import Verification
+from specref.zoo.submission import Submission, each, first, submitted
 
 HALF = Fraction(1, 2)
-
-
-@dataclass(frozen=True)
-class Submission:
-    """A drafted text, and what its law depends on."""
-
-    vocabulary: Vocabulary
-    drafter: Model
-    seen: Tokens
-    lookahead: int
-    drafts: Tokens
-    chance: Chance
-
-    @property
-    def tokens(self) -> Tokens:
-        """The drafted text in target ids."""
-        return self.vocabulary.encode(self.drafter.vocabulary.decode(self.drafts))
-
-    def psi(self, prefix: Tokens = (), drafter: Model | None = None) -> Probabilities:
-        """psi(. | prefix), of the drafter or of another in its place."""
-        laws = conditional_psi(
-            self.vocabulary, drafter or self.drafter, self.seen, self.lookahead, fixed
-        )
-        return laws[prefix]
-
-
-Declare: TypeAlias = Callable[[Submission], list[Draft]]
-Law: TypeAlias = Callable[[Submission], Probabilities]
-
-
-def submitted(
-    declare: Declare,
-    *,
-    extra: int = 0,
-    verify: Callable[[Verification], Tokens] = lambda v: v.block(v.prefix()),
-) -> Step:
-    """SLRS with other drafts declared, or with more drafter tokens than psi knows of."""
-
-    def drafts(
-        target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-    ) -> list[Draft]:
-        seen = reencoded(target, drafter, context)
-        stop = fixed(target.vocabulary, drafter.vocabulary, lookahead + extra)
-        drafted = slem.draft(drafter, seen, stop, chance)
-        return declare(
-            Submission(target.vocabulary, drafter, seen, lookahead, drafted, chance)
-        )
-
-    return verified(
-        drafts,
-        accept=lambda at: ratio(at.px, at.qx),
-        recover=lambda at: residual_or_p(at.p, at.q),
-        verify=verify,
-    )
-
-
-def first(law: Law) -> Declare:
-    """The first target token of the text alone, with a law."""
-    return lambda s: [Draft(token, law(s)) for token in s.tokens[:1]]
-
-
-def each(law: Callable[[Submission, Tokens], Probabilities]) -> Declare:
-    """Every target token of the text, with a law that may look at those before it."""
-    return lambda s: [Draft(token, law(s, s.tokens[:k])) for k, token in enumerate(s.tokens)]
 
 
 @lru_cache(maxsize=256)
@@ -102,8 +30,8 @@ def exact_decompositions(
         if len(drafts) < lookahead and not drafter.vocabulary.ends(drafts):
             row = drafter.next_token((*seen, *drafts))
             pending += [((*drafts, d), weight * q) for d, q in enumerate(row) if q > 0]
-    zero = Fraction(0)
-    return np.array([masses.get(text, zero) for text in vocabulary.tokens], dtype=object)
+    zero = 0 * sum(masses.values())
+    return np.array([masses.get(text, zero) for text in vocabulary.tokens])
 
 
 @lru_cache(maxsize=256)
@@ -119,12 +47,15 @@ def of_path(s: Submission) -> Probabilities:
     covering = next(k for k in range(len(s.drafts) + 1) if len(decode(s.drafts[:k])) >= length)
     rows = (s.drafter.next_token((*s.seen, *s.drafts[:k])) for k in range(covering))
     weight = prod(row[d] for row, d in zip(rows, s.drafts, strict=False))
-    return one_hot(token, s.psi()) * weight
+    path: Probabilities = one_hot(token, s.psi()) * weight
+    return path
 
 
 def estimated(s: Submission) -> Probabilities:
     """An unbiased estimate of psi: half or three halves of it."""
-    return s.psi() * (3 * HALF if s.chance.accept(HALF, "estimate") else HALF)
+    high = s.chance.accept(HALF, "estimate")
+    estimate: Probabilities = s.psi() * (3 * HALF if high else HALF)
+    return estimate
 
 
 def fall_through(v: Verification) -> Tokens:
@@ -147,7 +78,8 @@ ENTRIES = (
         ),
         algorithm="slrs",
         cites=("arXiv:2502.05202",),
-        note="The reading of Lemma 3.1 and its tree.",
+        blind=frozenset({"unread"}),
+        note="The one draft of unread overshoots nothing. The reading of Lemma 3.1 and its tree.",
     ),
     Entry(
         "slrs-fixed-q",
@@ -158,7 +90,8 @@ ENTRIES = (
         step=submitted(first(lambda s: s.psi(drafter=frozen(s.drafter, s.seen)))),
         algorithm="slrs",
         cites=("arXiv:2502.05202",),
-        note="Theorem 3.2 as printed.",
+        blind=frozenset({"unread"}),
+        note="The one draft of unread sees no other. Theorem 3.2 as printed.",
     ),
     Entry(
         "slrs-lookahead-off-by-one",
@@ -169,7 +102,8 @@ ENTRIES = (
         step=submitted(first(lambda s: s.psi()), extra=1),
         algorithm="slrs",
         cites=("arXiv:2502.05202",),
-        note="S_1(i) = 1[i > n] as printed.",
+        blind=frozenset({"letters", "pieces", "text end"}),
+        note="S_1(i) = 1[i > n] as printed. Two drafts determine the first token elsewhere.",
     ),
     Entry(
         "slrs-fall-through",
@@ -208,6 +142,8 @@ ENTRIES = (
         hint="Condition psi on the tokens that were accepted.",
         step=submitted(each(lambda s, before: s.psi())),
         algorithm="slrs",
+        blind=frozenset({"unread"}),
+        note="The one draft of unread is one token.",
     ),
     Entry(
         "slrs-end-ignored",
@@ -217,6 +153,7 @@ ENTRIES = (
         hint="Give psi the text's end as an outcome, or normalise without it.",
         step=submitted(each(lambda s, before: s.psi(before))),
         algorithm="slrs",
-        note="Mixes the two lossless endings of `slrs.step`.",
+        blind=frozenset({"letters", "text end", "unread"}),
+        note="Mixes the two endings of `slrs.step`. Drafts of letters spell texts of one length.",
     ),
 )

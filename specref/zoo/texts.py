@@ -1,6 +1,7 @@
 """Mutants and controls of the decode loop: budget, end of text, and what iterations share."""
 
 from specref.algorithms import autoregressive
+from specref.chance import Chance
 from specref.models import Model
 from specref.vocabulary import Tokens
 from specref.zoo.entry import TextEntry
@@ -47,6 +48,13 @@ def without_speculation(loop: Loop) -> None:
         loop.iterate()
 
 
+def reseeded(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, tokens: int, chance: Chance
+) -> Tokens:
+    """The clean loop, on coins that start anew with every iteration."""
+    return looped()(target, drafter, context, lookahead, tokens, Reseeded(chance))
+
+
 ENTRIES = (
     TextEntry(
         "budget-overshot",
@@ -77,6 +85,8 @@ ENTRIES = (
             lambda loop: loop.iterate(without_eos(loop.target), without_eos(loop.drafter))
         ),
         cites=("huggingface/transformers#48039", "LostRuins/koboldcpp#1276"),
+        blind=frozenset({"loop"}),
+        note="Needs a vocabulary with EOS.",
     ),
     TextEntry(
         "rejected-eos-finishes",
@@ -90,6 +100,8 @@ ENTRIES = (
             )
         ),
         cites=("openvinotoolkit/openvino.genai#3293",),
+        blind=frozenset({"loop"}),
+        note="Needs a vocabulary with EOS.",
     ),
     TextEntry(
         "state-reset-after-rejection",
@@ -113,7 +125,7 @@ ENTRIES = (
         formula="every iteration has the same coins, site by site",
         symptom="First block exact; later blocks repeat its luck.",
         hint="Advance the generator from iteration to iteration.",
-        generate=lambda *arguments: looped()(*arguments[:-1], Reseeded(arguments[-1])),
+        generate=reseeded,
     ),
 )
 CONTROLS = (

@@ -17,6 +17,7 @@ from specref.zoo.entry import Described
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Blocks: TypeAlias = tuple[Ints, Ints]
+Verify: TypeAlias = Callable[..., Blocks]
 NO_TOKEN = -1
 
 
@@ -32,20 +33,12 @@ class GivenCoins(Protocol):
         """Exponential noise, shape (B, V)."""
 
 
-class Verify(Protocol):
-    """Somebody's batched verification."""
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Coins that a verifier drew itself."""
 
-    def __call__(
-        self,
-        target_probs: Floats,
-        draft_probs: Floats | None,
-        draft_tokens: Ints,
-        *,
-        rng: np.random.Generator | None = None,
-        coins: GivenCoins | None = None,
-        lens: Ints | None = None,
-    ) -> Blocks:
-        """Blocks padded with -1, shape (B, K + 1), and their lengths, shape (B,)."""
+    accept: Floats
+    race: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +88,12 @@ def read(
     drafts = np.where(np.arange(drafts.shape[1]) < lens[:, None], drafts, NO_TOKEN)
     if q is None:
         q = np.eye(p.shape[2])[np.maximum(drafts, 0)]
-    if coins is not None:
-        return Batch(p, q, drafts, lens, coins.accept, coins.race)
-    if rng is None:
-        raise TypeError("rng and coins are both None: expected one of them")
-    noise = rng.standard_exponential((len(drafts), p.shape[2]))
-    return Batch(p, q, drafts, lens, rng.random(drafts.shape), noise)
+    if coins is None:
+        if rng is None:
+            raise TypeError("rng and coins are both None: expected one of them")
+        noise = rng.standard_exponential((len(drafts), p.shape[2]))
+        coins = Drawn(rng.random(drafts.shape), noise)
+    return Batch(p, q, drafts, lens, coins.accept, coins.race)
 
 
 def ratios(batch: Batch) -> Floats:
@@ -110,9 +103,14 @@ def ratios(batch: Batch) -> Floats:
     return np.divide(p, q, out=np.zeros_like(p), where=exists)
 
 
+def leading(verdicts: NDArray[np.bool_]) -> Ints:
+    """How many verdicts of each row are yes before the first no."""
+    return np.asarray(np.logical_and.accumulate(verdicts, axis=1).sum(axis=1))
+
+
 def accepted(batch: Batch) -> Ints:
     """How many drafts of each row are accepted before the first rejection."""
-    return np.logical_and.accumulate(batch.accept < ratios(batch), axis=1).sum(axis=1)
+    return leading(batch.accept < ratios(batch))
 
 
 def weights(batch: Batch, count: Ints) -> Floats:
@@ -127,7 +125,7 @@ def weights(batch: Batch, count: Ints) -> Floats:
 def winner(weight: Floats, race: Floats) -> Ints:
     """argmin noise / weight over the tokens of positive weight."""
     arrival = np.divide(race, weight, out=np.full_like(weight, np.inf), where=weight > 0)
-    return arrival.argmin(axis=1)
+    return np.asarray(arrival.argmin(axis=1))
 
 
 def write(batch: Batch, count: Ints, last: Ints) -> Blocks:
@@ -147,6 +145,13 @@ def verifier(
     write: Callable[[Batch, Ints, Ints], Blocks] = write,
 ) -> Verify:
     """A batched verification in which some parts are replaced.
+
+    Returns
+    -------
+    callable
+        (target_probs, draft_probs, draft_tokens, *, rng, coins, lens) -> tokens, counts:
+        blocks padded with -1, shape (B, K + 1), and their lengths. One of `rng` and `coins`
+        is needed; without `lens`, rows end at their first -1.
 
     Examples
     --------

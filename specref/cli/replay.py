@@ -1,0 +1,46 @@
+"""``specref replay``: a saved failing case, run again."""
+
+import sys
+from typing import NoReturn
+
+import click
+
+from specref.cli.group import json_option, show
+from specref.cli.targets import find_targets
+from specref.conformance.saved import load_case
+from specref.conformance.suite import check
+from specref.report.kit import kit_record, kit_report
+from specref.report.machine import as_json, write_json
+
+
+@click.command("replay")
+@click.argument("case", metavar="CASE.json", type=click.Path(exists=True, dir_okay=False))
+@json_option
+def replay_command(case: str, json_file: str | None) -> NoReturn:
+    """Run a saved failing case again: the same check, seed and claims.
+
+    Cases are written by `specref check … --save FOLDER`.
+
+    \b
+    Examples:
+      specref check samplers:verify --save failures
+      specref replay failures/joint-wide-seed-0.json
+    """
+    saved = load_case(case)
+    (target,) = find_targets(saved["target"])
+    report = check(
+        target.function,
+        contract=saved["contract"],
+        only=[saved["check"]],
+        seed=saved["seed"],
+        alpha=saved["alpha"],
+        detect_tv=saved["detect_tv"],
+        trials=saved.get("trials"),
+        name=target.name,
+        version=target.version,
+        **saved["claims"],
+    )
+    show(kit_report(report), json_file)
+    if json_file:
+        write_json(json_file, as_json(kit_record(report)))
+    sys.exit(report.exit_code)

@@ -1,0 +1,159 @@
+"""Batches for the contract ``verify``, and how their answers are read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from specref.conformance.contract import Floats, Ints
+from specref.conformance.fixtures import NO_TOKEN
+
+MOST_SHOWN = 16
+LARGEST_ID = np.iinfo(np.int64).max
+
+
+class BrokenContractError(Exception):
+    """An implementation raised, hung, or answered with something that is not an answer.
+
+    Attributes
+    ----------
+    row : int or None
+        The first offending row of the batch that it was given.
+    evidence : dict
+        For machines; once it is known, what the row was given.
+    """
+
+    def __init__(self, message: str, row: int | None = None) -> None:
+        super().__init__(message)
+        self.row = row
+        self.evidence: dict[str, Any] = {} if row is None else {"row": row}
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The arguments of one call; attributes are those of `Verify`, and the place of each row."""
+
+    target_probs: Floats
+    draft_probs: Floats | None
+    draft_tokens: Ints
+    lens: Ints
+    place: Ints
+
+    def __len__(self) -> int:
+        return len(self.draft_tokens)
+
+    def __getitem__(self, chosen: "slice | Ints") -> "Batch":
+        """Some rows."""
+        q = None if self.draft_probs is None else self.draft_probs[chosen]
+        return Batch(
+            self.target_probs[chosen],
+            q,
+            self.draft_tokens[chosen],
+            self.lens[chosen],
+            self.place[chosen],
+        )
+
+    def without_q(self) -> "Batch":
+        """The same drafts, declared as certain."""
+        return replace(self, draft_probs=None)
+
+    def facts(self, row: int) -> dict[str, Any]:
+        """What a row was given, for reports; laws of many tokens are left out."""
+        found: dict[str, Any] = {
+            "draft_tokens": self.draft_tokens[row].tolist(),
+            "lens": int(self.lens[row]),
+        }
+        if self.target_probs.shape[2] <= MOST_SHOWN:
+            q = self.draft_probs
+            found["target_probs"] = self.target_probs[row].tolist()
+            found["draft_probs"] = None if q is None else q[row].tolist()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Blocks padded with -1, shape (B, K + 1)."""
+
+    tokens: Ints
+    counts: Ints
+
+
+def read_answer(raw: Any, batch: Batch) -> Answer:
+    """Check what an implementation returned.
+
+    Raises
+    ------
+    BrokenContractError
+        It is no pair of integer arrays of the right shapes, an id is out of range, counts
+        do not fit tokens, or a token before the last is not the draft; with the first row for
+        which that is so.
+    """
+    if not isinstance(raw, Sequence) or isinstance(raw, str) or len(raw) != 2:
+        raise BrokenContractError(f"returned {_kind(raw)}: expected a pair (tokens, counts)")
+    width = batch.draft_tokens.shape[1] + 1
+    tokens = _integers("tokens", raw[0], (len(batch), width))
+    counts = _integers("counts", raw[1], (len(batch),))
+    _check_counts(tokens, counts, batch)
+    size = batch.target_probs.shape[2]
+    wrong = (tokens >= size) | (tokens < NO_TOKEN)
+    _refuse("tokens", tokens, wrong, f"expected 0 <= id < {size}, or -1")
+    _check_drafts(tokens, counts, batch)
+    return Answer(tokens, counts)
+
+
+def _integers(name: str, values: Any, shape: tuple[int, ...]) -> Ints:
+    try:
+        array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    except Exception as error:  # somebody's arrays may raise anything
+        raise BrokenContractError(f"{name} cannot be read as an array: {error}") from None
+    if array.dtype.kind == "f":
+        _refuse(name, array, np.isnan(array), "expected integers")
+    if array.dtype.kind not in "iu":
+        raise BrokenContractError(f"{name} has dtype {array.dtype}: expected integers")
+    if array.shape != shape:
+        raise BrokenContractError(f"{name} has shape {array.shape}: expected {shape}")
+    # Unsigned padding would become -1 unseen.
+    _refuse(name, array, array > LARGEST_ID, "out of range")
+    return array.astype(np.int64)
+
+
+def _refuse(name: str, array: Any, wrong: Any, why: str) -> None:
+    for where in np.argwhere(wrong)[:1].tolist():
+        index = ", ".join(map(str, where))
+        row = where[0] if where else None
+        raise BrokenContractError(f"{name}[{index}] = {array[tuple(where)]}: {why}", row)
+
+
+def _check_counts(tokens: Ints, counts: Ints, batch: Batch) -> None:
+    wrong = (counts < 1) | (counts > batch.lens + 1)
+    for row in np.flatnonzero(wrong)[:1].tolist():
+        raise BrokenContractError(
+            f"counts[{row}] = {counts[row]}: expected 1 to {batch.lens[row] + 1} "
+            f"({batch.lens[row]} drafts and one more)",
+            row,
+        )
+    padded = np.arange(tokens.shape[1]) >= counts[:, None]
+    for row in np.flatnonzero(((tokens < 0) != padded).any(axis=1))[:1].tolist():
+        raise BrokenContractError(
+            f"counts[{row}] = {counts[row]} but tokens[{row}] = {tokens[row].tolist()}: expected "
+            "that many tokens, then -1",
+            row,
+        )
+
+
+def _check_drafts(tokens: Ints, counts: Ints, batch: Batch) -> None:
+    kept = np.arange(tokens.shape[1] - 1) < counts[:, None] - 1
+    wrong = kept & (tokens[:, :-1] != batch.draft_tokens)
+    for row in np.flatnonzero(wrong.any(axis=1))[:1].tolist():
+        raise BrokenContractError(
+            f"tokens[{row}] = {tokens[row].tolist()}: expected its drafts "
+            f"{batch.draft_tokens[row].tolist()} up to the last token",
+            row,
+        )
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {len(value)}"
+    return "None" if value is None else f"a {type(value).__name__}"

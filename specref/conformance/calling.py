@@ -1,0 +1,197 @@
+"""Calling somebody's code: with randomness handed over, and its answers checked."""
+
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from specref.conformance.batch import Answer, Batch, BrokenContractError, read_answer
+from specref.conformance.contract import Capabilities, accepted_keywords
+from specref.conformance.drawing import draw_batch_coins
+from specref.conformance.patience import Pulse, described, within
+from specref.losslessness.coins import Coins
+
+__all__ = ["Verifier", "global_randomness", "within"]
+
+
+@contextmanager
+def global_randomness(rng: np.random.Generator) -> Iterator[None]:
+    """Seed the global generators of Python, NumPy and torch, and put them back afterwards."""
+    seed = int(rng.integers(2**31))
+    torch = sys.modules.get("torch")
+    # Somebody else's code may use the legacy generator.
+    kept = random.getstate(), np.random.get_state()  # noqa: NPY002
+    devices = torch.cuda.get_rng_state_all() if torch and torch.cuda.is_initialized() else []
+    cpu = torch and torch.get_rng_state()
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    if torch:
+        torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(kept[0])
+        np.random.set_state(kept[1])  # noqa: NPY002
+        if torch:
+            torch.set_rng_state(cpu)
+            torch.cuda.set_rng_state_all(devices)
+
+
+class Verifier:
+    """An implementation of the contract ``verify``, called batch by batch.
+
+    Parameters
+    ----------
+    implementation : callable
+    capabilities : Capabilities
+        Its largest batch, its arrays, its dtype.
+    patience : float or None
+        Seconds for a call.
+    """
+
+    def __init__(
+        self,
+        implementation: Callable[..., Any],
+        capabilities: Capabilities,
+        patience: float | None = None,
+    ) -> None:
+        self.implementation, self.capabilities = implementation, capabilities
+        self.patience = patience
+        self.keywords = accepted_keywords(implementation)
+
+    @property
+    def own_randomness(self) -> bool:
+        """Whether it draws from global generators."""
+        return not self.keywords & {"rng", "coins", "generator"}
+
+    def __call__(
+        self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
+    ) -> Answer:
+        """The answer to a batch, in chunks as large as the implementation takes."""
+        pulse = Pulse()
+        return within(self.patience, lambda: self.answer(batch, rng, coins, pulse), pulse)
+
+    def answer(
+        self,
+        batch: Batch,
+        rng: np.random.Generator,
+        coins: Coins | None = None,
+        pulse: Pulse | None = None,
+    ) -> Answer:
+        """The same for those who keep the time themselves."""
+        step = self.capabilities.batch or max(1, len(batch))
+        parts = []
+        for start in range(0, len(batch), step):
+            chunk = slice(start, start + step)
+            own = None if coins is None else _copied(coins[chunk])
+            parts.append(self._call(batch[chunk], rng, own))
+            if pulse:
+                pulse.beat()
+        if len(parts) == 1:
+            return parts[0]
+        return Answer(
+            np.concatenate([part.tokens for part in parts]),
+            np.concatenate([part.counts for part in parts]),
+        )
+
+    def _call(self, batch: Batch, rng: np.random.Generator, coins: Coins | None) -> Answer:
+        try:
+            return read_answer(self.raw(batch, rng, coins), batch)
+        except BrokenContractError as error:
+            broken = error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # somebody's code may raise anything
+            row = self._offender(batch, rng, coins, type(error))
+            where = f"in a batch of {len(batch)}" if row is None else f"at row {row}"
+            broken = BrokenContractError(f"raised {described(error, where)}", row)
+            broken.__cause__ = error
+        if broken.row is not None and broken.row < len(batch):
+            broken.evidence |= batch.facts(broken.row)
+        raise broken
+
+    def raw(self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None) -> Any:
+        """What one call returns, unchecked."""
+        arguments, keywords = self.arguments(batch, rng, coins)
+        return self.call(arguments, keywords, rng)
+
+    def arguments(
+        self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What one call is given: copies, so that nobody changes what answers are judged by."""
+        p, q, drafts, lens = (
+            self._array(values)
+            for values in (batch.target_probs, batch.draft_probs, batch.draft_tokens, batch.lens)
+        )
+        keywords: dict[str, Any] = {}
+        if "coins" in self.keywords:
+            keywords["coins"] = draw_batch_coins(batch, rng) if coins is None else coins
+        if "rng" in self.keywords:
+            keywords["rng"] = rng
+        if "generator" in self.keywords:
+            keywords["generator"] = self._generator(rng)
+        if "lens" in self.keywords:
+            keywords["lens"] = lens
+        return (p, q, drafts), keywords
+
+    def call(
+        self, arguments: tuple[Any, ...], keywords: dict[str, Any], rng: np.random.Generator
+    ) -> Any:
+        """Call it; if it takes no randomness, with the global generators seeded from `rng`."""
+        if not self.own_randomness:
+            return self.implementation(*arguments, **keywords)
+        with global_randomness(rng):
+            return self.implementation(*arguments, **keywords)
+
+    def _array(self, values: Any) -> Any:
+        if values is None:
+            return None
+        if self.capabilities.arrays == "numpy":
+            dtype = self.capabilities.dtype if values.dtype.kind == "f" else values.dtype
+            return values.astype(dtype)
+        import torch
+
+        tensor = torch.from_numpy(values.copy()).to(self.capabilities.device)
+        dtype = getattr(torch, self.capabilities.dtype)
+        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+    def _generator(self, rng: np.random.Generator) -> Any:
+        import torch
+
+        generator = torch.Generator(device=self.capabilities.device)
+        return generator.manual_seed(int(rng.integers(2**63)))
+
+    def _offender(
+        self,
+        batch: Batch,
+        rng: np.random.Generator,
+        coins: Coins | None,
+        kind: type[BaseException],
+    ) -> int | None:
+        """The row that raises on its own, by halving; None if no half raises any more."""
+
+        def raises(low: int, high: int) -> bool:
+            rows = slice(low, high)
+            try:
+                self.raw(batch[rows], rng, None if coins is None else coins[rows])
+            except BaseException as error:  # as above
+                return isinstance(error, kind)
+            return False
+
+        low, high = 0, len(batch)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if raises(low, middle):
+                high = middle
+            elif raises(middle, high):
+                low = middle
+            else:
+                return None
+        return low
+
+
+def _copied(coins: Coins) -> Coins:
+    return Coins(coins.accept.copy(), coins.race.copy())

@@ -1,0 +1,32 @@
+"""The checks, one file for each stage; a check is an id, the contracts it is for, a function."""
+
+from specref.conformance.checks import (
+    acceptance,
+    boundary,
+    drafting,
+    independence,
+    joint,
+    probed,
+    replay,
+    reporting,
+    smoke,
+    texts,
+    vocabularies,
+)
+from specref.conformance.checks.check import Check
+
+CHECKS: tuple[Check, ...] = (
+    *smoke.CHECKS,
+    *replay.CHECKS,
+    *boundary.CHECKS,
+    *probed.CHECKS,
+    *joint.CHECKS,
+    *vocabularies.CHECKS,
+    *drafting.CHECKS,
+    *acceptance.CHECKS,
+    *reporting.CHECKS,
+    *independence.CHECKS,
+    *texts.CHECKS,
+)
+
+__all__ = ["CHECKS", "Check"]

@@ -1,0 +1,109 @@
+"""Stage boundary: rows where no randomness is left, so that one wrong block decides."""
+
+import numpy as np
+
+from specref.conformance.batch import Answer, Batch
+from specref.conformance.checks.check import VERIFY, Check, failed, not_applicable, passed
+from specref.conformance.contract import Floats
+from specref.conformance.fixtures import NO_TOKEN
+from specref.conformance.judge import Judge
+from specref.conformance.status import Outcome
+
+SIZE = 512
+ACCEPT_EQUALS = ("standard", "union", "tli", "slrs")
+
+
+def _batch(p: Floats, q: Floats, drafts: list[int]) -> Batch:
+    tile = (SIZE, 1, 1)
+    tokens = np.tile(drafts, (SIZE, 1))
+    lens = np.full(SIZE, len(drafts))
+    return Batch(np.tile(p, tile), np.tile(q, tile), tokens, lens, np.zeros(SIZE, dtype=np.int64))
+
+
+def _all_are(answer: Answer, allowed: set[tuple[int, ...]], why: str) -> Outcome:
+    """Whether every block is one of these, or the start of one: a rule may stop early."""
+    allowed = {block[:length] for block in allowed for length in range(1, len(block) + 1)}
+    for row, tokens in enumerate(answer.tokens.tolist()):
+        block = tuple(token for token in tokens if token >= 0)
+        if block not in allowed:
+            return failed(f"row {row} is {block}: {why}", row=row, block=block)
+    return passed()
+
+
+def equal_rows(judge: Judge) -> Outcome:
+    """Where p = q every draft is accepted, by the rules that promise it."""
+    if judge.capabilities.rule not in ACCEPT_EQUALS:
+        return not_applicable("declares no rule that accepts every draft where p = q")
+    p = np.array([[0.25, 0.25, 0.5], [0.1, 0.7, 0.2], [0.0, 1.0, 0.0]])
+    answer = judge.verifier(_batch(p, p[:2], [0, 2]), judge.rng("equal rows"))
+    for row in np.flatnonzero(answer.counts != 3)[:1].tolist():
+        tokens = answer.tokens[row].tolist()
+        return failed(f"row {row} is {tokens}: p = q accepts every draft", row=row)
+    return _all_are(answer, {(0, 2, 1)}, "after both drafts p leaves token 1 alone")
+
+
+def disjoint(judge: Judge) -> Outcome:
+    """Where p and q share no token, the first draft is rejected, always."""
+    p = np.array([[0.0, 0.0, 0.25, 0.75], [1.0, 0.0, 0.0, 0.0]])
+    q = np.array([[0.5, 0.5, 0.0, 0.0]])
+    answer = judge.verifier(_batch(p, q, [1]), judge.rng("disjoint"))
+    return _all_are(answer, {(2,), (3,)}, "token 1 has p = 0, and the residual is p")
+
+
+def certain(judge: Judge) -> Outcome:
+    """Greedy rows: a draft passes iff it is the target's only token."""
+    eye = np.eye(4)
+    p = np.stack([eye[2], eye[1], eye[3]])
+    q = np.array([[0.25, 0.25, 0.25, 0.25], [0.5, 0.0, 0.5, 0.0]])
+    answer = judge.verifier(_batch(p, q, [2, 0]), judge.rng("certain"))
+    return _all_are(answer, {(2, 1)}, "p allows 2, then 1 alone")
+
+
+def forbidden(judge: Judge) -> Outcome:
+    """A token with p = 0 is never emitted, as a draft, residual or bonus token."""
+    p = np.array([[0.5, 0.0, 0.5, 0.0], [0.0, 0.3, 0.0, 0.7], [0.0, 0.0, 0.4, 0.6]])
+    q = np.array([[0.6, 0.3, 0.0, 0.1], [0.2, 0.5, 0.3, 0.0]])
+    allowed = {(2,), (0, 3), (0, 1, 2), (0, 1, 3)}
+    answer = judge.verifier(_batch(p, q, [0, 1]), judge.rng("forbidden"))
+    return _all_are(answer, allowed, "only 2, 0 3, 0 1 2 and 0 1 3 have positive probability")
+
+
+def tiny(judge: Judge) -> Outcome:
+    """Rows with probabilities of 1e-30 give tokens all the same, without NaN."""
+    low = 1e-30
+    p = np.array([[1 - low, low, 0.0], [low, 1 - low, 0.0]])
+    q = np.array([[low, 1 - low, 0.0]])
+    answer = judge.verifier(_batch(p, q, [1]), judge.rng("tiny"))
+    return _all_are(answer, {(0,)}, "draft 1 has p = 1e-30, and the residual is token 0")
+
+
+def ragged(judge: Judge) -> Outcome:
+    """Rows of 0 to 3 certain drafts, all different: each gets its own, and its own last token."""
+    if not judge.capabilities.ragged:
+        return not_applicable("does not take ragged batches")
+    most, size = 3, 12
+    lens = np.arange(SIZE) % (most + 1)
+    path = (np.arange(SIZE)[:, None] + 3 * np.arange(most + 1)) % (size - 1)
+    p = np.eye(size)[path]
+    none = np.arange(most) >= lens[:, None]
+    drafts = np.where(none, NO_TOKEN, path[:, :-1])
+    p[:, 1:][none] = np.eye(size)[-1]
+    q = np.where(none[:, :, None], np.eye(size)[-1], p[:, :-1])
+    tokens = judge.verifier(Batch(p, q, drafts, lens, lens), judge.rng("ragged")).tokens
+    wrong = (tokens != NO_TOKEN) & (tokens != path)
+    for row in np.flatnonzero(wrong.any(axis=1))[:1].tolist():
+        got, allowed = tokens[row].tolist(), path[row, : lens[row] + 1].tolist()
+        return failed(
+            f"row {row} of {lens[row]} drafts is {got}: p allows {allowed} alone", row=row
+        )
+    return passed()
+
+
+CHECKS = (
+    Check("boundary/equal-rows", VERIFY, equal_rows),
+    Check("boundary/disjoint", VERIFY, disjoint),
+    Check("boundary/certain", VERIFY, certain),
+    Check("boundary/forbidden", VERIFY, forbidden),
+    Check("boundary/tiny", VERIFY, tiny),
+    Check("boundary/ragged", VERIFY, ragged),
+)

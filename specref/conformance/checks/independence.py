@@ -1,0 +1,28 @@
+"""Stage independence: rows of a batch, and one call after another, share no randomness."""
+
+from functools import partial
+
+from specref.conformance.checks.check import Check, failed, passed
+from specref.conformance.checks.joint import BLOCKS
+from specref.conformance.fixtures import TEETH
+from specref.conformance.judge import Judge
+from specref.conformance.status import Outcome
+
+
+def rows_independent(name: str, judge: Judge) -> Outcome:
+    """Bet that a token repeats the one some rows before, or follows its rank."""
+    found = judge.blocks(name)
+    if found.dependent:
+        named = [s.component for s in found.report.suspects if s.component.startswith("lag")]
+        return failed(
+            f"rows depend on each other: evidence 10^{found.dependence:.0f}; a token "
+            + (named[0].removeprefix("lag: ") if named else "follows an earlier one"),
+            log10_evidence=found.dependence,
+        )
+    return passed(f"{found.report.trials:,} blocks, no token follows one before it")
+
+
+CHECKS = tuple(
+    Check(f"independence/rows-{name}", BLOCKS, partial(rows_independent, name), statistical=True)
+    for name in TEETH
+)

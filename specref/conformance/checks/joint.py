@@ -1,0 +1,139 @@
+"""Stage joint: is the joint law of the completed block the target's?"""
+
+from functools import partial
+
+from specref.chance import Chance, TooManyPathsError, exact_distribution
+from specref.conformance.checks.check import (
+    Check,
+    failed,
+    inconclusive,
+    not_applicable,
+    passed,
+)
+from specref.conformance.contract import Contract
+from specref.conformance.fixtures import TEETH, Place, Teeth
+from specref.conformance.judge import Judge
+from specref.conformance.patience import within
+from specref.conformance.status import Outcome
+from specref.conformance.stepping import read_tokens
+from specref.conformance.trial import TrialReport
+from specref.losslessness.exact import Proof, proof
+from specref.vocabulary import Tokens
+
+ROUNDING = 1e-9
+BLOCKS = frozenset({Contract.VERIFY, Contract.STEP})
+
+
+def outcome_of(judge: Judge, found: TrialReport) -> Outcome:
+    """What a campaign says of the law of blocks or texts."""
+    report, evidence = found.report, facts(found)
+    if found.lossy:
+        return failed(_finding(found), **evidence)
+    detectable = report.detectable or 1.0
+    if judge.trials is not None and detectable > judge.detect_tv:
+        return inconclusive(
+            f"{report.trials:,} trials would not surely find TV {judge.detect_tv:g}", **evidence
+        )
+    return passed(
+        f"{report.trials:,} trials; TV ≥ {detectable:.3f} would have been found", **evidence
+    )
+
+
+def _finding(found: TrialReport) -> str:
+    report = found.report
+    if report.impossible:
+        return f"impossible: {report.impossible}"
+    worst = max(report.intervals, key=lambda interval: interval.estimate - interval.threshold)
+    bound = f" (at least {worst.lower:.3f})" if worst.lower else ""
+    also = (
+        f"; blocks depend on each other, too (evidence 10^{found.dependence:.0f})"
+        if found.dependent
+        else ""
+    )
+    return (
+        f"the law is not the target's: TV about {worst.estimate:.3f}{bound} at {worst.case}, "
+        f"evidence 10^{found.law:.0f} after {report.trials:,} trials{also}"
+    )
+
+
+def facts(found: TrialReport) -> dict[str, object]:
+    """The numbers behind an outcome."""
+    report = found.report
+    return {
+        "trials": report.trials,
+        "alpha": report.alpha * 2,
+        "detectable_tv": report.detectable,
+        "log10_evidence": found.law,
+        "log10_threshold": found.threshold,
+        "tv": {interval.case: (interval.estimate, interval.lower, interval.upper)
+               for interval in report.intervals},
+        "suspects": [suspect.component for suspect in report.suspects] if found.lossy else [],
+        "hits": dict(found.hits),
+        "seconds": found.seconds,
+    }  # fmt: skip
+
+
+def on_fixture(name: str, judge: Judge) -> Outcome:
+    """A campaign over single iterations."""
+    return outcome_of(judge, judge.blocks(name))
+
+
+def one_hot(judge: Judge) -> Outcome:
+    """The same with drafts declared as certain, from whatever law they were drawn."""
+    if not judge.capabilities.one_hot:
+        return not_applicable("does not take draft_probs=None")
+    return outcome_of(judge, judge.blocks("wide", one_hot=True))
+
+
+def exact(judge: Judge) -> Outcome:
+    """Every random path enumerated, for functions that take `chance`: a proof in fractions."""
+    if "chance" not in judge.keywords:
+        return not_applicable("takes no chance: cannot be enumerated")
+    places = [(teeth, place) for teeth in TEETH.values() for place in teeth.drafted().places]
+    for teeth, place in places:
+        problem = refuted(judge, teeth, place, teeth.lookahead + 1)
+        if problem:
+            return problem
+    return passed(f"{len(places)} cases proved by enumeration")
+
+
+def refuted(judge: Judge, teeth: Teeth, place: Place, longest: int) -> Outcome | None:
+    """What is wrong with one iteration at a place; None if it is proved lossless.
+
+    Parameters
+    ----------
+    longest : int
+        The most tokens of a block.
+    """
+
+    def run(chance: Chance) -> Tokens:
+        models = teeth.target, teeth.drafter
+        raw = judge.implementation(*models, place.context, place.lookahead, chance=chance)
+        return read_tokens(raw, longest, teeth)
+
+    def enumerated() -> Proof | TooManyPathsError:
+        try:
+            blocks = exact_distribution(run)
+        except TooManyPathsError as error:
+            return error
+        return proof(blocks, teeth.target, place.context, len(blocks))
+
+    found = within(judge.patience, enumerated)
+    if isinstance(found, TooManyPathsError):
+        return not_applicable(str(found))
+    if found.total_variation <= ROUNDING:
+        return None
+    return failed(
+        f"{teeth.name}, {place.name}: TV {found.total_variation} exactly; {found.difference}",
+        total_variation=str(found.total_variation),
+    )
+
+
+CHECKS = (
+    Check("joint/exact", frozenset({Contract.STEP}), exact),
+    *(
+        Check(f"joint/{name}", BLOCKS, partial(on_fixture, name), statistical=True)
+        for name in TEETH
+    ),
+    Check("joint/one-hot", frozenset({Contract.VERIFY}), one_hot, statistical=True),
+)

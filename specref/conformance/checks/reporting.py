@@ -1,0 +1,56 @@
+"""Stage acceptance, for figures: is a reported number what its name says?"""
+
+from functools import partial
+
+from specref.conformance.calling import within
+from specref.conformance.checks.check import Check, failed, passed
+from specref.conformance.contract import Contract
+from specref.conformance.judge import Judge
+from specref.conformance.status import Outcome
+from specref.theory.metrics import METRICS, Iteration, Log
+
+YES, NO = True, False
+# Verdicts after a rejection, an accepted EOS, iterations without drafts, uneven lengths, two
+# requests of different length, a second process: whatever public figures were wrong about.
+LOGS: tuple[Log, ...] = (
+    (
+        Iteration((YES, YES, NO), 3),
+        Iteration((NO, YES, YES), 1),
+        Iteration((YES, NO), 2, request=1),
+        Iteration((), 1, request=1),
+        Iteration((YES, YES, YES), 4, request=1, rank=1),
+        Iteration((YES, YES), 1, request=2, rank=1),
+    ),
+    (
+        Iteration((YES, YES), 3),
+        Iteration((YES,), 2),
+        Iteration((NO, NO), 1, request=1),
+        Iteration((NO, YES), 1, request=1, rank=1),
+        Iteration((YES, NO, YES), 2, request=1, rank=1),
+    ),
+)
+
+
+def reported(judge: Judge) -> Outcome:
+    """The figure equals its definition on logs with everything that public figures missed."""
+    metric = judge.capabilities.metric
+    for number, log in enumerate(LOGS):
+        got = within(judge.patience, partial(judge.implementation, log))
+        expected = METRICS[metric](log)
+        if not _equal(got, expected):
+            return failed(
+                f"log {number}: {metric} is {expected}, not {got}", log=list(map(str, log))
+            )
+    return passed(f"{metric} on {len(LOGS)} logs")
+
+
+def _equal(got: object, expected: object) -> bool:
+    try:
+        if isinstance(expected, tuple):
+            return [float(x) for x in got] == [float(x) for x in expected]  # type: ignore[attr-defined]
+        return abs(float(got) - float(expected)) < 1e-9  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+
+
+CHECKS = (Check("acceptance/reported", frozenset({Contract.METRICS}), reported, lossy=False),)

@@ -1,0 +1,185 @@
+"""Stage smoke: does it answer, in the right form, without touching what it was given?"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from specref.conformance.batch import Answer, Batch
+from specref.conformance.checks import varying
+from specref.conformance.checks.check import CALLS, VERIFY, Check, failed, not_applicable, passed
+from specref.conformance.contract import Floats
+from specref.conformance.drawing import draw_batch_coins, sample_batch
+from specref.conformance.fixtures import NO_TOKEN, TEETH
+from specref.conformance.judge import Judge
+from specref.conformance.patience import within
+from specref.conformance.status import Outcome
+
+SIZE = 24
+LARGE, LARGE_ROWS, FEW = 32_000, 8, 40
+
+
+def answers(judge: Judge) -> Outcome:
+    """Tokens and counts of the right shapes, dtypes and ranges, on every fixture."""
+    for name in TEETH:
+        batch = sample_batch(judge.teeth(name), SIZE, judge.rng(name))
+        judge.verifier(batch, judge.rng("answers"))
+    return passed()
+
+
+def batch_of_one(judge: Judge) -> Outcome:
+    """The same for a single row."""
+    batch = sample_batch(judge.teeth("wide"), SIZE, judge.rng("one"))
+    for row in range(len(batch)):
+        judge.verifier(batch[row : row + 1], judge.rng("batch-of-one"))
+    return passed()
+
+
+def no_drafts(judge: Judge) -> Outcome:
+    """Rows without any draft get one token, from the target's first row."""
+    if not judge.capabilities.ragged:
+        return not_applicable("does not take ragged batches")
+    size, most = 4, 2
+    trap = np.eye(size)[-1]
+    p, q = np.tile(trap, (SIZE, most + 1, 1)), np.tile(trap, (SIZE, most, 1))
+    p[:, 0] = [0.5, 0.25, 0.25, 0.0]
+    none = np.zeros(SIZE, dtype=np.int64)
+    batch = Batch(p, q, np.full((SIZE, most), NO_TOKEN), none, none)
+    tokens = judge.verifier(batch, judge.rng("no-drafts")).tokens[:, 0]
+    for row in np.flatnonzero(tokens == size - 1)[:1].tolist():
+        return failed(
+            f"row {row} has no draft and got token {tokens[row]}, which is the law of padding: "
+            "target_probs[row, 0] excludes it",
+            row=row,
+        )
+    return passed()
+
+
+def one_hot(judge: Judge) -> Outcome:
+    """`draft_probs` may be None."""
+    if not judge.capabilities.one_hot:
+        return not_applicable("does not take draft_probs=None")
+    batch = sample_batch(judge.teeth("wide"), SIZE, judge.rng("one-hot"))
+    judge.verifier(batch.without_q(), judge.rng("one-hot call"))
+    return passed()
+
+
+def inputs_unchanged(judge: Judge) -> Outcome:
+    """The arrays that it was given are what they were."""
+    for name in TEETH:
+        batch = sample_batch(judge.teeth(name), SIZE, judge.rng("inputs"))
+        chunk = batch[: judge.capabilities.batch or SIZE]
+        given = [chunk, chunk.without_q()] if judge.capabilities.one_hot else [chunk]
+        for each in given:
+            for change in within(judge.patience, partial(changes, judge, each)):
+                return failed(change)
+    return passed()
+
+
+def changes(judge: Judge, batch: Batch) -> list[str]:
+    """What a call changed of its arguments, in words."""
+    verifier, rng = judge.verifier, judge.rng("inputs-unchanged")
+    arguments, keywords = verifier.arguments(batch, rng)
+    before = [(name, _plain(array).copy()) for name, array in _arrays(arguments, keywords)]
+    verifier.call(arguments, keywords, rng)
+    after = [_plain(array) for _, array in _arrays(arguments, keywords)]
+    return [
+        f"{name}{where} was {old[tuple(where)]} and is {new[tuple(where)]} after the call"
+        for (name, old), new in zip(before, after, strict=True)
+        for where in np.argwhere(old != new)[:1].tolist()
+    ]
+
+
+def _arrays(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    yield from zip(("target_probs", "draft_probs", "draft_tokens"), arguments, strict=True)
+    yield "lens", keywords.get("lens")
+    coins = keywords.get("coins")
+    yield "coins.accept", None if coins is None else coins.accept
+    yield "coins.race", None if coins is None else coins.race
+
+
+def _plain(array: Any) -> Any:
+    if hasattr(array, "detach"):
+        array = array.detach().cpu()
+        array = (array.double() if array.is_floating_point() else array).numpy()
+    return np.zeros(0) if array is None else array
+
+
+def deterministic(judge: Judge) -> Outcome:
+    """The same randomness gives the same answer."""
+    if not judge.capabilities.seeded:
+        return not_applicable("does not claim to be deterministic under a seed")
+    verifier = judge.verifier
+    batch = sample_batch(judge.teeth("wide"), SIZE, judge.rng("twice"))
+    coins = draw_batch_coins(batch, judge.rng("coins"))
+    # The first call may load a library whose generator nobody could seed before.
+    _, *two = (verifier(batch, judge.rng("deterministic"), coins) for _ in range(3))
+    return _same(*two)
+
+
+def _same(first: Answer, second: Answer) -> Outcome:
+    for row in np.flatnonzero((first.tokens != second.tokens).any(axis=1))[:1].tolist():
+        a, b = first.tokens[row].tolist(), second.tokens[row].tolist()
+        return failed(
+            f"row {row} is {a}, then {b} under the same seed; say seeded=False if so", row=row
+        )
+    return passed()
+
+
+def large_vocabulary(judge: Judge) -> Outcome:
+    """A vocabulary of 32,000 tokens, most of them impossible."""
+    rng = judge.rng("large")
+    p, q = _sparse(rng, 3), _sparse(rng, 2)
+    drafts = np.stack([p[:, 0].argmax(axis=1), q[:, 1].argmax(axis=1)], axis=1)
+    q[:, 0] = (q[:, 0] + (np.arange(LARGE) == drafts[:, :1])) / 2
+    none = np.zeros(LARGE_ROWS, dtype=np.int64)
+    tokens = judge.verifier(Batch(p, q, drafts, none + 2, none), rng).tokens
+    chance = np.take_along_axis(p, np.maximum(tokens, 0)[:, :, None], axis=2)[:, :, 0]
+    for row, j in np.argwhere((tokens != NO_TOKEN) & (chance <= 0))[:1].tolist():
+        return failed(
+            f"row {row}: token {tokens[row, j]} at position {j} has p = 0", row=row, position=j
+        )
+    return passed()
+
+
+def _sparse(rng: np.random.Generator, positions: int) -> Floats:
+    """Laws of a few tokens among very many."""
+    laws = np.zeros((LARGE_ROWS, positions, LARGE))
+    for law in laws.reshape(-1, LARGE):
+        law[rng.choice(LARGE, FEW, replace=False)] = rng.dirichlet(np.ones(FEW))
+    return laws
+
+
+def calls(judge: Judge) -> Outcome:
+    """A function of models returns token ids, as many as it may."""
+    for name in TEETH:
+        judge.one_call(name)
+    return passed()
+
+
+def calls_deterministic(judge: Judge) -> Outcome:
+    """The same randomness gives the same tokens."""
+    if not judge.capabilities.seeded:
+        return not_applicable("does not claim to be deterministic under a seed")
+    for _ in range(SIZE):
+        first, second = judge.one_call("wide"), judge.one_call("wide")
+        if first != second:
+            return failed(f"{first}, then {second} under the same seed; say seeded=False if so")
+    return passed()
+
+
+CHECKS = (
+    Check("smoke/answers", VERIFY, answers),
+    Check("smoke/calls", CALLS, calls),
+    Check("smoke/batch-of-one", VERIFY, batch_of_one),
+    Check("smoke/no-drafts", VERIFY, no_drafts),
+    Check("smoke/one-hot", VERIFY, one_hot),
+    Check("smoke/inputs-unchanged", VERIFY, inputs_unchanged),
+    Check("smoke/deterministic", VERIFY, deterministic),
+    Check("smoke/calls-deterministic", CALLS, calls_deterministic),
+    Check("smoke/large-vocabulary", VERIFY, large_vocabulary),
+    *varying.CHECKS,
+)
+
+__all__ = ["CHECKS", "VERIFY", "sample_batch"]

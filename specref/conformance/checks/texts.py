@@ -1,0 +1,87 @@
+"""Stages iterations and end-to-end: the joint law of the first tokens of whole texts."""
+
+from functools import partial
+
+from specref.conformance.calling import within
+from specref.conformance.chains import CHAIN, GUESS
+from specref.conformance.checks.check import Check, failed, not_applicable, passed
+from specref.conformance.checks.joint import BLOCKS, outcome_of
+from specref.conformance.contract import Contract
+from specref.conformance.fixtures import TEETH
+from specref.conformance.greedy import judge_greedy
+from specref.conformance.judge import Judge
+from specref.conformance.markov import judge_markov
+from specref.conformance.status import Outcome
+from specref.losslessness.planning import typical_trials
+from specref.losslessness.verdict import Verdict
+
+GENERATE = frozenset({Contract.GENERATE})
+TEXTS = 50
+STARTS = ((0,), (1,), (2,), (3, 4), (4, 0, 0))
+LONG = 40
+
+
+def texts(name: str, judge: Judge) -> Outcome:
+    """A campaign over the first tokens of texts, several iterations long."""
+    if judge.capabilities.greedy:
+        return not_applicable("decodes greedily: its texts have no law")
+    found = judge.texts(name)
+    if found.dependent:
+        return failed(f"texts depend on each other: evidence 10^{found.dependence:.0f}")
+    return outcome_of(judge, found)
+
+
+def markov(judge: Judge) -> Outcome:
+    """Long texts of an order-1 chain, with a bet at every transition."""
+    if judge.capabilities.greedy:
+        return not_applicable("decodes greedily: its texts have no law")
+    share = judge.alpha / judge.checks
+    tokens = judge.trials or len(CHAIN.vocabulary) * typical_trials(judge.detect_tv)
+    report = within(
+        judge.patience and TEXTS * judge.patience,
+        partial(
+            judge_markov, judge.implementation, CHAIN, GUESS,
+            tokens=tokens, seed=judge.seed, alpha=share,
+        ),
+    )  # fmt: skip
+    numbers = {"tokens": report.tokens, "log10_evidence": report.log10_evidence}
+    if report.verdict == Verdict.LOSSY:
+        tv = max(interval.estimate for interval in report.intervals)
+        return failed(
+            report.impossible
+            or f"transitions are not the target's: TV about {tv:.3f}, evidence "
+            f"10^{report.log10_evidence:.0f} after {report.tokens:,} tokens",
+            **numbers,
+        )
+    if report.stopped:
+        return failed(report.stopped, **numbers)
+    return passed(f"{report.tokens:,} transitions, each with the target's law", **numbers)
+
+
+def greedy(judge: Judge) -> Outcome:
+    """Greedy texts, token by token what the target alone would give."""
+    if not judge.capabilities.greedy:
+        return not_applicable("does not decode greedily")
+    report = within(
+        judge.patience,
+        partial(
+            judge_greedy, judge.implementation, CHAIN, GUESS, STARTS, tokens=LONG, seed=judge.seed
+        ),
+    )
+    if report.difference is not None:
+        return failed(report.difference)
+    return passed(f"{report.texts} greedy texts equal the target's own")
+
+
+CHECKS = (
+    Check("end-to-end/greedy", GENERATE, greedy),
+    Check("end-to-end/markov", GENERATE, markov, statistical=True),
+    *(
+        check
+        for name in TEETH
+        for check in (
+            Check(f"iterations/{name}", BLOCKS, partial(texts, name), statistical=True),
+            Check(f"end-to-end/{name}", GENERATE, partial(texts, name), statistical=True),
+        )
+    ),
+)

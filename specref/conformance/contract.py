@@ -1,0 +1,256 @@
+"""Contracts: how somebody's sampler is called, and what it claims to be."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from numbers import Integral, Real
+from types import MappingProxyType
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specref.algorithms import ALGORITHMS
+from specref.losslessness.coins import Coins
+from specref.models import Model
+from specref.theory.metrics import METRICS, Iteration
+from specref.vocabulary import Tokens
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Dtype: TypeAlias = Literal["float64", "float32", "float16", "bfloat16"]
+NAMED = ("rng", "coins", "lens", "chance", "generator")
+CAPABILITIES = "specref_capabilities"
+FLAGS = ("ragged", "one_hot", "seeded", "greedy", "row_seeds")
+WORDS: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
+    {
+        "rule": (None, *ALGORITHMS),
+        "metric": tuple(METRICS),
+        "recovery": (None, "race", "inverse"),
+        "dtype": get_args(Dtype),
+        "arrays": ("numpy", "torch"),
+    }
+)
+
+
+class Contract(StrEnum):
+    """The call signature of an implementation."""
+
+    VERIFY = "verify"
+    STEP = "step"
+    GENERATE = "generate"
+    DRAFTER = "drafter"
+    METRICS = "metrics"
+    TREE = "tree"
+
+
+class Verify(Protocol):
+    """Contract ``verify``: drafts of a batch in, blocks out.
+
+    Takes whichever of `rng`, `coins`, `lens` and `generator` are among its parameters; with
+    none of them but `lens` it draws from the global generators of Python, NumPy or torch,
+    which are seeded for each call.
+    """
+
+    def __call__(
+        self,
+        target_probs: Floats,
+        draft_probs: Floats | None,
+        draft_tokens: Ints,
+        *,
+        rng: np.random.Generator = ...,
+        coins: Coins = ...,
+        lens: Ints = ...,
+    ) -> tuple[Ints, Ints]:
+        """Verify a batch.
+
+        Parameters
+        ----------
+        target_probs : ndarray, shape (B, K + 1, V)
+            Row i is the target's law after the first i drafts.
+        draft_probs : ndarray, shape (B, K, V), or None
+            The laws that drafts were drawn from. None: every draft is taken as certain.
+        draft_tokens : ndarray of int, shape (B, K)
+            -1 where a row has no draft.
+        rng : numpy.random.Generator
+            The only randomness, if it is a parameter. A `generator` is a `torch.Generator`.
+        coins : Coins
+            All randomness as numbers, if it is a parameter: float64 NumPy arrays, whatever
+            the other arrays are.
+        lens : ndarray of int, shape (B,)
+            How many drafts each row has; 0 for some.
+
+        Returns
+        -------
+        tokens : ndarray of int, shape (B, K + 1)
+            Accepted drafts and one more token, padded with -1.
+        counts : ndarray of int, shape (B,)
+            How many tokens each row has.
+        """
+        ...
+
+
+class Step(Protocol):
+    """Contract ``step``: a context in, one block out; the implementation drafts itself.
+
+    The last parameter is `rng`, or `chance` (then every random path can be enumerated).
+    """
+
+    def __call__(
+        self,
+        target: Model,
+        drafter: Model,
+        context: Tokens,
+        lookahead: int,
+        rng: np.random.Generator,
+    ) -> Tokens:
+        """One iteration."""
+        ...
+
+
+class Generate(Protocol):
+    """Contract ``generate``: a context in, `tokens` tokens out (fewer only after EOS)."""
+
+    def __call__(
+        self, target: Model, drafter: Model, context: Tokens, tokens: int, rng: np.random.Generator
+    ) -> Tokens:
+        """A whole text."""
+        ...
+
+
+class Drafter(Protocol):
+    """Contract ``drafter``: drafts, and the laws that they are declared to come from."""
+
+    def __call__(
+        self, drafter: Model, context: Tokens, lookahead: int, rng: np.random.Generator
+    ) -> tuple[Tokens, Floats]:
+        """Draft up to `lookahead` tokens; q has a row for each."""
+        ...
+
+
+class Reported(Protocol):
+    """Contract ``metrics``: a log of iterations in, the figure that it is said to be out."""
+
+    def __call__(self, log: Sequence[Iteration]) -> object:
+        """The figure that `Capabilities.metric` names."""
+        ...
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What an implementation claims; what it does not claim is not_applicable, and counted.
+
+    Attributes
+    ----------
+    rule : str or None
+        The algorithm whose acceptance law it claims ("standard", "tli", …). None: any
+        lossless rule, and accepted lengths are not judged.
+    batch : int or None
+        The largest batch it takes; None for any.
+    ragged : bool
+        Rows of a batch may have different numbers of drafts.
+    one_hot : bool
+        `draft_probs` may be None.
+    seeded : bool
+        The same `rng` gives the same blocks.
+    recovery : {"race", "inverse", None}
+        Which of the coins draws the last token: ``race``, or ``final`` by an inverse CDF.
+        None: not said, so that blocks are not compared coin by coin.
+    greedy : bool
+        It decodes by argmax: its texts are compared one by one, not by their law.
+    row_seeds : bool
+        What a row gets depends on its own coins alone, not on its place in the batch.
+    metric : str
+        For the contract ``metrics``: which definition of `theory.metrics` it claims to be.
+    dtype : str
+        What probabilities are cast to before the call.
+    tolerance : float
+        Total variation a token that low precision may cost; not held against it.
+    arrays : {"numpy", "torch"}
+    device : str
+    """
+
+    rule: str | None = None
+    batch: int | None = None
+    ragged: bool = True
+    one_hot: bool = True
+    seeded: bool = True
+    recovery: Literal["race", "inverse"] | None = None
+    greedy: bool = False
+    row_seeds: bool = False
+    metric: str = "acceptance_rate"
+    dtype: Dtype = "float64"
+    tolerance: float = 0.0
+    arrays: Literal["numpy", "torch"] = "numpy"
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        for name, known in WORDS.items():
+            value = getattr(self, name)
+            if value not in known:
+                raise ValueError(f"{name} = {value!r}: expected one of {known}")
+        for name in FLAGS:
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} = {getattr(self, name)!r}: expected True or False")
+        whole = isinstance(self.batch, Integral) and not isinstance(self.batch, bool)
+        if self.batch is not None and not (whole and self.batch >= 1):
+            raise ValueError(f"batch = {self.batch!r}: expected an integer >= 1, or None")
+        if not isinstance(self.tolerance, Real) or not 0 <= self.tolerance < 1:
+            raise ValueError(f"tolerance = {self.tolerance!r}: expected a number in [0, 1)")
+        if self.arrays == "numpy" and (self.dtype == "bfloat16" or self.device != "cpu"):
+            raise ValueError(
+                f"arrays = 'numpy': expected 'torch' for {self.dtype} on {self.device}"
+            )
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def capable(**claims: Any) -> Callable[[F], F]:
+    """Decorate an implementation with what it claims, the fields of `Capabilities`.
+
+    Examples
+    --------
+    >>> @capable(rule="standard", ragged=False)
+    ... def verify(target_probs, draft_probs, draft_tokens, *, rng): ...
+    >>> capabilities_of(verify).ragged
+    False
+    """
+    record = Capabilities(**claims)
+
+    def decorate(function: F) -> F:
+        setattr(function, CAPABILITIES, record)
+        return function
+
+    return decorate
+
+
+def capabilities_of(implementation: Callable[..., Any], **claims: Any) -> Capabilities:
+    """The record of an implementation, with some claims overridden."""
+    record = getattr(implementation, CAPABILITIES, Capabilities())
+    if not isinstance(record, Capabilities):
+        raise TypeError(f"{CAPABILITIES} = {record!r}: expected Capabilities (see `capable`)")
+    return replace(record, **claims)
+
+
+def accepted_keywords(implementation: Callable[..., Any]) -> frozenset[str]:
+    """Which of the named parameters a function declares.
+
+    Raises
+    ------
+    TypeError
+        It is not callable.
+
+    Examples
+    --------
+    >>> sorted(accepted_keywords(lambda p, q, drafts, *, rng, lens, verbose=0: None))
+    ['lens', 'rng']
+    """
+    if not callable(implementation):
+        raise TypeError(f"implementation = {implementation!r}: expected a function")
+    try:
+        parameters = inspect.signature(implementation).parameters
+    except (TypeError, ValueError):  # a compiled function that does not tell
+        return frozenset()
+    return frozenset(name for name in NAMED if name in parameters)

@@ -1,0 +1,8 @@
+"""Which known bug does a failed sampler look like? Likelihoods under the zoo's exact laws."""
+
+from specref.conformance.diagnosis.laws import Laws
+from specref.conformance.diagnosis.observed import Observed
+from specref.conformance.diagnosis.ranking import diagnose
+from specref.conformance.diagnosis.report import Candidate, Diagnosis
+
+__all__ = ["Candidate", "Diagnosis", "Laws", "Observed", "diagnose"]

@@ -1,0 +1,137 @@
+"""The exact laws of the clean rule and of every entry of the zoo, computed once for each case."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+from specref.algorithms import ALGORITHMS, Step
+from specref.conformance.diagnosis.observed import Observed
+from specref.losslessness.lazy import Enumerator, ReadableModel
+from specref.vocabulary import Tokens
+from specref.zoo import MUTANTS, Entry
+
+Law = dict[Tokens, float]
+MAX_PATHS = 12_000
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class CaseLaws:
+    """The laws of one case.
+
+    Attributes
+    ----------
+    clean : dict
+        {block: probability} of the clean rule.
+    entries : mapping
+        {id: law}, for entries that have one.
+    missing : mapping
+        {id: why it has none}.
+    """
+
+    clean: Law
+    entries: Mapping[str, Law]
+    missing: Mapping[str, str]
+
+
+class Laws:
+    """The laws of a clean rule and of entries of the zoo; those of a case are remembered.
+
+    Parameters
+    ----------
+    entries : mapping
+        {id: Entry}.
+    algorithm : str
+        The name of the clean rule, in `ALGORITHMS`.
+    max_paths : int
+        What the law of one rule on one case may cost.
+
+    Raises
+    ------
+    ValueError
+        An unknown algorithm.
+
+    Examples
+    --------
+    >>> from specref.zoo import FIXTURES
+    >>> m = FIXTURES["m"]
+    >>> observed = Observed("m", m.target, m.drafter, (), m.lookahead, {(0, 0): 10})
+    >>> round(Laws().of(observed).entries["always-accept-u0"][0, 0], 6)  # 1/12 * 5/12
+    0.034722
+    """
+
+    def __init__(
+        self,
+        entries: Mapping[str, Entry] = MUTANTS,
+        *,
+        algorithm: str = "standard",
+        max_paths: int = MAX_PATHS,
+    ) -> None:
+        if algorithm not in ALGORITHMS:
+            raise ValueError(f"algorithm = {algorithm!r}: expected one of {tuple(ALGORITHMS)}")
+        self.entries, self.algorithm, self.max_paths = entries, algorithm, max_paths
+        self._remembered: dict[Hashable, CaseLaws] = {}
+
+    def of(self, observed: Observed) -> CaseLaws:
+        """The laws of a case, whatever was counted there.
+
+        Raises
+        ------
+        ValueError
+            The clean rule has none: it fails there, or has too many random paths.
+        """
+        case = observed.target, observed.drafter, observed.context, observed.lookahead
+        key = *case, observed.length
+        if key not in self._remembered:
+            self._remembered[key] = self._enumerated(observed)
+        return self._remembered[key]
+
+    def _enumerated(self, observed: Observed) -> CaseLaws:
+        clean = self._tried(ALGORITHMS[self.algorithm], observed)
+        if isinstance(clean, str):
+            raise ValueError(f"case {observed.name!r}: the clean rule has no law ({clean})")
+        found = {name: self._tried(entry.step, observed) for name, entry in self.entries.items()}
+        laws = {name: law for name, law in found.items() if not isinstance(law, str)}
+        missing = {name: why for name, why in found.items() if isinstance(why, str)}
+        return CaseLaws(clean, laws, missing)
+
+    def _tried(self, step: Step, observed: Observed) -> Law | str:
+        try:
+            return law_of(step, observed, self.max_paths)
+        except Exception as error:  # a mutant may crash in any way
+            return f"{type(error).__name__}: {error}"
+
+
+def law_of(step: Step, observed: Observed, max_paths: int = MAX_PATHS) -> Law:
+    """The law of what a rule emits on a case, in floats; less than 1e-12 counts as rounding.
+
+    Raises
+    ------
+    TooManyPathsError
+        More than `max_paths` random paths.
+    ValueError
+        An empty block in a text; or as `step`, or as `exact_distribution`.
+    """
+    target, drafter = ReadableModel(observed.target), ReadableModel(observed.drafter)
+    enumerator = Enumerator(max_paths)
+
+    def after(text: Tokens) -> Law:
+        context = (*observed.context, *text)
+        law = enumerator.law(step, target, drafter, context, observed.lookahead)
+        return {block: float(mass) for block, mass in law.items() if mass > ROUNDING}
+
+    if observed.length is None:
+        return after(())
+    finished: Law = {}
+    # Iterations meet only in the text so far, so each text is continued once.
+    unfinished: Law = {(): 1.0}
+    while unfinished:
+        text = min(unfinished, key=len)
+        mass = unfinished.pop(text)
+        for block, probability in after(text).items():
+            if not block:
+                raise ValueError(f"step returned an empty block after {text}")
+            longer = (*text, *block)[: observed.length]
+            done = len(longer) == observed.length or target.vocabulary.ends(longer)
+            law = finished if done else unfinished
+            law[longer] = law.get(longer, 0.0) + mass * probability
+    return finished

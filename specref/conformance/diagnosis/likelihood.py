@@ -1,0 +1,145 @@
+"""Likelihoods of hypotheses, fitted strengths, and a test of fit that holds for every size.
+
+Fit is judged by universal inference (Wasserman, Ramdas and Balakrishnan 2020,
+arXiv:1912.11436). Q, a mixture chosen before the data, is weighed against a hypothesis at its
+best strength. That ratio is at most Q against the true strength, whose mean is at most 1; so
+under the hypothesis it reaches 1/alpha with probability at most alpha.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, logsumexp
+
+from specref.conformance.diagnosis.table import Floats, Ints, Table
+
+WEAKEST = 0.01
+STRENGTHS = np.geomspace(WEAKEST, 1, 25)
+ZOOMS = 3
+SAME = 1e-9
+MIXED_STRENGTHS = (1.0, 0.3, 0.1)
+CONCENTRATIONS = (1e1, 1e2, 1e3, 1e4, 1e5)
+
+
+@dataclass(frozen=True, eq=False)
+class Likelihoods:
+    """What a table says of its hypotheses; natural logarithms, arrays of shape (hypotheses,).
+
+    Attributes
+    ----------
+    strength : ndarray
+        1, or the fitted share of blocks that the bug touches.
+    score : ndarray
+        The log-likelihood at that strength. A fitted one pays log(blocks) / 2, as in the
+        Bayesian information criterion. On cases where a hypothesis has no law, it is given Q's.
+    against : ndarray
+        log(Q / likelihood) at the best strength, over the cases where there is a law.
+    distance : ndarray
+        The largest total variation between frequencies and law on a case.
+    """
+
+    strength: Floats
+    score: Floats
+    against: Floats
+    distance: Floats
+
+
+def weigh(table: Table, trials: int) -> Likelihoods:
+    """Fit the strength of every hypothesis, and weigh it against all others and against Q.
+
+    Parameters
+    ----------
+    table : Table
+    trials : int
+        How many blocks were counted.
+    """
+    mixture = universal(table)
+    whole, (strength, best) = _log_likelihood(table, 1.0), _fitted(table)
+    fitted = best.sum(axis=1) - math.log(trials) / 2 > whole.sum(axis=1)
+    strength = np.where(fitted, strength, 1.0)
+    used = np.where(fitted[:, None], best, whole)
+    neutral = logsumexp(mixture, axis=0) - math.log(len(mixture))
+    score = np.where(table.predicted, used, neutral).sum(axis=1) - fitted * math.log(trials) / 2
+    predicted = table.predicted.T.astype(np.float64)
+    evidence = logsumexp(mixture @ predicted, axis=0) - math.log(len(mixture))
+    against = evidence - (best * table.predicted).sum(axis=1)
+    return Likelihoods(strength, score, against, _distance(table, strength))
+
+
+def groups(table: Table, strengths: Floats) -> Ints:
+    """For each hypothesis the first that cannot be told from it on what was seen.
+
+    They have the same law; or one departs from the clean rule in the direction of the other,
+    and both strengths are fitted: half of `residual-reversed` is `residual-abs`.
+    """
+    laws, directions = table.law(1.0), _directions(table)
+    fitted = strengths < 1
+    first = np.arange(len(laws))
+    for row in range(1, len(laws)):
+        same = _close(laws[:row], laws[row])
+        same |= fitted[:row] & fitted[row] & _close(directions[:row], directions[row])
+        same &= (table.predicted[:row] == table.predicted[row]).all(axis=1)
+        first[row] = first[np.argmax(same)] if same.any() else row
+    return first
+
+
+def _directions(table: Table) -> Floats:
+    steps = np.concatenate([x - x[0] for x in (table.mass, table.arriving)], axis=1)
+    size = np.abs(steps).max(axis=1, keepdims=True)
+    return np.asarray(np.divide(steps, size, out=np.zeros_like(steps), where=size > SAME))
+
+
+def _close(rows: Floats, row: Floats) -> NDArray[np.bool_]:
+    return np.asarray((np.abs(rows - row) < SAME).all(axis=1))
+
+
+def universal(table: Table) -> Floats:
+    """log Q on each case: every law at three strengths, and Dirichlet mixtures around them.
+
+    Returns
+    -------
+    ndarray, shape (components, cases)
+        A component is one law and one concentration, on all cases.
+    """
+    laws = np.concatenate([table.law(strength) for strength in MIXED_STRENGTHS])
+    components = [table.by_case(table.counts * np.log(laws))]
+    totals = np.bincount(table.node, table.counts)
+    for c in CONCENTRATIONS:
+        node = gammaln(c + totals) - gammaln(c)
+        ends = np.zeros(len(totals), dtype=np.int64)
+        ends[table.node] = table.case
+        spent = np.bincount(ends, node, minlength=table.predicted.shape[1])
+        gained = gammaln(c * laws + table.counts) - gammaln(c * laws)
+        components.append(table.by_case(gained) - spent)
+    return np.concatenate(components)
+
+
+def _log_likelihood(table: Table, strengths: Floats | float) -> Floats:
+    return table.by_case(table.counts * np.log(table.law(strengths)))
+
+
+def _fitted(table: Table) -> tuple[Floats, Floats]:
+    """The likeliest strength of each hypothesis, and its log-likelihood on each case."""
+    size, spread = len(table.mass), STRENGTHS[1] / STRENGTHS[0]
+    trials = np.broadcast_to(STRENGTHS[:, None], (len(STRENGTHS), size))
+    for _ in range(ZOOMS):
+        strength = _likeliest(table, trials)
+        trials = np.minimum(strength * spread ** np.linspace(-1, 1, 9)[:, None], 1)
+        trials = np.maximum(trials, WEAKEST)
+        spread **= 0.25
+    strength = _likeliest(table, trials)
+    return strength, _log_likelihood(table, strength)
+
+
+def _likeliest(table: Table, trials: Floats) -> Floats:
+    values = [(_log_likelihood(table, s) * table.predicted).sum(axis=1) for s in trials]
+    return np.asarray(trials[np.argmax(values, axis=0), np.arange(trials.shape[1])])
+
+
+def _distance(table: Table, strengths: Floats) -> Floats:
+    totals = np.bincount(table.node, table.counts)[table.node]
+    excess = np.maximum(table.counts - totals * table.law(strengths), 0)
+    trials = table.by_case(table.counts)
+    return np.asarray((table.by_case(excess) / trials * table.predicted).max(axis=1))

@@ -1,0 +1,167 @@
+"""Rank the known bugs by how likely they make what was seen."""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import get_args
+
+import numpy as np
+
+from specref.conformance.diagnosis.laws import CaseLaws, Laws
+from specref.conformance.diagnosis.likelihood import groups, weigh
+from specref.conformance.diagnosis.observed import Observed
+from specref.conformance.diagnosis.report import Candidate, Diagnosis
+from specref.conformance.diagnosis.table import Basis, tabulate
+from specref.zoo import MUTANTS, Entry
+
+ALPHA = 1e-6
+LN10 = math.log(10)
+
+
+def diagnose(
+    observed: Sequence[Observed],
+    entries: Mapping[str, Entry] = MUTANTS,
+    *,
+    algorithm: str = "standard",
+    alpha: float = ALPHA,
+    laws: Laws | None = None,
+) -> Diagnosis:
+    """Name the known bugs that make what was seen likeliest, and say whether they explain it.
+
+    Blocks are compared whole: their lengths tell much. If no bug, nor the clean rule, fits
+    them, and the tokens are not the target's either, each token is compared given those before
+    it; a bug that fits then is reported, whatever the implementation does about lengths.
+
+    Every law is mixed with a leak of one block (or token) in a million, so that a stray block
+    is held against a bug without excluding it.
+
+    Parameters
+    ----------
+    observed : sequence of Observed
+    entries : mapping
+        {id: Entry}. With `MUTANTS | CONTROLS`, lossless look-alikes are recognised as well.
+    algorithm : str
+        The clean rule.
+    alpha : float
+        The chance that the true law is said not to fit.
+    laws : Laws, optional
+        Of the same entries and algorithm, to compute the laws of a case once.
+
+    Raises
+    ------
+    ValueError
+        Nothing was observed, `alpha` is not in (0, 1), an unknown algorithm, or `laws` of others.
+
+    Examples
+    --------
+    >>> from specref.conformance.diagnosis.laws import law_of
+    >>> from specref.zoo import FIXTURES
+    >>> wide = FIXTURES["wide"]
+    >>> case = Observed("wide", wide.target, wide.drafter, (), wide.lookahead, {(0,): 1})
+    >>> law = law_of(MUTANTS["residual-is-p"].step, case)
+    >>> counts = {block: round(20_000 * mass) for block, mass in law.items()}
+    >>> seen = Observed("wide", wide.target, wide.drafter, (), wide.lookahead, counts)
+    >>> diagnosis = diagnose([seen])
+    >>> diagnosis.known, diagnosis.candidates[0].ids
+    (True, ('best-of-two', 'residual-is-p'))
+    """
+    if not observed:
+        raise ValueError("observed is empty: expected at least one case")
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha = {alpha}: expected a number in (0, 1)")
+    laws = laws or Laws(entries, algorithm=algorithm)
+    if dict(laws.entries) != dict(entries) or laws.algorithm != algorithm:
+        raise ValueError("laws are those of other entries, or of another algorithm")
+    cases, known, notes = _with_laws(observed, laws)
+    if not cases:
+        return Diagnosis((), "blocks", False, False, (), notes, 0, 0, alpha)
+    blocks, tokens = (_Weighed(cases, known, entries, basis, alpha) for basis in get_args(Basis))
+    chosen = blocks
+    if not (blocks.clean_fits or tokens.clean_fits or blocks.known) and tokens.known:
+        chosen = tokens
+    return Diagnosis(
+        candidates=chosen.candidates,
+        basis=chosen.basis,
+        clean_fits=blocks.clean_fits,
+        tokens_fit=tokens.clean_fits,
+        blind=chosen.blind,
+        notes=notes,
+        trials=sum(case.trials for case in cases),
+        cases=len(cases),
+        alpha=alpha,
+    )
+
+
+def _with_laws(
+    observed: Sequence[Observed], laws: Laws
+) -> tuple[list[Observed], list[CaseLaws], tuple[str, ...]]:
+    cases: list[Observed] = []
+    known: list[CaseLaws] = []
+    notes: list[str] = []
+    for case in observed:
+        try:
+            found = laws.of(case)
+        except ValueError as error:
+            notes.append(str(error))
+            continue
+        cases.append(case)
+        known.append(found)
+        notes += [f"case {case.name!r}, {name}: {why}" for name, why in found.missing.items()]
+    return cases, known, tuple(notes)
+
+
+class _Weighed:
+    """All hypotheses on one basis; 0 is the clean rule, the others are entries with a law."""
+
+    def __init__(
+        self,
+        cases: Sequence[Observed],
+        laws: Sequence[CaseLaws],
+        entries: Mapping[str, Entry],
+        basis: Basis,
+        alpha: float,
+    ) -> None:
+        names = [name for name in entries if any(name in case.entries for case in laws)]
+        table = tabulate(cases, laws, names, basis)
+        self.entries = [entries[name] for name in names]
+        self.cases, self.basis, self.predicted = cases, basis, table.predicted
+        self.found = weigh(table, sum(case.trials for case in cases))
+        self.first = groups(table, self.found.strength)
+        self.fits = self.found.against < -math.log(alpha)
+
+    @property
+    def clean_fits(self) -> bool:
+        return bool(self.fits[0])
+
+    @property
+    def known(self) -> bool:
+        return any(candidate.fits for candidate in self.candidates)
+
+    @property
+    def blind(self) -> tuple[str, ...]:
+        return tuple(entry.id for entry in self._members(0))
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        score = self.found.score
+        order = [row for row in np.argsort(-score, kind="stable") if self.first[row] == row > 0]
+        following = [*score[order[1:]], -math.inf]
+        ahead = [float(score[row] - after) for row, after in zip(order, following, strict=True)]
+        return tuple(map(self._candidate, map(int, order), ahead))
+
+    def _candidate(self, row: int, ahead: float) -> Candidate:
+        found, missing = self.found, np.flatnonzero(~self.predicted[row]).tolist()
+        return Candidate(
+            entries=self._members(row),
+            strengths=tuple(found.strength[self.first == row].tolist()),
+            log10_ratio=ahead / LN10,
+            log10_over_clean=float(found.score[row] - found.score[0]) / LN10,
+            log10_against=float(found.against[row]) / LN10,
+            fits=bool(self.fits[row]),
+            distance=float(found.distance[row]),
+            no_law_on=tuple(self.cases[index].name for index in missing),
+        )
+
+    def _members(self, row: int) -> tuple[Entry, ...]:
+        rows = np.flatnonzero(self.first == row).tolist()
+        return tuple(self.entries[i - 1] for i in rows if i)

@@ -1,0 +1,184 @@
+"""Expected failures in a TOML file: which check, why, where it is told, and until when.
+
+::
+
+    [[expected]]
+    id = "joint/wide"
+    reason = "keeps drafts leniently"
+    url = "https://github.com/owner/repo/issues/1"
+    until = 2030-12-31
+    implementation = "my_verify"
+
+`id` and `reason` are required. After the day `until` a failure is no longer expected. With
+`implementation`, an entry is for that one only.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from specref.conformance.suite import known_ids
+
+REQUIRED = ("id", "reason")
+KEYS = (*REQUIRED, "url", "until", "implementation")
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A check that is expected to fail.
+
+    Attributes
+    ----------
+    id : str
+    reason : str
+    url : str
+        Where it is told; may be empty.
+    until : date or None
+        The last day on which it is expected.
+    implementation : str or None
+        The only implementation that it is for; None for any.
+
+    Raises
+    ------
+    ValueError
+        There is no such check; with the id that it resembles.
+
+    Examples
+    --------
+    >>> print(Expectation("joint/wide", "lenient", until=date(2030, 12, 31)))
+    lenient (until 2030-12-31)
+    """
+
+    id: str
+    reason: str
+    url: str = ""
+    until: date | None = None
+    implementation: str | None = None
+
+    def __post_init__(self) -> None:
+        known_ids({self.id: self.reason})
+
+    def __str__(self) -> str:
+        last = f"until {self.until}" if self.until else ""
+        notes = "; ".join(filter(None, (self.url, last)))
+        return f"{self.reason} ({notes})" if notes else self.reason
+
+    def expired(self, today: date) -> bool:
+        """Whether its last day is over."""
+        return self.until is not None and today > self.until
+
+    def applies_to(self, implementation: str) -> bool:
+        """Whether it is for this one, called FUNCTION or MODULE:FUNCTION."""
+        return self.implementation in (
+            None,
+            implementation,
+            implementation.rpartition(":")[2],
+        )
+
+
+def expectation_for(
+    expectations: Iterable[Expectation], id_: str, implementation: str
+) -> Expectation | None:
+    """What is expected of a check; an entry that names the implementation comes first.
+
+    Examples
+    --------
+    >>> entries = [Expectation("joint/wide", "lenient", implementation="mine")]
+    >>> print(expectation_for(entries, "joint/wide", "mine"))
+    lenient
+    >>> print(expectation_for(entries, "joint/wide", "yours"))
+    None
+    """
+    found = [one for one in expectations if one.id == id_ and one.applies_to(implementation)]
+    return next((one for one in found if one.implementation), found[0] if found else None)
+
+
+def read_expectations(path: str | Path) -> tuple[Expectation, ...]:
+    """The entries of a file of expected failures.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    ValueError
+        It is not TOML; an entry has an unknown key, lacks one, or is there twice; a value is not
+        of its kind; or a check does not exist (with the id that it resembles).
+    """
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not TOML: {error}") from None
+    entries = content.pop("expected", [])
+    if content or not isinstance(entries, list):
+        raise ValueError(f"{path}: expected tables [[expected]], and nothing else")
+    found: dict[tuple[str, str | None], Expectation] = {}
+    for number, raw in enumerate(entries, 1):
+        try:
+            entry = _entry(raw)
+        except ValueError as error:
+            raise ValueError(f"{path}, entry {number}: {error}") from None
+        if found.setdefault((entry.id, entry.implementation), entry) is not entry:
+            raise ValueError(f"{path}, entry {number}: {entry.id!r} is there twice")
+    return tuple(found.values())
+
+
+def load_expected(
+    path: str | Path, implementation: str | None = None, today: date | None = None
+) -> dict[str, str]:
+    """{id of a check: reason} for `check`, from a file.
+
+    Parameters
+    ----------
+    path : str or Path
+    implementation : str, optional
+        Its name: entries for others are left out. None: all are taken.
+    today : date, optional
+
+    Raises
+    ------
+    OSError, ValueError
+        As `read_expectations`; and an entry has expired.
+    """
+    entries = read_expectations(path)
+    wanted = [e for e in entries if implementation is None or e.applies_to(implementation)]
+    for entry in wanted:
+        if entry.expired(today or date.today()):
+            raise ValueError(f"{path}: {entry.id!r} expired on {entry.until}: {entry.reason}")
+    named = sorted(wanted, key=lambda entry: entry.implementation is not None)
+    return {entry.id: str(entry) for entry in named}
+
+
+def _entry(raw: Any) -> Expectation:
+    if not isinstance(raw, dict):
+        raise ValueError(f"{raw!r}: expected a table")
+    for key in raw:
+        if key not in KEYS:
+            close = difflib.get_close_matches(key, KEYS, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"expected one of {KEYS}"
+            raise ValueError(f"unknown key {key!r}: {hint}")
+    for key in REQUIRED:
+        if key not in raw:
+            raise ValueError(f"has no {key!r}")
+    values: dict[str, Any] = {k: _day(v) if k == "until" else _text(k, v) for k, v in raw.items()}
+    return Expectation(**values)
+
+
+def _text(key: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{key} = {value!r}: expected a text that is not empty")
+    if key == "url" and not value.startswith(("https://", "http://")):
+        raise ValueError(f"url = {value!r}: expected an address that starts with https://")
+    return value
+
+
+def _day(value: object) -> date:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError(f"until = {value!r}: expected a day, such as 2030-12-31") from None

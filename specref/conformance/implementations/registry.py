@@ -1,0 +1,127 @@
+"""The implementations that can be judged by name."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from specref.conformance.contract import Contract
+from specref.conformance.implementations import known, reference, transformers, vllm
+from specref.conformance.implementations.known import Deviation
+from specref.conformance.implementations.needs import NotInstalledError, require, title
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """Somebody's sampler, and how to get it.
+
+    Attributes
+    ----------
+    name : str
+    contract : Contract
+    text : str
+        What it is, without versions.
+    make : callable
+        Returns the function of the contract; what it imports is in `packages`.
+    packages : tuple of str
+    remedy : str
+        How to install them.
+    greedy : bool
+        It decodes by argmax: to be judged by equality (`judge_greedy`), not by a law.
+    known : tuple of Deviation
+        The failures that are expected.
+    """
+
+    name: str
+    contract: Contract
+    text: str
+    make: Callable[[], Callable[..., Any]]
+    packages: tuple[str, ...] = ()
+    remedy: str = ""
+    greedy: bool = False
+    known: tuple[Deviation, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What it is, with the versions that are installed."""
+        return title(self.text, self.packages)
+
+    @property
+    def not_run(self) -> str | None:
+        """Why it cannot be judged here, as ``not_run (…)``; None if it can."""
+        try:
+            self.load()
+        except NotInstalledError as error:
+            return f"not_run ({str(error).split(':')[0]})"
+        return None
+
+    def load(self) -> Callable[..., Any]:
+        """The function of the contract.
+
+        Raises
+        ------
+        NotInstalledError
+            A package is missing; says how to install it.
+        """
+        require(self.packages, self.remedy)
+        return self.make()
+
+
+def _generate(path: str, **options: Any) -> Callable[..., Any]:
+    from specref.conformance.implementations.transformers_generate import Generate
+
+    return Generate(path, **options)  # type: ignore[arg-type]
+
+
+def _transformers(
+    name: str, text: str, known: tuple[Deviation, ...] = (), greedy: bool = False, **options: Any
+) -> Implementation:
+    return Implementation(
+        name=f"transformers-generate-{name}",
+        contract=Contract.GENERATE,
+        text=f"Hugging Face Transformers generate, {text}",
+        make=partial(_generate, name.split("-")[0], **options),
+        packages=("torch", "tokenizers", "transformers"),
+        remedy=transformers.REMEDY,
+        greedy=greedy,
+        known=known,
+    )
+
+
+ALL = (
+    Implementation("reference", Contract.STEP, "specref standard, step", lambda: reference.step),
+    Implementation(
+        "reference-verify", Contract.VERIFY, "specref standard, batches", lambda: reference.verify
+    ),
+    Implementation(
+        "transformers",
+        Contract.VERIFY,
+        "Hugging Face Transformers _speculative_sampling",
+        transformers.load_verify,
+        transformers.PACKAGES,
+        transformers.REMEDY,
+        known=known.SAMPLER,
+    ),
+    _transformers("ar", "sampling without an assistant"),
+    _transformers("sd", "assistant_model", known.SD),
+    _transformers("tli", "assistant_tokenizer, sampling", known.TLI, anew=True),
+    _transformers(
+        "tli-sorted",
+        "assistant_tokenizer that lists its vocabulary by id, sampling",
+        known.TLI[-1:],
+        order="sorted",
+    ),
+    _transformers("slem", "assistant_tokenizer, greedy", greedy=True),
+    _transformers("pld", "prompt_lookup_num_tokens"),
+    Implementation(
+        "vllm",
+        Contract.VERIFY,
+        "vLLM rejection_sample",
+        vllm.load_verify,
+        vllm.PACKAGES,
+        vllm.REMEDY,
+    ),
+)
+
+IMPLEMENTATIONS: Mapping[str, Implementation] = MappingProxyType({one.name: one for one in ALL})

@@ -1,0 +1,79 @@
+"""Transformers tokenizers that read and write text as a specref `Vocabulary` does."""
+
+# Annotations of the libraries differ between their versions.
+# mypy: disallow-untyped-calls=False, disallow-subclassing-any=False, warn-unused-ignores=False
+
+import re
+from typing import Literal, TypeAlias
+
+from tokenizers import Regex, Tokenizer
+from tokenizers.decoders import Fuse
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Split
+from transformers import PreTrainedTokenizerFast
+
+from specref.vocabulary import Vocabulary
+
+Order: TypeAlias = Literal["shipped", "sorted", "reversed"]
+PRIVATE = "\ue000"
+TARGET_STRANGER, DRAFTER_STRANGER = PRIVATE + "\ue001", PRIVATE + "\ue002"
+
+
+class ToyTokenizer(PreTrainedTokenizerFast):
+    """A fast tokenizer that lists its vocabulary in a chosen order.
+
+    Attributes
+    ----------
+    order : {"shipped", "sorted", "reversed"}
+        Of `get_vocab()`: as the library gives it, by id, or by id from the last. Nothing
+        about a vocabulary depends on it, so nothing that uses one should.
+    """
+
+    order: Order = "shipped"
+
+    def get_vocab(self) -> dict[str, int]:
+        """The vocabulary {token: id}."""
+        vocabulary: dict[str, int] = super().get_vocab()
+        if self.order == "shipped":
+            return vocabulary
+        by_id = sorted(vocabulary.items(), key=lambda item: item[1])
+        return dict(by_id if self.order == "sorted" else by_id[::-1])
+
+
+def toy_tokenizer(
+    vocabulary: Vocabulary, stranger: str = TARGET_STRANGER, order: Order = "shipped"
+) -> ToyTokenizer:
+    """A tokenizer with the greedy longest match of a vocabulary.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        Of str, without `normalise`.
+    stranger : str
+        The token for what cannot be read; its id is the first after the vocabulary's.
+    order : {"shipped", "sorted", "reversed"}
+        Of `get_vocab()`.
+
+    Raises
+    ------
+    ValueError
+        The vocabulary is of bytes, or it normalises.
+
+    Examples
+    --------
+    >>> tokenizer = toy_tokenizer(Vocabulary(["a", "b", "ab"]))
+    >>> tokenizer("aab?b")["input_ids"], tokenizer.decode([0, 2])
+    ([0, 2, 3, 1], 'aab')
+    """
+    tokens = [token for token in vocabulary.tokens if isinstance(token, str)]
+    if len(tokens) < len(vocabulary) or vocabulary.normalise is not None:
+        raise ValueError("vocabulary: expected one of str that does not normalise")
+    ids = {token: index for index, token in enumerate((*tokens, stranger))}
+    backend = Tokenizer(WordLevel(ids, unk_token=stranger))
+    # The first alternative that matches wins: the longest.
+    longest_first = sorted(tokens, key=len, reverse=True)
+    backend.pre_tokenizer = Split(Regex("|".join(map(re.escape, longest_first))), "isolated")
+    backend.decoder = Fuse()
+    tokenizer = ToyTokenizer(tokenizer_object=backend)
+    tokenizer.order = order
+    return tokenizer

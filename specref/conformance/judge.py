@@ -1,0 +1,176 @@
+"""What a check is given: the implementation, how it is called, and how sure one has to be."""
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from specref.conformance.calling import Verifier
+from specref.conformance.contract import Capabilities, Contract, accepted_keywords
+from specref.conformance.fixtures import TEETH, Place, Teeth
+from specref.conformance.sampling import (
+    Blocks,
+    Iterations,
+    Sampler,
+    Steps,
+    generate_call,
+    step_call,
+)
+from specref.conformance.trial import Trial, TrialReport
+from specref.losslessness.statistics import ALPHA
+from specref.zoo import fixtures_for
+
+Profile: TypeAlias = Literal["quick", "standard", "thorough"]
+DETECT_TV: dict[Profile, float] = {"quick": 0.05, "standard": 0.02, "thorough": 0.01}
+PATIENCE = 120.0
+TEXT = 4
+AUTOMATIC = "standard"
+
+
+@dataclass(frozen=True)
+class TwoVocabularies:
+    """A fixture, the rules that read its vocabularies, and the longest block on it."""
+
+    teeth: Teeth
+    rules: tuple[str, ...]
+    longest: int
+
+
+def _two_vocabularies() -> dict[str, TwoVocabularies]:
+    found: dict[str, TwoVocabularies] = {}
+    for rule in ("union", "tli", "slem", "slrs"):
+        for fixture in fixtures_for(rule).values():
+            place = Place(fixture.context, fixture.lookahead)
+            name = fixture.name.replace(" ", "-")
+            teeth = Teeth(name, fixture.target, fixture.drafter, (place,))
+            rules = found[name].rules if name in found else ()
+            found[name] = TwoVocabularies(teeth, (*rules, rule), fixture.length)
+    return found
+
+
+TWO_VOCABULARIES = _two_vocabularies()
+
+
+@dataclass
+class Judge:
+    """One implementation under one contract, and the results that checks share.
+
+    Attributes
+    ----------
+    detect_tv : float
+        Every statistical check draws enough to find any law at this distance, 999 times in
+        1,000.
+    alpha : float
+        The chance that a lossless sampler fails a statistical check, over all of them.
+    checks : int
+        How many share `alpha`.
+    """
+
+    implementation: Callable[..., Any]
+    contract: Contract
+    capabilities: Capabilities
+    detect_tv: float = DETECT_TV["quick"]
+    alpha: float = ALPHA
+    seed: int = 0
+    patience: float | None = PATIENCE
+    checks: int = 1
+    trials: int | None = None
+    advance: Callable[[int], None] = lambda trials: None
+    memo: dict[str, TrialReport] = field(default_factory=dict, repr=False)
+
+    @property
+    def algorithm(self) -> str:
+        """Whose accepted lengths are expected; standard if none is declared."""
+        return self.capabilities.rule or AUTOMATIC
+
+    @property
+    def keywords(self) -> frozenset[str]:
+        """The named parameters that the implementation has."""
+        return accepted_keywords(self.implementation)
+
+    @property
+    def verifier(self) -> Verifier:
+        """The implementation of the contract ``verify``."""
+        return Verifier(self.implementation, self.capabilities, self.patience)
+
+    def rng(self, name: str) -> np.random.Generator:
+        """Randomness of a check: of the seed and the check's name alone."""
+        return np.random.default_rng([self.seed, zlib.crc32(name.encode())])
+
+    def teeth(self, name: str) -> Teeth:
+        """A fixture, with batches as ragged as the implementation takes them."""
+        if name in TWO_VOCABULARIES:
+            return TWO_VOCABULARIES[name].teeth
+        return TEETH[name] if self.capabilities.ragged else TEETH[name].even()
+
+    def blocks(self, name: str, *, one_hot: bool = False) -> TrialReport:
+        """The campaign over single iterations on a fixture."""
+        key = f"blocks/{name}" + "/one-hot" * one_hot
+        return self._run(key, self._one_iteration(name, one_hot), self.teeth(name), None)
+
+    def texts(self, name: str) -> TrialReport:
+        """The campaign over the first tokens of whole texts on a fixture, at one place."""
+        teeth = self.teeth(name).only(1)
+        sampler: Sampler
+        if self.contract == Contract.VERIFY:
+            sampler = Iterations(self.verifier, teeth, TEXT)
+        elif self.contract == Contract.STEP:
+            sampler = Steps(
+                _texts_of_steps(self.implementation, teeth), teeth, TEXT, self.patience
+            )
+        else:
+            call = generate_call(self.implementation, teeth, TEXT)
+            sampler = Steps(call, teeth, TEXT, self.patience)
+        return self._run(f"texts/{name}", sampler, teeth, TEXT)
+
+    def one_call(self, name: str) -> tuple[int, ...]:
+        """One block or text, from functions of models; always the same randomness."""
+        teeth = self.teeth(name)
+        longest = teeth.lookahead + 1 if self.contract == Contract.STEP else TEXT
+        if self.contract == Contract.STEP:
+            call = step_call(self.implementation, teeth)
+        else:
+            call = generate_call(self.implementation, teeth, TEXT)
+        one = Steps(call, teeth.only(0), longest, self.patience)
+        return tuple(one(1, self.rng("one call"))[1][0].tolist())
+
+    def _one_iteration(self, name: str, one_hot: bool) -> Sampler:
+        teeth = self.teeth(name)
+        if self.contract == Contract.VERIFY:
+            return Blocks(self.verifier, teeth, one_hot=one_hot)
+        call = step_call(self.implementation, teeth)
+        special = TWO_VOCABULARIES.get(name)
+        longest = special.longest if special else teeth.lookahead + 1
+        return Steps(call, teeth, longest, self.patience)
+
+    def _run(self, key: str, sampler: Sampler, teeth: Teeth, tokens: int | None) -> TrialReport:
+        if key not in self.memo:
+            trial = Trial(
+                teeth,
+                self.alpha / self.checks,
+                self.algorithm,
+                tokens,
+                **({} if tokens is None else {"mutants": {}}),
+                tolerance=self.capabilities.tolerance,
+            )
+            trials = self.trials or trial.needed(self.detect_tv)
+            self.memo[key] = trial.run(sampler, trials, self.rng(key), self.advance)
+        return self.memo[key]
+
+
+def _texts_of_steps(implementation: Callable[..., Any], teeth: Teeth) -> Callable[..., Any]:
+    call = step_call(implementation, teeth)
+
+    def text(place: Any, rng: np.random.Generator) -> tuple[int, ...]:
+        tokens: tuple[int, ...] = ()
+        while len(tokens) < TEXT and not teeth.target.vocabulary.ends(tokens):
+            here = replace(place, context=(*place.context, *tokens))
+            block = tuple(call(here, rng))
+            if not block:
+                return tokens
+            tokens += block
+        return tokens[:TEXT]
+
+    return text

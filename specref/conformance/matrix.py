@@ -1,0 +1,236 @@
+"""The kill matrix: every inhabitant of the zoo under every check that can be put to it.
+
+A mutant survives if no check fails it; a control fails if any does; a check is idle if it fails
+nobody. Steps are put to the contract ``step`` through their exact laws, and to ``verify`` where
+they can verify drafts that are given; the others to the contract they are written for.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specref.chance import Sampled
+from specref.conformance.checks import CHECKS
+from specref.conformance.checks.check import Check, failed, passed
+from specref.conformance.contract import Capabilities, Contract, capable
+from specref.conformance.exact_laws import DrawnFromLaws
+from specref.conformance.status import Status
+from specref.conformance.suite import Report, check
+from specref.losslessness.statistics import ALPHA
+from specref.models import Model
+from specref.vocabulary import Tokens
+from specref.zoo import (
+    ALL,
+    Described,
+    Entry,
+    MetricEntry,
+    TextEntry,
+    VerifyEntry,
+    fixtures_for,
+    total_variation_on,
+)
+from specref.zoo.rowwise import as_verifier
+
+BY_DRAFTS = ("accept", "residual", "bonus")
+ROWWISE = ("smoke", "replay", "boundary")
+TEXT_LOOKAHEAD = 2
+SAMPLED = ("joint/", "independence/", "iterations/")
+Advance = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one inhabitant.
+
+    Attributes
+    ----------
+    killers : tuple of str
+        The checks that fail it, the first of each stage being the cause.
+    asked : frozenset of str
+        The checks that were put to it.
+    variation : float or None
+        The largest exact total variation on the fixtures of its algorithm.
+    """
+
+    entry: Described
+    killers: tuple[str, ...]
+    asked: frozenset[str]
+    variation: float | None
+
+    @property
+    def problem(self) -> str | None:
+        """A surviving mutant, or a control that failed."""
+        if self.entry.lossless and self.killers:
+            return f"control {self.entry.id} fails {', '.join(self.killers)}"
+        if not self.entry.lossless and not self.killers:
+            return f"mutant {self.entry.id} survives"
+        return None
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All rows, and what is wrong with the kit or the zoo."""
+
+    rows: tuple[Row, ...]
+    seed: int
+    detect_tv: float
+    whole: bool = True
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """The checks that were put to a mutant of the whole zoo and fail none."""
+        if not self.whole:
+            return ()
+        asked = {id_ for row in self.rows for id_ in row.asked if not row.entry.lossless}
+        killing = {id_ for row in self.rows for id_ in row.killers if not row.entry.lossless}
+        return tuple(one.id for one in CHECKS if one.id in asked - killing)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """One line each; none if the zoo is green."""
+        rows = [row.problem for row in self.rows if row.problem]
+        return (*rows, *(f"check {id_} is idle: it fails no mutant" for id_ in self.idle))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many mutants and controls there are, and how many are as they should be."""
+        mutants = [row for row in self.rows if not row.entry.lossless]
+        controls = [row for row in self.rows if row.entry.lossless]
+        return {
+            "mutants": len(mutants),
+            "killed": sum(bool(row.killers) for row in mutants),
+            "controls": len(controls),
+            "passed": sum(not row.killers for row in controls),
+        }
+
+
+def kill_matrix(
+    ids: Sequence[str] | None = None,
+    *,
+    detect_tv: float = 0.05,
+    seed: int = 0,
+    advance: Advance = lambda id_: None,
+) -> Matrix:
+    """Put the checks to the zoo.
+
+    Parameters
+    ----------
+    ids : sequence of str, optional
+        Some inhabitants; all by default.
+    detect_tv : float
+        As in `check`. A mutant need not be that far from the target to be found.
+    seed : int
+    advance : callable
+        Told each id when it is done.
+
+    Raises
+    ------
+    ValueError
+        An unknown id.
+
+    Examples
+    --------
+    >>> matrix = kill_matrix(["counts-bonus-as-accepted"])
+    >>> matrix.rows[0].killers
+    ('acceptance/reported',)
+    """
+    for id_ in ids or ():
+        if id_ not in ALL:
+            raise ValueError(f"ids has {id_!r}: not in the zoo")
+    rows = []
+    for id_ in ALL if ids is None else ids:
+        rows.append(_row(ALL[id_], detect_tv, seed))
+        advance(id_)
+    return Matrix(tuple(rows), seed, detect_tv, whole=ids is None)
+
+
+def _row(entry: Described, detect_tv: float, seed: int) -> Row:
+    killers: dict[str, None] = {}
+    asked: set[str] = set()
+    for report in _reports(entry, {"detect_tv": detect_tv, "seed": seed, "blocking": False}):
+        applied = [r for r in report.results if r.status != Status.NOT_APPLICABLE]
+        asked |= {result.id for result in applied}
+        killers |= {result.id: None for result in applied if result.status == Status.FAILED}
+    return Row(entry, tuple(killers), frozenset(asked), variation_of(entry))
+
+
+def variation_of(entry: Described) -> float | None:
+    """The largest exact total variation of an entry, if it is a step."""
+    if not isinstance(entry, Entry):
+        return None
+    found = []
+    for fixture in fixtures_for(entry.algorithm).values():
+        try:
+            found.append(float(total_variation_on(entry, fixture)))
+        except (ValueError, ZeroDivisionError):
+            continue  # it crashes there
+    return max(found, default=None)
+
+
+def _reports(entry: Described, options: Mapping[str, Any]) -> Iterator[Report]:
+    if isinstance(entry, Entry):
+        yield from _of_step(entry, options)
+    elif isinstance(entry, VerifyEntry):
+        verify = capable(rule="standard", recovery="race", row_seeds=True)(entry.make())
+        yield check(verify, **options)
+    elif isinstance(entry, TextEntry):
+        yield check(_generate(entry), contract=Contract.GENERATE, **options)
+    elif isinstance(entry, MetricEntry):
+        yield check(entry.report, contract=Contract.METRICS, metric=entry.metric, **options)
+
+
+def _of_step(entry: Entry, options: Mapping[str, Any]) -> Iterator[Report]:
+    rule = entry.algorithm
+    if rule == "warped":
+        yield proved(entry, options)
+        return
+    rest, options = options, {"algorithm": rule, **options}
+    yield check(entry.step, contract=Contract.STEP, only=["joint/exact"], **options)
+    # Controls are lossless in another way: their accepted lengths are their own.
+    stages = SAMPLED if entry.lossless else (*SAMPLED, "acceptance")
+    yield check(DrawnFromLaws(entry.step), contract=Contract.STEP, only=stages, **options)
+    if rule == "standard" and entry.stage in BY_DRAFTS and _verifies(entry):
+        claims = {} if entry.lossless else {"rule": rule, "recovery": "race"}
+        yield check(capable(**claims)(as_verifier(entry.step)), only=ROWWISE, **rest)
+
+
+def proved(entry: Entry, options: Mapping[str, Any]) -> Report:
+    """The exact tier for rules that the kit has no contract for: is the law the plain one?"""
+    variation = variation_of(entry)
+    wrong = variation is None or variation > 0
+    outcome = failed(f"TV {variation}") if wrong else passed("proved in fractions")
+    result = Check("joint/exact", frozenset(), lambda judge: outcome).result(outcome)
+    return Report(
+        name=entry.id,
+        version="",
+        contract=Contract.STEP,
+        capabilities=Capabilities(),
+        seed=options["seed"],
+        alpha=ALPHA,
+        detect_tv=options["detect_tv"],
+        results=(result,),
+    )
+
+
+def _verifies(entry: Entry) -> bool:
+    p = np.array([[[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.5, 0.25, 0.25]]])
+    q = np.array([[[0.25, 0.5, 0.25], [0.5, 0.5, 0.0]]])
+    try:
+        for seed in range(50):
+            rng = np.random.default_rng(seed)
+            as_verifier(entry.step)(p, q, np.array([[1, 0]]), rng=rng)
+    except ValueError:
+        return False  # it asks for coins that a verifier does not have
+    return True
+
+
+def _generate(entry: TextEntry) -> Callable[..., Tokens]:
+    def generate(
+        target: Model, drafter: Model, context: Tokens, tokens: int, rng: np.random.Generator
+    ) -> Tokens:
+        chance = Sampled(rng)
+        return entry.generate(target, drafter, context, TEXT_LOOKAHEAD, tokens, chance)
+
+    return generate

@@ -1,0 +1,99 @@
+"""Waiting for somebody's code: never for ever, and never crashing with it."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from specref.conformance.batch import BrokenContractError
+
+Result = TypeVar("Result")
+MOST_CHARACTERS = 300
+
+
+class HungError(BrokenContractError):
+    """A call did not return. Whoever asks again would wait again."""
+
+
+class Pulse:
+    """When somebody's code last returned, in work that calls it many times."""
+
+    def __init__(self) -> None:
+        self.last, self.abandoned = time.monotonic(), False
+
+    def beat(self) -> None:
+        """Say that a call has returned; ends the work if nobody waits for it any more."""
+        if self.abandoned:
+            raise SystemExit
+        self.last = time.monotonic()
+
+
+def within(
+    seconds: float | None, work: Callable[[], Result], pulse: Pulse | None = None
+) -> Result:
+    """Run `work` on a thread of its own, left behind if it does not return in time.
+
+    Parameters
+    ----------
+    seconds : float or None
+        How long to wait. None: for ever.
+    work : callable
+    pulse : Pulse, optional
+        If `work` beats it, the time counts from the last beat.
+
+    Raises
+    ------
+    BrokenContractError
+        It raised, or (`HungError`) did not return.
+
+    Examples
+    --------
+    >>> within(1, lambda: 1 / 0)
+    Traceback (most recent call last):
+    specref.conformance.batch.BrokenContractError: raised ZeroDivisionError: division by zero
+    """
+    pulse = pulse or Pulse()
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # somebody's code may raise anything
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    _wait(thread, seconds, pulse)
+    if not errors:
+        return results[0]
+    if isinstance(errors[0], BrokenContractError):
+        raise errors[0]
+    raise BrokenContractError(f"raised {described(errors[0])}") from errors[0]
+
+
+def _wait(thread: threading.Thread, seconds: float | None, pulse: Pulse) -> None:
+    if seconds is None:
+        thread.join()
+        return
+    while (left := pulse.last + seconds - time.monotonic()) > 0 and thread.is_alive():
+        thread.join(left)
+    if thread.is_alive():
+        pulse.abandoned = True
+        raise HungError(f"did not return within {seconds:g} s")
+
+
+def described(error: BaseException, where: str = "") -> str:
+    """The kind of an error and the first line of its message, whatever somebody made of it.
+
+    Examples
+    --------
+    >>> described(ValueError("out of memory"), "at row 3")
+    'ValueError at row 3: out of memory'
+    """
+    try:
+        lines = str(error).splitlines()
+    except Exception:  # somebody's errors may raise, too
+        lines = ["its message cannot be shown"]
+    text = (lines or [""])[0][:MOST_CHARACTERS]
+    return " ".join(filter(None, [type(error).__name__, where])) + f": {text}" * bool(text)

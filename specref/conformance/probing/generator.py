@@ -1,0 +1,178 @@
+"""A `numpy.random.Generator` whose numbers come from a source."""
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from specref.conformance.probing.calls import CannotInterpretError, here
+from specref.conformance.probing.source import FLOAT32_BITS, FLOAT64_BITS, Numbers, Source
+
+MOST_BRANCHES = 1024
+REAL = np.random.Generator
+
+
+class Switch:
+    """Which source is asked now."""
+
+    source: Source
+
+
+class ProbedGenerator(REAL):
+    """A `numpy.random.Generator` whose numbers come from a source."""
+
+    def __init__(self, switch: Switch) -> None:
+        super().__init__(np.random.PCG64(0))
+        self._switch = switch
+
+    @property
+    def _source(self) -> Source:
+        return self._switch.source
+
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        """Uniforms of [0, 1)."""
+        bits = FLOAT32_BITS if np.dtype(dtype) == np.float32 else FLOAT64_BITS
+        shape = out.shape if out is not None and size is None else shape_of(size)
+        numbers = self._source.uniforms(here("Generator.random", shape), bits)
+        return delivered(numbers, dtype, out)
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+        """Uniforms of [low, high)."""
+        shape = _shape(size, low, high)
+        numbers = self._source.uniforms(here("Generator.uniform", shape))
+        return delivered(low + (high - low) * numbers)
+
+    def standard_exponential(
+        self, size: Any = None, dtype: Any = np.float64, method: Any = "zig", out: Any = None
+    ) -> Any:
+        """Exponential noise."""
+        shape = out.shape if out is not None and size is None else shape_of(size)
+        bits = FLOAT32_BITS if np.dtype(dtype) == np.float32 else FLOAT64_BITS
+        numbers = self._source.exponentials(here("Generator.standard_exponential", shape), bits)
+        return delivered(numbers, dtype, out)
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        """Exponential noise of a scale."""
+        call = here("Generator.exponential", _shape(size, scale))
+        return delivered(self._source.exponentials(call) * scale)
+
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """Gumbel noise: minus the logarithm of exponential noise."""
+        call = here("Generator.gumbel", _shape(size, loc, scale))
+        return delivered(loc - scale * np.log(self._source.exponentials(call)))
+
+    def choice(
+        self,
+        a: Any,
+        size: Any = None,
+        replace: Any = True,
+        p: Any = None,
+        axis: Any = 0,
+        shuffle: Any = True,
+    ) -> Any:
+        """Draws from `a`, with probabilities p."""
+        REAL(np.random.PCG64(0)).choice(a, size, replace, p)
+        call = here("Generator.choice", shape_of(size))
+        if axis:
+            raise CannotInterpretError(f"{call}: along axis {axis}")
+        items = np.arange(a) if np.ndim(a) == 0 else np.asarray(a)
+        weights = np.ones(len(items)) if p is None else np.array(p, dtype=np.float64)
+        picks = [self._pick(call, weights, replace) for _ in range(int(np.prod(call.shape)))]
+        if size is None:
+            return items[picks[0]]
+        return items[np.array(picks, dtype=np.int64).reshape(call.shape)]
+
+    def _pick(self, call: Any, weights: Numbers, replace: bool) -> int:
+        branch = self._source.categorical(call, weights)
+        if not replace:
+            weights[branch] = 0
+        return branch
+
+    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
+        """How often each of n draws takes which value."""
+        valid = REAL(np.random.PCG64(0)).multinomial(n, pvals, size)
+        call = here("Generator.multinomial", valid.shape)
+        if np.ndim(n) or np.ndim(pvals) != 1:
+            raise CannotInterpretError(f"{call}: n or pvals has more dimensions")
+        counts = np.zeros_like(valid)
+        for row in np.ndindex(valid.shape[:-1]):
+            for _ in range(n):
+                counts[(*row, self._source.categorical(call, pvals))] += 1
+        return counts
+
+    def integers(
+        self,
+        low: Any,
+        high: Any = None,
+        size: Any = None,
+        dtype: Any = np.int64,
+        endpoint: Any = False,
+    ) -> Any:
+        """Equally likely integers."""
+        low, high = (0, low) if high is None else (low, high)
+        call = here("Generator.integers", shape_of(size))
+        number = high - low + int(endpoint)
+        if np.ndim(number) or number < 1:
+            raise CannotInterpretError(f"{call}: expected one range of integers")
+        if number > MOST_BRANCHES and call.shape == ():
+            return low + self._source.seed(call, number)
+        if number > MOST_BRANCHES:
+            raise CannotInterpretError(f"{call}: expected at most {MOST_BRANCHES} integers")
+        drawn = np.empty(call.shape, dtype=dtype)
+        for place in np.ndindex(call.shape):
+            drawn[place] = low + self._source.categorical(call, [1.0] * number)
+        return drawn[()]
+
+    def spawn(self, n_children: int) -> list[Any]:
+        """Generators with the same source."""
+        return [ProbedGenerator(self._switch) for _ in range(n_children)]
+
+
+def refusal(name: str) -> Callable[..., NoReturn]:
+    """A function that says that it has no exact reading."""
+
+    def refuse(*arguments: object, **named: object) -> NoReturn:
+        raise CannotInterpretError(f"{here(name)} has no exact reading")
+
+    return refuse
+
+
+def _refuse_others() -> None:
+    for name in dir(REAL):
+        if not name.startswith("_") and name not in vars(ProbedGenerator):
+            refuse = refusal(f"Generator.{name}")
+            setattr(ProbedGenerator, name, property(refuse) if name == "bit_generator" else refuse)
+
+
+_refuse_others()
+
+
+def probed_generator(switch: Switch) -> ProbedGenerator:
+    """A generator that asks a switch, and so does every other one of its class."""
+
+    def bound(self: Any, bit_generator: object = None) -> None:
+        ProbedGenerator.__init__(self, switch)
+
+    made: ProbedGenerator = type("Generator", (ProbedGenerator,), {"__init__": bound})()
+    return made
+
+
+def shape_of(size: Any) -> tuple[int, ...]:
+    """The shape that NumPy's `size` stands for."""
+    if size is None:
+        return ()
+    return tuple(int(n) for n in size) if np.ndim(size) else (int(size),)
+
+
+def _shape(size: Any, *parameters: Any) -> tuple[int, ...]:
+    return np.broadcast_shapes(*map(np.shape, parameters)) if size is None else shape_of(size)
+
+
+def delivered(numbers: Any, dtype: Any = np.float64, out: Any = None) -> Any:
+    """Numbers as a generator returns them: a scalar for shape ()."""
+    if out is not None:
+        out[...] = numbers
+        return out
+    array = np.asarray(numbers)
+    array = array if array.dtype == object else array.astype(dtype)
+    return array.item() if array.shape == () else array

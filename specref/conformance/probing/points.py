@@ -1,0 +1,115 @@
+"""Points at which code is run: a number for every request, drawn evenly over a box."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from specref.conformance.probing.program import Outcome
+from specref.conformance.probing.source import Request
+
+Box: TypeAlias = Mapping[int, tuple[float, float]]
+PROBES = 61
+GENERATOR = 2
+NOISE_OFFSET = 29
+
+
+def spread(probe: int, index: int) -> float:
+    """The middle of one of `PROBES` equal strata; every probe of a request has its own.
+
+    A rank-1 lattice (Korobov 1959): 2 is a primitive root of the prime `PROBES`.
+
+    Examples
+    --------
+    >>> sorted(spread(probe, 3) for probe in range(PROBES))[:2] == [0.5 / PROBES, 1.5 / PROBES]
+    True
+    """
+    factor = pow(GENERATOR, index + 1, PROBES)
+    return ((probe * factor + PROBES // 2) % PROBES + 0.5) / PROBES
+
+
+@dataclass(frozen=True)
+class Point:
+    """A number in (0, 1) and a noise for every request, whatever it turns out to be.
+
+    Attributes
+    ----------
+    box : mapping
+        {index of the request: (low, high)}; (0, 1) for the others.
+    probe : int
+        Which of the points spread over the box.
+    noisy : int or None
+        Which of the points spread over the noise; None for a noise of 1 everywhere.
+    uniforms, noise : dict
+        Numbers that are given instead.
+    """
+
+    box: Box
+    probe: int = 0
+    noisy: int | None = None
+    uniforms: dict[int, float] = field(default_factory=dict)
+    noise: dict[int, float] = field(default_factory=dict)
+
+    def uniform(self, index: int) -> float:
+        """The number in (0, 1) of a request."""
+        if index in self.uniforms:
+            return self.uniforms[index]
+        low, high = self.box.get(index, (0.0, 1.0))
+        return low + (high - low) * spread(self.probe, index)
+
+    def arrival(self, index: int) -> float:
+        """The exponential noise of a request."""
+        if index in self.noise:
+            return self.noise[index]
+        if self.noisy is None:
+            return 1.0
+        return -math.log1p(-spread(self.noisy, index + NOISE_OFFSET))
+
+    def answer(self, index: int, request: Request) -> float:
+        """What a request is answered."""
+        if request.kind == "exponential":
+            return self.arrival(index)
+        if request.kind == "categorical":
+            return branch_at(request.weights, self.uniform(index))
+        return self.uniform(index)
+
+    def with_uniform(self, index: int, value: float) -> "Point":
+        """The same point but for one number."""
+        return replace(self, uniforms={**self.uniforms, index: value})
+
+    def with_noise(self, noise: Mapping[int, float]) -> "Point":
+        """The same point but for some noise."""
+        return replace(self, noise={**self.noise, **noise})
+
+
+def branch_at(weights: tuple[float, ...], uniform: float) -> int:
+    """The branch of a categorical draw, by inverse CDF.
+
+    Examples
+    --------
+    >>> branch_at((0.25, 0.0, 0.75), 0.25)
+    2
+    """
+    total = np.cumsum(weights)
+    last = int(np.searchsorted(total, total[-1]))
+    return min(int(np.searchsorted(total, uniform * total[-1], side="right")), last)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came out at a point, and what was asked for."""
+
+    point: Point
+    outcome: Outcome
+    requests: tuple[Request, ...]
+
+    def indices(self, *kinds: str) -> list[int]:
+        """The requests of some kinds."""
+        return [index for index, request in enumerate(self.requests) if request.kind in kinds]
+
+    def numbers(self) -> dict[int, float]:
+        """The answers that were given."""
+        pairs = enumerate(self.requests)
+        return {index: self.point.answer(index, request) for index, request in pairs}

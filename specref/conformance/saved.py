@@ -1,0 +1,65 @@
+"""Failing cases as files: what failed, and all that is needed to run it again."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from specref.conformance.contract import Capabilities
+from specref.conformance.suite import Report
+
+FORMAT = "specref case 1"
+NEEDED = ("format", "target", "contract", "check", "claims", "seed", "alpha", "detect_tv")
+
+
+def failing_cases(report: Report, target: str, trials: int | None = None) -> dict[str, Any]:
+    """{file name: case} for each failure of a report.
+
+    Parameters
+    ----------
+    report : Report
+    target : str
+        What the implementation is called on the command line.
+    trials : int, optional
+        As it was given to `check`.
+    """
+    return {
+        f"{result.id.replace('/', '-')}-seed-{report.seed}.json": {
+            "format": FORMAT,
+            "target": target,
+            "contract": str(report.contract),
+            "check": result.id,
+            "claims": asdict(report.capabilities),
+            "seed": report.seed,
+            "alpha": report.alpha,
+            "detect_tv": report.detect_tv,
+            "trials": trials,
+            "message": result.message,
+            "evidence": dict(result.evidence),
+        }
+        for result in report.failures
+    }
+
+
+def load_case(path: str) -> Mapping[str, Any]:
+    """Read a saved case.
+
+    Raises
+    ------
+    ValueError
+        The file is no saved case, or a field is missing or unknown.
+    """
+    try:
+        case = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not JSON: {error}") from None
+    if not isinstance(case, dict) or case.get("format") != FORMAT:
+        raise ValueError(f"{path} is no saved case: expected the format {FORMAT!r}")
+    for name in NEEDED:
+        if name not in case:
+            raise ValueError(f"{path} has no {name!r}")
+    unknown = set(case["claims"]) - {field.name for field in fields(Capabilities)}
+    if unknown:
+        raise ValueError(f"{path} has unknown claims: {sorted(unknown)}")
+    return case

@@ -1,0 +1,347 @@
+"""The suite: stages in order, causes before cascades, and a report."""
+
+import difflib
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from specref.conformance.checks import CHECKS, Check
+from specref.conformance.contract import (
+    Capabilities,
+    Contract,
+    accepted_keywords,
+    capabilities_of,
+)
+from specref.conformance.diagnosis import Diagnosis, Observed, diagnose
+from specref.conformance.fixtures import TEETH
+from specref.conformance.judge import DETECT_TV, PATIENCE, Judge, Profile
+from specref.conformance.status import CheckResult, Outcome, Stage, Status, counted
+from specref.losslessness.statistics import ALPHA
+
+BLOCKS: Mapping[Stage, tuple[Stage, ...]] = {
+    Stage.SMOKE: (),
+    Stage.REPLAY: (Stage.SMOKE,),
+    Stage.BOUNDARY: (Stage.SMOKE,),
+    Stage.JOINT: (Stage.SMOKE,),
+    Stage.ACCEPTANCE: (Stage.SMOKE, Stage.JOINT),
+    Stage.INDEPENDENCE: (Stage.SMOKE, Stage.JOINT),
+    Stage.ITERATIONS: (Stage.SMOKE, Stage.JOINT, Stage.INDEPENDENCE),
+    Stage.END_TO_END: (Stage.SMOKE, Stage.JOINT),
+}
+RARE = 0.01
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the checks found, and how to repeat them.
+
+    Attributes
+    ----------
+    results : tuple of CheckResult
+        In order of stages.
+    warnings : tuple of str
+        Branches that were hardly ever taken, so that little was learned of them.
+    diagnosis : Diagnosis or None
+        Which known bug a failure looks like.
+    """
+
+    name: str
+    version: str
+    contract: Contract
+    capabilities: Capabilities
+    seed: int
+    alpha: float
+    detect_tv: float
+    results: tuple[CheckResult, ...]
+    warnings: tuple[str, ...] = ()
+    diagnosis: Diagnosis | None = None
+    seconds: float = 0.0
+    python: str = field(default_factory=platform.python_version)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often each of the seven statuses occurs."""
+        return counted(self.results)
+
+    @property
+    def failures(self) -> tuple[CheckResult, ...]:
+        """The checks that failed without being expected to."""
+        return tuple(result for result in self.results if result.status == Status.FAILED)
+
+    @property
+    def lossy(self) -> bool:
+        """Whether a failure speaks of losslessness or of a broken contract."""
+        return any(result.lossy for result in self.failures)
+
+    @property
+    def exit_code(self) -> int:
+        """0 not distinguishable from lossless at the declared power, 1 violation, 2 open.
+
+        Checks that do not apply are no obstacle; stale expected failures, and checks that
+        were not run or not decided, are.
+        """
+        if self.failures:
+            return 1
+        seen = {result.status for result in self.results}
+        undecided = seen & {Status.INCONCLUSIVE, Status.NOT_RUN, Status.UNEXPECTED_PASS}
+        return 2 if undecided or Status.PASSED not in seen else 0
+
+    @property
+    def verdict(self) -> str:
+        """One line."""
+        if self.lossy:
+            return "LOSSY, or a broken contract"
+        if self.failures:
+            return "acceptance does not follow the declared rule; nothing says it is lossy"
+        if self.exit_code:
+            return "INCONCLUSIVE"
+        expected = self.counts[Status.EXPECTED_FAILURE]
+        known = f", but for {expected} expected failures" if expected else ""
+        power = f"TV ≥ {self.detect_tv:g} would have been found, false alarms {self.alpha:g}"
+        return f"no difference from lossless{known} ({power})"
+
+    def __str__(self) -> str:
+        lines = [f"{self.name} {self.version}, contract {self.contract}, seed {self.seed}"]
+        lines += [f"  {r.status}: {r.id} {r.message}".rstrip() for r in self.failures]
+        lines += [f"  warning: {warning}" for warning in self.warnings]
+        lines += [f"  {line}" for line in str(self.diagnosis or "").splitlines()]
+        return "\n".join([*lines, self.verdict])
+
+
+def check(
+    implementation: Callable[..., Any],
+    *,
+    contract: Contract | str = Contract.VERIFY,
+    algorithm: str | None = None,
+    expected_failures: Mapping[str, str] | None = None,
+    only: Sequence[str] | None = None,
+    profile: Profile = "quick",
+    detect_tv: float | None = None,
+    alpha: float = ALPHA,
+    seed: int = 0,
+    trials: int | None = None,
+    patience: float | None = PATIENCE,
+    blocking: bool = True,
+    name: str | None = None,
+    version: str = "",
+    advance: Callable[[int], None] = lambda trials: None,
+    on_result: Callable[[CheckResult], None] = lambda result: None,
+    **claims: Any,
+) -> Report:
+    """Judge somebody's sampler by every check of its contract.
+
+    Parameters
+    ----------
+    implementation : callable
+        A function of the contract: see `Verify`, `Step`, `Generate`, `Drafter`.
+    contract : {"verify", "step", "generate", "drafter"}
+    algorithm : str, optional
+        The rule that it declares; then accepted lengths are judged as well.
+    expected_failures : mapping, optional
+        {id of a check: reason}. Failing there counts as expected_failure, passing as
+        unexpected_pass.
+    only : sequence of str, optional
+        Ids of checks, or starts of them; the rest is not in the report.
+    profile : {"quick", "standard", "thorough"}
+        Which distance is detected: 0.05, 0.02, 0.01.
+    detect_tv : float, optional
+        The distance itself.
+    alpha : float
+        The chance that a lossless sampler fails, over all statistical checks.
+    seed : int
+        Of everything; a check's randomness depends on the seed and its own id alone.
+    trials : int, optional
+        For each statistical check, instead of what `detect_tv` needs; too few of them are
+        inconclusive.
+    patience : float or None
+        Seconds that a call may take.
+    blocking : bool
+        Leave out what depends on a failed stage.
+    name, version : str, optional
+        For the report.
+    advance, on_result : callable
+        Told about trials and results as they come.
+    **claims
+        Fields of `Capabilities`, instead of those that the implementation carries.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    TypeError
+        The implementation is not callable, or a claim is unknown.
+    ValueError
+        A parameter is out of range, an id of an expected failure does not exist, or the
+        contract is "tree" (reserved).
+
+    Examples
+    --------
+    >>> from specref.conformance.implementations.reference import verify
+    >>> report = check(verify, only=["smoke", "boundary"])
+    >>> report.exit_code, report.counts["failed"]
+    (0, 0)
+    """
+    started = time.perf_counter()
+    judge, asked = prepare(
+        implementation, contract, algorithm, only, profile, detect_tv, alpha, seed, trials,
+        patience, advance, claims,
+    )  # fmt: skip
+    expected = known_ids(expected_failures or {})
+    results: list[CheckResult] = []
+    for one in asked:
+        result = _run(one, judge, results if blocking else [], expected)
+        results.append(result)
+        on_result(result)
+    return Report(
+        name=name or str(getattr(implementation, "__qualname__", type(implementation).__name__)),
+        version=version,
+        contract=judge.contract,
+        capabilities=judge.capabilities,
+        seed=seed,
+        alpha=alpha,
+        detect_tv=judge.detect_tv,
+        results=tuple(results),
+        warnings=vacuous(judge),
+        diagnosis=diagnosed(judge, results),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def prepare(
+    implementation: Callable[..., Any],
+    contract: Contract | str,
+    algorithm: str | None,
+    only: Sequence[str] | None,
+    profile: Profile,
+    detect_tv: float | None,
+    alpha: float,
+    seed: int,
+    trials: int | None,
+    patience: float | None,
+    advance: Callable[[int], None],
+    claims: Mapping[str, Any],
+) -> tuple[Judge, tuple[Check, ...]]:
+    """The judge and the checks that `check` asks for; validates every argument."""
+    accepted_keywords(implementation)
+    contract = _contract(contract)
+    if profile not in DETECT_TV:
+        raise ValueError(f"profile = {profile!r}: expected one of {tuple(DETECT_TV)}")
+    tv = DETECT_TV[profile] if detect_tv is None else detect_tv
+    for label, value in (("alpha", alpha), ("detect_tv", tv)):
+        if not 0 < value < 1:
+            raise ValueError(f"{label} = {value}: expected a number in (0, 1)")
+    if trials is not None and trials < 1:
+        raise ValueError(f"trials = {trials}: expected at least 1")
+    rule = {} if algorithm is None else {"rule": algorithm}
+    capabilities = capabilities_of(implementation, **{**rule, **claims})
+    statistical = sum(one.statistical and contract in one.contracts for one in CHECKS)
+    judge = Judge(
+        implementation, contract, capabilities, tv, alpha, seed, patience, statistical, trials,
+        advance,
+    )  # fmt: skip
+    return judge, chosen(only)
+
+
+def _contract(contract: Contract | str) -> Contract:
+    known = [str(each) for each in Contract if each != Contract.TREE]
+    if str(contract) not in known:
+        reserved = " (tree is reserved)" if str(contract) == Contract.TREE else ""
+        raise ValueError(f"contract = {str(contract)!r}: expected one of {known}{reserved}")
+    return Contract(contract)
+
+
+def chosen(only: Sequence[str] | None) -> tuple[Check, ...]:
+    """The checks whose ids start with one of these.
+
+    Raises
+    ------
+    ValueError
+        None starts like that.
+    """
+    for start in only or ():
+        if not any(one.id.startswith(start) for one in CHECKS):
+            raise ValueError(f"only = {start!r}: no check has an id like that{_suggestion(start)}")
+    return tuple(
+        one for one in CHECKS if only is None or any(one.id.startswith(start) for start in only)
+    )
+
+
+def known_ids(expected: Mapping[str, str]) -> Mapping[str, str]:
+    """Expected failures, if every id exists.
+
+    Raises
+    ------
+    ValueError
+        One does not; with the id that it resembles.
+    """
+    ids = {one.id for one in CHECKS}
+    for id_ in expected:
+        if id_ not in ids:
+            raise ValueError(f"expected_failures has no check {id_!r}{_suggestion(id_)}")
+    return expected
+
+
+def _suggestion(id_: str) -> str:
+    close = difflib.get_close_matches(id_, [one.id for one in CHECKS], n=1, cutoff=0.3)
+    return f": did you mean {close[0]!r}?" if close else ""
+
+
+def _run(
+    one: Check, judge: Judge, before: Sequence[CheckResult], expected: Mapping[str, str]
+) -> CheckResult:
+    blocker = next(
+        (r.id for r in before if r.status == Status.FAILED and r.stage in BLOCKS[one.stage]), None
+    )
+    if blocker is not None and judge.contract in one.contracts:
+        return one.result(Outcome(Status.NOT_RUN, f"blocked by {blocker}"))
+    result = one.run(judge)
+    if one.id not in expected:
+        return result
+    reason = expected[one.id]
+    if result.status == Status.FAILED:
+        message = f"{reason} ({result.message})"
+        return replace(result, status=Status.EXPECTED_FAILURE, message=message)
+    if result.status == Status.PASSED:
+        return replace(result, status=Status.UNEXPECTED_PASS, message=f"passed, though: {reason}")
+    return result
+
+
+def vacuous(judge: Judge) -> tuple[str, ...]:
+    """Branches that were taken in under 1 % of the trials of a campaign."""
+    warnings = []
+    for key, found in judge.memo.items():
+        total = sum(found.hits.values())
+        for branch, hits in found.hits.items():
+            if key.startswith("blocks") and hits < RARE * total:
+                warnings.append(
+                    f"{key}: {hits:,} of {total:,} blocks ended in a {branch} token; little was "
+                    "learned of that branch"
+                )
+    return tuple(warnings)
+
+
+def diagnosed(judge: Judge, results: Sequence[CheckResult]) -> Diagnosis | None:
+    """Which known bug the failures look like, if a law of blocks or a length failed."""
+    suspicious = (Stage.JOINT, Stage.ACCEPTANCE)
+    if not any(r.stage in suspicious and r.status == Status.FAILED for r in results):
+        return None
+    observed = [
+        Observed(
+            f"{key}, {place.name}",
+            judge.teeth(name).target,
+            judge.teeth(name).drafter,
+            place.context,
+            place.lookahead,
+            counts,
+        )
+        for key, found in judge.memo.items()
+        if key in (f"blocks/{name}" for name in TEETH)
+        for name in [key.removeprefix("blocks/")]
+        for place, counts in found.blocks.items()
+        if counts
+    ]
+    return diagnose(observed, algorithm=judge.algorithm) if observed else None

@@ -1,0 +1,214 @@
+"""One campaign of a check: blocks in, and two verdicts out, on their law and on dependence."""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+
+from specref.conformance.batch import BrokenContractError
+from specref.conformance.contract import Ints
+from specref.conformance.fixtures import NO_TOKEN, Place, Teeth
+from specref.conformance.sampling import Sampler
+from specref.losslessness.bets import log_mean
+from specref.losslessness.campaign import Campaign
+from specref.losslessness.cases import CampaignCase
+from specref.losslessness.collection import View
+from specref.losslessness.interval import trials_to_detect
+from specref.losslessness.shares import bound_share, evidence_threshold
+from specref.losslessness.statistics import BETA
+from specref.losslessness.verdict import CampaignReport
+from specref.models import Model
+from specref.vocabulary import Tokens
+from specref.zoo import MUTANTS, Entry
+
+FIRST_BATCH, LARGEST_BATCH = 1_800, 1 << 16
+
+
+@dataclass(frozen=True)
+class TrialReport:
+    """What one campaign of a check found.
+
+    Attributes
+    ----------
+    law, dependence : float
+        log10 of the evidence against the law of blocks, and against their independence.
+    threshold : float
+        From where on either decides.
+    far : bool
+        Whether the total-variation test decides.
+    hits : mapping
+        How often a block ended in a "residual" or a "bonus" token.
+    first_accepted : mapping
+        {place: (how often the first draft was kept, how often there was one)}.
+    blocks : mapping
+        {place: counts of raw blocks}, for diagnosis.
+    """
+
+    report: CampaignReport
+    law: float
+    dependence: float
+    threshold: float
+    far: bool
+    hits: Mapping[str, int]
+    first_accepted: Mapping[Place, tuple[int, int]]
+    blocks: Mapping[Place, Mapping[Tokens, int]]
+    seconds: float
+
+    @property
+    def lossy(self) -> bool:
+        """Whether the law of blocks is provably not the target's."""
+        return self.far or self.report.impossible is not None or self.law >= self.threshold
+
+    @property
+    def dependent(self) -> bool:
+        """Whether blocks are provably not independent."""
+        return self.dependence >= self.threshold
+
+
+@cache
+def declared_case(
+    target: Model,
+    drafter: Model,
+    place: Place,
+    algorithm: str,
+    tokens: int | None,
+    tolerance: float,
+    mutants: tuple[tuple[str, Entry], ...],
+) -> CampaignCase:
+    """The bets at a place, made once: campaigns adopt them."""
+    view: View = "boundary" if tokens is None else "stream"
+    campaign = Campaign(eps=None, view=view, tolerance=tolerance)
+    return campaign.case(
+        target,
+        drafter,
+        place.context,
+        place.lookahead,
+        algorithm=algorithm,
+        name=place.name,
+        mutants=dict(mutants),
+        tokens=tokens,
+    )
+
+
+@dataclass
+class Trial:
+    """A campaign over the places of a fixture, watched for its law and for dependence apart.
+
+    Parameters
+    ----------
+    teeth : Teeth
+    alpha : float
+        The chance of a false alarm, for law and dependence together.
+    algorithm : str
+        Whose accepted lengths are expected.
+    tokens : int, optional
+        Blocks are texts of so many tokens: the view "stream".
+    mutants : mapping
+        The library.
+    tolerance : float
+    """
+
+    teeth: Teeth
+    alpha: float
+    algorithm: str = "standard"
+    tokens: int | None = None
+    mutants: Mapping[str, Entry] = field(default_factory=lambda: MUTANTS)
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        view: View = "boundary" if self.tokens is None else "stream"
+        campaign = Campaign(alpha=self.alpha / 2, eps=None, view=view, tolerance=self.tolerance)
+        declared = (self.algorithm, self.tokens, self.tolerance, tuple(self.mutants.items()))
+        self.cases = [
+            campaign.adopt(declared_case(self.teeth.target, self.teeth.drafter, place, *declared))
+            for place in self.teeth.places
+        ]
+        self.campaign = campaign
+        self.law = self.dependence = -math.inf
+        self.blocks: list[Counter[Tokens]] = [Counter() for _ in self.teeth.places]
+        self.kept = np.zeros((len(self.teeth.places), 2), dtype=np.int64)
+
+    def run(
+        self,
+        sampler: Sampler,
+        trials: int,
+        rng: np.random.Generator,
+        advance: Callable[[int], None] = lambda trials: None,
+    ) -> TrialReport:
+        """Draw until the law is decided, or `trials` are done.
+
+        Dependence alone does not end it: a wrong law makes blocks look dependent, too, and
+        decides a little later.
+        """
+        started, size, done = time.perf_counter(), FIRST_BATCH, 0
+        while done < trials and not self._decided():
+            place, blocks, first = sampler(self._whole(min(size, trials - done)), rng)
+            for index, case in enumerate(self.cases):
+                here = place == index
+                self._count(index, blocks[here], first[here])
+                self._add(case, blocks[here])
+            self._look()
+            advance(len(place))
+            done, size = done + len(place), min(2 * size, LARGEST_BATCH)
+        return self._report(time.perf_counter() - started)
+
+    def needed(self, tv: float) -> int:
+        """Trials, over all places, after which any law at distance `tv` is found."""
+        share = bound_share(self.alpha / 2, 1, len(self.cases))
+        each = max(trials_to_detect(case.tree.law, tv, share, BETA) for case in self.cases)
+        return len(self.cases) * (each + each % 2)
+
+    def _whole(self, trials: int) -> int:
+        """Fewer trials, equally many pairs at every place; all of them if there are too few."""
+        return trials - trials % (2 * len(self.cases)) or trials
+
+    def _add(self, case: CampaignCase, blocks: Ints) -> None:
+        try:
+            self.campaign.add(case, blocks)
+        except ValueError as error:
+            raise BrokenContractError(f"on {case.name}: {error}") from None
+
+    def _count(self, index: int, blocks: Ints, first: Ints) -> None:
+        rows, times = np.unique(blocks, axis=0, return_counts=True)
+        for row, count in zip(rows.tolist(), times.tolist(), strict=True):
+            self.blocks[index][tuple(x for x in row if x >= 0)] += count
+        drafted = first != NO_TOKEN
+        self.kept[index] += (int((blocks[drafted, 0] == first[drafted]).sum()), int(drafted.sum()))
+
+    def _look(self) -> None:
+        families = self.campaign.evidence.families()
+        self.dependence = max(self.dependence, log_mean(families.pop("lag")))
+        rest = np.array([log_mean(wealth) for wealth in families.values()])
+        self.law = max(self.law, log_mean(rest))
+
+    def _decided(self) -> bool:
+        enough = self.law >= evidence_threshold(self.alpha / 2)
+        return enough or self.campaign.impossible is not None
+
+    def _report(self, seconds: float) -> TrialReport:
+        report = self.campaign.report()
+        return TrialReport(
+            report=report,
+            law=self.law / math.log(10),
+            dependence=self.dependence / math.log(10),
+            threshold=evidence_threshold(self.alpha / 2) / math.log(10),
+            far=any(found.estimate > found.threshold for found in report.intervals),
+            hits=self._hits(),
+            first_accepted={
+                place: (int(kept), int(drafted))
+                for place, (kept, drafted) in zip(self.teeth.places, self.kept, strict=True)
+            },
+            blocks=dict(zip(self.teeth.places, self.blocks, strict=True)),
+            seconds=seconds,
+        )
+
+    def _hits(self) -> dict[str, int]:
+        bonus = total = 0
+        for place, counts in zip(self.teeth.places, self.blocks, strict=True):
+            total += sum(counts.values())
+            bonus += sum(n for block, n in counts.items() if len(block) > place.lookahead)
+        return {"bonus": bonus, "residual": total - bonus}

@@ -1,0 +1,64 @@
+"""Standard speculative decoding as an engine would write it: a batch, in plain NumPy."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def verify(
+    target_probs: Floats,
+    draft_probs: Floats | None,
+    draft_tokens: Ints,
+    *,
+    rng: np.random.Generator,
+) -> tuple[Ints, Ints]:
+    """Accept a draft with probability min(1, p / q); replace the first that is rejected.
+
+    Leviathan et al. 2023, Algorithm 1.
+
+    Parameters
+    ----------
+    target_probs : ndarray, shape (B, K + 1, V)
+    draft_probs : ndarray, shape (B, K, V), or None
+        None: every draft is taken as certain.
+    draft_tokens : ndarray of int, shape (B, K)
+        -1 where there is no draft.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    tokens : ndarray of int, shape (B, K + 1)
+        Padded with -1.
+    counts : ndarray of int, shape (B,)
+
+    Examples
+    --------
+    >>> p = np.array([[[0.5, 0.5], [0.0, 1.0]]])
+    >>> verify(p, p[:, :1], np.array([[0]]), rng=np.random.default_rng(1))
+    (array([[0, 1]]), array([2]))
+    """
+    batch, lookahead = draft_tokens.shape
+    q = np.eye(target_probs.shape[2])[draft_tokens] if draft_probs is None else draft_probs
+    row, column = np.ogrid[:batch, :lookahead]
+    p_drafted = target_probs[row, column, draft_tokens]
+    q_drafted = q[row, column, draft_tokens]
+    accepted = rng.random(draft_tokens.shape) * q_drafted < p_drafted
+    kept = np.logical_and.accumulate(accepted & (draft_tokens >= 0), axis=1).sum(axis=1)
+    rows = np.arange(batch)
+    last = target_probs[rows, kept].copy()
+    rejected = np.flatnonzero(kept < (draft_tokens >= 0).sum(axis=1))
+    residual = np.maximum(last[rejected] - q[rejected, kept[rejected]], 0)
+    left = residual.any(axis=1)  # nothing is, after a rejection by rounding alone
+    last[rejected[left]] = residual[left]
+    tokens = np.full((batch, lookahead + 1), -1)
+    tokens[:, :lookahead] = np.where(np.arange(lookahead) < kept[:, None], draft_tokens, -1)
+    tokens[rows, kept] = _drawn(last, rng)
+    return tokens, kept + 1
+
+
+def _drawn(weights: Floats, rng: np.random.Generator) -> Ints:
+    ends = np.cumsum(weights, axis=1)
+    u = rng.random((len(weights), 1)) * ends[:, -1:]
+    return np.asarray((ends <= u).sum(axis=1))

@@ -1,0 +1,175 @@
+"""The report of the conformance kit: a table for people, JSON, JUnit XML and HTML."""
+
+import html
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from xml.etree import ElementTree
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from specref import __version__
+from specref.conformance.diagnosis import Diagnosis
+from specref.conformance.status import CheckResult, Status
+from specref.conformance.suite import Report
+
+STYLES: Mapping[Status, str] = {
+    Status.PASSED: "green",
+    Status.FAILED: "bold red",
+    Status.EXPECTED_FAILURE: "yellow",
+    Status.UNEXPECTED_PASS: "bold yellow",
+    Status.NOT_APPLICABLE: "dim",
+    Status.NOT_RUN: "magenta",
+    Status.INCONCLUSIVE: "bold magenta",
+}
+HTML_WIDTH = 120
+
+
+def kit_report(report: Report) -> RenderableType:
+    """The header, a row for each check that applies, the diagnosis, counts and verdict."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in ("check", "status", "what was seen"):
+        table.add_column(column, no_wrap=column != "what was seen", overflow="fold")
+    table.add_column("s", justify="right", no_wrap=True)
+    for result in report.results:
+        if result.status != Status.NOT_APPLICABLE:
+            style = STYLES[result.status]
+            cells = (result.id, f"[{style}]{result.status}[/]", Text(result.message))
+            table.add_row(*cells, f"{result.seconds:.1f}")
+    parts: list[RenderableType] = [Text(header(report), "dim"), table]
+    parts += [Text(f"warning: {warning}", "yellow") for warning in report.warnings]
+    if report.diagnosis is not None:
+        parts.append(Text(str(report.diagnosis)))
+    parts.append(Text(_counts(report), "dim"))
+    parts.append(Text(report.verdict, "bold green" if report.exit_code == 0 else "bold red"))
+    return Group(*parts)
+
+
+def header(report: Report) -> str:
+    """Everything that one needs to repeat the run."""
+    claims = report.capabilities
+    rule = claims.rule or "not declared, so acceptance is not judged"
+    return (
+        f"specref {__version__}: {report.name} {report.version}".rstrip()
+        + f" · contract {report.contract} · rule {rule} · {claims.dtype} on {claims.device} · "
+        f"seed {report.seed} · alpha {report.alpha:g} · detects TV ≥ {report.detect_tv:g}"
+    )
+
+
+def _counts(report: Report) -> str:
+    counted = ", ".join(f"{number} {status}" for status, number in report.counts.items())
+    return f"{counted}; {report.seconds:.1f} s"
+
+
+def kit_record(report: Report) -> dict[str, object]:
+    """The same as a record."""
+    return {
+        "specref": __version__,
+        "implementation": report.name,
+        "version": report.version,
+        "contract": str(report.contract),
+        "capabilities": asdict(report.capabilities),
+        "seed": report.seed,
+        "alpha": report.alpha,
+        "detect_tv": report.detect_tv,
+        "verdict": report.verdict,
+        "lossy": report.lossy,
+        "exit_code": report.exit_code,
+        "counts": report.counts,
+        "warnings": report.warnings,
+        "results": [_result(result) for result in report.results],
+        "diagnosis": _diagnosis(report.diagnosis),
+        "seconds": report.seconds,
+        "python": report.python,
+    }
+
+
+def _result(result: CheckResult) -> dict[str, object]:
+    return {
+        "id": result.id,
+        "status": str(result.status),
+        "message": result.message,
+        "seconds": result.seconds,
+        "evidence": dict(result.evidence),
+    }
+
+
+def _diagnosis(diagnosis: Diagnosis | None) -> dict[str, object] | None:
+    if diagnosis is None:
+        return None
+    return {
+        "known": diagnosis.known,
+        "text": str(diagnosis),
+        "candidates": [
+            {
+                "ids": candidate.ids,
+                "strengths": candidate.strengths,
+                "log10_ratio": candidate.log10_ratio,
+                "fits": candidate.fits,
+                "stage": candidate.stage,
+                "cites": candidate.cites,
+                "hint": candidate.hint,
+            }
+            for candidate in diagnosis.candidates
+        ],
+    }
+
+
+def kit_junit(reports: Sequence[Report]) -> str:
+    """JUnit XML, as test services read it: a suite a report, a test case a check."""
+    root = ElementTree.Element("testsuites")
+    for report in reports:
+        _junit_suite(root, report)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+
+
+def _junit_suite(root: ElementTree.Element, report: Report) -> None:
+    counts = report.counts
+    bad = (Status.FAILED, Status.UNEXPECTED_PASS)
+    attributes = {
+        "name": f"specref {report.name}",
+        "tests": len(report.results),
+        "failures": sum(counts[status] for status in bad),
+        "errors": counts[Status.INCONCLUSIVE],
+        "skipped": sum(
+            counts[s] for s in (Status.NOT_APPLICABLE, Status.NOT_RUN, Status.EXPECTED_FAILURE)
+        ),
+        "time": f"{report.seconds:.3f}",
+    }
+    words = {key: str(value) for key, value in attributes.items()}
+    suite = ElementTree.SubElement(root, "testsuite", words)
+    for result in report.results:
+        _junit_case(suite, result)
+
+
+def _junit_case(suite: ElementTree.Element, result: CheckResult) -> None:
+    names = {"classname": f"specref.{result.stage}", "name": result.id}
+    case = ElementTree.SubElement(suite, "testcase", {**names, "time": f"{result.seconds:.3f}"})
+    if result.status == Status.PASSED:
+        return
+    kind = "skipped"
+    if result.status in (Status.FAILED, Status.UNEXPECTED_PASS):
+        kind = "failure"
+    elif result.status == Status.INCONCLUSIVE:
+        kind = "error"
+    message = f"{result.status}: {_printable(result.message)}"
+    ElementTree.SubElement(case, kind, {"message": message})
+
+
+def _printable(text: str) -> str:
+    """Without control characters, which XML cannot hold."""
+    return "".join(character for character in text if character.isprintable())
+
+
+def kit_html(reports: Sequence[Report]) -> str:
+    """A page of its own, with the same tables."""
+    console = Console(record=True, width=HTML_WIDTH, file=io.StringIO(), force_terminal=True)
+    for report in reports:
+        console.print(kit_report(report))
+    title = html.escape(f"specref: {', '.join(report.name for report in reports)}")
+    page = console.export_html(inline_styles=True)
+    return page.replace("<head>", f"<head>\n<title>{title}</title>", 1)

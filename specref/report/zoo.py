@@ -1,0 +1,102 @@
+"""The kill matrix for people, for machines, and for the docs."""
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from specref.conformance.matrix import Matrix, Row
+from specref.conformance.status import Stage
+
+STAGES = tuple(Stage)
+
+
+def zoo_table(matrix: Matrix) -> RenderableType:
+    """One row for each inhabitant: which checks of each stage fail it."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("mutant or control", no_wrap=True)
+    table.add_column("stage", no_wrap=True)
+    table.add_column("TV", justify="right", no_wrap=True)
+    for stage in STAGES:
+        table.add_column(_short(stage), justify="right", no_wrap=True)
+    for row in matrix.rows:
+        style = "red" if row.problem else "dim" if row.entry.lossless else ""
+        cells = [_fails(row, stage) for stage in STAGES]
+        table.add_row(row.entry.id, _kind(row), _variation(row), *cells, style=style)
+    counts = matrix.counts
+    lines = [Text(problem, "red") for problem in matrix.problems]
+    total = Text(
+        f"{counts['killed']} of {counts['mutants']} mutants killed, {counts['passed']} of "
+        f"{counts['controls']} controls passed, {len(matrix.idle)} idle checks; seed "
+        f"{matrix.seed}, detects TV ≥ {matrix.detect_tv:g}",
+        "bold red" if matrix.problems else "bold green",
+    )
+    return Group(table, Text(LEGEND, "dim"), *lines, total)
+
+
+LEGEND = (
+    "Cells: failed / asked checks of a stage. TV: the largest exact total variation on the "
+    "fixtures of its algorithm, where it is a step. Controls are lossless and must pass."
+)
+
+
+def zoo_record(matrix: Matrix) -> dict[str, object]:
+    """The same as a record."""
+    return {
+        "seed": matrix.seed,
+        "detect_tv": matrix.detect_tv,
+        "counts": dict(matrix.counts),
+        "problems": matrix.problems,
+        "idle": matrix.idle,
+        "rows": [
+            {
+                "id": row.entry.id,
+                "stage": row.entry.stage,
+                "lossless": row.entry.lossless,
+                "formula": row.entry.formula,
+                "cites": row.entry.cites,
+                "total_variation": row.variation,
+                "killers": row.killers,
+                "survives": sorted(row.asked - set(row.killers)),
+            }
+            for row in matrix.rows
+        ],
+    }
+
+
+def zoo_markdown(matrix: Matrix) -> str:
+    """A table for the docs: formula, exact distance, killers, where it was seen."""
+    lines = ["| id | stage | formula | TV | killed by | seen in |", "|---|---|---|---|---|---|"]
+    for row in matrix.rows:
+        killers = ", ".join(dict.fromkeys(_family(id_) for id_ in row.killers)) or "passes"
+        cites = ", ".join(row.entry.cites)
+        cells = (f"`{row.entry.id}`", _kind(row), row.entry.formula, _variation(row))
+        lines.append("| " + " | ".join(_cell(c) for c in (*cells, killers, cites)) + " |")
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _family(id_: str) -> str:
+    return id_.split("/")[0] if id_.split("/")[0] not in ("smoke", "boundary", "replay") else id_
+
+
+def _kind(row: Row) -> str:
+    return f"{row.entry.stage}, control" if row.entry.lossless else row.entry.stage
+
+
+def _variation(row: Row) -> str:
+    return "" if row.variation is None else f"{row.variation:.4f}"
+
+
+def _fails(row: Row, stage: Stage) -> str:
+    asked = sum(id_.startswith(f"{stage}/") for id_ in row.asked)
+    failed = sum(id_.startswith(f"{stage}/") for id_ in row.killers)
+    return f"{failed}/{asked}" if asked else ""
+
+
+def _short(stage: Stage) -> str:
+    return {Stage.ACCEPTANCE: "accept", Stage.INDEPENDENCE: "indep", Stage.ITERATIONS: "iter",
+            Stage.END_TO_END: "e2e", Stage.BOUNDARY: "bound"}.get(stage, str(stage))  # fmt: skip
