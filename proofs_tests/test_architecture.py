@@ -29,6 +29,7 @@ FLOORS = [
 OUTSIDE = {
     "strategies": "models",
     "pytest_plugin": "conformance",
+    "examples": "distributions",
     "__init__": "cli",
     "__main__": "cli",
 }

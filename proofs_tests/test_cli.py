@@ -17,7 +17,6 @@ from specref.cli import main
 from specref.cli import prove as prove_module
 from specref.cli.group import progress
 from specref.cli.workers import _ctrl_c_later, worker_processes
-from specref.conformance.implementations import transformers
 from specref.verification import main_job, sampled
 
 RIGHT = "from specref.algorithms.standard import step\n"
@@ -344,32 +343,6 @@ def test_prove_module_that_raises(tmp_path: Path) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("1 / 0")
     assert_one_line_error(run("prove", f"{broken}:step"), "ZeroDivisionError")
-
-
-def test_check_without_the_package_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(seed: int) -> None:
-        raise transformers.NotInstalledError("transformers is not installed")
-
-    monkeypatch.setattr(transformers, "load", absent)
-    result = run("check", "transformers")
-    assert result.exit_code == 2
-    assert "not_run (transformers is not installed)" in result.stderr
-
-
-@pytest.mark.parametrize("option", [("--alpha", "2"), ("--trials", "3")])
-def test_check_misuse(option: tuple[str, str]) -> None:
-    pytest.importorskip("transformers")
-    assert_one_line_error(run("check", "transformers", *option), "expected")
-
-
-def test_not_run_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(seed: int) -> None:
-        raise transformers.NotInstalledError("transformers is not installed")
-
-    monkeypatch.setattr(transformers, "load", absent)
-    file = tmp_path / "report.json"
-    assert run("check", "transformers", "--json", str(file)).exit_code == 2
-    assert json.loads(file.read_text())["status"] == "not_run"
 
 
 @pytest.mark.parametrize("command", [("verify",), ("prove", "x:y"), ("plan", "--n", "9")])

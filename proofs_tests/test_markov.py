@@ -14,7 +14,8 @@ from specref.algorithms import ALGORITHMS, Step, decode
 from specref.chance import Sampled
 from specref.conformance.contract import Generate
 from specref.conformance.greedy import greedy_text, judge_greedy
-from specref.conformance.markov import Chain, judge_markov
+from specref.conformance.markov import judge_markov
+from specref.conformance.order_one import Chain
 from specref.losslessness.verdict import Verdict
 from specref.models import Model, hashed_model, markov_model
 from specref.vocabulary import Tokens, Vocabulary

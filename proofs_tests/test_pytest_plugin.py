@@ -1,8 +1,8 @@
 """The pytest plugin, by runs of pytest on small test files.
 
-A lossless sampler fails such a run with a probability of at most 1e-9 (`ALPHA`, over all checks).
-`lossy` below is at TV 0.2 on the fixture "wide"; any law at TV 0.05 is found 999 times in 1,000.
-Seeds are fixed, so outcomes are too.
+Alpha: a lossless sampler fails such a run with a probability of at most 1e-9, over all checks.
+Power: any law at TV 0.05 is found 999 times in 1,000; `lossy` keeps drafts 1 / 0.7 times too
+often, which is further away on every fixture. Seeds are fixed, so outcomes are too.
 """
 
 import re
@@ -42,17 +42,16 @@ def test_it(check):
     check()
 """
 ENTRY = '[[expected]]\nid = "{id}"\nreason = "known to be lenient"\n'
-LIST = ("-rA", "-p", "no:cacheprovider")
+LIST = ("-rA", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
 
 
 @pytest.fixture
 def run(pytester: pytest.Pytester):
     """Run pytest on a file with one decorated test, or with the given tests."""
 
-    def run(arguments: str, *options: str, tests: str = TEST, apart: bool = False):
+    def run(arguments: str, *options: str, tests: str = TEST):
         pytester.makepyfile(test_file=SAMPLERS + tests.format(arguments=arguments))
-        how = pytester.runpytest_subprocess if apart else pytester.runpytest_inprocess
-        return how(*LOAD, *LIST, *options)
+        return pytester.runpytest_inprocess(*LOAD, *LIST, *options)
 
     return run
 
@@ -96,7 +95,7 @@ def test_lossy_sampler_fails_and_its_snippet_repeats_the_failure(
     result.assert_outcomes(failed=1)
     failure = [line[1:].strip() for line in result.outlines if line.startswith("E  ")]
     message = failure[0].removeprefix("AssertionError: joint/wide failed: ")
-    assert message.startswith("the law is not the target's: TV about 0.2")
+    assert message.startswith("the law is not the target's: TV about 0.")
     assert failure[1] == "lossy, contract verify, seed 3, TV >= 0.05 is detected, alpha 1e-09"
     assert "Looks like a known bug" in failure[2]
     again = failure[failure.index("again:") + 1]
@@ -156,7 +155,7 @@ class TestExpectedFailures:
         result = self.run(run, pytester, toml, 'lossy, only=["joint/wide"]')
         result.assert_outcomes(xfailed=1)
         result.stdout.fnmatch_lines(
-            ["XFAIL *[[]joint/wide] - expected_failure: joint/wide: known to be lenient "
+            ["XFAIL *[[]joint/wide] - *expected_failure: joint/wide: known to be lenient "
              "(https://example.org/1; until 2999-12-31); the law is not the target's: *"]
         )  # fmt: skip
 
@@ -206,9 +205,9 @@ class TestExpectedFailures:
         result.assert_outcomes(skipped=1, warnings=1)
 
     def test_of_a_decorator_come_before_those_of_the_file(self, run, pytester) -> None:
-        known = 'lossy, only=["joint/wide"], expected_failures={{"joint/wide": "says the test"}}'
+        known = 'lossy, only=["joint/wide"], expected_failures={"joint/wide": "says the test"}'
         toml = ENTRY.format(id="joint/wide") + "until = 2001-01-01"
-        result = self.run(run, pytester, toml, known.replace("{{", "{").replace("}}", "}"))
+        result = self.run(run, pytester, toml, known)
         result.assert_outcomes(xfailed=1)
         result.stdout.fnmatch_lines(["XFAIL * says the test; *"])
 
@@ -263,14 +262,14 @@ def test_expected_failures_for_the_command_line(tmp_path: Path) -> None:
     [
         (("--specref-seed", "-1"), "--specref-seed = '-1': expected a whole number"),
         (("--specref-seed", "x"), "--specref-seed = 'x': expected a whole number"),
-        (("--specref-profile", "quik"), "*did you mean 'quick'?"),
+        (("--specref-profile", "quik"), "did you mean 'quick'?"),
         (("--specref-expected", "none.toml"), "none.toml"),
     ],
 )
 def test_wrong_options_end_the_run(run, options: tuple[str, ...], message: str) -> None:
-    result = run("lossless", *(f"{options[0]}={options[1]}" for _ in "x"))
+    result = run("lossless", "=".join(options))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert message.removeprefix("*") in result.stderr.str()
+    assert message in result.stderr.str()
 
 
 @pytest.mark.parametrize(
@@ -337,6 +336,18 @@ def test_it(check, mode):
     }
 
 
+def test_branches_that_were_hardly_taken_are_warned_of(run) -> None:
+    """Drawing one token from the target is lossless, and says nothing of bonus tokens."""
+    tests = """
+def one_token(p, q, drafts, *, rng):
+    blocks = [[rng.choice(len(rows[0]), p=rows[0])] + [-1] * drafts.shape[1] for rows in p]
+    return blocks, [1] * len(p)
+""" + TEST.format(arguments='one_token, only=["joint/wide"], detect_tv=0.3, ragged=False')
+    result = run("", tests=tests)
+    result.assert_outcomes(passed=1, warnings=1)
+    result.stdout.fnmatch_lines(["*blocks/wide: 0 of * blocks ended in a bonus token*"])
+
+
 def test_several_implementations_of_one_test_have_their_names_in_the_ids(run) -> None:
     stacked = '@specref.parametrize(lossless, only=["boundary/tiny"]){name}'
     tests = "\n{arguments}" + TEST.replace("{arguments}", 'lossy, only=["boundary/tiny"]')
@@ -355,19 +366,15 @@ def test_xdist_changes_nothing(run, pytester: pytest.Pytester) -> None:
 def test_broken(check):
     check()
 
-@specref.parametrize(
-    lossy,
-    algorithm="standard",
-    only=["joint/wide", "joint/eos", "acceptance/wide", "independence/rows-wide"],
-)
+@specref.parametrize(lossy, only=["joint/wide", "joint/deep", "independence/rows-wide"])
 def test_lossy(check):
     check()
 """
     options = ("--specref-expected", "known.toml", "--specref-seed", "2")
-    one, two = (run("", *options, *more, tests=tests, apart=True) for more in ((), ("-n", "2")))
+    one, two = (run("", *options, *more, tests=tests) for more in ((), ("-n", "2")))
     assert one.parseoutcomes() == two.parseoutcomes()
     assert outcomes(one) == outcomes(two)
-    assert len(outcomes(one)) == 7
+    assert len(outcomes(one)) == 6
     assert reasons(one) == reasons(two)
 
 

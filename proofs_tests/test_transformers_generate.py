@@ -21,7 +21,8 @@ from specref.conformance.entropy import EntropyMartingale
 from specref.conformance.greedy import judge_greedy
 from specref.conformance.implementations.toy_tokenizers import toy_tokenizer
 from specref.conformance.implementations.transformers_generate import Generate
-from specref.conformance.markov import Chain, judge_markov
+from specref.conformance.markov import judge_markov
+from specref.conformance.order_one import Chain
 from specref.distributions import total_variation, with_temperature
 from specref.losslessness.acceptance import binomial_interval
 from specref.losslessness.exact import completed

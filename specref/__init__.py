@@ -1,21 +1,51 @@
 """The executable specification of lossless speculative decoding."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from specref.chance import Exact, Replayed, Sampled, Traced, exact_distribution
 from specref.losslessness import Proof, completed, is_lossless
 from specref.models import Model
 from specref.vocabulary import Vocabulary
 
+if TYPE_CHECKING:
+    from specref.conformance.contract import Capabilities, Contract, capable
+    from specref.conformance.parametrize import parametrize
+    from specref.conformance.suite import Report, check
+
 __version__ = "0.1.0"
 
 __all__ = [
+    "Capabilities",
+    "Contract",
     "Exact",
     "Model",
     "Proof",
     "Replayed",
+    "Report",
     "Sampled",
     "Traced",
     "Vocabulary",
+    "capable",
+    "check",
     "completed",
     "exact_distribution",
     "is_lossless",
+    "parametrize",
 ]
+
+# The conformance kit takes longer to import than the oracle: only when it is asked for.
+_KIT = {
+    "Capabilities": "contract",
+    "Contract": "contract",
+    "Report": "suite",
+    "capable": "contract",
+    "check": "suite",
+    "parametrize": "parametrize",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _KIT:
+        raise AttributeError(f"module 'specref' has no attribute {name!r}")
+    return getattr(import_module(f"specref.conformance.{_KIT[name]}"), name)

@@ -41,7 +41,7 @@ def _question(item: pytest.Item) -> Question | None:
     return value if isinstance(value, Question) else None
 
 
-@dataclass
+@dataclass(repr=False)
 class Call:
     """What a test gets as `check`: to be called."""
 
@@ -50,6 +50,9 @@ class Call:
     settings: Settings
     nodeid: str
     called: bool = False
+
+    def __repr__(self) -> str:
+        return repr(Question(self.bench.subject, self.check))
 
     def __call__(self) -> CheckResult:
         """Run the check.

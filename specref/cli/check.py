@@ -116,7 +116,7 @@ def _judged(
             name=found.name,
             version=found.version,
             on_result=lambda result: advance(result.status != Status.NOT_APPLICABLE),
-            **{**options, "detect_tv": options["detect_tv"] or found.detect_tv},
+            **{**options, "detect_tv": _either(options["detect_tv"], found.detect_tv)},
             **{**found.claims, **claims},
         )
 
@@ -130,6 +130,10 @@ def _found(target: str, contract: str | None, json_file: str | None) -> tuple[Ta
             record = {"implementation": target, "status": "not_run", "reason": str(error)}
             write_json(json_file, as_json(record))
         sys.exit(MISUSED)
+
+
+def _either(asked: float | None, usual: float | None) -> float | None:
+    return usual if asked is None else asked
 
 
 def _asked(id_: str, wanted: list[str] | None) -> bool:

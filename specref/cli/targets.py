@@ -88,6 +88,6 @@ def registered(name: str) -> Target:
         one.contract,
         one.title,
         {known.check: known.reason for known in one.known if known.check in ids},
-        {"greedy": True} if one.greedy else {},
+        {"greedy": one.greedy} | ({"rule": one.rule} if one.rule else {}),
         COARSE.get(one.contract) if one.packages else None,
     )

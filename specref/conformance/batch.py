@@ -119,7 +119,8 @@ def _integers(name: str, values: Any, shape: tuple[int, ...]) -> Ints:
 
 
 def _refuse(name: str, array: Any, wrong: Any, why: str) -> None:
-    for where in np.argwhere(wrong)[:1].tolist():
+    if wrong.any():
+        where = np.argwhere(wrong)[0].tolist()
         index = ", ".join(map(str, where))
         row = where[0] if where else None
         raise BrokenContractError(f"{name}[{index}] = {array[tuple(where)]}: {why}", row)
@@ -127,14 +128,17 @@ def _refuse(name: str, array: Any, wrong: Any, why: str) -> None:
 
 def _check_counts(tokens: Ints, counts: Ints, batch: Batch) -> None:
     wrong = (counts < 1) | (counts > batch.lens + 1)
-    for row in np.flatnonzero(wrong)[:1].tolist():
+    if wrong.any():
+        row = int(wrong.argmax())
         raise BrokenContractError(
             f"counts[{row}] = {counts[row]}: expected 1 to {batch.lens[row] + 1} "
             f"({batch.lens[row]} drafts and one more)",
             row,
         )
     padded = np.arange(tokens.shape[1]) >= counts[:, None]
-    for row in np.flatnonzero(((tokens < 0) != padded).any(axis=1))[:1].tolist():
+    wrong = ((tokens < 0) != padded).any(axis=1)
+    if wrong.any():
+        row = int(wrong.argmax())
         raise BrokenContractError(
             f"counts[{row}] = {counts[row]} but tokens[{row}] = {tokens[row].tolist()}: expected "
             "that many tokens, then -1",
@@ -144,8 +148,9 @@ def _check_counts(tokens: Ints, counts: Ints, batch: Batch) -> None:
 
 def _check_drafts(tokens: Ints, counts: Ints, batch: Batch) -> None:
     kept = np.arange(tokens.shape[1] - 1) < counts[:, None] - 1
-    wrong = kept & (tokens[:, :-1] != batch.draft_tokens)
-    for row in np.flatnonzero(wrong.any(axis=1))[:1].tolist():
+    wrong = (kept & (tokens[:, :-1] != batch.draft_tokens)).any(axis=1)
+    if wrong.any():
+        row = int(wrong.argmax())
         raise BrokenContractError(
             f"tokens[{row}] = {tokens[row].tolist()}: expected its drafts "
             f"{batch.draft_tokens[row].tolist()} up to the last token",

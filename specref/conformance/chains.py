@@ -1,6 +1,6 @@
-"""An order-1 chain and a drafter for it: few laws, so that one long text tells much."""
+"""Pairs with few laws, so that one long text tells much: an order-1 chain, and one of order 0."""
 
-from specref.models import markov_model
+from specref.models import iid_model, markov_model
 from specref.vocabulary import Vocabulary
 
 _LETTERS = Vocabulary("abcde")
@@ -28,3 +28,6 @@ GUESS = markov_model(
         ["1/10", "2/5", "3/10", "1/5", 0],
     ],
 )
+
+FLAT = iid_model(_LETTERS, ["1/5"] * 5)
+PEAKED = iid_model(_LETTERS, ["3/5", "1/5", "1/10", "1/20", "1/20"])

@@ -38,9 +38,8 @@ def draw_batch(
         Its index in `teeth.places`.
     """
     size, most = tables.p.shape[1], teeth.lookahead
-    trap = np.eye(size)[-1]
-    p = np.tile(trap, (len(node), most + 1, 1))
-    q = np.tile(trap, (len(node), most, 1))
+    p, q = np.zeros((len(node), most + 1, size)), np.zeros((len(node), most, size))
+    p[..., -1] = q[..., -1] = 1
     drafts = np.full((len(node), most), NO_TOKEN)
     allowed = np.array([place.lookahead for place in teeth.places])[place]
     lens = np.zeros(len(node), dtype=np.int64)

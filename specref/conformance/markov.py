@@ -4,14 +4,14 @@ For such a target the next token depends on the last one alone, so one long text
 samples of few laws: what a check of a slow sampler needs.
 """
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specref.conformance.contract import Generate
+from specref.conformance.order_one import Chain
 from specref.losslessness import Campaign, CampaignCase, CampaignReport
 from specref.losslessness.statistics import ALPHA
 from specref.losslessness.tree import walk
@@ -105,41 +105,6 @@ def judge_markov(
     except BadText as failure:
         campaign.stopped = str(failure)
     return campaign.report()
-
-
-class Chain(Model):
-    """An order-1 model, in float64, that is asked about the last token of a context alone.
-
-    Parameters
-    ----------
-    model : Model
-        Whose next token depends on the last one.
-
-    Raises
-    ------
-    ValueError
-        It depends on more.
-
-    Examples
-    --------
-    >>> from specref.models import markov_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> Chain(markov_model(Vocabulary("ab"), [1, 0], [[0, 1], ["1/4", "3/4"]])).rows
-    array([[0.  , 1.  ],
-           [0.25, 0.75]])
-    """
-
-    def __init__(self, model: Model) -> None:
-        super().__init__(model.vocabulary, as_float(model).next_token)
-        size = range(len(model.vocabulary))
-        for before, last in itertools.product(size, size):
-            if (model.next_token((before, last)) != model.next_token((last,))).any():
-                raise ValueError(f"model depends on more than the last token of {(before, last)}")
-        self.rows = np.stack([self.next_token((last,)) for last in size])
-
-    def next_token(self, context: Sequence[int]) -> Floats:
-        """The law after a context, in a time that does not grow with it."""
-        return super().next_token(tuple(context[-1:]))
 
 
 def _quick(model: Model) -> Model:

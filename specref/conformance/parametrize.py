@@ -1,7 +1,7 @@
 """A test function for somebody's sampler that becomes one pytest item for each check."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -34,9 +34,9 @@ class Subject:
     implementation: Callable[..., Any]
     contract: str
     name: str
-    expected: tuple[Expectation, ...] = ()
-    options: Mapping[str, Any] = DEFAULTS
-    claims: Mapping[str, Any] = field(default_factory=dict)
+    expected: tuple[Expectation, ...]
+    options: Mapping[str, Any]
+    claims: Mapping[str, Any]
 
     def prepare(self, seed: int, profile: Profile) -> tuple[Judge, tuple[Check, ...]]:
         """Its judge, and the checks of its contract."""

@@ -15,9 +15,19 @@ from specref.conformance.patience import Pulse, described, within
 from specref.conformance.stepping import Call, generate_call, read_tokens, step_call
 from specref.vocabulary import Tokens
 
-__all__ = ["Blocks", "Iterations", "Sampler", "Steps", "generate_call", "step_call"]
+__all__ = [
+    "Alone",
+    "BesideIdle",
+    "Blocks",
+    "Iterations",
+    "Sampler",
+    "Steps",
+    "generate_call",
+    "step_call",
+]
 
 SMALL_BATCHES, LARGE_BATCH = (1, 2, 3, 5, 8, 13), 4096
+SMALL_SHARE = 32
 
 Drawn: TypeAlias = tuple[Ints, Ints, Ints]
 
@@ -39,19 +49,17 @@ def until_eos(teeth: Teeth, blocks: Ints) -> Ints:
     return np.where(late, NO_TOKEN, blocks)
 
 
-def batch_sizes(trials: int, small_share: int, largest: int | None = None) -> Sequence[int]:
-    """One trial in `small_share` in small batches of changing sizes, then large ones.
-
-    Bugs of one row, of the first row, or of the row beside an idle one need the former.
+def batch_sizes(trials: int, largest: int | None = None) -> Sequence[int]:
+    """One trial in 32 in small batches of changing sizes, then large ones.
 
     Examples
     --------
-    >>> batch_sizes(300, 8), batch_sizes(300, 8, largest=100)[9:]
-    ((1, 2, 3, 5, 8, 13, 1, 2, 3, 262), (100, 100, 62))
+    >>> batch_sizes(300), batch_sizes(300, largest=100)
+    ((1, 2, 3, 5, 289), (1, 2, 3, 5, 100, 100, 89))
     """
     sizes: list[int] = []
     small = itertools.cycle(SMALL_BATCHES)
-    while sum(sizes) < trials // small_share:
+    while sum(sizes) < trials // SMALL_SHARE:
         sizes.append(next(small))
     size, left = largest or LARGE_BATCH, trials - sum(sizes)
     return *sizes, *[size] * (left // size), *[left % size] * (left % size > 0)
@@ -60,31 +68,39 @@ def batch_sizes(trials: int, small_share: int, largest: int | None = None) -> Se
 class Batches:
     """Trials of all places in turn, two of each, cut into batches of many sizes."""
 
-    small_share = 8
-
     def __init__(self, verifier: Verifier, teeth: Teeth, depth: int) -> None:
         self.verifier, self.teeth = verifier, teeth
         self.tables = rows(teeth, depth)
 
     def __call__(self, trials: int, rng: np.random.Generator) -> Drawn:
         """Draw."""
-        # Neighbours of one place and of several: rows that share noise are seen in both.
-        place = (np.arange(trials) // 2) % len(self.teeth.places)
-        largest = self.verifier.capabilities.batch
-        ends = np.cumsum(batch_sizes(trials, self.small_share, largest))
         pulse = Pulse()
         return within(
             self.verifier.patience,
-            lambda: _joined(self._batch(p, rng, pulse) for p in np.split(place, ends[:-1])),
+            lambda: _joined(self._batch(place, rng, pulse) for place in self._places(trials)),
             pulse,
         )
+
+    def _places(self, trials: int) -> Sequence[Ints]:
+        # Neighbours of one place and of several: rows that share noise are seen in both.
+        place = (np.arange(trials) // 2) % len(self.teeth.places)
+        sizes = batch_sizes(trials, self.verifier.capabilities.batch)
+        return np.split(place, np.cumsum(sizes)[:-1])
 
     def _batch(self, place: Ints, rng: np.random.Generator, pulse: Pulse) -> Drawn:
         raise NotImplementedError
 
 
 class Blocks(Batches):
-    """One iteration of the contract ``verify``, rows of all places mixed in each batch."""
+    """One iteration of the contract ``verify``, rows of all places mixed in each batch.
+
+    Attributes
+    ----------
+    cost : float
+        How many trials give each place with drafts what it gets if all get equally many.
+    """
+
+    cost = 1.0
 
     def __init__(self, verifier: Verifier, teeth: Teeth, *, one_hot: bool = False) -> None:
         super().__init__(verifier, teeth, teeth.lookahead)
@@ -97,10 +113,28 @@ class Blocks(Batches):
         return place, until_eos(self.teeth, answer.tokens), batch.draft_tokens[:, 0]
 
 
+class Alone(Blocks):
+    """The same in batches of a single row, which may take a way of their own."""
+
+    def _places(self, trials: int) -> Sequence[Ints]:
+        return np.split(np.arange(trials) % len(self.teeth.places), trials)
+
+
+class BesideIdle(Blocks):
+    """The same in batches of two rows, one of which has no draft: the second, then the first."""
+
+    cost = 1.5
+
+    def _places(self, trials: int) -> Sequence[Ints]:
+        lookaheads = [place.lookahead for place in self.teeth.places]
+        idle = lookaheads.index(0)
+        live = [index for index, lookahead in enumerate(lookaheads) if lookahead]
+        pairs = np.array([pair for index in live for pair in ((index, idle), (idle, index))])
+        return list(pairs[np.arange(max(1, trials // 2)) % len(pairs)])
+
+
 class Iterations(Batches):
     """Texts from repeated calls of the contract ``verify``, each row going on from its own."""
-
-    small_share = 32
 
     def __init__(self, verifier: Verifier, teeth: Teeth, tokens: int) -> None:
         super().__init__(verifier, teeth, tokens - 1 + teeth.lookahead)

@@ -97,10 +97,12 @@ class Report:
             return "acceptance does not follow the declared rule; nothing says it is lossy"
         if self.exit_code:
             return "INCONCLUSIVE"
-        expected = self.counts[Status.EXPECTED_FAILURE]
-        known = f", but for {expected} expected failures" if expected else ""
         power = f"TV ≥ {self.detect_tv:g} would have been found, false alarms {self.alpha:g}"
-        return f"no difference from lossless{known} ({power})"
+        known = [r for r in self.results if r.status == Status.EXPECTED_FAILURE]
+        if any(result.lossy for result in known):
+            return f"LOSSY as expected: {len(known)} known failures, and nothing else ({power})"
+        but = f", but for {len(known)} expected failures" if known else ""
+        return f"no difference from lossless{but} ({power})"
 
     def __str__(self) -> str:
         lines = [f"{self.name} {self.version}, contract {self.contract}, seed {self.seed}"]
@@ -262,6 +264,8 @@ def chosen(only: Sequence[str] | None) -> tuple[Check, ...]:
     ValueError
         None starts like that.
     """
+    if isinstance(only, str):
+        raise TypeError(f"only = {only!r}: expected a list of ids, such as [{only!r}]")
     for start in only or ():
         if not any(one.id.startswith(start) for one in CHECKS):
             raise ValueError(f"only = {start!r}: no check has an id like that{_suggestion(start)}")

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from specref.conformance.batch import BrokenContractError
-from specref.conformance.contract import Ints
+from specref.conformance.contract import Floats, Ints
 from specref.conformance.fixtures import NO_TOKEN, Place, Teeth
 from specref.conformance.sampling import Sampler
 from specref.losslessness.bets import log_mean
@@ -20,7 +20,7 @@ from specref.losslessness.collection import View
 from specref.losslessness.interval import trials_to_detect
 from specref.losslessness.shares import bound_share, evidence_threshold
 from specref.losslessness.statistics import BETA
-from specref.losslessness.verdict import CampaignReport
+from specref.losslessness.verdict import CampaignReport, Interval
 from specref.models import Model
 from specref.vocabulary import Tokens
 from specref.zoo import MUTANTS, Entry
@@ -40,6 +40,8 @@ class TrialReport:
         From where on either decides.
     far : bool
         Whether the total-variation test decides.
+    worst : Interval
+        Of the place where blocks fit the target's law least.
     hits : mapping
         How often a block ended in a "residual" or a "bonus" token.
     first_accepted : mapping
@@ -53,6 +55,7 @@ class TrialReport:
     dependence: float
     threshold: float
     far: bool
+    worst: Interval
     hits: Mapping[str, int]
     first_accepted: Mapping[Place, tuple[int, int]]
     blocks: Mapping[Place, Mapping[Tokens, int]]
@@ -191,12 +194,14 @@ class Trial:
 
     def _report(self, seconds: float) -> TrialReport:
         report = self.campaign.report()
+        misfits = {case.name: misfit(case.counts, case.tree.p) for case in self.cases}
         return TrialReport(
             report=report,
             law=self.law / math.log(10),
             dependence=self.dependence / math.log(10),
             threshold=evidence_threshold(self.alpha / 2) / math.log(10),
             far=any(found.estimate > found.threshold for found in report.intervals),
+            worst=max(report.intervals, key=lambda interval: misfits[interval.case]),
             hits=self._hits(),
             first_accepted={
                 place: (int(kept), int(drafted))
@@ -209,6 +214,24 @@ class Trial:
     def _hits(self) -> dict[str, int]:
         bonus = total = 0
         for place, counts in zip(self.teeth.places, self.blocks, strict=True):
+            if not place.lookahead:
+                continue  # a row without drafts has neither
             total += sum(counts.values())
             bonus += sum(n for block, n in counts.items() if len(block) > place.lookahead)
         return {"bonus": bonus, "residual": total - bonus}
+
+
+def misfit(counts: Floats, p: Floats) -> float:
+    """The likelihood ratio of counted tokens against p, less what it is by chance.
+
+    Examples
+    --------
+    >>> misfit(np.array([[50.0, 50.0]]), np.array([[0.5, 0.5]]))
+    -1.0
+    >>> round(misfit(np.array([[60.0, 40.0]]), np.array([[0.5, 0.5]])), 2)
+    3.03
+    """
+    expected = counts.sum(axis=1, keepdims=True) * p
+    seen = (counts > 0) & (p > 0)
+    deviance = 2 * (counts[seen] * np.log(counts[seen] / expected[seen])).sum()
+    return float(deviance - ((expected > 0).sum() - (expected > 0).any(axis=1).sum()))

@@ -44,7 +44,7 @@ def kit_report(report: Report) -> RenderableType:
     if report.diagnosis is not None:
         parts.append(Text(str(report.diagnosis)))
     parts.append(Text(_counts(report), "dim"))
-    parts.append(Text(report.verdict, "bold green" if report.exit_code == 0 else "bold red"))
+    parts.append(Text(report.verdict, _verdict_style(report)))
     return Group(*parts)
 
 
@@ -57,6 +57,13 @@ def header(report: Report) -> str:
         + f" · contract {report.contract} · rule {rule} · {claims.dtype} on {claims.device} · "
         f"seed {report.seed} · alpha {report.alpha:g} · detects TV ≥ {report.detect_tv:g}"
     )
+
+
+def _verdict_style(report: Report) -> str:
+    if report.exit_code:
+        return "bold red"
+    known = report.counts[Status.EXPECTED_FAILURE]
+    return "bold yellow" if known else "bold green"
 
 
 def _counts(report: Report) -> str:

@@ -5,9 +5,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from specref.conformance.verifier import VerifierReport
 from specref.losslessness.planning import MutantPlan, Plan, typical_trials, typical_tv
-from specref.losslessness.statistics import TestResult
 
 
 def plan_table(
@@ -63,31 +61,3 @@ def _duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def verifier_report(report: VerifierReport) -> RenderableType:
-    """The verdict on somebody's verification function, case by case."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
-    table.add_column("case", no_wrap=True)
-    for column in ("chi-square", "rejects above", "TV", "TV ≥"):
-        table.add_column(column, justify="right")
-    table.add_column("verdict")
-    for case in report.cases:
-        result = case.result
-        numbers = (result.statistic, result.threshold)
-        distances = (result.total_variation, result.detectable)
-        row = [f"{n:.1f}" for n in numbers] + [f"{d:.4f}" for d in distances]
-        table.add_row(case.name, *row, _outcome(result))
-    sentence = Text(
-        f"{report.implementation}: joint law of the completed block, {report.trials:,} trials a "
-        f"case, alpha {report.alpha:g} a case, seed {report.seed}, {report.seconds:.1f} s. A "
-        f"law as far as 'TV ≥' from the target, spread evenly, is rejected with probability "
-        f"0.999; a pass does not exclude smaller distances.",
-        "dim",
-    )
-    verdict = Text("LOSSY", "bold red") if report.rejected else Text("consistent", "bold green")
-    return Group(table, sentence, verdict)
-
-
-def _outcome(result: TestResult) -> str:
-    return "[red]REJECTED[/]" if result.rejected else "[green]consistent[/]"

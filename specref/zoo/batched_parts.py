@@ -163,7 +163,7 @@ def remembering() -> Verify:
     def recalled(batch: Batch, count: Ints) -> Floats:
         law = weights(batch, count)
         rejected = count < batch.lens
-        if latest:
+        if latest and len(latest[-1]) == law.shape[1]:
             law = np.where(rejected[:, None], law, latest[-1])
         latest.extend(law[rejected][-1:])
         return law

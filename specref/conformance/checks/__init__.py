@@ -6,6 +6,7 @@ from specref.conformance.checks import (
     drafting,
     independence,
     joint,
+    loops,
     probed,
     replay,
     reporting,
@@ -25,6 +26,7 @@ CHECKS: tuple[Check, ...] = (
     *drafting.CHECKS,
     *acceptance.CHECKS,
     *reporting.CHECKS,
+    *loops.CHECKS,
     *independence.CHECKS,
     *texts.CHECKS,
 )

@@ -24,7 +24,13 @@ def closed_form(name: str, judge: Judge) -> Outcome:
         return not_applicable(
             "an accepted EOS ends a block: lengths do not tell what was accepted"
         )
-    wrong = [result for result in results if result.conformance != Conformance.CONFORMS]
+    allowance = judge.capabilities.tolerance * judge.teeth(name).lookahead
+    wrong = [
+        result
+        for result in results
+        if result.conformance != Conformance.CONFORMS
+        and abs(result.largest_gap) > result.allowed_gap + allowance
+    ]
     for result in wrong[:1]:
         return failed(
             f"accepted lengths are {result.conformance} at {result.case}: mean "

@@ -51,7 +51,9 @@ class Check:
                 outcome = failed(str(error), hung=True)
             except BrokenContractError as error:
                 outcome = failed(str(error), **error.evidence)
-            except Exception as error:  # a fault of the check says nothing of the implementation
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # says nothing of the implementation
                 outcome = inconclusive(f"the check itself raised {described(error)}")
         else:
             outcome = not_applicable(f"not for the contract {judge.contract}")

@@ -2,77 +2,83 @@
 
 import math
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from specref.conformance.batch import BrokenContractError
-from specref.conformance.calling import global_randomness, within
 from specref.conformance.checks.check import Check, failed, inconclusive, passed
-from specref.conformance.contract import Contract
+from specref.conformance.contract import Contract, Floats
 from specref.conformance.fixtures import TEETH, Place, Teeth
 from specref.conformance.judge import Judge
+from specref.conformance.patience import Pulse, within
 from specref.conformance.status import Outcome
+from specref.conformance.stepping import giver
 from specref.losslessness.campaign import Campaign
 from specref.losslessness.planning import typical_trials
 from specref.models import as_float
 
 DRAFTER = frozenset({Contract.DRAFTER})
+LOOK = 100
 
 
 def declared(name: str, judge: Judge) -> Outcome:
     """Bet on every drafted token with the q that was declared for it."""
-    teeth, rng = judge.teeth(name), judge.rng(f"drafter/{name}")
-    trials = judge.trials or typical_trials(judge.detect_tv)
-    campaign = Campaign(alpha=judge.alpha / judge.checks, eps=None, tolerance=_tolerance(judge))
-    for trial in range(trials):
-        place = teeth.places[trial % len(teeth.places)]
-        tokens, laws = within(judge.patience, partial(drafted, judge, teeth, place, rng))
-        for position, (token, law) in enumerate(zip(tokens, laws, strict=True)):
-            campaign.observe(law, token, position=position)
-        if campaign.decided_lossy:
-            break
-    return _outcome(judge, campaign, trials)
-
-
-def _tolerance(judge: Judge) -> float:
-    return judge.capabilities.tolerance
-
-
-def _outcome(judge: Judge, campaign: Campaign, trials: int) -> Outcome:
+    tolerance, alpha = judge.capabilities.tolerance, judge.alpha / judge.checks
+    campaign, pulse = Campaign(alpha=alpha, eps=None, tolerance=tolerance), Pulse()
+    drafts = within(judge.patience, partial(observed, name, judge, campaign, pulse), pulse)
     evidence = campaign.peak / math.log(10)
     if campaign.impossible:
         return failed(f"a draft that its declared q excludes: {campaign.impossible}")
     if campaign.decided_lossy:
         return failed(f"drafts do not follow their declared q: evidence 10^{evidence:.0f}")
-    if trials < typical_trials(judge.detect_tv):
-        return inconclusive(f"{trials:,} drafts would not find TV {judge.detect_tv:g}")
-    return passed(f"{trials:,} drafts follow their declared q (TV about {judge.detect_tv:g})")
+    if drafts < typical_trials(judge.detect_tv):
+        return inconclusive(f"{drafts:,} drafts would not find TV {judge.detect_tv:g}")
+    return passed(f"{drafts:,} drafts follow their declared q (TV about {judge.detect_tv:g})")
 
 
-def drafted(
-    judge: Judge, teeth: Teeth, place: Place, rng: np.random.Generator
-) -> tuple[list[int], np.ndarray[Any, Any]]:
-    """The drafts at a place and their declared laws, checked."""
-    arguments = (as_float(teeth.drafter), place.context, place.lookahead)
-    if "rng" in judge.keywords:
-        raw = judge.implementation(*arguments, rng)
-    else:
-        with global_randomness(rng):
-            raw = judge.implementation(*arguments)
-    try:
-        tokens, laws = raw
-        ids, q = [int(token) for token in tokens], np.asarray(laws, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise BrokenContractError(f"expected a pair (tokens, q rows): {error}") from None
+def observed(name: str, judge: Judge, campaign: Campaign, pulse: Pulse) -> int:
+    """Draft and bet until it is decided or enough; how many drafts there were."""
+    teeth, rng = judge.teeth(name).drafted(), judge.rng(f"drafter/{name}")
+    models, give, drafts = as_float(teeth.drafter), giver(judge.implementation), 0
+    for trial in range(judge.trials or typical_trials(judge.detect_tv)):
+        place = teeth.places[trial % len(teeth.places)]
+        raw = give((models, place.context, place.lookahead), rng)
+        try:
+            for position, (token, law) in enumerate(read_drafts(raw, teeth, place)):
+                campaign.observe(law, token, position=position)
+                drafts += 1
+        except (TypeError, ValueError) as error:
+            raise BrokenContractError(f"at {place.name}: {error}") from None
+        pulse.beat()
+        if trial % LOOK == 0 and campaign.decided_lossy:
+            break
+    return drafts
+
+
+def read_drafts(raw: Any, teeth: Teeth, place: Place) -> list[tuple[int, Floats]]:
+    """Drafts with their declared laws.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is no pair of token ids and as many rows of V numbers, at most `lookahead`.
+    """
+    if not isinstance(raw, (tuple, list)) or len(raw) != 2:
+        raise TypeError(f"returned a {type(raw).__name__}: expected a pair (tokens, q rows)")
     size = len(teeth.drafter.vocabulary)
-    if q.shape != (len(ids), size) or len(ids) > place.lookahead:
-        shape = f"({len(ids)}, {size})"
-        raise BrokenContractError(
-            f"q has shape {q.shape} for {len(ids)} drafts: expected {shape}, "
-            f"at most {place.lookahead} drafts"
-        )
-    return ids, q
+    tokens, laws = (x.tolist() if hasattr(x, "tolist") else x for x in raw)
+    q = np.asarray(laws, dtype=np.float64)
+    for index, token in enumerate(tokens):
+        known = isinstance(token, Integral) and not isinstance(token, bool)
+        if not known or not 0 <= token < size:
+            raise ValueError(f"token {index} is {token!r}: expected 0 <= id < {size}")
+    if len(tokens) > place.lookahead:
+        raise ValueError(f"{len(tokens)} drafts: expected at most {place.lookahead}")
+    if q.shape != (len(tokens), size) and len(tokens) + q.size:
+        raise ValueError(f"q has shape {q.shape}: expected {(len(tokens), size)}")
+    return list(zip(tokens, q, strict=True))
 
 
 CHECKS = tuple(

@@ -14,25 +14,34 @@ from specref.conformance.contract import Contract
 from specref.conformance.fixtures import TEETH, Place, Teeth
 from specref.conformance.judge import Judge
 from specref.conformance.patience import within
+from specref.conformance.sampling import Alone, BesideIdle, Blocks
 from specref.conformance.status import Outcome
 from specref.conformance.stepping import read_tokens
-from specref.conformance.trial import TrialReport
+from specref.conformance.trial import Trial, TrialReport
 from specref.losslessness.exact import Proof, proof
 from specref.vocabulary import Tokens
 
 ROUNDING = 1e-9
+COARSE = 4
 BLOCKS = frozenset({Contract.VERIFY, Contract.STEP})
 
 
-def outcome_of(judge: Judge, found: TrialReport) -> Outcome:
-    """What a campaign says of the law of blocks or texts."""
+def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Outcome:
+    """What a campaign says of the law of blocks or texts.
+
+    Parameters
+    ----------
+    tv : float, optional
+        The distance that has to be found, instead of the judge's.
+    """
+    tv = judge.detect_tv if tv is None else tv
     report, evidence = found.report, facts(found)
     if found.lossy:
         return failed(_finding(found), **evidence)
     detectable = report.detectable or 1.0
-    if judge.trials is not None and detectable > judge.detect_tv:
+    if judge.trials is not None and detectable > tv:
         return inconclusive(
-            f"{report.trials:,} trials would not surely find TV {judge.detect_tv:g}", **evidence
+            f"{report.trials:,} trials would not surely find TV {tv:g}", **evidence
         )
     return passed(
         f"{report.trials:,} trials; TV ≥ {detectable:.3f} would have been found", **evidence
@@ -43,7 +52,7 @@ def _finding(found: TrialReport) -> str:
     report = found.report
     if report.impossible:
         return f"impossible: {report.impossible}"
-    worst = max(report.intervals, key=lambda interval: interval.estimate - interval.threshold)
+    worst = found.worst
     bound = f" (at least {worst.lower:.3f})" if worst.lower else ""
     also = (
         f"; blocks depend on each other, too (evidence 10^{found.dependence:.0f})"
@@ -83,6 +92,27 @@ def one_hot(judge: Judge) -> Outcome:
     if not judge.capabilities.one_hot:
         return not_applicable("does not take draft_probs=None")
     return outcome_of(judge, judge.blocks("wide", one_hot=True))
+
+
+def small_batches(kind: type[Blocks], name: str, judge: Judge) -> Outcome:
+    """Batches of one or two rows, in which nothing dilutes what is wrong with them.
+
+    Few trials, for distances four times as large as elsewhere.
+    """
+    teeth = judge.teeth(name)
+    if kind is BesideIdle and (not teeth.ragged or judge.capabilities.batch == 1):
+        return not_applicable("does not take ragged batches")
+    trial = Trial(
+        teeth, judge.alpha / judge.checks, judge.algorithm, tolerance=judge.capabilities.tolerance
+    )
+    tv = min(COARSE * judge.detect_tv, 0.5)
+    rng = judge.rng(f"{kind.__name__}/{name}")
+    wanted = judge.trials // COARSE**2 if judge.trials else trial.needed(tv)
+    trials = max(1, int(kind.cost * wanted))
+    found = trial.run(kind(judge.verifier, teeth), trials, rng, judge.advance)
+    if found.dependent and not found.lossy:
+        return failed(f"blocks depend on earlier ones: evidence 10^{found.dependence:.0f}")
+    return outcome_of(judge, found, tv)
 
 
 def exact(judge: Judge) -> Outcome:
@@ -134,6 +164,18 @@ CHECKS = (
     *(
         Check(f"joint/{name}", BLOCKS, partial(on_fixture, name), statistical=True)
         for name in TEETH
+    ),
+    Check(
+        "joint/batch-of-one",
+        frozenset({Contract.VERIFY}),
+        partial(small_batches, Alone, "wide"),
+        statistical=True,
+    ),
+    Check(
+        "joint/beside-idle",
+        frozenset({Contract.VERIFY}),
+        partial(small_batches, BesideIdle, "wide"),
+        statistical=True,
     ),
     Check("joint/one-hot", frozenset({Contract.VERIFY}), one_hot, statistical=True),
 )

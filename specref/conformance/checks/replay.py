@@ -25,7 +25,8 @@ def expected_tokens(batch: Batch, coins: Coins, recovery: str) -> Ints:
     """Standard speculative decoding under given coins, row by row as the definition has it.
 
     Accept draft i iff accept[i] < p / q; then one token from the residual, or p if all are
-    accepted, by the exponential race or by the inverse CDF of `coins.final`.
+    accepted or rounding alone rejects, by the exponential race or by the inverse CDF of
+    `coins.final`.
     """
     tokens = np.full((len(batch), batch.draft_tokens.shape[1] + 1), NO_TOKEN)
     for row in range(len(batch)):
@@ -36,7 +37,7 @@ def expected_tokens(batch: Batch, coins: Coins, recovery: str) -> Ints:
             if coins.accept[row, kept] * q[x] < p[x]:
                 tokens[row, kept], kept = x, kept + 1
             else:
-                weights = np.maximum(p - q, 0)
+                weights = np.maximum(p - q, 0) if (p > q).any() else p
         weights = batch.target_probs[row, kept] if weights is None else weights
         tokens[row, kept] = _last(weights, coins[row : row + 1], recovery)
     return tokens

@@ -61,7 +61,7 @@ ZERO = (
 EMPTY = "A rejection by rounding alone leaves the residual 0 / 0, and torch.multinomial raises."
 
 SAMPLER = (
-    Deviation("verify/zero-coin", ZERO, True, evidence=COINS),
+    Deviation("boundary/zero-coin", ZERO, True, evidence=COINS),
     Deviation("verify/empty-residual", EMPTY, False, evidence=COINS),
 )
 SD = (
@@ -74,6 +74,6 @@ TLI = (
     Deviation("end-to-end/wide", ORDER, True, PRUNING, LOSSY),
     Deviation("end-to-end/deep", f"{ORDER} {NAN}", True, PRUNING, LOSSY),
     Deviation("end-to-end/eos", ORDER, True, PRUNING, LOSSY),
-    Deviation("acceptance/bound", ORDER, True, PRUNING, f"{TESTS}::test_inflated"),
+    Deviation("acceptance/first-drafts", ORDER, True, PRUNING, f"{TESTS}::test_inflated"),
     Deviation("acceptance/self-draft", CONTEXT, False, PRUNING, f"{TESTS}::test_relabelled"),
 )

@@ -29,6 +29,8 @@ class Implementation:
         How to install them.
     greedy : bool
         It decodes by argmax: to be judged by equality (`judge_greedy`), not by a law.
+    rule : str or None
+        The algorithm that it declares, if the function does not carry that.
     known : tuple of Deviation
         The failures that are expected.
     """
@@ -40,6 +42,7 @@ class Implementation:
     packages: tuple[str, ...] = ()
     remedy: str = ""
     greedy: bool = False
+    rule: str | None = None
     known: tuple[Deviation, ...] = ()
 
     @property
@@ -85,10 +88,12 @@ def _transformers(
         packages=("torch", "tokenizers", "transformers"),
         remedy=transformers.REMEDY,
         greedy=greedy,
+        rule=RULES.get(name),
         known=known,
     )
 
 
+RULES = {"sd": "standard", "tli": "tli", "tli-sorted": "tli"}
 ALL = (
     Implementation("reference", Contract.STEP, "specref standard, step", lambda: reference.step),
     Implementation(

@@ -11,7 +11,7 @@ in a real model.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,18 +20,12 @@ from transformers import GenerationMixin, PretrainedConfig, PreTrainedModel
 from transformers.cache_utils import Cache
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
+from specref.conformance.implementations.forwards import Forward
 from specref.models import Model
 from specref.vocabulary import Tokens
 
 REMEMBERED_ROWS = 4096
 NEVER = -1e30
-
-
-class Forward(NamedTuple):
-    """One forward pass: how many tokens the cache held, and how many were fed."""
-
-    cached: int
-    fed: int
 
 
 class ToyConfig(PretrainedConfig):

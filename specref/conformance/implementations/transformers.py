@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,36 +19,7 @@ PROMPT = 0
 PACKAGES = ("torch", "transformers")
 REMEDY = "pip install 'specref[torch]'"
 
-__all__ = ["NotInstalledError", "load", "load_verify"]
-
-
-def load(seed: int, device: str = "cpu") -> tuple[str, Callable[..., Tokens]]:
-    """The function under test as a `Verify`, and its name with the versions it came from.
-
-    Parameters
-    ----------
-    seed : int
-        For torch's global generator, which the function draws from.
-    device : str
-        Where the function runs.
-
-    Raises
-    ------
-    NotInstalledError
-        transformers or torch is missing.
-    """
-    verify_row = _verify_row(device)
-    import torch
-
-    from specref.conformance.implementations.torch_state import one_thread
-
-    torch.manual_seed(seed)
-
-    def verify(p: NDArray[np.float64], q: NDArray[np.float64], drafts: Tokens) -> Tokens:
-        with one_thread():
-            return verify_row(_logits(p, device), _logits(q, device), drafts)
-
-    return f"transformers {version('transformers')} _speculative_sampling", verify
+__all__ = ["NotInstalledError", "load_verify"]
 
 
 def load_verify(device: str = "cpu") -> Callable[..., tuple[Ints, Ints]]:

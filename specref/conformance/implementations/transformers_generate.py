@@ -4,13 +4,13 @@
 verification on toy models; nothing of it is replaced or patched.
 """
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import torch
 
+from specref.conformance.implementations.forwards import Block, blocks
 from specref.conformance.implementations.torch_state import seeded
 from specref.conformance.implementations.toy_tokenizers import (
     DRAFTER_STRANGER,
@@ -18,28 +18,13 @@ from specref.conformance.implementations.toy_tokenizers import (
     ToyTokenizer,
     toy_tokenizer,
 )
-from specref.conformance.implementations.toy_transformers import Forward, ToyModel
+from specref.conformance.implementations.toy_transformers import ToyModel
 from specref.models import Model
 from specref.vocabulary import Tokens
 
 Path: TypeAlias = Literal["ar", "sd", "tli", "slem", "pld"]
 REMEMBERED_PAIRS = 32
 CONFIDENCE = "assistant_confidence_threshold"
-
-
-class Block(NamedTuple):
-    """One iteration of the loop.
-
-    Attributes
-    ----------
-    start : int
-        How many tokens had been generated before.
-    drafted, accepted : int
-    """
-
-    start: int
-    drafted: int
-    accepted: int
 
 
 class ToyPair(NamedTuple):
@@ -194,28 +179,6 @@ class Generate:
     def assistant_tokenizer(self, drafter: Model) -> ToyTokenizer:
         """The drafter's tokenizer, listing its vocabulary in the chosen order."""
         return toy_tokenizer(drafter.vocabulary, DRAFTER_STRANGER, self.order)
-
-
-def blocks(forwards: Sequence[Forward], prompt: int) -> tuple[Block, ...]:
-    """What each pass of the target verified, from how much it was fed and kept.
-
-    A pass is fed one known token (the first: the prompt) and the drafts; what the cache holds
-    at the next pass is what was accepted. The last block has no next pass and is left out.
-
-    Examples
-    --------
-    >>> blocks([Forward(0, 3), Forward(2, 3), Forward(5, 3)], prompt=1)
-    (Block(start=0, drafted=2, accepted=1), Block(start=2, drafted=2, accepted=2))
-    """
-    known = [prompt, *(forward.cached + 1 for forward in forwards[1:])]
-    drafted = [
-        forward.cached + forward.fed - start
-        for forward, start in zip(forwards, known, strict=True)
-    ]
-    return tuple(
-        Block(start - prompt, count, after - start - 1)
-        for start, after, count in zip(known, known[1:], drafted, strict=False)
-    )
 
 
 def _check(path: Path, lookahead: int, greedy: bool | None, temperature: float) -> None:

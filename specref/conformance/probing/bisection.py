@@ -20,8 +20,10 @@ from specref.conformance.probing.tracing import Cell
 NARROW = 2.0**-45
 NARROWEST_BOX = 2.0**-28
 RACE_ERROR = 2.0**-38
-MOST_THRESHOLDS = 64
+MOST_THRESHOLDS = 256
+NOISE_STRIDE = 4
 EDGES = tuple(2.0**-power for power in (8, 11, 14, 17))
+SHIFTS = (2.0**-10, -(2.0**-11), 2.0**-12, -(2.0**-13))
 ASSUMPTION = (
     f"thresholds were searched for: where {PROBES} stratified probes of a box agree, and others "
     "towards the ends of each number, all of the box is taken to agree"
@@ -101,14 +103,14 @@ class Search:
             raise CannotInterpretError("randomness that is not intercepted: equal numbers differ")
         for point in _probes(base):
             other = self.run(point)
-            if other.outcome != base.outcome:
+            if other.signature != base.signature:
                 return self._between(base, other)
         race = find_race(self.run, base)
         return self._contradiction(base, race) or race
 
     def _contradiction(self, base: Run, race: Race) -> Cut | None:
         """A cut between two points whose noise is equal, if the race does not explain all."""
-        for probe in range(1, PROBES) if base.indices("exponential") else ():
+        for probe in range(1, PROBES, NOISE_STRIDE) if base.indices("exponential") else ():
             noisy = self.run(Point(base.point.box, probe, probe))
             if noisy.outcome == race.winner(noisy.point):
                 continue
@@ -124,7 +126,7 @@ class Search:
         point = base.point
         for index in range(max(len(base.requests), len(other.requests))):
             there = point.with_uniform(index, other.point.uniform(index))
-            if self.run(there).outcome != base.outcome:
+            if self.run(there).signature != base.signature:
                 return self._bisected(base, point, index, there.uniform(index))
             point = there
         raise CannotInterpretError("randomness that is not intercepted: equal numbers differ")
@@ -133,15 +135,30 @@ class Search:
         inside = point.uniform(index)
         while abs(outside - inside) > NARROW:
             middle = (inside + outside) / 2
-            same = self.run(point.with_uniform(index, middle)).outcome == base.outcome
+            same = self.run(point.with_uniform(index, middle)).signature == base.signature
             inside, outside = (middle, outside) if same else (inside, middle)
         cut = Cut(index, (inside + outside) / 2)
+        if not any(self._stays(point, index, inside, outside, shift) for shift in SHIFTS):
+            raise NoBoxesError(base.requests[index].call)
         self.cuts.add((index, round(cut.threshold * 2**30)))
         low, high = point.box.get(index, (0.0, 1.0))
         thresholds = sum(one == index for one, _ in self.cuts)
         if high - low < NARROWEST_BOX or thresholds > MOST_THRESHOLDS:
             raise NoBoxesError(base.requests[index].call)
         return cut
+
+    def _stays(
+        self, point: Point, index: int, inside: float, outside: float, shift: float
+    ) -> bool:
+        """Whether a threshold stays where it is when all other numbers move a little."""
+        numbers = range(len(self.run(point).requests))
+        moved = point.shifted({other for other in numbers if other != index}, shift)
+        ends = inside, outside
+        before, after = (
+            [self.run(one.with_uniform(index, end)).signature for end in ends]
+            for one in (point, moved)
+        )
+        return before == after
 
 
 def _probes(base: Run) -> Iterator[Point]:

@@ -94,11 +94,26 @@ class ProbedGenerator(REAL):
         call = here("Generator.multinomial", valid.shape)
         if np.ndim(n) or np.ndim(pvals) != 1:
             raise CannotInterpretError(f"{call}: n or pvals has more dimensions")
+        weights = np.array(pvals, dtype=np.float64)
+        # NumPy ignores the last one: it stands for whatever the others leave.
+        weights[-1] = max(0.0, 1 - weights[:-1].sum())
         counts = np.zeros_like(valid)
         for row in np.ndindex(valid.shape[:-1]):
             for _ in range(n):
-                counts[(*row, self._source.categorical(call, pvals))] += 1
+                counts[(*row, self._source.categorical(call, weights))] += 1
         return counts
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
+        """How many of n tosses come up."""
+        valid = np.asarray(REAL(np.random.PCG64(0)).binomial(n, p, size))
+        call = here("Generator.binomial", valid.shape)
+        drawn = np.zeros_like(valid)
+        tosses, chances = (np.broadcast_to(given, valid.shape) for given in (n, p))
+        for place in np.ndindex(valid.shape):
+            weights = [1 - float(chances[place]), float(chances[place])]
+            picks = [self._source.categorical(call, weights) for _ in range(tosses[place])]
+            drawn[place] = sum(picks)
+        return drawn[()]
 
     def integers(
         self,

@@ -6,8 +6,10 @@ is read from the code, none is searched for among outputs. Arrays of such number
 arrays of dtype object, so that indexing, arithmetic, `where`, `argmin` and the rest work.
 """
 
+import math
 import operator
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +18,7 @@ from specref.conformance.probing.calls import EscapedError
 from specref.conformance.probing.coin import Coin
 
 Step: TypeAlias = Callable[[float], float]
-Order: TypeAlias = Callable[[float, float], bool]
+Order: TypeAlias = Callable[[Any, Any], bool]
 MAX_FLOORS = 64
 
 
@@ -49,6 +51,9 @@ class Lazy:
                 value = step(value)
         return value
 
+    def __deepcopy__(self, memo: object) -> "Lazy":
+        return self
+
     def item(self) -> "Lazy":
         """The number itself, as for a NumPy scalar."""
         return self
@@ -57,10 +62,24 @@ class Lazy:
         """One more monotone step of arithmetic."""
         return Lazy(self.coin, self.comparisons, (*self.steps, step))
 
+    def check_defined(self) -> None:
+        """Refuse a function that is NaN somewhere: comparisons with it may flip twice.
+
+        Raises
+        ------
+        EscapedError
+            It is NaN at some values of its coin, and not at others.
+        """
+        low, high = self.coin.ends
+        undefined = {math.isnan(self.at(value)) for value in (low, (low + high) / 2, high)}
+        if len(undefined) > 1:
+            raise EscapedError(f"a function of {self.coin.call} that is NaN in places")
+
     def _apply(self, ufunc: Any, other: object, *, reflected: bool = False) -> Any:
-        number = as_number(other)
-        if number is None:
+        exact = as_number(other)
+        if exact is None:
             return NotImplemented
+        number = float(exact)
         if reflected:
             return self.then(lambda value: ufunc(number, value))
         return self.then(lambda value: ufunc(value, number))
@@ -187,12 +206,12 @@ class Lazy:
         return int(self)
 
 
-def as_number(value: object) -> float | None:
+def as_number(value: object) -> float | Fraction | None:
     """A plain number, of Python, NumPy or a tensor of one element; None for anything else."""
     if isinstance(value, Lazy):
         raise EscapedError(f"numbers of {value.coin.call} are combined")
-    if isinstance(value, int | float | np.number | np.bool_):
-        return float(value)
+    if isinstance(value, int | float | np.number | np.bool_ | Fraction):
+        return value if isinstance(value, Fraction) else float(value)
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         return as_number(value.item())
     return None

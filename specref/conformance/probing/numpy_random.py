@@ -42,9 +42,23 @@ def replacements(switch: Switch, generator: ProbedGenerator) -> Iterator[tuple[A
     for name in set(random.__all__) - {"seed", "getstate", "setstate", "random"}:
         if not isinstance(getattr(random, name), type):
             yield random, name, refusal(f"random.{name}")
-    yield random, "random", lambda: delivered(switch.source.uniforms(here("random.random")))
+    yield from _python(switch)
     for module, name in ((np.random, "RandomState"), (random, "Random"), (random, "SystemRandom")):
         yield module, name, _guarded(getattr(module, name), f"{module.__name__}.{name}")
+
+
+def _python(switch: Switch) -> Iterator[tuple[Any, str, Any]]:
+    def choices(
+        population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1
+    ) -> list[Any]:
+        if cum_weights is not None:
+            weights = np.diff(cum_weights, prepend=0)
+        call = here("random.choices", (k,))
+        vector = [1.0] * len(population) if weights is None else weights
+        return [population[switch.source.categorical(call, vector)] for _ in range(k)]
+
+    yield random, "random", lambda: delivered(switch.source.uniforms(here("random.random")))
+    yield random, "choices", choices
 
 
 def _legacy(generator: ProbedGenerator) -> dict[str, Callable[..., Any]]:

@@ -1,7 +1,7 @@
 """Points at which code is run: a number for every request, drawn evenly over a box."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -11,23 +11,26 @@ from specref.conformance.probing.program import Outcome
 from specref.conformance.probing.source import Request
 
 Box: TypeAlias = Mapping[int, tuple[float, float]]
-PROBES = 61
-GENERATOR = 2
+PROBES = 251
+GENERATOR = 111
 NOISE_OFFSET = 29
+# Not the middle of a stratum: 1/2 is a threshold of many toy laws.
+WITHIN = (5**0.5 - 1) / 2
 
 
 def spread(probe: int, index: int) -> float:
-    """The middle of one of `PROBES` equal strata; every probe of a request has its own.
+    """A number in one of `PROBES` equal strata; every probe of a request has its own.
 
-    A rank-1 lattice (Korobov 1959): 2 is a primitive root of the prime `PROBES`.
+    A rank-1 lattice (Korobov 1959): `GENERATOR` is a primitive root of the prime `PROBES`,
+    chosen so that no two or three of eight neighbouring requests lie on few lines or planes.
 
     Examples
     --------
-    >>> sorted(spread(probe, 3) for probe in range(PROBES))[:2] == [0.5 / PROBES, 1.5 / PROBES]
-    True
+    >>> [int(PROBES * number) for number in sorted(spread(probe, 3) for probe in range(3))]
+    [25, 125, 225]
     """
     factor = pow(GENERATOR, index + 1, PROBES)
-    return ((probe * factor + PROBES // 2) % PROBES + 0.5) / PROBES
+    return ((probe * factor + PROBES // 2) % PROBES + WITHIN) / PROBES
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Point:
         Which of the points spread over the noise; None for a noise of 1 everywhere.
     uniforms, noise : dict
         Numbers that are given instead.
+    pace : float
+        What all noise is multiplied by.
     """
 
     box: Box
@@ -51,6 +56,7 @@ class Point:
     noisy: int | None = None
     uniforms: dict[int, float] = field(default_factory=dict)
     noise: dict[int, float] = field(default_factory=dict)
+    pace: float = 1.0
 
     def uniform(self, index: int) -> float:
         """The number in (0, 1) of a request."""
@@ -62,10 +68,10 @@ class Point:
     def arrival(self, index: int) -> float:
         """The exponential noise of a request."""
         if index in self.noise:
-            return self.noise[index]
+            return self.pace * self.noise[index]
         if self.noisy is None:
-            return 1.0
-        return -math.log1p(-spread(self.noisy, index + NOISE_OFFSET))
+            return self.pace
+        return -self.pace * math.log1p(-spread(self.noisy, index + NOISE_OFFSET))
 
     def answer(self, index: int, request: Request) -> float:
         """What a request is answered."""
@@ -78,6 +84,15 @@ class Point:
     def with_uniform(self, index: int, value: float) -> "Point":
         """The same point but for one number."""
         return replace(self, uniforms={**self.uniforms, index: value})
+
+    def shifted(self, indices: Iterable[int], shift: float) -> "Point":
+        """The same point with some numbers, and all noise, moved by a share of their range."""
+        moved = dict(self.uniforms)
+        for index in indices:
+            low, high = self.box.get(index, (0.0, 1.0))
+            value = self.uniform(index) + shift * (high - low)
+            moved[index] = min(max(value, low), high)
+        return replace(self, uniforms=moved, pace=self.pace * (1 + shift))
 
     def with_noise(self, noise: Mapping[int, float]) -> "Point":
         """The same point but for some noise."""
@@ -104,6 +119,11 @@ class Run:
     point: Point
     outcome: Outcome
     requests: tuple[Request, ...]
+
+    @property
+    def signature(self) -> tuple[Outcome, tuple[Request, ...]]:
+        """The outcome and the way to it: a way that differs may lead elsewhere later."""
+        return self.outcome, self.requests
 
     def indices(self, *kinds: str) -> list[int]:
         """The requests of some kinds."""

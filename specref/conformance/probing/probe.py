@@ -7,7 +7,7 @@ from typing import Any, Literal
 from specref.conformance.probing.bisection import ASSUMPTION, searched_cells
 from specref.conformance.probing.calls import Call, CannotInterpretError, EscapedError
 from specref.conformance.probing.program import Failure, Program, TorchImportedError
-from specref.conformance.probing.tracing import Cell, traced_cells
+from specref.conformance.probing.tracing import SEEDS, Cell, traced_cells
 from specref.vocabulary import Tokens
 
 ROUNDING = 1e-12
@@ -63,7 +63,11 @@ def probe(
 
     Generators made by `numpy.random.default_rng` inside the function, or held in its closure,
     its globals or its object, are replaced while it runs; so are the functions of
-    `numpy.random`, `random.random` and torch's random operations.
+    `numpy.random`, `random.random`, `random.choices` and torch's random operations.
+
+    Every draw is taken to be fresh and ideal: generators are replaced, not judged, and what a
+    seed repeats is not seen. Uniforms are counted on their grid, multiples of 2^-53 in float64
+    and of 2^-24 in float32, so that < and <= differ by what they differ.
 
     Parameters
     ----------
@@ -136,7 +140,7 @@ def _probed(
 def _seeds(cells: list[Cell]) -> str | None:
     requests = (request for cell in cells for request in cell.requests)
     for call in (request.call for request in requests if request.kind == "seed"):
-        return f"the seed of {call} changes nothing: every path was run with three of them"
+        return f"seeds drawn by {call} change nothing: {SEEDS}, evenly spread, were tried"
     return None
 
 

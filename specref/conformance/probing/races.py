@@ -54,6 +54,7 @@ def duel(left: Lazy, right: Lazy) -> Duel:
         Neither reading of their coins makes it a race, or one has lost or been bounded before.
     """
     for number in (left, right):
+        number.check_defined()
         _check_fresh(number.coin)
     for reading in _readings(left.coin, right.coin):
         less = _order(_value(left, reading), _value(right, reading))
@@ -92,8 +93,9 @@ def _order(
 def _as_race(
     less: Callable[[float, float], bool], left: Coin, right: Coin
 ) -> tuple[bool | None, float, bool] | None:
-    left_first = less(EARLY / left.rate, LATE / right.rate)
-    if left_first == less(LATE / left.rate, EARLY / right.rate):
+    corners = [(x / left.rate, y / right.rate) for x in (EARLY, LATE) for y in (LATE, EARLY)]
+    left_first, *others = (less(*corner) for corner in corners)
+    if all(other == left_first for other in others):
         return left_first, 1.0, True
     rough = _tie(less, 2.0**-10)
     if rough is None:

@@ -53,7 +53,7 @@ class TorchRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _random(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         name = func._schema.name.split("::")[1]
         answer = SOURCES.get(name)
-        if answer is None:
+        if answer is None or "out" in options:
             raise CannotInterpretError(f"{here(f'torch.{name}')} has no exact reading")
         if "generator" in options:
             options["generator"] = None

@@ -49,6 +49,8 @@ class Tosser(Source, Comparisons):
     def decide(self, number: Lazy, predicate: Callable[[float], bool]) -> bool:
         """Split the interval of a uniform where the predicate flips, and choose a side."""
         coin = number.coin
+        if number.steps:
+            number.check_defined()
         low, high = coin.ends
         start = predicate(low)
         if start == predicate(high):

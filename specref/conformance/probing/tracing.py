@@ -4,7 +4,7 @@ Each path is replayed with numbers from inside its intervals. Where that gives s
 the trace is wrong, and nothing of it is used.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from specref.chance import Chance, TooManyPathsError, enumerate_paths
@@ -14,6 +14,7 @@ from specref.conformance.probing.source import Given, Request
 from specref.conformance.probing.tossing import Tosser
 
 FRACTIONS = (0.3, 0.9)
+SEEDS = 16
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,12 @@ def traced_cells(program: Program, max_paths: int) -> list[Cell]:
         has more than `max_paths` paths.
     """
     try:
-        return list(_cells(program, max_paths))
+        cells = list(_cells(program, max_paths))
     except TooManyPathsError as error:
         raise EscapedError(str(error)) from None
+    if any(request.kind == "seed" for cell in cells for request in cell.requests):
+        _try_seeds(program, cells)
+    return cells
 
 
 def _cells(program: Program, max_paths: int) -> Iterator[Cell]:
@@ -73,8 +77,16 @@ def _cells(program: Program, max_paths: int) -> Iterator[Cell]:
         yield Cell(cell.outcome, weight, cell.numbers, cell.requests, cell.error)
 
 
+def _try_seeds(program: Program, cells: list[Cell]) -> None:
+    for probe in range(SEEDS):
+        cell = cells[probe % len(cells)]
+        kinds = [request.kind for request in cell.requests]
+        seeds = {i: (probe + 0.5) / SEEDS for i, kind in enumerate(kinds) if kind == "seed"}
+        _check(program, cell.outcome, cell.requests, cell.numbers | seeds)
+
+
 def _check(
-    program: Program, outcome: Outcome, requests: list[Request], numbers: dict[int, float]
+    program: Program, outcome: Outcome, requests: Sequence[Request], numbers: dict[int, float]
 ) -> None:
     source = Given(lambda index, request: numbers.get(index, 0.5))
     replayed = program(source)

@@ -1,0 +1,138 @@
+"""The commands of the kit: check, replay, write, zoo. Statistical checks at alpha 1e-9."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+
+from specref.cli import main
+from specref.cli.targets import find_targets
+from specref.conformance.implementations import IMPLEMENTATIONS
+
+QUICK = ("--only", "joint/wide", "--detect-tv", "0.2")
+LOSSY = ("examples.lossy:verify", "--claim", "one_hot=false", *QUICK)
+
+
+def specref(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def test_the_correct_example_passes() -> None:
+    result = specref("check", "examples.correct:verify", "--algorithm", "standard", *QUICK)
+    assert result.exit_code == 0
+    assert "no difference from lossless (TV ≥ 0.2" in result.output
+    assert "seed 0" in result.output
+    assert "alpha 1e-09" in result.output
+
+
+def test_the_lossy_example_fails_with_the_name_of_its_bug() -> None:
+    result = specref("check", *LOSSY)
+    assert result.exit_code == 1
+    assert "residual-is-p" in result.output
+    assert "LOSSY" in result.output
+
+
+def test_too_few_trials_are_inconclusive() -> None:
+    options = ("--trials", "100", "--only", "joint/wide")
+    result = specref("check", "examples.correct:verify", *options)
+    assert result.exit_code == 2
+    assert "INCONCLUSIVE" in result.output
+
+
+def test_reports_for_machines(tmp_path: Path) -> None:
+    files = {name: str(tmp_path / name) for name in ("json", "junit", "html")}
+    options = [word for name, file in files.items() for word in (f"--{name}", file)]
+    specref("check", *LOSSY, *options)
+    record = json.loads(Path(files["json"]).read_text())
+    assert record["lossy"] is True
+    assert record["exit_code"] == 1
+    assert record["diagnosis"]["candidates"][0]["ids"] == ["best-of-two", "residual-is-p"]
+    (suite,) = ElementTree.parse(files["junit"]).getroot()
+    assert suite.get("failures") == "1"
+    assert suite.find("testcase/failure") is not None
+    assert "joint/wide" in Path(files["html"]).read_text()
+
+
+def test_a_saved_case_is_replayed(tmp_path: Path) -> None:
+    specref("check", *LOSSY, "--seed", "7", "--save", str(tmp_path))
+    (case,) = tmp_path.glob("*.json")
+    assert case.name == "joint-wide-seed-7.json"
+    result = specref("replay", str(case))
+    assert result.exit_code == 1
+    saved = json.loads(case.read_text())["message"].split(" at ")[0]
+    assert saved in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"format": "another"}'])
+def test_a_file_that_is_no_case_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "case.json"
+    file.write_text(text)
+    result = specref("replay", str(file))
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_write_makes_a_test_that_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "written_sampler.py").write_text("def verify(p, q, drafts, *, rng): ...\n")
+    monkeypatch.chdir(tmp_path)
+    result = specref("write", "written_sampler:verify", "--algorithm", "standard")
+    assert result.exit_code == 0
+    text = (tmp_path / "test_verify_specref.py").read_text()
+    assert '@specref.parametrize(verify, contract="verify", algorithm="standard")' in text
+    compile(text, "written", "exec")
+    again = specref("write", "written_sampler:verify")
+    assert again.exit_code == 2
+    assert "--force" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["check", "no-such-name"], "expected MODULE:FUNCTION"),
+        (["check", "specref.zoo:nothing"], "has no function 'nothing'"),
+        (
+            ["check", "examples.correct:verify", "--only", "joint/wid3"],
+            "did you mean",
+        ),
+        (["check", "examples.correct:verify", "--claim", "ragged"], "expected NAME=VALUE"),
+        (["check", "examples.correct:verify", "--alpha", "2"], "alpha = 2.0"),
+        (["check", "examples.correct:verify", "--detect-tv", "0"], "detect_tv = 0.0"),
+        (["zoo", "no-such-bug"], "not in the zoo"),
+        (["write", "./file.py:verify"], "cannot import"),
+    ],
+)
+def test_misuse_is_one_line(arguments: list[str], message: str) -> None:
+    result = specref(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_zoo_prints_the_matrix_and_writes_it(tmp_path: Path) -> None:
+    file = tmp_path / "zoo.md"
+    ids = ("counts-bonus-as-accepted", "returns-nothing")
+    result = specref("zoo", *ids, "--markdown", str(file))
+    assert result.exit_code == 0
+    assert "2 of 2 mutants killed" in result.output
+    assert "| `returns-nothing` | contract |" in file.read_text()
+
+
+def test_a_registered_name_with_a_contract_is_all_that_are_registered_for_it() -> None:
+    if IMPLEMENTATIONS["transformers-generate-sd"].not_run:
+        pytest.skip("not_run (transformers is not installed)")
+    names = [target.name for target in find_targets("transformers", "generate")]
+    assert "transformers-generate-tli" in names
+    assert "transformers-generate-slem" in names
+
+
+def test_what_is_not_installed_is_not_run(tmp_path: Path) -> None:
+    if IMPLEMENTATIONS["vllm"].not_run is None:
+        pytest.skip("vllm is installed")
+    file = tmp_path / "report.json"
+    result = specref("check", "vllm", "--json", str(file))
+    assert result.exit_code == 2
+    assert result.stderr.startswith("not_run (")
+    assert json.loads(file.read_text())["status"] == "not_run"

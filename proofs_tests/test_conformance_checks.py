@@ -1,0 +1,425 @@
+"""Every check fails some planted bug, and passes the clean sampler and its look-alikes.
+
+A clean sampler fails a statistical check with probability at most 1e-9. The bugs are far enough
+from lossless (total variation above 0.05, or 256 coins that agree) that a check misses one with
+probability below 1e-3 at its own number of trials; seeds are fixed.
+"""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from proofs_tests import planted
+from proofs_tests.verifiers import (
+    BUGS,
+    LOOK_ALIKES,
+    clean,
+    exponential,
+    first_row,
+    kept_for,
+    uniform,
+    verifying,
+)
+from specref.algorithms import standard
+from specref.chance import Sampled
+from specref.conformance.batch import Batch
+from specref.conformance.checks import (
+    CHECKS,
+    acceptance,
+    boundary,
+    drafting,
+    independence,
+    joint,
+    replay,
+    smoke,
+)
+from specref.conformance.contract import Capabilities, Contract, capable
+from specref.conformance.drawing import sample_batch
+from specref.conformance.implementations import reference
+from specref.conformance.status import CheckResult, Status
+from specref.conformance.suite import check
+from specref.losslessness.coins import Coins, verify_float64
+from specref.models import Model
+from specref.vocabulary import Tokens
+
+Ask = Callable[..., Any]
+MINE = [
+    one.id
+    for module in (smoke, replay, boundary, joint, drafting, acceptance, independence)
+    for one in module.CHECKS
+]
+MINE += [f"{stage}/{name}" for stage in ("iterations", "end-to-end") for name in joint.TEETH]
+
+
+def asked(id_: str, sampler: Ask, **options: Any) -> CheckResult:
+    (result,) = (
+        r for r in check(sampler, only=[id_], blocking=False, **options).results if r.id == id_
+    )
+    return result
+
+
+# Coins as arguments: the reference, and ways to use them wrongly.
+
+
+def with_coins(use: Callable[[Coins], Coins]) -> Ask:
+    @capable(rule="standard", recovery="race")
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Coins) -> Any:
+        q = draft_probs
+        if q is None:
+            q = (draft_tokens[..., None] == np.arange(target_probs.shape[2])).astype(float)
+        tokens = verify_float64(target_probs, q, draft_tokens, use(coins))
+        return tokens, (tokens >= 0).sum(axis=1)
+
+    return verify
+
+
+def up_to_ratio(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Coins) -> Any:
+    class Given:
+        random = staticmethod(lambda shape: coins.accept)
+        standard_exponential = staticmethod(lambda shape: coins.race)
+
+    return BUGS["accepts p = 0 at u = 0"]()(target_probs, draft_probs, draft_tokens, rng=Given())
+
+
+# Other misbehaviour.
+
+
+def squeezed(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    tokens, counts = clean(target_probs, draft_probs, draft_tokens, rng=rng)
+    return tokens.squeeze(), counts.squeeze()
+
+
+def accepted_alone(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    tokens, counts = clean(target_probs, draft_probs, draft_tokens, rng=rng)
+    return tokens, counts - 1
+
+
+def needs_q(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    return clean(target_probs, draft_probs + 0, draft_tokens, rng=rng)
+
+
+def in_place(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    answer = clean(target_probs, draft_probs, draft_tokens, rng=rng)
+    if draft_probs is not None:
+        np.maximum(target_probs[:, :-1] - draft_probs, 0, out=target_probs[:, :-1])
+    return answer
+
+
+def unseeded(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    return clean(target_probs, draft_probs, draft_tokens, rng=np.random.default_rng())
+
+
+def seeded_anew(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    return clean(target_probs, draft_probs, draft_tokens, rng=np.random.default_rng(0))
+
+
+def half_precision_ids(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    tokens, counts = clean(target_probs, draft_probs, draft_tokens, rng=rng)
+    return tokens.astype(np.float16).astype(int), counts
+
+
+def clipped(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    p = np.where(target_probs > 0, np.maximum(target_probs, 0.02), 0)
+    return clean(p, draft_probs, draft_tokens, rng=rng)
+
+
+def empty(*arguments: Any, **given: Any) -> Tokens:
+    return ()
+
+
+def without_rng(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, rng: np.random.Generator
+) -> Tokens:
+    return standard.step(target, drafter, context, lookahead, Sampled(np.random.default_rng()))
+
+
+def step_seeded_anew(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, rng: np.random.Generator
+) -> Tokens:
+    return standard.step(target, drafter, context, lookahead, Sampled(np.random.default_rng(0)))
+
+
+# Texts, and drafts with the laws that they are declared to come from.
+
+
+def generate(
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    tokens: int,
+    rng: np.random.Generator,
+    step: Ask = standard.step,
+) -> Tokens:
+    text: Tokens = ()
+    while len(text) < tokens and not target.vocabulary.ends(text):
+        text += step(target, drafter, (*context, *text), 2, Sampled(rng))
+    return text[:tokens]
+
+
+def forgetful(
+    target: Model, drafter: Model, context: Tokens, tokens: int, rng: np.random.Generator
+) -> Tokens:
+    """Each iteration forgets the first token of the text."""
+
+    def step(target: Model, drafter: Model, context: Tokens, *rest: Any) -> Tokens:
+        return standard.step(target, drafter, context[1:] or context, *rest)
+
+    return generate(target, drafter, context, tokens, rng, step)
+
+
+def draft(
+    drafter: Model,
+    context: Tokens,
+    lookahead: int,
+    rng: np.random.Generator,
+    warp: Callable[[Any], Any] = lambda q: q,
+) -> Any:
+    drafts: list[int] = []
+    laws = []
+    for _ in range(lookahead):
+        laws.append(drafter.next_token((*context, *drafts)))
+        law = warp(laws[-1])
+        drafts.append(int(rng.choice(len(law), p=law / law.sum())))
+    return drafts, laws
+
+
+def top_2_raw_q(drafter: Model, context: Tokens, lookahead: int, rng: Any) -> Any:
+    return draft(drafter, context, lookahead, rng, lambda q: np.where(q >= np.sort(q)[-2], q, 0))
+
+
+V, S, G, D = Contract.VERIFY, Contract.STEP, Contract.GENERATE, Contract.DRAFTER
+BAD_STEP = planted.standard_with(correct=lambda p, q: p)
+KILLERS: dict[str, tuple[Contract, Ask]] = {
+    "smoke/answers": (V, accepted_alone),
+    "smoke/calls": (S, empty),
+    "smoke/batch-of-one": (V, squeezed),
+    "smoke/no-drafts": (V, BUGS["bonus of the longest row"]()),
+    "smoke/one-hot": (V, needs_q),
+    "smoke/inputs-unchanged": (V, in_place),
+    "smoke/deterministic": (V, unseeded),
+    "smoke/calls-deterministic": (S, without_rng),
+    "smoke/large-vocabulary": (V, half_precision_ids),
+    "smoke/calls-vary": (V, seeded_anew),
+    "smoke/texts-vary": (S, step_seeded_anew),
+    "smoke/rows-vary": (V, BUGS["rows share noise"]()),
+    "replay/coin-by-coin": (V, with_coins(lambda coins: Coins(1 - coins.accept, coins.race))),
+    "replay/edge-coins": (V, capable(rule="standard")(up_to_ratio)),
+    "replay/permuted": (V, with_coins(lambda c: Coins(c.accept, c.race[:1] + 0 * c.race))),
+    "boundary/equal-rows": (V, verifying(accept=lambda u, p, q: u * q < 0.95 * p)),
+    "boundary/disjoint": (V, BUGS["always accepts"]()),
+    "boundary/certain": (V, BUGS["always accepts"]()),
+    "boundary/forbidden": (V, BUGS["residual is |p - q|"]()),
+    "boundary/tiny": (V, clipped),
+    "boundary/ragged": (V, BUGS["bonus of the longest row"]()),
+    "joint/exact": (S, BAD_STEP),
+    "joint/wide": (V, BUGS["lenient"]()),
+    "joint/deep": (V, BUGS["positions share a uniform"]()),
+    "joint/eos": (V, BUGS["residual is p"]()),
+    "joint/batch-of-one": (V, BUGS["batch of one"]()),
+    "joint/beside-idle": (V, BUGS["idle row overwrites q"]()),
+    "joint/one-hot": (V, BUGS["residual is p"]()),
+    "joint/declared-q-wide": (D, top_2_raw_q),
+    "joint/declared-q-deep": (D, top_2_raw_q),
+    "joint/declared-q-eos": (D, top_2_raw_q),
+    "acceptance/wide": (V, capable(rule="standard")(partial(LOOK_ALIKES["accepts half"]))),
+    "acceptance/deep": (V, BUGS["lenient"]()),
+    "acceptance/bound-wide": (V, BUGS["lenient"]()),
+    "acceptance/bound-deep": (V, BUGS["lenient"]()),
+    "acceptance/bound-eos": (V, BUGS["lenient"]()),
+    "independence/rows-wide": (V, BUGS["pairs of rows share noise"]()),
+    "independence/rows-deep": (V, BUGS["pairs of rows share noise"]()),
+    "independence/rows-eos": (V, BUGS["pairs of rows share noise"]()),
+    "iterations/wide": (V, BUGS["calls share numbers"]()),
+    "iterations/deep": (V, BUGS["residual is p"]()),
+    "iterations/eos": (V, BUGS["residual is p"]()),
+    "end-to-end/wide": (G, forgetful),
+    "end-to-end/deep": (G, forgetful),
+    "end-to-end/eos": (G, forgetful),
+}
+NO_LENGTHS = {"acceptance/eos"}  # a block that ends with EOS does not tell its accepted length
+
+
+def test_every_check_has_a_bug_that_it_fails() -> None:
+    assert set(MINE) - NO_LENGTHS == set(KILLERS)
+    assert {one.id for one in CHECKS} >= set(KILLERS)
+
+
+@pytest.mark.parametrize("id_", KILLERS)
+def test_a_check_fails_its_bug(id_: str) -> None:
+    contract, bug = KILLERS[id_]
+    result = asked(id_, bug, contract=contract)
+    assert result.status == Status.FAILED, result.message
+    assert result.message
+    assert result.lossy == (id_ not in ("acceptance/wide", "acceptance/deep"))
+
+
+CLEAN = {V: clean, S: reference.step, G: generate, D: draft}
+
+
+@pytest.mark.parametrize("contract", CLEAN)
+def test_the_clean_sampler_of_each_contract_passes(contract: Contract) -> None:
+    report = check(CLEAN[contract], contract=contract, only=MINE, detect_tv=0.15)
+    assert report.failures == ()
+    assert report.exit_code == 0
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_lossless_look_alikes_pass(name: str) -> None:
+    report = check(LOOK_ALIKES[name], only=MINE, detect_tv=0.15)
+    assert report.failures == ()
+    assert report.exit_code == 0
+
+
+def test_the_clean_sampler_passes_with_coins() -> None:
+    report = check(with_coins(lambda coins: coins), only=["smoke", "replay"])
+    assert report.failures == ()
+    assert {r.id for r in report.results if r.status == Status.PASSED} >= {
+        "replay/coin-by-coin",
+        "replay/edge-coins",
+        "replay/permuted",
+    }
+
+
+# What a failure says.
+
+
+def test_dependent_rows_are_told_from_a_wrong_law() -> None:
+    sharing, lossy = BUGS["pairs of rows share noise"](), BUGS["residual is p"]()
+    ids = ["joint/wide", "independence/rows-wide"]
+    for bug, failing in ((sharing, ids[1]), (lossy, ids[0])):
+        report = check(bug, only=ids)
+        assert [failure.id for failure in report.failures] == [failing]
+
+
+@pytest.mark.parametrize("coin", [uniform, exponential])
+def test_rows_that_share_coins_are_named_before_their_law_looks_wrong(coin: Any) -> None:
+    name = "uniforms" if coin is uniform else "noise"
+    report = check(verifying(**{name: first_row(coin)}), only=MINE, detect_tv=0.3)
+    (failure,) = report.failures
+    assert failure.id == "smoke/rows-vary"
+    said = "accepted equally many drafts" if coin is uniform else "had the same last one"
+    assert said in failure.message
+    assert report.counts["not_run"] > 10
+
+
+def test_numbers_kept_between_calls_are_dependence_not_a_wrong_law() -> None:
+    bug = verifying(uniforms=kept_for(3, uniform), noise=kept_for(3, exponential))
+    assert asked("joint/wide", bug).status == Status.PASSED
+    assert asked("independence/rows-wide", bug).status == Status.PASSED
+    said = asked("joint/beside-idle", bug).message
+    assert said.startswith("blocks depend on earlier ones")
+
+
+def test_the_place_that_fits_least_is_named() -> None:
+    # Only rows beside idle ones are wrong, and only first ones: never the idle place itself.
+    result = asked("joint/beside-idle", BUGS["idle row overwrites q"]())
+    assert "lookahead 0" not in result.message
+    assert "at least" in result.message
+
+
+def test_a_half_accepting_rule_is_lossless_and_deflated() -> None:
+    rule = capable(rule="standard")(partial(LOOK_ALIKES["accepts half"]))
+    report = check(rule, only=["joint/wide", "acceptance"], detect_tv=0.1)
+    assert {failure.id for failure in report.failures} == {"acceptance/wide", "acceptance/deep"}
+    assert all("deflated" in failure.message for failure in report.failures)
+    assert not report.lossy
+    assert report.exit_code == 1
+
+
+def test_a_drafter_that_drafts_nothing_is_inconclusive() -> None:
+    result = asked("joint/declared-q-wide", lambda drafter, context, lookahead, rng: ((), ()),
+                   contract=D)  # fmt: skip
+    assert result.status == Status.INCONCLUSIVE
+
+
+DRAFTS: list[tuple[Any, str]] = [
+    (None, "returned a NoneType: expected a pair"),
+    (((1,), [[0.5, 0.5, 0, 0, 0], [1, 0, 0, 0, 0]]), r"q has shape \(2, 5\): expected \(1, 5\)"),
+    (((1.0,), [[1, 0, 0, 0, 0]]), r"token 0 is 1\.0"),
+    (((5,), [[1, 0, 0, 0, 0]]), "token 0 is 5: expected 0 <= id < 5"),
+    (((1, 1, 1), [[0, 1, 0, 0, 0]] * 3), "3 drafts: expected at most 2"),
+    (((1,), [[0.5, 0, 0, 0, 0]]), "sums to"),
+    (((1,), [[float("nan"), 1, 0, 0, 0]]), "nan"),
+    (((1,), [[-1, 2, 0, 0, 0]]), "-1"),
+    (((1,), "q"), "could not convert"),
+    (((0,), [[0, 1, 0, 0, 0]]), "a draft that its declared q excludes"),
+]
+
+
+@pytest.mark.parametrize(("raw", "message"), DRAFTS)
+def test_wrong_drafts_are_named(raw: Any, message: str) -> None:
+    result = asked("joint/declared-q-wide", lambda *arguments, rng: raw, contract=D)
+    assert result.status == Status.FAILED
+    assert re.search(message, result.message), result.message
+
+
+def test_steps_that_cannot_be_enumerated_are_said_to_be() -> None:
+    def endless(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        while chance.accept(0.5, "again"):
+            pass
+        return (0,)
+
+    assert asked("joint/exact", endless, contract=S).status == Status.NOT_APPLICABLE
+
+
+def test_steps_in_floats_are_enumerated_too() -> None:
+    def floats(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        p = target.next_token(context).astype(float)
+        return (chance.draw(p, "token"),)
+
+    assert asked("joint/exact", floats, contract=S).status == Status.PASSED
+
+
+def test_steps_that_raise_while_enumerated_fail() -> None:
+    def broken(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        raise OverflowError("too much")
+
+    result = asked("joint/exact", broken, contract=S)
+    assert result.status == Status.FAILED
+    assert result.message == "raised OverflowError: too much"
+
+
+@pytest.mark.parametrize(("dtype", "slack"), [("float64", 0), ("float32", 3), ("float16", 400)])
+def test_rounding_may_change_few_blocks(dtype: str, slack: int) -> None:
+    batch = sample_batch(joint.TEETH["wide"], replay.SIZE, np.random.default_rng(1))
+    allowed = replay.most_wrong(Capabilities(dtype=dtype), batch, 1e-9)  # type: ignore[arg-type]
+    assert allowed <= slack
+    assert (allowed > 0) == (slack > 0)
+
+
+def test_single_precision_replays() -> None:
+    def rounded(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Coins) -> Any:
+        assert target_probs.dtype == np.float32
+        p = target_probs.astype(float)
+        q = None if draft_probs is None else draft_probs.astype(float)
+        return with_coins(lambda given: given)(p, q, draft_tokens, coins=coins)
+
+    claims = {"dtype": "float32", "rule": "standard", "recovery": "race"}
+    report = check(rounded, only=["smoke", "replay"], **claims)
+    assert report.failures == ()
+
+
+def test_an_inverse_cdf_replays() -> None:
+    def last(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Coins) -> Any:
+        lens = (draft_tokens >= 0).sum(axis=1)
+        batch = Batch(target_probs, draft_probs, draft_tokens, lens, lens)
+        tokens = replay.expected_tokens(batch, coins, "inverse")
+        return tokens, (tokens >= 0).sum(axis=1)
+
+    claims = {"rule": "standard", "recovery": "inverse"}
+    assert check(last, only=["smoke/answers", "replay"], **claims).failures == ()
+    assert asked("replay/coin-by-coin", last, rule="standard", recovery="race").status == "failed"
+
+
+def test_what_the_judge_itself_gets_wrong_is_inconclusive(monkeypatch: Any) -> None:
+    def broken(*arguments: Any) -> Any:
+        raise RuntimeError("a bug of the kit")
+
+    monkeypatch.setattr(boundary, "_batch", broken)
+    result = asked("boundary/tiny", clean)
+    assert result.status == Status.INCONCLUSIVE
+    assert result.message == "the check itself raised RuntimeError: a bug of the kit"

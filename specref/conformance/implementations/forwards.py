@@ -1,0 +1,48 @@
+"""What a loop drafted and accepted, read off the lengths of the target's forward passes."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Forward(NamedTuple):
+    """One forward pass: how many tokens the cache held, and how many were fed."""
+
+    cached: int
+    fed: int
+
+
+class Block(NamedTuple):
+    """One iteration of the loop.
+
+    Attributes
+    ----------
+    start : int
+        How many tokens had been generated before.
+    drafted, accepted : int
+    """
+
+    start: int
+    drafted: int
+    accepted: int
+
+
+def blocks(forwards: Sequence[Forward], prompt: int) -> tuple[Block, ...]:
+    """What each pass of the target verified, from how much it was fed and kept.
+
+    A pass is fed one known token (the first: the prompt) and the drafts; what the cache holds
+    at the next pass is what was accepted. The last block has no next pass and is left out.
+
+    Examples
+    --------
+    >>> blocks([Forward(0, 3), Forward(2, 3), Forward(5, 3)], prompt=1)
+    (Block(start=0, drafted=2, accepted=1), Block(start=2, drafted=2, accepted=2))
+    """
+    known = [prompt, *(forward.cached + 1 for forward in forwards[1:])]
+    drafted = [
+        forward.cached + forward.fed - start
+        for forward, start in zip(forwards, known, strict=True)
+    ]
+    return tuple(
+        Block(start - prompt, count, after - start - 1)
+        for start, after, count in zip(known, known[1:], drafted, strict=False)
+    )
