@@ -36,6 +36,7 @@ from specref.conformance.checks import (
     joint,
     replay,
     smoke,
+    varying,
 )
 from specref.conformance.contract import Capabilities, Contract, capable
 from specref.conformance.drawing import sample_batch
@@ -310,8 +311,41 @@ def test_numbers_kept_between_calls_are_dependence_not_a_wrong_law() -> None:
     bug = verifying(uniforms=kept_for(3, uniform), noise=kept_for(3, exponential))
     assert asked("joint/wide", bug).status == Status.PASSED
     assert asked("independence/rows-wide", bug).status == Status.PASSED
-    said = asked("joint/beside-idle", bug).message
-    assert said.startswith("blocks depend on earlier ones")
+    assert asked("joint/beside-idle", bug).message.startswith("blocks depend on earlier ones")
+    said = asked("smoke/calls-vary", bug).message
+    assert said == "calls repeat the random numbers of 1 calls before"
+
+
+SHARING = {
+    "distant rows share noise": ("rows", "identical rows 1000 apart share"),
+    "distant rows share uniforms": ("rows", "identical rows 777 apart share"),
+    "calls take turns": ("calls", "calls repeat the random numbers of 60 calls before"),
+}
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_distant_rows_and_calls_that_share_numbers_are_named(name: str) -> None:
+    kind, message = SHARING[name]
+    assert asked(f"smoke/{kind}-vary", BUGS[name]()).message.startswith(message)
+    # Nothing else finds what is so far apart.
+    assert asked("joint/wide", BUGS[name](), detect_tv=0.2).status == Status.PASSED
+    assert asked("independence/rows-wide", BUGS[name](), detect_tv=0.2).status == Status.PASSED
+
+
+def test_independent_values_repeat_at_no_distance() -> None:
+    # At most 1e-12 each, by Hoeffding's inequality.
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        values = rng.choice(4, size=1000, p=[0.5, 1 / 6, 1 / 6, 1 / 6])
+        values[rng.random(1000) < 0.3] = -1
+        assert varying.repeats(values) is None
+
+
+def test_rules_without_randomness_of_their_own_are_not_accused() -> None:
+    # Counts that never vary say nothing of shared uniforms.
+    never = verifying(accept=lambda u, p, q: u < 0, residual=lambda p, q, x: p, rule=None)
+    assert asked("smoke/rows-vary", never).status == Status.PASSED
+    assert asked("smoke/calls-vary", never).status == Status.PASSED
 
 
 def test_the_place_that_fits_least_is_named() -> None:

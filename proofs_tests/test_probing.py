@@ -298,15 +298,26 @@ def test_coins_with_an_inverse_cdf(number, way):
     assert {one.way for one in probed.by_drafts.values()} == {way}
 
 
-def vectorised(p, q, drafts, *, generator=None, shared_noise=True):
-    """All positions at once, as engines do; the noise of a row serves every position."""
+def all_rows(p, q, drafts, *, rng):
+    """All positions at once in NumPy; the noise of a row serves every position."""
+    ratios = (p[:, :-1] / q)[0, np.arange(2), drafts[0]]
+    count = int(np.cumprod(rng.random(2) < ratios).sum())
+    rows = np.concatenate([np.maximum(p[0, :-1] - q[0], 0), p[0, -1:]])
+    with np.errstate(divide="ignore"):
+        last = (rng.standard_exponential(rows.shape[1]) / rows).argmin(axis=1)
+    block = [*drafts[0, :count], last[count]]
+    return np.array([block + [-1] * (2 - count)]), np.array([count + 1])
+
+
+def all_rows_in_torch(p, q, drafts, *, generator=None):
+    """All positions at once, as engines do, each with noise of its own."""
     t = torch()
     p, q, drafts = t.from_numpy(p).float(), t.from_numpy(q).float(), t.from_numpy(drafts)
-    lookahead, size = q.shape[1:]
+    lookahead = q.shape[1]
     picked = [rows[:, :lookahead].gather(2, drafts[..., None])[..., 0] for rows in (p, q)]
     accepted = t.rand(1, lookahead, generator=generator) < picked[0] / picked[1]
     count = accepted.int().cumprod(dim=1).sum(dim=1)
-    noise = t.empty(1, 1 if shared_noise else lookahead, size).exponential_(generator=generator)
+    noise = t.empty_like(q).exponential_(generator=generator)
     recovered = ((p[:, :lookahead] - q).clamp(min=0) / noise).argmax(dim=-1)
     bonus = t.multinomial(p[:, lookahead], 1, generator=generator)
     last = t.cat([recovered, bonus], dim=1).gather(1, count[:, None])
@@ -315,11 +326,13 @@ def vectorised(p, q, drafts, *, generator=None, shared_noise=True):
     return tokens, count + 1
 
 
-@pytest.mark.parametrize(("shared", "way"), [(True, "searched"), (False, "traced")])
-def test_all_positions_at_once(shared, way):
+@pytest.mark.parametrize(
+    ("verify", "way"), [(all_rows, "searched"), (all_rows_in_torch, "traced")]
+)
+def test_all_positions_at_once(verify, way):
     p = np.array([[0.1, 0.3, 0.2, 0.4], [0.2, 0.1, 0.3, 0.4], [0.125, 0.375, 0.25, 0.25]])
     q = np.array([[0.4, 0.1, 0.4, 0.1], [0.1, 0.6, 0.1, 0.2]])
-    probed = probe_verify(partial(vectorised, shared_noise=shared), p, q, (0, 1))
+    probed = probe_verify(verify, p, q, (0, 1))
     expected = probe_verify(sampler(scalars, choice), p, q, (0, 1)).distribution
     assert total_variation(probed.distribution, expected) <= probed.error_bound <= EXACT
     assert (probed.way, len(expected)) == (way, 9)

@@ -77,6 +77,22 @@ def pairs_share(coin: Coin) -> Coin:
     return lambda rng, shape: np.repeat(coin(rng, shape), 2, axis=0)[: shape[0]]
 
 
+def period(distance: int, coin: Coin) -> Coin:
+    """Rows `distance` apart have the same numbers."""
+    return lambda rng, shape: coin(rng, shape)[np.arange(shape[0]) % distance]
+
+
+def pool(size: int, coin: Coin) -> Coin:
+    """One of a few generators for every call, in turn, each seeded anew."""
+    calls: list[int] = []
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+        calls.append(1)
+        return coin(np.random.default_rng(len(calls) % size), shape)
+
+    return draw
+
+
 def one_for_all_positions(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     return np.broadcast_to(rng.random((shape[0], 1)), shape)
 
@@ -135,6 +151,11 @@ BUGS: dict[str, Callable[[], Verify]] = {
     "rows share noise": lambda: verifying(noise=first_row(exponential)),
     "pairs of rows share noise": lambda: verifying(
         uniforms=pairs_share(uniform), noise=pairs_share(exponential)
+    ),
+    "distant rows share noise": lambda: verifying(noise=period(1000, exponential)),
+    "distant rows share uniforms": lambda: verifying(uniforms=period(777, uniform)),
+    "calls take turns": lambda: verifying(
+        uniforms=pool(60, uniform), noise=pool(60, exponential), seeded=False
     ),
     "calls share numbers": lambda: verifying(
         uniforms=kept_for(3, uniform), noise=kept_for(3, exponential)

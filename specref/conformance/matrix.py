@@ -16,6 +16,7 @@ from specref.conformance.checks import CHECKS
 from specref.conformance.checks.check import Check, failed, passed
 from specref.conformance.contract import Capabilities, Contract, capable
 from specref.conformance.exact_laws import DrawnFromLaws
+from specref.conformance.fixtures import TEETH
 from specref.conformance.status import Status
 from specref.conformance.suite import Report, check
 from specref.losslessness.statistics import ALPHA
@@ -86,6 +87,18 @@ class Matrix:
         asked = {id_ for row in self.rows for id_ in row.asked if not row.entry.lossless}
         killing = {id_ for row in self.rows for id_ in row.killers if not row.entry.lossless}
         return tuple(one.id for one in CHECKS if one.id in asked - killing)
+
+    @property
+    def missed(self) -> Mapping[str, tuple[str, ...]]:
+        """The killed mutants that each fixture alone would miss: its campaign passes them."""
+        return {
+            name: tuple(
+                row.entry.id
+                for row in self.rows
+                if row.killers and f"joint/{name}" in row.asked - set(row.killers)
+            )
+            for name in TEETH
+        }
 
     @property
     def problems(self) -> tuple[str, ...]:

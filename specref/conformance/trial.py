@@ -43,7 +43,7 @@ class TrialReport:
     worst : Interval
         Of the place where blocks fit the target's law least.
     hits : mapping
-        How often a block ended in a "residual" or a "bonus" token.
+        How often a block with drafts ended in a "residual" or a "bonus" token.
     first_accepted : mapping
         {place: (how often the first draft was kept, how often there was one)}.
     blocks : mapping

@@ -31,7 +31,12 @@ def zoo_table(matrix: Matrix) -> RenderableType:
         f"{matrix.seed}, detects TV ≥ {matrix.detect_tv:g}",
         "bold red" if matrix.problems else "bold green",
     )
-    return Group(table, Text(LEGEND, "dim"), *lines, total)
+    missed = [
+        Text(f"{name} alone would miss: {', '.join(ids) or 'none of them'}", "dim")
+        for name, ids in matrix.missed.items()
+        if matrix.whole
+    ]
+    return Group(table, Text(LEGEND, "dim"), *missed, *lines, total)
 
 
 LEGEND = (
@@ -48,6 +53,7 @@ def zoo_record(matrix: Matrix) -> dict[str, object]:
         "counts": dict(matrix.counts),
         "problems": matrix.problems,
         "idle": matrix.idle,
+        "missed_by_fixture": dict(matrix.missed),
         "rows": [
             {
                 "id": row.entry.id,
@@ -66,13 +72,36 @@ def zoo_record(matrix: Matrix) -> dict[str, object]:
 
 def zoo_markdown(matrix: Matrix) -> str:
     """A table for the docs: formula, exact distance, killers, where it was seen."""
-    lines = ["| id | stage | formula | TV | killed by | seen in |", "|---|---|---|---|---|---|"]
+    lines = [TITLE.format(**matrix.counts, seed=matrix.seed, detect_tv=matrix.detect_tv)]
+    lines += [f"* `{name}`: {_ids(ids)}" for name, ids in matrix.missed.items()]
+    lines += [
+        "",
+        "| id | stage | formula | TV | killed by | seen in |",
+        "|---|---|---|---|---|---|",
+    ]
     for row in matrix.rows:
         killers = ", ".join(dict.fromkeys(_family(id_) for id_ in row.killers)) or "passes"
         cites = ", ".join(row.entry.cites)
         cells = (f"`{row.entry.id}`", _kind(row), row.entry.formula, _variation(row))
         lines.append("| " + " | ".join(_cell(c) for c in (*cells, killers, cites)) + " |")
     return "\n".join(lines)
+
+
+TITLE = """# The zoo
+
+Every planted bug and every lossless look-alike, under every check that can be put to it. Written
+by `specref zoo --markdown docs/zoo.md` (seed {seed}, --detect-tv {detect_tv:g}): {killed} of
+{mutants} mutants killed, {passed} of {controls} controls passed. TV is the largest exact total
+variation of the completed block on the fixtures of its algorithm, where the entry is a step.
+Figures that are reported wrongly, verifiers that break their contract, and dependence between rows
+have none.
+
+What each fixture alone would miss, because its campaign passes it:
+"""
+
+
+def _ids(ids: tuple[str, ...]) -> str:
+    return ", ".join(f"`{id_}`" for id_ in ids) or "none"
 
 
 def _cell(text: str) -> str:

@@ -6,7 +6,13 @@ from typing import TypeAlias
 from specref.algorithms import Step, standard
 from specref.algorithms.standard import Draft
 from specref.chance import Chance
-from specref.distributions import Probabilities, Probability, residual, with_temperature
+from specref.distributions import (
+    Probabilities,
+    Probability,
+    corrected,
+    residual,
+    with_temperature,
+)
 from specref.models import Model
 from specref.theory.lookahead import positions
 from specref.vocabulary import Tokens
@@ -33,7 +39,7 @@ def speculative(
     stop: Stop = lambda drafts, chance: False,
     submit: Callable[[list[Draft]], list[Draft]] = lambda drafts: drafts,
     accept: Callable[[Position], Probability] = acceptance,
-    recover: Callable[[Position], Probabilities] = lambda at: residual(at.p, at.q),
+    recover: Callable[[Position], Probabilities] = lambda at: corrected(at.p, at.q),
     bonus: Callable[[Position], Probabilities] = lambda at: at.p,
     verify: Callable[[Verification], Tokens] = lambda v: v.block(v.prefix()),
 ) -> Step:
@@ -80,7 +86,7 @@ def verified(
     drafts: DraftRule,
     *,
     accept: Callable[[Position], Probability] = acceptance,
-    recover: Callable[[Position], Probabilities] = lambda at: residual(at.p, at.q),
+    recover: Callable[[Position], Probabilities] = lambda at: corrected(at.p, at.q),
     bonus: Callable[[Position], Probabilities] = lambda at: at.p,
     verify: Callable[[Verification], Tokens] = lambda v: v.block(v.prefix()),
 ) -> Step:

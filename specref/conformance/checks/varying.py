@@ -1,18 +1,24 @@
 """Stage smoke, randomness: it differs from call to call, and from row to row."""
 
+import math
 from collections import Counter
 
 import numpy as np
 
 from specref.conformance.batch import Answer, Batch
 from specref.conformance.checks.check import CALLS, VERIFY, Check, failed, not_applicable, passed
-from specref.conformance.contract import Contract
+from specref.conformance.contract import Contract, Floats, Ints
+from specref.conformance.fixtures import NO_TOKEN
 from specref.conformance.judge import TEXT, Judge
-from specref.conformance.sampling import Steps, generate_call, step_call
+from specref.conformance.sampling import LARGE_BATCH, Steps, generate_call, step_call
 from specref.conformance.status import Outcome
 
 ROWS, TIMES = 16, 256
+SINGLE, TEXTS = 1_024, 64
 LEAST = 20
+# Of the first token, whose law every lossless rule has in common.
+COLLISIONS = (3**2 + 1 + 1 + 1) / 6**2
+RARE = 1e-12
 
 
 def identical_rows(rows: int) -> Batch:
@@ -26,16 +32,22 @@ def identical_rows(rows: int) -> Batch:
     return Batch(np.tile(p, tile), np.tile(q, tile), np.tile([0, 1], (rows, 1)), none + 2, none)
 
 
-def answers(judge: Judge, rows: int) -> list[Answer]:
+def answers(judge: Judge, rows: int, times: int) -> list[Answer]:
     """What it answers to the same batch, again and again."""
     batch, rng, verifier = identical_rows(rows), judge.rng("varying"), judge.verifier
-    return [verifier(batch, rng) for _ in range(TIMES)]
+    return [verifier(batch, rng) for _ in range(times)]
 
 
 def calls_vary(judge: Judge) -> Outcome:
-    """Other randomness gives other blocks."""
-    distinct = {answer.tokens.tobytes() for answer in answers(judge, 1)}
-    return _several(len(distinct))
+    """Other randomness gives other blocks, and no call repeats an earlier one's."""
+    given = answers(judge, 1, SINGLE)
+    tokens = np.concatenate([answer.tokens for answer in given])
+    distinct, blocks = np.unique(tokens, axis=0, return_inverse=True)
+    if len(distinct) > 1:
+        distance = repeats(blocks.ravel())
+        if distance:
+            return failed(f"calls repeat the random numbers of {distance} calls before")
+    return _several(len(distinct), SINGLE)
 
 
 def texts_vary(judge: Judge) -> Outcome:
@@ -47,29 +59,29 @@ def texts_vary(judge: Judge) -> Outcome:
         call, longest = step_call(judge.implementation, teeth), teeth.lookahead + 1
     else:
         call, longest = generate_call(judge.implementation, teeth, TEXT), TEXT
-    _, blocks, _ = Steps(call, teeth, longest, judge.patience)(TIMES, judge.rng("varying"))
-    return _several(len(np.unique(blocks, axis=0)))
+    _, blocks, _ = Steps(call, teeth, longest, judge.patience)(TEXTS, judge.rng("varying"))
+    return _several(len(np.unique(blocks, axis=0)), TEXTS)
 
 
-def _several(distinct: int) -> Outcome:
+def _several(distinct: int, times: int) -> Outcome:
     if distinct == 1:
         return failed(
-            f"{TIMES} calls with other randomness gave one and the same answer: its generator "
+            f"{times:,} calls with other randomness gave one and the same answer: its generator "
             "is seeded anew in every call, or it has none"
         )
-    return passed(f"{distinct} different answers in {TIMES} calls")
+    return passed(f"{distinct} different answers in {times:,} calls")
 
 
 def rows_vary(judge: Judge) -> Outcome:
-    """Identical rows do not get the same random numbers.
+    """Identical rows do not get the same random numbers, neither all of them nor distant ones.
 
     They do if, in every call, all rows agree, though not always on the same: for independent
-    rows that has a chance below 1e-12, whatever the law of a row.
+    rows that has a chance below 1e-11, whatever the law of a row.
     """
     rows = min(judge.capabilities.batch or ROWS, ROWS)
     if rows < 2:
         return not_applicable("takes one row at a time")
-    given = answers(judge, rows)
+    given = answers(judge, rows, TIMES)
     if agree([answer.counts for answer in given]):
         return failed(f"in {TIMES} calls all {rows} identical rows accepted equally many drafts")
     for count in (1, 2, 3):
@@ -78,10 +90,21 @@ def rows_vary(judge: Judge) -> Outcome:
             return failed(
                 f"in {TIMES} calls all identical rows with {count} tokens had the same last one"
             )
+    return _distant_rows(judge)
+
+
+def _distant_rows(judge: Judge) -> Outcome:
+    (given,) = answers(judge, min(judge.capabilities.batch or LARGE_BATCH, LARGE_BATCH), 1)
+    single = np.where(given.counts == 1, given.tokens[:, 0], NO_TOKEN)
+    shares = np.bincount(given.counts) / len(given.counts)
+    for values, most in ((single, COLLISIONS), (given.counts, 0.5 + float(shares @ shares))):
+        distance = repeats(values, most)
+        if distance:
+            return failed(f"identical rows {distance} apart share random numbers")
     return passed()
 
 
-def agree(calls: list[np.ndarray]) -> bool:
+def agree(calls: list[Ints]) -> bool:
     """Whether the values of each call are the same, and at least two values are frequent.
 
     Examples
@@ -96,6 +119,40 @@ def agree(calls: list[np.ndarray]) -> bool:
         return False
     times = Counter(int(values[0]) for values in shared)
     return sum(count >= LEAST for count in times.values()) > 1
+
+
+def repeats(values: Ints, most: float = COLLISIONS) -> int | None:
+    """The shortest distance at which values agree oftener than independent ones do.
+
+    By Hoeffding's inequality, for the two halves of the pairs at a distance that have no value
+    in common; over all distances it errs with probability at most 1e-12.
+
+    Parameters
+    ----------
+    values : ndarray of int, shape (n,)
+        -1 where there is none.
+    most : float
+        The chance that two values agree, or more.
+
+    Examples
+    --------
+    >>> values = np.random.default_rng(1).integers(4, size=1000)
+    >>> repeats(values), repeats(np.tile(values[:300], 4))
+    (None, 300)
+    """
+    pairs = _at_distances(values >= 0)
+    agreeing = sum(_at_distances(values == value) for value in np.unique(values[values >= 0]))
+    slack = np.sqrt((math.log(2 * len(values) / RARE)) / np.maximum(pairs, 1))
+    found = np.flatnonzero(agreeing > (most + slack) * pairs)
+    return int(found[0]) + 1 if len(found) else None
+
+
+def _at_distances(there: np.ndarray) -> Floats:
+    """How many pairs at distance 1, 2, … up to half the length are both there."""
+    size = len(there)
+    spectrum = np.fft.rfft(there, 2 * size)
+    counts = np.fft.irfft(spectrum * spectrum.conj(), 2 * size)[1 : size // 2 + 1]
+    return np.asarray(np.rint(counts))
 
 
 CHECKS = (

@@ -26,8 +26,9 @@ def spread(probe: int, index: int) -> float:
 
     Examples
     --------
-    >>> [int(PROBES * number) for number in sorted(spread(probe, 3) for probe in range(3))]
-    [25, 125, 225]
+    >>> strata = sorted(int(PROBES * spread(probe, 3)) for probe in range(PROBES))
+    >>> strata == list(range(PROBES))
+    True
     """
     factor = pow(GENERATOR, index + 1, PROBES)
     return ((probe * factor + PROBES // 2) % PROBES + WITHIN) / PROBES
