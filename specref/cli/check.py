@@ -13,7 +13,7 @@ from specref.cli.targets import Target, find_targets
 from specref.conformance.contract import Contract
 from specref.conformance.expectations import load_expected
 from specref.conformance.implementations.needs import NotInstalledError
-from specref.conformance.judge import Profile
+from specref.conformance.judge import PATIENCE, Profile
 from specref.conformance.saved import failing_cases
 from specref.conformance.status import Status
 from specref.conformance.suite import Report, check, chosen
@@ -47,6 +47,7 @@ WIDTH = 100
 @click.option("--detect-tv", type=float, help="That distance itself.")
 @click.option("--alpha", default=ALPHA, show_default=True, help="False alarms, over all checks.")
 @click.option("--trials", type=int, help="For each statistical check, instead of --detect-tv.")
+@click.option("--patience", default=PATIENCE, show_default=True, help="Seconds for a call.")
 @click.option("--only", multiple=True, metavar="ID", help="Checks whose ids start like this.")
 @click.option("--seed", default=0, show_default=True, help="Of everything random.")
 @click.option("--claim", multiple=True, metavar="NAME=VALUE", help="A capability: ragged=false.")

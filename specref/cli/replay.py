@@ -1,5 +1,6 @@
 """``specref replay``: a saved failing case, run again."""
 
+import contextlib
 import sys
 from typing import NoReturn
 
@@ -11,6 +12,8 @@ from specref.conformance.saved import load_case
 from specref.conformance.suite import check
 from specref.report.kit import kit_record, kit_report
 from specref.report.machine import as_json, write_json
+
+WIDTH = 100
 
 
 @click.command("replay")
@@ -27,7 +30,8 @@ def replay_command(case: str, json_file: str | None) -> NoReturn:
       specref replay failures/joint-wide-seed-0.json
     """
     saved = load_case(case)
-    (target,) = find_targets(saved["target"])
+    with contextlib.chdir(saved.get("folder", ".")):
+        (target,) = find_targets(saved["target"])
     report = check(
         target.function,
         contract=saved["contract"],
@@ -40,7 +44,7 @@ def replay_command(case: str, json_file: str | None) -> NoReturn:
         version=target.version,
         **saved["claims"],
     )
-    show(kit_report(report), json_file)
+    show(kit_report(report), json_file, WIDTH)
     if json_file:
         write_json(json_file, as_json(kit_record(report)))
     sys.exit(report.exit_code)

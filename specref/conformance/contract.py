@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from numbers import Integral, Real
 from types import MappingProxyType
@@ -228,6 +228,9 @@ def capable(**claims: Any) -> Callable[[F], F]:
 
 def capabilities_of(implementation: Callable[..., Any], **claims: Any) -> Capabilities:
     """The record of an implementation, with some claims overridden."""
+    names = {field.name for field in fields(Capabilities)}
+    for name in claims.keys() - names:
+        raise TypeError(f"claim {name!r} is unknown: expected one of {', '.join(sorted(names))}")
     record = getattr(implementation, CAPABILITIES, Capabilities())
     if not isinstance(record, Capabilities):
         raise TypeError(f"{CAPABILITIES} = {record!r}: expected Capabilities (see `capable`)")

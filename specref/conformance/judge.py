@@ -24,7 +24,7 @@ from specref.zoo import fixtures_for
 
 Profile: TypeAlias = Literal["quick", "standard", "thorough"]
 DETECT_TV: dict[Profile, float] = {"quick": 0.05, "standard": 0.02, "thorough": 0.01}
-PATIENCE = 120.0
+PATIENCE = 60.0
 TEXT = 4
 AUTOMATIC = "standard"
 

@@ -17,7 +17,7 @@ from specref.conformance.checks.check import Check, failed, passed
 from specref.conformance.contract import Capabilities, Contract, capable
 from specref.conformance.exact_laws import DrawnFromLaws
 from specref.conformance.fixtures import TEETH
-from specref.conformance.status import Status
+from specref.conformance.status import Stage, Status
 from specref.conformance.suite import Report, check
 from specref.losslessness.statistics import ALPHA
 from specref.models import Model
@@ -35,7 +35,7 @@ from specref.zoo import (
 from specref.zoo.rowwise import as_verifier
 
 BY_DRAFTS = ("accept", "residual", "bonus")
-ROWWISE = ("smoke", "replay", "boundary")
+ROWWISE = ("smoke/", "replay/", "boundary/")
 TEXT_LOOKAHEAD = 2
 SAMPLED = ("joint/", "independence/", "iterations/")
 Advance = Callable[[str], None]
@@ -122,6 +122,7 @@ class Matrix:
 def kill_matrix(
     ids: Sequence[str] | None = None,
     *,
+    stages: Sequence[str] = tuple(Stage),
     detect_tv: float = 0.05,
     seed: int = 0,
     advance: Advance = lambda id_: None,
@@ -132,6 +133,8 @@ def kill_matrix(
     ----------
     ids : sequence of str, optional
         Some inhabitants; all by default.
+    stages : sequence of str
+        Some stages; all by default.
     detect_tv : float
         As in `check`. A mutant need not be that far from the target to be found.
     seed : int
@@ -154,15 +157,16 @@ def kill_matrix(
             raise ValueError(f"ids has {id_!r}: not in the zoo")
     rows = []
     for id_ in ALL if ids is None else ids:
-        rows.append(_row(ALL[id_], detect_tv, seed))
+        rows.append(_row(ALL[id_], {"detect_tv": detect_tv, "seed": seed}, stages))
         advance(id_)
-    return Matrix(tuple(rows), seed, detect_tv, whole=ids is None)
+    whole = ids is None and set(stages) == set(Stage)
+    return Matrix(tuple(rows), seed, detect_tv, whole)
 
 
-def _row(entry: Described, detect_tv: float, seed: int) -> Row:
+def _row(entry: Described, options: Mapping[str, Any], stages: Sequence[str]) -> Row:
     killers: dict[str, None] = {}
     asked: set[str] = set()
-    for report in _reports(entry, {"detect_tv": detect_tv, "seed": seed, "blocking": False}):
+    for report in _reports(entry, {**options, "blocking": False}, stages):
         applied = [r for r in report.results if r.status != Status.NOT_APPLICABLE]
         asked |= {result.id for result in applied}
         killers |= {result.id: None for result in applied if result.status == Status.FAILED}
@@ -182,10 +186,14 @@ def variation_of(entry: Described) -> float | None:
     return max(found, default=None)
 
 
-def _reports(entry: Described, options: Mapping[str, Any]) -> Iterator[Report]:
+def _reports(
+    entry: Described, options: Mapping[str, Any], stages: Sequence[str]
+) -> Iterator[Report]:
     if isinstance(entry, Entry):
-        yield from _of_step(entry, options)
-    elif isinstance(entry, VerifyEntry):
+        yield from _of_step(entry, options, stages)
+        return
+    options = {**options, "only": [f"{stage}/" for stage in stages]}
+    if isinstance(entry, VerifyEntry):
         # Controls are lossless in another way: their blocks and accepted lengths are their own.
         claims = {} if entry.lossless else {"rule": "standard", "recovery": "race"}
         yield check(capable(**claims)(entry.make()), **options)
@@ -195,7 +203,7 @@ def _reports(entry: Described, options: Mapping[str, Any]) -> Iterator[Report]:
         yield check(entry.report, contract=Contract.METRICS, metric=entry.metric, **options)
 
 
-def _of_step(entry: Entry, options: Mapping[str, Any]) -> Iterator[Report]:
+def _of_step(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) -> Iterator[Report]:
     rule = entry.algorithm
     if rule == "warped":
         yield proved(entry, options)
@@ -203,11 +211,14 @@ def _of_step(entry: Entry, options: Mapping[str, Any]) -> Iterator[Report]:
     rest, options = options, {"algorithm": rule, **options}
     yield check(entry.step, contract=Contract.STEP, only=["joint/exact"], **options)
     # Controls are lossless in another way: their accepted lengths are their own.
-    stages = SAMPLED if entry.lossless else (*SAMPLED, "acceptance")
-    yield check(DrawnFromLaws(entry.step), contract=Contract.STEP, only=stages, **options)
-    if rule == "standard" and entry.stage in BY_DRAFTS and _verifies(entry):
+    own = SAMPLED if entry.lossless else (*SAMPLED, "acceptance/")
+    asked = [stage for stage in own if stage.rstrip("/") in stages]
+    if asked:
+        yield check(DrawnFromLaws(entry.step), contract=Contract.STEP, only=asked, **options)
+    asked = [stage for stage in ROWWISE if stage.rstrip("/") in stages]
+    if asked and rule == "standard" and entry.stage in BY_DRAFTS and _verifies(entry):
         claims = {} if entry.lossless else {"rule": rule, "recovery": "race"}
-        yield check(capable(**claims)(as_verifier(entry.step)), only=ROWWISE, **rest)
+        yield check(capable(**claims)(as_verifier(entry.step)), only=asked, **rest)
 
 
 def proved(entry: Entry, options: Mapping[str, Any]) -> Report:

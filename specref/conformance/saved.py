@@ -28,6 +28,7 @@ def failing_cases(report: Report, target: str, trials: int | None = None) -> dic
         f"{result.id.replace('/', '-')}-seed-{report.seed}.json": {
             "format": FORMAT,
             "target": target,
+            "folder": str(Path.cwd()),
             "contract": str(report.contract),
             "check": result.id,
             "claims": asdict(report.capabilities),

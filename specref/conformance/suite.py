@@ -5,6 +5,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any
 
 from specref.conformance.checks import CHECKS, Check
@@ -61,6 +62,11 @@ class Report:
     python: str = field(default_factory=platform.python_version)
 
     @property
+    def partial(self) -> bool:
+        """Whether some checks were left out, by `only`."""
+        return len(self.results) < len(CHECKS)
+
+    @property
     def counts(self) -> dict[str, int]:
         """How often each of the seven statuses occurs."""
         return counted(self.results)
@@ -86,7 +92,7 @@ class Report:
             return 1
         seen = {result.status for result in self.results}
         undecided = seen & {Status.INCONCLUSIVE, Status.NOT_RUN, Status.UNEXPECTED_PASS}
-        return 2 if undecided or Status.PASSED not in seen else 0
+        return 2 if undecided or not seen & {Status.PASSED, Status.EXPECTED_FAILURE} else 0
 
     @property
     def verdict(self) -> str:
@@ -95,6 +101,9 @@ class Report:
             return "LOSSY, or a broken contract"
         if self.failures:
             return "acceptance does not follow the declared rule; nothing says it is lossy"
+        stale = [r.id for r in self.results if r.status == Status.UNEXPECTED_PASS]
+        if stale:
+            return f"expected failures that passed, to be taken off the list: {', '.join(stale)}"
         if self.exit_code:
             return "INCONCLUSIVE"
         power = f"TV ≥ {self.detect_tv:g} would have been found, false alarms {self.alpha:g}"
@@ -102,7 +111,8 @@ class Report:
         if any(result.lossy for result in known):
             return f"LOSSY as expected: {len(known)} known failures, and nothing else ({power})"
         but = f", but for {len(known)} expected failures" if known else ""
-        return f"no difference from lossless{but} ({power})"
+        part = f" in the {len(self.results)} checks that were asked for" if self.partial else ""
+        return f"no difference from lossless{part}{but} ({power})"
 
     def __str__(self) -> str:
         lines = [f"{self.name} {self.version}, contract {self.contract}, seed {self.seed}"]
@@ -240,12 +250,30 @@ def prepare(
         raise ValueError(f"trials = {trials}: expected at least 1")
     rule = {} if algorithm is None else {"rule": algorithm}
     capabilities = capabilities_of(implementation, **{**rule, **claims})
+    reachable(capabilities)
     statistical = sum(one.statistical and contract in one.contracts for one in CHECKS)
     judge = Judge(
         implementation, contract, capabilities, tv, alpha, seed, patience, statistical, trials,
         advance,
     )  # fmt: skip
     return judge, chosen(only)
+
+
+def reachable(capabilities: Capabilities) -> None:
+    """Raise `ValueError` if what is claimed cannot be used on this machine."""
+    if capabilities.arrays == "numpy":
+        if capabilities.dtype in ("bfloat16", "float16") or capabilities.device != "cpu":
+            raise ValueError(
+                f"dtype = {capabilities.dtype}, device = {capabilities.device}: NumPy arrays are "
+                "float64 or float32 on the CPU (arrays='torch' for others)"
+            )
+        return
+    torch = import_module("torch")
+    try:
+        torch.zeros(1, device=capabilities.device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"device = {capabilities.device!r} cannot be used: {reason}") from None
 
 
 def _contract(contract: Contract | str) -> Contract:

@@ -10,9 +10,10 @@ from functools import cache
 import numpy as np
 
 from specref.conformance.batch import BrokenContractError
-from specref.conformance.contract import Floats, Ints
+from specref.conformance.contract import Ints
 from specref.conformance.fixtures import NO_TOKEN, Place, Teeth
 from specref.conformance.sampling import Sampler
+from specref.conformance.trial_report import TrialReport, misfit
 from specref.losslessness.bets import log_mean
 from specref.losslessness.campaign import Campaign
 from specref.losslessness.cases import CampaignCase
@@ -20,56 +21,11 @@ from specref.losslessness.collection import View
 from specref.losslessness.interval import trials_to_detect
 from specref.losslessness.shares import bound_share, evidence_threshold
 from specref.losslessness.statistics import BETA
-from specref.losslessness.verdict import CampaignReport, Interval
 from specref.models import Model
 from specref.vocabulary import Tokens
 from specref.zoo import MUTANTS, Entry
 
 FIRST_BATCH, LARGEST_BATCH = 1_800, 1 << 16
-
-
-@dataclass(frozen=True)
-class TrialReport:
-    """What one campaign of a check found.
-
-    Attributes
-    ----------
-    law, dependence : float
-        log10 of the evidence against the law of blocks, and against their independence.
-    threshold : float
-        From where on either decides.
-    far : bool
-        Whether the total-variation test decides.
-    worst : Interval
-        Of the place where blocks fit the target's law least.
-    hits : mapping
-        How often a block with drafts ended in a "residual" or a "bonus" token.
-    first_accepted : mapping
-        {place: (how often the first draft was kept, how often there was one)}.
-    blocks : mapping
-        {place: counts of raw blocks}, for diagnosis.
-    """
-
-    report: CampaignReport
-    law: float
-    dependence: float
-    threshold: float
-    far: bool
-    worst: Interval
-    hits: Mapping[str, int]
-    first_accepted: Mapping[Place, tuple[int, int]]
-    blocks: Mapping[Place, Mapping[Tokens, int]]
-    seconds: float
-
-    @property
-    def lossy(self) -> bool:
-        """Whether the law of blocks is provably not the target's."""
-        return self.far or self.report.impossible is not None or self.law >= self.threshold
-
-    @property
-    def dependent(self) -> bool:
-        """Whether blocks are provably not independent."""
-        return self.dependence >= self.threshold
 
 
 @cache
@@ -221,17 +177,4 @@ class Trial:
         return {"bonus": bonus, "residual": total - bonus}
 
 
-def misfit(counts: Floats, p: Floats) -> float:
-    """The likelihood ratio of counted tokens against p, less what it is by chance.
-
-    Examples
-    --------
-    >>> misfit(np.array([[50.0, 50.0]]), np.array([[0.5, 0.5]]))
-    -1.0
-    >>> round(misfit(np.array([[60.0, 40.0]]), np.array([[0.5, 0.5]])), 2)
-    3.03
-    """
-    expected = counts.sum(axis=1, keepdims=True) * p
-    seen = (counts > 0) & (p > 0)
-    deviance = 2 * (counts[seen] * np.log(counts[seen] / expected[seen])).sum()
-    return float(deviance - ((expected > 0).sum() - (expected > 0).any(axis=1).sum()))
+__all__ = ["Trial", "TrialReport", "declared_case"]

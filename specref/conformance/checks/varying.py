@@ -125,7 +125,8 @@ def repeats(values: Ints, most: float = COLLISIONS) -> int | None:
     """The shortest distance at which values agree oftener than independent ones do.
 
     By Hoeffding's inequality, for the two halves of the pairs at a distance that have no value
-    in common; over all distances it errs with probability at most 1e-12.
+    in common; over all distances it errs with probability at most 1e-12. Where values agree
+    too often at every distance, their law is to blame.
 
     Parameters
     ----------
@@ -140,8 +141,10 @@ def repeats(values: Ints, most: float = COLLISIONS) -> int | None:
     >>> repeats(values), repeats(np.tile(values[:300], 4))
     (None, 300)
     """
+    distinct, times = np.unique(values[values >= 0], return_counts=True)
+    most = max(most, float((times**2).sum() / max(times.sum(), 1) ** 2))
     pairs = _at_distances(values >= 0)
-    agreeing = sum(_at_distances(values == value) for value in np.unique(values[values >= 0]))
+    agreeing = sum(_at_distances(values == value) for value in distinct)
     slack = np.sqrt((math.log(2 * len(values) / RARE)) / np.maximum(pairs, 1))
     found = np.flatnonzero(agreeing > (most + slack) * pairs)
     return int(found[0]) + 1 if len(found) else None
