@@ -107,11 +107,16 @@ class Verifier:
         except BaseException as error:  # somebody's code may raise anything
             row = self._offender(batch, rng, coins, type(error))
             where = f"in a batch of {len(batch)}" if row is None else f"at row {row}"
-            broken = BrokenContractError(f"raised {described(error, where)}", row)
+            hint = self._hint(error)
+            broken = BrokenContractError(f"raised {described(error, where)}{hint}", row)
             broken.__cause__ = error
         if broken.row is not None and broken.row < len(batch):
             broken.evidence |= batch.facts(broken.row)
         raise broken
+
+    def _hint(self, error: BaseException) -> str:
+        numpy = self.capabilities.arrays == "numpy"
+        return " (arrays='torch' gives tensors)" if numpy and "ndarray" in described(error) else ""
 
     def raw(self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None) -> Any:
         """What one call returns, unchecked."""

@@ -18,6 +18,7 @@ from specref.conformance.sampling import (
     generate_call,
     step_call,
 )
+from specref.conformance.stepping import read_tokens
 from specref.conformance.trial import Trial, TrialReport
 from specref.losslessness.statistics import ALPHA
 from specref.zoo import fixtures_for
@@ -103,7 +104,10 @@ class Judge:
         """A fixture, with batches as ragged as the implementation takes them."""
         if name in TWO_VOCABULARIES:
             return TWO_VOCABULARIES[name].teeth
-        return TEETH[name] if self.capabilities.ragged else TEETH[name].even()
+        teeth = TEETH[name]
+        if self.contract != Contract.VERIFY:
+            return teeth.drafted()
+        return teeth if self.capabilities.ragged else teeth.even()
 
     def blocks(self, name: str, *, one_hot: bool = False) -> TrialReport:
         """The campaign over single iterations on a fixture."""
@@ -167,10 +171,7 @@ def _texts_of_steps(implementation: Callable[..., Any], teeth: Teeth) -> Callabl
         tokens: tuple[int, ...] = ()
         while len(tokens) < TEXT and not teeth.target.vocabulary.ends(tokens):
             here = replace(place, context=(*place.context, *tokens))
-            block = tuple(call(here, rng))
-            if not block:
-                return tokens
-            tokens += block
+            tokens += read_tokens(call(here, rng), teeth.lookahead + 1, teeth)
         return tokens[:TEXT]
 
     return text

@@ -1,6 +1,7 @@
 """The suite: stages in order, causes before cascades, and a report."""
 
 import difflib
+import itertools
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -107,6 +108,8 @@ class Report:
         if self.exit_code:
             return "INCONCLUSIVE"
         power = f"TV ≥ {self.detect_tv:g} would have been found, false alarms {self.alpha:g}"
+        if not any("trials" in result.evidence for result in self.results):
+            power = "nothing was sampled"
         known = [r for r in self.results if r.status == Status.EXPECTED_FAILURE]
         if any(result.lossy for result in known):
             return f"LOSSY as expected: {len(known)} known failures, and nothing else ({power})"
@@ -246,6 +249,10 @@ def prepare(
     for label, value in (("alpha", alpha), ("detect_tv", tv)):
         if not 0 < value < 1:
             raise ValueError(f"{label} = {value}: expected a number in (0, 1)")
+    if seed < 0:
+        raise ValueError(f"seed = {seed}: expected at least 0")
+    if patience is not None and not patience > 0:
+        raise ValueError(f"patience = {patience}: expected a positive number of seconds, or None")
     if trials is not None and trials < 1:
         raise ValueError(f"trials = {trials}: expected at least 1")
     rule = {} if algorithm is None else {"rule": algorithm}
@@ -285,7 +292,7 @@ def _contract(contract: Contract | str) -> Contract:
 
 
 def chosen(only: Sequence[str] | None) -> tuple[Check, ...]:
-    """The checks whose ids start with one of these.
+    """The checks with these ids, and those whose ids start with one that is no id itself.
 
     Raises
     ------
@@ -297,8 +304,11 @@ def chosen(only: Sequence[str] | None) -> tuple[Check, ...]:
     for start in only or ():
         if not any(one.id.startswith(start) for one in CHECKS):
             raise ValueError(f"only = {start!r}: no check has an id like that{_suggestion(start)}")
+    ids = {one.id for one in CHECKS}
+    exact = {start for start in only or () if start in ids}
+    starts = tuple(start for start in only or () if start not in exact)
     return tuple(
-        one for one in CHECKS if only is None or any(one.id.startswith(start) for start in only)
+        one for one in CHECKS if only is None or one.id in exact or one.id.startswith(starts)
     )
 
 
@@ -325,9 +335,10 @@ def _suggestion(id_: str) -> str:
 def _run(
     one: Check, judge: Judge, before: Sequence[CheckResult], expected: Mapping[str, str]
 ) -> CheckResult:
-    blocker = next(
-        (r.id for r in before if r.status == Status.FAILED and r.stage in BLOCKS[one.stage]), None
-    )
+    # Whoever hung once would hang again, for all of one's patience.
+    hung = (r.id for r in before if r.evidence.get("hung"))
+    failed = (r.id for r in before if r.status == Status.FAILED and r.stage in BLOCKS[one.stage])
+    blocker = next(itertools.chain(hung, failed), None)
     if blocker is not None and judge.contract in one.contracts:
         return one.result(Outcome(Status.NOT_RUN, f"blocked by {blocker}"))
     result = one.run(judge)

@@ -79,7 +79,7 @@ def relabelled(model: Model) -> Model:
     --------
     >>> other = relabelled(CHAIN)
     >>> other.vocabulary.tokens, str(other.next_token((2,))[2]) == str(CHAIN.next_token((1,))[1])
-    (('c', 'e', 'a', 'd', 'b'), False)
+    (('c', 'e', 'b', 'd', 'a'), True)
     """
     size = len(model.vocabulary)
     order = [(2 * i + 2) % size for i in range(size)] if size % 2 else list(range(size))[::-1]
