@@ -209,7 +209,9 @@ def _of_step(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) ->
         yield proved(entry, options)
         return
     rest, options = options, {"algorithm": rule, **options}
-    yield check(entry.step, contract=Contract.STEP, only=["joint/exact"], **options)
+    yield check(
+        entry.step, contract=Contract.STEP, only=["joint/exact", "joint/exact-"], **options
+    )
     # Controls are lossless in another way: their accepted lengths are their own.
     own = SAMPLED if entry.lossless else (*SAMPLED, "acceptance/")
     asked = [stage for stage in own if stage.rstrip("/") in stages]
