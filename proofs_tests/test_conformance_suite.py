@@ -358,3 +358,21 @@ def step_of_length_3(
 def test_a_step_that_returns_too_much_is_named() -> None:
     report = check(step_of_length_3, contract="step", only=["smoke/calls"])
     assert report.failures[0].message.startswith("returned more than 3 tokens: expected 1 to 3")
+
+
+def test_the_verdict_names_the_checks_that_detect_less() -> None:
+    report = check(clean, only=["joint/wide", "joint/batch-of-one"], detect_tv=0.1)
+    assert "TV ≥ 0.1 would have been found, by joint/batch-of-one only TV ≥ 0.4" in report.verdict
+
+
+def test_too_short_texts_are_inconclusive() -> None:
+    def plain(target, drafter, context, tokens, rng):
+        text = ()
+        for _ in range(tokens):
+            row = target.next_token((*context, *text))
+            text = (*text, int(rng.choice(len(row), p=row)))
+        return text
+
+    options = {"contract": "generate", "only": ["end-to-end/markov"], "detect_tv": 0.3}
+    assert check(plain, trials=100, **options).exit_code == 2
+    assert check(plain, **options).exit_code == 0

@@ -1,6 +1,7 @@
 """Blocks of an implementation on a fixture, by contract: what the statistics are fed with."""
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -65,7 +66,7 @@ def batch_sizes(trials: int, largest: int | None = None) -> Sequence[int]:
     return *sizes, *[size] * (left // size), *[left % size] * (left % size > 0)
 
 
-class Batches:
+class Batches(ABC):
     """Trials of all places in turn, two of each, cut into batches of many sizes."""
 
     def __init__(self, verifier: Verifier, teeth: Teeth, depth: int) -> None:
@@ -87,8 +88,9 @@ class Batches:
         sizes = batch_sizes(trials, self.verifier.capabilities.batch)
         return np.split(place, np.cumsum(sizes)[:-1])
 
+    @abstractmethod
     def _batch(self, place: Ints, rng: np.random.Generator, pulse: Pulse) -> Drawn:
-        raise NotImplementedError
+        """Draw one batch, a trial at each of these places."""
 
 
 class Blocks(Batches):

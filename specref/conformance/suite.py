@@ -107,15 +107,21 @@ class Report:
             return f"expected failures that passed, to be taken off the list: {', '.join(stale)}"
         if self.exit_code:
             return "INCONCLUSIVE"
-        power = f"TV ≥ {self.detect_tv:g} would have been found, false alarms {self.alpha:g}"
-        if not any("trials" in result.evidence for result in self.results):
-            power = "nothing was sampled"
+        power = self._power()
         known = [r for r in self.results if r.status == Status.EXPECTED_FAILURE]
         if any(result.lossy for result in known):
             return f"LOSSY as expected: {len(known)} known failures, and nothing else ({power})"
         but = f", but for {len(known)} expected failures" if known else ""
         part = f" in the {len(self.results)} checks that were asked for" if self.partial else ""
         return f"no difference from lossless{part}{but} ({power})"
+
+    def _power(self) -> str:
+        found = {r.id: r.evidence.get("detectable_tv") or 0.0 for r in self.results}
+        if not any(found.values()):
+            return "nothing was sampled, or not enough to say what would have been found"
+        coarse = [id_ for id_, tv in found.items() if tv > self.detect_tv]
+        but = f", by {', '.join(coarse)} only TV ≥ {max(found.values()):.2g}" if coarse else ""
+        return f"TV ≥ {self.detect_tv:g} would have been found{but}, false alarms {self.alpha:g}"
 
     def __str__(self) -> str:
         lines = [f"{self.name} {self.version}, contract {self.contract}, seed {self.seed}"]

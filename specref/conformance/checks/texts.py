@@ -4,7 +4,7 @@ from functools import partial
 
 from specref.conformance.calling import within
 from specref.conformance.chains import CHAIN, GUESS
-from specref.conformance.checks.check import Check, failed, not_applicable, passed
+from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
 from specref.conformance.checks.joint import BLOCKS, outcome_of
 from specref.conformance.contract import Contract
 from specref.conformance.fixtures import TEETH
@@ -36,7 +36,8 @@ def markov(judge: Judge) -> Outcome:
     if judge.capabilities.greedy:
         return not_applicable("decodes greedily: its texts have no law")
     share = judge.alpha / judge.checks
-    tokens = judge.trials or len(CHAIN.vocabulary) * typical_trials(judge.detect_tv)
+    needed = len(CHAIN.vocabulary) * typical_trials(judge.detect_tv)
+    tokens = judge.trials or needed
     report = within(
         judge.patience and TEXTS * judge.patience,
         partial(
@@ -55,7 +56,12 @@ def markov(judge: Judge) -> Outcome:
         )
     if report.stopped:
         return failed(report.stopped, **numbers)
-    return passed(f"{report.tokens:,} transitions, each with the target's law", **numbers)
+    if tokens < needed:
+        return inconclusive(f"{tokens:,} tokens would not find TV {judge.detect_tv:g}", **numbers)
+    return passed(
+        f"{report.tokens:,} transitions; TV of about {judge.detect_tv:g} is usually found",
+        **numbers,
+    )
 
 
 def greedy(judge: Judge) -> Outcome:

@@ -10,7 +10,7 @@ import math
 import operator
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -22,16 +22,16 @@ Order: TypeAlias = Callable[[Any, Any], bool]
 MAX_FLOORS = 64
 
 
-class Comparisons:
+class Comparisons(Protocol):
     """Decides comparisons of lazy numbers; see `tossing.Tosser`."""
 
     def decide(self, number: "Lazy", predicate: Callable[[float], bool]) -> bool:
         """Whether the predicate holds, which flips at most once as the number grows."""
-        raise NotImplementedError
+        ...
 
     def less(self, left: "Lazy", right: "Lazy") -> bool:
         """Whether left < right, for numbers of different coins."""
-        raise NotImplementedError
+        ...
 
 
 class Lazy:
