@@ -21,6 +21,7 @@ FLOORS = [
     "zoo",
     "losslessness",
     "simulate",
+    "torch_backend",
     "conformance",
     "verification",
     "report",
@@ -68,7 +69,17 @@ ALGORITHM_FILES = sorted((HOUSE / "algorithms").glob("*.py"))
 def test_imports_go_downward(path: Path) -> None:
     own = OUTSIDE.get(room(path), room(path))
     above = FLOORS[: FLOORS.index(own) + 1]
-    assert rooms_imported(path) <= set(above), f"{path.name} imports from a floor below it"
+    known = {*above, room(path)}
+    assert rooms_imported(path) <= known, f"{path.name} imports from a floor below it"
+
+
+TWIN = sorted((HOUSE / "torch_backend").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", TWIN, ids=lambda path: path.stem)
+def test_the_twin_knows_nothing_of_the_house(path: Path) -> None:
+    assert rooms_imported(path) <= {"torch_backend"}
+    assert not {name for name in imports(path) if name == "specref"}
 
 
 def test_floor_check_notices_an_upward_import(tmp_path: Path) -> None:

@@ -9,10 +9,21 @@ from click.testing import CliRunner, Result
 
 from specref.cli import main
 from specref.cli.targets import find_targets
+from specref.conformance import suite
 from specref.conformance.implementations import IMPLEMENTATIONS
+from specref.conformance.status import Stage
 
 QUICK = ("--only", "joint/wide", "--detect-tv", "0.2")
 LOSSY = ("examples.lossy:verify", "--claim", "one_hot=false", *QUICK)
+
+
+PRINTING = """
+from specref.examples.correct import verify as correct
+
+def verify(p, q, drafts, *, rng):
+    print("hello from the sampler")
+    return correct(p, q, drafts, rng=rng)
+"""
 
 
 def specref(*arguments: str) -> Result:
@@ -89,6 +100,47 @@ def test_write_makes_a_test_that_compiles(tmp_path: Path, monkeypatch: pytest.Mo
     assert "--force" in again.stderr
 
 
+def test_write_takes_a_file_and_claims(tmp_path: Path) -> None:
+    (tmp_path / "sampler.py").write_text("def verify(p, q, drafts, *, rng): ...\n")
+    claims = ("--claim", "ragged=false", "--claim", "dtype=float32")
+    result = specref("write", f"{tmp_path}/sampler.py:verify", *claims)
+    assert result.exit_code == 0, result.stderr
+    text = (tmp_path / "test_verify_specref.py").read_text()
+    assert "from sampler import verify" in text
+    assert 'contract="verify", ragged=False, dtype="float32")' in text
+
+
+def test_ctrl_c_leaves_a_report_of_what_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = suite._run
+
+    def interrupted_at_the_boundary(one, *arguments):
+        if one.stage == Stage.BOUNDARY:
+            raise KeyboardInterrupt
+        return run(one, *arguments)
+
+    monkeypatch.setattr(suite, "_run", interrupted_at_the_boundary)
+    file = tmp_path / "report.json"
+    only = ("--only", "smoke", "--only", "boundary")
+    result = specref("check", "examples.correct:verify", "--json", str(file), *only)
+    assert result.exit_code == 130
+    found = json.loads(file.read_text())["results"]
+    assert "passed" in {one["status"] for one in found if one["id"].startswith("smoke")}
+    left = {one["status"] for one in found if one["id"].startswith("boundary")}
+    assert "not_run" in left
+    assert "passed" not in left
+    assert "interrupted" in result.stdout
+
+
+def test_what_the_sampler_prints_is_kept_out_of_the_json(tmp_path: Path) -> None:
+    sampler = tmp_path / "printing.py"
+    sampler.write_text(PRINTING)
+    result = specref("check", f"{sampler}:verify", "--json", "-", "--only", "smoke")
+    assert json.loads(result.stdout)["exit_code"] == 0
+    assert "hello from the sampler" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -103,6 +155,8 @@ def test_write_makes_a_test_that_compiles(tmp_path: Path, monkeypatch: pytest.Mo
         (["check", "examples.correct:verify", "--detect-tv", "0"], "detect_tv = 0.0"),
         (["zoo", "no-such-bug"], "not in the zoo"),
         (["write", "./file.py:verify"], "cannot import"),
+        (["write", "examples.correct:verify", "--claim", "raged=false"], "cannot import"),
+        (["write", "specref.examples.correct:verify", "--claim", "raged=false"], "unknown"),
     ],
 )
 def test_misuse_is_one_line(arguments: list[str], message: str) -> None:

@@ -14,7 +14,7 @@ from proofs_tests.verifiers import clean
 from specref.algorithms import standard
 from specref.conformance.batch import BrokenContractError
 from specref.conformance.calling import Verifier
-from specref.conformance.contract import Capabilities
+from specref.conformance.contract import Capabilities, capabilities_of
 from specref.conformance.drawing import draw_batch, draw_batch_coins, draw_tokens, sample_batch
 from specref.conformance.fixtures import NO_TOKEN, TEETH, Teeth, rows
 from specref.conformance.patience import HungError, Pulse, described, within
@@ -28,6 +28,7 @@ from specref.conformance.sampling import (
     until_eos,
 )
 from specref.conformance.stepping import generate_call, read_tokens, step_call
+from specref.conformance.suite import check
 from specref.losslessness.exact import completed
 from specref.models import as_float
 
@@ -341,3 +342,30 @@ def test_a_step_of_the_reference_gives_blocks_of_every_place() -> None:
     assert Counter(place.tolist()) == {0: 100, 1: 100, 2: 100}
     assert (first == NO_TOKEN).all()
     assert (blocks[place == 2][:, 2] == NO_TOKEN).all()
+
+
+def test_a_crash_on_a_shorter_row_names_the_claim_that_would_spare_it() -> None:
+    def full_rows_only(p, q, drafts, *, rng):
+        if q is not None and (drafts < 0).any():
+            raise IndexError("token -1")
+        return clean(p, q, drafts, rng=rng)
+
+    failures = check(full_rows_only, only=["smoke"]).failures
+    assert any("ragged=false" in one.message for one in failures)
+    assert not check(full_rows_only, only=["smoke"], ragged=False, one_hot=False).failures
+
+
+def test_a_crash_without_draft_probs_names_the_claim_that_would_spare_it() -> None:
+    def sampled_only(p, q, drafts, *, rng):
+        if q is None:
+            raise TypeError("draft_probs is None")
+        return clean(p, q, drafts, rng=rng)
+
+    failures = check(sampled_only, only=["smoke"]).failures
+    assert any("one_hot=false" in one.message for one in failures)
+
+
+def test_who_takes_a_torch_generator_is_given_tensors() -> None:
+    pytest.importorskip("torch", reason="not_run (torch is not installed)")
+    assert capabilities_of(lambda p, q, drafts, *, generator: None).arrays == "torch"
+    assert capabilities_of(lambda p, q, drafts, *, rng: None).arrays == "numpy"

@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from specref.chance import Exact, Replayed, Sampled, Traced, exact_distribution
-from specref.losslessness import Proof, completed, is_lossless
 from specref.models import Model
 from specref.vocabulary import Vocabulary
 
@@ -12,6 +11,7 @@ if TYPE_CHECKING:
     from specref.conformance.contract import Capabilities, Contract, capable
     from specref.conformance.parametrize import parametrize
     from specref.conformance.suite import Report, check
+    from specref.losslessness import Proof, completed, is_lossless
 
 __version__ = "0.1.0"
 
@@ -34,18 +34,21 @@ __all__ = [
     "parametrize",
 ]
 
-# The conformance kit takes longer to import than the oracle: only when it is asked for.
-_KIT = {
-    "Capabilities": "contract",
-    "Contract": "contract",
-    "Report": "suite",
-    "capable": "contract",
-    "check": "suite",
-    "parametrize": "parametrize",
+# These need SciPy or more: imported only when they are asked for.
+_LATER = {
+    "Capabilities": "conformance.contract",
+    "Contract": "conformance.contract",
+    "Proof": "losslessness",
+    "Report": "conformance.suite",
+    "capable": "conformance.contract",
+    "check": "conformance.suite",
+    "completed": "losslessness",
+    "is_lossless": "losslessness",
+    "parametrize": "conformance.parametrize",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _KIT:
+    if name not in _LATER:
         raise AttributeError(f"module 'specref' has no attribute {name!r}")
-    return getattr(import_module(f"specref.conformance.{_KIT[name]}"), name)
+    return getattr(import_module(f"specref.{_LATER[name]}"), name)

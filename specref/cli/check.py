@@ -2,13 +2,15 @@
 
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 import click
 
 from specref.algorithms import ALGORITHMS
-from specref.cli.group import MISUSED, VIOLATED, json_option, progress, show
+from specref.cli.claims import claim_option, read_claims
+from specref.cli.group import INTERRUPTED, MISUSED, VIOLATED, json_option, progress, show
 from specref.cli.targets import Target, find_targets
 from specref.conformance.contract import Contract
 from specref.conformance.expectations import load_expected
@@ -16,10 +18,10 @@ from specref.conformance.implementations.needs import NotInstalledError
 from specref.conformance.judge import PATIENCE, Profile
 from specref.conformance.saved import failing_cases
 from specref.conformance.status import Status
-from specref.conformance.suite import Report, check, chosen
+from specref.conformance.suite import Interrupted, Report, check, chosen
 from specref.losslessness.statistics import ALPHA
 from specref.report.kit import kit_html, kit_junit, kit_record, kit_report
-from specref.report.machine import as_json, check_destination, write_json
+from specref.report.machine import STDOUT, as_json, check_destination, write_json
 
 CONTRACTS = [str(contract) for contract in Contract if contract != Contract.TREE]
 WIDTH = 100
@@ -50,7 +52,7 @@ WIDTH = 100
 @click.option("--patience", default=PATIENCE, show_default=True, help="Seconds for a call.")
 @click.option("--only", multiple=True, metavar="ID", help="Checks whose ids start like this.")
 @click.option("--seed", default=0, show_default=True, help="Of everything random.")
-@click.option("--claim", multiple=True, metavar="NAME=VALUE", help="A capability: ragged=false.")
+@claim_option
 @click.option("--expected", metavar="FILE.toml", help="Expected failures, with reasons.")
 @click.option("--save", metavar="FOLDER", help="Write failing cases for `specref replay`.")
 @click.option("--junit", metavar="FILE", help="Write JUnit XML.")
@@ -87,14 +89,28 @@ def check_command(
     for file in (junit, html_file):
         if file:
             check_destination(file)
-    codes = []
+    reports: list[Report] = []
+    interrupted = False
     for found in _found(target, contract, json_file):
-        report = _judged(found, contract, expected, list(only) or None, _claims(claim), options)
+        try:
+            asked = list(only) or None
+            # What the sampler itself prints must not get into the JSON.
+            with redirect_stdout(sys.stderr) if json_file == STDOUT else nullcontext():
+                report = _judged(found, contract, expected, asked, read_claims(claim), options)
+        except Interrupted as stop:
+            report, interrupted = stop.report, True
         show(kit_report(report), json_file, WIDTH)
         _write(report, found.name, options["trials"], save)
-        codes.append((report.exit_code == VIOLATED, report.exit_code, report))
-    _write_files([report for _, _, report in codes], junit, html_file, json_file)
-    sys.exit(max(codes, key=lambda code: code[:2])[1])
+        reports.append(report)
+        if interrupted:
+            break
+    _write_files(reports, junit, html_file, json_file)
+    sys.exit(INTERRUPTED if interrupted else _worst(reports))
+
+
+def _worst(reports: list[Report]) -> int:
+    codes = {report.exit_code for report in reports}
+    return VIOLATED if VIOLATED in codes else max(codes)
 
 
 def _judged(
@@ -116,7 +132,8 @@ def _judged(
             only=only,
             name=found.name,
             version=found.version,
-            on_result=lambda result: advance(result.status != Status.NOT_APPLICABLE),
+            on_start=lambda one: advance(0, one.id),
+            on_result=lambda result: advance(result.status != Status.NOT_APPLICABLE, result.id),
             **{**options, "detect_tv": _either(options["detect_tv"], found.detect_tv)},
             **{**found.claims, **claims},
         )
@@ -139,22 +156,6 @@ def _either(asked: float | None, usual: float | None) -> float | None:
 
 def _asked(id_: str, wanted: list[str] | None) -> bool:
     return wanted is None or any(id_.startswith(start) for start in wanted)
-
-
-def _claims(pairs: tuple[str, ...]) -> Mapping[str, Any]:
-    """Claims as NAME=VALUE; values are true, false, none, numbers or words."""
-    words = {"true": True, "false": False, "none": None}
-    claims: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise ValueError(f"--claim {pair!r}: expected NAME=VALUE, such as ragged=false")
-        claims[name] = words.get(value.lower(), value)
-        if value.isdigit():
-            claims[name] = int(value)
-        elif name == "tolerance":
-            claims[name] = float(value)
-    return claims
 
 
 def _write(report: Report, target: str, trials: int | None, save: str | None) -> None:

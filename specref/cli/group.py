@@ -7,7 +7,14 @@ from typing import Any, NoReturn, get_args
 
 import click
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from specref.pairs import Profile
 from specref.report.machine import STDOUT, check_destination
@@ -50,8 +57,10 @@ def show(report: RenderableType, json_file: str | None, at_least: int = 0) -> No
 
 
 @contextmanager
-def progress(total: int, unit: str) -> Iterator[Callable[[int], None]]:
+def progress(total: int, unit: str) -> Iterator[Callable[..., None]]:
     """A progress bar on standard error, if that is a terminal; gives a function to advance it.
+
+    The function takes a count, and a second argument for what is being done now.
 
     Parameters
     ----------
@@ -62,12 +71,15 @@ def progress(total: int, unit: str) -> Iterator[Callable[[int], None]]:
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda count: None
+        yield lambda count, doing="": None
         return
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
+    columns = (
+        *(BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn()),
+        *(TextColumn("{task.description}"), TimeElapsedColumn()),
+    )
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=total)
-        yield lambda count: bar.advance(task, count)
+        yield lambda count, doing="": bar.update(task, advance=count, description=doing)
 
 
 def _writable(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:

@@ -107,16 +107,21 @@ class Verifier:
         except BaseException as error:  # somebody's code may raise anything
             row = self._offender(batch, rng, coins, type(error))
             where = f"in a batch of {len(batch)}" if row is None else f"at row {row}"
-            hint = self._hint(error)
+            hint = self._hint(error, batch, row)
             broken = BrokenContractError(f"raised {described(error, where)}{hint}", row)
             broken.__cause__ = error
         if broken.row is not None and broken.row < len(batch):
             broken.evidence |= batch.facts(broken.row)
         raise broken
 
-    def _hint(self, error: BaseException) -> str:
-        numpy = self.capabilities.arrays == "numpy"
-        return " (arrays='torch' gives tensors)" if numpy and "ndarray" in described(error) else ""
+    def _hint(self, error: BaseException, batch: Batch, row: int | None) -> str:
+        if self.capabilities.arrays == "numpy" and "ndarray" in described(error):
+            return " (arrays='torch' gives tensors)"
+        if batch.draft_probs is None:
+            return " (one_hot=false if it is never called without draft_probs)"
+        if row is not None and batch.lens[row] < batch.draft_tokens.shape[1]:
+            return " (ragged=false if it never gets rows with fewer drafts)"
+        return ""
 
     def raw(self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None) -> Any:
         """What one call returns, unchecked."""

@@ -131,6 +131,14 @@ class Report:
         return "\n".join([*lines, self.verdict])
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during `check`; carries the report of what was found until then."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__()
+        self.report = report
+
+
 def check(
     implementation: Callable[..., Any],
     *,
@@ -148,6 +156,7 @@ def check(
     name: str | None = None,
     version: str = "",
     advance: Callable[[int], None] = lambda trials: None,
+    on_start: Callable[[Check], None] = lambda one: None,
     on_result: Callable[[CheckResult], None] = lambda result: None,
     **claims: Any,
 ) -> Report:
@@ -182,8 +191,8 @@ def check(
         Leave out what depends on a failed stage.
     name, version : str, optional
         For the report.
-    advance, on_result : callable
-        Told about trials and results as they come.
+    advance, on_start, on_result : callable
+        Told about trials, checks and results as they come.
     **claims
         Fields of `Capabilities`, instead of those that the implementation carries.
 
@@ -198,6 +207,8 @@ def check(
     ValueError
         A parameter is out of range, an id of an expected failure does not exist, or the
         contract is "tree" (reserved).
+    Interrupted
+        A KeyboardInterrupt with the report so far; what is left is not_run.
 
     Examples
     --------
@@ -213,23 +224,33 @@ def check(
     )  # fmt: skip
     expected = known_ids(expected_failures or {})
     results: list[CheckResult] = []
-    for one in asked:
-        result = _run(one, judge, results if blocking else [], expected)
-        results.append(result)
-        on_result(result)
-    return Report(
-        name=name or str(getattr(implementation, "__qualname__", type(implementation).__name__)),
-        version=version,
-        contract=judge.contract,
-        capabilities=judge.capabilities,
-        seed=seed,
-        alpha=alpha,
-        detect_tv=judge.detect_tv,
-        results=tuple(results),
-        warnings=vacuous(judge),
-        diagnosis=diagnosed(judge, results),
-        seconds=time.perf_counter() - started,
-    )
+
+    def report() -> Report:
+        own = getattr(implementation, "__qualname__", type(implementation).__name__)
+        return Report(
+            name=name or str(own),
+            version=version,
+            contract=judge.contract,
+            capabilities=judge.capabilities,
+            seed=seed,
+            alpha=alpha,
+            detect_tv=judge.detect_tv,
+            results=tuple(results),
+            warnings=vacuous(judge),
+            diagnosis=diagnosed(judge, results),
+            seconds=time.perf_counter() - started,
+        )
+
+    try:
+        for one in asked:
+            on_start(one)
+            results.append(_run(one, judge, results if blocking else [], expected))
+            on_result(results[-1])
+    except KeyboardInterrupt:
+        left = [one for one in asked[len(results) :] if judge.contract in one.contracts]
+        results += [one.result(Outcome(Status.NOT_RUN, "interrupted")) for one in left]
+        raise Interrupted(report()) from None
+    return report()
 
 
 def prepare(

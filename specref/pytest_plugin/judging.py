@@ -1,4 +1,4 @@
-"""The pytest plugin: tests decorated by `specref.parametrize`, one item for each check."""
+"""The hooks of a run that has tests of `specref.parametrize`: one item for each check."""
 
 import difflib
 import warnings
@@ -19,11 +19,6 @@ from specref.conformance.status import CheckResult, Stage, Status
 from specref.losslessness.statistics import ALPHA
 
 ARGUMENT = "check"
-OPTIONS = {
-    "seed": ("N", "seed of everything random (default: 0)"),
-    "profile": ("NAME", "quick (the default), standard or thorough: the distance to detect"),
-    "expected": ("FILE", "expected failures as TOML, with id, reason, url and until"),
-}
 INCONCLUSIVE = ("fail", "skip")
 
 
@@ -96,18 +91,8 @@ class Call:
         return result
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options, and their counterparts in configuration files."""
-    group = parser.getgroup("specref", "specref: lossless speculative decoding")
-    for name, (metavar, text) in OPTIONS.items():
-        group.addoption(f"--specref-{name}", metavar=metavar, help=text)
-        parser.addini(f"specref_{name}", text, default="")
-    parser.addini("specref_inconclusive", "what an undecided check does: fail or skip", default="")
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Read the options; a wrong one ends the run."""
-    config.addinivalue_line("markers", f"{MARK}: made by specref.parametrize")
     try:
         config.stash[RUN] = Run(_settings(config))
     except (OSError, ValueError) as error:
@@ -155,7 +140,7 @@ def _file(config: pytest.Config) -> Path | None:
     return home / named if named else None
 
 
-def pytest_report_header(config: pytest.Config) -> str:
+def pytest_report_collectionfinish(config: pytest.Config) -> str:
     """Seed and profile: with them, every failure can be seen again."""
     settings = config.stash[RUN].settings
     power = f"alpha {ALPHA:g}, detects TV >= {DETECT_TV[settings.profile]:g}"
@@ -164,12 +149,10 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"specref: seed {settings.seed}, profile {settings.profile}, {power}{expected}"
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+def make_items(metafunc: pytest.Metafunc) -> None:
     """Make an item of each check."""
     marks = [*metafunc.definition.iter_markers(MARK)][::-1]
     subjects = [mark.args[0] for mark in marks]
-    if not subjects:
-        return
     run = metafunc.config.stash[RUN]
     names = [subject.name for subject in subjects]
     for name in names:

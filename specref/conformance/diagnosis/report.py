@@ -8,6 +8,7 @@ from specref.zoo import Entry
 
 SHOWN = 3
 LARGEST = 100
+AS_LIKELY = 0.5
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,7 @@ class Diagnosis:
             yield "Nothing can be compared: the clean rule has no exact law on any case."
         elif self.clean_fits:
             yield f"Nothing to diagnose: {seen} fit the clean rule."
+            yield "A check that failed saw something else than these blocks."
         else:
             yield f"{self._verdict()}, judging by {seen}."
             if self.tokens_fit:
@@ -162,8 +164,10 @@ def _compared(candidate: Candidate) -> str:
 
 
 def _times(log10_ratio: float) -> str:
-    if log10_ratio > LARGEST:
-        return f"more than 10^{LARGEST} times"
+    if abs(log10_ratio) < AS_LIKELY:
+        return "about"
+    if abs(log10_ratio) > LARGEST:
+        return f"more than 10^{LARGEST} times" if log10_ratio > 0 else f"under 10^-{LARGEST} times"
     return f"10^{log10_ratio:.1f} times"
 
 

@@ -1,0 +1,37 @@
+"""What an implementation claims, on the command line: ``--claim NAME=VALUE``."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+WORDS: Mapping[str, bool | None] = {"true": True, "false": False, "none": None}
+claim_option = click.option(
+    "--claim", multiple=True, metavar="NAME=VALUE", help="A capability: ragged=false."
+)
+
+
+def read_claims(pairs: Sequence[str]) -> dict[str, Any]:
+    """Claims as NAME=VALUE; values are true, false, none, numbers or words.
+
+    Raises
+    ------
+    ValueError
+        No equals sign, or a tolerance that is no number.
+
+    Examples
+    --------
+    >>> read_claims(["ragged=false", "batch=1", "dtype=float32"])
+    {'ragged': False, 'batch': 1, 'dtype': 'float32'}
+    """
+    claims: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"--claim {pair!r}: expected NAME=VALUE, such as ragged=false")
+        claims[name] = WORDS.get(value.lower(), value)
+        if value.isdigit():
+            claims[name] = int(value)
+        elif name == "tolerance":
+            claims[name] = float(value)
+    return claims
