@@ -1,6 +1,6 @@
-"""Pairs with few laws, so that one long text tells much: an order-1 chain, and one of order 0."""
+"""Pairs with few laws, so that one long text tells much: of order 2, 1 and 0."""
 
-from specref.models import iid_model, markov_model
+from specref.models import Model, hashed_model, iid_model, markov_model
 from specref.vocabulary import Vocabulary
 
 _LETTERS = Vocabulary("abcde")
@@ -29,5 +29,7 @@ GUESS = markov_model(
     ],
 )
 
+_HASHED = hashed_model(_LETTERS, "pairs")
+PAIRS = Model(_LETTERS, lambda context: _HASHED.next_token(context[-2:]))
 FLAT = iid_model(_LETTERS, ["1/5"] * 5)
 PEAKED = iid_model(_LETTERS, ["3/5", "1/5", "1/10", "1/20", "1/20"])

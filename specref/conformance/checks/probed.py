@@ -12,11 +12,12 @@ from specref.conformance.checks.smoke import VERIFY
 from specref.conformance.contract import Floats
 from specref.conformance.judge import Judge
 from specref.conformance.probing import edge_events, probe_block
-from specref.conformance.status import Outcome
+from specref.conformance.status import Outcome, Status
 from specref.vocabulary import Tokens
 from specref.zoo import FIXTURES
 
 EXACT = 1e-6
+LESS = (2.0**-52, 1.5e-7)
 
 
 def probed(judge: Judge) -> Outcome:
@@ -55,11 +56,17 @@ def zero_coin(judge: Judge) -> Outcome:
 
 
 def empty_residual(judge: Judge) -> Outcome:
-    """A rejection by rounding alone, with nothing left of (p - q)+, still gives a token of p."""
-    more = np.nextafter(0.5, 1) if judge.capabilities.dtype == "float64" else 0.5 + 2.0**-24
-    p = np.array([[0.0, 0.5, 0.5], [0.0, 0.5, 0.5]])
-    q = np.array([[0.0, more, more]])
-    return _edges(judge, p, q, (1,))
+    """A rejection by rounding alone, with nothing left of (p - q)+, still gives a token of p.
+
+    p is below q by the rounding of float64, and by that of float32, in which many samplers count.
+    """
+    q = np.array([[0.25, 0.25, 0.5, 0.0]])
+    for less in LESS if judge.capabilities.dtype == "float64" else LESS[1:]:
+        p = np.array([[0.25 * (1 - less), 0.25, 0.5, 0.0], [0.25, 0.25, 0.5, 0.0]])
+        outcome = _edges(judge, p, q, (0,))
+        if outcome.status != Status.PASSED:
+            break
+    return outcome
 
 
 def _edges(judge: Judge, p: Floats, q: Floats, drafts: Tokens) -> Outcome:

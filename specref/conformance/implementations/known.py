@@ -62,11 +62,11 @@ EMPTY = "A rejection by rounding alone leaves the residual 0 / 0, and torch.mult
 
 SAMPLER = (
     Deviation("boundary/zero-coin", ZERO, True, evidence=COINS),
-    Deviation("verify/empty-residual", EMPTY, False, evidence=COINS),
+    Deviation("boundary/empty-residual", EMPTY, False, evidence=COINS),
 )
-SD = (
-    *SAMPLER,
-    Deviation("acceptance/temperature", WARPED_TWICE, False, WARPERS, f"{TESTS}::test_warpers"),
+WARM = (
+    Deviation("acceptance/lost-drafts", WARPED_TWICE, False, WARPERS, f"{TESTS}::test_warpers"),
+    Deviation("acceptance/self-draft", WARPED_TWICE, False, WARPERS, f"{TESTS}::test_warpers"),
 )
 TLI = (
     Deviation("smoke/calls-deterministic", CHANGES, False, PRUNING, f"{TESTS}::test_order"),

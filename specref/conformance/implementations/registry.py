@@ -93,7 +93,7 @@ def _transformers(
     )
 
 
-RULES = {"sd": "standard", "tli": "tli", "tli-sorted": "tli"}
+RULES = {"sd": "standard", "sd-warm": "standard", "tli": "tli", "tli-sorted": "tli"}
 ALL = (
     Implementation("reference", Contract.STEP, "specref standard, step", lambda: reference.step),
     Implementation(
@@ -109,7 +109,8 @@ ALL = (
         known=known.SAMPLER,
     ),
     _transformers("ar", "sampling without an assistant"),
-    _transformers("sd", "assistant_model", known.SD),
+    _transformers("sd", "assistant_model"),
+    _transformers("sd-warm", "assistant_model, temperature 0.6", known.WARM, temperature=0.6),
     _transformers("tli", "assistant_tokenizer, sampling", known.TLI, anew=True),
     _transformers(
         "tli-sorted",
