@@ -84,7 +84,8 @@ def rejection_sample(
             token, p = int(draft_token_ids[at]), target_probs[at]
             q = torch.eye(len(p))[token] if draft_probs is None else draft_probs[at]
             if torch.rand(()) >= p[token] / q[token]:
-                block.append(int(torch.multinomial((p - q).clamp(min=0), 1)))
+                residual = (p - q).clamp(min=0)
+                block.append(int(torch.multinomial(residual if residual.any() else p, 1)))
                 break
             block.append(token)
         else:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specref.algorithms import standard
 from specref.chance import Sampled
 from specref.conformance.status import Status
 from specref.conformance.suite import check
