@@ -14,7 +14,7 @@ from proofs_tests.verifiers import clean
 from specref.algorithms import standard
 from specref.conformance.batch import BrokenContractError
 from specref.conformance.calling import Verifier
-from specref.conformance.contract import Capabilities, capabilities_of
+from specref.conformance.contract import Capabilities
 from specref.conformance.drawing import draw_batch, draw_batch_coins, draw_tokens, sample_batch
 from specref.conformance.fixtures import NO_TOKEN, TEETH, Teeth, rows
 from specref.conformance.patience import HungError, Pulse, described, within
@@ -363,9 +363,3 @@ def test_a_crash_without_draft_probs_names_the_claim_that_would_spare_it() -> No
 
     failures = check(sampled_only, only=["smoke"]).failures
     assert any("one_hot=false" in one.message for one in failures)
-
-
-def test_who_takes_a_torch_generator_is_given_tensors() -> None:
-    pytest.importorskip("torch", reason="not_run (torch is not installed)")
-    assert capabilities_of(lambda p, q, drafts, *, generator: None).arrays == "torch"
-    assert capabilities_of(lambda p, q, drafts, *, rng: None).arrays == "numpy"

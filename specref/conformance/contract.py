@@ -227,23 +227,14 @@ def capable(**claims: Any) -> Callable[[F], F]:
 
 
 def capabilities_of(implementation: Callable[..., Any], **claims: Any) -> Capabilities:
-    """The record of an implementation, with some claims overridden.
-
-    One without a record gets torch tensors if it takes a `generator`, NumPy arrays otherwise.
-    """
+    """The record of an implementation, with some claims overridden."""
     names = {field.name for field in fields(Capabilities)}
     for name in claims.keys() - names:
         raise TypeError(f"claim {name!r} is unknown: expected one of {', '.join(sorted(names))}")
-    usual = Capabilities(arrays="torch" if takes_generator(implementation) else "numpy")
-    record = getattr(implementation, CAPABILITIES, usual)
+    record = getattr(implementation, CAPABILITIES, Capabilities())
     if not isinstance(record, Capabilities):
         raise TypeError(f"{CAPABILITIES} = {record!r}: expected Capabilities (see `capable`)")
     return replace(record, **claims)
-
-
-def takes_generator(implementation: Callable[..., Any]) -> bool:
-    """Whether it draws from a `torch.Generator` that it is given."""
-    return "generator" in accepted_keywords(implementation)
 
 
 def accepted_keywords(implementation: Callable[..., Any]) -> frozenset[str]:
