@@ -4,7 +4,17 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
-from specref.algorithms import autoregressive, slem, slrs, standard, tli, union
+from specref.algorithms import (
+    autoregressive,
+    ngram_drafts,
+    ngram_tables,
+    ngrams,
+    slem,
+    slrs,
+    standard,
+    tli,
+    union,
+)
 from specref.chance import Chance
 from specref.models import Model
 from specref.vocabulary import Tokens
@@ -27,6 +37,9 @@ __all__ = [
     "Step",
     "autoregressive",
     "decode",
+    "ngram_drafts",
+    "ngram_tables",
+    "ngrams",
     "slem",
     "slrs",
     "standard",
