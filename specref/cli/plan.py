@@ -1,18 +1,19 @@
-"""``specref plan``: what a verdict costs."""
+"""``specref plan``: what a verdict costs; ``specref plan speed``: what drafts gain."""
 
 import sys
-from typing import NoReturn
 
 import click
+from click.core import ParameterSource
 
 from specref.cli.group import HOLDS, json_option, show
+from specref.cli.plan_speed import plan_speed_command
 from specref.losslessness import planning
 from specref.losslessness.statistics import ALPHA
 from specref.report import tables
 from specref.report.machine import as_json, write_json
 
 
-@click.command("plan")
+@click.group("plan", invoke_without_command=True)
 @click.option("--tv", "--detect-tv", type=float, help="How many blocks find this distance?")
 @click.option("--n", "trials", type=int, help="Which distance do so many blocks find?")
 @click.option("--eps", type=float, help="How many blocks certify a lossless sampler within this?")
@@ -20,7 +21,9 @@ from specref.report.machine import as_json, write_json
 @click.option("--alpha", default=ALPHA, show_default=True, help="False alarms in a campaign.")
 @click.option("--rate", default=10_000.0, show_default=True, help="Blocks per second you sample.")
 @json_option
+@click.pass_context
 def plan_command(
+    context: click.Context,
     tv: float | None,
     trials: int | None,
     eps: float | None,
@@ -28,17 +31,22 @@ def plan_command(
     alpha: float,
     rate: float,
     json_file: str | None,
-) -> NoReturn:
+) -> None:
     """How many blocks does a verdict need, and how long does that take?
 
-    Give one of --tv, --n, --eps and --mutant.
+    Give one of --tv, --n, --eps and --mutant; or ask `specref plan speed` which lookahead is
+    best.
 
     \b
     Examples:
       specref plan --tv 0.01
       specref plan --n 100000
       specref plan --mutant residual-is-p --rate 2000
+      specref plan speed --acceptance 0.7 --cost 0.05
     """
+    if context.invoked_subcommand is not None:
+        _refuse_options(context)
+        return
     if not rate > 0:
         raise ValueError(f"rate = {rate}: expected a number > 0")
     plans = _plans(tv, trials, eps, mutant, alpha)
@@ -61,3 +69,17 @@ def _plans(
         return planning.plan_eps(eps, alpha)
     assert tv is not None
     return planning.plan_distance(tv, alpha)
+
+
+def _refuse_options(context: click.Context) -> None:
+    """What is given before the subcommand would be dropped."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if source == ParameterSource.COMMANDLINE:
+            raise ValueError(
+                f"{parameter.opts[0]} before {context.invoked_subcommand}: give it after, "
+                f"if `specref plan {context.invoked_subcommand}` has it"
+            )
+
+
+plan_command.add_command(plan_speed_command)

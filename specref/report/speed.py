@@ -1,0 +1,140 @@
+"""What speculative decoding gains, lookahead by lookahead: as a table and as a record."""
+
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from specref.distributions import Probability
+from specref.theory.speedup import (
+    Acceptance,
+    break_even_acceptance,
+    expected_block_length,
+    is_faster,
+    operations_increase,
+    optimal_lookahead,
+    walltime_improvement,
+)
+
+BLANK, LINE, DASHES = "    \n", " ── \n", " ╌╌ \n"
+RULED = box.Box(BLANK * 2 + LINE + BLANK + DASHES + BLANK * 3)
+
+
+@dataclass(frozen=True)
+class SpeedRow:
+    """One lookahead.
+
+    Attributes
+    ----------
+    lookahead : int
+    expected_tokens, speedup, operations : float
+        Tokens of an iteration, and its time and operations per token against no drafts.
+    break_even : float or None
+        The constant acceptance above which it is faster than no drafts; None if there is none.
+    """
+
+    lookahead: int
+    expected_tokens: float
+    speedup: float
+    operations: float
+    break_even: float | None
+
+
+@dataclass(frozen=True)
+class SpeedPlan:
+    """All lookaheads up to a limit, and the best of them."""
+
+    acceptance: tuple[Probability, ...]
+    cost: Probability
+    operations_ratio: Probability
+    best_lookahead: int
+    is_faster: bool
+    rows: tuple[SpeedRow, ...]
+
+
+def speed_plan(
+    acceptance: Acceptance, cost: Probability, operations_ratio: Probability, lookahead_max: int
+) -> SpeedPlan:
+    """The plan; the arithmetic is exact if the arguments are, its rows are rounded at the end.
+
+    Raises
+    ------
+    ValueError
+        As `theory.speedup.walltime_improvement` and `operations_increase`.
+
+    Examples
+    --------
+    >>> speed_plan(0.7, 0.05, 0.05, 16).best_lookahead
+    6
+    """
+
+    def row(lookahead: int) -> SpeedRow:
+        return SpeedRow(
+            lookahead,
+            float(expected_block_length(acceptance, lookahead)),
+            float(walltime_improvement(acceptance, lookahead, cost)),
+            float(operations_increase(acceptance, lookahead, operations_ratio)),
+            break_even_acceptance(lookahead, cost) if lookahead and cost < 1 else None,
+        )
+
+    best = optimal_lookahead(acceptance, cost, lookahead_max)
+    rates = (acceptance,) if isinstance(acceptance, Probability) else tuple(acceptance)
+    rows = tuple(row(lookahead) for lookahead in range(lookahead_max + 1))
+    return SpeedPlan(rates, cost, operations_ratio, best, is_faster(acceptance, cost), rows)
+
+
+def speed_table(plan: SpeedPlan) -> RenderableType:
+    """The rows, with a line where drafting stops paying, and what they mean."""
+    table = Table(box=RULED, pad_edge=False, padding=(0, 1, 0, 0))
+    for title in ("lookahead", "tokens", "speedup", "operations", "break-even"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    pays = [row.lookahead for row in plan.rows if row.speedup > 1]
+    last = max(pays, default=0)
+    for row in plan.rows:
+        best = row.lookahead == plan.best_lookahead
+        table.add_row(
+            *_cells(row, best),
+            style="bold" if best else "",
+            end_section=row.lookahead == last < len(plan.rows) - 1,
+        )
+    return Group(
+        Text(f"acceptance {_numbers(plan.acceptance)}, cost {float(plan.cost):g}"),
+        table,
+        *(Text(line, "dim") for line in _notes(plan, last)),
+    )
+
+
+def _cells(row: SpeedRow, best: bool) -> list[str]:
+    return [
+        str(row.lookahead),
+        f"{row.expected_tokens:.3f}",
+        f"{row.speedup:.3f}x",
+        f"{row.operations:.3f}x",
+        "" if row.break_even is None else f"{row.break_even:.3f}",
+        "<- best" if best else "",
+    ]
+
+
+def _notes(plan: SpeedPlan, last: int) -> list[str]:
+    first, cost = float(plan.acceptance[0]), float(plan.cost)
+    sign = ">" if plan.is_faster else "<="
+    verdict = "some lookahead is" if plan.is_faster else "no lookahead is"
+    notes = [f"{verdict} faster than no drafts: acceptance {first:g} {sign} cost {cost:g}"]
+    most = len(plan.rows) - 1
+    if last < most:
+        notes.append(f"the line: no lookahead from {last + 1} on is faster than no drafts")
+    if plan.best_lookahead == most and plan.is_faster:
+        notes.append("the best is the last: a greater --lookahead-max may have a better one")
+    return [
+        *notes,
+        "break-even: the acceptance above which this lookahead is faster than no drafts",
+        "assumed: acceptances are independent; a pass over more tokens takes no longer",
+        "Leviathan et al. 2023, Equation 1, Theorems 3.8 and 3.11, Corollary 3.9",
+    ]
+
+
+def _numbers(rates: tuple[Probability, ...]) -> str:
+    return ", ".join(f"{float(rate):g}" for rate in rates)
