@@ -16,6 +16,7 @@ FLOORS = [
     "vocabulary",
     "models",
     "theory",
+    "real_vocabularies",
     "algorithms",
     "pairs",
     "zoo",

@@ -398,7 +398,8 @@ def test_plugin_is_declared() -> None:
 
 def test_a_run_without_samplers_does_not_load_the_kit() -> None:
     """The plugin is loaded by every pytest run where specref is installed."""
-    script = "import sys, specref.pytest_plugin; print({'scipy', 'torch', 'specref.conformance'} & set(sys.modules))"
+    heavy = {"scipy", "torch", "specref.conformance"}
+    script = f"import sys, specref.pytest_plugin; print({heavy} & set(sys.modules))"
     command = [sys.executable, "-c", script]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.stdout.strip() == "set()", run.stderr
