@@ -7,7 +7,13 @@ from types import MappingProxyType
 from typing import Any
 
 from specref.conformance.contract import Contract
-from specref.conformance.implementations import known, reference, transformers, vllm
+from specref.conformance.implementations import (
+    known,
+    reference,
+    torch_backend,
+    transformers,
+    vllm,
+)
 from specref.conformance.implementations.known import Deviation
 from specref.conformance.implementations.needs import NotInstalledError, require, title
 
@@ -98,6 +104,22 @@ ALL = (
     Implementation("reference", Contract.STEP, "specref standard, step", lambda: reference.step),
     Implementation(
         "reference-verify", Contract.VERIFY, "specref standard, batches", lambda: reference.verify
+    ),
+    Implementation(
+        "torch-backend",
+        Contract.VERIFY,
+        "specref torch_backend, batches",
+        torch_backend.load_verify,
+        torch_backend.PACKAGES,
+        torch_backend.REMEDY,
+    ),
+    Implementation(
+        "torch-backend-seeded",
+        Contract.VERIFY,
+        "specref torch_backend, a seed for each row",
+        torch_backend.load_seeded_verify,
+        torch_backend.PACKAGES,
+        torch_backend.REMEDY,
     ),
     Implementation(
         "transformers",

@@ -25,7 +25,7 @@ def load_verify(
 ) -> Callable[..., tuple["Tensor", "Tensor"]]:
     """`verify` with the kit's coins; the last token by a race, or by an inverse CDF.
 
-    Half precision rounds what it is given: 2^-10 and 2^-7 in total variation are declared.
+    Half precision rounds p and q by one unit each: two units are declared as tolerance.
 
     Raises
     ------

@@ -1,0 +1,41 @@
+"""Speculative decoding in torch: an independent twin that imports nothing else of specref."""
+
+from specref.torch_backend.cached import CachedModel
+from specref.torch_backend.drafts import Drafter, Drafts, StandardDrafter
+from specref.torch_backend.generation import generate
+from specref.torch_backend.methods import METHODS
+from specref.torch_backend.randomness import Coins, row_coins, uniforms
+from specref.torch_backend.shaping import draw, shape_logits
+from specref.torch_backend.slem import SlemDrafter
+from specref.torch_backend.slrs import SlrsDrafter
+from specref.torch_backend.statistics import Generation, Iteration
+from specref.torch_backend.tli import TliDrafter
+from specref.torch_backend.union import UnionDrafter
+from specref.torch_backend.verification import NO_DRAFT, OUTSIDE, validate, verify, verify_matching
+from specref.torch_backend.vocabularies import TokenVocabulary
+
+__all__ = [
+    "METHODS",
+    "NO_DRAFT",
+    "OUTSIDE",
+    "CachedModel",
+    "Coins",
+    "Drafter",
+    "Drafts",
+    "Generation",
+    "Iteration",
+    "SlemDrafter",
+    "SlrsDrafter",
+    "StandardDrafter",
+    "TliDrafter",
+    "TokenVocabulary",
+    "UnionDrafter",
+    "draw",
+    "generate",
+    "row_coins",
+    "shape_logits",
+    "uniforms",
+    "validate",
+    "verify",
+    "verify_matching",
+]

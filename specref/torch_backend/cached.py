@@ -1,0 +1,217 @@
+"""A causal language model with a key-value cache that follows texts as they are drafted."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from specref.torch_backend.configs import check_attention, longest_text
+from specref.torch_backend.slots import Slots
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class CachedModel:
+    """Next-token logits of token sequences; what was read before is not read again.
+
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel
+        A causal language model with full attention. It is not changed.
+    use_cache : bool
+        If False everything is read again in every call: the reference for the cache.
+
+    Attributes
+    ----------
+    forwards : int
+        How often the model was called.
+    positions : int
+        The longest sequence that the model can read.
+    device : torch.device
+        Where the model is.
+
+    Raises
+    ------
+    ValueError
+        The model has layers whose attention is not full: their cache cannot be cropped.
+
+    Examples
+    --------
+    >>> from transformers import LlamaConfig, LlamaForCausalLM
+    >>> config = LlamaConfig(
+    ...     vocab_size=5, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+    ...     num_attention_heads=2, max_position_embeddings=16,
+    ... )
+    >>> model = CachedModel(LlamaForCausalLM(config).eval())
+    >>> model.logits([[1, 2, 3], [4]]).shape
+    torch.Size([2, 1, 5])
+    >>> model.logits([[1, 2, 0, 0], [4, 1]], last=2).shape  # reads two tokens of each row
+    torch.Size([2, 2, 5])
+    >>> model.forwards
+    2
+    """  # fmt: skip
+
+    def __init__(self, model: "PreTrainedModel", use_cache: bool = True) -> None:
+        check_attention(model.config)
+        self.model, self.use_cache, self.forwards = model, use_cache, 0
+        self.positions, self.device = longest_text(model.config), model.device
+        self._rows: list[list[int]] = []
+        self._pending: Tensor | None = None
+        self._clear(0)
+
+    @torch.inference_mode()
+    def logits(
+        self,
+        rows: Sequence[Sequence[int]],
+        last: int | Sequence[int] = 1,
+        drafts: Tensor | None = None,
+    ) -> Tensor:
+        """The next-token logits after each of the last prefixes of every row.
+
+        Parameters
+        ----------
+        rows : sequence of sequence of int
+            Token ids. What a row shares with the row of the same number in the last call,
+            from the start on, is not read again, unless logits are asked for there.
+        last : int, or one for each row
+            After how many prefixes, the longest being the whole row.
+        drafts : Tensor of int64, shape [B, K], optional
+            Tokens that follow the rows, and count as part of them. A negative id is no token;
+            logits from there on mean nothing.
+
+        Returns
+        -------
+        Tensor, shape [B, max(last), V]
+            Right-aligned in each row; float64 from a float64 model, otherwise float32.
+
+        Raises
+        ------
+        ValueError
+            A row is empty, longer than the model's positions, or shorter than its `last`.
+        """
+        texts = [list(row) for row in rows]
+        columns = 0 if drafts is None else drafts.shape[1]
+        wanted = [last] * len(texts) if isinstance(last, int) else list(last)
+        self._check(texts, wanted, columns)
+        self._settle(len(texts))
+        keep = [
+            min(common_prefix(held, text), len(text) + columns - count) if self.use_cache else 0
+            for held, text, count in zip(self._rows, texts, wanted, strict=True)
+        ]
+        self._crop(keep)
+        self._rows, self._pending = texts, drafts
+        fresh = [text[kept:] for text, kept in zip(texts, keep, strict=True)]
+        ids = self._padded(fresh)
+        ids = ids if drafts is None else torch.cat([ids, drafts.clamp(min=0)], 1)
+        return self._forward(ids, [len(row) + columns for row in fresh], max(wanted))
+
+    @torch.inference_mode()
+    def extend(self, tokens: Tensor) -> Tensor:
+        """The logits after each of some more tokens, which need not be known on the host.
+
+        Parameters
+        ----------
+        tokens : Tensor of int64, shape [B, K]
+            They follow the rows of the last call, and what extended them since.
+
+        Returns
+        -------
+        Tensor, shape [B, K, V]
+        """
+        drafts = tokens if self._pending is None else torch.cat([self._pending, tokens], 1)
+        if not self.use_cache:
+            return self.logits(self._rows, tokens.shape[1], drafts)
+        self._pending = drafts
+        return self._forward(tokens.clamp(min=0), [tokens.shape[1]] * len(tokens), tokens.shape[1])
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Drop all rows but these, which are numbered anew."""
+        index = torch.tensor(rows, device=self.device)
+        self._rows = [self._rows[row] for row in rows]
+        self._pending = None if self._pending is None else self._pending[index]
+        self._slots.select(rows)
+        for layer in self._layers():
+            layer.keys, layer.values = layer.keys[index], layer.values[index]
+
+    def _forward(self, ids: Tensor, counts: Sequence[int], last: int) -> Tensor:
+        layout = self._slots.append(counts, ids.shape[1], self.positions)
+        arguments: dict[str, Any] = {}
+        if layout is not None:
+            arguments["attention_mask"] = layout.mask.to(self.device)
+            arguments["position_ids"] = layout.positions.to(self.device)
+        if self.use_cache:
+            arguments["past_key_values"] = self._cache
+        self.forwards += 1
+        logits: Tensor = self.model(
+            input_ids=ids,
+            use_cache=self.use_cache,
+            logits_to_keep=last,
+            return_dict=True,
+            **arguments,
+        ).logits
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+    def _crop(self, lengths: Sequence[int]) -> None:
+        self._slots.crop(lengths)
+        size, order = self._slots.size, self._slots.compact()
+        index = None if order is None else order.to(self.device)[:, None, :, None]
+        for layer in self._layers():
+            keys, values = layer.keys[:, :, :size], layer.values[:, :, :size]
+            layer.keys = keys if index is None else keys.take_along_dim(index, 2)
+            layer.values = values if index is None else values.take_along_dim(index, 2)
+
+    def _settle(self, rows: int) -> None:
+        """Learn on the host what was read last."""
+        if len(self._rows) != rows:
+            self._clear(rows)
+        elif self._pending is not None:
+            for row, tokens in zip(self._rows, self._pending.tolist(), strict=True):
+                row += tokens
+
+    def _clear(self, rows: int) -> None:
+        from transformers import DynamicCache
+
+        self._rows, self._pending = [[] for _ in range(rows)], None
+        self._slots, self._cache = Slots(rows), DynamicCache()
+
+    def _layers(self) -> list[Any]:
+        layers: list[Any] = self._cache.layers
+        return [layer for layer in layers if layer.is_initialized]
+
+    def _padded(self, rows: list[list[int]]) -> Tensor:
+        width = max(map(len, rows))
+        padded = [[0] * (width - len(row)) + row for row in rows]
+        return torch.tensor(padded, dtype=torch.int64).to(self.device)
+
+    def _check(self, rows: Sequence[Sequence[int]], wanted: Sequence[int], columns: int) -> None:
+        if not rows:
+            raise ValueError("rows is empty: expected at least one")
+        for index, (row, count) in enumerate(zip(rows, wanted, strict=True)):
+            if not 1 <= len(row) <= self.positions:
+                raise ValueError(
+                    f"rows[{index}] has {len(row)} tokens: expected 1 to {self.positions}"
+                )
+            if not 1 <= count <= len(row) + columns:
+                raise ValueError(
+                    f"last = {count} for rows[{index}]: expected 1 to {len(row) + columns}"
+                )
+
+
+def common_prefix(first: list[int], second: list[int]) -> int:
+    """How many tokens two lists share from the start on.
+
+    Examples
+    --------
+    >>> common_prefix([1, 2, 3], [1, 2, 4, 5])
+    2
+    """
+    low, high = 0, min(len(first), len(second))
+    if first[:high] == second[:high]:
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        same = first[low:middle] == second[low:middle]
+        low, high = (middle, high) if same else (low, middle)
+    return low

@@ -1,0 +1,124 @@
+"""A target context in the drafter's tokens. Any reading is lossless; a good one is accepted."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from specref.torch_backend.vocabularies import TokenVocabulary
+
+
+def read(
+    context: Sequence[int], target: TokenVocabulary, drafter: TokenVocabulary
+) -> tuple[list[int], bytes]:
+    """A context's text, encoded by the drafter's tokeniser.
+
+    Returns
+    -------
+    list of int, bytes
+        The drafter's tokens, and the unfinished character at the end that it cannot spell.
+        EOS stays EOS; other special tokens are left out, and `drafter.start` comes first.
+    """
+    ids, rest = list(drafter.start), b""
+    for run, ended in _runs(context, target):
+        encoded, rest = drafter.encode(target.text(run))
+        ids += encoded
+        if ended and drafter.eos is not None:
+            ids.append(drafter.eos)
+    return ids, rest
+
+
+def _runs(context: Sequence[int], target: TokenVocabulary) -> Iterator[tuple[list[int], bool]]:
+    """The stretches without special tokens, and whether EOS ends them."""
+    run: list[int] = []
+    for token in context:
+        if target.spelled[token] is not None:
+            run.append(token)
+        elif run or token == target.eos:
+            yield run, token == target.eos
+            run = []
+    if run:
+        yield run, False
+
+
+def last_run(context: Sequence[int], target: TokenVocabulary) -> list[int]:
+    """The tokens after the last special one."""
+    run = list(takewhile(lambda token: target.spelled[token] is not None, reversed(context)))
+    return run[::-1]
+
+
+@dataclass
+class _Row:
+    """What was read of one row: target tokens, drafter tokens, bytes still to be spelled."""
+
+    seen: list[int]
+    ids: list[int]
+    rest: bytes
+
+
+@dataclass
+class Reader:
+    """Contexts in the drafter's tokens: the first as text, what follows token by token.
+
+    A row that goes on from what was read before is translated by `ids` (the inverse of an id
+    map), and a token that the drafter lacks is spelled from its bytes. Where these end within
+    a character that the drafter cannot spell, they wait for the rest of it. A row that does
+    not go on from there is read anew.
+    """
+
+    target: TokenVocabulary
+    drafter: TokenVocabulary
+    ids: dict[int, int]
+    rows: list[_Row] = field(default_factory=list)
+
+    def __call__(self, contexts: Sequence[Sequence[int]]) -> list[list[int]]:
+        """Each row's drafter tokens, at least one."""
+        if len(self.rows) != len(contexts):
+            self.rows = [_Row([], [], b"") for _ in contexts]
+        self.rows = [
+            self._read(row, list(context))
+            for row, context in zip(self.rows, contexts, strict=True)
+        ]
+        return [row.ids or [opening(self.drafter)] for row in self.rows]
+
+    def _read(self, row: _Row, context: list[int]) -> _Row:
+        if not row.seen or context[: len(row.seen)] != row.seen:
+            return _Row(context, *read(context, self.target, self.drafter))
+        for token in context[len(row.seen) :]:
+            self._append(row, token)
+        return _Row(context, row.ids, row.rest)
+
+    def _append(self, row: _Row, token: int) -> None:
+        piece = self.target.spelled[token]
+        if token == self.target.eos:
+            row.rest = b""
+            row.ids += [] if self.drafter.eos is None else [self.drafter.eos]
+        elif not row.rest and token in self.ids:
+            row.ids.append(self.ids[token])
+        elif piece is not None:
+            ids, row.rest = self.drafter.spell(row.rest + piece)
+            row.ids += ids
+
+
+def opening(drafter: TokenVocabulary) -> int:
+    """What stands for an empty context: BOS, else EOS, else token 0."""
+    return drafter.roles.get("bos", drafter.roles.get("eos", 0))
+
+
+def windowed(ids: Sequence[int], most: int) -> list[int]:
+    """The last of `ids`, at most `most`, cut at multiples of `most` // 2 to keep caches valid.
+
+    Raises
+    ------
+    ValueError
+        `most` < 1: the model's positions do not suffice to draft.
+
+    Examples
+    --------
+    >>> windowed(range(9), 4), windowed(range(10), 4)
+    ([6, 7, 8], [6, 7, 8, 9])
+    """
+    if most < 1:
+        raise ValueError(f"most = {most}: expected at least one position for the context")
+    stride = max(1, most // 2)
+    excess = max(0, len(ids) - most)
+    return list(ids[-(-excess // stride) * stride :])

@@ -1,0 +1,63 @@
+"""How the drafter of each method is built."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from specref.torch_backend.cached import CachedModel
+from specref.torch_backend.drafts import Drafter, Shape, StandardDrafter
+from specref.torch_backend.slem import SlemDrafter
+from specref.torch_backend.slrs import SlrsDrafter
+from specref.torch_backend.tli import TliDrafter
+from specref.torch_backend.union import UnionDrafter
+from specref.torch_backend.vocabularies import TokenVocabulary
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A target and a drafter, their tokenizers if a method needs them, and the shape of laws."""
+
+    target: "PreTrainedModel"
+    drafter: "PreTrainedModel"
+    tokenizer: Any
+    drafter_tokenizer: Any
+    shape: Shape
+    use_cache: bool
+
+    @property
+    def model(self) -> CachedModel:
+        """The drafter with a cache of its own."""
+        return CachedModel(self.drafter, self.use_cache)
+
+    @property
+    def vocabularies(self) -> tuple[TokenVocabulary, TokenVocabulary]:
+        """Of the target and the drafter, of the sizes of the models' logits."""
+        read = TokenVocabulary.from_tokenizer
+        return (
+            read(self.tokenizer, self.target.config.vocab_size),
+            read(self.drafter_tokenizer, self.drafter.config.vocab_size),
+        )
+
+
+Builder: TypeAlias = Callable[[Pair], Drafter]
+
+
+def _over_two(drafter: Callable[..., Drafter]) -> Builder:
+    return lambda pair: drafter(pair.model, *pair.vocabularies, pair.shape)
+
+
+AUTOREGRESSIVE = "autoregressive"
+DRAFTERS: Mapping[str, Builder] = MappingProxyType(
+    {
+        "standard": lambda pair: StandardDrafter(pair.model, pair.shape),
+        "union": _over_two(UnionDrafter),
+        "tli": _over_two(TliDrafter),
+        "slem": _over_two(SlemDrafter),
+        "slrs": _over_two(SlrsDrafter),
+    }
+)
+METHODS = (*DRAFTERS, AUTOREGRESSIVE)

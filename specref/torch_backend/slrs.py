@@ -1,0 +1,197 @@
+"""String-level rejection sampling (SLRS): Timor et al. 2025, Algorithm 3, for byte drafters.
+
+The drafter writes bytes until the longest target token that starts them is determined: until
+they leave the prefix tree of the target's vocabulary, or the text ends. That token is the
+draft. Its law is a push-forward of the drafter's: with R(s) the probability that the drafted
+bytes start with s,
+
+    psi(t) = R(t) - sum of R(t') over the nearest tokens t' that t is a proper prefix of,
+
+which is added up here without subtraction, as the probability to leave the tree at a node
+whose longest token is t. It takes the drafter's law at every inner node of the tree.
+
+One iteration repeats this for each of its draft tokens, with fresh bytes after the tokens
+drafted so far: bytes written past t_1 are dropped. So t_k has the law psi(. | context t_<k),
+which is declared; and verification is lossless for drafts from any declared laws of this form.
+(The bytes that were dropped may be those that showed that t_1 is not longer. To keep them, psi
+of t_2 would have to be conditioned on that event. It is lossless without, and accepts less
+where the drafter would have gone on with a longer token.)
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from specref.torch_backend.byte_laws import END, ByteLaws
+from specref.torch_backend.cached import CachedModel
+from specref.torch_backend.contexts import Reader, windowed
+from specref.torch_backend.drafts import Drafts, Shape
+from specref.torch_backend.mapped import inverse
+from specref.torch_backend.randomness import DRAFT, uniforms
+from specref.torch_backend.shaping import draw
+from specref.torch_backend.trie import ByteTrie
+from specref.torch_backend.validation import NO_DRAFT, OUTSIDE
+from specref.torch_backend.vocabularies import TokenVocabulary, id_map
+
+
+class SlrsDrafter:
+    """Drafts the target tokens that a byte-level drafter's text starts with, and declares psi.
+
+    Parameters
+    ----------
+    model : CachedModel
+        The drafter, each of whose tokens is one byte or special. Its own cache is not used.
+    target, drafter : TokenVocabulary
+        Where several target tokens have the same bytes, text becomes that of `by_bytes`.
+    shape : callable
+        From the drafter's logits to the law of the next byte: temperature, top-k and top-p act
+        on bytes.
+    paths_per_forward : int
+        How many paths of the tree are read in one forward; a copy of the context's keys and
+        values is made for each.
+
+    Raises
+    ------
+    ValueError
+        A token of the drafter spells other than one byte: use slem.
+
+    Notes
+    -----
+    The cost is high. Each drafted token takes one forward of what is new of the context, and
+    those of the tree: every path to an inner node without an inner node below, prefixes that
+    paths share read more than once, one row of the batch at a time. For a byte-level BPE of
+    2,048 tokens that is about 2,200 inner nodes on 800 paths, 5,300 positions in 5 forwards,
+    for each of the lookahead's tokens, also of rows whose text is finished. For vocabularies
+    of 10^5 tokens use slem.
+
+    EOS of the drafter where a token would start is EOS of the target; anywhere else it ends the
+    token before it. What starts no token of the target is ``OUTSIDE``, and so are the drafter's
+    other special tokens.
+    """
+
+    def __init__(
+        self,
+        model: CachedModel,
+        target: TokenVocabulary,
+        drafter: TokenVocabulary,
+        shape: Shape,
+        paths_per_forward: int = 256,
+    ) -> None:
+        self.model, self.target, self.drafter = model, target, drafter
+        self.trie = ByteTrie(target.by_bytes, model.device)
+        self._laws = ByteLaws(model, drafter, self.trie, shape, paths_per_forward)
+        self._read = Reader(target, drafter, inverse(id_map(target, drafter), drafter))
+
+    def draft(
+        self, contexts: Sequence[Sequence[int]], lookahead: int, seeds: Tensor, iteration: int
+    ) -> Drafts:
+        """Draft up to `lookahead` target tokens for every row, with their laws psi.
+
+        A row ends with EOS or with text that is no token of the target; after that its tokens
+        are ``NO_DRAFT`` and its laws 0.
+
+        Raises
+        ------
+        ValueError
+            The drafter's logits are not of its vocabulary's size.
+        """
+        seeds, depth = seeds.to(self.model.device), self.trie.depth
+        coins = uniforms(seeds, iteration, DRAFT, lookahead * depth)
+        coins = coins.view(len(contexts), lookahead, depth)
+        tokens = torch.full(coins.shape[:2], NO_DRAFT, device=coins.device)
+        laws = coins.new_zeros((*tokens.shape, len(self.target)))
+        before = self.model.forwards
+        for row, ids in enumerate(self._read(contexts)):
+            self._draft_row(row, ids, coins[row], tokens[row], laws[row])
+        return Drafts(tokens, laws, self.model.forwards - before)
+
+    def _draft_row(
+        self, row: int, ids: list[int], coins: Tensor, tokens: Tensor, laws: Tensor
+    ) -> None:
+        """Fill in the tokens and laws of one row."""
+        room = self.model.positions + 1 - max(1, self.trie.depth)
+        for k in range(len(coins)):
+            byte_laws = self._laws(row, windowed(ids, room))
+            laws[k] = psi(self.trie, byte_laws, len(self.target), self.target.eos)
+            token = first_token(self.trie, byte_laws, coins[k], self.target.eos)
+            tokens[k] = token
+            piece = self.target.spelled[token] if token >= 0 else None
+            if piece is None:
+                break
+            ids = ids + self.drafter.spell(piece)[0]
+
+
+def psi(trie: ByteTrie, byte_laws: Tensor, size: int, eos: int | None = None) -> Tensor:
+    """The law of the longest token that starts a drafted text: Timor et al. 2025, Theorem 3.2.
+
+    Parameters
+    ----------
+    trie : ByteTrie
+        Of the target's vocabulary.
+    byte_laws : Tensor of float64, shape (R, 258)
+        The law of the next byte, END or OTHER at each inner node.
+    size : int
+        How many ids the target has.
+    eos : int, optional
+        The target's token for a text that ends at once.
+
+    Returns
+    -------
+    Tensor of float64, shape (size,)
+        Sums to 1 less the probability that no token starts the text.
+
+    Examples
+    --------
+    >>> trie = ByteTrie({b"a": 0, b"ab": 1})
+    >>> laws = torch.zeros(2, 258, dtype=torch.float64)
+    >>> laws[:, ord("a")], laws[:, ord("b")], laws[:, END] = 0.5, 0.25, 0.25
+    >>> psi(trie, laws, size=3, eos=2)
+    tensor([0.3750, 0.1250, 0.2500], dtype=torch.float64)
+    """
+    above = trie.rows[trie.parents]
+    steps = byte_laws[above, trie.symbols]
+    reached = byte_laws.new_ones(len(trie.prefixes))
+    for level in trie.levels[1:]:
+        edges = slice(level.start - 1, level.stop - 1)
+        reached[level] = reached[trie.parents[edges]] * steps[edges]
+    leaving = byte_laws.clone()
+    leaving[above, trie.symbols] = 0
+    left = reached.clone()
+    left[trie.inner] *= leaving.sum(dim=1)
+    law = byte_laws.new_zeros(size + 1).index_add_(0, trie.owners % (size + 1), left)
+    if eos is not None:
+        law[eos] += byte_laws[0, END]
+    return law[:size]
+
+
+def first_token(trie: ByteTrie, byte_laws: Tensor, coins: Tensor, eos: int | None = None) -> int:
+    """Draw bytes until they leave the tree: the longest token that starts them, or OUTSIDE.
+
+    Parameters
+    ----------
+    trie, byte_laws, eos
+        As for `psi`, which is its law.
+    coins : Tensor of float64, shape (trie.depth,)
+        Uniforms in [0, 1), one for each byte.
+
+    Examples
+    --------
+    >>> trie = ByteTrie({b"a": 0, b"ab": 1})
+    >>> laws = torch.zeros(2, 258, dtype=torch.float64)
+    >>> laws[:, ord("a")], laws[:, ord("b")] = 0.5, 0.5
+    >>> [first_token(trie, laws, torch.tensor(coins)) for coins in ([0.1, 0.2], [0.1, 0.9])]
+    [0, 1]
+    """
+    text = b""
+    for coin in coins:
+        symbol = int(draw(byte_laws[trie.rows[trie.nodes[text]]], coin))
+        if symbol == END and not text and eos is not None:
+            return eos
+        if symbol >= END or text + bytes([symbol]) not in trie.nodes:
+            break
+        text += bytes([symbol])
+        if trie.rows[trie.nodes[text]] < 0:
+            break
+    owner = int(trie.owners[trie.nodes[text]])
+    return owner if owner >= 0 else OUTSIDE
