@@ -1,4 +1,4 @@
-"""The command line: verify, prove, plan, check, replay, write, zoo."""
+"""The command line: verify, prove, plan, check, replay, write, zoo, psi, vocabularies."""
 
 import click
 
@@ -7,8 +7,10 @@ from specref.cli.check import check_command
 from specref.cli.group import OneLineErrors
 from specref.cli.plan import plan_command
 from specref.cli.prove import prove_command
+from specref.cli.psi import psi_command
 from specref.cli.replay import replay_command
 from specref.cli.verify import verify_command
+from specref.cli.vocabularies import vocabularies_command
 from specref.cli.write import write_command
 from specref.cli.zoo import zoo_command
 
@@ -33,5 +35,7 @@ for _command in (
     replay_command,
     write_command,
     zoo_command,
+    psi_command,
+    vocabularies_command,
 ):
     main.add_command(_command)

@@ -6,11 +6,13 @@ from specref.theory.acceptance import (
     accepted_length_distribution,
     expected_tokens,
 )
+from specref.theory.counting import Spellings, spellings
 from specref.theory.decompositions import decompositions
 from specref.theory.lookahead import at_most_n_max, fixed, n_max, until_determined
 from specref.theory.psi import conditional_psi, proposals, psi, psi_iid
 
 __all__ = [
+    "Spellings",
     "acceptance_by_position",
     "acceptance_rate",
     "accepted_length_distribution",
@@ -23,5 +25,6 @@ __all__ = [
     "proposals",
     "psi",
     "psi_iid",
+    "spellings",
     "until_determined",
 ]

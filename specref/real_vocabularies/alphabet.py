@@ -1,0 +1,93 @@
+"""What the strings of vocabulary files stand for, by the kind of tokeniser."""
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+FALLBACK = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+SENTENCE_PIECE = {"Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"}
+
+
+def _alphabet() -> dict[str, int]:
+    printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = sorted(set(range(256)) - set(printed))
+    return {chr(byte): byte for byte in printed} | {
+        chr(256 + place): byte for place, byte in enumerate(others)
+    }
+
+
+BYTE_OF: Mapping[str, int] = MappingProxyType(_alphabet())
+CHARACTER_OF: Mapping[int, str] = MappingProxyType({b: c for c, b in BYTE_OF.items()})
+
+
+def byte_level(data: bytes) -> str:
+    """Bytes as byte-level tokenisers write them in their files.
+
+    Examples
+    --------
+    >>> byte_level(" é".encode())
+    'ĠÃ©'
+    """
+    return "".join(CHARACTER_OF[byte] for byte in data)
+
+
+def piece_bytes(string: str, *, fallback: bool, spaced: bool = True) -> bytes:
+    """What a SentencePiece piece writes.
+
+    Parameters
+    ----------
+    string : str
+    fallback : bool
+        Whether <0x..> is a byte.
+    spaced : bool
+        Whether '▁' is a space.
+
+    Examples
+    --------
+    >>> piece_bytes("▁a", fallback=True), piece_bytes("<0x0A>", fallback=True)
+    (b' a', b'\\n')
+    """
+    byte = FALLBACK.fullmatch(string) if fallback else None
+    if byte:
+        return bytes([int(byte[1], 16)])
+    return (string.replace("▁", " ") if spaced else string).encode()
+
+
+def byte_speller(decoder: Mapping[str, Any]) -> Callable[[str], bytes]:
+    """What token strings write, by the decoder that a `tokenizer.json` declares.
+
+    Raises
+    ------
+    ValueError
+        A kind of decoder that is not known.
+
+    Examples
+    --------
+    >>> byte_speller({"type": "WordPiece", "prefix": "##"})("##ing")
+    b'ing'
+    """
+    kinds = {part["type"] for part in decoder.get("decoders", [decoder])}
+    if "ByteLevel" in kinds:
+        return _byte_level_bytes
+    if kinds == {"WordPiece"}:
+        return _word_piece_bytes
+    if not kinds <= SENTENCE_PIECE:
+        raise ValueError(
+            f"decoders {sorted(kinds - SENTENCE_PIECE)}: expected ByteLevel, WordPiece or "
+            f"{', '.join(sorted(SENTENCE_PIECE))}"
+        )
+    spaced, fallback = bool(kinds & {"Metaspace", "Replace"}), "ByteFallback" in kinds
+    return lambda string: piece_bytes(string, fallback=fallback, spaced=spaced)
+
+
+def _byte_level_bytes(string: str) -> bytes:
+    # As in the tokenizers library: a string with any other character stands for itself.
+    codes = [BYTE_OF[character] for character in string if character in BYTE_OF]
+    return bytes(codes) if len(codes) == len(string) else string.encode()
+
+
+def _word_piece_bytes(string: str) -> bytes:
+    # Words are joined by spaces, marks are not.
+    mark = len(string) == 1 and not string.isalnum()
+    return string[2:].encode() if string.startswith("##") else (" " * (not mark) + string).encode()

@@ -1,0 +1,171 @@
+"""The formats in which vocabularies are published, read without the packages that wrote them."""
+
+import base64
+import json
+import re
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+
+from specref.real_vocabularies.alphabet import byte_level, byte_speller, piece_bytes
+from specref.real_vocabularies.vocabulary import Token
+
+NORMAL, USER_DEFINED, BYTE = 1, 4, 6
+CONTROL = ("<unk>", "<s>", "</s>")
+
+
+class VocabularyFileError(ValueError):
+    """A file is not in the format that it is read as."""
+
+
+def ranks(data: bytes) -> dict[int, Token]:
+    r"""Lines of a base64 token and its rank: tiktoken.
+
+    Examples
+    --------
+    >>> ranks(b"IQ== 0\nIHQ= 1\n")
+    {0: Token(string='!', spelled=b'!'), 1: Token(string='Ġt', spelled=b' t')}
+    """
+    tokens: dict[int, Token] = {}
+    for number, line in enumerate(data.splitlines(), start=1):
+        try:
+            encoded, rank = line.split()
+            _add(tokens, int(rank), base64.b64decode(encoded, validate=True))
+        except ValueError as error:
+            raise VocabularyFileError(f"line {number} is {line[:60]!r}: {error}") from None
+    return tokens
+
+
+def packed_ranks(data: bytes) -> dict[int, Token]:
+    r"""A count, then each token's length, bytes and rank, in 4, 2, n and 4 little-endian bytes.
+
+    Examples
+    --------
+    >>> packed_ranks(b"\1\0\0\0" b"\2\0" b" t" b"\7\0\0\0")
+    {7: Token(string='Ġt', spelled=b' t')}
+    """
+    tokens: dict[int, Token] = {}
+    try:
+        (count,) = struct.unpack_from("<I", data)
+        offset = 4
+        for _ in range(count):
+            (length,) = struct.unpack_from("<H", data, offset)
+            piece, rank = struct.unpack_from(f"<{length}sI", data, offset + 2)
+            _add(tokens, rank, piece)
+            offset += 2 + length + 4
+    except (struct.error, ValueError) as error:
+        raise VocabularyFileError(f"after {len(tokens)} tokens: {error}") from None
+    return tokens
+
+
+def _add(tokens: dict[int, Token], rank: int, piece: bytes) -> None:
+    if rank in tokens:
+        raise ValueError(f"rank {rank} is that of {tokens[rank].spelled!r} already")
+    tokens[rank] = Token(byte_level(piece), piece)
+
+
+def pieces(data: bytes) -> dict[int, Token]:
+    r"""A SentencePiece model: protobuf, whose field 1 repeats (piece, score, type).
+
+    Examples
+    --------
+    >>> pieces(b"\n\14" b"\n\5\342\226\201ab" b"\25\0\0\0\0")
+    {0: Token(string='▁ab', spelled=b' ab')}
+    """
+    tokens: dict[int, Token] = {}
+    try:
+        for field, message in _fields(data):
+            if field == 1:
+                piece = dict(_fields(message))
+                kind = int.from_bytes(piece.get(3, bytes([NORMAL])))
+                string = piece[1].decode()
+                spelled = piece_bytes(string, fallback=kind == BYTE)
+                written = kind in (NORMAL, USER_DEFINED, BYTE)
+                tokens[len(tokens)] = Token(string, spelled if written else None)
+    except (IndexError, KeyError, ValueError) as error:
+        raise VocabularyFileError(f"after {len(tokens)} pieces: {error!r}") from None
+    return tokens
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """The fields of a protobuf message; what a number field holds is its last byte."""
+    place = 0
+    while place < len(message):
+        key, place = _varint(message, place)
+        kind = key & 7
+        start = place
+        if kind == 0:
+            _, place = _varint(message, place)
+            start = place - 1
+        elif kind == 2:
+            length, start = _varint(message, place)
+            place = start + length
+        else:
+            place = start + {1: 8, 5: 4}[kind]
+        if place > len(message):
+            raise ValueError(f"field {key >> 3} goes on beyond the end")
+        yield key >> 3, message[start:place]
+
+
+def _varint(message: bytes, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while message[place] & 128:
+        value |= (message[place] & 127) << shift
+        place, shift = place + 1, shift + 7
+    return value | message[place] << shift, place + 1
+
+
+def javascript(data: bytes) -> dict[int, Token]:
+    """A module that holds the pieces of a SentencePiece model as base64 of lines.
+
+    Examples
+    --------
+    >>> javascript(b'const llama_vocab_base64 = "PHVuaz4K4paB"')
+    {0: Token(string='<unk>', spelled=None), 1: Token(string='▁', spelled=b' ')}
+    """
+    found = re.search(rb'_vocab_base64 = "([^"]+)"', data)
+    if not found:
+        raise VocabularyFileError("no string constant has a name that ends in _vocab_base64")
+    lines = base64.b64decode(found[1]).decode().split("\n")
+    return {
+        index: Token(line, None if line in CONTROL else piece_bytes(line, fallback=True))
+        for index, line in enumerate(lines)
+    }
+
+
+def tokenizer_json(data: bytes) -> dict[int, Token]:
+    r"""The `tokenizer.json` of a fast tokenizer: its model's tokens, and the added ones.
+
+    Examples
+    --------
+    >>> tokenizer_json('''{"model": {"vocab": {"Ġt": 0}}, "decoder": {"type": "ByteLevel"},
+    ...     "added_tokens": [{"id": 1, "content": "<s>", "special": true}]}'''.encode())
+    {0: Token(string='Ġt', spelled=b' t'), 1: Token(string='<s>', spelled=None)}
+    """
+    tokens: dict[int, Token] = {}
+    try:
+        state = json.loads(data)
+        vocab, spell = state["model"]["vocab"], byte_speller(state["decoder"])
+        if isinstance(vocab, list):
+            vocab = {piece: index for index, (piece, _) in enumerate(vocab)}
+        for string, index in sorted(vocab.items(), key=lambda item: item[1]):
+            if index in tokens:
+                raise ValueError(f"{string!r} and {tokens[index].string!r} have id {index}")
+            tokens[index] = Token(string, spell(string) or None)
+        for added in state.get("added_tokens") or []:
+            spelled = None if added["special"] else added["content"].encode()
+            tokens[added["id"]] = Token(added["content"], spelled)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise VocabularyFileError(f"no tokenizer.json of a fast tokenizer: {error!r}") from None
+    return dict(sorted(tokens.items()))
+
+
+FORMATS: Mapping[str, Callable[[bytes], dict[int, Token]]] = MappingProxyType(
+    {
+        "ranks": ranks,
+        "packed ranks": packed_ranks,
+        "pieces": pieces,
+        "javascript": javascript,
+        "tokenizer.json": tokenizer_json,
+    }
+)

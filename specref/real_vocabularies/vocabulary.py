@@ -1,0 +1,118 @@
+"""A real vocabulary: what its file writes for each token, and what each token writes."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from specref.vocabulary import Vocabulary
+
+Identity: TypeAlias = Literal["string", "bytes"]
+
+
+class DuplicateBytesError(ValueError):
+    """Two tokens write the same bytes, so that bytes do not tell which token is meant."""
+
+
+class Token(NamedTuple):
+    """A token.
+
+    Parameters
+    ----------
+    string : str
+        As the vocabulary's file writes it: `get_vocab()` of Transformers.
+    spelled : bytes or None
+        What it writes; None for special tokens.
+    """
+
+    string: str
+    spelled: bytes | None
+
+
+@dataclass(frozen=True)
+class RealVocabulary:
+    """The tokens of a file under two identities, which give different counts.
+
+    *By string*, tokens are the same if their files write the same: that is what published
+    counts compare, and it depends on how a file encodes spaces and bytes. *By bytes*, they are
+    the same if they write the same bytes into a text; special tokens write none.
+
+    Parameters
+    ----------
+    name : str
+    tokens : mapping from int to Token
+
+    Raises
+    ------
+    ValueError
+        Two tokens have one string, or there are none.
+
+    Examples
+    --------
+    >>> letters = RealVocabulary("letters", {0: Token("▁a", b" a"), 1: Token("<s>", None)})
+    >>> letters.by_string().tokens, letters.by_bytes().tokens
+    (('▁a', '<s>'), (b' a',))
+    """
+
+    name: str
+    tokens: Mapping[int, Token]
+
+    def __post_init__(self) -> None:
+        if not self.tokens:
+            raise ValueError(f"{self.name} has no tokens: expected at least one")
+        repeated = _first_repeated((id_, token.string) for id_, token in self.tokens.items())
+        if repeated:
+            raise ValueError(
+                f"{self.name}: tokens {repeated[0]} and {repeated[1]} have one string"
+            )
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def strings(self) -> list[str]:
+        """By id, what the file writes."""
+        return [self.tokens[id_].string for id_ in sorted(self.tokens)]
+
+    @property
+    def spelled(self) -> list[bytes]:
+        """By id, what each token writes that writes anything; with duplicates."""
+        written = (self.tokens[id_].spelled for id_ in sorted(self.tokens))
+        return [data for data in written if data is not None]
+
+    def by_string(self) -> Vocabulary:
+        """The vocabulary of the file's strings, special tokens among them."""
+        return Vocabulary(self.strings)
+
+    def by_bytes(self, *, merge: bool = False) -> Vocabulary:
+        """The vocabulary of byte strings, without special tokens.
+
+        Parameters
+        ----------
+        merge : bool
+            Whether tokens that write the same bytes become one. Then a decomposition stands for
+            all choices among them.
+
+        Raises
+        ------
+        DuplicateBytesError
+            Two tokens write the same, as 'A' and '<0x41>' do, and `merge` is false.
+        """
+        if not merge:
+            pairs = ((i, self.tokens[i].spelled) for i in sorted(self.tokens))
+            repeated = _first_repeated((i, data) for i, data in pairs if data is not None)
+            if repeated:
+                one, other = (f"{i} {self.tokens[i].string!r}" for i in repeated)
+                raise DuplicateBytesError(
+                    f"{self.name}: tokens {one} and {other} write the same bytes "
+                    f"{self.tokens[repeated[0]].spelled!r}: compare strings, or merge them"
+                )
+        return Vocabulary(dict.fromkeys(self.spelled))
+
+
+def _first_repeated(named: Iterable[tuple[int, object]]) -> tuple[int, int] | None:
+    seen: dict[object, int] = {}
+    for id_, value in named:
+        if value in seen:
+            return seen[value], id_
+        seen[value] = id_
+    return None

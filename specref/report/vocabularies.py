@@ -1,0 +1,205 @@
+"""The vocabulary tables as a page."""
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from importlib.metadata import PackageNotFoundError, version
+
+from specref.real_vocabularies.overlap import Overlap
+from specref.real_vocabularies.round_trips import RoundTrip
+from specref.real_vocabularies.sources import PUBLISHED
+from specref.real_vocabularies.summaries import Decompositions, Summary
+from specref.real_vocabularies.tables import PRINTED, Counted, NotRun, Tables, Word
+from specref.real_vocabularies.tokenisers import TOKENISERS
+from specref.real_vocabularies.vocabulary import RealVocabulary
+from specref.report.vocabularies_text import (
+    ARTEFACT,
+    DECOMPOSITIONS,
+    HEAD,
+    OVERLAP,
+    REST,
+    ROUND_TRIPS,
+    TIES,
+    WORD,
+)
+
+HUGE = 10**9
+
+
+def vocabularies_markdown(tables: Tables, command: str) -> str:
+    """A page with a section for everything that was measured."""
+    head = _paragraph(HEAD, command=command)
+    parts = ["# Real vocabularies", head, _vocabularies(tables.vocabularies)]
+    if tables.overlaps:
+        title = "## What target and drafter have in common"
+        parts += [title, _paragraph(OVERLAP), _overlaps(tables.overlaps)]
+        parts += _artefacts(tables.overlaps)
+    if tables.decompositions is not None:
+        parts += ["## Decompositions", _paragraph(DECOMPOSITIONS)]
+        parts += _decompositions(tables.decompositions)
+    if tables.round_trips is not None:
+        title = "## Round trip and injectivity"
+        parts += [title, _paragraph(ROUND_TRIPS), _round_trips(tables.round_trips)]
+    return "\n\n".join(parts)
+
+
+def _paragraph(template: str, **figures: object) -> str:
+    text = template.format(**figures)
+    return textwrap.fill(text, 99, break_long_words=False, break_on_hyphens=False)
+
+
+def _table(header: str, rows: Iterable[Sequence[object]]) -> str:
+    columns = header.split(" | ")
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value).replace("|", "\\|")
+
+
+def _not_run(why: NotRun, columns: int) -> list[object]:
+    return [f"not_run ({why.reason})", *[""] * (columns - 1)]
+
+
+def _vocabularies(had: Mapping[str, RealVocabulary | NotRun]) -> str:
+    header = "vocabulary | tokens | special | same bytes as another | package | got by | sha256"
+    return _table(header, [_vocabulary_row(*item) for item in had.items()])
+
+
+def _vocabulary_row(name: str, found: RealVocabulary | NotRun) -> list[object]:
+    published = PUBLISHED[name]
+    title = f"{name} ({published.models})"
+    if isinstance(found, NotRun):
+        return [title, *_not_run(found, 6)]
+    spelled = found.spelled
+    return [
+        *(title, len(found), len(found) - len(spelled), len(spelled) - len(set(spelled))),
+        " or ".join(f"`{source.distribution}`" for source in published.sources),
+        f"`{published.sources[0].remedy}`",
+        " or ".join(dict.fromkeys(f"{source.sha256[:12]}…" for source in published.sources)),
+    ]
+
+
+def _overlaps(overlaps: Sequence[Overlap | NotRun]) -> str:
+    header = "target x drafter | printed | by string | share | mistaken | by bytes | share | named"
+    rows = []
+    for printed, found in zip(PRINTED, overlaps, strict=True):
+        pair = [f"{printed.target} x {printed.drafter}", printed.shared]
+        rows.append([*pair, *(_not_run(found, 6) if isinstance(found, NotRun) else _row(found))])
+    return _table(header, rows)
+
+
+def _row(found: Overlap) -> list[object]:
+    return [
+        *(found.strings, _share(found.share_of_strings), found.mistaken),
+        *(found.spellings, _share(found.share_of_spellings), found.named),
+    ]
+
+
+def _artefacts(overlaps: Sequence[Overlap | NotRun]) -> list[str]:
+    """A sentence for each pair whose share is another by bytes."""
+    return [
+        _paragraph(
+            ARTEFACT,
+            target=found.target,
+            drafter=found.drafter,
+            strings=_share(found.share_of_strings),
+            spellings=_share(found.share_of_spellings),
+        )
+        for found in overlaps
+        if isinstance(found, Overlap) and found.share_of_spellings > 1.1 * found.share_of_strings
+    ]
+
+
+def _share(share: Fraction) -> str:
+    return f"{float(share):.2f}"
+
+
+def _decompositions(counted: Counted | NotRun) -> list[str]:
+    if isinstance(counted, NotRun):
+        return [f"not_run ({counted.reason})"]
+    found = counted.tokens
+    return [_word(counted.word), _summaries(found), _ties(found), _rest(found)]
+
+
+def _word(word: Word) -> str:
+    found = word.spellings
+    return _paragraph(
+        WORD,
+        word=found.text,
+        count=found.count,
+        bound=2 ** (len(found.text) - 1),
+        missing=", ".join(f"`{piece!s}`" for piece in word.missing),
+        forwards=found.forwards,
+        n_max=found.n_max,
+    )
+
+
+def _summaries(found: Decompositions) -> str:
+    rows = [
+        ("length", found.lengths),
+        ("decompositions", found.counts),
+        ("forwards", found.forwards),
+    ]
+    header = f"of the {found.shortest:,} shortest | mean | sd | min | 25 % | 50 % | 75 % | max"
+    return _table(header, [_summary_row(*row) for row in rows])
+
+
+def _summary_row(name: str, summary: Summary) -> list[object]:
+    quartiles = [f"{value:g}" for value in summary.quartiles]
+    moments = [f"{summary.mean:.2f}", f"{summary.deviation:.2f}"]
+    return [name, *moments, summary.least, *quartiles, summary.most]
+
+
+def _ties(found: Decompositions) -> str:
+    least, most = map(float, found.means)
+    return _paragraph(
+        TIES,
+        tied=found.tied,
+        taken=found.taken,
+        length=found.lengths.most,
+        least=least,
+        most=most,
+        mean=found.counts.mean,
+        deviation=found.counts.deviation,
+        sequences=found.sequences,
+    )
+
+
+def _rest(found: Decompositions) -> str:
+    limit = found.counts.most
+    return _paragraph(
+        REST,
+        count=len(found.rest),
+        least=found.rest[0],
+        most=found.rest[-1],
+        within=sum(count <= limit for count in found.rest),
+        limit=limit,
+        huge=sum(count > HUGE for count in found.rest),
+        longest=found.longest_spellings,
+        tokens=found.tokens,
+        more=found.more_forwards,
+    )
+
+
+def _round_trips(trips: Mapping[str, RoundTrip | NotRun]) -> str:
+    header = "tokeniser | made by | texts | returned | confused | for example"
+    return _table(header, [_round_trip_row(*item) for item in trips.items()])
+
+
+def _round_trip_row(name: str, found: RoundTrip | NotRun) -> list[object]:
+    named = [name, _versioned(TOKENISERS[name].made_by)]
+    if isinstance(found, NotRun):
+        return [*named, *_not_run(found, 4)]
+    pair = " and ".join(f"`{text!a}`" for text in found.example or ())
+    return [*named, found.texts, found.returned, found.confused, pair]
+
+
+def _versioned(made_by: str) -> str:
+    """A class with the version of its package, where that is installed."""
+    package, _, name = made_by.partition(".")
+    try:
+        return f"{package} {version(package)} {name}".strip()
+    except PackageNotFoundError:
+        return made_by
