@@ -76,8 +76,10 @@ class Budgeted(ABC):
 class FirstDecline(Budgeted):
     """Adds the likeliest draft until expected goodput would decline (first among equals).
 
-    Kim et al. 2025 (speculative verification), section 5. Causal: it needs no draft that it
-    does not verify. Right for linear or convex latencies only.
+    Kim et al. 2025 (speculative verification), section 5. It needs no draft that it does not
+    verify, but for exact ties: to come back to the first among equals it has looked ahead, and
+    a verifier that does so is lossy (`theory.companion.greedy_length` lets a tie end the walk).
+    Right for linear or convex latencies only.
     """
 
     def choose(self, tokens: Floats, times: Floats) -> Integers:

@@ -150,7 +150,8 @@ def first_decline(values: Rates) -> int:
     """Where a walk ends that goes on until the next value is smaller; first among equals.
 
     The rule of greedy schedulers: right for linear or convex latencies, where goodput is
-    quasi-concave, and wrong for staircases.
+    quasi-concave, and wrong for staircases. Coming back to the first among equals looks ahead:
+    who verifies by it, rather than plans, is lossy (zoo: `companion-steps-back-among-equals`).
 
     Examples
     --------
