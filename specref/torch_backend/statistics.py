@@ -71,6 +71,8 @@ class Generation:
     >>> generation = Generation(((5, 6, 7, 8),), (log,), 2, 3, 0.1)
     >>> generation.acceptance_rate, generation.tokens_per_target_forward
     (0.6666666666666666, 2.0)
+    >>> print(generation)
+    4 tokens in 1 text, 2 of 3 drafts accepted, 2.00 tokens per target forward, 40 tokens/s
     """
 
     tokens: tuple[tuple[int, ...], ...]
@@ -78,6 +80,14 @@ class Generation:
     target_forwards: int
     drafter_forwards: int
     seconds: float
+
+    def __str__(self) -> str:
+        texts = f"{len(self.tokens)} text{'s' * (len(self.tokens) != 1)}"
+        return (
+            f"{self.emitted:,} tokens in {texts}, {self.accepted:,} of {self.drafted:,} drafts "
+            f"accepted, {self.tokens_per_target_forward:.2f} tokens per target forward, "
+            f"{self.emitted / self.seconds:.0f} tokens/s"
+        )
 
     @property
     def log(self) -> tuple[Iteration, ...]:
