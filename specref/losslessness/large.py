@@ -38,7 +38,7 @@ def pointwise_laws(p: Floats, q: Floats, last: bool) -> dict[str, Floats]:
     if last:
         return {"bonus from the residual": residual_or_p(p, q), "bonus from q": q}
     kept, left = np.minimum(p, q), residual_or_p(p, q)
-    rejected = 1 - kept.sum()
+    rejected = _missing(kept)
     lenient = np.minimum(LENIENCE * p, q)
     gap = np.abs(p - q)
     best = q == q.max()
@@ -64,7 +64,12 @@ def _with_acceptance(p: Floats, q: Floats, left: Floats) -> Floats:
 
 
 def _completed(accepted: Floats, otherwise: Floats) -> Floats:
-    return np.asarray(accepted + (1 - accepted.sum()) * otherwise)
+    return np.asarray(accepted + _missing(accepted) * otherwise)
+
+
+def _missing(mass: Floats) -> float:
+    """What it misses of 1; rounding may have left more than 1."""
+    return max(0.0, 1.0 - float(mass.sum()))
 
 
 POINTWISE = (
