@@ -9,16 +9,16 @@ from specref.conformance.implementations.transformers import load_verify
 KNOWN = {known.check: known.reason for known in IMPLEMENTATIONS["transformers"].known}
 
 
-def test_transformers_on_cuda_is_lossless(device: str) -> None:
+def test_transformers_on_cuda_is_lossless(cuda: str) -> None:
     """Alpha 1e-9; any law at total variation 0.2 is found 999 times in 1,000."""
     pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
     only = ["smoke", "boundary", "joint/wide", "joint/eos"]
     report = check(
-        load_verify(device),
+        load_verify(cuda),
         only=only,
         detect_tv=0.2,
         seed=11,
-        device=device,
+        device=cuda,
         expected_failures=KNOWN,
     )
     assert report.exit_code == 0, report

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 
 COLDEST, HOTTEST = 2.0**-126, 2.0**126  # both have a normal float32 reciprocal
+BLOCK = 1024
+BELOW_ONE = 1 - 2.0**-53
 
 
 def shape_logits(
@@ -85,8 +87,9 @@ def draw(probabilities: Tensor, uniforms: Tensor) -> Tensor:
     Parameters
     ----------
     probabilities : Tensor, shape (..., V)
-        Non-negative weights, not all 0; they need not sum to 1. Any float dtype; sums are
-        taken in float64.
+        Non-negative weights, not all 0; they need not sum to 1. Any float dtype. Sums are
+        taken in float64; over more than 2,048 tokens, those of 1,024 neighbours in float32,
+        unless the weights are float64.
     uniforms : Tensor, shape (...)
         In [0, 1).
 
@@ -109,10 +112,34 @@ def draw(probabilities: Tensor, uniforms: Tensor) -> Tensor:
             f"uniforms has shape {tuple(uniforms.shape)}: expected that of probabilities, "
             f"{tuple(probabilities.shape)}, without its last dimension of at least 1"
         )
-    ends = probabilities.cumsum(dim=-1, dtype=torch.float64)
-    ends.masked_fill_(probabilities <= 0, 0)
+    if probabilities.shape[-1] <= 2 * BLOCK:
+        return _first_beyond(probabilities, uniforms)[0]
+    block, left = _first_beyond(_block_sums(probabilities), uniforms)
+    tokens = block[..., None] * BLOCK + torch.arange(BLOCK, device=block.device)
+    outside = tokens >= probabilities.shape[-1]
+    weights = probabilities.gather(-1, tokens.masked_fill(outside, 0)).masked_fill(outside, 0)
+    return block * BLOCK + _first_beyond(weights, left)[0]
+
+
+def _block_sums(weights: Tensor) -> Tensor:
+    """Of so many tokens each: a cumulative sum of all would be written, and read again."""
+    whole, exact = (
+        weights.shape[-1] // BLOCK * BLOCK,
+        torch.promote_types(weights.dtype, torch.float32),
+    )
+    blocks, rest = weights[..., :whole].unflatten(-1, (-1, BLOCK)), weights[..., whole:]
+    sums = blocks.sum(dim=-1, dtype=exact)
+    return torch.cat([sums, rest.sum(dim=-1, keepdim=True, dtype=exact)], -1).double()
+
+
+def _first_beyond(weights: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the inverse CDF leads, and how far into that weight, as a number in [0, 1)."""
+    ends = weights.cumsum(dim=-1, dtype=torch.float64).masked_fill_(weights <= 0, 0)
     point = uniforms.double() * ends.amax(dim=-1)
-    return (ends > point[..., None]).view(torch.uint8).argmax(dim=-1)
+    chosen = (ends > point[..., None]).view(torch.uint8).argmax(dim=-1, keepdim=True)
+    above = ends.gather(-1, chosen)[..., 0] - point
+    left = 1 - above / weights.gather(-1, chosen)[..., 0]
+    return chosen[..., 0], left.clamp(0, BELOW_ONE)
 
 
 def _check_shaping(

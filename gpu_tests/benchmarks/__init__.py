@@ -1,0 +1,1 @@
+"""Verification and generation against their references, side by side in one run."""

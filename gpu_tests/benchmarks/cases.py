@@ -1,0 +1,151 @@
+"""What verification is timed on: sizes, random laws, and the bytes that must be moved."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product, starmap
+from types import MappingProxyType
+from typing import Literal, TypeAlias, get_args
+
+import torch
+from torch import Tensor
+
+from specref.torch_backend import Coins, draw, row_coins, shape_logits, verify
+
+Input: TypeAlias = Literal["probabilities", "logits"]
+Variant: TypeAlias = Literal["eager", "compiled"]
+Block: TypeAlias = tuple[Tensor, Tensor]
+Rule: TypeAlias = Callable[[Tensor, Tensor, Tensor, Coins], Block]
+INT64 = FLOAT64 = 8
+LARGE = 152_064
+SPREAD_OF_P, SPREAD_OF_Q = 2.0, 0.5
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table."""
+
+    batch: int
+    lookahead: int
+    vocabulary: int
+    dtype: str
+    input: Input
+    variant: Variant
+
+    @property
+    def numbers(self) -> tuple[int, int, int]:
+        """What a problem is drawn for."""
+        return self.batch, self.lookahead, self.vocabulary
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is measured, and for how long; `compiled` are the cases that are compiled as well."""
+
+    batches: tuple[int, ...] = (1, 16, 64)
+    lookaheads: tuple[int, ...] = (4, 8)
+    vocabularies: tuple[int, ...] = (32_000, LARGE)
+    dtypes: tuple[str, ...] = ("float32", "bfloat16")
+    compiled: Callable[[Case], bool] = lambda case: False
+    repetitions: int = 50
+    patience: float = 2.0
+    buffer: int = 1 << 30
+
+    @property
+    def lines(self) -> list[Case]:
+        """All cases, those of the same numbers one after the other."""
+        numbers = self.batches, self.lookaheads, self.vocabularies
+        cases = starmap(Case, product(*numbers, self.dtypes, get_args(Input), get_args(Variant)))
+        return [case for case in cases if case.variant == "eager" or self.compiled(case)]
+
+    @property
+    def steps(self) -> int:
+        """How many steps a measurement has."""
+        return len(self.lines)
+
+
+def _is_large(case: Case) -> bool:
+    return case.vocabulary == LARGE
+
+
+def _is_largest(case: Case) -> bool:
+    """One of each dtype: a compilation takes much longer than what it is for."""
+    return (*case.numbers, case.input) == (64, 4, LARGE, "probabilities")
+
+
+SIZES: Mapping[str, Sizes] = MappingProxyType(
+    {
+        "cpu": Sizes(compiled=_is_largest, repetitions=7, patience=1.0, buffer=1 << 28),
+        "cuda": Sizes(compiled=_is_large),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A batch to verify: float32 logits of p and q, drafts from q, and coins."""
+
+    target: Tensor
+    drafter: Tensor
+    tokens: Tensor
+    coins: Coins
+
+    @classmethod
+    def drawn(cls, case: Case, device: str, seed: int) -> "Problem":
+        """Normal logits; q's are p's with noise."""
+        rng = torch.Generator(device).manual_seed(seed)
+
+        def normal(rows: int) -> Tensor:
+            shape = case.batch, rows, case.vocabulary
+            return torch.randn(shape, generator=rng, device=device)
+
+        target = normal(case.lookahead + 1).mul_(SPREAD_OF_P)
+        drafter = normal(case.lookahead).mul_(SPREAD_OF_Q).add_(target[:, :-1])
+        uniforms = torch.rand(drafter.shape[:2], generator=rng, device=device)
+        seeds = torch.arange(case.batch, device=device) + seed
+        coins = row_coins(seeds, 0, case.lookahead)
+        return cls(target, drafter, draw(drafter.softmax(-1), uniforms), coins)
+
+    def call(self, case: Case) -> Callable[[], Block]:
+        """The call that is timed."""
+        rule: Rule = from_logits if case.input == "logits" else from_probabilities
+        if case.variant == "compiled":
+            torch.compiler.reset()
+            rule = torch.compile(rule, dynamic=False)
+        given = [self.target, self.drafter]
+        if case.input == "probabilities":
+            given = [logits.softmax(-1) for logits in given]
+        p, q = (rows.to(getattr(torch, case.dtype)) for rows in given)
+        return lambda: rule(p, q, self.tokens, self.coins)
+
+
+def from_probabilities(p: Tensor, q: Tensor, tokens: Tensor, coins: Coins) -> Block:
+    return verify(p, q, tokens, coins=coins)
+
+
+def from_logits(target: Tensor, drafter: Tensor, tokens: Tensor, coins: Coins) -> Block:
+    return verify(shape_logits(target), shape_logits(drafter), tokens, coins=coins)
+
+
+def least_bytes(case: Case, counts: list[int]) -> int:
+    """What the rule must read and write for blocks of these lengths, each byte once.
+
+    Of laws: the row of p where verification stopped and, after a rejection, that of q, and p and
+    q of each accepted draft; of logits, all rows. The ids and coins of the drafts that were
+    judged, the coin of the last token, and the output.
+
+    Examples
+    --------
+    >>> case = Case(2, 4, 1000, "bfloat16", "probabilities", "eager")
+    >>> least_bytes(case, [5, 2]) - (1000 * 2 + 4 * 4) - (2 * 1000 * 2 + 1 * 4)
+    208
+    """
+    itemsize: int = getattr(torch, case.dtype).itemsize
+    total = 0
+    for count in counts:
+        kept, rejected = count - 1, count <= case.lookahead
+        numbers = (1 + rejected) * case.vocabulary + 2 * kept
+        if case.input == "logits":
+            numbers = (2 * case.lookahead + 1) * case.vocabulary
+        judged = (kept + rejected) * (INT64 + FLOAT64) + FLOAT64
+        total += numbers * itemsize + judged + (case.lookahead + 2) * INT64
+    return total

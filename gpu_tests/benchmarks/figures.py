@@ -1,0 +1,106 @@
+"""The figures to reach, and whether a record reaches them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple, TypeAlias
+
+Row: TypeAlias = dict[str, Any]
+MET, MISSED = "met", "missed"
+FLOORS, BATCH, VOCABULARY = 1.5, 64, 152_064
+LOSSY = "tli", "Transformers"
+
+
+class Figure(NamedTuple):
+    """What was to be reached, the verdict, and by what."""
+
+    text: str
+    outcome: str
+    evidence: str
+
+
+def figures(parts: Sequence[Row]) -> Iterator[Figure]:
+    """All of them, by device where they are of several.
+
+    Parameters
+    ----------
+    parts : sequence of dict
+        The parts of a record.
+    """
+    rows = {(part["part"], part["device"]): part["rows"] for part in parts}
+    for given in ("probabilities", "logits"):
+        yield near_floor(rows["verification", "cuda"], given)
+    for device in ("cpu", "cuda"):
+        yield no_slower(rows["generation", device], device)
+    yield faster_than_plain(rows["generation", "cuda"])
+
+
+def near_floor(rows: Iterable[Row], given: str) -> Figure:
+    """Verification on CUDA, the better of the variants, over all dtypes and lookaheads."""
+    text = (
+        f"verification of {given} <= {FLOORS} x the floor at B = {BATCH}, V = {VOCABULARY:,}, CUDA"
+    )
+    at = [r for r in rows if (r["batch"], r["vocabulary"]) == (BATCH, VOCABULARY)]
+    at = sorted((r for r in at if r["input"] == given), key=_numbers)
+    ratios = []
+    for _, variants in groupby(at, _numbers):
+        found = [over_floor(row) for row in variants if row["status"] == "measured"]
+        ratios += [min(found)] if found else []
+    if not ratios:
+        return Figure(text, _reason(at), "")
+    return Figure(text, _verdict(max(ratios) <= FLOORS), f"{min(ratios):.2f} to {max(ratios):.2f}")
+
+
+def no_slower(rows: Iterable[Row], device: str) -> Figure:
+    """Tokens per second over those of Transformers, wherever it has the method and is lossless."""
+    text = f"tokens/s >= Transformers', each method and pair, {device.upper()}"
+    rows = list(rows)
+    ratios = {
+        f"{row['method']}, T {row['temperature']:g}, {row['pair']}": ratio
+        for row in rows
+        for peer, ratio in row.get("ratio_to", {}).items()
+        if (row["method"], peer) != LOSSY
+    }
+    if not ratios:
+        return Figure(text, _reason(rows), "")
+    slower = [
+        f"{name}: {ratio['median']:.2f} x ({ratio['low']:.2f} to {ratio['high']:.2f})"
+        for name, ratio in ratios.items()
+        if ratio["median"] < 1
+    ]
+    reached = f"{len(ratios) - len(slower)} of {len(ratios)}"
+    return Figure(text, _verdict(not slower), "; ".join([reached, *slower]))
+
+
+def faster_than_plain(rows: Iterable[Row]) -> Figure:
+    """SLEM and TLI against this backend without drafts, batch 1, on the best pair of each."""
+    text = "SLEM and TLI faster than autoregression on a pair with two vocabularies, CUDA"
+    rows, best = list(rows), dict[str, tuple[float, str]]()
+    for row in rows:
+        if (row["method"], row["batch"]) in (("slem", 1), ("tli", 1)) and _is_ours(row):
+            ratio = (row.get("ratio_to_autoregressive") or {}).get("median", 0.0)
+            best[row["method"]] = max(best.get(row["method"], (0.0, "")), (ratio, row["pair"]))
+    if not any(ratio for ratio, _ in best.values()):
+        return Figure(text, _reason(rows), "")
+    evidence = "; ".join(f"{name} {ratio:.2f} x, {pair}" for name, (ratio, pair) in best.items())
+    return Figure(text, _verdict(all(ratio > 1 for ratio, _ in best.values())), evidence)
+
+
+def over_floor(row: Row) -> float:
+    """Median time over the floor."""
+    return float(row["seconds"]["median"] / row["floor_seconds"])
+
+
+def _numbers(row: Row) -> tuple[str, int]:
+    return row["dtype"], row["lookahead"]
+
+
+def _is_ours(row: Row) -> bool:
+    return bool(row["implementation"] == "specref")
+
+
+def _verdict(reached: bool) -> str:
+    return MET if reached else MISSED
+
+
+def _reason(rows: Sequence[Row]) -> str:
+    return str(rows[0]["status"]) if rows else "not_run (no such row)"

@@ -1,0 +1,192 @@
+"""The page for readers, from the recorded JSON."""
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from gpu_tests.benchmarks.figures import figures, over_floor
+from gpu_tests.benchmarks.markdown import as_bytes, as_seconds, table
+
+Row: TypeAlias = dict[str, Any]
+TRAINED = 1000
+PAGE = """\
+# Recorded benchmarks
+
+Generated, with `gpu_results.json` beside it, by
+
+```sh
+python -m gpu_tests.benchmarks.record --output docs/gpu_results.json --markdown docs/gpu_results.md
+```
+
+On a machine without CUDA what needs it is not_run, unless the file has it from another machine;
+`--part` and `--device` measure anew only some of it. With `--from-json docs/gpu_results.json`
+for `--output` the page is rendered and nothing is measured. Intervals are the least and the most
+of the repetitions; a ratio is the median of the ratios within each repetition.
+
+## Figures to reach
+
+{figures}
+
+The TLI of Transformers as shipped is left out of the comparison: it verifies against a permuted
+q, and its output is not the target's ([found by the kit](trophies.md)).
+
+{parts}
+"""
+VERIFICATION = """\
+## Verification, {device}
+
+{machine}
+
+`verify`, with `torch_backend.row_coins`, on random laws whose drafts are drawn from q; caches are
+cold. The *floor* is the time in which a copy moves the bytes that the rule must move, each once:
+of probabilities the row of p where verification stopped, the row of q there after a rejection,
+and p and q of each accepted draft; of logits every row of both models; and the drafts and coins
+that are looked at, and the output. The copy of {buffer} ran at {bandwidth:.1f} GB/s, bytes read
+and written counted, in the same run.
+
+{table}"""
+GENERATION = """\
+## Generation, {device}
+
+{machine}
+
+The pairs of `fixtures/models`, in float32; the target was trained for {steps:,} steps
+(sha256 {weights}){placeholder}. Within each repetition all rows run on the same prompts, with the
+same number of new tokens and the same lookahead, their order reversed by turns. Times are of
+whole calls. Transformers has batch 1 for drafts, no sampled SLEM, no union and no SLRS;
+*vocabulary by id* is its TLI with an assistant tokenizer that lists its vocabulary by id, without
+which it is lossy. Tokens per target forward and time per iteration are per row of a batch;
+forwards are calls for the whole batch, summed over repetitions. Rates of sampled rows vary with
+what happens to be accepted; the time per iteration does not.
+
+{table}"""
+NOT_RUN = "## {part}, {device}\n\n{status}."
+
+
+def render(record: Row) -> str:
+    """Write the page, without its last line's end."""
+    return PAGE.format(
+        figures=table(("figure", "outcome", "measured"), figures(record["parts"])),
+        parts="\n\n".join(map(_part, record["parts"])),
+    ).rstrip("\n")
+
+
+def _part(part: Row) -> str:
+    name, device = part["part"], part["device"].upper()
+    if part["machine"] is None:
+        status = f"{part['rows'][0]['status']}: {len(part['rows'])} rows"
+        return NOT_RUN.format(part=name.capitalize(), device=device, status=status)
+    return _verification(part, device) if name == "verification" else _generation(part, device)
+
+
+def _verification(part: Row, device: str) -> str:
+    measured = next(row for row in part["rows"] if row["status"] == "measured")
+    return VERIFICATION.format(
+        device=device,
+        machine=_machine(part),
+        buffer=as_bytes(measured["copied_bytes"]),
+        bandwidth=measured["copy_bytes_per_second"] / 1e9,
+        table=table(
+            (*VERIFICATION_COLUMNS, *HOST_COLUMN * (device == "CUDA")),
+            map(_verified, part["rows"]),
+        ),
+    )
+
+
+def _generation(part: Row, device: str) -> str:
+    steps = part["machine"]["target_steps"]
+    return GENERATION.format(
+        device=device,
+        machine=_machine(part),
+        steps=steps,
+        weights=part["machine"]["target_sha256"][:12],
+        placeholder="" if steps >= TRAINED else ", a placeholder: acceptance means nothing",
+        table=table(GENERATION_COLUMNS, map(_generated, part["rows"])),
+    )
+
+
+def _machine(part: Row) -> str:
+    machine = part["machine"]
+    versions = ", ".join(f"{name} {machine[name]}" for name in ("python", "torch", "transformers"))
+    start, end = machine["load_average"]
+    return (
+        f"{machine['device']}, {machine['threads']} thread of the host, {machine['date']}; "
+        f"{versions}; seed {part['seed']}; load average of the host {start:.1f} before and "
+        f"{end:.1f} after."
+    )
+
+
+VERIFICATION_COLUMNS = (
+    "B",
+    "lookahead",
+    "V",
+    "dtype",
+    "given",
+    "variant",
+    "bytes",
+    "floor",
+    "time",
+    "x floor",
+)
+HOST_COLUMN = ("host returns after",)
+
+
+def _verified(row: Row) -> Iterator[object]:
+    yield from (row[name] for name in ("batch", "lookahead"))
+    yield f"{row['vocabulary']:,}"
+    yield from (row[name] for name in ("dtype", "input", "variant"))
+    if row["status"] != "measured":
+        yield from ("", "", row["status"], "")
+        return
+    time = row["seconds"]
+    yield as_bytes(row["bytes"])
+    yield as_seconds(row["floor_seconds"])
+    yield f"{as_seconds(time['median'])} ({as_seconds(time['low'])} to {as_seconds(time['high'])})"
+    yield f"{over_floor(row):.2f}"
+    if "host_seconds" in row:
+        yield as_seconds(row["host_seconds"]["median"])
+
+
+GENERATION_COLUMNS = (
+    "pair",
+    "method",
+    "T",
+    "implementation",
+    "batch",
+    "new tokens",
+    "tokens/s",
+    "x Transformers",
+    "x autoregressive",
+    "accepted",
+    "tokens per target forward",
+    "time per iteration",
+    "target forwards",
+    "drafter forwards",
+)
+
+
+def _generated(row: Row) -> Iterator[object]:
+    yield from (row["pair"], row["method"], f"{row['temperature']:g}", row["implementation"])
+    yield from (row["batch"], f"{row['prompts']} x {row['new_tokens']}")
+    if row["status"] != "measured":
+        yield from (row["status"], *[""] * 7)
+        return
+    rate = row["tokens_per_second"]
+    yield f"{rate['median']:.1f} ({rate['low']:.1f} to {rate['high']:.1f})"
+    yield ", ".join(_against(row["ratio_to"]))
+    plain = row["ratio_to_autoregressive"]
+    yield _ratio(plain) if plain else ""
+    drafted = row["drafted"]
+    yield f"{row['acceptance']:.3f} of {drafted:,}" if drafted else ""
+    yield f"{row['tokens_per_target_forward']:.2f}"
+    yield as_seconds(row["seconds_per_iteration"])
+    yield from (f"{row[name]:,}" for name in ("target_forwards", "drafter_forwards"))
+
+
+def _against(peers: Row) -> Iterator[str]:
+    """The ratio to Transformers; if there are two, with what each is to."""
+    for peer, ratio in peers.items():
+        yield _ratio(ratio) + f" {'by id' if 'by id' in peer else 'as shipped'}" * (len(peers) > 1)
+
+
+def _ratio(ratio: Row) -> str:
+    return f"{ratio['median']:.2f} ({ratio['low']:.2f} to {ratio['high']:.2f})"

@@ -1,0 +1,80 @@
+"""The time of `torch_backend.verify` against the memory bandwidth of the device.
+
+The floor is the bytes that the rule must move over the bandwidth of a copy, measured in the same
+run. Run: python -m gpu_tests.benchmarks.verification [--device cuda]
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import click
+
+from gpu_tests.benchmarks.cases import SIZES, Case, Problem, Sizes, least_bytes
+from gpu_tests.benchmarks.timing import Spread, Stopwatch
+from specref.conformance.implementations.torch_state import one_thread
+
+
+def steps(device: str, sizes: Sizes, seed: int) -> Iterator[dict[str, Any]]:
+    """Measure one case after the other."""
+    stopwatch = Stopwatch(device, sizes.buffer)
+    bandwidth = stopwatch.copy_bandwidth()
+    for _, cases in groupby(sizes.lines, key=attrgetter("numbers")):
+        yield from _steps(list(cases), stopwatch, bandwidth, sizes, seed)
+
+
+def _steps(
+    cases: Sequence[Case], stopwatch: Stopwatch, bandwidth: float, sizes: Sizes, seed: int
+) -> Iterator[dict[str, Any]]:
+    problem = Problem.drawn(cases[0], str(stopwatch.device), seed)
+    for case in cases:
+        yield asdict(case) | _figures(case, problem, stopwatch, bandwidth, sizes)
+
+
+def _figures(
+    case: Case, problem: Problem, stopwatch: Stopwatch, bandwidth: float, sizes: Sizes
+) -> dict[str, Any]:
+    try:
+        run = problem.call(case)
+        counts = run()[1].tolist()
+        times = stopwatch.times(run, sizes.repetitions, sizes.patience)
+    except RuntimeError as error:
+        return {"status": f"failed ({type(error).__name__})"}
+    moved = least_bytes(case, counts)
+    figures = {
+        "status": "measured",
+        "mean_block": sum(counts) / len(counts),
+        "bytes": moved,
+        "copied_bytes": sizes.buffer,
+        "copy_bytes_per_second": float(f"{bandwidth:.4g}"),
+        "floor_seconds": float(f"{moved / bandwidth:.4g}"),
+        "seconds": asdict(Spread.of([time.done for time in times])),
+    }
+    if stopwatch.device.type == "cuda":
+        figures["host_seconds"] = asdict(Spread.of([time.returned for time in times]))
+    return figures
+
+
+def rows(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row for each case."""
+    return list(found)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--device", type=click.Choice(list(SIZES)), default="cpu", show_default=True)
+@click.option("--seed", default=1, show_default=True)
+def main(device: str, seed: int) -> None:
+    """Time `verify` on batches of random laws."""
+    with one_thread():
+        for row in steps(device, SIZES[device], seed):
+            case, result = " ".join(str(row[name]) for name in Case.__annotations__), row["status"]
+            if result == "measured":
+                seconds, floor = row["seconds"]["median"], row["floor_seconds"]
+                result = f"{seconds * 1e3:.3f} ms, {seconds / floor:.2f} x floor"
+            click.echo(f"{case}  {result}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""What is generated: a method, on a pair, with laws of a shape."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+
+import torch
+
+from specref.torch_backend import shape_logits
+from specref.torch_backend.drafts import Shape
+
+LOOKAHEAD = 4
+
+
+@dataclass(frozen=True)
+class Case:
+    """A method on a pair, and how laws are shaped; float64 where a cut must not move.
+
+    A variant is given fewer texts.
+    """
+
+    method: str
+    pair: str
+    temperature: float = 1.0
+    top_p: float | None = None
+    dtype: torch.dtype = torch.float32
+    variant: bool = False
+
+    @property
+    def shape(self) -> Shape:
+        """From logits to laws."""
+        return partial(shape_logits, temperature=self.temperature, top_p=self.top_p)
+
+
+CASES: Mapping[str, Case] = MappingProxyType(
+    {
+        "autoregressive": Case("autoregressive", "homogeneous"),
+        "standard": Case("standard", "homogeneous"),
+        "union": Case("union", "small intersection"),
+        "tli": Case("tli", "large intersection"),
+        "slem": Case("slem", "non-injective"),
+        "slrs": Case("slrs", "byte-level"),
+        "standard, T 0.7, top-p 0.9": Case(
+            "standard", "homogeneous", 0.7, 0.9, torch.float64, variant=True
+        ),
+        "standard, gpt2": Case(
+            "standard", "homogeneous, target_gpt2 + drafter_unigram", variant=True
+        ),
+        "slem, large intersection": Case("slem", "large intersection", variant=True),
+    }
+)

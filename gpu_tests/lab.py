@@ -1,0 +1,80 @@
+"""A device with the trained pairs on it; what is generated once is kept for every test."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from gpu_tests import planted
+from gpu_tests.blocks import Blocks, held_out_blocks
+from gpu_tests.cases import CASES, LOOKAHEAD
+from gpu_tests.pairs import Models, Pair
+from gpu_tests.planted import Planted
+from gpu_tests.recording import Record, record
+from gpu_tests.sizes import SIZES
+
+Figure: TypeAlias = Callable[[str], None]
+SHARES: Mapping[str, float] = MappingProxyType({"cpu": 0.75, "cuda": 0.1})
+BUG_SEED = 10_000
+VARIANT = 4
+
+
+class Lab:
+    """Everything that tests share on a device.
+
+    Parameters
+    ----------
+    device : str
+
+    Attributes
+    ----------
+    share : float
+        Of the drafts that the bug "lenient" accepts unseen.
+    record : callable
+        The texts of a case, by its name in `CASES`.
+    buggy : callable
+        Fewer texts of it, with a bug of `planted`, both by name.
+    blocks : callable
+        Blocks on the pair of a case.
+    """
+
+    def __init__(self, device: str) -> None:
+        self.device, self.sizes, self.share = device, SIZES[device], SHARES[device]
+        self.models = Models(device)
+        self.record, self.buggy = cache(self._record), cache(self._buggy)
+        self.blocks = cache(self._blocks)
+
+    def pair(self, name: str, *dtype: Any) -> Pair:
+        """A pair by its name in the card."""
+        return self.models.pair(name, *dtype)
+
+    def iterations(self, name: str) -> int:
+        """How many a record has at least."""
+        case, sizes = CASES[name], self.sizes
+        if case.method == "slrs":
+            return sizes.slrs_iterations
+        return sizes.iterations // (2 * VARIANT) if case.variant else sizes.iterations
+
+    def _record(self, name: str) -> Record:
+        seeds = self.sizes.seeds
+        return self._generate(name, max(1, seeds // VARIANT) if CASES[name].variant else seeds, 0)
+
+    def _buggy(self, name: str, bug: str) -> Record:
+        function = getattr(planted, bug)
+        functions = function(self.share) if bug == "lenient" else function()
+        return self._generate(name, self.sizes.planted, BUG_SEED, functions)
+
+    def _blocks(self, name: str) -> list[Blocks]:
+        case = CASES[name]
+        return held_out_blocks(self.pair(case.pair), case.method, self.sizes.blocks)
+
+    def _generate(
+        self, name: str, seeds: int, seed: int, planted: Planted = MappingProxyType({})
+    ) -> Record:
+        case, sizes = CASES[name], self.sizes
+        pair = self.pair(case.pair, case.dtype)
+        prompts, tokens, lookahead = sizes.prompts, sizes.tokens, LOOKAHEAD
+        if case.method == "slrs":
+            prompts, seeds, tokens, lookahead = sizes.slrs
+        rows = pair.prompts(prompts) * seeds
+        return record(pair, case, rows, tokens, lookahead=lookahead, seed=seed, planted=planted)

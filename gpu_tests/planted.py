@@ -1,0 +1,86 @@
+"""Lossy verifications, to stand in the decode loop: what the tests here must find."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from specref.torch_backend import Coins, draw, verify, verify_matching
+
+Verified: TypeAlias = tuple[Tensor, Tensor]
+Planted: TypeAlias = Mapping[str, Callable[..., Verified]]
+
+
+def lenient(share: float) -> Planted:
+    """Accept this share of the drafts whatever their coin; none that p excludes."""
+
+    def accepting(p: Tensor, q: Tensor, drafts: Tensor, *, coins: Coins) -> Verified:
+        return verify(p, q, drafts, coins=coins._replace(accept=_stretched(coins.accept, share)))
+
+    def matching(p: Tensor, drafts: Tensor, *, coins: Coins) -> Verified:
+        known = torch.zeros_like(p[:, :-1]).scatter_(2, drafts.clamp(min=0)[..., None], 1)
+        forced = ((coins.accept < share) & (drafts >= 0))[..., None]
+        rows = torch.cat([torch.where(forced, known, p[:, :-1]), p[:, -1:]], 1)
+        left = coins._replace(accept=_stretched(coins.accept, share))
+        return verify_matching(rows, drafts, coins=left)
+
+    return {"verify": accepting, "verify_matching": matching}
+
+
+def _stretched(uniforms: Tensor, share: float) -> Tensor:
+    if share == 1:
+        return torch.zeros_like(uniforms)
+    return ((uniforms - share) / (1 - share)).clamp(min=0)
+
+
+def residual_is_p() -> Planted:
+    """Draw the token after a rejection from p."""
+
+    def verified(p: Tensor, q: Tensor, drafts: Tensor, *, coins: Coins) -> Verified:
+        tokens, counts = verify(p, q, drafts, coins=coins)
+        return _redrawn(tokens, counts, p, coins)
+
+    return {"verify": verified}
+
+
+def bonus_from_q() -> Planted:
+    """Draw the token after the last draft from that draft's law."""
+
+    def verified(p: Tensor, q: Tensor, drafts: Tensor, *, coins: Coins) -> Verified:
+        if not drafts.shape[1]:
+            return verify(p, q, drafts, coins=coins)
+        tokens, counts = verify(p, q, drafts, coins=coins)
+        redrawn, _ = _redrawn(tokens.clone(), counts, torch.cat([q, q[:, -1:]], 1), coins)
+        whole = counts > (drafts >= 0).sum(1)
+        return torch.where(whole[:, None], redrawn, tokens), counts
+
+    return {"verify": verified}
+
+
+def row_before() -> Planted:
+    """Verify each draft by the target's law one place too early."""
+
+    def verified(p: Tensor, q: Tensor, drafts: Tensor, *, coins: Coins) -> Verified:
+        rows = torch.cat([p[:, :1], p[:, :-1]], 1)
+        return verify(rows, q, drafts, coins=coins)
+
+    return {"verify": verified}
+
+
+def sharper() -> Planted:
+    """Take p at temperature 0.8 for p, where nothing is drafted."""
+
+    def matching(p: Tensor, drafts: Tensor, *, coins: Coins) -> Verified:
+        rows = p**1.25
+        return verify_matching(rows / rows.sum(-1, keepdim=True), drafts, coins=coins)
+
+    return {"verify_matching": matching}
+
+
+def _redrawn(tokens: Tensor, counts: Tensor, laws: Tensor, coins: Coins) -> Verified:
+    """The last token of each block, drawn again by the law at its place."""
+    assert coins.final is not None
+    place = counts - 1
+    last = draw(laws[torch.arange(len(laws), device=laws.device), place], coins.final)
+    return tokens.scatter_(1, place[:, None], last[:, None]), counts

@@ -1,0 +1,207 @@
+"""The benchmarks: what they count, that they run on each device, and the recorded page."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
+
+import torch
+from click.testing import CliRunner
+
+from gpu_tests.benchmarks import generation, record, timing, verification
+from gpu_tests.benchmarks.cases import SIZES, Case, Problem, least_bytes
+from gpu_tests.benchmarks.contenders import Tally
+from gpu_tests.benchmarks.figures import faster_than_plain, near_floor, no_slower
+from gpu_tests.benchmarks.generation import Run
+from gpu_tests.benchmarks.lines import BY_ID, OURS, THEIRS, Line
+from gpu_tests.benchmarks.page import render
+from gpu_tests.pairs import card_entries
+
+DOCS = Path(__file__).parent.parent / "docs"
+RECORD, PAGE = DOCS / "gpu_results.json", DOCS / "gpu_results.md"
+CASE = Case(2, 3, 100, "float32", "probabilities", "eager")
+LINE = Line("homogeneous", "standard", 1.0, OURS, 1, 1, 6, 4)
+TINY = {
+    "verification": verification.Sizes(
+        (1, 2), (2,), (300,), compiled=lambda case: case.batch == 2, repetitions=2, buffer=1 << 20
+    ),
+    "generation": generation.Sizes(
+        1, 3, 1, 2, batch=2, lookahead=2, pairs=("homogeneous", "large intersection", "byte-level")
+    ),
+}
+
+
+def test_page_is_what_the_record_renders_to() -> None:
+    text = PAGE.read_text()
+    parts = json.loads(RECORD.read_text())
+    assert text == render(parts) + "\n"
+    parts["parts"][0]["rows"][0]["batch"] += 1
+    assert text != render(parts) + "\n"
+
+
+def test_page_says_which_figures_are_reached() -> None:
+    figures = PAGE.read_text().split("## ")[1]
+    outcomes = [line.split(" | ")[1] for line in figures.splitlines() if line.startswith("| ")][2:]
+    assert len(outcomes) == 5
+    assert all(outcome.startswith(("met", "missed", "not_run (")) for outcome in outcomes)
+
+
+def bytes_by_hand(case: Case, itemsize: int) -> int:
+    """Two rows with 3 drafts: one keeps all and has a bonus token, one rejects its second."""
+    bonus = 100 * itemsize + 3 * 2 * itemsize + 3 * (8 + 8) + 8
+    rejected = 2 * 100 * itemsize + 2 * itemsize + 2 * (8 + 8) + 8
+    return bonus + rejected + 2 * (4 * 8 + 8)
+
+
+@pytest.mark.parametrize(("dtype", "itemsize"), [("float32", 4), ("bfloat16", 2)])
+def test_floor_counts_each_byte_once(dtype: str, itemsize: int) -> None:
+    case = replace(CASE, dtype=dtype)
+    assert least_bytes(case, [4, 2]) == bytes_by_hand(case, itemsize)
+    assert least_bytes(case, [4, 4]) < least_bytes(case, [4, 3])
+    logits = least_bytes(replace(case, input="logits"), [4, 2])
+    coins_and_output = (3 + 2) * 16 + 2 * 8 + 2 * 40
+    assert logits == 2 * 7 * 100 * itemsize + coins_and_output
+
+
+def test_floor_is_that_of_what_is_read() -> None:
+    """Rows that verification does not reach may hold anything; those it stops at may not."""
+    problem = Problem.drawn(replace(CASE, batch=16), "cpu", 1)
+    tokens, counts = problem.call(replace(CASE, batch=16))()
+    rejected = counts <= CASE.lookahead
+    assert rejected.any()
+    assert not rejected.all()
+    row = torch.arange(CASE.lookahead + 1)
+    problem.target[row > counts[:, None] - 1] = torch.nan
+    problem.drafter[row[:-1] > counts[:, None] - 1] = torch.nan
+    assert torch.equal(problem.call(replace(CASE, batch=16))()[0], tokens)
+    problem.target[row == counts[:, None] - 1] = torch.nan
+    assert not torch.equal(problem.call(replace(CASE, batch=16))()[0], tokens)
+
+
+def test_stopwatch_repeats_as_told() -> None:
+    calls = []
+    stopwatch = timing.Stopwatch("cpu", 1 << 10)
+    for most, patience, expected in ((5, float("inf"), 5), (5, 0.0, 3), (2, 0.0, 2)):
+        calls.clear()
+        assert len(stopwatch.times(lambda: calls.append(0), most, patience)) == expected
+        assert len(calls) == expected + timing.WARM_UP
+    assert stopwatch.copy_bandwidth() > 0
+
+
+def tally(seconds: float) -> Tally:
+    return Tally(seconds, emitted=6, drafted=8, accepted=2, iterations=4, target_forwards=4)
+
+
+def test_ratios_are_taken_within_repetitions() -> None:
+    """The second repetition is ten times slower, for all: ratios do not see it."""
+    theirs, plain = replace(LINE, implementation=THEIRS), replace(LINE, method="autoregressive")
+    failed = Run(replace(theirs, implementation=BY_ID), 0, None, "failed (E)")
+    slower = [(line, repetition) for repetition in (0, 1) for line in (LINE, theirs, plain)]
+    seconds = {LINE: 1.0, theirs: 2.0, plain: 4.0}
+    runs = [Run(line, turn, tally(seconds[line] * 10**turn)) for line, turn in slower]
+    mine, other, _, last = generation.rows([Run(LINE, -1, tally(99.0)), *runs, failed])
+    assert {ratio["median"] for ratio in mine["ratio_to"].values()} == {2.0}
+    assert mine["ratio_to"][THEIRS]["low"] == mine["ratio_to"][THEIRS]["high"] == 2.0
+    assert mine["ratio_to_autoregressive"]["median"] == 4.0
+    assert mine["tokens_per_second"] == {"median": 3.3, "low": 0.6, "high": 6.0, "repetitions": 2}
+    assert (mine["acceptance"], mine["drafted"]) == (0.25, 16)
+    assert (mine["tokens_per_target_forward"], mine["seconds_per_iteration"]) == (1.5, 1.375)
+    assert (other["ratio_to"], last["status"]) == ({}, "failed (E)")
+
+
+def timed(variant: str, seconds: float, **case: object) -> dict[str, object]:
+    shape = {"batch": 64, "vocabulary": 152_064, "lookahead": 4, "dtype": "float32"}
+    times = {"floor_seconds": 1.0, "seconds": {"median": seconds}, "status": "measured"}
+    return shape | {"input": "logits", "variant": variant} | times | case
+
+
+def test_verification_figure_takes_the_best_variant_and_the_worst_case() -> None:
+    rows = [timed("eager", 9.0), timed("compiled", 1.4), timed("eager", 1.5, dtype="bfloat16")]
+    assert near_floor(rows, "logits").outcome == "met"
+    assert near_floor([*rows, timed("eager", 1.6, lookahead=8)], "logits").outcome == "missed"
+    assert near_floor([*rows, timed("eager", 1.6, batch=16)], "logits").outcome == "met"
+    assert (
+        near_floor([timed("eager", 1.0, status="not_run (x)")], "logits").outcome == "not_run (x)"
+    )
+
+
+def generated(method: str, peer: float, plain: float, **names: object) -> dict[str, object]:
+    row = {"pair": "p", "method": method, "temperature": 1.0, "batch": 1, "implementation": OURS}
+    ratios = {"ratio_to": {THEIRS: {"median": peer, "low": peer, "high": peer}}}
+    return row | ratios | {"ratio_to_autoregressive": {"median": plain}} | names
+
+
+def test_generation_figures_judge_every_row() -> None:
+    rows = [generated("slem", 1.0, 1.1), generated("tli", 0.5, 0.9)]
+    assert no_slower(rows, "cpu").outcome == "met"
+    assert no_slower([*rows, generated("slem", 0.99, 0.5)], "cpu").outcome == "missed"
+    assert faster_than_plain(rows).outcome == "missed"
+    assert faster_than_plain([*rows, generated("tli", 0.5, 1.2)]).outcome == "met"
+    batches = [*rows, generated("tli", 0.5, 1.2, batch=16)]
+    assert faster_than_plain(batches).outcome == "missed"
+
+
+def tiny(device: str) -> dict[str, verification.Sizes | generation.Sizes]:
+    """Compiled cases only where a compilation takes seconds."""
+    plain = replace(TINY["verification"], compiled=SIZES["cpu"].compiled)
+    return TINY | ({"verification": plain} if device == "cpu" else {})
+
+
+@pytest.fixture(scope="module")
+def recorded(device: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny record of one device."""
+    if not card_entries():
+        pytest.skip("not_run (fixtures/models is not built)")
+    folder = tmp_path_factory.mktemp("record")
+    files = [f"--output={folder / 'record.json'}", f"--markdown={folder / 'page.md'}"]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in record.MODULES.items():
+            patch.setattr(module, "SIZES", dict.fromkeys(record.DEVICES, tiny(device)[name]))
+        result = CliRunner().invoke(record.main, [*files, "--device", device])
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def test_a_tiny_record(recorded: Path, device: str) -> None:
+    record = json.loads((recorded / "record.json").read_text())
+    parts = {(part["part"], part["device"]): part for part in record["parts"]}
+    assert len(parts) == 4
+    for (_, where), part in parts.items():
+        statuses = {row["status"].split(" (")[0] for row in part["rows"]}
+        assert statuses <= ({"measured", "failed"} if where == device else {"not_run"})
+        assert (part["machine"] is not None) == (where == device)
+    rows = parts["generation", device]["rows"]
+    failed = [row for row in rows if row["status"] != "measured"]
+    # Transformers' TLI takes no drafter whose every token is the target's.
+    assert {(row["pair"], row["method"]) for row in failed} <= {("byte-level", "tli")}
+    assert OURS not in {row["implementation"] for row in failed}
+    assert {row["implementation"] for row in rows if row["temperature"] == 0} == {OURS, THEIRS}
+
+
+def test_rendering_alone_changes_nothing(recorded: Path, tmp_path: Path) -> None:
+    file, again = recorded / "record.json", tmp_path / "again.md"
+    before = file.read_text()
+    CliRunner().invoke(record.main, ["--from-json", str(file), "--markdown", str(again)])
+    assert again.read_text() == (recorded / "page.md").read_text()
+    assert file.read_text() == before
+
+
+def test_what_cannot_be_measured_stays_as_it_was(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other parts are of this version's sizes, and not run."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    file = tmp_path / "record.json"
+    file.write_text((recorded / "record.json").read_text())
+    measured = record.read_measured(file)
+    record.write_record(file, {("verification", "cuda"), ("generation", "cuda")}, seed=1)
+    assert record.read_measured(file) == measured
+    parts = json.loads(file.read_text())["parts"]
+    others = [row["status"] for part in parts if not part["machine"] for row in part["rows"]]
+    assert set(others) <= {record.NO_CUDA, record.NOT_ASKED}
+    assert len(measured) == 2
+    assert len(others) > 100

@@ -1,0 +1,74 @@
+"""A generation with key-value caches, cropped after each rejection, is one without caches.
+
+In float64 token for token, by the same seeds. In float32 logits round differently, and a coin
+that falls next to a boundary may change a text from there on: counted, and at most one text in
+ten. (A probability moves by about 1e-6; a text of n tokens tosses some 5 n coins.)
+"""
+
+import pytest
+
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
+
+from collections.abc import Callable
+from unittest.mock import patch
+
+import torch
+
+from gpu_tests.greedy import Texts
+from gpu_tests.lab import Figure, Lab
+from gpu_tests.pairs import Pair
+from specref.torch_backend import generate
+from specref.torch_backend.slots import Slots
+
+PAIRS = {"standard": "homogeneous", "tli": "large intersection"}
+MOVED = 0.1
+
+
+def texts(pair: Pair, method: str, prompts: Texts, tokens: int, use_cache: bool) -> Texts:
+    return generate(
+        pair.target,
+        pair.drafter,
+        prompts,
+        seeds=range(len(prompts)),
+        method=method,
+        tokenizer=pair.tokenizer,
+        drafter_tokenizer=pair.drafter_tokenizer,
+        max_new_tokens=tokens,
+        use_cache=use_cache,
+    ).tokens
+
+
+@pytest.mark.parametrize("method", PAIRS)
+def test_caches_change_no_token_in_float64(lab: Lab, method: str) -> None:
+    pair, (count, tokens) = lab.pair(PAIRS[method], torch.float64), lab.sizes.few
+    prompts = pair.prompts(count)
+    with_cache, without = (
+        texts(pair, method, prompts, tokens, use_cache) for use_cache in (True, False)
+    )
+    assert with_cache == without
+
+
+def test_caches_in_float32(lab: Lab, figure: Figure) -> None:
+    pair, (count, tokens) = lab.pair("homogeneous"), lab.sizes.few
+    prompts = pair.prompts(count)
+    with_cache, without = (
+        texts(pair, "standard", prompts, tokens, use_cache) for use_cache in (True, False)
+    )
+    moved = sum(a != b for a, b in zip(with_cache, without, strict=True))
+    figure(f"caches in float32: {moved} of {count} texts moved")
+    assert moved <= MOVED * count
+
+
+def test_a_rejected_draft_left_in_the_cache_is_noticed(lab: Lab) -> None:
+    pair, (count, tokens) = lab.pair("homogeneous", torch.float64), lab.sizes.few
+    prompts = pair.prompts(count)
+    right = texts(pair, "standard", prompts, tokens, True)
+    with patch.object(Slots, "crop", too_little):
+        wrong = texts(pair, "standard", prompts, tokens, True)
+    assert sum(a != b for a, b in zip(right, wrong, strict=True)) > count // 2
+
+
+def too_little(slots: Slots, lengths: list[int], crop: Callable[..., None] = Slots.crop) -> None:
+    """Keep one more of the tokens that a row holds."""
+    crop(slots, [min(one + 1, held) for one, held in zip(lengths, slots.lengths, strict=True)])

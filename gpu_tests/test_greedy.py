@@ -1,0 +1,67 @@
+"""At temperature 0 every method gives the target's greedy text, token by token.
+
+Batches of other shapes round otherwise, so where the two largest logits are within 1e-3 of each
+other texts may part. That is looked up in the logits and counted; any other difference fails.
+"""
+
+import pytest
+
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
+
+from collections.abc import Sequence
+
+from gpu_tests import planted
+from gpu_tests.cases import CASES
+from gpu_tests.greedy import Texts, compared, greedy, greedy_by_transformers
+from gpu_tests.lab import Figure, Lab
+from gpu_tests.recording import listening
+
+PAIRS = {case.method: case.pair for case in CASES.values() if not case.variant}
+NEAR_TIES = 0.05
+
+
+@pytest.fixture(scope="module")
+def given(lab: Lab) -> tuple[Sequence[Sequence[int]], int]:
+    prompts, tokens = lab.sizes.few
+    return lab.pair("homogeneous").prompts(prompts), tokens
+
+
+@pytest.fixture(scope="module")
+def plain(lab: Lab, given: tuple[Texts, int]) -> Texts:
+    return greedy(lab.pair("homogeneous"), "autoregressive", *given)
+
+
+@pytest.mark.parametrize("method", PAIRS)
+def test_greedy_texts_are_the_target_s(
+    lab: Lab, given: tuple[Texts, int], plain: Texts, method: str, figure: Figure
+) -> None:
+    """SLRS, whose drafts are slow, on a quarter of the prompts and a third of the tokens."""
+    pair, (prompts, tokens) = lab.pair(PAIRS[method]), given
+    if method == "slrs":
+        prompts, tokens = prompts[: len(prompts) // 4], tokens // 3
+    expected = [text[:tokens] for text in plain[: len(prompts)]]
+    lookahead = 1 if method == "slrs" else 4
+    with listening({}):
+        texts = greedy(pair, method, prompts, tokens, lookahead=lookahead)
+    found = compared(pair, prompts, texts, expected)
+    figure(f"{method}, greedy: {found}")
+    assert found.different == 0
+    assert found.near_ties <= NEAR_TIES * len(texts)
+
+
+def test_transformers_has_the_same_texts(
+    lab: Lab, given: tuple[Texts, int], plain: Texts, figure: Figure
+) -> None:
+    pair = lab.pair("homogeneous")
+    found = compared(pair, given[0], greedy_by_transformers(pair, *given), plain)
+    figure(f"transformers, greedy: {found}")
+    assert found.different == 0
+    assert found.near_ties <= NEAR_TIES * len(plain)
+
+
+def test_the_row_before_is_noticed(lab: Lab, given: tuple[Texts, int], plain: Texts) -> None:
+    pair = lab.pair("homogeneous")
+    with listening(planted.row_before()):
+        texts = greedy(pair, "standard", *given)
+    assert compared(pair, given[0], texts, plain).different > len(plain) // 2
