@@ -127,8 +127,8 @@ def _block_sums(weights: Tensor) -> Tensor:
         weights.shape[-1] // BLOCK * BLOCK,
         torch.promote_types(weights.dtype, torch.float32),
     )
-    blocks, rest = weights[..., :whole].unflatten(-1, (-1, BLOCK)), weights[..., whole:]
-    sums = blocks.sum(dim=-1, dtype=exact)
+    shape, rest = (*weights.shape[:-1], -1, BLOCK), weights[..., whole:]
+    sums = weights[..., :whole].reshape(shape).sum(dim=-1, dtype=exact)
     return torch.cat([sums, rest.sum(dim=-1, keepdim=True, dtype=exact)], -1).double()
 
 

@@ -148,8 +148,10 @@ def _last_weights(
     """Weights of the last token, shape (B, V): a residual, or p if no draft was rejected."""
     p = target_probs[torch.arange(len(kept), device=kept.device), kept]
     p = p.to(torch.promote_types(p.dtype, torch.float32))
-    excess = (p - _rejected_law(draft_probs, drafts, kept, p)).clamp_(min=0)
-    return torch.where(excess.amax(dim=1, keepdim=True) > 0, excess, p)
+    # In place: rows of a large vocabulary cost more to allocate than to read.
+    excess = _rejected_law(draft_probs, drafts, kept, p).to(p.dtype).neg_().add_(p).clamp_(min=0)
+    left = excess.amax(dim=1, keepdim=True) > 0
+    return torch.where(left, excess, p, out=excess)
 
 
 def _rejected_law(
