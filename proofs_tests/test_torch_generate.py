@@ -1,6 +1,7 @@
 """Whole generations: greedy text, rows and seeds, ends, models left alone, bad input."""
 
 import copy
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -293,3 +294,30 @@ def test_a_target_that_says_nan_is_named(temperature: float) -> None:
         target.lm_head.weight[3] = torch.nan
     with pytest.raises(ValueError, match=r"target: its logits for prompts\[0\] have NaN"):
         generate(target, llama(2), [[1, 2]], temperature=temperature, max_new_tokens=8, seeds=[0])
+
+
+@pytest.mark.parametrize("method", ["standard", "union", "tli"])
+def test_nobody_drafts_more_than_there_is_room_for(method: str) -> None:
+    """With 5 tokens to go at most 4 drafts fit; texts are those of a lookahead that fits."""
+    given, rows = arguments(method), prompts(2, 5)
+    found, fitting = (
+        generate(**given, prompts=rows, seeds=[3, 4], max_new_tokens=5, lookahead=lookahead)
+        for lookahead in (40, 4)
+    )
+    assert found.tokens == fitting.tokens
+    assert found.drafter_forwards == fitting.drafter_forwards
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"target": "path/to/model"}, "target = 'path/to/model': expected a causal language model"),
+        ({"drafter": 3}, "drafter = 3: expected a causal language model"),
+        ({"seeds": 7}, "seeds = 7: expected one integer for each prompt"),
+        ({"tokenizer": "t", "prompts": ["a"]}, "tokenizer = 't': expected a tokenizer"),
+    ],
+)
+def test_arguments_of_another_kind_are_named(changed: dict[str, Any], message: str) -> None:
+    given = {"target": llama(1), "drafter": llama(2), "prompts": [[1]], "seeds": [1], **changed}
+    with pytest.raises(TypeError, match=re.escape(message)):
+        generate(**given, max_new_tokens=4)

@@ -31,7 +31,8 @@ def figures(parts: Sequence[Row]) -> Iterator[Figure]:
         yield near_floor(rows["verification", "cuda"], given)
     for device in ("cpu", "cuda"):
         yield no_slower(rows["generation", device], device)
-    yield faster_than_plain(rows["generation", "cuda"])
+    for device in ("cpu", "cuda"):
+        yield faster_than_plain(rows["generation", device], device)
 
 
 def near_floor(rows: Iterable[Row], given: str) -> Figure:
@@ -71,9 +72,12 @@ def no_slower(rows: Iterable[Row], device: str) -> Figure:
     return Figure(text, _verdict(not slower), "; ".join([reached, *slower]))
 
 
-def faster_than_plain(rows: Iterable[Row]) -> Figure:
+def faster_than_plain(rows: Iterable[Row], device: str) -> Figure:
     """SLEM and TLI against this backend without drafts, batch 1, on the best pair of each."""
-    text = "SLEM and TLI faster than autoregression on a pair with two vocabularies, CUDA"
+    text = (
+        "SLEM and TLI faster than autoregression on a pair with two vocabularies, "
+        f"{device.upper()}"
+    )
     rows, best = list(rows), dict[str, tuple[float, str]]()
     for row in rows:
         if (row["method"], row["batch"]) in (("slem", 1), ("tli", 1)) and _is_ours(row):

@@ -140,7 +140,10 @@ def main(
         with one_thread():
             write_record(output, set(product(parts, devices)), seed)
     if markdown:
-        write_json(str(markdown), render(json.loads(source.read_text())))
+        record = json.loads(source.read_text())
+        if not isinstance(record, dict) or "parts" not in record:
+            raise click.UsageError(f"{source} is no record of this command")
+        write_json(str(markdown), render(record))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from specref.report.speed import speed_plan, speed_table
 from specref.report.speed_plot import draw_speed_plan, load_matplotlib
 
 LOOKAHEAD_MAX = 16
+LARGEST = 200
 WIDTH = 64
 
 
@@ -74,8 +75,10 @@ def plan_speed_command(
 def _limit(lookahead_max: int | None, positions: int) -> int:
     if lookahead_max is None:
         return LOOKAHEAD_MAX if positions == 1 else min(LOOKAHEAD_MAX, positions)
-    if lookahead_max < 0:
-        raise ValueError(f"lookahead_max = {lookahead_max}: expected an integer >= 0")
+    if not 0 <= lookahead_max <= LARGEST:
+        raise ValueError(
+            f"lookahead_max = {lookahead_max}: expected an integer from 0 to {LARGEST}"
+        )
     return lookahead_max
 
 

@@ -126,12 +126,14 @@ def _notes(plan: SpeedPlan, last: int) -> list[str]:
     most = len(plan.rows) - 1
     if last < most:
         notes.append(f"the line: no lookahead from {last + 1} on is faster than no drafts")
-    if plan.best_lookahead == most and plan.is_faster:
+    constant = len(plan.acceptance) == 1
+    if plan.best_lookahead == most and plan.is_faster and constant:
         notes.append("the best is the last: a greater --lookahead-max may have a better one")
     return [
         *notes,
         "break-even: the acceptance above which this lookahead is faster than no drafts",
-        "assumed: acceptances are independent; a pass over more tokens takes no longer",
+        f"assumed: {'acceptances are independent; ' * constant}a pass over more tokens takes no "
+        "longer",
         "Leviathan et al. 2023, Equation 1, Theorems 3.8 and 3.11, Corollary 3.9",
     ]
 

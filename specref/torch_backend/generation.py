@@ -63,7 +63,7 @@ def generate(
     temperature, top_k, top_p
         As for `shape_logits`.
     eos : int or collection of int, optional
-        Target tokens that end a text.
+        Target tokens that end a text, such as ``tokenizer.eos_token_id``. None: no token does.
     use_cache : bool
         False reads everything again in every forward.
 
@@ -91,6 +91,7 @@ def generate(
     (1.0, 3.0)
     """
     inputs.check_method(method, lookahead, max_new_tokens)
+    inputs.check_models(target=target, drafter=drafter)
     inputs.check_pair(method, target, drafter, tokenizer, drafter_tokenizer)
     size = target.config.vocab_size
     rows = inputs.as_prompts(prompts, tokenizer, size)
@@ -98,7 +99,8 @@ def generate(
     inputs.check_room(rows, max_new_tokens, **readers)
     shape = partial(shape_logits, temperature=temperature, top_k=top_k, top_p=top_p)
     shape(torch.zeros(1))
-    rules = Rules(shape, lookahead, max_new_tokens, inputs.as_eos(eos, size))
+    ends, clipped = inputs.as_eos(eos, size), method != "slem"
+    rules = Rules(shape, lookahead, max_new_tokens, ends, clipped)
     coins = inputs.as_seeds(seeds, len(rows), target.device)
     proposes = None
     if drafter is not None and method != AUTOREGRESSIVE and lookahead:

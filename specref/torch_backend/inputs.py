@@ -27,6 +27,15 @@ def check_method(method: str, lookahead: int, max_new_tokens: int) -> None:
             raise ValueError(f"{name} = {value}: expected an integer >= {least}")
 
 
+def check_models(**models: Any) -> None:
+    """Raise `TypeError` unless each is a model with a configuration, or None."""
+    for name, model in models.items():
+        if model is not None and not hasattr(getattr(model, "config", None), "vocab_size"):
+            raise TypeError(
+                f"{name} = {model!r}: expected a causal language model of Transformers"
+            )
+
+
 def check_pair(
     method: str,
     target: "PreTrainedModel",
@@ -46,6 +55,10 @@ def check_pair(
     for name, value in given.items():
         if value is None:
             raise ValueError(f"{name} is None: method {method!r} expects both tokenizers")
+    for name, model in (("tokenizer", target), ("drafter_tokenizer", drafter)):
+        tokens, size = len(given[name]), model.config.vocab_size
+        if tokens > size:
+            raise ValueError(f"{name} has {tokens} tokens: expected at most its model's {size}")
 
 
 def _check_one_vocabulary(
@@ -94,6 +107,8 @@ def _as_ids(index: int, prompt: str | Sequence[int], tokenizer: Any) -> list[int
         return prompt.tolist() if isinstance(prompt, Tensor) else list(prompt)
     if tokenizer is None:
         raise ValueError(f"prompts[{index}] = {prompt!r}: expected token ids, or a tokenizer")
+    if not hasattr(tokenizer, "get_vocab"):
+        raise TypeError(f"tokenizer = {tokenizer!r}: expected a tokenizer of Transformers")
     ids: list[int] = tokenizer.encode(prompt)
     return ids
 
@@ -144,6 +159,8 @@ def as_seeds(seeds: Sequence[int] | Tensor, rows: int, device: torch.device) -> 
     ValueError
         There are more or fewer seeds than rows, or one does not fit 64 bits.
     """
+    if not isinstance(seeds, Tensor | Sequence) or isinstance(seeds, str):
+        raise TypeError(f"seeds = {seeds!r}: expected one integer for each prompt, in a list")
     values = seeds.tolist() if isinstance(seeds, Tensor) else list(seeds)
     if len(values) != rows:
         raise ValueError(f"seeds has {len(values)} entries: expected {rows}, one for each prompt")

@@ -30,12 +30,16 @@ class Rules:
     max_new_tokens : int
     eos : frozenset of int
         The tokens that end a text.
+    clipped : bool
+        Whether the drafter is asked for no more drafts than the longest room. Not where drafts
+        depend on the lookahead: then a row's text would depend on the rows beside it.
     """
 
     shape: Shape
     lookahead: int
     max_new_tokens: int
     eos: frozenset[int] = frozenset()
+    clipped: bool = True
 
 
 @dataclass
@@ -129,7 +133,8 @@ class Loop:
             none = torch.empty(len(self.live), 0, dtype=torch.int64, device=self.target.device)
             return Drafts(none, None, 0)
         contexts = [text.tokens for text in self.texts]
-        drafts = self.drafter.draft(contexts, self.rules.lookahead, self.seeds, iteration)
+        most = min(self.rules.lookahead, max(room)) if self.rules.clipped else self.rules.lookahead
+        drafts = self.drafter.draft(contexts, most, self.seeds, iteration)
         self.drafter_forwards += drafts.forwards
         return self._fitted(drafts, room)
 

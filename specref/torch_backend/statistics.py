@@ -72,7 +72,7 @@ class Generation:
     >>> generation.acceptance_rate, generation.tokens_per_target_forward
     (0.6666666666666666, 2.0)
     >>> print(generation)
-    4 tokens in 1 text, 2 of 3 drafts accepted, 2.00 tokens per target forward, 40 tokens/s
+    4 tokens in 1 text, 2 of 3 drafts accepted, 2.00 tokens per iteration, 40 tokens/s
     """
 
     tokens: tuple[tuple[int, ...], ...]
@@ -85,7 +85,7 @@ class Generation:
         texts = f"{len(self.tokens)} text{'s' * (len(self.tokens) != 1)}"
         return (
             f"{self.emitted:,} tokens in {texts}, {self.accepted:,} of {self.drafted:,} drafts "
-            f"accepted, {self.tokens_per_target_forward:.2f} tokens per target forward, "
+            f"accepted, {self.tokens_per_iteration:.2f} tokens per iteration, "
             f"{self.emitted / self.seconds:.0f} tokens/s"
         )
 
