@@ -311,7 +311,7 @@ def test_nobody_drafts_more_than_there_is_room_for(method: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"target": "path/to/model"}, "target = 'path/to/model': expected a causal language model"),
+        ({"target": "a/model"}, "target = 'a/model': expected a causal language model"),
         ({"drafter": 3}, "drafter = 3: expected a causal language model"),
         ({"seeds": 7}, "seeds = 7: expected one integer for each prompt"),
         ({"tokenizer": "t", "prompts": ["a"]}, "tokenizer = 't': expected a tokenizer"),
