@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,15 @@ def test_a_worker_that_dies_is_reported() -> None:
         pool.submit(os._exit, 1).result()
 
 
+@pytest.fixture
+def ctrl_c_interrupts() -> Iterator[None]:
+    """In the background of a shell without job control, Ctrl-C is ignored from the start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_interrupts")
 def test_ctrl_c_while_a_worker_starts_is_put_off_not_lost() -> None:
     started: list[str] = []
 

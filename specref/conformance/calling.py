@@ -17,6 +17,9 @@ from specref.losslessness.coins import Coins
 __all__ = ["Verifier", "global_randomness", "within"]
 
 
+FEW = 8
+
+
 @contextmanager
 def global_randomness(rng: np.random.Generator) -> Iterator[None]:
     """Seed the global generators of Python, NumPy and torch, and put them back afterwards."""
@@ -107,21 +110,34 @@ class Verifier:
         except BaseException as error:  # somebody's code may raise anything
             row = self._offender(batch, rng, coins, type(error))
             where = f"in a batch of {len(batch)}" if row is None else f"at row {row}"
-            hint = self._hint(error, batch, row)
+            hint = self._hint(error, batch, row, rng)
             broken = BrokenContractError(f"raised {described(error, where)}{hint}", row)
             broken.__cause__ = error
         if broken.row is not None and broken.row < len(batch):
             broken.evidence |= batch.facts(broken.row)
         raise broken
 
-    def _hint(self, error: BaseException, batch: Batch, row: int | None) -> str:
+    def _hint(
+        self, error: BaseException, batch: Batch, row: int | None, rng: np.random.Generator
+    ) -> str:
+        """Which claim would spare it the call, if any."""
         if self.capabilities.arrays == "numpy" and "ndarray" in described(error):
             return " (arrays='torch' gives tensors)"
         if batch.draft_probs is None:
             return " (one_hot=false if it is never called without draft_probs)"
-        if row is not None and batch.lens[row] < batch.draft_tokens.shape[1]:
-            return " (ragged=false if it never gets rows with fewer drafts)"
+        full = np.flatnonzero(batch.lens == batch.draft_tokens.shape[1])
+        if row is not None and row not in full and len(full):
+            short = np.setdiff1d(np.arange(len(batch)), full)[:FEW]
+            if all(self._raises(batch[one : one + 1], rng) for one in short.tolist()):
+                return " (ragged=false if it never gets rows with fewer drafts)"
         return ""
+
+    def _raises(self, batch: Batch, rng: np.random.Generator) -> bool:
+        try:
+            self.raw(batch, rng)
+        except BaseException:  # somebody's code may raise anything
+            return True
+        return False
 
     def raw(self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None) -> Any:
         """What one call returns, unchecked."""
