@@ -58,10 +58,16 @@ def arbitrary_length(key):
     return length
 
 
+def worth(price, rates):
+    """The first drafts whose estimated survival is above a price fixed beforehand."""
+    return sum(survival > price for survival in itertools.accumulate(rates, lambda a, b: a * b))
+
+
 TRIPLES = st.builds(models, st.sampled_from([AB, ABC, Vocabulary("abc", eos="c")]), KEYS)
 LENGTHS = st.one_of(
     st.just(partial(greedy_length, latencies=STEPS)),
     st.just(partial(optimal_length, latencies=STEPS)),
+    st.builds(partial, st.just(worth), st.sampled_from([F(1, 4), F(1, 2), F(3, 4)])),
     st.builds(arbitrary_length, KEYS),
 )
 CASES = st.tuples(TRIPLES, LENGTHS, st.integers(0, 2), st.sampled_from([(), (1, 0)]))

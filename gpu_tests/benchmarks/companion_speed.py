@@ -136,7 +136,7 @@ def plans(judged: Floats, prior: Floats, price: float, lookahead: int) -> Iterat
         yield Plan(f"SD, lookahead {g}" if g else NONE, "yes", prior, Fixed(g), judges=False)
     yield Plan(PUBLISHED, "no", judged, FirstDecline(), judges=True)
     yield Plan(REJECTING, "yes", judged, AtPrice(price), judges=True)
-    yield Plan(PREDICTABLE, "yes", prior, FirstDecline(), judges=True)
+    yield Plan(PREDICTABLE, "alone", prior, FirstDecline(), judges=True)
     yield Plan("oracle", "", prior, Oracle(), judges=False)
 
 

@@ -21,8 +21,7 @@ On a machine without CUDA what needs it is not_run, unless the file has it from 
 `--part` and `--device` measure anew only some of it. With `--from-json docs/gpu_results.json`
 for `--output` the page is rendered and nothing is measured. Intervals are the least and the most
 of the repetitions; a ratio is the median of the ratios within each repetition, and what is met is
-met by medians. On the CPU most of the time of `verify` goes into allocating rows, and compiling
-does not help; Transformers' TLI on the byte-level pair raises (AttributeError), which is recorded.
+met by medians. A row that failed names the exception.
 
 ## Figures to reach
 
