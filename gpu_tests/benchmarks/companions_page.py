@@ -81,8 +81,9 @@ beforehand (the goodput of the row above / {room}), and what does not pass is re
 (`companion_rejecting.step`); the walk of a whole batch by A is lossy jointly. *Predictable* does
 not see the drafted token. *Alone*: a request by itself is proved lossless, if a tie ends its walk
 (`predictable_step`); of requests that compete only a fixed number of drafts is proved
-(`companion_batch.fixed_budget_step`), and not this walk of the whole batch. Places follow one another one by one, not by the tokens emitted: iterations
-start anywhere in a text, not where those of a run would.
+(`companion_batch.fixed_budget_step`), and not this walk of the whole batch. Places follow one
+another one by one, not by the tokens emitted: iterations start anywhere in a text, not where those
+of a run would.
 
 Goodput over that of the best fixed lookahead, 0 among them:
 
