@@ -25,6 +25,10 @@ benchmark: .venv/test
 	$(BIN)/python -m proofs_tests.benchmarks.bench_simulate
 	$(BIN)/python -m proofs_tests.benchmarks.campaign
 	$(BIN)/python -m proofs_tests.benchmarks.power --runs 3
+	$(BIN)/python -m proofs_tests.benchmarks.counting
+	$(BIN)/python -m proofs_tests.benchmarks.lazy_slrs
+	$(BIN)/python -m proofs_tests.benchmarks.bench_speed
+	$(BIN)/python -m gpu_tests.benchmarks.verification
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv

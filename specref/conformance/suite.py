@@ -6,6 +6,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -223,24 +224,9 @@ def check(
         patience, advance, claims,
     )  # fmt: skip
     expected = known_ids(expected_failures or {})
+    own = getattr(implementation, "__qualname__", type(implementation).__name__)
+    report = partial(_report, judge, name or str(own), version, seed, alpha, started)
     results: list[CheckResult] = []
-
-    def report() -> Report:
-        own = getattr(implementation, "__qualname__", type(implementation).__name__)
-        return Report(
-            name=name or str(own),
-            version=version,
-            contract=judge.contract,
-            capabilities=judge.capabilities,
-            seed=seed,
-            alpha=alpha,
-            detect_tv=judge.detect_tv,
-            results=tuple(results),
-            warnings=vacuous(judge),
-            diagnosis=diagnosed(judge, results),
-            seconds=time.perf_counter() - started,
-        )
-
     try:
         for one in asked:
             on_start(one)
@@ -249,8 +235,8 @@ def check(
     except KeyboardInterrupt:
         left = [one for one in asked[len(results) :] if judge.contract in one.contracts]
         results += [one.result(Outcome(Status.NOT_RUN, "interrupted")) for one in left]
-        raise Interrupted(report()) from None
-    return report()
+        raise Interrupted(report(results)) from None
+    return report(results)
 
 
 def prepare(
@@ -357,6 +343,30 @@ def known_ids(expected: Mapping[str, str]) -> Mapping[str, str]:
 def _suggestion(id_: str) -> str:
     close = difflib.get_close_matches(id_, [one.id for one in CHECKS], n=1, cutoff=0.3)
     return f": did you mean {close[0]!r}?" if close else ""
+
+
+def _report(
+    judge: Judge,
+    name: str,
+    version: str,
+    seed: int,
+    alpha: float,
+    started: float,
+    results: Sequence[CheckResult],
+) -> Report:
+    return Report(
+        name=name,
+        version=version,
+        contract=judge.contract,
+        capabilities=judge.capabilities,
+        seed=seed,
+        alpha=alpha,
+        detect_tv=judge.detect_tv,
+        results=tuple(results),
+        warnings=vacuous(judge),
+        diagnosis=diagnosed(judge, results),
+        seconds=time.perf_counter() - started,
+    )
 
 
 def _run(

@@ -12,6 +12,7 @@ from specref.conformance.greedy import judge_greedy
 from specref.conformance.judge import Judge
 from specref.conformance.markov import judge_markov
 from specref.conformance.status import Outcome
+from specref.losslessness import CampaignReport
 from specref.losslessness.planning import typical_trials
 from specref.losslessness.verdict import Verdict
 
@@ -35,33 +36,34 @@ def markov(judge: Judge) -> Outcome:
     """Long texts of an order-1 chain, with a bet at every transition."""
     if judge.capabilities.greedy:
         return not_applicable("decodes greedily: its texts have no law")
-    share = judge.alpha / judge.checks
     needed = len(CHAIN.vocabulary) * typical_trials(judge.detect_tv)
     tokens = judge.trials or needed
     report = within(
         judge.patience and TEXTS * judge.patience,
         partial(
             judge_markov, judge.implementation, CHAIN, GUESS,
-            tokens=tokens, seed=judge.seed, alpha=share,
+            tokens=tokens, seed=judge.seed, alpha=judge.alpha / judge.checks,
         ),
     )  # fmt: skip
+    return transitions(report, judge.detect_tv, enough=tokens >= needed)
+
+
+def transitions(report: CampaignReport, tv: float, enough: bool) -> Outcome:
+    """What bets on every transition say; `enough` of them for a distance `tv`."""
     numbers = {"tokens": report.tokens, "log10_evidence": report.log10_evidence}
     if report.verdict == Verdict.LOSSY:
-        tv = max(interval.estimate for interval in report.intervals)
+        found = max(interval.estimate for interval in report.intervals)
         return failed(
             report.impossible
-            or f"transitions are not the target's: TV about {tv:.3f}, evidence "
+            or f"transitions are not the target's: TV about {found:.3f}, evidence "
             f"10^{report.log10_evidence:.0f} after {report.tokens:,} tokens",
             **numbers,
         )
     if report.stopped:
         return failed(report.stopped, **numbers)
-    if tokens < needed:
-        return inconclusive(f"{tokens:,} tokens would not find TV {judge.detect_tv:g}", **numbers)
-    return passed(
-        f"{report.tokens:,} transitions; TV of about {judge.detect_tv:g} is usually found",
-        **numbers,
-    )
+    if not enough:
+        return inconclusive(f"{report.tokens:,} tokens would not find TV {tv:g}", **numbers)
+    return passed(f"{report.tokens:,} transitions; TV of about {tv:g} is usually found", **numbers)
 
 
 def greedy(judge: Judge) -> Outcome:
