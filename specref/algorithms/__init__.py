@@ -6,6 +6,8 @@ from typing import TypeAlias
 
 from specref.algorithms import (
     autoregressive,
+    block,
+    block_slrs,
     companion,
     companion_batch,
     companion_rejecting,
@@ -41,6 +43,8 @@ __all__ = [
     "ALGORITHMS",
     "Step",
     "autoregressive",
+    "block",
+    "block_slrs",
     "companion",
     "companion_batch",
     "companion_rejecting",

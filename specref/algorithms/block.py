@@ -1,0 +1,129 @@
+"""Block verification: drafts are accepted jointly, and more of them.
+
+Sun et al. 2024 (arXiv:2403.10444), Algorithm 2. Draft i takes P_{i-1} to P_i, which is
+min(1, P_{i-1} p / q), from P_0 = 1. With p and q the laws after x_1 … x_i, and R_i = (P_i p - q)+,
+a coin is tossed for each i that succeeds with probability
+
+    h_i = sum R_i / (sum R_i + 1 - P_i),    h_n = P_n after all n drafts.
+
+The largest i that succeeds is the accepted length, or 0. A success overrules all failures before
+it, so coins are tossed from the last draft back, until one succeeds. The next token is from
+norm(R_i), or after all n drafts from p. What h_i is for 0/0 does not matter: then P_i = 1 and
+p = q, so that P_{i+1} = 1, and the walk back never comes to i.
+
+The same holds for sub-laws q, whose rest is the probability that drafting ends after x_1 … x_i
+with nothing more to verify: END, which the target never says. What is shown, from the last draft
+back: given that x_1 … x_i is drafted, it is accepted with probability P_i, and then p follows.
+A draft y comes next and is accepted with probability min(q, P_i p)(y), END with 0. The walk comes
+to i with 1 less their sum, which is sum R_i + 1 - P_i; so it stops at i, with y next, with
+probability R_i(y). Together that is P_i p(y); at i = 0, p(y). Full acceptance is the case q = 0,
+where R_n = P_n p. An accepted EOS is followed by nothing, and nothing more is drafted.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from specref.algorithms.standard import Draft, draft
+from specref.chance import Chance
+from specref.distributions import Probabilities, Probability, corrected
+from specref.models import Model
+from specref.vocabulary import Tokens
+
+
+class Stop(NamedTuple):
+    """A place where the accepted drafts may end: h_i, and R_i as (P_i p, q)."""
+
+    block: Tokens
+    probability: Probability
+    p: Probabilities
+    q: Probabilities
+
+
+def step(target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance) -> Tokens:
+    """One iteration: 1 to lookahead + 1 tokens, distributed as p, at least as many as `standard`.
+
+    Parameters
+    ----------
+    target, drafter : Model
+        Over the same vocabulary.
+    context : tuple of int
+        Target token ids.
+    lookahead : int
+        How many tokens to draft; 0 draws one token from the target.
+    chance : Chance
+        Sites ``draft[i]``; ``accept[i]``, the last draft first; then ``residual`` or ``bonus``.
+
+    Returns
+    -------
+    tuple of int
+        The block. An accepted EOS ends it, without a bonus token.
+
+    Raises
+    ------
+    ValueError
+        The vocabularies differ, a token id is out of range, or `lookahead` < 0.
+
+    Examples
+    --------
+    >>> from specref import Vocabulary, exact_distribution
+    >>> from specref.models import iid_model
+    >>> vocabulary = Vocabulary("ab")
+    >>> p, q = iid_model(vocabulary, ["1/3", "2/3"]), iid_model(vocabulary, ["2/3", "1/3"])
+    >>> blocks = exact_distribution(lambda chance: step(p, q, (), 2, chance))
+    >>> sum(len(block) * weight for block, weight in blocks.items())  # standard: 19/9
+    Fraction(20, 9)
+    """
+    if target.vocabulary.tokens != drafter.vocabulary.tokens:
+        raise ValueError("drafter has another vocabulary than target: use block_slrs")
+    return verify(target, context, draft(drafter, context, lookahead, chance), chance)
+
+
+def verify(target: Model, context: Tokens, drafts: list[Draft], chance: Chance) -> Tokens:
+    """Accept a prefix of the drafts jointly; end with one more token, or an accepted EOS.
+
+    `drafts` are those of any drafting rule (`standard`, `union`, `tli`, `block_slrs`) that is a
+    function of the drafts so far and their coins; with `None` as its token, the last is END.
+
+    Examples
+    --------
+    >>> from specref import Vocabulary, exact_distribution
+    >>> from specref.distributions import as_distribution
+    >>> from specref.models import iid_model
+    >>> target = iid_model(Vocabulary("ab"), ["1/2", "1/2"])
+    >>> ended = [Draft(None, as_distribution(["1/2", "1/2"]) / 2)]
+    >>> exact_distribution(lambda chance: verify(target, (), ended, chance))
+    {(0,): Fraction(1, 2), (1,): Fraction(1, 2)}
+    """
+    block: Tokens = ()
+    survival: Probability = 1
+    stops: list[Stop] = []
+    for token, q in drafts:
+        p = survival * target.next_token((*context, *block))
+        stops.append(Stop(block, stopping(p, q, survival), p, q))
+        survival = 0 if token is None else min(1, p[token] / q[token])
+        if token is None or survival == 0:
+            return walk_back(stops, chance)
+        block = (*block, token)
+        if target.vocabulary.ends(block):
+            break
+    if block and not chance.accept(survival, f"accept[{len(block) - 1}]"):
+        return walk_back(stops, chance)
+    if target.vocabulary.ends(block):
+        return block
+    return (*block, chance.draw(target.next_token((*context, *block)), "bonus"))
+
+
+def stopping(p: Probabilities, q: Probabilities, survival: Probability) -> Probability:
+    """h_i, the probability to stop here once all longer prefixes are refused; 0 for 0/0."""
+    total: Probability = np.maximum(p - q, 0).sum()
+    return total / (total + (1 - survival)) if total else total
+
+
+def walk_back(stops: list[Stop], chance: Chance) -> Tokens:
+    """The longest of these prefixes whose coin succeeds, or the first, and a residual token."""
+    block, _, p, q = next(
+        (s for s in stops[:0:-1] if chance.accept(s.probability, f"accept[{len(s.block) - 1}]")),
+        stops[0],
+    )
+    return (*block, chance.draw(corrected(p, q), "residual"))

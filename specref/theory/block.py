@@ -1,0 +1,176 @@
+"""Block verification in closed form: what is accepted, what comes out, and that it is the most.
+
+Let drafts start with x = x_1 … x_k with probability Q(x), and be accepted so far with probability
+W(x) = P(x is drafted, and at least k drafts are accepted). Sun et al. 2024 (arXiv:2403.10444)
+accept x with P_k once it is drafted, so W = Q P_k, and P_{k+1} = min(1, P_k p / q) reads
+
+    W(x y) = min(Q(x y), W(x) p(y | x)),    W() = 1,
+
+or W(x) = min over j of Q(x_1 … x_j) p(x_{j+1} … x_k | x_1 … x_j). Token verification has
+min(W(x) q(y | x), W(x) p(y | x)) instead: less, as W <= Q. With y as the residual or bonus token
+the block x y comes out with probability (W(x) p(y | x) - Q(x y))+.
+
+No lossless rule accepts more, if it keeps a prefix of the drafts, adds one token and leaves the
+rest to the target: W(x y) is at most Q(x y); and at most W(x) p(y | x), because where the target's
+text starts with x it goes on with p, in all, and also given that fewer than k drafts are accepted.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+from specref.distributions import Probabilities, Probability
+from specref.models import Model
+from specref.theory.lookahead import positions
+from specref.vocabulary import Tokens
+
+Rows: TypeAlias = Mapping[Tokens, Probabilities]
+
+
+def draft_rows(drafter: Model, context: Tokens, lookahead: int) -> Rows:
+    """The law of the next draft after every draft that can be drawn; after the last, zeros.
+
+    What `conditional_psi` is for drafts over the target's own vocabulary.
+
+    Raises
+    ------
+    ValueError
+        A token id is out of range, or `lookahead` < 0.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> rows = draft_rows(iid_model(Vocabulary("ab"), ["1/4", "3/4"]), (), 1)
+    >>> {prefix: [str(q) for q in row] for prefix, row in rows.items()}
+    {(): ['1/4', '3/4'], (0,): ['0', '0'], (1,): ['0', '0']}
+    """
+    limit, nothing = len(positions(lookahead)), drafter.next_token(context) * 0
+    rows: dict[Tokens, Probabilities] = {}
+    pending: deque[Tokens] = deque([()])
+    while pending:
+        prefix = pending.popleft()
+        ended = len(prefix) == limit or drafter.vocabulary.ends(prefix)
+        rows[prefix] = nothing if ended else drafter.next_token((*context, *prefix))
+        pending += [(*prefix, int(token)) for token in np.flatnonzero(rows[prefix])]
+    return rows
+
+
+def accepted_prefixes(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probability]:
+    """W: the probability that the accepted drafts start with each prefix, where positive.
+
+    Parameters
+    ----------
+    target : Model
+    context : tuple of int
+        Target token ids.
+    rows : mapping
+        {drafts: the (sub-)law over T of the next one}: `draft_rows` or `conditional_psi`.
+
+    Returns
+    -------
+    dict
+        {prefix: probability}, shorter ones first. None is longer than an accepted EOS.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
+    >>> accepted = accepted_prefixes(p, (), draft_rows(q, (), 2))
+    >>> str(accepted[0, 1]), str(accepted[0, 0])
+    ('2/9', '1/9')
+    """
+    accepted: dict[Tokens, Probability] = {(): 1}
+    for prefix, p, q in _joint(target, context, rows):
+        accepted |= _positive(prefix, np.minimum(p, q))
+    return accepted
+
+
+def block_law(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probability]:
+    """The law of the block that block verification emits; no path of chance is enumerated.
+
+    Parameters as `accepted_prefixes`.
+
+    Returns
+    -------
+    dict
+        {block: probability}.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
+    >>> law = block_law(p, (), draft_rows(q, (), 2))
+    >>> str(law[1,]), str(law[1, 1]), str(law[0, 1, 1])
+    ('1/3', '1/9', '4/27')
+    """
+    law: dict[Tokens, Probability] = {}
+    for prefix, p, q in _joint(target, context, rows):
+        law |= _positive(prefix, np.maximum(p - q, 0))
+        every = _positive(prefix, p)
+        law |= {block: w for block, w in every.items() if target.vocabulary.ends(block)}
+    return law
+
+
+def accepted_length_distribution(
+    target: Model, context: Tokens, rows: Rows
+) -> tuple[Probability, ...]:
+    """P(accepted length = 0), P(= 1), … of one iteration of block verification.
+
+    Parameters as `accepted_prefixes`. For token verification: `theory.acceptance`.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
+    >>> [str(x) for x in accepted_length_distribution(p, (), draft_rows(q, (), 2))]
+    ['1/3', '1/9', '5/9']
+    """
+    survival: dict[int, Probability] = {}
+    for prefix, weight in accepted_prefixes(target, context, rows).items():
+        survival[len(prefix)] = survival.get(len(prefix), 0) + weight
+    return tuple(now - later for now, later in pairwise((*survival.values(), 0)))
+
+
+def expected_block_length(target: Model, context: Tokens, rows: Rows) -> Probability:
+    """Tokens of one iteration: the sum of W(x) over all x that EOS does not end.
+
+    Every such x is followed by one more token, whether that is a draft or the last of the block.
+
+    Parameters as `accepted_prefixes`.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
+    >>> expected_block_length(p, (), draft_rows(q, (), 2))
+    Fraction(20, 9)
+    """
+    accepted = accepted_prefixes(target, context, rows).items()
+    return sum(weight for prefix, weight in accepted if not target.vocabulary.ends(prefix))
+
+
+def _joint(
+    target: Model, context: Tokens, rows: Rows
+) -> Iterator[tuple[Tokens, Probabilities, Probabilities]]:
+    """(x, W(x) p, Q(x) q) for every x that may be accepted and not last, shorter ones first."""
+    pending: deque[tuple[Tokens, Probability, Probability]] = deque([((), 1, 1)])
+    while pending:
+        prefix, accepted, drafted = pending.popleft()
+        p = accepted * target.next_token((*context, *prefix))
+        q = drafted * rows[prefix]
+        yield prefix, p, q
+        for longer, weight in _positive(prefix, np.minimum(p, q)).items():
+            if not target.vocabulary.ends(longer):
+                pending.append((longer, weight, q[longer[-1]]))
+
+
+def _positive(prefix: Tokens, weights: Probabilities) -> dict[Tokens, Probability]:
+    return {(*prefix, token): weights[token] for token in map(int, np.flatnonzero(weights))}
