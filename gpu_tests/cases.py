@@ -41,6 +41,7 @@ CASES: Mapping[str, Case] = MappingProxyType(
         "tli": Case("tli", "large intersection"),
         "slem": Case("slem", "non-injective"),
         "slrs": Case("slrs", "byte-level"),
+        "lazy-slrs": Case("lazy-slrs", "large intersection", variant=True),
         "standard, T 0.7, top-p 0.9": Case(
             "standard", "homogeneous", 0.7, 0.9, torch.float64, variant=True
         ),

@@ -1,31 +1,31 @@
 """Lossy verifications, to stand in the decode loop: what the tests here must find."""
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
-from specref.torch_backend import Coins, draw, verify, verify_matching
+from specref.torch_backend import Coins, draw, row_coins, verify, verify_matching
 
 Verified: TypeAlias = tuple[Tensor, Tensor]
-Planted: TypeAlias = Mapping[str, Callable[..., Verified]]
+Planted: TypeAlias = Mapping[str, Callable[..., Any]]
 
 
 def lenient(share: float) -> Planted:
     """Accept this share of the drafts whatever their coin; none that p excludes."""
 
-    def accepting(p: Tensor, q: Tensor, drafts: Tensor, *, coins: Coins) -> Verified:
-        return verify(p, q, drafts, coins=coins._replace(accept=_stretched(coins.accept, share)))
+    def tossed(seeds: Tensor, iteration: int, lookahead: int) -> Coins:
+        coins = row_coins(seeds, iteration, lookahead)
+        return coins._replace(accept=_stretched(coins.accept, share))
 
     def matching(p: Tensor, drafts: Tensor, *, coins: Coins) -> Verified:
         known = torch.zeros_like(p[:, :-1]).scatter_(2, drafts.clamp(min=0)[..., None], 1)
-        forced = ((coins.accept < share) & (drafts >= 0))[..., None]
+        forced = ((coins.accept <= 0) & (drafts >= 0))[..., None]
         rows = torch.cat([torch.where(forced, known, p[:, :-1]), p[:, -1:]], 1)
-        left = coins._replace(accept=_stretched(coins.accept, share))
-        return verify_matching(rows, drafts, coins=left)
+        return verify_matching(rows, drafts, coins=coins)
 
-    return {"verify": accepting, "verify_matching": matching}
+    return {"row_coins": tossed, "verify_matching": matching}
 
 
 def _stretched(uniforms: Tensor, share: float) -> Tensor:

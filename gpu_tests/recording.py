@@ -18,6 +18,8 @@ from specref.torch_backend.byte_laws import ByteLaws
 from specref.torch_backend.drafts import Drafter, Drafts
 from specref.torch_backend.statistics import Generation, Iteration
 
+ROWS = 16
+
 
 @dataclass(frozen=True)
 class Draws:
@@ -29,8 +31,8 @@ class Draws:
         The target's law given all tokens before, by teacher forcing.
     q : Tensor, shape (N, V)
         The law that the draft there was declared to be drawn from. Exact match declares none:
-        its drafts are certain. The last one of the block where nothing was drafted, and p in a
-        block without drafts.
+        its drafts are certain. The last one of the block where nothing was drafted; p in a
+        block without drafts, and where drafts have a verifier that alone knows their law.
     tokens : Tensor of int64, shape (N,)
     position : Tensor of int64, shape (N,)
         In the block.
@@ -54,33 +56,45 @@ class Record(Draws):
 
 
 class Recorder:
-    """A drafter whose drafts are kept."""
+    """A drafter whose drafts are kept, with the numbers of their rows in the first batch."""
 
     def __init__(self, drafter: Drafter) -> None:
         self.drafter = drafter
-        self.drafts: list[Drafts] = []
+        self.drafts: list[tuple[list[int], Drafts]] = []
+        self._rows: list[int] | None = None
 
     def draft(
         self, contexts: Sequence[Sequence[int]], lookahead: int, seeds: Tensor, iteration: int
     ) -> Drafts:
         drafts = self.drafter.draft(contexts, lookahead, seeds, iteration)
         laws = None if drafts.laws is None else drafts.laws.float()
-        self.drafts.append(replace(drafts, laws=laws))
+        self._rows = list(range(len(contexts))) if self._rows is None else self._rows
+        self.drafts.append((self._rows, replace(drafts, laws=laws)))
         return drafts
+
+    def select(self, rows: Sequence[int]) -> None:
+        self.drafter.select(rows)
+        assert self._rows is not None
+        self._rows = [self._rows[row] for row in rows]
 
 
 class Remembered(ByteLaws):
-    """Reads the prefix tree once for each context."""
+    """Reads the prefix tree once for each context, of a few contexts at a time."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._known: dict[tuple[int, ...], Tensor] = {}
 
-    def __call__(self, row: int, context: list[int]) -> Tensor:
-        key = tuple(context)
-        if key not in self._known:
-            self._known[key] = super().__call__(row, context)
-        return self._known[key]
+    def __call__(self, contexts: Sequence[Sequence[int]]) -> list[Tensor]:
+        keys = list(map(tuple, contexts))
+        unknown = list(dict.fromkeys(key for key in keys if key not in self._known))
+        for start in range(0, len(unknown), ROWS):
+            some = unknown[start : start + ROWS]
+            self._known |= zip(some, super().__call__(some), strict=True)
+        return [self._known[key] for key in keys]
+
+    def select(self, rows: Sequence[int]) -> None:
+        """What is known is known of texts, not of rows."""
 
 
 def record(
@@ -100,7 +114,7 @@ def record(
     seed : int
         Of the first text; the others count on.
     planted : mapping from str to callable
-        What stands in the decode loop instead of its functions `verify`, `verify_matching`.
+        What stands in the decode loop instead of its functions: `verify`, `row_coins`, ….
     """
     with listening(planted) as recorders:
         made = generate(
@@ -140,14 +154,17 @@ def listening(planted: Mapping[str, Callable[..., Any]]) -> Iterator[list[Record
         yield recorders
 
 
-def _read(made: Generation, drafts: Sequence[Drafts], p: Tensor) -> Record:
+def _read(made: Generation, drafts: Sequence[tuple[list[int], Drafts]], p: Tensor) -> Record:
     places = torch.tensor(list(_places(made.iterations)), device=p.device).T
     row, iteration, position, count, prefix = places
     q = p.to(torch.float32, copy=True)
-    for number, proposal in enumerate(drafts):
+    place = torch.zeros(len(made.tokens), dtype=torch.int64, device=p.device)
+    for number, (rows, proposal) in enumerate(drafts):
         here = (iteration == number) & (count > 0)
         at = torch.minimum(position, count - 1)[here]
-        q[here] = _laws(proposal, p.shape[1], row[here], at)
+        place[rows] = torch.arange(len(rows), device=p.device)
+        if proposal.verifier is None:
+            q[here] = _laws(proposal, p.shape[1], place[row[here]], at)
     tokens = torch.tensor([token for text in made.tokens for token in text])
     drafted, accepted = (position < count).cpu(), (position < prefix).cpu()
     return Record(p.cpu(), q.cpu(), tokens, position.cpu(), drafted, accepted, made)

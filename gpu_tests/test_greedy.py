@@ -17,7 +17,7 @@ from gpu_tests.greedy import Texts, compared, greedy, greedy_by_transformers
 from gpu_tests.lab import Figure, Lab
 from gpu_tests.recording import listening
 
-PAIRS = {case.method: case.pair for case in CASES.values() if not case.variant}
+PAIRS = {case.method: case.pair for case in reversed(CASES.values())}
 NEAR_TIES = 0.05
 
 

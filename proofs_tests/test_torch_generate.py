@@ -16,10 +16,21 @@ from torch import Tensor
 from proofs_tests.torch_generations import arguments, greedy, prompts
 from proofs_tests.torch_models import MODELS, POSITIONS, gpt2, llama, single_thread
 from specref.conformance.implementations.toy_tokenizers import toy_tokenizer
-from specref.torch_backend import METHODS, Coins, Generation, Iteration, generate, uniforms
+from specref.torch_backend import (
+    METHODS,
+    Coins,
+    Drafter,
+    Drafts,
+    Generation,
+    Iteration,
+    generate,
+    uniforms,
+)
+from specref.torch_backend import generation as generation_module
 from specref.torch_backend import loop as loop_module
 from specref.torch_backend.cached import common_prefix
 from specref.torch_backend.loop import Text
+from specref.torch_backend.methods import DRAFTERS
 from specref.torch_backend.slots import Slots
 from specref.vocabulary import Vocabulary
 
@@ -172,20 +183,85 @@ def test_an_end_of_sequence_in_the_prompt_ends_nothing() -> None:
     assert found.emitted == 1
 
 
-def test_finished_rows_leave_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    given, batches = arguments("standard"), []
-    forward = given["target"].forward
+def batches(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Which model was called with how many rows; filled by what is generated later."""
+    found: list[tuple[str, int]] = []
+    for name in ("target", "drafter"):
 
-    def counted(**kwargs: Any) -> Any:
-        batches.append(len(kwargs["input_ids"]))
-        return forward(**kwargs)
+        def counted(*, name: str = name, forward: Any = given[name].forward, **others: Any) -> Any:
+            found.append((name, len(others["input_ids"])))
+            return forward(**others)
 
-    monkeypatch.setattr(given["target"], "forward", counted)
-    found = generate(**given, prompts=prompts(8, 5), seeds=range(8), eos=3, max_new_tokens=20)
+        monkeypatch.setattr(given[name], "forward", counted)
+    return found
+
+
+def live(found: Generation) -> list[int]:
+    """How many rows take part in each iteration."""
     lengths = [len(log) for log in found.iterations]
-    assert batches == [sum(length > i for length in lengths) for i in range(max(lengths))]
-    assert batches[-1] < batches[0] == 8
-    assert found.target_forwards == len(batches)
+    return [sum(length > i for length in lengths) for i in range(max(lengths))]
+
+
+def ending(given: dict[str, Any]) -> Generation:
+    """Eight texts, which one in eight tokens of the vocabulary ends."""
+    ends = range(3, given["target"].config.vocab_size, 8)
+    others = {"prompts": prompts(8, 5), "seeds": range(8), "max_new_tokens": 20, "lookahead": 2}
+    return generate(**given, **others, eos=[*ends])
+
+
+@pytest.mark.parametrize("method", DRAFTERS)
+def test_finished_rows_leave_both_batches(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    """Also in the forwards that lazy verification takes, after those of the target."""
+    given = arguments(method)
+    called = batches(given, monkeypatch)
+    found = ending(given)
+    rows, iteration = live(found), 0
+    for name, count in called:
+        verifies = method == "lazy-slrs" and name == "drafter" and count == rows[iteration - 1]
+        assert verifies or count == rows[iteration]
+        iteration += name == "target"
+    assert rows[-1] < rows[0] == 8
+    assert found.target_forwards == len(rows)
+
+
+class FedForever:
+    """Tells a drafter of no end: it drafts for finished rows too."""
+
+    def __init__(self, drafter: Drafter) -> None:
+        self.drafter, self.rows = drafter, list[int]()
+
+    def draft(
+        self, contexts: Sequence[Sequence[int]], lookahead: int, seeds: Tensor, iteration: int
+    ) -> Drafts:
+        if not self.rows:
+            self.rows, self.contexts, self.seeds = list(range(len(seeds))), [*contexts], seeds
+        for row, context in zip(self.rows, contexts, strict=True):
+            self.contexts[row] = context
+        drafts = self.drafter.draft(self.contexts, lookahead, self.seeds, iteration)
+        laws = None if drafts.laws is None else drafts.laws[self.rows]
+        return Drafts(drafts.tokens[self.rows], laws, drafts.forwards)
+
+    def select(self, rows: Sequence[int]) -> None:
+        self.rows = [self.rows[row] for row in rows]
+
+
+@pytest.mark.parametrize("method", ["standard", "union", "tli", "slem", "slrs"])
+def test_drafts_for_finished_rows_change_no_text(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """And cost what those of the others do: they are noticed in the drafter's batches."""
+    given = arguments(method)
+    called = batches(given, monkeypatch)
+    found = ending(given)
+    read = sum(count for name, count in called if name == "drafter")
+    called.clear()
+    monkeypatch.setattr(
+        generation_module, "DRAFTERS", {method: lambda pair: FedForever(DRAFTERS[method](pair))}
+    )
+    fed = ending(given)
+    assert (fed.tokens, fed.iterations) == (found.tokens, found.iterations)
+    assert {count for name, count in called if name == "drafter"} == {8}
+    assert sum(count for name, count in called if name == "drafter") > read
 
 
 def test_models_are_untouched() -> None:

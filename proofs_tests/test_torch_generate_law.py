@@ -274,6 +274,9 @@ class Guesses:
         laws = torch.full((*tokens.shape, SIZE), 1 / SIZE) if self.declared else None
         return Drafts(tokens, laws, 0)
 
+    def select(self, rows: Sequence[int]) -> None:
+        """There is nothing to drop."""
+
 
 def guessed(declared: bool) -> Sampler:
     """At temperature 1, from the target of the second pair."""

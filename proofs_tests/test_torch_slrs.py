@@ -24,10 +24,10 @@ from specref.models import Model
 from specref.theory.lookahead import until_determined
 from specref.theory.psi import psi as psi_of_the_theory
 from specref.torch_backend import slrs
-from specref.torch_backend.byte_laws import END, OTHER, ByteLaws, longest_paths
-from specref.torch_backend.cached import CachedModel
+from specref.torch_backend.byte_laws import END, OTHER, ByteLaws
 from specref.torch_backend.shaping import shape_logits
 from specref.torch_backend.slrs import SlrsDrafter, first_token, psi
+from specref.torch_backend.trees import TreeModel
 from specref.torch_backend.trie import ByteTrie
 from specref.torch_backend.validation import NO_DRAFT, OUTSIDE, validate
 from specref.vocabulary import Vocabulary
@@ -219,8 +219,8 @@ CONTEXT = [1, 0, 2]
 BYTES = [1, 2, 2, 1]
 
 
-def model(use_cache: bool = True) -> CachedModel:
-    return CachedModel(tiny_llama(len(LETTERS), seed=4), use_cache)
+def model(use_cache: bool = True) -> TreeModel:
+    return TreeModel(tiny_llama(len(LETTERS), seed=4), use_cache)
 
 
 def target_law(context: Sequence[int]) -> Tensor:
@@ -236,23 +236,30 @@ def shaped(logits: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("shape", [softmax, shaped], ids=["softmax", "shaped"])
-@pytest.mark.parametrize("paths", [1, 2, 256])
+@pytest.mark.parametrize("nodes", [1, 2, 512])
 @pytest.mark.parametrize("use_cache", [True, False])
 def test_laws_at_the_nodes_are_those_of_single_texts(
-    use_cache: bool, paths: int, shape: Any
+    use_cache: bool, nodes: int, shape: Any
 ) -> None:
     drafter, plain = model(use_cache), tiny_llama(len(LETTERS), seed=4)
     trie = ByteTrie(TARGET.by_bytes)
-    laws = ByteLaws(drafter, LETTERS, trie, shape, paths)
-    for context in ([1], [1, 0, 2], [1, 0], [1, 0, 2, 2, 1], [0]):
-        found = laws(0, context)
-        for row, node in enumerate(trie.inner.tolist()):
-            text = [LETTERS.by_bytes[bytes([byte])] for byte in trie.prefixes[node]]
-            with torch.no_grad():
-                q = shape(plain(torch.tensor([[*context, *text]])).logits[0, -1])
-            assert (found[row, [ord("c"), ord("a"), ord("b"), END]] - q).abs().max() < 1e-9
-    chunks = -(-len(longest_paths(trie)) // paths)
-    assert drafter.forwards == 5 * (1 + chunks)
+    laws = ByteLaws(drafter, LETTERS, trie, shape, nodes)
+    rows = [[1], [1, 0, 2], [1, 0], [1, 0, 2, 2, 1], [0]]
+    for contexts in zip(rows, rows[::-1], strict=True):
+        for context, found in zip(contexts, laws(contexts), strict=True):
+            for row, node in enumerate(trie.inner.tolist()):
+                text = [LETTERS.by_bytes[bytes([byte])] for byte in trie.prefixes[node]]
+                with torch.no_grad():
+                    q = shape(plain(torch.tensor([[*context, *text]])).logits[0, -1])
+                assert (found[row, [ord("c"), ord("a"), ord("b"), END]] - q).abs().max() < 1e-9
+    assert drafter.forwards == 5 * (1 + -(-(len(trie.inner) - 1) // nodes))
+
+
+def test_nodes_that_the_drafter_cannot_spell_are_not_read() -> None:
+    trie = ByteTrie(TARGET.by_bytes | {b"axb": 7, b"axbb": 8})
+    drafter = model()
+    ByteLaws(drafter, LETTERS, trie, softmax, 512)([[1, 0]])
+    assert drafter.reads == 2 + len({b"a", b"ab"})
 
 
 def coin_rows(laws: Tensor, trie: ByteTrie) -> list[tuple[list[float], float]]:
@@ -266,14 +273,14 @@ def coin_rows(laws: Tensor, trie: ByteTrie) -> list[tuple[list[float], float]]:
 
 def slrs_paths(drafter: SlrsDrafter, context: Sequence[int], reading: list[int]) -> list[Path]:
     """All drafts of two tokens, from the boxes of their coins."""
-    laws, paths = ByteLaws(model(), LETTERS, drafter.trie, soft, 256), []
-    for first, weight in coin_rows(laws(0, reading), drafter.trie):
-        token = first_token(drafter.trie, laws(0, reading), doubles(first), EOS)
+    laws, paths = ByteLaws(model(), LETTERS, drafter.trie, soft, 512), []
+    for first, weight in coin_rows(laws([reading])[0], drafter.trie):
+        token = first_token(drafter.trie, laws([reading])[0], doubles(first), EOS)
         piece = TARGET.spelled[token] if token >= 0 else None
         if piece is None:
             coins = [([*first, *[0.5] * drafter.trie.depth], weight)]
         else:
-            longer = laws(0, [*reading, *(LETTERS.by_bytes[bytes([byte])] for byte in piece)])
+            longer = laws([[*reading, *(LETTERS.by_bytes[bytes([byte])] for byte in piece)]])[0]
             coins = [
                 ([*first, *second], weight * other)
                 for second, other in coin_rows(longer, drafter.trie)
@@ -336,7 +343,7 @@ def test_what_is_drafted_is_valid_for_verification() -> None:
     assert {OUTSIDE, NO_DRAFT, EOS} <= set(drafts.tokens.flatten().tolist())
     ended = (drafts.tokens[:, :-1] < 0) | (drafts.tokens[:, :-1] == EOS)
     assert (drafts.tokens[:, 1:][ended] == NO_DRAFT).all()
-    assert drafts.forwards == 2 * int((~ended).sum() + len(drafts.tokens))
+    assert drafts.forwards == 2 * 3
 
 
 def test_rows_and_iterations_do_not_disturb_each_other() -> None:
@@ -353,7 +360,7 @@ def test_rows_and_iterations_do_not_disturb_each_other() -> None:
 
 
 def test_a_drafter_with_few_positions_reads_the_end_of_the_text() -> None:
-    few = CachedModel(tiny_llama(len(LETTERS), positions=9))
+    few = TreeModel(tiny_llama(len(LETTERS), positions=9))
     drafter = SlrsDrafter(few, TARGET, LETTERS, softmax)
     for length in range(4, 16):
         laws = laws_of(drafter.draft([[2] * length], 2, torch.tensor([length]), 0))

@@ -297,6 +297,19 @@ def test_rows_that_do_not_go_on_are_read_anew() -> None:
     assert [other.text(row) for row in rows([cat])] == [b" cat"]
 
 
+@pytest.mark.parametrize("stays", [0, 1])
+def test_a_row_that_stays_is_read_on(stays: int) -> None:
+    """Its new letters one by one; a reader that is told nothing reads it anew, as a word."""
+    letters, words = vocabulary("bytes"), vocabulary("byte-level")
+    texts = [letters.encode(text)[0] for text in (b"the", b"cat")]
+    told, untold = reader(letters, words), reader(letters, words)
+    for rows in (told, untold):
+        rows([text[:1] for text in texts])
+    told.select([stays])
+    anew = reader(letters, words)([texts[stays]])
+    assert told([texts[stays]]) != anew == untold([texts[stays]])
+
+
 # The fixtures.
 
 

@@ -1,8 +1,10 @@
 """Speculative decoding in torch: an independent twin that imports nothing else of specref."""
 
+from specref.torch_backend.block import verify_block
 from specref.torch_backend.cached import CachedModel
 from specref.torch_backend.drafts import Drafter, Drafts, StandardDrafter
 from specref.torch_backend.generation import generate
+from specref.torch_backend.lazy_slrs import LazySlrsDrafter
 from specref.torch_backend.methods import METHODS
 from specref.torch_backend.randomness import Coins, row_coins, uniforms
 from specref.torch_backend.shaping import draw, shape_logits
@@ -10,6 +12,7 @@ from specref.torch_backend.slem import SlemDrafter
 from specref.torch_backend.slrs import SlrsDrafter
 from specref.torch_backend.statistics import Generation, Iteration
 from specref.torch_backend.tli import TliDrafter
+from specref.torch_backend.trees import TreeModel
 from specref.torch_backend.union import UnionDrafter
 from specref.torch_backend.verification import NO_DRAFT, OUTSIDE, validate, verify, verify_matching
 from specref.torch_backend.vocabularies import TokenVocabulary
@@ -24,11 +27,13 @@ __all__ = [
     "Drafts",
     "Generation",
     "Iteration",
+    "LazySlrsDrafter",
     "SlemDrafter",
     "SlrsDrafter",
     "StandardDrafter",
     "TliDrafter",
     "TokenVocabulary",
+    "TreeModel",
     "UnionDrafter",
     "draw",
     "generate",
@@ -37,5 +42,6 @@ __all__ = [
     "uniforms",
     "validate",
     "verify",
+    "verify_block",
     "verify_matching",
 ]

@@ -1,14 +1,13 @@
 """What a byte-level drafter says next at every inner node of a prefix tree."""
 
-import copy
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from specref.torch_backend.cached import CachedModel, common_prefix
 from specref.torch_backend.drafts import Shape
+from specref.torch_backend.trees import TreeModel
 from specref.torch_backend.trie import ByteTrie
 from specref.torch_backend.vocabularies import TokenVocabulary
 
@@ -16,137 +15,109 @@ END, OTHER = 256, 257
 SYMBOLS = 258
 
 
-class Chunk(NamedTuple):
-    """Some paths of a tree, and where in their logits the nodes are that they are read for.
+class Part(NamedTuple):
+    """Inner nodes that are read in one forward, the first of them below the end of the context.
 
     Attributes
     ----------
-    ids : Tensor of int64, shape (n, length)
-        The drafter's tokens; what follows the end of a path is not used.
-    rows, paths, positions : Tensor of int64, shape (m,)
-        The place of a node among the inner ones, and of its logits.
+    parents, tokens : list of int
+        As for `TreeModel.grow`.
+    rows : Tensor of int64, shape (n,)
+        The place of each node among the inner ones.
     """
 
-    ids: Tensor
+    parents: list[int]
+    tokens: list[int]
     rows: Tensor
-    paths: Tensor
-    positions: Tensor
 
 
 class ByteLaws:
-    """The laws of a drafter's next byte after a context and every inner node of a tree.
+    """The laws of a drafter's next byte after contexts and every inner node of a tree.
 
     Parameters
     ----------
-    model : CachedModel
-        Its model is read with a cache for each row that is kept here, if it uses a cache.
-        `forwards` counts these calls too.
+    model : TreeModel
     drafter : TokenVocabulary
     trie : ByteTrie
     shape : callable
         From logits to probabilities.
-    paths_per_forward : int
+    nodes_per_forward : int
+        How many inner nodes are read in one forward, for every row; and the nodes above the
+        first of them, if they were read before. A forward attends to no other nodes.
 
     Raises
     ------
     ValueError
-        A token of the drafter spells other than one byte, or `paths_per_forward` < 1.
+        A token of the drafter spells other than one byte, or `nodes_per_forward` < 1.
     """
 
     def __init__(
         self,
-        model: CachedModel,
+        model: TreeModel,
         drafter: TokenVocabulary,
         trie: ByteTrie,
         shape: Shape,
-        paths_per_forward: int,
+        nodes_per_forward: int,
     ) -> None:
-        if paths_per_forward < 1:
-            raise ValueError(f"paths_per_forward = {paths_per_forward}: expected at least 1")
+        if nodes_per_forward < 1:
+            raise ValueError(f"nodes_per_forward = {nodes_per_forward}: expected at least 1")
         self.model, self.drafter, self.trie, self.shape = model, drafter, trie, shape
         self.symbols = torch.tensor(symbols(drafter), device=model.device)
-        self._chunks = [
-            self._chunk(paths) for paths in _split(longest_paths(trie), paths_per_forward)
-        ]
-        self._caches: dict[int, tuple[list[int], Any]] = {}
+        spelled = {piece[0] for piece in drafter.by_bytes}
+        inner = [trie.prefixes[node] for node in trie.inner.tolist()]
+        readable = [prefix for prefix in inner if prefix and spelled.issuperset(prefix)]
+        self._parts = [self._part(nodes) for nodes in subtrees(readable, nodes_per_forward)]
 
     @torch.inference_mode()
-    def __call__(self, row: int, context: list[int]) -> Tensor:
-        """The law of the next byte, END or OTHER at each inner node, shape (R, 258).
+    def __call__(self, contexts: Sequence[Sequence[int]]) -> list[Tensor]:
+        """For each row, the law of the next byte, END or OTHER at each inner node, shape (R, 258).
+
+        At nodes with bytes that the drafter cannot write it is some law or other.
 
         Parameters
         ----------
-        row : int
-            The row of the batch: a context that goes on from its last is not read again.
-        context : list of int
-            The drafter's tokens, at least one.
+        contexts : sequence of sequence of int
+            The drafter's tokens, at least one. What a row shares with the row of the same
+            number in the last call is not read again.
         """
-        last, cache = self._read(row, context)
+        last = self.model.begin(contexts)
         self.drafter.check_logits(last)
-        logits = last.new_empty(len(self.trie.inner), len(self.drafter), dtype=torch.float64)
-        logits[0] = last
-        for chunk in self._chunks:
-            after = self._after(context, cache, chunk.ids)
-            logits[chunk.rows] = after[chunk.paths, chunk.positions].double()
+        logits = last.new_zeros(len(last), len(self.trie.inner), last.shape[1])
+        logits[:, 0] = last
+        for part in self._parts:
+            self.model.forget()
+            below = self.model.grow([part.parents] * len(last), [part.tokens] * len(last))
+            logits[:, part.rows] = torch.stack(below)
+        return [self._law(row.double()) for row in logits]
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Drop all rows of the last call but these, which are numbered anew."""
+        self.model.select(rows)
+
+    def _law(self, logits: Tensor) -> Tensor:
         laws = self.shape(logits)
         return laws.new_zeros(len(laws), SYMBOLS).index_add_(1, self.symbols, laws)
 
-    def _read(self, row: int, context: list[int]) -> tuple[Tensor, Any]:
-        """The logits after a context, and its keys and values."""
-        from transformers import DynamicCache
-
-        if not self.model.use_cache:
-            return self._forward([context], None)[0, -1], None
-        held, cache = self._caches.pop(row, ([], DynamicCache()))
-        keep = min(common_prefix(held, context), len(context) - 1)
-        if keep < len(held):
-            cache.crop(keep - len(held))
-        logits = self._forward([context[keep:]], cache)
-        self._caches[row] = (list(context), cache)
-        return logits[0, -1], cache
-
-    def _after(self, context: list[int], cache: Any, ids: Tensor) -> Tensor:
-        """The logits after each token of several paths, shape (n, length, V)."""
-        if cache is None:
-            before = torch.tensor(context, device=ids.device).expand(len(ids), -1)
-            return self._forward(torch.cat([before, ids], 1), None)[:, -ids.shape[1] :]
-        copies = copy.deepcopy(cache)
-        copies.batch_repeat_interleave(len(ids))
-        return self._forward(ids, copies)
-
-    def _forward(self, ids: Tensor | list[list[int]], cache: Any) -> Tensor:
-        ids = torch.as_tensor(ids, device=self.model.device)
-        self.model.forwards += 1
-        output = self.model.model(
-            input_ids=ids, past_key_values=cache, use_cache=cache is not None
+    def _part(self, prefixes: list[bytes]) -> Part:
+        numbers = {prefix: number for number, prefix in enumerate([b"", *prefixes])}
+        return Part(
+            [numbers[prefix[:-1]] for prefix in prefixes],
+            [self.drafter.by_bytes[prefix[-1:]] for prefix in prefixes],
+            self.trie.rows[[self.trie.nodes[prefix] for prefix in prefixes]],
         )
-        logits: Tensor = output.logits
-        return logits
-
-    def _chunk(self, paths: Sequence[bytes]) -> Chunk:
-        length = max(map(len, paths))
-        ids = [[self.drafter.by_bytes.get(bytes([byte]), 0) for byte in path] for path in paths]
-        padded = [row + [0] * (length - len(row)) for row in ids]
-        found: dict[bytes, tuple[int, int]] = {}
-        for number, path in enumerate(paths):
-            for end in range(1, len(path) + 1):
-                found[path[:end]] = (number, end - 1)
-        rows = self.trie.rows[[self.trie.nodes[prefix] for prefix in found]]
-        where = torch.tensor(list(found.values()), device=rows.device)
-        return Chunk(torch.tensor(padded, device=rows.device), rows, where[:, 0], where[:, 1])
 
 
-def longest_paths(trie: ByteTrie) -> list[bytes]:
-    """The inner nodes without an inner node below; every other is on the way to one.
+def subtrees(prefixes: Iterable[bytes], most: int) -> list[list[bytes]]:
+    """The nodes of a tree but the root, `most` in each part, which starts with those above.
 
     Examples
     --------
-    >>> longest_paths(ByteTrie({b"a": 0, b"abc": 1, b"axy": 2}))
-    [b'ab', b'ax']
+    >>> subtrees([b"a", b"ab", b"ac", b"aca", b"b"], 2)
+    [[b'a', b'ab'], [b'a', b'ac', b'aca'], [b'b']]
     """
-    inner = [trie.prefixes[node] for node in trie.inner.tolist()]
-    above = {prefix[:-1] for prefix in inner if prefix}
-    return [prefix for prefix in inner if prefix and prefix not in above]
+    order = sorted(prefixes)
+    parts = [order[start : start + most] for start in range(0, len(order), most)]
+    return [[part[0][:end] for end in range(1, len(part[0]))] + part for part in parts]
 
 
 def symbols(drafter: TokenVocabulary) -> list[int]:
@@ -167,7 +138,3 @@ def symbols(drafter: TokenVocabulary) -> list[int]:
     if drafter.eos is not None:
         codes[drafter.eos] = END
     return codes
-
-
-def _split(paths: list[bytes], most: int) -> list[list[bytes]]:
-    return [paths[start : start + most] for start in range(0, len(paths), most)]

@@ -1,19 +1,18 @@
 """A causal language model with a key-value cache that follows texts as they are drafted."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from specref.torch_backend.configs import check_attention, longest_text
-from specref.torch_backend.slots import Slots
+from specref.torch_backend.slotted import SlottedModel
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-class CachedModel:
+class CachedModel(SlottedModel):
     """Next-token logits of token sequences; what was read before is not read again.
 
     Parameters
@@ -54,12 +53,9 @@ class CachedModel:
     """  # fmt: skip
 
     def __init__(self, model: "PreTrainedModel", use_cache: bool = True) -> None:
-        check_attention(model.config)
-        self.model, self.use_cache, self.forwards = model, use_cache, 0
-        self.positions, self.device = longest_text(model.config), model.device
+        super().__init__(model, use_cache)
         self._rows: list[list[int]] = []
         self._pending: Tensor | None = None
-        self._clear(0)
 
     @torch.inference_mode()
     def logits(
@@ -105,7 +101,7 @@ class CachedModel:
         fresh = [text[kept:] for text, kept in zip(texts, keep, strict=True)]
         ids = self._padded(fresh)
         ids = ids if drafts is None else torch.cat([ids, drafts.clamp(min=0)], 1)
-        return self._forward(ids, [len(row) + columns for row in fresh], max(wanted))
+        return self._append(ids, [len(row) + columns for row in fresh], max(wanted))
 
     @torch.inference_mode()
     def extend(self, tokens: Tensor) -> Tensor:
@@ -124,75 +120,27 @@ class CachedModel:
         if not self.use_cache:
             return self.logits(self._rows, tokens.shape[1], drafts)
         self._pending = drafts
-        return self._forward(tokens.clamp(min=0), [tokens.shape[1]] * len(tokens), tokens.shape[1])
+        return self._append(tokens.clamp(min=0), [tokens.shape[1]] * len(tokens), tokens.shape[1])
 
     def select(self, rows: Sequence[int]) -> None:
         """Drop all rows but these, which are numbered anew."""
         index = torch.tensor(rows, device=self.device)
         self._rows = [self._rows[row] for row in rows]
         self._pending = None if self._pending is None else self._pending[index]
-        self._slots.select(rows)
-        for layer in self._layers():
-            layer.keys, layer.values = layer.keys[index], layer.values[index]
-
-    def _forward(self, ids: Tensor, counts: Sequence[int], last: int) -> Tensor:
-        layout = self._slots.append(counts, ids.shape[1], self.positions)
-        arguments: dict[str, Any] = {}
-        if layout is not None:
-            arguments["attention_mask"] = layout.mask.to(self.device)
-            arguments["position_ids"] = layout.positions.to(self.device)
-        if self.use_cache:
-            arguments["past_key_values"] = self._cache
-        self.forwards += 1
-        logits: Tensor = self.model(
-            input_ids=ids,
-            use_cache=self.use_cache,
-            logits_to_keep=last,
-            return_dict=True,
-            **arguments,
-        ).logits
-        return logits.to(torch.promote_types(logits.dtype, torch.float32))
-
-    def _crop(self, lengths: Sequence[int]) -> None:
-        self._slots.crop(lengths)
-        size, order = self._slots.size, self._slots.compact()
-        index = None if order is None else order.to(self.device)[:, None, :, None]
-        for layer in self._layers():
-            keys, values = layer.keys[:, :, :size], layer.values[:, :, :size]
-            layer.keys = keys if index is None else keys.take_along_dim(index, 2)
-            layer.values = values if index is None else values.take_along_dim(index, 2)
+        self._select(rows)
 
     def _settle(self, rows: int) -> None:
         """Learn on the host what was read last."""
         if len(self._rows) != rows:
             self._clear(rows)
+            self._rows, self._pending = [[] for _ in range(rows)], None
         elif self._pending is not None:
             for row, tokens in zip(self._rows, self._pending.tolist(), strict=True):
                 row += tokens
 
-    def _clear(self, rows: int) -> None:
-        from transformers import DynamicCache
-
-        self._rows, self._pending = [[] for _ in range(rows)], None
-        self._slots, self._cache = Slots(rows), DynamicCache()
-
-    def _layers(self) -> list[Any]:
-        layers: list[Any] = self._cache.layers
-        return [layer for layer in layers if layer.is_initialized]
-
-    def _padded(self, rows: list[list[int]]) -> Tensor:
-        width = max(map(len, rows))
-        padded = [[0] * (width - len(row)) + row for row in rows]
-        return torch.tensor(padded, dtype=torch.int64).to(self.device)
-
     def _check(self, rows: Sequence[Sequence[int]], wanted: Sequence[int], columns: int) -> None:
-        if not rows:
-            raise ValueError("rows is empty: expected at least one")
+        self._check_lengths(rows)
         for index, (row, count) in enumerate(zip(rows, wanted, strict=True)):
-            if not 1 <= len(row) <= self.positions:
-                raise ValueError(
-                    f"rows[{index}] has {len(row)} tokens: expected 1 to {self.positions}"
-                )
             if not 1 <= count <= len(row) + columns:
                 raise ValueError(
                     f"last = {count} for rows[{index}]: expected 1 to {len(row) + columns}"

@@ -80,6 +80,10 @@ class Reader:
         ]
         return [row.ids or [opening(self.drafter)] for row in self.rows]
 
+    def select(self, rows: Sequence[int]) -> None:
+        """Forget all rows but these, which are numbered anew."""
+        self.rows = [self.rows[row] for row in rows]
+
     def _read(self, row: _Row, context: list[int]) -> _Row:
         if not row.seen or context[: len(row.seen)] != row.seen:
             return _Row(context, *read(context, self.target, self.drafter))
@@ -87,16 +91,18 @@ class Reader:
             self._append(row, token)
         return _Row(context, row.ids, row.rest)
 
-    def _append(self, row: _Row, token: int) -> None:
+    def continued(self, rest: bytes, token: int) -> tuple[list[int], bytes]:
+        """The drafter tokens of a target token after bytes that wait, and those that wait then."""
         piece = self.target.spelled[token]
         if token == self.target.eos:
-            row.rest = b""
-            row.ids += [] if self.drafter.eos is None else [self.drafter.eos]
-        elif not row.rest and token in self.ids:
-            row.ids.append(self.ids[token])
-        elif piece is not None:
-            ids, row.rest = self.drafter.spell(row.rest + piece)
-            row.ids += ids
+            return ([] if self.drafter.eos is None else [self.drafter.eos]), b""
+        if not rest and token in self.ids:
+            return [self.ids[token]], b""
+        return ([], rest) if piece is None else self.drafter.spell(rest + piece)
+
+    def _append(self, row: _Row, token: int) -> None:
+        ids, row.rest = self.continued(row.rest, token)
+        row.ids += ids
 
 
 def opening(drafter: TokenVocabulary) -> int:

@@ -2,17 +2,42 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
 
 from specref.torch_backend.cached import CachedModel
-from specref.torch_backend.randomness import DRAFT, uniforms
+from specref.torch_backend.randomness import DRAFT, Coins, uniforms
 from specref.torch_backend.shaping import draw
 from specref.torch_backend.validation import NO_DRAFT
 
 Shape: TypeAlias = Callable[[Tensor], Tensor]
+
+
+class Verified(NamedTuple):
+    """Blocks, as `verify` returns them, and how often a drafter model was called for them."""
+
+    tokens: Tensor
+    counts: Tensor
+    forwards: int
+
+
+class Verifier(Protocol):
+    """What verifies drafts whose laws are not written down."""
+
+    def verify(self, p: Tensor, drafts: Tensor, coins: Coins) -> Verified:
+        """Verify the first drafts of every row.
+
+        Parameters
+        ----------
+        p : Tensor, shape (R, K + 1, V)
+            The target's laws after none, one and more of the drafts.
+        drafts : Tensor of int64, shape (R, K)
+        coins : Coins
+            Of the rows: `accept` and `final`. What further coins there are, is theirs to say.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -26,19 +51,23 @@ class Drafts:
         something was drafted that is no token of the target.
     laws : Tensor or None, shape [B, K, V]
         Over the target's vocabulary; their sums are less than 1 by the mass that is outside.
-        None: nothing is declared, and drafts are kept while target samples equal them.
+        None: nothing is declared, and drafts are kept while target samples equal them, unless
+        there is a verifier.
     forwards : int
         How often a drafter model was called.
+    verifier : Verifier, optional
+        What knows the laws.
     """
 
     tokens: Tensor
     laws: Tensor | None
     forwards: int
+    verifier: Verifier | None = None
 
     @property
     def matching(self) -> bool:
         """Whether these drafts are verified by exact match."""
-        return self.laws is None
+        return self.laws is None and self.verifier is None
 
 
 class Drafter(Protocol):
@@ -57,8 +86,7 @@ class Drafter(Protocol):
         ----------
         contexts : sequence of sequence of int
             Whole texts in the target's tokens: prompt and what was emitted. In every iteration
-            as many, in the same order; what is drafted for texts that do not grow any more is
-            not used.
+            as many, in the same order, but for those that `select` dropped.
         lookahead : int
             At least 1.
         seeds : Tensor of int64, shape [B]
@@ -66,6 +94,10 @@ class Drafter(Protocol):
         iteration : int
             Counts from 0; with the seeds, all the randomness there is.
         """
+        ...
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Drop all texts of the last call but these, which are numbered anew."""
         ...
 
 
@@ -111,6 +143,10 @@ class StandardDrafter:
             past = torch.arange(tokens.shape[1], device=tokens.device) >= ends
             tokens = tokens.masked_fill(past, NO_DRAFT)
         return Drafts(tokens, laws, tokens.shape[1])
+
+    def select(self, rows: Sequence[int]) -> None:
+        """See `Drafter.select`."""
+        self.model.select(rows)
 
     def _draw(self, contexts: Sequence[Sequence[int]], coins: Tensor) -> tuple[Tensor, Tensor]:
         tokens: list[Tensor] = []

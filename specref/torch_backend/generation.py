@@ -52,12 +52,13 @@ def generate(
     seeds : sequence of int, or Tensor
         One for each prompt. A row depends on its prompt and seed, not on the rows beside it
         (but for the rounding of the models).
-    method : {"standard", "union", "tli", "slem", "slrs", "autoregressive"}
-        The last does not draft; it is the loop with lookahead 0.
+    method : {"standard", "union", "tli", "slem", "slrs", "lazy-slrs", "autoregressive"}
+        "slrs" takes a drafter of single bytes, "lazy-slrs" any, and is faster. The last does not
+        draft; it is the loop with lookahead 0.
     tokenizer, drafter_tokenizer : transformers tokenizers
         For the methods with two vocabularies.
     lookahead : int
-        The tokens that are drafted in an iteration, by the drafter.
+        The tokens that are drafted in an iteration: the drafter's with "slem", else the target's.
     max_new_tokens : int
         A text ends there, or earlier with one of `eos`.
     temperature, top_k, top_p

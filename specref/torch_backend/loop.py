@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import torch
@@ -67,7 +67,7 @@ class Loop:
     """Generates the texts of a batch; every row spends its own coins, whoever is beside it.
 
     A row with r tokens left to generate submits r - 1 drafts at most, so that no block is
-    longer than what is left. Rows that are finished leave the target's batch.
+    longer than what is left. Rows that are finished leave the batches of both models.
 
     Parameters
     ----------
@@ -132,16 +132,16 @@ class Loop:
         if self.drafter is None or not self.rules.lookahead or not max(room):
             none = torch.empty(len(self.live), 0, dtype=torch.int64, device=self.target.device)
             return Drafts(none, None, 0)
-        contexts = [text.tokens for text in self.texts]
+        contexts = [self.texts[row].tokens for row in self.live]
         most = min(self.rules.lookahead, max(room)) if self.rules.clipped else self.rules.lookahead
         drafts = self.drafter.draft(contexts, most, self.seeds, iteration)
         self.drafter_forwards += drafts.forwards
         return self._fitted(drafts, room)
 
     def _fitted(self, drafts: Drafts, room: list[int]) -> Drafts:
-        """The live rows of drafts, without what has no room, and what is after an EOS."""
+        """Drafts without what has no room, and what is after an EOS."""
         columns = min(drafts.tokens.shape[1], max(room))
-        tokens, laws = self._of_live(drafts.tokens[:, :columns]), drafts.laws
+        tokens, laws = drafts.tokens[:, :columns].to(self.target.device), drafts.laws
         if min(room) < columns:
             ends = torch.tensor(room, device=tokens.device)[:, None]
             past = torch.arange(columns, device=tokens.device) >= ends
@@ -149,15 +149,15 @@ class Loop:
         if self.rules.eos:
             ended = torch.stack([tokens == eos for eos in sorted(self.rules.eos)]).any(0)
             tokens = tokens.masked_fill(ended.cumsum(1) > ended.long(), NO_DRAFT)
-        laws = None if laws is None else self._of_live(laws[:, :columns])
-        return Drafts(tokens, laws, drafts.forwards)
-
-    def _of_live(self, rows: Tensor) -> Tensor:
-        rows = rows.to(self.target.device)
-        return rows if len(self.live) == len(rows) else rows[self.live]
+        laws = None if laws is None else laws[:, :columns].to(self.target.device)
+        return replace(drafts, tokens=tokens, laws=laws)
 
     def _verify(self, p: Tensor, drafts: Drafts, drafted: Tensor, iteration: int) -> Block:
-        coins = row_coins(self._of_live(self.seeds), iteration, drafts.tokens.shape[1])
+        coins = row_coins(self.seeds, iteration, drafts.tokens.shape[1])
+        if drafts.verifier is not None:
+            verified = drafts.verifier.verify(p, drafts.tokens, coins)
+            self.drafter_forwards += verified.forwards
+            return verified.tokens, verified.counts
         if not drafts.matching:
             return verify(p, drafts.laws, drafts.tokens, coins=coins)
         assert coins.final is not None
@@ -173,5 +173,8 @@ class Loop:
     def _retire(self) -> None:
         kept = [place for place, row in enumerate(self.live) if self._left(self.texts[row])]
         if kept and len(kept) < len(self.live):
-            self.target.select(kept)
+            self.seeds = self.seeds[kept]
+            for batch in (self.target, self.drafter):
+                if batch is not None:
+                    batch.select(kept)
         self.live = [self.live[place] for place in kept]

@@ -89,6 +89,12 @@ class MappedDrafter(ABC):
             logits = self.model.extend(drafted[:, None]) if i + 1 < lookahead else logits
         return Drafts(tokens, laws, self.model.forwards - before)
 
+    def select(self, rows: Sequence[int]) -> None:
+        """See `Drafter.select`."""
+        if len(self.shared):
+            self._read.select(rows)
+            self.model.select(rows)
+
     @abstractmethod
     def pick(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Draw one token for each row.

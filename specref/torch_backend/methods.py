@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from specref.torch_backend.cached import CachedModel
 from specref.torch_backend.drafts import Drafter, Shape, StandardDrafter
+from specref.torch_backend.lazy_slrs import LazySlrsDrafter
 from specref.torch_backend.slem import SlemDrafter
 from specref.torch_backend.slrs import SlrsDrafter
 from specref.torch_backend.tli import TliDrafter
+from specref.torch_backend.trees import TreeModel
 from specref.torch_backend.union import UnionDrafter
 from specref.torch_backend.vocabularies import TokenVocabulary
 
@@ -34,6 +36,11 @@ class Pair:
         return CachedModel(self.drafter, self.use_cache)
 
     @property
+    def tree_model(self) -> TreeModel:
+        """The drafter, to read trees of continuations."""
+        return TreeModel(self.drafter, self.use_cache)
+
+    @property
     def vocabularies(self) -> tuple[TokenVocabulary, TokenVocabulary]:
         """Of the target and the drafter, of the sizes of the models' logits."""
         read = TokenVocabulary.from_tokenizer
@@ -50,6 +57,10 @@ def _over_two(drafter: Callable[..., Drafter]) -> Builder:
     return lambda pair: drafter(pair.model, *pair.vocabularies, pair.shape)
 
 
+def _by_trees(drafter: Callable[..., Drafter]) -> Builder:
+    return lambda pair: drafter(pair.tree_model, *pair.vocabularies, pair.shape)
+
+
 AUTOREGRESSIVE = "autoregressive"
 DRAFTERS: Mapping[str, Builder] = MappingProxyType(
     {
@@ -57,7 +68,8 @@ DRAFTERS: Mapping[str, Builder] = MappingProxyType(
         "union": _over_two(UnionDrafter),
         "tli": _over_two(TliDrafter),
         "slem": _over_two(SlemDrafter),
-        "slrs": _over_two(SlrsDrafter),
+        "slrs": _by_trees(SlrsDrafter),
+        "lazy-slrs": _by_trees(LazySlrsDrafter),
     }
 )
 METHODS = (*DRAFTERS, AUTOREGRESSIVE)

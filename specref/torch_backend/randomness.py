@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-DRAFT, ACCEPT, FINAL = 0, 1, 2
+DRAFT, ACCEPT, FINAL, RESIDUAL, KEEP = 0, 1, 2, 3, 4
 MOST_ITERATIONS, MOST_SITES, MOST_NUMBERS = 1 << 31, 1 << 8, 1 << 24
 STEP = 0x9E3779B97F4A7C15 - (1 << 64)
 FACTORS = (0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64))
@@ -62,7 +62,8 @@ def uniforms(seeds: Tensor, iteration: int, site: int, count: int) -> Tensor:
     iteration : int
         Below 2^31.
     site : int
-        What they are for: ``DRAFT``, ``ACCEPT``, ``FINAL``, or another number below 2^8.
+        What they are for: ``DRAFT``, ``ACCEPT``, ``FINAL``, ``RESIDUAL``, ``KEEP``, or another
+        number below 2^8.
     count : int
         At most 2^24; fewer numbers are the first of more.
 

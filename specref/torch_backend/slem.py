@@ -92,6 +92,10 @@ class SlemDrafter:
         tokens = torch.tensor(padded, device=self.model.device).long().view(len(padded), width)
         return Drafts(tokens, None, self.model.forwards - before)
 
+    def select(self, rows: Sequence[int]) -> None:
+        """See `Drafter.select`."""
+        self.model.select(rows)
+
     def propose(
         self,
         context: Sequence[int],

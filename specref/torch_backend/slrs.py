@@ -24,12 +24,12 @@ import torch
 from torch import Tensor
 
 from specref.torch_backend.byte_laws import END, ByteLaws
-from specref.torch_backend.cached import CachedModel
 from specref.torch_backend.contexts import Reader, windowed
 from specref.torch_backend.drafts import Drafts, Shape
 from specref.torch_backend.mapped import inverse
 from specref.torch_backend.randomness import DRAFT, uniforms
 from specref.torch_backend.shaping import draw
+from specref.torch_backend.trees import TreeModel
 from specref.torch_backend.trie import ByteTrie
 from specref.torch_backend.validation import NO_DRAFT, OUTSIDE
 from specref.torch_backend.vocabularies import TokenVocabulary, id_map
@@ -40,16 +40,16 @@ class SlrsDrafter:
 
     Parameters
     ----------
-    model : CachedModel
-        The drafter, each of whose tokens is one byte or special. Its own cache is not used.
+    model : TreeModel
+        The drafter, each of whose tokens is one byte or special.
     target, drafter : TokenVocabulary
         Where several target tokens have the same bytes, text becomes that of `by_bytes`.
     shape : callable
         From the drafter's logits to the law of the next byte: temperature, top-k and top-p act
         on bytes.
-    paths_per_forward : int
-        How many paths of the tree are read in one forward; a copy of the context's keys and
-        values is made for each.
+    nodes_per_forward : int
+        How many nodes of the tree are read in one forward, for every row of the batch; its mask
+        has (context + nodes) x nodes entries for each row.
 
     Raises
     ------
@@ -58,12 +58,10 @@ class SlrsDrafter:
 
     Notes
     -----
-    The cost is high. Each drafted token takes one forward of what is new of the context, and
-    those of the tree: every path to an inner node without an inner node below, prefixes that
-    paths share read more than once, one row of the batch at a time. For a byte-level BPE of
-    2,048 tokens that is about 2,200 inner nodes on 800 paths, 5,300 positions in 5 forwards,
-    for each of the lookahead's tokens, also of rows whose text is finished. For vocabularies
-    of 10^5 tokens use slem.
+    The cost is high. Each drafted token takes one forward of what is new of the contexts, and
+    those of the tree: every inner node, by tree attention, for all rows at once. For a
+    byte-level BPE of 2,048 tokens that is about 2,200 nodes, for each of the lookahead's
+    tokens. For vocabularies of 10^5 tokens use slem.
 
     EOS of the drafter where a token would start is EOS of the target; anywhere else it ends the
     token before it. What starts no token of the target is ``OUTSIDE``, and so are the drafter's
@@ -72,15 +70,15 @@ class SlrsDrafter:
 
     def __init__(
         self,
-        model: CachedModel,
+        model: TreeModel,
         target: TokenVocabulary,
         drafter: TokenVocabulary,
         shape: Shape,
-        paths_per_forward: int = 256,
+        nodes_per_forward: int = 512,
     ) -> None:
         self.model, self.target, self.drafter = model, target, drafter
         self.trie = ByteTrie(target.by_bytes, model.device)
-        self._laws = ByteLaws(model, drafter, self.trie, shape, paths_per_forward)
+        self._laws = ByteLaws(model, drafter, self.trie, shape, nodes_per_forward)
         self._read = Reader(target, drafter, inverse(id_map(target, drafter), drafter))
 
     def draft(
@@ -96,30 +94,37 @@ class SlrsDrafter:
         ValueError
             The drafter's logits are not of its vocabulary's size.
         """
-        seeds, depth = seeds.to(self.model.device), self.trie.depth
-        coins = uniforms(seeds, iteration, DRAFT, lookahead * depth)
-        coins = coins.view(len(contexts), lookahead, depth)
-        tokens = torch.full(coins.shape[:2], NO_DRAFT, device=coins.device)
-        laws = coins.new_zeros((*tokens.shape, len(self.target)))
-        before = self.model.forwards
-        for row, ids in enumerate(self._read(contexts)):
-            self._draft_row(row, ids, coins[row], tokens[row], laws[row])
+        shape, depth = (len(contexts), lookahead), self.trie.depth
+        coins = uniforms(seeds.to(self.model.device), iteration, DRAFT, lookahead * depth)
+        tokens = torch.full(shape, NO_DRAFT, device=coins.device)
+        laws = coins.new_zeros((*shape, len(self.target)))
+        texts, live, before = self._read(contexts), list(range(shape[0])), self.model.forwards
+        for k, column in enumerate(coins.view(*shape, depth).unbind(1)):
+            if live:
+                self._draw(texts, live, column, tokens[:, k], laws[:, k])
+            live = [row for row in live if self._goes_on(texts, row, int(tokens[row, k]))]
         return Drafts(tokens, laws, self.model.forwards - before)
 
-    def _draft_row(
-        self, row: int, ids: list[int], coins: Tensor, tokens: Tensor, laws: Tensor
+    def select(self, rows: Sequence[int]) -> None:
+        """See `Drafter.select`."""
+        self._read.select(rows)
+        self._laws.select(rows)
+
+    def _draw(
+        self, texts: list[list[int]], rows: list[int], coins: Tensor, tokens: Tensor, laws: Tensor
     ) -> None:
-        """Fill in the tokens and laws of one row."""
+        """Fill in one token and its law for some rows."""
         room = self.model.positions + 1 - max(1, self.trie.depth)
-        for k in range(len(coins)):
-            byte_laws = self._laws(row, windowed(ids, room))
-            laws[k] = psi(self.trie, byte_laws, len(self.target), self.target.eos)
-            token = first_token(self.trie, byte_laws, coins[k], self.target.eos)
-            tokens[k] = token
-            piece = self.target.spelled[token] if token >= 0 else None
-            if piece is None:
-                break
-            ids = ids + self.drafter.spell(piece)[0]
+        byte_laws = self._laws([windowed(ids, room) for ids in texts])
+        for row in rows:
+            laws[row] = psi(self.trie, byte_laws[row], len(self.target), self.target.eos)
+            tokens[row] = first_token(self.trie, byte_laws[row], coins[row], self.target.eos)
+
+    def _goes_on(self, texts: list[list[int]], row: int, token: int) -> bool:
+        """Append the bytes of a token, if it has any."""
+        piece = self.target.spelled[token] if token >= 0 else None
+        texts[row] = texts[row] + (self.drafter.spell(piece)[0] if piece else [])
+        return piece is not None
 
 
 def psi(trie: ByteTrie, byte_laws: Tensor, size: int, eos: int | None = None) -> Tensor:

@@ -1,0 +1,176 @@
+"""Verification of drafts whose laws are only known by bounds, which are tightened as needed."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from specref.torch_backend.drafts import Verified
+from specref.torch_backend.law_trees import LawTrees
+from specref.torch_backend.psi_bounds import PsiBounds
+from specref.torch_backend.randomness import KEEP, RESIDUAL, Coins, uniforms
+from specref.torch_backend.shaping import draw
+from specref.torch_backend.validation import NO_DRAFT
+
+
+class Decisions:
+    """What each of R rows asks of psi next: to accept a draft, or to keep a proposal.
+
+    A draft t is accepted iff u < p(t) / psi(t). After a rejection x is proposed from
+    norm((p - l)+), l the lower bounds of psi as they are then, and kept iff
+    v < (p - psi)+(x) / (p - l)(x); refused, another one is proposed by higher l. What is kept has
+    the law norm((p - psi)+), whatever l is, and a refusal takes an l that rises: there are no more
+    of them than forwards.
+
+    Both shares fall with psi. So a coin below the share of its upper bound says yes, and one not
+    below that of its lower bound no: with psi itself it would say the same.
+
+    Parameters
+    ----------
+    bounds : PsiBounds
+    searches : Tensor of int64, shape (R,)
+        The psi of each row's first draft; those of its next ones follow.
+    p : Tensor, shape (R, K + 1, V)
+    drafts : Tensor of int64, shape (R, K)
+    coins : Coins
+    seeds, iteration
+        Of the coins for proposals, as for `uniforms`.
+    """
+
+    def __init__(
+        self,
+        bounds: PsiBounds,
+        searches: Tensor,
+        p: Tensor,
+        drafts: Tensor,
+        coins: Coins,
+        seeds: Tensor,
+        iteration: int,
+    ) -> None:
+        self.bounds, self.searches, self.p, self.coins = bounds, searches, p, coins
+        self.seeds, self.iteration = seeds, iteration
+        self.drafts = torch.nn.functional.pad(drafts, (0, 1), value=NO_DRAFT)
+        self.accepts = torch.nn.functional.pad(coins.accept, (0, 1))
+        self.kept = torch.zeros_like(searches)
+        self.refusals = torch.full_like(searches, -1)
+        self.token, self.open = torch.empty_like(searches), torch.ones_like(searches).bool()
+        self.coin, self.chance, self.room = (p.new_empty(len(p)).double() for _ in range(3))
+        self._ask(torch.arange(len(p), device=p.device))
+
+    def judge(self) -> tuple[Tensor, Tensor]:
+        """Decide what can be decided; the rows that were open, and those that cannot decide."""
+        rows = self.open.nonzero()[:, 0]
+        lower, upper = self.bounds.of(*self.question(rows))
+        yes = self.coin[rows] < self._share(rows, upper)
+        no = ~(self.coin[rows] < self._share(rows, lower))  # also of 0 / 0
+        accepting = self.refusals[rows] < 0
+        accepted, refused = rows[yes & accepting], rows[no]
+        self.open[rows[yes & ~accepting]] = False
+        if len(accepted):
+            self.kept[accepted] += 1
+            self._ask(accepted)
+        if len(refused):
+            self._propose(refused)
+        return rows, rows[~yes & ~no]
+
+    def question(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Which psi of rows is asked for, and at which token."""
+        return self.searches[rows] + self.kept[rows], self.token[rows].clamp(min=0)
+
+    def result(self) -> tuple[Tensor, Tensor]:
+        """Tokens and counts, as `verify` returns them, when nothing is open."""
+        whole = (self.refusals < 0).nonzero()[:, 0]
+        if len(whole):
+            assert self.coins.final is not None
+            law = self.p[whole, self.kept[whole]]
+            self.token[whole] = draw(law, self.coins.final[whole])
+        position = torch.arange(self.drafts.shape[1], device=self.drafts.device)
+        tokens = self.drafts.masked_fill(position >= self.kept[:, None], NO_DRAFT)
+        return tokens.scatter_(1, self.kept[:, None], self.token[:, None]), self.kept + 1
+
+    def _share(self, rows: Tensor, psi: Tensor) -> Tensor:
+        """The probability of yes, were psi this."""
+        p = self.chance[rows]
+        keep = (p - psi).clamp(min=0) / self.room[rows]
+        return torch.where(self.refusals[rows] < 0, p / psi, keep)
+
+    def _ask(self, rows: Tensor) -> None:
+        """Turn to the next draft; there may be none."""
+        token = self.drafts[rows, self.kept[rows]]
+        chance = self.p[rows, self.kept[rows], token.clamp(min=0)].double()
+        self.token[rows], self.open[rows] = token, token != NO_DRAFT
+        self.chance[rows] = chance * (token >= 0)
+        self.coin[rows] = self.accepts[rows, self.kept[rows]]
+
+    def _propose(self, rows: Tensor) -> None:
+        """Propose a token to end the block with."""
+        self.refusals[rows] += 1
+        law = self.p[rows, self.kept[rows]].double()
+        excess = (law - self.bounds.known(self.searches[rows] + self.kept[rows])).clamp_(min=0)
+        left = excess.amax(1) > 0
+        # Rounding may leave nothing of p - psi: then p is drawn from, and kept.
+        weights = torch.where(left[:, None], excess, law)
+        token = draw(weights, self._fresh(RESIDUAL, rows))
+        self.token[rows], self.open[rows] = token, left
+        self.chance[rows] = law.gather(1, token[:, None])[:, 0]
+        self.room[rows] = weights.gather(1, token[:, None])[:, 0]
+        self.coin[rows] = self._fresh(KEEP, rows)
+
+    def _fresh(self, site: int, rows: Tensor) -> Tensor:
+        """The coins of some rows for their proposals."""
+        index = self.refusals[rows, None]
+        count = int(index.max()) + 1
+        return uniforms(self.seeds[rows], self.iteration, site, count).gather(1, index)[:, 0]
+
+
+@dataclass
+class LazyVerifier:
+    """Verifies the drafts of an iteration, with one forward of the drafter for all open rows.
+
+    Attributes
+    ----------
+    trees, bounds
+        As drafting left them.
+    lookahead : int
+        How many psi each row has bounds of.
+    seeds, iteration
+        As drafted with.
+    width : int
+        How many continuations of each row are read in a forward, at most.
+    """
+
+    trees: LawTrees
+    bounds: PsiBounds
+    lookahead: int
+    seeds: Tensor
+    iteration: int
+    width: int
+
+    @torch.inference_mode()
+    def verify(self, p: Tensor, drafts: Tensor, coins: Coins) -> Verified:
+        """See `drafts.Verifier`."""
+        here, before = self.seeds.device, self.trees.model.forwards
+        decisions = self._decisions(p.to(here), drafts.to(here), coins)
+        while True:
+            asked, undecided = decisions.judge()
+            if not len(asked):
+                break
+            if len(undecided) == len(asked):
+                self._read(*decisions.question(undecided))
+        tokens, counts = (one.to(p.device) for one in decisions.result())
+        return Verified(tokens, counts, self.trees.model.forwards - before)
+
+    def _decisions(self, p: Tensor, drafts: Tensor, coins: Coins) -> Decisions:
+        if coins.final is None:
+            raise ValueError("coins.final is None: expected a tensor, for the bonus token")
+        local = Coins(coins.accept.to(p.device), coins.final.to(p.device))
+        searches = torch.arange(len(drafts), device=p.device) * self.lookahead
+        return Decisions(self.bounds, searches, p, drafts, local, self.seeds, self.iteration)
+
+    def _read(self, searches: Tensor, tokens: Tensor) -> None:
+        """Read what tells most of each psi at its token."""
+        found = self.bounds.take(searches, tokens, self.width)
+        rows = (found.search // self.lookahead).tolist()
+        nodes, laws = self.trees.grow(rows, found.parent.tolist(), found.token.tolist())
+        numbers = torch.tensor(nodes, device=laws.device)
+        self.bounds.absorb(found.search, numbers, found.place, found.mass, laws)

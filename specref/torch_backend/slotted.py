@@ -1,0 +1,105 @@
+"""A causal language model whose key-value cache has holes: what cached models share."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from specref.torch_backend.configs import check_attention, longest_text
+from specref.torch_backend.slots import Slots
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class SlottedModel:
+    """A model, the keys and values of a batch, and which slots of these each row uses.
+
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel
+        A causal language model with full attention. It is not changed.
+    use_cache : bool
+        If False no keys and values are kept.
+
+    Attributes
+    ----------
+    forwards : int
+        How often the model was called.
+    positions : int
+        The longest sequence that the model can read.
+    device : torch.device
+        Where the model is.
+
+    Raises
+    ------
+    ValueError
+        The model has layers whose attention is not full: their cache cannot be cropped.
+    """
+
+    def __init__(self, model: "PreTrainedModel", use_cache: bool = True) -> None:
+        check_attention(model.config)
+        self.model, self.use_cache, self.forwards = model, use_cache, 0
+        self.positions, self.device = longest_text(model.config), model.device
+        self._clear(0)
+
+    def _clear(self, rows: int) -> None:
+        from transformers import DynamicCache
+
+        self._slots, self._cache = Slots(rows), DynamicCache()
+
+    def _append(self, ids: Tensor, counts: Sequence[int], last: int) -> Tensor:
+        """Read tokens after what each row holds, the last `counts` of each row of `ids`."""
+        layout = self._slots.append(counts, ids.shape[1], self.positions)
+        if layout is None:
+            return self._call(ids, last)
+        mask, positions = layout.mask.to(self.device), layout.positions.to(self.device)
+        return self._call(ids, last, attention_mask=mask, position_ids=positions)
+
+    def _call(self, ids: Tensor, last: int, **arguments: Tensor) -> Tensor:
+        """One forward: the logits of the last columns."""
+        cache = {"past_key_values": self._cache} if self.use_cache else {}
+        self.forwards += 1
+        logits: Tensor = self.model(
+            input_ids=ids,
+            use_cache=self.use_cache,
+            logits_to_keep=last,
+            return_dict=True,
+            **cache,
+            **arguments,
+        ).logits
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+    def _crop(self, lengths: Sequence[int]) -> None:
+        self._slots.crop(lengths)
+        size, order = self._slots.size, self._slots.compact()
+        index = None if order is None else order.to(self.device)[:, None, :, None]
+        for layer in self._layers():
+            keys, values = layer.keys[:, :, :size], layer.values[:, :, :size]
+            layer.keys = keys if index is None else keys.take_along_dim(index, 2)
+            layer.values = values if index is None else values.take_along_dim(index, 2)
+
+    def _select(self, rows: Sequence[int]) -> None:
+        self._slots.select(rows)
+        index = torch.tensor(rows, device=self.device)
+        for layer in self._layers():
+            layer.keys, layer.values = layer.keys[index], layer.values[index]
+
+    def _layers(self) -> list[Any]:
+        layers: list[Any] = self._cache.layers
+        return [layer for layer in layers if layer.is_initialized]
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        width = max(map(len, rows))
+        padded = [[0] * (width - len(row)) + [*row] for row in rows]
+        return torch.tensor(padded, dtype=torch.int64).to(self.device)
+
+    def _check_lengths(self, rows: Sequence[Sequence[int]]) -> None:
+        if not rows:
+            raise ValueError("rows is empty: expected at least one")
+        for index, row in enumerate(rows):
+            if not 1 <= len(row) <= self.positions:
+                raise ValueError(
+                    f"rows[{index}] has {len(row)} tokens: expected 1 to {self.positions}"
+                )
