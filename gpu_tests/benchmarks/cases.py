@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import product, starmap
 from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
@@ -12,7 +13,7 @@ from torch import Tensor
 from specref.torch_backend import Coins, draw, row_coins, shape_logits, verify
 
 Input: TypeAlias = Literal["probabilities", "logits"]
-Variant: TypeAlias = Literal["eager", "compiled"]
+Variant: TypeAlias = Literal["eager", "compiled", "fused", "fused graph"]
 Block: TypeAlias = tuple[Tensor, Tensor]
 Rule: TypeAlias = Callable[[Tensor, Tensor, Tensor, Coins], Block]
 INT64 = FLOAT64 = 8
@@ -39,13 +40,17 @@ class Case:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is measured, and for how long; `compiled` are the cases that are compiled as well."""
+    """What is measured, and for how long; `compiled` are the cases that are compiled as well.
+
+    `fused` are those of the kernels of `torch_backend.fused`, launched and as a CUDA graph.
+    """
 
     batches: tuple[int, ...] = (1, 16, 64)
     lookaheads: tuple[int, ...] = (4, 8)
     vocabularies: tuple[int, ...] = (32_000, LARGE)
     dtypes: tuple[str, ...] = ("float32", "bfloat16")
     compiled: Callable[[Case], bool] = lambda case: False
+    fused: Callable[[Case], bool] = lambda case: False
     repetitions: int = 50
     patience: float = 2.0
     buffer: int = 1 << 30
@@ -55,7 +60,11 @@ class Sizes:
         """All cases, those of the same numbers one after the other."""
         numbers = self.batches, self.lookaheads, self.vocabularies
         cases = starmap(Case, product(*numbers, self.dtypes, get_args(Input), get_args(Variant)))
-        return [case for case in cases if case.variant == "eager" or self.compiled(case)]
+        return [case for case in cases if self._measured(case)]
+
+    def _measured(self, case: Case) -> bool:
+        wanted = {"eager": _always, "compiled": self.compiled}.get(case.variant, self.fused)
+        return wanted(case)
 
     @property
     def steps(self) -> int:
@@ -64,7 +73,12 @@ class Sizes:
 
 
 def _is_large(case: Case) -> bool:
-    return case.vocabulary == LARGE
+    """The batches whose figure is to be reached."""
+    return (case.batch, case.vocabulary) == (64, LARGE)
+
+
+def _always(case: Case) -> bool:
+    return True
 
 
 def _is_largest(case: Case) -> bool:
@@ -75,7 +89,7 @@ def _is_largest(case: Case) -> bool:
 SIZES: Mapping[str, Sizes] = MappingProxyType(
     {
         "cpu": Sizes(compiled=_is_largest, repetitions=7, patience=1.0, buffer=1 << 28),
-        "cuda": Sizes(compiled=_is_large),
+        "cuda": Sizes(compiled=_is_large, fused=_always),
     }
 )
 
@@ -107,7 +121,7 @@ class Problem:
 
     def call(self, case: Case) -> Callable[[], Block]:
         """The call that is timed."""
-        rule: Rule = from_logits if case.input == "logits" else from_probabilities
+        rule = RULES[case.input, case.variant.startswith("fused")]
         if case.variant == "compiled":
             torch.compiler.reset()
             rule = torch.compile(rule, dynamic=False)
@@ -115,7 +129,23 @@ class Problem:
         if case.input == "probabilities":
             given = [logits.softmax(-1) for logits in given]
         p, q = (rows.to(getattr(torch, case.dtype)) for rows in given)
-        return lambda: rule(p, q, self.tokens, self.coins)
+        run = partial(rule, p, q, self.tokens, self.coins)
+        return captured(run) if case.variant == "fused graph" else run
+
+
+def captured(run: Callable[[], Block]) -> Callable[[], Block]:
+    """The same work as one CUDA graph, which the host submits at once."""
+    run()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        block = run()
+
+    def replay() -> Block:
+        graph.replay()
+        return block
+
+    return replay
 
 
 def from_probabilities(p: Tensor, q: Tensor, tokens: Tensor, coins: Coins) -> Block:
@@ -124,6 +154,28 @@ def from_probabilities(p: Tensor, q: Tensor, tokens: Tensor, coins: Coins) -> Bl
 
 def from_logits(target: Tensor, drafter: Tensor, tokens: Tensor, coins: Coins) -> Block:
     return verify(shape_logits(target), shape_logits(drafter), tokens, coins=coins)
+
+
+def fused_from_probabilities(p: Tensor, q: Tensor, tokens: Tensor, coins: Coins) -> Block:
+    from specref.torch_backend import fused
+
+    return fused.verify(p, q, tokens, coins=coins)
+
+
+def fused_from_logits(target: Tensor, drafter: Tensor, tokens: Tensor, coins: Coins) -> Block:
+    from specref.torch_backend import fused
+
+    return fused.verify_logits(target, drafter, tokens, coins=coins)
+
+
+RULES: Mapping[tuple[Input, bool], Rule] = MappingProxyType(
+    {
+        ("probabilities", False): from_probabilities,
+        ("logits", False): from_logits,
+        ("probabilities", True): fused_from_probabilities,
+        ("logits", True): fused_from_logits,
+    }
+)
 
 
 def least_bytes(case: Case, counts: list[int]) -> int:

@@ -38,11 +38,12 @@ VERIFICATION = """\
 {machine}
 
 `verify`, with `torch_backend.row_coins`, on random laws whose drafts are drawn from q; caches are
-cold. The *floor* is the time in which a copy moves the bytes that the rule must move, each once:
-of probabilities the row of p where verification stopped, the row of q there after a rejection,
-and p and q of each accepted draft; of logits every row of both models; and the drafts and coins
-that are looked at, and the output. The copy of {buffer} ran at {bandwidth:.1f} GB/s, bytes read
-and written counted, in the same run.
+cold. *Compiled* is `verify` by `torch.compile`; *fused* is `torch_backend.fused`, and *fused
+graph* the same as a CUDA graph. The *floor* is the time in which a copy moves the bytes that the
+rule must move, each once: of probabilities the row of p where verification stopped, the row of q
+there after a rejection, and p and q of each accepted draft; of logits every row of both models;
+and the drafts and coins that are looked at, and the output. The copy of {buffer} ran at
+{bandwidth:.1f} GB/s, bytes read and written counted, in the same run.
 
 {table}"""
 GENERATION = """\

@@ -40,7 +40,7 @@ def _figures(
         run = problem.call(case)
         counts = run()[1].tolist()
         times = stopwatch.times(run, sizes.repetitions, sizes.patience)
-    except RuntimeError as error:
+    except (RuntimeError, ImportError) as error:
         return {"status": f"failed ({type(error).__name__})"}
     moved = least_bytes(case, counts)
     figures = {

@@ -122,6 +122,22 @@ ALL = (
         torch_backend.REMEDY,
     ),
     Implementation(
+        "torch-backend-fused",
+        Contract.VERIFY,
+        "specref torch_backend, Triton kernels",
+        torch_backend.load_fused_verify,
+        torch_backend.FUSED_PACKAGES,
+        torch_backend.FUSED_REMEDY,
+    ),
+    Implementation(
+        "torch-backend-block",
+        Contract.VERIFY,
+        "specref torch_backend, block verification",
+        torch_backend.load_verify_block,
+        torch_backend.PACKAGES,
+        torch_backend.REMEDY,
+    ),
+    Implementation(
         "transformers",
         Contract.VERIFY,
         "Hugging Face Transformers _speculative_sampling",

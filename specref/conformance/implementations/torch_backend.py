@@ -1,8 +1,8 @@
-"""specref's own batched backend, `torch_backend.verification`, under the contract ``verify``."""
+"""specref's own batched backend, `torch_backend`, under the contract ``verify``."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 PACKAGES = ("torch",)
+FUSED_PACKAGES = ("torch", "triton")
 REMEDY = "pip install 'specref[torch]'"
+FUSED_REMEDY = f"{REMEDY} triton"
+Verified: TypeAlias = Callable[..., tuple["Tensor", "Tensor"]]
 TOLERANCES: Mapping[Dtype, float] = MappingProxyType({"float16": 2.0**-10, "bfloat16": 2.0**-7})
 
 
@@ -22,7 +25,7 @@ def load_verify(
     device: str = "cpu",
     dtype: Dtype = "float64",
     recovery: Literal["race", "inverse"] = "race",
-) -> Callable[..., tuple["Tensor", "Tensor"]]:
+) -> Verified:
     """`verify` with the kit's coins; the last token by a race, or by an inverse CDF.
 
     Half precision rounds p and q by one unit each: two units are declared as tolerance.
@@ -39,36 +42,46 @@ def load_verify(
     0
     """
     require(PACKAGES, REMEDY)
-    from torch import from_numpy
+    from specref.torch_backend import verification
 
-    from specref.torch_backend import randomness, verification
-
-    @capable(rule="standard", recovery=recovery, row_seeds=True, **_claims(device, dtype))
-    def verify(
-        target_probs: "Tensor",
-        draft_probs: "Tensor | None",
-        draft_tokens: "Tensor",
-        *,
-        rng: np.random.Generator,
-        coins: Coins | None = None,
-        lens: "Tensor | None" = None,
-    ) -> tuple["Tensor", "Tensor"]:
-        """`torch_backend.verification.verify` with coins of NumPy."""
-        rows, longest, size = target_probs.shape
-        given = coins or draw_coins(rows, longest - 1, size, rng)
-        last = {"race": given.race} if recovery == "race" else {"final": given.final}
-        arrays = {"accept": given.accept, **last}
-        drawn = {name: from_numpy(array).to(device) for name, array in arrays.items()}
-        return verification.verify(
-            target_probs, draft_probs, draft_tokens, lens=lens, coins=randomness.Coins(**drawn)
-        )
-
-    return verify
+    claims = _claims(device, dtype) | {"rule": "standard", "recovery": recovery}
+    return _with_coins(lambda: verification.verify, claims)
 
 
-def load_seeded_verify(
-    device: str = "cpu", dtype: Dtype = "float64"
-) -> Callable[..., tuple["Tensor", "Tensor"]]:
+def load_fused_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verified:
+    """`fused.verify` with the kit's coins; without CUDA in Triton's interpreter, which is slow.
+
+    Raises
+    ------
+    NotInstalledError
+        torch or triton is missing.
+    """
+    require(FUSED_PACKAGES, FUSED_REMEDY)
+    from specref.torch_backend import fused
+
+    claims = _claims(device, dtype) | {"rule": "standard", "recovery": "inverse"}
+    return _with_coins(lambda: fused.verify, claims)
+
+
+def load_verify_block(
+    device: str = "cpu",
+    dtype: Dtype = "float64",
+    recovery: Literal["race", "inverse"] = "race",
+) -> Verified:
+    """`verify_block` with the kit's coins; what it accepts is not that of the standard rule.
+
+    Raises
+    ------
+    NotInstalledError
+        torch is missing.
+    """
+    require(PACKAGES, REMEDY)
+    from specref.torch_backend import block
+
+    return _with_coins(lambda: block.verify_block, _claims(device, dtype) | {"recovery": recovery})
+
+
+def load_seeded_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verified:
     """`verify` with a seed for each row, drawn from `rng`: judges `randomness.uniforms` as well.
 
     Raises
@@ -93,6 +106,34 @@ def load_seeded_verify(
         seeds = from_numpy(rng.integers(2**63, size=len(draft_tokens))).to(device)
         coins = randomness.row_coins(seeds, 0, draft_tokens.shape[1])
         return verification.verify(target_probs, draft_probs, draft_tokens, coins=coins)
+
+    return verify
+
+
+def _with_coins(rule: Callable[[], Verified], claims: Mapping[str, Any]) -> Verified:
+    """A rule, looked up at each call, with coins of NumPy."""
+    from torch import from_numpy
+
+    from specref.torch_backend.randomness import Coins as Drawn
+
+    device, race = claims["device"], claims["recovery"] == "race"
+
+    @capable(row_seeds=True, **claims)
+    def verify(
+        target_probs: "Tensor",
+        draft_probs: "Tensor | None",
+        draft_tokens: "Tensor",
+        *,
+        rng: np.random.Generator,
+        coins: Coins | None = None,
+        lens: "Tensor | None" = None,
+    ) -> tuple["Tensor", "Tensor"]:
+        rows, longest, size = target_probs.shape
+        given = coins or draw_coins(rows, longest - 1, size, rng)
+        last = {"race": given.race} if race else {"final": given.final}
+        arrays = {"accept": given.accept, **last}
+        drawn = Drawn(**{name: from_numpy(one).to(device) for name, one in arrays.items()})
+        return rule()(target_probs, draft_probs, draft_tokens, lens=lens, coins=drawn)
 
     return verify
 
