@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import block, standard, tli, union
 from specref.algorithms.standard import Draft
-from specref.chance import Exact, Sampled, Traced, enumerate_paths
+from specref.chance import Exact, Replayed, Sampled, Traced, enumerate_paths
 from specref.distributions import as_distribution, total_variation
 from specref.losslessness import completed, is_lossless_loop, output_distribution
 from specref.models import as_float, hashed_model, iid_model, markov_model, table_model
@@ -47,8 +47,7 @@ def length(blocks):
 
 
 def rows_of(case):
-    _, drafter, context, lookahead = case
-    return draft_rows(drafter, context, lookahead)
+    return draft_rows(*case)
 
 
 def by_token(target, context, rows):
@@ -204,7 +203,7 @@ def test_accepts_more_than_token_verification_on_most_models():
     for seed, lookahead in itertools.product(range(60), (2, 3, 4)):
         vocabulary = (AB, ABC, Vocabulary("abcd"))[seed % 3]
         target, drafter = (hashed_model(vocabulary, f"{role} {seed}") for role in "pq")
-        rows = draft_rows(drafter, (), lookahead)
+        rows = draft_rows(target, drafter, (), lookahead)
         lengths = token_lengths("standard", target, drafter, (), lookahead)
         token = 1 + sum(k * weight for k, weight in enumerate(lengths))
         assert expected_block_length(target, (), rows) >= token
@@ -257,7 +256,7 @@ def test_no_lossless_rule_accepts_more(seed):
     """Over all rules that keep a prefix, add a token, and leave the rest to the target."""
     vocabulary, lookahead = ((AB, 3), (ABC, 2))[seed % 2]
     target, drafter = (hashed_model(vocabulary, f"{role} most {seed}") for role in "pq")
-    rows = draft_rows(drafter, (), lookahead)
+    rows = draft_rows(target, drafter, (), lookahead)
     drafts = completed({(): F(1)}, drafter, (), lookahead)
     best = most(target, (), drafts)
     assert best == pytest.approx(float(expected_block_length(target, (), rows) - 1), abs=1e-9)
@@ -279,7 +278,7 @@ LENGTHS = [
 def test_pinned_accepted_lengths(pair, lookahead, token, jointly, lengths):
     """Computed once by an independent program: E of token and of block verification."""
     target, drafter = pair
-    formula = accepted_length_distribution(target, (), draft_rows(drafter, (), lookahead))
+    formula = accepted_length_distribution(target, (), draft_rows(target, drafter, (), lookahead))
     by_tokens = token_lengths("standard", target, drafter, (), lookahead)
     means = [sum(k * w for k, w in enumerate(found)) for found in (by_tokens, formula)]
     assert [str(mean) for mean in means] == [token, jointly]
@@ -310,6 +309,15 @@ def test_pinned_coins():
     block.verify(target, (), drafts, chance)
     tossed = [(step.site, str(step.weights[1])) for step in chance.steps if "accept" in step.site]
     assert tossed == [("accept[1]", "1/2"), ("accept[0]", "1")]
+
+
+def test_no_coin_is_tossed_for_nothing():
+    """For drafts aa: P = (1, 1/2, 1/4), h = (0, 1/4); after both fail, only a token is drawn."""
+    target, _ = COIN
+    drafts = [Draft(0, as_distribution(["2/3", "1/3"]))] * 2
+    chance = Traced(Replayed([0, 0, 1]))
+    assert block.verify(target, (), drafts, chance) == (1,)
+    assert [asked.site for asked in chance.steps] == ["accept[1]", "accept[0]", "residual"]
 
 
 HALF = as_distribution(["1/2", "1/2", 0])
@@ -403,5 +411,9 @@ def test_bad_input_is_named():
         block.step(target, C[1], (), 1, Exact())
     with pytest.raises(ValueError, match="lookahead = -1"):
         block.step(target, drafter, (), -1, Exact())
+    with pytest.raises(ValueError, match="drafter has another vocabulary than target: use cond"):
+        draft_rows(target, C[1], (), 1)
+    with pytest.raises(ValueError, match=r"rows\[\(\)\] has 3 entries: expected 2"):
+        block_law(target, (), draft_rows(*C, (), 1))
     with pytest.raises(ValueError, match="lookahead = -1"):
-        draft_rows(drafter, (), -1)
+        draft_rows(target, drafter, (), -1)

@@ -12,6 +12,7 @@ from specref.cli.targets import find_targets
 from specref.conformance import suite
 from specref.conformance.implementations import IMPLEMENTATIONS
 from specref.conformance.status import Stage
+from specref.zoo.beside import BESIDE
 
 QUICK = ("--only", "joint/wide", "--detect-tv", "0.2")
 LOSSY = ("examples.lossy:verify", "--claim", "one_hot=false", *QUICK)
@@ -167,12 +168,16 @@ def test_misuse_is_one_line(arguments: list[str], message: str) -> None:
 
 
 def test_zoo_prints_the_matrix_and_writes_it(tmp_path: Path) -> None:
-    file = tmp_path / "zoo.md"
+    file, record = tmp_path / "zoo.md", tmp_path / "zoo.json"
     ids = ("counts-bonus-as-accepted", "returns-nothing")
-    result = specref("zoo", *ids, "--markdown", str(file))
+    result = specref("zoo", *ids, "--markdown", str(file), "--json", str(record))
     assert result.exit_code == 0
     assert "2 of 2 mutants killed" in result.output
     assert "| `returns-nothing` | contract |" in file.read_text()
+    assert all(f"| `{id_}` | `{one.rule}` |" in file.read_text() for id_, one in BESIDE.items())
+    beside = {row["id"]: row for row in json.loads(record.read_text())["beside"]}
+    assert beside.keys() == BESIDE.keys()
+    assert beside["companion-judges-the-draft"]["total_variation"] == 0.25
 
 
 def test_a_registered_name_with_a_contract_is_all_that_are_registered_for_it() -> None:

@@ -246,6 +246,35 @@ def test_ends_of_the_coins(dtype: torch.dtype, u: float) -> None:
             assert set(row[:count]) <= {1, 2}
 
 
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_draft_of_0_over_0_is_refused_with_all_after_it(after: int) -> None:
+    """Also if q excludes the next one, but p does not: 0 * inf."""
+    p = torch.tensor([0.5, 0.5, 0.0]).expand(1, 3, 3)
+    q = torch.tensor([[[0.25, 0.75, 0.0], [0.0, 1.0, 0.0]]])
+    certain = torch.zeros(1, 2, dtype=torch.float64)
+    coins = Coins(certain, final=torch.tensor([LAST]))
+    tokens, counts = judged(p, q, torch.tensor([[2, after]]), coins)
+    assert (tokens.tolist(), counts.tolist()) == ([[0, -1, -1]], [1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_widened_before_arithmetic(dtype: torch.dtype) -> None:
+    """The law is that of the same numbers in float64, to float32's rounding."""
+    p, q, tokens, _ = ragged_batch()
+    narrow = p[::12].to(dtype), q[::12].to(dtype)
+    wide = (one.double() for one in narrow)
+    found, right = laws(judged, *narrow, tokens[::12]), laws(judged, *wide, tokens[::12])
+    assert max(map(total_variation, found, right)) < 1e-6
+
+
+@pytest.mark.parametrize(("side", "count"), [(-(2.0**-40), 2), (2.0**-40, 1)])
+def test_acceptance_is_decided_in_float64(side: float, count: int) -> None:
+    p, q = torch.tensor([[[0.1, 0.9]] * 2]), torch.tensor([[[0.3, 0.7]]])
+    threshold = p[0, 0, 0].double() / q[0, 0, 0].double()
+    coins = Coins((threshold + side).view(1, 1), final=torch.zeros(1))
+    assert judged(p, q, torch.tensor([[0]]), coins)[1].tolist() == [count]
+
+
 def test_verification_waits_for_nothing() -> None:
     p, q, tokens, coins = ragged_batch()
     race = Coins(coins.accept, race=p[:, 0])

@@ -80,6 +80,16 @@ def test_strides_are_followed(device: str) -> None:
     assert differing((p[:1].expand(8, -1, -1), q.flip(0), tokens, coins), device) == []
 
 
+def test_positions_may_be_far_apart(device: str) -> None:
+    """Past 2^31 entries in all; what of them is not read takes no memory on a CPU."""
+    p, _, tokens, coins = on(device, drawn(8, torch.bfloat16))
+    apart = torch.empty(LOOKAHEAD * 2**30 + p[:, 0].numel(), dtype=p.dtype, device=device)
+    far = apart.as_strided(p.shape, (p.shape[2], 2**30, 1))
+    for rule, laws in ((verify, p), (verify_logits, p.log())):
+        found = rule(far.copy_(laws), None, tokens, coins=coins)
+        assert all(map(torch.equal, found, rule(laws, None, tokens, coins=coins)))
+
+
 def test_without_drafts_or_rows(device: str) -> None:
     p, q, _, coins = drawn(4)
     none = torch.empty(4, 0, dtype=torch.int64), Coins(torch.empty(4, 0), coins.final)

@@ -69,7 +69,16 @@ def test_kernels_compile_and_read_16_bytes_at_once(
 @pytest.mark.parametrize(
     ("broken", "error", "message"),
     [
-        ({"coins": Coins(torch.zeros(1, 1), race=torch.ones(1, 2))}, ValueError, "no race"),
+        (
+            {"coins": Coins(torch.zeros(1, 1), race=torch.ones(1, 2))},
+            ValueError,
+            "final is None",
+        ),
+        (
+            {"coins": Coins(torch.zeros(1, 1), torch.zeros(1), torch.ones(1, 2))},
+            ValueError,
+            r"coins\.race is given: expected None",
+        ),
         ({"draft_tokens": torch.zeros(1, 1)}, TypeError, "draft_tokens is of torch.float32"),
         (
             {"lens": torch.zeros(1, dtype=torch.int64, device="meta")},
@@ -85,6 +94,17 @@ def test_bad_arguments(broken: dict[str, Any], error: type[Exception], message: 
     rule = verify_logits if "temperature" in broken else verify
     with pytest.raises(error, match=message):
         rule(torch.ones(1, 2, 2), torch.ones(1, 1, 2), **given)
+
+
+def test_errors_name_logits() -> None:
+    coins, tokens = Coins(torch.zeros(1, 1), torch.zeros(1)), torch.zeros(1, 1).long()
+    right, wrong = torch.zeros(1, 2, 2), torch.zeros(1, 2, 3)
+    with pytest.raises(ValueError, match="target_logits has shape"):
+        verify_logits(right[0], None, tokens, coins=coins)
+    with pytest.raises(ValueError, match="draft_logits has shape"):
+        verify_logits(right, wrong, tokens, coins=coins)
+    with pytest.raises(ValueError, match="draft_logits is on meta"):
+        verify_logits(right, wrong[:, :1, :2].to("meta"), tokens, coins=coins)
 
 
 def test_without_triton_an_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

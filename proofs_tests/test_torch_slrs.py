@@ -242,7 +242,7 @@ def test_laws_at_the_nodes_are_those_of_single_texts(
     use_cache: bool, nodes: int, shape: Any
 ) -> None:
     drafter, plain = model(use_cache), tiny_llama(len(LETTERS), seed=4)
-    trie = ByteTrie(TARGET.by_bytes)
+    trie = ByteTrie(TARGET.by_bytes | {b"ca": 7, b"cbaa": 8})
     laws = ByteLaws(drafter, LETTERS, trie, shape, nodes)
     rows = [[1], [1, 0, 2], [1, 0], [1, 0, 2, 2, 1], [0]]
     for contexts in zip(rows, rows[::-1], strict=True):
@@ -357,6 +357,17 @@ def test_rows_and_iterations_do_not_disturb_each_other() -> None:
             assert together.tokens[row].tolist() == alone.tokens[0].tolist()
             assert (laws_of(together)[row] - laws_of(alone)[0]).abs().max() < 1e-9
         contexts = [[*context, 1] for context in contexts]
+
+
+def test_the_contexts_of_selected_rows_are_not_read_again() -> None:
+    """Of three rows two stay, in another order: their last tokens are read, and the tree."""
+    drafter = SlrsDrafter(model(), TARGET, LETTERS, soft)
+    contexts = [[first, *[1] * 8] for first in (0, 1, 2)]
+    drafter.draft(contexts, 1, torch.arange(3), 0)
+    before = drafter.model.reads
+    drafter.select([2, 0])
+    drafter.draft([contexts[2], contexts[0]], 1, torch.arange(2), 0)
+    assert drafter.model.reads == before + 2 * (1 + len({b"a", b"ab"}))
 
 
 def test_a_drafter_with_few_positions_reads_the_end_of_the_text() -> None:

@@ -124,6 +124,20 @@ def test_in_float32(model: PreTrainedModel, kind: str) -> None:
     assert walk.model.begin(walk.contexts).dtype == torch.float32
 
 
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_forgotten_nodes_take_no_place(model: PreTrainedModel, use_cache: bool) -> None:
+    """New nodes are below the contexts alone, which are not read again."""
+    walk = Walk(model, 3, seed=6, use_cache=use_cache)
+    longest = max(map(len, walk.contexts))
+    for _ in range(4):
+        walk.grow()
+        walk.model.forget()
+        walk.texts = [[list(context)] for context in walk.contexts]
+        assert walk.model._slots.size == longest or not use_cache
+    walk.grow()
+    assert walk.worst < EXACT
+
+
 def test_holes_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     closed, compact = [], Slots.compact
 

@@ -38,6 +38,7 @@ from specref.zoo import (
     speculative,
     total_variation_on,
 )
+from specref.zoo.beside import BESIDE
 from specref.zoo.entry import Stage
 
 F = Fraction
@@ -558,3 +559,10 @@ def test_only_one_pair_of_mutants_has_the_same_laws() -> None:
     }
     same = [{a, b} for a, b in combinations(laws, 2) if laws[a] == laws[b]]
     assert same == [{"residual-is-p", "best-of-two"}]
+
+
+def test_those_beside_the_kit_are_others_and_lossy_unless_they_are_controls():
+    assert not BESIDE.keys() & zoo.ALL.keys()
+    for entry, rule, variation in BESIDE.values():
+        assert entry.lossless == (variation == 0), entry.id
+        import_module(f"specref.algorithms.{rule}")

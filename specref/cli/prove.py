@@ -56,7 +56,8 @@ def prove_command(rule: str, profile: Profile, pairs: str, json_file: str | None
     if report.refuted:
         sys.exit(VIOLATED)
     if report.raised:
-        misused(f"{rule} raised {first_error(report)}")
+        hint = "" if same else " (for one vocabulary: --pairs same)"
+        misused(f"{rule} raised {first_error(report)}{hint}")
     if not report.proved:
         misused(f"{rule}: nothing was proved, it is not defined for any of these vocabularies")
     sys.exit(HOLDS)

@@ -7,6 +7,8 @@ from rich.text import Text
 
 from specref.conformance.matrix import Matrix, Row
 from specref.conformance.status import Stage
+from specref.zoo.beside import BESIDE
+from specref.zoo.entry import Described
 
 STAGES = tuple(Stage)
 
@@ -22,7 +24,7 @@ def zoo_table(matrix: Matrix) -> RenderableType:
     for row in matrix.rows:
         style = "red" if row.problem else "dim" if row.entry.lossless else ""
         cells = [_fails(row, stage) for stage in STAGES]
-        table.add_row(row.entry.id, _kind(row), _variation(row), *cells, style=style)
+        table.add_row(row.entry.id, _kind(row.entry), _variation(row), *cells, style=style)
     counts = matrix.counts
     lines = [Text(problem, "red") for problem in matrix.problems]
     total = Text(
@@ -55,18 +57,28 @@ def zoo_record(matrix: Matrix) -> dict[str, object]:
         "idle": matrix.idle,
         "missed_by_fixture": dict(matrix.missed),
         "rows": [
-            {
-                "id": row.entry.id,
-                "stage": row.entry.stage,
-                "lossless": row.entry.lossless,
-                "formula": row.entry.formula,
-                "cites": row.entry.cites,
+            _described(row.entry)
+            | {
                 "total_variation": row.variation,
                 "killers": row.killers,
                 "survives": sorted(row.asked - set(row.killers)),
             }
             for row in matrix.rows
         ],
+        "beside": [
+            _described(entry) | {"rule": rule, "total_variation": float(variation)}
+            for entry, rule, variation in BESIDE.values()
+        ],
+    }
+
+
+def _described(entry: Described) -> dict[str, object]:
+    return {
+        "id": entry.id,
+        "stage": entry.stage,
+        "lossless": entry.lossless,
+        "formula": entry.formula,
+        "cites": entry.cites,
     }
 
 
@@ -82,9 +94,23 @@ def zoo_markdown(matrix: Matrix) -> str:
     for row in matrix.rows:
         killers = ", ".join(dict.fromkeys(_family(id_) for id_ in row.killers)) or "passes"
         cites = ", ".join(row.entry.cites)
-        cells = (f"`{row.entry.id}`", _kind(row), row.entry.formula, _variation(row))
+        cells = (f"`{row.entry.id}`", _kind(row.entry), row.entry.formula, _variation(row))
         lines.append("| " + " | ".join(_cell(c) for c in (*cells, killers, cites)) + " |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_beside()])
+
+
+def _beside() -> list[str]:
+    """Those that no contract of the kit calls."""
+    lines = [
+        BESIDE_TITLE,
+        "| id | rule | stage | formula | TV | seen in |",
+        "|---|---|---|---|---|---|",
+    ]
+    for entry, rule, variation in BESIDE.values():
+        told = _kind(entry), entry.formula, f"{float(variation):.4f}", ", ".join(entry.cites)
+        cells = (f"`{entry.id}`", f"`{rule}`", *told)
+        lines.append("| " + " | ".join(map(_cell, cells)) + " |")
+    return lines
 
 
 TITLE = """# The zoo
@@ -97,6 +123,14 @@ Figures that are reported wrongly, verifiers that break their contract, and depe
 have none.
 
 What each fixture alone would miss, because its campaign passes it:
+"""
+
+BESIDE_TITLE = """
+## Beside the kit
+
+Mutants and controls of rules that no contract of the kit calls. Exact proof refutes each mutant
+and passes each control: `proofs_tests/test_ngrams.py`, `test_companion.py`, `test_zoo_block.py`.
+TV is that of the smallest case that refutes it, or the largest of several.
 """
 
 
@@ -112,8 +146,8 @@ def _family(id_: str) -> str:
     return id_.split("/")[0] if id_.split("/")[0] not in ("smoke", "boundary", "replay") else id_
 
 
-def _kind(row: Row) -> str:
-    return f"{row.entry.stage}, control" if row.entry.lossless else row.entry.stage
+def _kind(entry: Described) -> str:
+    return f"{entry.stage}, control" if entry.lossless else entry.stage
 
 
 def _variation(row: Row) -> str:

@@ -7,8 +7,8 @@ accept x with P_k once it is drafted, so W = Q P_k, and P_{k+1} = min(1, P_k p /
     W(x y) = min(Q(x y), W(x) p(y | x)),    W() = 1,
 
 or W(x) = min over j of Q(x_1 … x_j) p(x_{j+1} … x_k | x_1 … x_j). Token verification has
-min(W(x) q(y | x), W(x) p(y | x)) instead: less, as W <= Q. With y as the residual or bonus token
-the block x y comes out with probability (W(x) p(y | x) - Q(x y))+.
+min(W(x) q(y | x), W(x) p(y | x)) instead: never more, as W <= Q. With y as the residual or bonus
+token the block x y comes out with probability (W(x) p(y | x) - Q(x y))+.
 
 No lossless rule accepts more, if it keeps a prefix of the drafts, adds one token and leaves the
 rest to the target: W(x y) is at most Q(x y); and at most W(x) p(y | x), because where the target's
@@ -30,24 +30,28 @@ from specref.vocabulary import Tokens
 Rows: TypeAlias = Mapping[Tokens, Probabilities]
 
 
-def draft_rows(drafter: Model, context: Tokens, lookahead: int) -> Rows:
+def draft_rows(target: Model, drafter: Model, context: Tokens, lookahead: int) -> Rows:
     """The law of the next draft after every draft that can be drawn; after the last, zeros.
 
-    What `conditional_psi` is for drafts over the target's own vocabulary.
+    For drafts over the target's own vocabulary. For another, `conditional_psi` of
+    `target.vocabulary` and the drafter.
 
     Raises
     ------
     ValueError
-        A token id is out of range, or `lookahead` < 0.
+        The vocabularies differ, a token id is out of range, or `lookahead` < 0.
 
     Examples
     --------
     >>> from specref.models import iid_model
     >>> from specref.vocabulary import Vocabulary
-    >>> rows = draft_rows(iid_model(Vocabulary("ab"), ["1/4", "3/4"]), (), 1)
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/2", "1/2"], ["1/4", "3/4"]))
+    >>> rows = draft_rows(p, q, (), 1)
     >>> {prefix: [str(q) for q in row] for prefix, row in rows.items()}
     {(): ['1/4', '3/4'], (0,): ['0', '0'], (1,): ['0', '0']}
     """
+    if target.vocabulary.tokens != drafter.vocabulary.tokens:
+        raise ValueError("drafter has another vocabulary than target: use conditional_psi")
     limit, nothing = len(positions(lookahead)), drafter.next_token(context) * 0
     rows: dict[Tokens, Probabilities] = {}
     pending: deque[Tokens] = deque([()])
@@ -75,12 +79,17 @@ def accepted_prefixes(target: Model, context: Tokens, rows: Rows) -> dict[Tokens
     dict
         {prefix: probability}, shorter ones first. None is longer than an accepted EOS.
 
+    Raises
+    ------
+    ValueError
+        A row is not over the target's vocabulary.
+
     Examples
     --------
     >>> from specref.models import iid_model
     >>> from specref.vocabulary import Vocabulary
     >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> accepted = accepted_prefixes(p, (), draft_rows(q, (), 2))
+    >>> accepted = accepted_prefixes(p, (), draft_rows(p, q, (), 2))
     >>> str(accepted[0, 1]), str(accepted[0, 0])
     ('2/9', '1/9')
     """
@@ -105,7 +114,7 @@ def block_law(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probab
     >>> from specref.models import iid_model
     >>> from specref.vocabulary import Vocabulary
     >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> law = block_law(p, (), draft_rows(q, (), 2))
+    >>> law = block_law(p, (), draft_rows(p, q, (), 2))
     >>> str(law[1,]), str(law[1, 1]), str(law[0, 1, 1])
     ('1/3', '1/9', '4/27')
     """
@@ -120,16 +129,17 @@ def block_law(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probab
 def accepted_length_distribution(
     target: Model, context: Tokens, rows: Rows
 ) -> tuple[Probability, ...]:
-    """P(accepted length = 0), P(= 1), … of one iteration of block verification.
+    """P(accepted length = 0), P(= 1), … of one iteration, up to the longest that is possible.
 
-    Parameters as `accepted_prefixes`. For token verification: `theory.acceptance`.
+    An accepted EOS counts. Parameters as `accepted_prefixes`; for token verification see
+    `theory.acceptance`.
 
     Examples
     --------
     >>> from specref.models import iid_model
     >>> from specref.vocabulary import Vocabulary
     >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> [str(x) for x in accepted_length_distribution(p, (), draft_rows(q, (), 2))]
+    >>> [str(x) for x in accepted_length_distribution(p, (), draft_rows(p, q, (), 2))]
     ['1/3', '1/9', '5/9']
     """
     survival: dict[int, Probability] = {}
@@ -150,7 +160,7 @@ def expected_block_length(target: Model, context: Tokens, rows: Rows) -> Probabi
     >>> from specref.models import iid_model
     >>> from specref.vocabulary import Vocabulary
     >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> expected_block_length(p, (), draft_rows(q, (), 2))
+    >>> expected_block_length(p, (), draft_rows(p, q, (), 2))
     Fraction(20, 9)
     """
     accepted = accepted_prefixes(target, context, rows).items()
@@ -165,6 +175,8 @@ def _joint(
     while pending:
         prefix, accepted, drafted = pending.popleft()
         p = accepted * target.next_token((*context, *prefix))
+        if len(rows[prefix]) != len(p):
+            raise ValueError(f"rows[{prefix}] has {len(rows[prefix])} entries: expected {len(p)}")
         q = drafted * rows[prefix]
         yield prefix, p, q
         for longer, weight in _positive(prefix, np.minimum(p, q)).items():

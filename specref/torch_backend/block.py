@@ -78,21 +78,21 @@ def verify_block(
 
 
 def _survival(target_probs: Tensor, draft_probs: Tensor | None, drafts: Tensor) -> Tensor:
-    """P_0 to P_K, shape (B, K + 1); 0 from OUTSIDE on, and after the last draft."""
+    """P_0 to P_K, shape (B, K + 1): 0 from OUTSIDE and after the last draft on, NaN from 0 / 0."""
     known, tokens = drafts[:, :-1] >= 0, drafts[:, :-1, None].clamp(min=0)
     ratios = target_probs[:, :-1].gather(2, tokens).double()
     if draft_probs is not None:
         ratios = ratios / draft_probs.gather(2, tokens).double()
     chances = [torch.ones_like(drafts[:, 0], dtype=torch.float64)]
     for ratio in torch.where(known, ratios[..., 0], 0.0).unbind(1):
-        chances.append((chances[-1] * ratio).nan_to_num(nan=0.0).clamp(max=1))
+        chances.append((chances[-1] * ratio).clamp(max=1))
     return torch.stack(chances, dim=1)
 
 
 def _stopping(
     target_probs: Tensor, draft_probs: Tensor | None, drafts: Tensor, survival: Tensor
 ) -> Tensor:
-    """h_1 to h_K, shape (B, K); 0 / 0, which is never asked, is no acceptance."""
+    """h_1 to h_K, shape (B, K); NaN, which no coin is below, for 0 / 0."""
     chances = list(survival[:, 1:].unbind(1))
     for i in range(1, len(chances)):
         position = torch.full_like(drafts[:, 0], i)

@@ -132,7 +132,7 @@ def symbols(drafter: TokenVocabulary) -> list[int]:
         if piece is not None and len(piece) != 1:
             raise ValueError(
                 f"drafter token {index} ({drafter.strings[index]!r}) spells {len(piece)} bytes: "
-                "SLRS needs a drafter whose tokens are single bytes; use slem"
+                "psi in full needs a drafter whose tokens are single bytes; use lazy-slrs"
             )
     codes = [OTHER if piece is None else piece[0] for piece in drafter.spelled]
     if drafter.eos is not None:

@@ -71,7 +71,7 @@ def verify(
     (tensor([[ 0,  1],
             [ 1, -1]]), tensor([2, 1]))
     """
-    _check(target_probs, draft_probs, draft_tokens, lens, coins)
+    _check("probs", target_probs, draft_probs, draft_tokens, lens, coins)
     p, q = _laws(target_probs), _laws(draft_probs)
     return _verified(p, q, draft_tokens, lens, coins, 1.0)
 
@@ -115,7 +115,7 @@ def verify_logits(
     >>> verify_logits(p, p[:, :1], torch.tensor([[0]]), coins=coins)
     (tensor([[0, 1]]), tensor([2]))
     """
-    _check(target_logits, draft_logits, draft_tokens, lens, coins)
+    _check("logits", target_logits, draft_logits, draft_tokens, lens, coins)
     if not COLDEST <= temperature <= HOTTEST:
         raise ValueError(f"temperature = {temperature}: expected 2^-126 to 2^126")
     p, q = _laws(target_logits, logits=True), _laws(draft_logits, logits=True)
@@ -183,13 +183,20 @@ def _width(laws: kernels.Laws) -> int:
 
 
 def _check(
-    target: Tensor, drafter: Tensor | None, tokens: Tensor, lens: Tensor | None, coins: Coins
+    kind: str,
+    target: Tensor,
+    drafter: Tensor | None,
+    tokens: Tensor,
+    lens: Tensor | None,
+    coins: Coins,
 ) -> None:
-    check_shapes(target, drafter, tokens, lens)
+    check_shapes(target, drafter, tokens, lens, kind)
+    if coins.final is None:
+        raise ValueError("coins.final is None: expected a tensor, for the last token")
+    if coins.race is not None:
+        raise ValueError("coins.race is given: expected None, as there is no race")
     check_coins(coins, target)
-    if coins.final is None or coins.race is not None:
-        raise ValueError("coins: expected final, and no race")
-    others = {"draft_probs": drafter, "draft_tokens": tokens, "lens": lens}
+    others = {f"draft_{kind}": drafter, "draft_tokens": tokens, "lens": lens}
     others |= {"coins.accept": coins.accept, "coins.final": coins.final}
     for name, one in others.items():
         if one is not None and one.device != target.device:

@@ -47,7 +47,7 @@ def summarise(
     steps: tl.constexpr, width: tl.constexpr, splits: tl.constexpr, dtype: tl.constexpr,
 ):  # fmt: skip
     """Of one split of one line of logits, the largest and the sum of exponentials."""
-    row, line = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    row, line = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
     if line < p.lines:
         summarise_line(p, row, line, inverse, size, steps, width, splits, dtype)
     elif q.data is not None:
@@ -66,7 +66,8 @@ def summarise_line(
     logits = laws.data + row * laws.row + line * laws.position
     for step in range(steps):
         token = (step * splits + split) * width + tl.arange(0, width)
-        seen = tl.load(logits + token * laws.token, token < size, float("-inf")).to(dtype)
+        places = logits + token.to(tl.int64) * laws.token
+        seen = tl.load(places, token < size, float("-inf")).to(dtype)
         most = tl.maximum(largest, tl.reduce(seen, 0, larger))
         summed = tl.reduce(scaled_exp(seen, most, inverse), 0, plus)
         total = total * scaled_exp(largest, most, inverse) + summed
@@ -79,6 +80,7 @@ def summarise_line(
 @triton.jit
 def read(laws, row, position, token, inside, inverse, splits: tl.constexpr, dtype: tl.constexpr):
     """Probabilities of tokens where `inside`; each has its position, or all have one."""
+    position, token = position.to(tl.int64), token.to(tl.int64)
     places = laws.data + row * laws.row + position * laws.position + token * laws.token
     if laws.stats is None:
         return tl.load(places, mask=inside, other=0.0).to(dtype)

@@ -68,7 +68,7 @@ def _check_one_vocabulary(
     drafter_tokenizer: Any,
 ) -> None:
     sizes = target.config.vocab_size, drafter.config.vocab_size
-    other = "method 'standard' expects one vocabulary (or use 'slem' or 'tli')"
+    other = "method 'standard' expects one vocabulary (or use 'tli', 'slem' or 'lazy-slrs')"
     if sizes[0] != sizes[1]:
         raise ValueError(f"drafter has {sizes[1]} tokens and the target {sizes[0]}: {other}")
     if tokenizer is None or drafter_tokenizer is None or tokenizer is drafter_tokenizer:

@@ -54,14 +54,14 @@ class SlrsDrafter:
     Raises
     ------
     ValueError
-        A token of the drafter spells other than one byte: use slem.
+        A token of the drafter spells other than one byte: use `LazySlrsDrafter`.
 
     Notes
     -----
     The cost is high. Each drafted token takes one forward of what is new of the contexts, and
     those of the tree: every inner node, by tree attention, for all rows at once. For a
     byte-level BPE of 2,048 tokens that is about 2,200 nodes, for each of the lookahead's
-    tokens. For vocabularies of 10^5 tokens use slem.
+    tokens. `LazySlrsDrafter` reads far less.
 
     EOS of the drafter where a token would start is EOS of the target; anywhere else it ends the
     token before it. What starts no token of the target is ``OUTSIDE``, and so are the drafter's

@@ -59,9 +59,13 @@ def validate(
 
 
 def check_shapes(
-    target_probs: Tensor, draft_probs: Tensor | None, draft_tokens: Tensor, lens: Tensor | None
+    target_laws: Tensor,
+    draft_laws: Tensor | None,
+    draft_tokens: Tensor,
+    lens: Tensor | None,
+    kind: str = "probs",
 ) -> None:
-    """Check shapes and dtypes, without a look at the values.
+    """Check shapes and dtypes of laws, which are "probs" or "logits", without a look at values.
 
     Raises
     ------
@@ -70,18 +74,19 @@ def check_shapes(
     ValueError
         Shapes do not fit.
     """
-    _expect_kind("target_probs", target_probs, floats=True)
+    target, drafter = f"target_{kind}", f"draft_{kind}"
+    _expect_kind(target, target_laws, floats=True)
     _expect_kind("draft_tokens", draft_tokens, floats=False)
-    if draft_probs is not None:
-        _expect_kind("draft_probs", draft_probs, floats=True)
+    if draft_laws is not None:
+        _expect_kind(drafter, draft_laws, floats=True)
     if lens is not None:
         _expect_kind("lens", lens, floats=False)
-    if target_probs.ndim != 3 or not all(target_probs.shape[1:]):
-        shape = tuple(target_probs.shape)
-        raise ValueError(f"target_probs has shape {shape}: expected (B, K + 1, V), V >= 1")
-    rows, longest, size = target_probs.shape
+    if target_laws.ndim != 3 or not all(target_laws.shape[1:]):
+        shape = tuple(target_laws.shape)
+        raise ValueError(f"{target} has shape {shape}: expected (B, K + 1, V), V >= 1")
+    rows, longest, size = target_laws.shape
     _expect_shape("draft_tokens", draft_tokens, (rows, longest - 1))
-    _expect_shape("draft_probs", draft_probs, (rows, longest - 1, size))
+    _expect_shape(drafter, draft_laws, (rows, longest - 1, size))
     _expect_shape("lens", lens, (rows,))
 
 

@@ -1,8 +1,9 @@
 """Mutants of companion-guided verification: lengths that know the token they decide about.
 
-They sit beside the kit's zoo, not in `zoo.ALL`: the clean rule is `companion.predictable_step`,
-which no contract of the kit calls. Each comes with the smallest case that refutes it. What else
-can go wrong here the kit's zoo has: `drop-low-probability-draft`, `truncated-bonus-from-residual`.
+They sit beside the kit's zoo, in `zoo.beside` and not in `zoo.ALL`: the clean rule is
+`companion.predictable_step`, which no contract of the kit calls. Each comes with the smallest case
+that refutes it. What else can go wrong here the kit's zoo has: `drop-low-probability-draft`,
+`truncated-bonus-from-residual`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,8 @@
 """Mutants of learning-free batched speculation: other ways to verify k deterministic drafts.
 
-They sit beside the kit's zoo, not in `zoo.ALL`: the clean rule is `ngrams.step`, which no
-contract of the kit calls. Each comes with the smallest case that refutes it.
+They sit beside the kit's zoo, in `zoo.beside` and not in `zoo.ALL`: the clean rule is
+`ngrams.step`, which no contract of the kit calls. Each comes with the smallest case that refutes
+it.
 """
 
 from collections.abc import Mapping

@@ -125,7 +125,7 @@ ALL = (
         "torch-backend-fused",
         Contract.VERIFY,
         "specref torch_backend, Triton kernels",
-        torch_backend.load_fused_verify,
+        torch_backend.load_fused_on_cuda,
         torch_backend.FUSED_PACKAGES,
         torch_backend.FUSED_REMEDY,
     ),

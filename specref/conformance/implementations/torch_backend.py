@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from specref.conformance.contract import Dtype, capable
-from specref.conformance.implementations.needs import require
+from specref.conformance.implementations.needs import NotInstalledError, require
 from specref.losslessness.coins import Coins, draw_coins
 
 if TYPE_CHECKING:
@@ -61,6 +61,22 @@ def load_fused_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verified
 
     claims = _claims(device, dtype) | {"rule": "standard", "recovery": "inverse"}
     return _with_coins(lambda: fused.verify, claims)
+
+
+def load_fused_on_cuda() -> Verified:
+    """`load_fused_verify` on CUDA; the whole kit would take the interpreter hours.
+
+    Raises
+    ------
+    NotInstalledError
+        torch, triton or CUDA is missing.
+    """
+    require(FUSED_PACKAGES, FUSED_REMEDY)
+    from torch import cuda
+
+    if not cuda.is_available():
+        raise NotInstalledError("no CUDA: these kernels are judged on a GPU")
+    return load_fused_verify("cuda")
 
 
 def load_verify_block(
