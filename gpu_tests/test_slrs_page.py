@@ -56,6 +56,8 @@ def said(record: dict[str, Any]) -> list[str]:
     return [
         slrs_sections.growth_claims(record["growth"]["rows"]),
         slrs_sections.bounds_claims(record["bounds"]),
+        slrs_generation.spent_claims(record["generation"]["rows"]),
+        slrs_generation.wider_claims(record["generation"]["rows"]),
         slrs_verdict.verdict(record),
     ]
 
@@ -97,7 +99,7 @@ def pair_row(difference: float, error: float = 0.01, method: str = "tli") -> dic
 @pytest.mark.parametrize(
     ("difference", "said_so", "advice"),
     [
-        (-0.1, "accepts more often than TLI (0.50 against 0.40).", "SLRS, where"),
+        (-0.1, "accepts more often than TLI (0.50 against 0.40).", "Use SLRS (`lazy-slrs`) if"),
         (0.1, "accepts less often than TLI (0.50 against 0.60).", "Use TLI, which"),
         (
             0.015,
@@ -147,7 +149,8 @@ def generated(method: str, per_second: float, tokens: float, forwards: float) ->
 
 
 def speed(*rows: dict[str, Any], more: str = "one") -> str:
-    (text,) = slrs_generation.speed({"rows": rows, "sizes": {"prompts": 4}}, [more])
+    part, models = {"rows": rows, "sizes": {"prompts": 4}}, {"one": "big + small"}
+    (text,) = slrs_generation.speed(part, models, [more])
     return text
 
 
@@ -155,7 +158,7 @@ def test_speed_is_told_as_it_is() -> None:
     tli, plain = generated("tli", 100, 1.25, 1.0), generated("autoregressive", 90, 1.0, 0.0)
     slow, fast = generated("lazy-slrs", 50, 2.5, 3.0), generated("lazy-slrs", 101, 1.2, 3.0)
     text = speed(slow, tli, plain)
-    assert "makes 50 tokens/s, slower than TLI with 100." in text
+    assert "big + small:** SLRS by bounds, width 8 makes 50 tokens/s, slower than TLI" in text
     assert "costs more than 20 of the drafter" in text  # 2 more; 0.8 - 0.4 less for a row of four
     assert slrs_generation.NOTHING in speed(slow, tli, plain, more="another")
     assert "faster than TLI" in speed(fast, tli, plain)
@@ -164,6 +167,25 @@ def test_speed_is_told_as_it_is() -> None:
     assert "TLI with 100; psi in full makes 1000." in speed(slow, whole, tli, plain)
     assert slrs_generation.fastest([slow, tli, plain]) == []
     assert slrs_generation.fastest([fast, tli, plain]) == ["one"]
+
+
+def test_overlapping_times_decide_nothing() -> None:
+    """Three repetitions are few: faster is what is faster in each of them."""
+    fast, plain = generated("lazy-slrs", 101, 1.2, 3.0), generated("autoregressive", 90, 1.0, 0.0)
+    plain["tokens_per_second"]["high"] = 102
+    assert "neither clearly faster nor slower than no drafts with 90" in speed(fast, plain)
+    assert slrs_generation.fastest([fast, plain]) == []
+
+
+def test_the_usual_width_is_judged_however_fast_another_was() -> None:
+    plain, usual = generated("autoregressive", 90, 1.0, 0.0), generated("lazy-slrs", 50, 2.5, 3.0)
+    lucky = generated("lazy-slrs", 200, 2.5, 3.0) | {"width": 64}
+    assert "width 8 makes 50 tokens/s, slower" in speed(usual, lucky, plain)
+    assert slrs_generation.fastest([usual, lucky, plain]) == []
+    assert "as many forwards as 8" in slrs_generation.wider_claims([usual, lucky])
+    fewer = lucky | {"forwards_per_token": 2.4}
+    assert "make 80% to 80% of" in slrs_generation.wider_claims([usual, fewer])
+    assert slrs_generation.wider_claims([usual, plain]) == ""
 
 
 def test_command_renders_the_page_and_its_figures(tmp_path: Path) -> None:

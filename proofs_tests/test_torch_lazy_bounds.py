@@ -105,6 +105,16 @@ def test_bounds_tighten() -> None:
             assert (after[1] <= before[1] + 1e-12).all()
 
 
+def test_the_likeliest_continuations_are_taken_first() -> None:
+    settling = Settling(ByteTrie(TARGET.by_bytes), TARGET, OVERLAPPING)
+    bounds, zero = PsiBounds(settling, 1, len(TARGET)), torch.zeros(1, dtype=torch.int64)
+    law = torch.tensor([[0.2, 0.5, 0.1, 0.1, 0.1]], dtype=torch.float64)  # ab, a, b, ba, EOS
+    bounds.absorb(zero, zero, zero, zero + 1.0, law)
+    taken = [bounds.take(zero, zero + TARGET.by_bytes[b"abb"], 1).mass.item() for _ in range(2)]
+    assert taken == [0.5, 0.2]
+    assert not len(bounds.frontier.mass)
+
+
 @pytest.mark.parametrize("bug", [forget_ancestors, forget_shorter_tokens])
 def test_bounds_reject(bug: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     bug(monkeypatch)

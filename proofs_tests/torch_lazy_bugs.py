@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from proofs_tests.torch_lazy_pairs import PADDED, WAITING
 from specref.torch_backend import lazy_drafting
-from specref.torch_backend.lazy_drafting import Drafting
+from specref.torch_backend.lazy_drafting import Drafting, Path
 from specref.torch_backend.lazy_verification import Decisions
 from specref.torch_backend.settling import Settling
 
@@ -81,4 +82,32 @@ def text_kept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Drafting, "_draw", drawing)
 
 
+def rest_of_prompt_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """Bytes of the prompt that wait for the rest of a character are lost."""
+    start = Path.__init__
+    patch.setattr(Path, "__init__", lambda self, room, rest, laws: start(self, room, b"", laws))
+
+
+def rest_of_drafts_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """Bytes of a draft that wait for the rest of a character are lost."""
+    restart = Path.restart
+    patch.setattr(Path, "restart", lambda self, ids, rest: restart(self, ids, b""))
+
+
+def special_is_eos(patch: pytest.MonkeyPatch) -> None:
+    """Any special token is EOS where a token would start."""
+    learn = Settling._learn
+
+    def wrong(self: Settling, new: Tensor) -> None:
+        learn(self, new)
+        self._codes[self._rows[0], self._special] = self.eos
+
+    patch.setattr(Settling, "_learn", wrong)
+
+
 BUGS = residual_by_difference, known_since, text_kept, forget_ancestors, forget_shorter_tokens
+READING_BUGS = (
+    (rest_of_prompt_forgotten, WAITING),
+    (rest_of_drafts_forgotten, WAITING),
+    (special_is_eos, PADDED),
+)

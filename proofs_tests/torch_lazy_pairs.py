@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +19,14 @@ Pair = tuple[TokenVocabulary, TokenVocabulary]
 LETTERS = toy_vocabulary(b"b", b"a")
 OVERLAPPING = toy_vocabulary(b"ab", b"a", b"b", b"ba")
 TARGET = toy_vocabulary(b"b", b"ab", b"a", b"abb")
+WAITING = (
+    toy_vocabulary(b"\xc3", b"a", b"\xa9"),
+    toy_vocabulary("é".encode(), b"a", b"\xa9"),
+)
+PADDED = (
+    TARGET,
+    replace(LETTERS, strings=(*LETTERS.strings, "<pad>"), spelled=(*LETTERS.spelled, None)),
+)
 DRAFTERS = MappingProxyType({"bytes": LETTERS, "overlapping tokens": OVERLAPPING})
 PROMPT = (1, 0)
 

@@ -14,7 +14,7 @@ PAIRS = (
 )
 PLAIN = "autoregressive"
 OVER_ONE = ((PLAIN, 1.0), (PLAIN, 0.0), ("standard", 1.0))
-OVER_TWO = (("slem", 0.0), ("slem", 1.0), ("tli", 1.0), ("union", 1.0))
+OVER_TWO = (("slem", 0.0), ("slem", 1.0), ("tli", 1.0), ("union", 1.0), ("lazy-slrs", 1.0))
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is generated; SLRS, which reads the whole tree for each draft, has its own."""
+    """How much is generated; SLRS with psi in full has its own."""
 
     prompts: int
     new_tokens: int
@@ -76,4 +76,5 @@ def _peers(method: str, temperature: float) -> tuple[str, ...]:
     """Transformers samples with TLI, never with SLEM, and has neither union nor SLRS."""
     if method == "tli":
         return (THEIRS, BY_ID)
-    return () if method == "union" or (method, temperature) == ("slem", 1.0) else (THEIRS,)
+    nobody = method in ("union", "lazy-slrs") or (method, temperature) == ("slem", 1.0)
+    return () if nobody else (THEIRS,)

@@ -19,6 +19,7 @@ from specref.torch_backend.vocabularies import TokenVocabulary
 from specref.vocabulary import Tokens
 
 Logits: TypeAlias = Callable[[Sequence[Tokens]], Tensor]
+AT_ONCE = 256
 
 
 class Law(NamedTuple):
@@ -76,7 +77,7 @@ class Expansion:
         drafter: TokenVocabulary,
         shapes: Sequence[Shape],
         tolerance: float = 1e-3,
-        at_once: int = 256,
+        at_once: int = AT_ONCE,
     ) -> None:
         self.target, self.drafter, self.shapes = target, drafter, shapes
         self.tolerance, self.at_once = tolerance, at_once

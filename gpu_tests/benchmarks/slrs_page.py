@@ -31,11 +31,12 @@ python -m gpu_tests.benchmarks.slrs_page --from-json docs/slrs.json --markdown d
 which with `--output docs/slrs.json` measures first. {machine}
 
 String-level rejection sampling (Timor et al. 2025, Algorithm 3) is for drafters with any
-vocabulary. The drafter writes text; the target's tokeniser reads it; its first token t is the
-draft. psi(t) is the probability that a drafted text starts with t, however it is spelled. t is
-accepted with min(1, p(t) / psi(t)), else replaced by a draw from norm((p - psi)+); so a draft is
-accepted with sum min(p, psi), and what comes out [has the target's law](losslessness.md). The
-difficulty is psi: a sum over the paths of drafter tokens that a text may be written by.
+vocabulary. The drafter writes text; the target reads it, here by longest match; its first token
+t is the draft. psi(t) is the probability that a drafted text starts with t, however it is spelled.
+t is accepted with probability min(1, p(t) / psi(t)), else replaced by a draw from
+norm((p - psi)+); so a draft is accepted with probability sum min(p, psi), and what comes out
+[has the target's law](losslessness.md). The difficulty is psi: a sum over all sequences of drafter
+tokens, *paths*, that write such a text.
 
 ## Growth: how many ways there are to spell a token
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from gpu_tests.benchmarks.slrs_acceptance import SLRS, TLI, WARM
+from gpu_tests.benchmarks.slrs_expansion import AT_ONCE
 from gpu_tests.benchmarks.slrs_generation import spent
 from gpu_tests.benchmarks.slrs_growth import BYTES
 from gpu_tests.benchmarks.slrs_plots import FEWEST
@@ -14,9 +15,10 @@ from gpu_tests.benchmarks.slrs_tables import (
     bounds_table,
     growth_table,
     middle,
+    models,
     pairs_table,
     saved,
-    temperature_tables,
+    temperature_table,
 )
 from gpu_tests.benchmarks.slrs_verdict import outcomes_table
 
@@ -33,7 +35,8 @@ at least as many: a draft may also go on beyond the token. Quantiles are values 
 
 ![Decompositions of tokens by their length](slrs_growth.png)
 
-Medians by drafter: in the figure at lengths that at least {fewest} tokens have.
+Medians, and the most at any length. The figure has medians at the lengths that at least {fewest}
+tokens have.
 
 {table}
 
@@ -45,7 +48,8 @@ tree that is grown best first decide it (`specref.algorithms.lazy_slrs`), with t
 law of psi in full. Toy pairs are enumerated in fractions: expected forwards of the drafter in an
 iteration, summed over the pairs, the two laws asserted equal. *Fixed* drafts as many tokens as the
 lookahead, *until determined* at most as many: it stops where the first token of the target is
-certain.
+certain. *One token* verifies that one alone, as Algorithm 3 is printed; *all tokens* goes on to
+the next ones.
 
 ![Forwards by bounds and in full](slrs_bounds.png)
 
@@ -69,22 +73,22 @@ SLRS may be written by several tokens of the drafter.
 
 ![Acceptance over temperature](slrs_temperature.png)
 
-In the figure errors are two standard errors. Those in the tables are one, of the means of
-documents, as contexts of one document are alike.
+In the figure errors are two standard errors. Those in the table are one, of the means of
+documents, as contexts of one document are alike. The record has all temperatures.
 
 {pairs}
 
-*Paths read* are the contexts after which the drafter's law was read for psi, at all temperatures
-together; *open* is the greatest mass of psi, at any context and temperature, that was left. Where
-it is not 0, SLRS and SLEM are known up to bounds, and the tables have their middle: they are at
-most {width:.2g} apart.
+*Paths read* are the contexts after which the drafter's law was read for psi, up to {at_once} at
+once, at all temperatures together; *open* is the greatest mass of psi, at any context and
+temperature, that was left. Where it is not 0, SLRS and SLEM are known up to bounds, and the table
+has their middle: they are at most {width:.2g} apart.
 
 {tables}
 
 ### Against TLI
 
 On how many of the {count} pairs SLRS accepts more than TLI, or less, by two standard errors of the
-difference at the same contexts:
+difference at the same contexts, each comparison for itself:
 
 {outcomes}
 
@@ -94,7 +98,9 @@ BLOCKS = """\
 Expected tokens of an iteration, in fractions, over the toy pairs of two vocabularies that read
 each other's text. SLEM, SLRS with its two endings, and block verification (Sun et al. 2024) of the
 drafted text against psi and the probability that the text ends (`specref.algorithms.block_slrs`)
-read the same drafts, as many tokens of the drafter as the lookahead.
+read the same drafts, as many tokens of the drafter as the lookahead. Where the text ends, psi may
+have mass left on longer texts: *residual* draws the last token from norm((p - psi)+) all the same;
+*bonus* verifies with psi given that the text goes on, and draws the last token from p.
 
 {table}
 
@@ -124,7 +130,7 @@ def growth_claims(rows: Sequence[Row]) -> str:
     most = sum(row["n_max"] == row["length"] for row in rows)
     return (
         f"From {SHORT} to {LONG} bytes each byte multiplies the median by {min(each):.2f} to "
-        f"{max(each):.2f}; 2 is the most there can be. "
+        f"{max(each):.2f}; a token of n bytes has 2^(n-1) at most. "
         + ("By bytes there is one way, and there are as many forwards as bytes. " if lone else "")
         + f"n_max, the most tokens that spell one, is its length in {most:,} of {len(rows):,} "
         "combinations of target, drafter and length."
@@ -133,7 +139,7 @@ def growth_claims(rows: Sequence[Row]) -> str:
 
 def bounds(record: Record) -> str:
     """Forwards that bounds save."""
-    part, spending = record["bounds"], spent(record["generation"])
+    part, spending = record["bounds"], spent(record["generation"], models(record))
     table = bounds_table(part["rows"])
     return BOUNDS.format(table=table, claims=bounds_claims(part), generation=spending)
 
@@ -163,8 +169,9 @@ def temperature(part: Row) -> str:
         documents=rows[0]["documents"],
         seed=sizes["seed"],
         pairs=pairs_table(rows),
+        at_once=AT_ONCE,
         width=max(row["high"] - row["low"] for row in every),
-        tables=temperature_tables(rows),
+        tables=temperature_table(rows),
         count=len(rows),
         outcomes=outcomes_table(rows, TLI),
         claims=temperature_claims(rows),
@@ -180,7 +187,7 @@ def temperature_claims(rows: Sequence[Row]) -> str:
         middle(at[SLRS, coldest, WARM]) < middle(at[SLRS, coldest, coldest]) for at in lines
     )
     return (
-        f"SLRS accepts more at temperature {WARM:g} than at {coldest:g} on {rises} of "
+        f"On average SLRS accepts more at temperature {WARM:g} than at {coldest:g} on {rises} of "
         f"{len(rows)} pairs. With a drafter that stays at {WARM:g} it accepts less at {coldest:g} "
         f"than with one that is cooled with its target on {cooler} of {len(rows)}."
     )

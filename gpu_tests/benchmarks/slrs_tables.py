@@ -7,7 +7,9 @@ from gpu_tests.benchmarks.markdown import table
 from gpu_tests.benchmarks.slrs_acceptance import SLEM, SLRS, STANDARD, TLI, UNION, WARM
 
 Row: TypeAlias = dict[str, Any]
+Record: TypeAlias = Mapping[str, Row]
 LENGTHS = 4, 8, 16
+TABLED = 0.0, 0.5, 1.0
 NAMES = {SLRS: "SLRS", TLI: "TLI", UNION: "union", SLEM: "SLEM", STANDARD: "standard"}
 WAYS = {
     "slem": "SLEM",
@@ -46,6 +48,11 @@ def names(row: Row) -> tuple[str, str]:
     return row["target"], row["drafter"]
 
 
+def models(record: Record) -> dict[str, str]:
+    """The models of each pair."""
+    return {row["pair"]: " + ".join(names(row)) for row in record["temperature"]["rows"]}
+
+
 def count(number: int) -> str:
     """A number, in powers of ten where it is long.
 
@@ -60,7 +67,16 @@ def count(number: int) -> str:
 def bounds_table(rows: Sequence[Row]) -> str:
     """Forwards by bounds and in full, over toy pairs."""
     columns = ("stop", "verified", "lookahead", "by bounds", "in full", "saved")
-    return table(columns, (_saved(row) for row in rows if row["pairs"] == "toys"))
+    toys = [row for row in rows if row["pairs"] == "toys"]
+    kinds = dict.fromkeys((row["rule"], row["verified"]) for row in toys)
+    return table(columns, (_saved(row) for kind in kinds for row in _with_sum(toys, *kind)))
+
+
+def _with_sum(rows: Sequence[Row], rule: str, verified: str) -> list[Row]:
+    """The lookaheads of a rule, and all together."""
+    mine = [row for row in rows if (row["rule"], row["verified"]) == (rule, verified)]
+    whole = {name: sum(row[name] for row in mine) for name in ("lazy", "full")}
+    return [*mine, {"rule": rule, "verified": verified, "lookahead": "all"} | whole]
 
 
 def _saved(row: Row) -> tuple[object, ...]:
@@ -93,26 +109,20 @@ def _pair(row: Row) -> tuple[object, ...]:
     sizes = f"{row['target_tokens']:,} and {row['drafter_tokens']:,}"
     nodes = (f"{row['nodes'][name]:,}" for name in ("median", "max"))
     kind = row["pair"].split(",")[0]
-    return *names(row), kind, sizes, row["shared"], *nodes, f"{row['open']:.1g}"
+    return *names(row), kind, sizes, f"{row['shared']:,}", *nodes, f"{row['open']:.1g}"
 
 
-def temperature_tables(rows: Sequence[Row]) -> str:
-    """For each pair, acceptance by method and temperature."""
-    return "\n\n".join(
-        f"### {row['target']} + {row['drafter']}\n\n{_methods(row)}" for row in rows
-    )
+def temperature_table(rows: Sequence[Row]) -> str:
+    """Acceptance by pair, temperature and method."""
+    columns = "pair", "temperature", *NAMES.values(), f"SLRS, drafter at {WARM:g}"
+    return table(columns, (_methods(row, T) for row in rows for T in TABLED))
 
 
-def _methods(row: Row) -> str:
+def _methods(row: Row, temperature: float) -> tuple[object, ...]:
     at = acceptance(row)
-    temperatures = sorted({temperature for _, temperature, _ in at})
-    lines = [
-        (NAMES[method], *(shown(at[method, T, T]) for T in temperatures))
-        for method in NAMES
-        if (method, WARM, WARM) in at
-    ]
-    warm = ("SLRS, drafter at 1", *(shown(at[SLRS, T, WARM]) for T in temperatures))
-    return table(("method", *(f"T = {T:g}" for T in temperatures)), [*lines, warm])
+    keys = [*((method, temperature, temperature) for method in NAMES), (SLRS, temperature, WARM)]
+    cells = (shown(at[key]) if key in at else "" for key in keys)
+    return " + ".join(names(row)), f"{temperature:g}", *cells
 
 
 def acceptance(row: Row) -> Mapping[tuple[str, float, float], Row]:
