@@ -15,8 +15,10 @@ from proofs_tests.torch_drafting import softmax, table_law
 from proofs_tests.torch_lazy import FullPsi
 from proofs_tests.torch_lazy_bugs import BUGS, READING_BUGS, text_kept
 from proofs_tests.torch_lazy_pairs import (
+    OVERLAPPING,
     PADDED,
     PROMPT,
+    TARGET,
     WAITING,
     Pair,
     few,
@@ -28,6 +30,7 @@ from specref.torch_backend import row_coins, settling
 from specref.torch_backend.lazy_slrs import LazySlrsDrafter
 from specref.torch_backend.lazy_verification import Decisions, LazyVerifier
 from specref.torch_backend.trees import TreeModel
+from specref.torch_backend.trie import ByteTrie
 from specref.torch_backend.validation import NO_DRAFT, OUTSIDE
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
@@ -170,3 +173,11 @@ def test_what_the_drafter_cannot_spell_rejects(
 ) -> None:
     bug(monkeypatch)
     assert not held(pair)
+
+
+def test_codes_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    trie = ByteTrie(TARGET.by_bytes)
+    whole = settling.Settling(trie, TARGET, OVERLAPPING).codes(trie.inner)
+    monkeypatch.setattr(settling, "PART", 1)
+    assert len(trie.inner) > 1
+    assert settling.Settling(trie, TARGET, OVERLAPPING).codes(trie.inner).equal(whole)

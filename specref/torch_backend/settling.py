@@ -11,7 +11,7 @@ from torch import Tensor
 from specref.torch_backend.trie import ByteTrie
 from specref.torch_backend.vocabularies import TokenVocabulary
 
-MOST_CODES = 1 << 27
+MOST_CODES, PART = 1 << 27, 64
 
 
 class Settling:
@@ -100,7 +100,7 @@ class Settling:
         self._special, self._eos = torch.tensor(special, device=device).long(), drafter.eos
 
     def _learn(self, new: Tensor) -> None:
-        codes = self._walk(new)
+        codes = torch.cat([self._walk(part) for part in torch.chunk(new, -(-len(new) // PART))])
         codes[:, self._special] = self.end + 1 + self.trie.owners[new][:, None]
         if self._eos is not None:
             codes[new == 0, self._eos] = self.eos
