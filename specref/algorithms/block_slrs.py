@@ -11,8 +11,7 @@ the target, it accepts the most (`specref.theory.block`).
 """
 
 from specref.algorithms.block import verify
-from specref.algorithms.slrs import propose
-from specref.algorithms.standard import Draft
+from specref.algorithms.slrs import propose, with_end
 from specref.chance import Chance
 from specref.models import Model
 from specref.theory.lookahead import LookaheadRule, fixed
@@ -66,8 +65,4 @@ def step(
     (Fraction(1, 4), Fraction(1, 8))
     """
     tokens, psi = propose(target, drafter, context, lookahead, chance, rule)
-    laws = [psi[tokens[:k]] for k in range(len(tokens) + 1)]
-    if not laws[-1].any():
-        laws = laws[:-1]
-    drafts = [Draft(token, law) for token, law in zip((*tokens, None), laws, strict=False)]
-    return verify(target, context, drafts, chance)
+    return verify(target, context, with_end(tokens, psi), chance)

@@ -74,12 +74,9 @@ def step(
     if ending not in ("residual", "bonus"):
         raise ValueError(f"ending = {ending!r}: expected residual or bonus")
     tokens, psi = propose(target, drafter, context, lookahead, chance, rule)
-    laws = [psi[tokens[:k]] for k in range(len(tokens) + 1)]
+    drafts = with_end(tokens, psi)
     if ending == "bonus":
-        laws = [normalise(law) for law in laws[:-1]]
-    elif not laws[-1].any():
-        laws = laws[:-1]
-    drafts = [Draft(token, law) for token, law in zip((*tokens, None), laws, strict=False)]
+        drafts = [Draft(token, normalise(law)) for token, law in drafts[: len(tokens)]]
     return verify(target, context, drafts, chance)
 
 
@@ -126,3 +123,10 @@ def propose(
     text = drafter.vocabulary.decode(draft(drafter, seen, stop, chance))
     psi = conditional_psi(target.vocabulary, drafter, seen, lookahead, rule)
     return target.vocabulary.encode(text), psi
+
+
+def with_end(tokens: Tokens, psi: Mapping[Tokens, Probabilities]) -> list[Draft]:
+    """The tokens of a drafted text with their laws; then END, if longer texts could be drafted."""
+    laws = [psi[tokens[:k]] for k in range(len(tokens) + 1)]
+    drafts = [Draft(token, law) for token, law in zip((*tokens, None), laws, strict=True)]
+    return drafts if laws[-1].any() else drafts[:-1]
