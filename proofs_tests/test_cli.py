@@ -382,3 +382,11 @@ def test_python_m_specref() -> None:
     assert result.returncode == 2
     assert result.stderr == "error: trials = 0: expected at least 1\n"
     assert result.stdout == ""
+
+
+def test_a_rule_for_one_vocabulary_is_told_so() -> None:
+    rule = "specref.algorithms.block:step"
+    result = run("prove", rule, "--pairs", "all")
+    assert result.exit_code == 2
+    assert "use block_slrs (for one vocabulary: --pairs same)" in result.stderr
+    assert run("prove", rule).exit_code == 0

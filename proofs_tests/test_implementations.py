@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from specref.conformance import implementations
+from specref.conformance.contract import capabilities_of
 from specref.conformance.implementations import IMPLEMENTATIONS, NotInstalledError
 from specref.conformance.implementations.needs import require
 from specref.conformance.implementations.vllm import RejectionSample
@@ -38,6 +39,16 @@ def test_absent_packages_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotInstalledError, match=r"torch is not installed: pip install"):
         IMPLEMENTATIONS["transformers-generate-sd"].load()
     assert IMPLEMENTATIONS["reference"].not_run is None
+
+
+def test_kernels_are_judged_by_name_on_a_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
+    pytest.importorskip("triton", reason="not_run (triton is not installed)")
+    fused = IMPLEMENTATIONS["torch-backend-fused"]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert fused.not_run == "not_run (no CUDA)"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert capabilities_of(fused.load()).device == "cuda"
 
 
 def test_importing_the_registry_imports_no_library() -> None:

@@ -228,12 +228,14 @@ def test_verification_waits_for_nothing() -> None:
     if not torch.cuda.is_available():
         pytest.skip("not_run (no CUDA)")
     p, q, tokens, coins = on("cuda", drawn())
-    for rule in (verify, verify_logits):
-        rule(p, q, tokens, coins=coins)
+    expected = [rule(p, q, tokens, coins=coins) for rule in (verify, verify_logits)]
     torch.cuda.synchronize()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        for rule in (verify, verify_logits):
-            rule(p, q, tokens, coins=coins)
+        found = [rule(p, q, tokens, coins=coins) for rule in (verify, verify_logits)]
+        with pytest.raises(RuntimeError, match="synchronizing"):
+            found[0][1].tolist()
     finally:
         torch.cuda.set_sync_debug_mode("default")
+    for blocks, same in zip(found, expected, strict=True):
+        assert all(map(torch.equal, blocks, same))

@@ -325,7 +325,10 @@ def test_text_is_encoded() -> None:
         ({"eos": 7}, r"eos\[0\] = 7: expected a token id below 7"),
         ({"eos": [1, True]}, r"eos\[1\] = True: expected a token id"),
         ({"drafter": None}, "drafter is None: method 'standard' expects a model"),
-        ({"drafter": llama(size=6)}, "drafter has 6 tokens and the target 7.* or 'lazy-slrs'"),
+        (
+            {"drafter": llama(size=6)},
+            "drafter has 6 tokens and the target 7.*'tli', 'slem' or 'lazy-slrs'",
+        ),
         ({"method": "slem"}, "tokenizer is None: method 'slem' expects both tokenizers"),
         ({"method": "tli", "tokenizer": object()}, "drafter_tokenizer is None"),
     ],
@@ -340,7 +343,8 @@ def test_equal_sizes_of_other_vocabularies_are_refused() -> None:
     given = arguments("standard")
     tokenizers = [toy_tokenizer(Vocabulary(letters)) for letters in ("abcdef", "bacdef")]
     given |= {"tokenizer": tokenizers[0], "drafter_tokenizer": tokenizers[1]}
-    with pytest.raises(ValueError, match=r"has other tokens than tokenizer.* or 'lazy-slrs'"):
+    other = r"has other tokens than tokenizer.*'tli', 'slem' or 'lazy-slrs'"
+    with pytest.raises(ValueError, match=other):
         generate(**given, prompts=[[1]], seeds=[1])
 
 
