@@ -17,7 +17,7 @@ LOOKAHEAD = 4
 class Case:
     """A method on a pair, and how laws are shaped; float64 where a cut must not move.
 
-    A variant is given fewer texts.
+    A variant is given fewer texts. Drafts are verified one by one, or by block.
     """
 
     method: str
@@ -26,6 +26,7 @@ class Case:
     top_p: float | None = None
     dtype: torch.dtype = torch.float32
     variant: bool = False
+    verification: str = "token"
 
     @property
     def shape(self) -> Shape:
@@ -48,6 +49,8 @@ CASES: Mapping[str, Case] = MappingProxyType(
         "standard, gpt2": Case(
             "standard", "homogeneous, target_gpt2 + drafter_unigram", variant=True
         ),
+        "standard, block": Case("standard", "homogeneous", variant=True, verification="block"),
+        "tli, block": Case("tli", "large intersection", variant=True, verification="block"),
         "slem, large intersection": Case("slem", "large intersection", variant=True),
     }
 )

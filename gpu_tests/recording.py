@@ -123,6 +123,7 @@ def record(
             prompts,
             seeds=range(seed, seed + len(prompts)),
             method=case.method,
+            verification=case.verification,
             tokenizer=pair.tokenizer,
             drafter_tokenizer=pair.drafter_tokenizer,
             lookahead=lookahead,

@@ -3,7 +3,8 @@
 The declared interval holds with probability 1 - 1e-6 at each position, for p computed again by
 teacher forcing and q as declared: sum min(p, q) for the standard rule, p(draft) for exact match.
 What it finds is printed: about 5.5 standard deviations, 0.14 in a rate at 360 drafts. Lazy SLRS
-declares no law: its verdicts are compared with those of full psi in proofs_tests.
+declares no law: its verdicts are compared with those of full psi in proofs_tests. By block drafts
+are accepted jointly: that law is proved there as well.
 """
 
 import pytest
@@ -18,7 +19,11 @@ from gpu_tests.cases import CASES
 from gpu_tests.lab import Figure, Lab
 from specref.theory import metrics
 
-DRAFTING = [name for name in CASES if name not in ("autoregressive", "lazy-slrs")]
+DRAFTING = [
+    name
+    for name, case in CASES.items()
+    if case.method not in ("autoregressive", "lazy-slrs") and case.verification == "token"
+]
 
 
 @pytest.mark.parametrize("name", DRAFTING)

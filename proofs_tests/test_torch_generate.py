@@ -317,6 +317,11 @@ def test_text_is_encoded() -> None:
         ({"seeds": [1, 2.0]}, r"seeds\[1\] = 2.0: expected an integer"),
         ({"seeds": [1, 2**63]}, r"seeds\[1\] = 9223372036854775808"),
         ({"method": "medusa"}, "method = 'medusa': expected one of standard, union, tli"),
+        ({"verification": "joint"}, "verification = 'joint': expected token or block"),
+        (
+            {"method": "autoregressive", "verification": "block"},
+            "verification = 'block': expected 'token' with method 'autoregressive'",
+        ),
         ({"lookahead": -1}, "lookahead = -1: expected an integer >= 0"),
         ({"lookahead": 1.5}, "lookahead = 1.5: expected an integer"),
         ({"max_new_tokens": 0}, "max_new_tokens = 0: expected an integer >= 1"),

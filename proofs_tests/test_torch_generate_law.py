@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from proofs_tests.torch_models import as_model, laws, shaped, single_thread, small
-from proofs_tests.torch_paths import ChosenCoins, Generator, Path
+from proofs_tests.torch_paths import ChosenCoins, Generator, JointGenerator, Path
 from specref.distributions import total_variation
 from specref.losslessness import Campaign, Verdict
 from specref.torch_backend import (
@@ -32,6 +32,7 @@ from specref.torch_backend import (
     generate,
     uniforms,
 )
+from specref.torch_backend import block as block_module
 from specref.torch_backend import drafts as drafts_module
 from specref.torch_backend import loop as loop_module
 from specref.torch_backend.loop import Loop, Rules
@@ -50,6 +51,7 @@ SHAPES: Mapping[str, dict[str, Any]] = {
     "T 0.7, top-p 0.9": {"temperature": 0.7, "mass": 0.9},
     "T 1.5, top-k 4, top-p 0.95": {"temperature": 1.5, "k": 4, "mass": 0.95},
 }
+GENERATORS = {"token": Generator, "block": JointGenerator}
 PAIRS = [("llama", "llama"), ("gpt2", "gpt2"), ("gpt2", "llama")]
 
 
@@ -68,10 +70,11 @@ def driven(
     shape: Mapping[str, Any],
     length: int = LENGTH,
     lookahead: int = LOOKAHEAD,
+    verification: str = "token",
 ) -> tuple[list[Path], Generation]:
     target, drafter = pair(names)
     p, q = laws(target, PROMPT, length), laws(drafter, PROMPT, length)
-    generator = Generator(
+    generator = GENERATORS[verification](
         lambda context: shaped(p[context], **shape),
         lambda context: shaped(q[context], **shape),
         lookahead,
@@ -87,6 +90,7 @@ def driven(
         drafter,
         [PROMPT] * len(paths),
         seeds=range(len(paths)),
+        verification=verification,
         lookahead=lookahead,
         max_new_tokens=length,
         eos=EOS,
@@ -134,6 +138,60 @@ def test_law_of_texts_is_the_targets(
     """Joint law of four tokens, EOS included, over all paths; and what is logged of each."""
     paths, generation = driven(monkeypatch, names, SHAPES[shape], lookahead=lookahead)
     check_paths(paths, generation, text_law(pair(names)[0], SHAPES[shape], LENGTH))
+
+
+@pytest.mark.parametrize("lookahead", [2, 3])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_law_of_texts_verified_by_block(
+    monkeypatch: pytest.MonkeyPatch, shape: str, lookahead: int
+) -> None:
+    arguments = monkeypatch, PAIRS[1], SHAPES[shape], LENGTH, lookahead
+    paths, generation = driven(*arguments, verification="block")
+    check_paths(paths, generation, text_law(pair(PAIRS[1])[0], SHAPES[shape], LENGTH))
+
+
+def accepted(paths: Sequence[Path]) -> float:
+    """Of the first block, in expectation."""
+    return sum(path.weight * path.blocks[0].accepted for path in paths)
+
+
+def test_blocks_accept_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In expectation, by the laws; equally many if there is one draft."""
+    for lookahead, more in ((1, 0.0), (3, 1e-3)):
+        found = [
+            accepted(driven(monkeypatch, PAIRS[1], {}, LENGTH, lookahead, rule)[0])
+            for rule in GENERATORS
+        ]
+        assert found[1] - found[0] >= more - 1e-12
+        assert more or found[1] == pytest.approx(found[0], abs=1e-12)
+
+
+def residual_of_the_token_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """(p - q)+ for (P p - q)+."""
+    excess = block_module._excess
+
+    def wrong(*arguments: Tensor) -> Tensor:
+        return excess(*arguments[:-1], torch.ones_like(arguments[-1]))
+
+    monkeypatch.setattr(block_module, "_excess", wrong)
+
+
+def first_failure_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lengths are counted up to the first coin that fails."""
+
+    def wrong(chances: Tensor, uniforms: Tensor) -> Tensor:
+        return (uniforms < chances).long().cumprod(1).sum(1)
+
+    monkeypatch.setattr(block_module, "_kept", wrong)
+
+
+@pytest.mark.parametrize("bug", [residual_of_the_token_rule, first_failure_ends])
+def test_paths_reject_other_blocks(
+    monkeypatch: pytest.MonkeyPatch, bug: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    bug(monkeypatch)
+    paths, generation = driven(monkeypatch, PAIRS[1], {}, LENGTH, 3, verification="block")
+    assert off(paths, generation, text_law(pair(PAIRS[1])[0], {}, LENGTH)) > 1e-6
 
 
 def test_law_of_longer_texts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ p / q, and the last token as a draft is.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -90,6 +91,62 @@ class Generator:
             if 1 - ratio > NEGLIGIBLE:
                 share, coin = weight * q[token] * (1 - ratio), (*accept, (1 + ratio) / 2)
                 yield from _ended(block, corrected(p, q), share, coins, coin)
+
+
+class JointGenerator(Generator):
+    """The same by block verification (Sun et al. 2024): all drafts, then how many are accepted."""
+
+    def blocks(self, context: Tokens, room: int) -> Iterator[Block]:
+        for drafts, weight, draft in self._drafted(context, room):
+            survival, chances = self._chances(context, drafts)
+            for kept, chance in enumerate(chances):
+                share = weight * chance * prod(1 - other for other in chances[kept + 1 :])
+                accept = [(1 + other) / 2 for other in chances[1:]]
+                accept[kept - 1 : kept] = [chance / 2] if kept else []
+                if share > NEGLIGIBLE:
+                    law = self._last(context, drafts, kept, survival[kept])
+                    yield from self._blocks(drafts[:kept], law, share, draft, tuple(accept))
+
+    def _blocks(
+        self, block: Tokens, law: Probabilities, weight: float, *coins: tuple[float, ...]
+    ) -> Iterator[Block]:
+        if block[-1:] == (self.eos,):
+            yield Block(block, len(block), weight, *coins, IDLE)
+        else:
+            yield from _ended(block, law, weight, *coins)
+
+    def _drafted(
+        self, context: Tokens, room: int, weight: float = 1.0, draft: tuple[float, ...] = ()
+    ) -> Iterator[tuple[Tokens, float, tuple[float, ...]]]:
+        """All drafts, up to EOS, with their probabilities and coins."""
+        if not room:
+            yield (), weight, draft
+            return
+        q = self.drafter(context)
+        for token in np.flatnonzero(q).tolist():
+            share, coins = weight * q[token], (*draft, middle(q, token))
+            room_left = 0 if token == self.eos else room - 1
+            for rest, *others in self._drafted((*context, token), room_left, share, coins):
+                yield ((token, *rest), *others)
+
+    def _chances(self, context: Tokens, drafts: Tokens) -> tuple[list[float], list[float]]:
+        """P_0 to P_n, and how likely each length is accepted where no longer one is."""
+        survival, chances = [1.0], [1.0]
+        for i, token in enumerate(drafts):
+            p, q = self.target(context + drafts[:i]), self.drafter(context + drafts[:i])
+            survival.append(min(1.0, survival[-1] * p[token] / q[token]))
+        for i in range(1, len(drafts)):
+            p, q = self.target(context + drafts[:i]), self.drafter(context + drafts[:i])
+            excess = np.maximum(survival[i] * p - q, 0).sum()
+            chances.append(float(excess / (excess + 1 - survival[i])) if excess else 0.0)
+        return survival, chances + survival[len(chances) :]
+
+    def _last(self, context: Tokens, drafts: Tokens, kept: int, survival: float) -> Probabilities:
+        p = self.target(context + drafts[:kept])
+        if kept == len(drafts):
+            return p
+        excess = np.maximum(survival * p - self.drafter(context + drafts[:kept]), 0)
+        return excess / excess.sum()
 
 
 def _ended(

@@ -3,7 +3,7 @@
 from specref.torch_backend.block import verify_block
 from specref.torch_backend.cached import CachedModel
 from specref.torch_backend.drafts import Drafter, Drafts, StandardDrafter
-from specref.torch_backend.generation import generate
+from specref.torch_backend.generation import Decoder, generate
 from specref.torch_backend.lazy_slrs import LazySlrsDrafter
 from specref.torch_backend.methods import METHODS
 from specref.torch_backend.randomness import Coins, row_coins, uniforms
@@ -23,6 +23,7 @@ __all__ = [
     "OUTSIDE",
     "CachedModel",
     "Coins",
+    "Decoder",
     "Drafter",
     "Drafts",
     "Generation",

@@ -124,7 +124,7 @@ class CachedModel(SlottedModel):
 
     def select(self, rows: Sequence[int]) -> None:
         """Drop all rows but these, which are numbered anew."""
-        index = torch.tensor(rows, device=self.device)
+        index = torch.tensor(rows, dtype=torch.int64, device=self.device)
         self._rows = [self._rows[row] for row in rows]
         self._pending = None if self._pending is None else self._pending[index]
         self._select(rows)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,13 +10,108 @@ from torch import Tensor
 
 from specref.torch_backend import inputs
 from specref.torch_backend.cached import CachedModel
+from specref.torch_backend.drafts import Drafter
 from specref.torch_backend.loop import Loop, Rules
-from specref.torch_backend.methods import AUTOREGRESSIVE, DRAFTERS, Pair
+from specref.torch_backend.methods import AUTOREGRESSIVE, BLOCK, DRAFTERS, Pair
 from specref.torch_backend.shaping import shape_logits
 from specref.torch_backend.statistics import Generation
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+
+class Decoder:
+    """What `generate` does, with everything prepared that all batches of a pair share.
+
+    The tokenizers are read once: what is changed in them later is not seen. The models' caches
+    are not kept, so that a text does not depend on those before it.
+
+    Parameters
+    ----------
+    target, drafter, method, verification, tokenizer, drafter_tokenizer
+        As for `generate`.
+    temperature, top_k, top_p, use_cache
+        As for `generate`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `generate`.
+
+    Examples
+    --------
+    >>> from transformers import GPT2Config, GPT2LMHeadModel
+    >>> config = GPT2Config(vocab_size=5, n_embd=8, n_layer=1, n_head=2, n_positions=32)
+    >>> target, drafter = GPT2LMHeadModel(config), GPT2LMHeadModel(config)
+    >>> decoder = Decoder(target, drafter, verification="block")
+    >>> first = decoder.generate([[1, 2]], seeds=[7], max_new_tokens=6)
+    >>> again = decoder.generate([[3], [1, 2]], seeds=[8, 7], max_new_tokens=6)
+    >>> again.tokens[1] == first.tokens[0]
+    True
+    """
+
+    def __init__(
+        self,
+        target: "PreTrainedModel",
+        drafter: "PreTrainedModel | None",
+        *,
+        method: str = "standard",
+        verification: str = "token",
+        tokenizer: Any = None,
+        drafter_tokenizer: Any = None,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        use_cache: bool = True,
+    ) -> None:
+        inputs.check_method(method, verification)
+        inputs.check_models(target=target, drafter=drafter)
+        inputs.check_pair(method, target, drafter, tokenizer, drafter_tokenizer)
+        self.target, self.drafter, self.tokenizer = target, drafter, tokenizer
+        self.method, self.verification, self.use_cache = method, verification, use_cache
+        self._drafter_tokenizer = drafter_tokenizer
+        self._shape = partial(shape_logits, temperature=temperature, top_k=top_k, top_p=top_p)
+        self._shape(torch.zeros(1))
+
+    def generate(
+        self,
+        prompts: Sequence[str | Sequence[int]],
+        *,
+        seeds: Sequence[int] | Tensor,
+        lookahead: int = 4,
+        max_new_tokens: int = 64,
+        eos: int | Collection[int] | None = None,
+    ) -> Generation:
+        """Generate the texts of a batch; parameters, result and errors as for `generate`."""
+        inputs.check_numbers(lookahead, max_new_tokens)
+        size, device = self.target.config.vocab_size, self.target.device
+        rows = inputs.as_prompts(prompts, self.tokenizer, size)
+        one = self.method == "standard"
+        readers = {"target": self.target} | ({"drafter": self.drafter} if one else {})
+        inputs.check_room(rows, max_new_tokens, **readers)
+        ends = inputs.as_eos(eos, size)
+        clipped, jointly = self.method != "slem", self.verification == BLOCK
+        rules = Rules(self._shape, lookahead, max_new_tokens, ends, clipped, jointly)
+        coins, target = inputs.as_seeds(seeds, len(rows), device), self.target
+        with self._drafting(lookahead) as drafter, evaluating(target, self.drafter):
+            return Loop(CachedModel(target, self.use_cache), drafter, rows, coins, rules).run()
+
+    @contextmanager
+    def _drafting(self, lookahead: int) -> Iterator[Drafter | None]:
+        """What drafts; afterwards nothing is left in it of these texts."""
+        drafter = self._drafter if lookahead and self.method != AUTOREGRESSIVE else None
+        try:
+            yield drafter
+        finally:
+            if drafter is not None:
+                drafter.select([])
+
+    @cached_property
+    def _drafter(self) -> Drafter:
+        assert self.drafter is not None
+        tokenizers = self.tokenizer, self._drafter_tokenizer
+        pair = Pair(self.target, self.drafter, *tokenizers, self._shape, self.use_cache)
+        return DRAFTERS[self.method](pair)
 
 
 def generate(
@@ -26,6 +121,7 @@ def generate(
     *,
     seeds: Sequence[int] | Tensor,
     method: str = "standard",
+    verification: str = "token",
     tokenizer: Any = None,
     drafter_tokenizer: Any = None,
     lookahead: int = 4,
@@ -57,6 +153,9 @@ def generate(
         draft; it is the loop with lookahead 0.
     tokenizer, drafter_tokenizer : transformers tokenizers
         For the methods with two vocabularies.
+    verification : {"token", "block"}
+        By "block", drafts are accepted jointly (Sun et al. 2024, Algorithm 2): no fewer in
+        expectation. For methods whose drafter declares its laws: standard, union, tli, slrs.
     lookahead : int
         The tokens that are drafted in an iteration: the drafter's with "slem", else the target's.
     max_new_tokens : int
@@ -91,30 +190,28 @@ def generate(
     >>> same.acceptance_rate, same.tokens_per_target_forward
     (1.0, 3.0)
     """
-    inputs.check_method(method, lookahead, max_new_tokens)
-    inputs.check_models(target=target, drafter=drafter)
-    inputs.check_pair(method, target, drafter, tokenizer, drafter_tokenizer)
-    size = target.config.vocab_size
-    rows = inputs.as_prompts(prompts, tokenizer, size)
-    readers = {"target": target} | ({"drafter": drafter} if method == "standard" else {})
-    inputs.check_room(rows, max_new_tokens, **readers)
-    shape = partial(shape_logits, temperature=temperature, top_k=top_k, top_p=top_p)
-    shape(torch.zeros(1))
-    ends, clipped = inputs.as_eos(eos, size), method != "slem"
-    rules = Rules(shape, lookahead, max_new_tokens, ends, clipped)
-    coins = inputs.as_seeds(seeds, len(rows), target.device)
-    proposes = None
-    if drafter is not None and method != AUTOREGRESSIVE and lookahead:
-        pair = Pair(target, drafter, tokenizer, drafter_tokenizer, shape, use_cache)
-        proposes = DRAFTERS[method](pair)
-    with evaluating(target, *([] if drafter is None else [drafter])):
-        return Loop(CachedModel(target, use_cache), proposes, rows, coins, rules).run()
+    decoder = Decoder(
+        target,
+        drafter,
+        method=method,
+        verification=verification,
+        tokenizer=tokenizer,
+        drafter_tokenizer=drafter_tokenizer,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        use_cache=use_cache,
+    )
+    return decoder.generate(
+        prompts, seeds=seeds, lookahead=lookahead, max_new_tokens=max_new_tokens, eos=eos
+    )
 
 
 @contextmanager
-def evaluating(*models: "PreTrainedModel") -> Iterator[None]:
+def evaluating(*models: "PreTrainedModel | None") -> Iterator[None]:
     """Dropout and the like are off inside; afterwards every module is as before."""
-    modules = [module for model in models for module in model.modules() if module.training]
+    given = (model for model in models if model is not None)
+    modules = [module for model in given for module in model.modules() if module.training]
     for module in modules:
         module.training = False
     try:

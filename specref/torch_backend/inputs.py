@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from specref.torch_backend.configs import longest_text
-from specref.torch_backend.methods import AUTOREGRESSIVE, METHODS
+from specref.torch_backend.methods import AUTOREGRESSIVE, BLOCK, DECLARING, METHODS, VERIFICATIONS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -16,10 +16,22 @@ if TYPE_CHECKING:
 SEEDS = range(-(2**63), 2**63)
 
 
-def check_method(method: str, lookahead: int, max_new_tokens: int) -> None:
-    """Raise `ValueError` unless the method is known, and the numbers make sense."""
+def check_method(method: str, verification: str) -> None:
+    """Raise `ValueError` unless both are known, and go together."""
     if method not in METHODS:
         raise ValueError(f"method = {method!r}: expected one of {', '.join(METHODS)}")
+    if verification not in VERIFICATIONS:
+        expected = " or ".join(VERIFICATIONS)
+        raise ValueError(f"verification = {verification!r}: expected {expected}")
+    if verification == BLOCK and method not in DECLARING:
+        raise ValueError(
+            f"verification = {verification!r}: expected 'token' with method {method!r}, whose "
+            f"drafts have no declared laws (those of {', '.join(DECLARING)} have)"
+        )
+
+
+def check_numbers(lookahead: int, max_new_tokens: int) -> None:
+    """Raise `TypeError` or `ValueError` unless the numbers make sense."""
     for name, value, least in (("lookahead", lookahead, 0), ("max_new_tokens", max_new_tokens, 1)):
         if not _is_integer(value):
             raise TypeError(f"{name} = {value!r}: expected an integer")

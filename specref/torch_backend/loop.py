@@ -8,6 +8,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
+from specref.torch_backend.block import verify_block
 from specref.torch_backend.cached import CachedModel
 from specref.torch_backend.drafts import Drafter, Drafts, Shape
 from specref.torch_backend.randomness import Coins, row_coins
@@ -33,6 +34,8 @@ class Rules:
     clipped : bool
         Whether the drafter is asked for no more drafts than the longest room. Not where drafts
         depend on the lookahead: then a row's text would depend on the rows beside it.
+    jointly : bool
+        Whether drafts with laws are accepted jointly, by `verify_block`.
     """
 
     shape: Shape
@@ -40,6 +43,7 @@ class Rules:
     max_new_tokens: int
     eos: frozenset[int] = frozenset()
     clipped: bool = True
+    jointly: bool = False
 
 
 @dataclass
@@ -159,7 +163,8 @@ class Loop:
             self.drafter_forwards += verified.forwards
             return verified.tokens, verified.counts
         if not drafts.matching:
-            return verify(p, drafts.laws, drafts.tokens, coins=coins)
+            rule = verify_block if self.rules.jointly else verify
+            return rule(p, drafts.laws, drafts.tokens, coins=coins)
         assert coins.final is not None
         # The token after the last draft of a row spends `final`, however long other rows are.
         final = coins.final[:, None]

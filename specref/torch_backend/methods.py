@@ -73,3 +73,6 @@ DRAFTERS: Mapping[str, Builder] = MappingProxyType(
     }
 )
 METHODS = (*DRAFTERS, AUTOREGRESSIVE)
+BLOCK = "block"
+VERIFICATIONS = ("token", BLOCK)
+DECLARING = ("standard", "union", "tli", "slrs")

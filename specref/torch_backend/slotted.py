@@ -82,7 +82,7 @@ class SlottedModel:
 
     def _select(self, rows: Sequence[int]) -> None:
         self._slots.select(rows)
-        index = torch.tensor(rows, device=self.device)
+        index = torch.tensor(rows, dtype=torch.int64, device=self.device)
         for layer in self._layers():
             layer.keys, layer.values = layer.keys[index], layer.values[index]
 
