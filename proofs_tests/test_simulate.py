@@ -19,7 +19,7 @@ import specref.simulate
 from specref import Model, Vocabulary, exact_distribution
 from specref.algorithms import ALGORITHMS
 from specref.chance import Chance, Sampled
-from specref.distributions import Probabilities, Probability, total_variation
+from specref.distributions import Probabilities, Probability, corrected, total_variation
 from specref.models import hashed_model, iid_model
 from specref.simulate import (
     CHUNK,
@@ -30,7 +30,9 @@ from specref.simulate import (
     tabulate,
     tally,
 )
-from specref.simulate.machines import MACHINES, Standard
+from specref.simulate.block import BlockVerification
+from specref.simulate.machines import Standard
+from specref.simulate.registry import MACHINES
 from specref.simulate.states import Branches, State, drawn, inverse_cdf
 from specref.simulate.tables import compiled
 from specref.vocabulary import Tokens
@@ -92,6 +94,7 @@ PAIRS_OF = {
     "tli": PAIRS,
     "slem": SAME_VOCABULARY | SPELLABLE,
     "slrs": SAME_VOCABULARY | SPELLABLE,
+    "block": SAME_VOCABULARY,
 }
 
 
@@ -269,13 +272,38 @@ class SkippedAcceptance(Standard):
         return drawn(self.law(state.kept), lambda token: self.go_on((*state.kept, token), ()))
 
 
-@pytest.mark.parametrize("wrong", [BonusFromDrafter, NoResidual, SkippedAcceptance])
-def test_a_wrong_twin_is_rejected_by_both_checks(wrong):
-    scenario = Scenario("standard", "zeros and ties", 2)
+class TokenwiseResidual(BlockVerification):
+    def at_residual(self, state: State) -> Branches:
+        return self.last(state.kept, corrected(self.p(state.kept), self.q(state.kept)))
+
+
+class StopsAsAfterAllDrafts(BlockVerification):
+    def stopping(self, drafts: Tokens) -> Probability:
+        return self.survival(drafts)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "algorithm", "lookahead"),
+    [
+        (BonusFromDrafter, "standard", 2),
+        (NoResidual, "standard", 2),
+        (SkippedAcceptance, "standard", 2),
+        (StopsAsAfterAllDrafts, "block", 3),
+        (Standard, "block", 3),
+    ],
+)
+def test_a_wrong_twin_is_rejected_by_both_checks(wrong, algorithm, lookahead):
+    scenario = Scenario(algorithm, "zeros and ties", lookahead)
     expected = reference_law(scenario)
     tables = compiled(wrong(*scenario.arguments[1:]))
     assert total_variation(law_of(tables), expected) > detectable(len(expected))
     assert is_rejected(tally(tables, TRIALS, np.random.default_rng(22)), expected)
+
+
+def test_a_twin_that_is_wrong_by_little_is_rejected_by_its_tables():
+    scenario = Scenario("block", "eos", 3)
+    tables = compiled(TokenwiseResidual(*scenario.arguments[1:]))
+    assert total_variation(law_of(tables), reference_law(scenario)) > 0.006
 
 
 SCENARIO = Scenario("union", "eos in both", 3)

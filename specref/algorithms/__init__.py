@@ -36,6 +36,7 @@ ALGORITHMS: Mapping[str, Step] = MappingProxyType(
         "tli": tli.step,
         "slem": slem.step,
         "slrs": slrs.step,
+        "block": block.step,
     }
 )
 

@@ -34,7 +34,7 @@ Drawn: TypeAlias = tuple[Ints, Ints, Ints]
 
 
 class Sampler(Protocol):
-    """(trials, rng) -> the place of each trial, its block padded with -1, its first draft."""
+    """(trials, rng) -> the place of each trial, its block and its drafts, padded with -1."""
 
     def __call__(self, trials: int, rng: np.random.Generator) -> Drawn:
         """Draw."""
@@ -112,7 +112,7 @@ class Blocks(Batches):
         batch = draw_batch(self.teeth, self.tables, self.tables.root[place], place, rng)
         given = batch.without_q() if self.one_hot else batch
         answer = self.verifier.answer(given, rng, pulse=pulse)
-        return place, until_eos(self.teeth, answer.tokens), batch.draft_tokens[:, 0]
+        return place, until_eos(self.teeth, answer.tokens), batch.draft_tokens
 
 
 class Alone(Blocks):
@@ -155,7 +155,7 @@ class Iterations(Batches):
                 texts[row, length[row]] = token
                 length[row] += 1
                 node[row] = self.tables.child[node[row], token]
-        return place, texts[:, : self.tokens], np.full(len(place), NO_TOKEN)
+        return place, texts[:, : self.tokens], np.full((len(place), 1), NO_TOKEN)
 
     def _open(self, texts: Ints, length: Ints) -> Any:
         going = length < self.tokens
@@ -165,8 +165,8 @@ class Iterations(Batches):
 
 
 def _joined(parts: Iterable[Drawn]) -> Drawn:
-    place, blocks, draft = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return place, blocks, draft
+    place, blocks, drafts = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return place, blocks, drafts
 
 
 class Steps:
@@ -196,7 +196,7 @@ class Steps:
         """Draw."""
         place, pulse = np.arange(trials) % len(self.teeth.places), Pulse()
         blocks = within(self.patience, lambda: self._blocks(place, rng, pulse), pulse)
-        return place, blocks, np.full(trials, NO_TOKEN)
+        return place, blocks, np.full((trials, 1), NO_TOKEN)
 
     def _blocks(self, place: Ints, rng: np.random.Generator, pulse: Pulse) -> Ints:
         blocks = np.full((len(place), self.longest), NO_TOKEN)

@@ -10,6 +10,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from specref.conformance.bugs import compared_with
 from specref.conformance.checks import CHECKS, Check
 from specref.conformance.contract import (
     Capabilities,
@@ -424,4 +425,5 @@ def diagnosed(judge: Judge, results: Sequence[CheckResult]) -> Diagnosis | None:
         for place, counts in found.blocks.items()
         if counts
     ]
-    return diagnose(observed, algorithm=judge.algorithm) if observed else None
+    rule = judge.algorithm
+    return diagnose(observed, compared_with(rule), algorithm=rule) if observed else None

@@ -4,12 +4,13 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from specref.conformance.batch import BrokenContractError
+from specref.conformance.bugs import bugs_of
 from specref.conformance.contract import Ints
 from specref.conformance.fixtures import NO_TOKEN, Place, Teeth
 from specref.conformance.sampling import Sampler
@@ -23,7 +24,7 @@ from specref.losslessness.shares import bound_share, evidence_threshold
 from specref.losslessness.statistics import BETA
 from specref.models import Model
 from specref.vocabulary import Tokens
-from specref.zoo import MUTANTS, Entry
+from specref.zoo import Entry
 
 FIRST_BATCH, LARGEST_BATCH = 1_800, 1 << 16
 
@@ -67,7 +68,7 @@ class Trial:
     tokens : int, optional
         Blocks are texts of so many tokens: the view "stream".
     mutants : mapping
-        The library.
+        The library; by default the bugs of the algorithm.
     tolerance : float
     """
 
@@ -75,13 +76,14 @@ class Trial:
     alpha: float
     algorithm: str = "standard"
     tokens: int | None = None
-    mutants: Mapping[str, Entry] = field(default_factory=lambda: MUTANTS)
+    mutants: Mapping[str, Entry] | None = None
     tolerance: float = 0.0
 
     def __post_init__(self) -> None:
         view: View = "boundary" if self.tokens is None else "stream"
         campaign = Campaign(alpha=self.alpha / 2, eps=None, view=view, tolerance=self.tolerance)
-        declared = (self.algorithm, self.tokens, self.tolerance, tuple(self.mutants.items()))
+        mutants = bugs_of(self.algorithm) if self.mutants is None else self.mutants
+        declared = (self.algorithm, self.tokens, self.tolerance, tuple(mutants.items()))
         self.cases = [
             campaign.adopt(declared_case(self.teeth.target, self.teeth.drafter, place, *declared))
             for place in self.teeth.places
@@ -89,7 +91,7 @@ class Trial:
         self.campaign = campaign
         self.law = self.dependence = -math.inf
         self.blocks: list[Counter[Tokens]] = [Counter() for _ in self.teeth.places]
-        self.kept = np.zeros((len(self.teeth.places), 2), dtype=np.int64)
+        self.kept: list[Counter[int]] = [Counter() for _ in self.teeth.places]
 
     def run(
         self,
@@ -105,10 +107,10 @@ class Trial:
         """
         started, size, done = time.perf_counter(), FIRST_BATCH, 0
         while done < trials and not self._decided():
-            place, blocks, first = sampler(self._whole(min(size, trials - done)), rng)
+            place, blocks, drafts = sampler(self._whole(min(size, trials - done)), rng)
             for index, case in enumerate(self.cases):
                 here = place == index
-                self._count(index, blocks[here], first[here])
+                self._count(index, blocks[here], drafts[here])
                 self._add(case, blocks[here])
             self._look()
             advance(len(place))
@@ -131,12 +133,14 @@ class Trial:
         except ValueError as error:
             raise BrokenContractError(f"on {case.name}: {error}") from None
 
-    def _count(self, index: int, blocks: Ints, first: Ints) -> None:
+    def _count(self, index: int, blocks: Ints, drafts: Ints) -> None:
         rows, times = np.unique(blocks, axis=0, return_counts=True)
         for row, count in zip(rows.tolist(), times.tolist(), strict=True):
             self.blocks[index][tuple(x for x in row if x >= 0)] += count
-        drafted = first != NO_TOKEN
-        self.kept[index] += (int((blocks[drafted, 0] == first[drafted]).sum()), int(drafted.sum()))
+        kept = (blocks[:, : drafts.shape[1]] == drafts) & (drafts != NO_TOKEN)
+        for k, count in enumerate(np.logical_and.accumulate(kept, axis=1).sum(axis=0).tolist(), 1):
+            self.kept[index][k] += count
+        self.kept[index][0] += int((drafts[:, 0] != NO_TOKEN).sum())
 
     def _look(self) -> None:
         families = self.campaign.evidence.families()
@@ -159,10 +163,7 @@ class Trial:
             far=any(found.estimate > found.threshold for found in report.intervals),
             worst=max(report.intervals, key=lambda interval: misfits[interval.case]),
             hits=self._hits(),
-            first_accepted={
-                place: (int(kept), int(drafted))
-                for place, (kept, drafted) in zip(self.teeth.places, self.kept, strict=True)
-            },
+            kept=dict(zip(self.teeth.places, self.kept, strict=True)),
             blocks=dict(zip(self.teeth.places, self.blocks, strict=True)),
             seconds=seconds,
         )

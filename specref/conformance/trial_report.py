@@ -27,8 +27,8 @@ class TrialReport:
         Of the place where blocks fit the target's law least.
     hits : mapping
         How often a block with drafts ended in a "residual" or a "bonus" token.
-    first_accepted : mapping
-        {place: (how often the first draft was kept, how often there was one)}.
+    kept : mapping
+        {place: {k: how often the first k drafts were kept, for k = 0 if there was one}}.
     blocks : mapping
         {place: counts of raw blocks}, for diagnosis.
     """
@@ -40,7 +40,7 @@ class TrialReport:
     far: bool
     worst: Interval
     hits: Mapping[str, int]
-    first_accepted: Mapping[Place, tuple[int, int]]
+    kept: Mapping[Place, Mapping[int, int]]
     blocks: Mapping[Place, Mapping[Tokens, int]]
     seconds: float
 

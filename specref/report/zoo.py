@@ -100,7 +100,7 @@ def zoo_markdown(matrix: Matrix) -> str:
 
 
 def _beside() -> list[str]:
-    """Those that no contract of the kit calls."""
+    """Those that are not in the matrix."""
     lines = [
         BESIDE_TITLE,
         "| id | rule | stage | formula | TV | seen in |",
@@ -128,9 +128,11 @@ What each fixture alone would miss, because its campaign passes it:
 BESIDE_TITLE = """
 ## Beside the kit
 
-Mutants and controls of rules that no contract of the kit calls. Exact proof refutes each mutant
+Mutants and controls of rules that the matrix above does not try. Exact proof refutes each mutant
 and passes each control: `proofs_tests/test_ngrams.py`, `test_companion.py`, `test_zoo_block.py`.
-TV is that of the smallest case that refutes it, or the largest of several.
+TV is that of the smallest case that refutes it, or the largest of several. Those of block
+verification over one vocabulary are also put to `specref check --algorithm block`, by
+`test_conformance_block.py`.
 """
 
 

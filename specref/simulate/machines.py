@@ -6,10 +6,8 @@ block is the same function of the coins, and the tree is smaller.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
-from types import MappingProxyType
-from typing import TypeAlias
 
 from specref.distributions import Probabilities, corrected, normalise, relabel
 from specref.models import Model
@@ -277,17 +275,3 @@ class StringLevelRejectionSampling(StringLevel, Verifier):
         if drafts:
             return State(f"accept[{len(kept)}]", kept, drafts)
         return State("residual" if self.q(kept).any() else "bonus", kept)
-
-
-Build: TypeAlias = Callable[[Model, Model, Tokens, int], Machine]
-
-MACHINES: Mapping[str, Build] = MappingProxyType(
-    {
-        "autoregressive": Autoregressive,
-        "standard": Standard,
-        "union": Union,
-        "tli": TokenLevelIntersection,
-        "slem": StringLevelExactMatch,
-        "slrs": StringLevelRejectionSampling,
-    }
-)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specref.models import Model
-from specref.simulate.machines import MACHINES, Machine
+from specref.simulate.machines import Machine
+from specref.simulate.registry import MACHINES
 from specref.simulate.states import END, NOWHERE, Branches, State
 from specref.vocabulary import Tokens
 

@@ -7,7 +7,9 @@ min(1, p / mu), or, for exact match, with p. So position k after t_1 … t_k acc
     sum_t (p mu)(t | t_<=k)              SLEM
 
 with mu = q (standard), q on T ∩ D (union), the same renormalised (TLI), psi (SLEM, SLRS):
-Timor et al. 2025, Table 3, extended to later positions and context-dependent models.
+Timor et al. 2025, Table 3, extended to later positions and context-dependent models. Block
+verification accepts jointly: the first draft as standard does, and more of the later ones
+(`theory.block`).
 """
 
 from collections.abc import Callable
@@ -19,11 +21,13 @@ import numpy as np
 
 from specref.distributions import Probabilities, Probability, normalise, relabel
 from specref.models import Model
+from specref.theory import block
 from specref.theory.lookahead import LookaheadRule, fixed, positions
 from specref.theory.psi import conditional_psi
 from specref.vocabulary import Tokens, UntokenisableError, intersection, translate
 
-ALGORITHMS = ("autoregressive", "standard", "union", "tli", "slem", "slrs")
+ALGORITHMS = ("autoregressive", "standard", "union", "tli", "slem", "slrs", "block")
+ONE_VOCABULARY = ("standard", "block")
 Submitted: TypeAlias = Callable[[Tokens], Probabilities]
 
 
@@ -42,7 +46,7 @@ def acceptance_rate(
     Parameters
     ----------
     algorithm : str
-        One of autoregressive, standard, union, tli, slem, slrs.
+        One of autoregressive, standard, union, tli, slem, slrs, block.
     target, drafter : Model
     context : tuple of int
         Target token ids.
@@ -156,6 +160,9 @@ def _survival(
 ) -> tuple[Probability, ...]:
     """P(at least k accepted) for k = 0, 1, …, while positive."""
     submitted = _submitted(algorithm, target, drafter, context, lookahead, rule)
+    if algorithm == "block":
+        rows = block.draft_rows(target, drafter, context, lookahead)
+        return block.survival(target, context, rows)
     reached: dict[Tokens, Probability] = {(): Fraction(1)}
     survival: list[Probability] = []
     while reached:
@@ -194,8 +201,9 @@ def _submitted(
         return lambda prefix: psi[prefix]
     if algorithm not in ALGORITHMS:
         raise ValueError(f"algorithm = {algorithm!r}: expected one of {ALGORITHMS}")
-    if algorithm == "standard" and target.vocabulary.tokens != drafter.vocabulary.tokens:
-        raise ValueError("drafter has another vocabulary than target: standard is not defined")
+    other = target.vocabulary.tokens != drafter.vocabulary.tokens
+    if algorithm in ONE_VOCABULARY and other:
+        raise ValueError(f"drafter has another vocabulary than target: {algorithm} is not defined")
     lift = _normalised if algorithm == "tli" else _unchanged
     return _token_level(target, drafter, context, lookahead, lift, nothing)
 

@@ -142,10 +142,26 @@ def accepted_length_distribution(
     >>> [str(x) for x in accepted_length_distribution(p, (), draft_rows(p, q, (), 2))]
     ['1/3', '1/9', '5/9']
     """
-    survival: dict[int, Probability] = {}
+    return tuple(now - later for now, later in pairwise((*survival(target, context, rows), 0)))
+
+
+def survival(target: Model, context: Tokens, rows: Rows) -> tuple[Probability, ...]:
+    """P(at least 0, 1, … drafts are accepted), while positive: what no lossless rule exceeds.
+
+    Parameters as `accepted_prefixes`.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
+    >>> [str(x) for x in survival(p, (), draft_rows(p, q, (), 2))]
+    ['1', '2/3', '5/9']
+    """
+    reached: dict[int, Probability] = {}
     for prefix, weight in accepted_prefixes(target, context, rows).items():
-        survival[len(prefix)] = survival.get(len(prefix), 0) + weight
-    return tuple(now - later for now, later in pairwise((*survival.values(), 0)))
+        reached[len(prefix)] = reached.get(len(prefix), 0) + weight
+    return tuple(reached.values())
 
 
 def expected_block_length(target: Model, context: Tokens, rows: Rows) -> Probability:

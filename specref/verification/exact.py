@@ -5,6 +5,7 @@ from specref.distributions import Probability
 from specref.losslessness.exact import Law, is_lossless_loop, output_distribution, proof
 from specref.pairs import Case, Pair, Profile, cases, toy_pairs
 from specref.theory import accepted_length_distribution
+from specref.theory.acceptance import ONE_VOCABULARY
 from specref.verification.reports import AlgorithmReport
 from specref.vocabulary import Tokens
 
@@ -14,7 +15,7 @@ LOOP_LOOKAHEAD = 2
 
 def applies(algorithm: str, pair: Pair) -> bool:
     """Whether an algorithm is defined for the vocabularies of a pair."""
-    if algorithm == "standard":
+    if algorithm in ONE_VOCABULARY:
         return pair.same_vocabulary
     return pair.by_text or algorithm not in ("slem", "slrs")
 

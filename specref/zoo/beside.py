@@ -1,4 +1,4 @@
-"""The mutants and controls of rules that no contract of the kit calls: exact proof judges them."""
+"""The mutants and controls of rules beside the kit's kill matrix: exact proof judges them."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType

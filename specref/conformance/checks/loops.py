@@ -22,7 +22,7 @@ from specref.vocabulary import Tokens, Vocabulary
 GENERATE = frozenset({Contract.GENERATE})
 TEXTS, TOKENS = 10, 200
 SUM_MIN = float(overlap(FLAT.next_token(()), PEAKED.next_token(())))
-KEEPS_ALL = ("standard", "union", "tli", "slrs")
+KEEPS_ALL = ("standard", "union", "tli", "slrs", "block")
 BY_TEXT = ("union", "tli", "slem", "slrs")
 STRANGERS = {"tli": "xy"}
 

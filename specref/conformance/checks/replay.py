@@ -8,12 +8,14 @@ from scipy import stats
 
 from specref.conformance.batch import Batch
 from specref.conformance.checks.check import VERIFY, Check, failed, not_applicable, passed
+from specref.conformance.checks.decided import DECIDED
 from specref.conformance.contract import Capabilities, Floats, Ints
 from specref.conformance.drawing import draw_batch_coins, sample_batch
 from specref.conformance.fixtures import NO_TOKEN, TEETH
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
 from specref.losslessness.coins import Coins, race_winner
+from specref.theory.acceptance import ONE_VOCABULARY
 
 SIZE = 2_000
 ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
@@ -21,24 +23,17 @@ ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bflo
 NOISE = (0.0, 1e-300, 1.0, 36.0)
 
 
-def expected_tokens(batch: Batch, coins: Coins, recovery: str) -> Ints:
-    """Standard speculative decoding under given coins, row by row as the definition has it.
+def expected_tokens(batch: Batch, coins: Coins, recovery: str, rule: str = "standard") -> Ints:
+    """What a rule of `DECIDED` emits under given coins, row by row as the definition has it.
 
-    Accept draft i iff accept[i] < p / q; then one token from the residual, or p if all are
-    accepted or rounding alone rejects, by the exponential race or by the inverse CDF of
-    `coins.final`.
+    The last token is drawn by the exponential race or by the inverse CDF of `coins.final`.
     """
     tokens = np.full((len(batch), batch.draft_tokens.shape[1] + 1), NO_TOKEN)
     for row in range(len(batch)):
-        kept, weights = 0, None
-        while kept < batch.lens[row] and weights is None:
-            x, p = batch.draft_tokens[row, kept], batch.target_probs[row, kept]
-            q = np.eye(len(p))[x] if batch.draft_probs is None else batch.draft_probs[row, kept]
-            if coins.accept[row, kept] * q[x] < p[x]:
-                tokens[row, kept], kept = x, kept + 1
-            else:
-                weights = np.maximum(p - q, 0) if (p > q).any() else p
-        weights = batch.target_probs[row, kept] if weights is None else weights
+        p, drafts = batch.target_probs[row], batch.draft_tokens[row, : batch.lens[row]]
+        q = np.eye(p.shape[1])[drafts] if batch.draft_probs is None else batch.draft_probs[row]
+        kept, weights = DECIDED[rule](p, q, drafts, coins.accept[row])
+        tokens[row, :kept] = drafts[:kept]
         tokens[row, kept] = _last(weights, coins[row : row + 1], recovery)
     return tokens
 
@@ -55,15 +50,18 @@ def coin_by_coin(judge: Judge) -> Outcome:
     claims = judge.capabilities
     if "coins" not in judge.keywords:
         return not_applicable("does not take coins")
-    if claims.recovery is None or claims.rule != "standard":
-        return not_applicable("declares no recovery ('race' or 'inverse') for rule='standard'")
+    rule = claims.rule or ""
+    if claims.recovery is None or rule not in DECIDED:
+        wanted = " or ".join(f"rule={name!r}" for name in DECIDED)
+        return not_applicable(f"declares no recovery ('race' or 'inverse') for {wanted}")
     blocks = 0
     for name, batch in _batches(judge):
         coins = draw_batch_coins(batch, judge.rng(f"coins {name}"))
         got = judge.verifier(batch, judge.rng("replay"), coins).tokens
-        wrong = np.flatnonzero((got != expected_tokens(batch, coins, claims.recovery)).any(axis=1))
+        expected = expected_tokens(batch, coins, claims.recovery, rule)
+        wrong = np.flatnonzero((got != expected).any(axis=1))
         if len(wrong) > most_wrong(claims, batch, judge.alpha):
-            return _difference(name, batch, coins, int(wrong[0]), got, claims.recovery)
+            return _difference(name, batch, coins, int(wrong[0]), got, expected)
         blocks += len(batch)
     return passed(f"{blocks:,} blocks, coin by coin")
 
@@ -88,13 +86,12 @@ def most_wrong(claims: Capabilities, batch: Batch, alpha: float) -> int:
 
 
 def _difference(
-    name: str, batch: Batch, coins: Coins, row: int, got: Ints, recovery: str
+    name: str, batch: Batch, coins: Coins, row: int, got: Ints, expected: Ints
 ) -> Outcome:
-    one = batch[row : row + 1]
-    expected = expected_tokens(one, coins[row : row + 1], recovery)[0]
+    drafts = batch.draft_tokens[row].tolist()
     return failed(
-        f"{name}, row {row}: {got[row].tolist()}, expected {expected.tolist()} from drafts "
-        f"{one.draft_tokens[0].tolist()} and accept coins {coins.accept[row].round(4).tolist()}",
+        f"{name}, row {row}: {got[row].tolist()}, expected {expected[row].tolist()} from drafts "
+        f"{drafts} and accept coins {coins.accept[row].round(4).tolist()}",
         row=row,
         accept=coins.accept[row].tolist(),
         race=coins.race[row].tolist(),
@@ -143,13 +140,13 @@ def _edges(dtype: str) -> Iterator[tuple[str, Batch, Coins]]:
 
 
 def _allowed(judge: Judge, case: str) -> list[list[int]]:
-    standard = judge.capabilities.rule == "standard"
+    one = judge.capabilities.rule in ONE_VOCABULARY
     if case == "p = 0":
-        return [[2, NO_TOKEN]] if standard else [[2, NO_TOKEN], [1, NO_TOKEN]]
+        return [[2, NO_TOKEN]] if one else [[2, NO_TOKEN], [1, NO_TOKEN]]
     draft = 1 if case == "p = q" else 3
     kept = [[draft, NO_TOKEN], *([draft, token] for token in (1, 2, 3))]
     other = [[token, NO_TOKEN] for token in (1, 2, 3)]
-    return kept[1:] if standard and case == "p = q" else [*kept, *other]
+    return kept[1:] if one and case == "p = q" else [*kept, *other]
 
 
 def permuted(judge: Judge) -> Outcome:

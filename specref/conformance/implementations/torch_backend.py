@@ -84,7 +84,7 @@ def load_verify_block(
     dtype: Dtype = "float64",
     recovery: Literal["race", "inverse"] = "race",
 ) -> Verified:
-    """`verify_block` with the kit's coins; what it accepts is not that of the standard rule.
+    """`verify_block` with the kit's coins; the last token by a race, or by an inverse CDF.
 
     Raises
     ------
@@ -94,7 +94,8 @@ def load_verify_block(
     require(PACKAGES, REMEDY)
     from specref.torch_backend import block
 
-    return _with_coins(lambda: block.verify_block, _claims(device, dtype) | {"recovery": recovery})
+    claims = _claims(device, dtype) | {"rule": "block", "recovery": recovery}
+    return _with_coins(lambda: block.verify_block, claims)
 
 
 def load_seeded_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verified:

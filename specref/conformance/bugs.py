@@ -1,0 +1,51 @@
+"""Whom a sampler of a rule is compared with: the bugs of the zoo, and of rules beside it."""
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from specref.zoo import MUTANTS, Entry
+from specref.zoo.block import BLOCK
+from specref.zoo.block_pairs import BlockEntry
+from specref.zoo.block_parts import drafted_tokens
+
+
+def bugs_of(rule: str) -> Mapping[str, Entry]:
+    """The lossy ones.
+
+    Examples
+    --------
+    >>> bugs_of("standard") == MUTANTS, len(bugs_of("block")) - len(MUTANTS)
+    (True, 8)
+    """
+    return {name: bug for name, bug in compared_with(rule).items() if not bug.lossless}
+
+
+@cache
+def compared_with(rule: str) -> Mapping[str, Entry]:
+    """Those a failure may look like; for block verification, other lossless rules among them.
+
+    Examples
+    --------
+    >>> compared_with("block")["block-by-tokens"].hint
+    'Exact: token verification, from the last draft back.'
+    """
+    if rule != "block":
+        return MUTANTS
+    own = {name: _entry(one) for name, one in BLOCK.items() if one.stage != "vocabulary"}
+    return MappingProxyType({**MUTANTS, **own})
+
+
+def _entry(one: BlockEntry) -> Entry:
+    """A rule of block verification, over the target's own vocabulary."""
+    return Entry(
+        one.id,
+        one.stage,
+        step=one.rule(drafted_tokens),
+        formula=one.formula,
+        symptom=one.symptom,
+        hint=one.hint,
+        cites=one.cites,
+        lossless=one.lossless,
+        note=one.note,
+    )
