@@ -74,8 +74,7 @@ class Recorder:
 
     def select(self, rows: Sequence[int]) -> None:
         self.drafter.select(rows)
-        assert self._rows is not None
-        self._rows = [self._rows[row] for row in rows]
+        self._rows = [(self._rows or [])[row] for row in rows]
 
 
 class Remembered(ByteLaws):

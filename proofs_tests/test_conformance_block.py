@@ -152,6 +152,12 @@ def test_a_rule_whose_lengths_are_like_anothers_is_told_so() -> None:
     assert "would fit" not in message(other, "acceptance/wide")
 
 
+@pytest.mark.parametrize("trials", [1, 3, 5])
+def test_places_without_blocks_are_left_out(trials: int) -> None:
+    report = check(reference.verify, rule="standard", only=["acceptance/wide"], trials=trials)
+    assert "; 'block' would fit, too" in message(report, "acceptance/wide")
+
+
 def test_more_than_block_verification_keeps_is_lossy_whatever_is_declared() -> None:
     """The first drafts are kept as often as may be: only the later ones tell."""
     bug = OWN["block-uncapped-at-the-end"].step

@@ -11,11 +11,9 @@ from torch import Tensor
 
 from proofs_tests.torch_generations import arguments, greedy, prompts
 from proofs_tests.torch_models import single_thread
-from specref.torch_backend import METHODS, Decoder, TokenVocabulary, generate
-from specref.torch_backend import cached as cached_module
+from specref.torch_backend import METHODS, Decoder, StandardDrafter, TokenVocabulary, generate
 from specref.torch_backend import loop as loop_module
 from specref.torch_backend.methods import DECLARING, DRAFTERS
-from specref.torch_backend.slotted import SlottedModel
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
@@ -24,22 +22,21 @@ TEXTS: dict[str, Any] = {"max_new_tokens": 10, "lookahead": 3, "eos": [2]}
 BATCHES = ((3, 5), (3, 6), (1, 7), (5, 8), (3, 5))
 
 
+def others_of_a_size(rows: int, first: int) -> dict[str, Any]:
+    """Prompts that differ between batches of the same size, and their seeds."""
+    return {"prompts": prompts(first + rows, 5)[:rows], "seeds": range(first, first + rows)}
+
+
 def one_by_one(method: str, **others: Any) -> list[Any]:
     """Each batch by a call of its own."""
     given = arguments(method) | SHAPE | others
-    return [
-        generate(**given, prompts=prompts(rows, 5), seeds=range(first, first + rows), **TEXTS)
-        for rows, first in BATCHES
-    ]
+    return [generate(**given, **others_of_a_size(rows, first), **TEXTS) for rows, first in BATCHES]
 
 
 def by_a_decoder(method: str, **others: Any) -> list[Any]:
     """All batches by one decoder, one after the other."""
     decoder = Decoder(**arguments(method) | SHAPE | others)
-    return [
-        decoder.generate(prompts(rows, 5), seeds=range(first, first + rows), **TEXTS)
-        for rows, first in BATCHES
-    ]
+    return [decoder.generate(**others_of_a_size(rows, first), **TEXTS) for rows, first in BATCHES]
 
 
 def texts(generations: list[Any]) -> list[Any]:
@@ -51,24 +48,30 @@ def texts(generations: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_decoder_gives_what_single_calls_give(method: str) -> None:
-    """Tokens, iterations and forwards: what a cache still held would save some."""
+    """Tokens, iterations and forwards, whatever batches were before."""
     found = texts(by_a_decoder(method))
     assert found == texts(one_by_one(method))
     assert found[0] == found[-1] != found[1]
 
 
-def test_a_cache_that_is_kept_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It holds what it read for others, and counts as read what has the same ids."""
+def test_what_is_kept_of_former_texts_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A drafter that takes as many rows as it holds for its own is right while it holds none."""
     expected = texts(one_by_one("standard"))
-    select = cached_module.CachedModel.select
+    draft, select = StandardDrafter.draft, StandardDrafter.select
 
-    def wrong(self: cached_module.CachedModel, rows: Any) -> None:
+    def trusting(self: Any, contexts: Any, lookahead: int, seeds: Tensor, iteration: int) -> Any:
+        if not iteration and len(self.model._rows) == len(contexts):
+            self.model._rows, self.model._pending = [[*context] for context in contexts], None
+        return draft(self, contexts, lookahead, seeds, iteration)
+
+    def keeping(self: Any, rows: Any) -> None:
         if len(rows):
             select(self, rows)
 
-    monkeypatch.setattr(cached_module.CachedModel, "select", wrong)
-    monkeypatch.setattr(SlottedModel, "_crop", lambda self, lengths: None)
-    assert texts(by_a_decoder("standard")) != expected
+    monkeypatch.setattr(StandardDrafter, "draft", trusting)
+    assert texts(by_a_decoder("standard")) == expected
+    monkeypatch.setattr(StandardDrafter, "select", keeping)
+    assert texts(one_by_one("standard")) == expected != texts(by_a_decoder("standard"))
 
 
 def test_an_error_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +120,7 @@ def test_blocks_with_every_drafter_that_declares_its_laws(
 
 @pytest.mark.parametrize("method", sorted({*METHODS} - {*DECLARING}))
 def test_blocks_need_declared_laws(method: str) -> None:
-    message = f"verification = 'block': expected 'token' with method '{method}', whose drafts"
+    message = f"verification = 'block': expected 'token' with method '{method}'; the laws"
     with pytest.raises(ValueError, match=message):
         Decoder(**arguments(method), verification="block")
 

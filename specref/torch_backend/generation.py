@@ -24,7 +24,8 @@ class Decoder:
     """What `generate` does, with everything prepared that all batches of a pair share.
 
     The tokenizers are read once: what is changed in them later is not seen. The models' caches
-    are not kept, so that a text does not depend on those before it.
+    are not kept, so that a text does not depend on those before it. The models stay on the
+    devices where the first batch found them.
 
     Parameters
     ----------

@@ -59,7 +59,8 @@ def _fits(
     rule: str, name: str, judge: Judge, results: Sequence[AcceptanceResult], allowance: float
 ) -> bool:
     """Whether the same accepted lengths are as near to the law of another rule as they may be."""
-    teeth, seen = judge.teeth(name), judge.blocks(name).blocks.items()
+    teeth = judge.teeth(name)
+    seen = [(place, blocks) for place, blocks in judge.blocks(name).blocks.items() if blocks]
     for (place, blocks), result in zip(seen, results, strict=True):
         law = accepted_length_distribution(
             rule, teeth.target, teeth.drafter, place.context, place.lookahead
