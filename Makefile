@@ -2,12 +2,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help verify test lint benchmark clean
+JUDGED := gpu_tests/test_lossless.py gpu_tests/test_acceptance.py
+CUDA := $(PYTHON) -m pytest -k
+
+.PHONY: help verify test lint benchmark clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
 
 help:
 	@echo "make verify     prove every algorithm over the toy pairs (core dependencies only)"
 	@echo "make test       the whole test suite, linters and types (adds torch on the CPU)"
 	@echo "make benchmark  measured ratios and times, side by side"
+	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/gpu_results.md"
 
 verify: .venv/core
 	$(BIN)/specref verify
@@ -29,6 +33,21 @@ benchmark: .venv/test
 	$(BIN)/python -m proofs_tests.benchmarks.lazy_slrs
 	$(BIN)/python -m proofs_tests.benchmarks.bench_speed
 	$(BIN)/python -m gpu_tests.benchmarks.verification
+
+# With a PYTHON that has torch for CUDA, transformers and pytest; specref need not be installed.
+cuda: cuda-tokens cuda-strings cuda-rest
+
+cuda-tokens:
+	$(CUDA) "not [cpu and not (slem or slrs)" $(JUDGED)
+
+cuda-strings:
+	$(CUDA) "not [cpu and (slem or slrs)" $(JUDGED)
+
+cuda-rest:
+	$(CUDA) "not [cpu" gpu_tests proofs_tests/test_torch_device.py proofs_tests/test_torch_fused.py $(JUDGED:%=--ignore %)
+
+cuda-record:
+	$(PYTHON) -m gpu_tests.benchmarks.record --device cuda --output docs/gpu_results.json --markdown docs/gpu_results.md
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -53,11 +53,11 @@ class Lab:
         case, sizes = CASES[name], self.sizes
         if case.method == "slrs":
             return sizes.slrs_iterations
-        return sizes.iterations // (2 * VARIANT) if case.variant else sizes.iterations
+        return sizes.iterations // VARIANT if case.variant else sizes.iterations
 
     def _record(self, name: str) -> Record:
-        seeds = self.sizes.seeds
-        return self._generate(name, max(1, seeds // VARIANT) if CASES[name].variant else seeds, 0)
+        seeds = self.sizes.seeds(CASES[name].method, self.iterations(name))
+        return self._generate(name, seeds, 0)
 
     def _buggy(self, name: str, bug: str) -> Record:
         function = getattr(planted, bug)

@@ -1,8 +1,22 @@
 """How much each device is given to do."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+
+# Tokens per iteration, at most, on the pairs that are generated with.
+RATES: Mapping[str, float] = MappingProxyType(
+    {
+        "autoregressive": 1,
+        "standard": 3.2,
+        "union": 2,
+        "tli": 2.2,
+        "slem": 1.4,
+        "slrs": 2,
+        "lazy-slrs": 2.2,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -11,11 +25,10 @@ class Sizes:
 
     Attributes
     ----------
-    prompts, seeds, tokens : int
-        Of a generation that is judged: prompts x seeds texts; a quarter of the seeds for a
-        variant of a case.
+    prompts, tokens : int
+        Of a generation that is judged; it has as many texts of each prompt as it takes.
     iterations : int
-        What it has at least, all rows together; a variant an eighth.
+        What it has at least, all rows together; a variant a quarter.
     planted : int
         Of the seeds, how many a planted bug is given.
     slrs : tuple of int
@@ -33,7 +46,6 @@ class Sizes:
     """
 
     prompts: int
-    seeds: int
     tokens: int
     iterations: int
     planted: int
@@ -44,12 +56,16 @@ class Sizes:
     laws: int
     texts: tuple[int, int]
 
+    def seeds(self, method: str, iterations: int) -> int:
+        """How many texts of each prompt have so many iterations."""
+        return math.ceil(iterations * RATES[method] / (self.prompts * self.tokens))
+
 
 SIZES: Mapping[str, Sizes] = MappingProxyType(
     {
-        "cpu": Sizes(40, 1, 24, 300, 1, (4, 64, 2, 1), 256, (8, 24), 200, 2, (12, 32)),
+        "cpu": Sizes(40, 24, 300, 1, (4, 64, 2, 1), 256, (8, 24), 200, 2, (12, 32)),
         "cuda": Sizes(
-            40, 140, 64, 100_000, 16, (40, 250, 2, 1), 10_000, (40, 128), 4_096, 20, (40, 64)
+            40, 64, 100_000, 16, (40, 250, 2, 1), 10_000, (40, 128), 4_096, 20, (40, 64)
         ),
     }
 )

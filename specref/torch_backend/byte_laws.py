@@ -64,8 +64,7 @@ class ByteLaws:
         self.model, self.drafter, self.trie, self.shape = model, drafter, trie, shape
         self.symbols = torch.tensor(symbols(drafter), device=model.device)
         spelled = {piece[0] for piece in drafter.by_bytes}
-        inner = [trie.prefixes[node] for node in trie.inner.tolist()]
-        readable = [prefix for prefix in inner if prefix and spelled.issuperset(prefix)]
+        readable = [prefix for prefix in trie.places if prefix and spelled.issuperset(prefix)]
         self._parts = [self._part(nodes) for nodes in subtrees(readable, nodes_per_forward)]
 
     @torch.inference_mode()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from specref.torch_backend.sending import sent
 from specref.torch_backend.slotted import SlottedModel
 
 if TYPE_CHECKING:
@@ -124,9 +125,9 @@ class CachedModel(SlottedModel):
 
     def select(self, rows: Sequence[int]) -> None:
         """Drop all rows but these, which are numbered anew."""
-        index = torch.tensor(rows, dtype=torch.int64, device=self.device)
         self._rows = [self._rows[row] for row in rows]
-        self._pending = None if self._pending is None else self._pending[index]
+        if self._pending is not None:
+            self._pending = self._pending[sent(rows, self.device)]
         self._select(rows)
 
     def _settle(self, rows: int) -> None:

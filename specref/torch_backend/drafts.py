@@ -9,6 +9,7 @@ from torch import Tensor
 
 from specref.torch_backend.cached import CachedModel
 from specref.torch_backend.randomness import DRAFT, Coins, uniforms
+from specref.torch_backend.sending import sent
 from specref.torch_backend.shaping import draw
 from specref.torch_backend.validation import NO_DRAFT
 
@@ -139,7 +140,7 @@ class StandardDrafter:
         coins = uniforms(seeds.to(self.model.device), iteration, DRAFT, lookahead)
         tokens, laws = self._draw(contexts, coins[:, : max(room)])
         if min(room) < lookahead:
-            ends = torch.tensor(room, device=tokens.device)[:, None]
+            ends = sent(room, tokens.device)[:, None]
             past = torch.arange(tokens.shape[1], device=tokens.device) >= ends
             tokens = tokens.masked_fill(past, NO_DRAFT)
         return Drafts(tokens, laws, tokens.shape[1])

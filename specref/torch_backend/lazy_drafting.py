@@ -10,6 +10,7 @@ from torch import Tensor
 from specref.torch_backend.contexts import Reader
 from specref.torch_backend.law_trees import LawTrees
 from specref.torch_backend.psi_bounds import PsiBounds
+from specref.torch_backend.sending import moved, sent
 from specref.torch_backend.shaping import draw
 from specref.torch_backend.validation import OUTSIDE
 
@@ -111,19 +112,20 @@ class Drafting:
     def _draw(self, rows: list[int]) -> None:
         """One drafter token for each of some rows, whose laws are known."""
         paths, lookahead = [self.paths[row] for row in rows], self.coins.shape[1]
-        sites = [len(path.drafts) for path in paths]
         laws = torch.stack([path.laws[path.node] for path in paths])
-        tokens = draw(laws, self.coins[rows, sites, [path.step for path in paths]])
-        searches = [row * lookahead + site for row, site in zip(rows, sites, strict=True)]
-        places = self._tensor([path.place for path in paths])
-        nodes = self._tensor([path.node for path in paths])
-        masses = laws.new_tensor([path.mass for path in paths])
-        self.bounds.absorb(self._tensor(searches), nodes, places, masses, laws, tokens)
-        codes = self.bounds.settling.codes(places).gather(1, tokens[:, None])[:, 0]
-        masses = masses * laws.gather(1, tokens[:, None])[:, 0]
-        found = zip(paths, tokens.tolist(), codes.tolist(), masses.tolist(), strict=True)
-        for path, token, code, mass in found:
-            self._follow(path, token, code, mass)
+        numbers = [
+            (row, len(path.drafts), path.step, path.node)
+            for row, path in zip(rows, paths, strict=True)
+        ]
+        row, site, step, nodes = sent(numbers, laws.device).unbind(1)
+        masses = moved(torch.tensor([path.mass for path in paths], dtype=laws.dtype), laws.device)
+        places, tokens = [path.place for path in paths], draw(laws, self.coins[row, site, step])
+        search = row * lookahead + site
+        codes = self.bounds.absorb(search, nodes, places, masses, laws, tokens)
+        chosen = [values.gather(1, tokens[:, None])[:, 0] for values in (codes, laws)]
+        found = torch.stack([tokens.double(), chosen[0].double(), masses * chosen[1]], 1)
+        for path, (token, code, mass) in zip(paths, found.tolist(), strict=True):
+            self._follow(path, int(token), int(code), mass)
 
     def _follow(self, path: Path, token: int, code: int, mass: float) -> None:
         end = self.bounds.settling.end
@@ -152,6 +154,3 @@ class Drafting:
             path.laws.append(law)
             path.node = node
             path.root = node if path.root < 0 and not path.ahead else path.root
-
-    def _tensor(self, numbers: list[int]) -> Tensor:
-        return torch.tensor(numbers, device=self.coins.device)

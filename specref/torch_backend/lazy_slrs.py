@@ -25,6 +25,7 @@ from specref.torch_backend.lazy_verification import LazyVerifier
 from specref.torch_backend.mapped import inverse
 from specref.torch_backend.psi_bounds import PsiBounds
 from specref.torch_backend.randomness import DRAFT, uniforms
+from specref.torch_backend.sending import sent
 from specref.torch_backend.settling import Settling
 from specref.torch_backend.trees import TreeModel
 from specref.torch_backend.trie import ByteTrie
@@ -117,7 +118,7 @@ class LazySlrsDrafter:
         drafted = Drafting(trees, bounds, self._read, rooms, coins).run()
         self._before, self._trees = self.reads, trees
         padded = [row + [NO_DRAFT] * (lookahead - len(row)) for row in drafted]
-        tokens = torch.tensor(padded, dtype=torch.int64, device=self.model.device)
+        tokens = sent(padded, self.model.device)
         verifier = LazyVerifier(trees, bounds, lookahead, seeds, iteration, self.width)
         return Drafts(tokens, None, self.model.forwards - before, verifier)
 

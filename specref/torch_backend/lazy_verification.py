@@ -9,6 +9,7 @@ from specref.torch_backend.drafts import Verified
 from specref.torch_backend.law_trees import LawTrees
 from specref.torch_backend.psi_bounds import PsiBounds
 from specref.torch_backend.randomness import KEEP, RESIDUAL, Coins, uniforms
+from specref.torch_backend.sending import sent
 from specref.torch_backend.shaping import draw
 from specref.torch_backend.validation import NO_DRAFT
 
@@ -48,7 +49,7 @@ class Decisions:
         iteration: int,
     ) -> None:
         self.bounds, self.searches, self.p, self.coins = bounds, searches, p, coins
-        self.seeds, self.iteration = seeds, iteration
+        self.seeds, self.iteration, self.proposals = seeds, iteration, 0
         self.drafts = torch.nn.functional.pad(drafts, (0, 1), value=NO_DRAFT)
         self.accepts = torch.nn.functional.pad(coins.accept, (0, 1))
         self.kept = torch.zeros_like(searches)
@@ -60,12 +61,14 @@ class Decisions:
     def judge(self) -> tuple[Tensor, Tensor]:
         """Decide what can be decided; the rows that were open, and those that cannot decide."""
         rows = self.open.nonzero()[:, 0]
+        if not len(rows):
+            return rows, rows
         lower, upper = self.bounds.of(*self.question(rows))
         yes = self.coin[rows] < self._share(rows, upper)
         no = ~(self.coin[rows] < self._share(rows, lower))  # also of 0 / 0
         accepting = self.refusals[rows] < 0
         accepted, refused = rows[yes & accepting], rows[no]
-        self.open[rows[yes & ~accepting]] = False
+        self.open[rows] = ~yes | accepting
         if len(accepted):
             self.kept[accepted] += 1
             self._ask(accepted)
@@ -79,14 +82,13 @@ class Decisions:
 
     def result(self) -> tuple[Tensor, Tensor]:
         """Tokens and counts, as `verify` returns them, when nothing is open."""
-        whole = (self.refusals < 0).nonzero()[:, 0]
-        if len(whole):
-            assert self.coins.final is not None
-            law = self.p[whole, self.kept[whole]]
-            self.token[whole] = draw(law, self.coins.final[whole])
+        assert self.coins.final is not None
+        rows = torch.arange(len(self.p), device=self.p.device)
+        bonus = draw(self.p[rows, self.kept], self.coins.final)
+        last = torch.where(self.refusals < 0, bonus, self.token)[:, None]
         position = torch.arange(self.drafts.shape[1], device=self.drafts.device)
         tokens = self.drafts.masked_fill(position >= self.kept[:, None], NO_DRAFT)
-        return tokens.scatter_(1, self.kept[:, None], self.token[:, None]), self.kept + 1
+        return tokens.scatter_(1, self.kept[:, None], last), self.kept + 1
 
     def _share(self, rows: Tensor, psi: Tensor) -> Tensor:
         """The probability of yes, were psi this."""
@@ -105,6 +107,7 @@ class Decisions:
     def _propose(self, rows: Tensor) -> None:
         """Propose a token to end the block with."""
         self.refusals[rows] += 1
+        self.proposals += 1  # of a row; at most
         law = self.p[rows, self.kept[rows]].double()
         excess = (law - self.bounds.known(self.searches[rows] + self.kept[rows])).clamp_(min=0)
         left = excess.amax(1) > 0
@@ -118,9 +121,8 @@ class Decisions:
 
     def _fresh(self, site: int, rows: Tensor) -> Tensor:
         """The coins of some rows for their proposals."""
-        index = self.refusals[rows, None]
-        count = int(index.max()) + 1
-        return uniforms(self.seeds[rows], self.iteration, site, count).gather(1, index)[:, 0]
+        fresh = uniforms(self.seeds[rows], self.iteration, site, self.proposals)
+        return fresh.gather(1, self.refusals[rows, None])[:, 0]
 
 
 @dataclass
@@ -170,7 +172,7 @@ class LazyVerifier:
     def _read(self, searches: Tensor, tokens: Tensor) -> None:
         """Read what tells most of each psi at its token."""
         found = self.bounds.take(searches, tokens, self.width)
-        rows = (found.search // self.lookahead).tolist()
-        nodes, laws = self.trees.grow(rows, found.parent.tolist(), found.token.tolist())
-        numbers = torch.tensor(nodes, device=laws.device)
-        self.bounds.absorb(found.search, numbers, found.place, found.mass, laws)
+        search, parents, ids, places = torch.stack(found[:-1]).tolist()
+        rows = [one // self.lookahead for one in search]
+        nodes, laws = self.trees.grow(rows, parents, ids)
+        self.bounds.absorb(found.search, sent(nodes, laws.device), places, found.mass, laws)

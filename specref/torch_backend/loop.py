@@ -12,6 +12,7 @@ from specref.torch_backend.block import verify_block
 from specref.torch_backend.cached import CachedModel
 from specref.torch_backend.drafts import Drafter, Drafts, Shape
 from specref.torch_backend.randomness import Coins, row_coins
+from specref.torch_backend.sending import sent
 from specref.torch_backend.statistics import Generation, Iteration
 from specref.torch_backend.verification import NO_DRAFT, verify, verify_matching
 
@@ -147,7 +148,7 @@ class Loop:
         columns = min(drafts.tokens.shape[1], max(room))
         tokens, laws = drafts.tokens[:, :columns].to(self.target.device), drafts.laws
         if min(room) < columns:
-            ends = torch.tensor(room, device=tokens.device)[:, None]
+            ends = sent(room, tokens.device)[:, None]
             past = torch.arange(columns, device=tokens.device) >= ends
             tokens = tokens.masked_fill(past, NO_DRAFT)
         if self.rules.eos:
@@ -178,7 +179,7 @@ class Loop:
     def _retire(self) -> None:
         kept = [place for place, row in enumerate(self.live) if self._left(self.texts[row])]
         if kept and len(kept) < len(self.live):
-            self.seeds = self.seeds[kept]
+            self.seeds = self.seeds[sent(kept, self.seeds.device)]
             for batch in (self.target, self.drafter):
                 if batch is not None:
                     batch.select(kept)

@@ -5,6 +5,7 @@ a token is the *frontier*: continuations within the prefix tree of the target's 
 the drafter's law was not asked for. With their mass a lower bound becomes an upper one.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -58,11 +59,11 @@ class PsiBounds:
     >>> drafter = TokenVocabulary(("a", "b"), (b"a", b"b"), {}, None)
     >>> bounds = PsiBounds(Settling(ByteTrie(target.by_bytes), target, drafter), 1, size=2)
     >>> zero, half = torch.zeros(1, dtype=torch.int64), torch.full((1, 2), 0.5).double()
-    >>> bounds.absorb(zero, zero, zero, half[:, 0] * 2, half)
+    >>> _ = bounds.absorb(zero, zero, [0], half[:, 0] * 2, half)
     >>> bounds.of(zero, torch.tensor([1]))
     (tensor([0.], dtype=torch.float64), tensor([0.5000], dtype=torch.float64))
     >>> found = bounds.take(zero, torch.tensor([1]), width=1)
-    >>> bounds.absorb(found.search, zero + 1, found.place, found.mass, half)
+    >>> _ = bounds.absorb(found.search, zero + 1, found.place.tolist(), found.mass, half)
     >>> bounds.of(zero, torch.tensor([1]))
     (tensor([0.2500], dtype=torch.float64), tensor([0.2500], dtype=torch.float64))
     """
@@ -78,16 +79,16 @@ class PsiBounds:
         self,
         search: Tensor,
         node: Tensor,
-        place: Tensor,
+        place: Sequence[int],
         mass: Tensor,
         laws: Tensor,
         followed: Tensor | None = None,
-    ) -> None:
+    ) -> Tensor:
         """Learn the drafter's laws after n continuations.
 
         Parameters
         ----------
-        search, place, mass : Tensor, shape (n,)
+        search, place, mass : Tensor, shape (n,), or of place a list
             As in `Frontier`.
         node : Tensor of int64, shape (n,)
             What will be the parent of their own continuations.
@@ -95,6 +96,11 @@ class PsiBounds:
         followed : Tensor of int64, shape (n,), optional
             For each a drafter token after which the law is already known, and is absorbed next,
             if that is still within the tree.
+
+        Returns
+        -------
+        Tensor of int64, shape (n, V of the drafter)
+            What each drafter token makes of the texts: see `Settling`.
         """
         codes = self.settling.codes(place).long()
         masses = laws * mass[:, None]
@@ -107,6 +113,7 @@ class PsiBounds:
         row, token = goes_on.nonzero().unbind(1)
         new = Frontier(search[row], node[row], token, codes[row, token], masses[row, token])
         self.frontier = Frontier(*map(torch.cat, zip(self.frontier, new, strict=True)))
+        return codes
 
     def known(self, search: Tensor) -> Tensor:
         """The lower bounds of some psi at all tokens, shape (n, size)."""
@@ -134,12 +141,11 @@ class PsiBounds:
         index, _ = self._open(search, tokens)
         index = index[self.frontier.mass[index].argsort(descending=True, stable=True)]
         index = index[self.frontier.search[index].argsort(stable=True)]
-        _, counts = torch.unique_consecutive(self.frontier.search[index], return_counts=True)
-        starts = (counts.cumsum(0) - counts).repeat_interleave(counts)
-        index = index[torch.arange(len(index), device=index.device) - starts < width]
+        ordered = self.frontier.search[index]
+        rank = torch.arange(len(index), device=index.device) - torch.searchsorted(ordered, ordered)
+        index = index[rank < width]
         taken, left = self.frontier.at(index), torch.ones_like(self.frontier.mass)
-        left[index] = 0
-        self.frontier = self.frontier.at(left.nonzero()[:, 0])
+        self.frontier = self.frontier.at(left.index_fill_(0, index, 0).nonzero()[:, 0])
         return taken
 
     def _open(self, search: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
@@ -147,7 +153,6 @@ class PsiBounds:
         asked = torch.full_like(self._sums[:, 0], -1, dtype=torch.int64)
         asked[search] = torch.arange(len(search), device=search.device)
         of = asked[self.frontier.search]
-        index = (of >= 0).nonzero()[:, 0]
-        of = of[index]
-        can = self.settling.reachable(self.frontier.place[index], tokens[of]).nonzero()[:, 0]
-        return index[can], of[can]
+        can = (of >= 0) & self.settling.reachable(self.frontier.place, tokens[of])
+        index = can.nonzero()[:, 0]
+        return index, of[index]

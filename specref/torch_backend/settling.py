@@ -5,9 +5,12 @@ longest target token that starts it is settled. Both are looked up here for all 
 tokens at once, at a node of the tree.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
+from specref.torch_backend.sending import sent
 from specref.torch_backend.trie import ByteTrie
 from specref.torch_backend.vocabularies import TokenVocabulary
 
@@ -36,7 +39,7 @@ class Settling:
     >>> target = TokenVocabulary(("a", "ab", "</s>"), (b"a", b"ab", None), {"eos": 2}, None)
     >>> drafter = TokenVocabulary(("a", "ba", "<e>"), (b"a", b"ba", None), {"eos": 2}, None)
     >>> settling = Settling(ByteTrie(target.by_bytes), target, drafter)
-    >>> settling.end, settling.codes(torch.tensor([0, 1])).tolist()
+    >>> settling.end, settling.codes([0, 1]).tolist()
     (3, [[1, 3, 6], [4, 5, 4]])
     """
 
@@ -46,21 +49,21 @@ class Settling:
         self._tour(len(target))
         self._read(drafter)
         self._keys = trie.parents * 256 + trie.symbols
-        self._rows = torch.full((self.end,), -1, device=trie.device)
+        self._rows: dict[int, int] = {}
         self._codes = torch.empty(0, len(drafter), dtype=torch.int32, device=trie.device)
 
-    def codes(self, nodes: Tensor) -> Tensor:
+    def codes(self, nodes: Sequence[int]) -> Tensor:
         """The code of every drafter token at some inner nodes, shape (n, V); kept for the next.
 
         Memory is 4 bytes for each node asked for and drafter token, up to half a gigabyte.
         """
         if self._codes.numel() > MOST_CODES:
             self._codes = self._codes[:0]
-            self._rows.fill_(-1)
-        new = torch.unique(nodes[self._rows[nodes] < 0])
-        if len(new):
+            self._rows.clear()
+        known = list(map(int, nodes))
+        if new := sorted(set(known) - self._rows.keys()):
             self._learn(new)
-        return self._codes[self._rows[nodes]]
+        return self._codes[sent([self._rows[node] for node in known], self.trie.device)]
 
     def reachable(self, nodes: Tensor, tokens: Tensor) -> Tensor:
         """Whether a text at a node may go on to be settled as a token, elementwise."""
@@ -99,12 +102,13 @@ class Settling:
         special = [index for index, piece in enumerate(drafter.spelled) if piece is None]
         self._special, self._eos = torch.tensor(special, device=device).long(), drafter.eos
 
-    def _learn(self, new: Tensor) -> None:
-        codes = torch.cat([self._walk(part) for part in torch.chunk(new, -(-len(new) // PART))])
-        codes[:, self._special] = self.end + 1 + self.trie.owners[new][:, None]
+    def _learn(self, new: list[int]) -> None:
+        nodes = sent(new, self.trie.device)
+        codes = torch.cat([self._walk(part) for part in torch.split(nodes, PART)])
+        codes[:, self._special] = self.end + 1 + self.trie.owners[nodes][:, None]
         if self._eos is not None:
-            codes[new == 0, self._eos] = self.eos
-        self._rows[new] = torch.arange(len(new), device=new.device) + len(self._codes)
+            codes[nodes == 0, self._eos] = self.eos
+        self._rows |= {node: row for row, node in enumerate(new, len(self._rows))}
         self._codes = torch.cat([self._codes, codes.to(torch.int32)])
 
     def _walk(self, start: Tensor) -> Tensor:

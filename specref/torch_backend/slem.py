@@ -16,6 +16,7 @@ from specref.torch_backend.cached import CachedModel
 from specref.torch_backend.contexts import last_run, opening, read, windowed
 from specref.torch_backend.drafts import Drafts, Shape
 from specref.torch_backend.randomness import DRAFT, uniforms
+from specref.torch_backend.sending import sent
 from specref.torch_backend.shaping import draw
 from specref.torch_backend.spelling import split_unfinished
 from specref.torch_backend.validation import NO_DRAFT
@@ -89,7 +90,7 @@ class SlemDrafter:
         ]
         width = max(map(len, proposals), default=0)
         padded = [tokens + [NO_DRAFT] * (width - len(tokens)) for tokens in proposals]
-        tokens = torch.tensor(padded, device=self.model.device).long().view(len(padded), width)
+        tokens = sent(padded, self.model.device).view(len(padded), width)
         return Drafts(tokens, None, self.model.forwards - before)
 
     def select(self, rows: Sequence[int]) -> None:

@@ -7,10 +7,13 @@ import torch
 from torch import Tensor
 
 from specref.torch_backend.configs import check_attention, longest_text
+from specref.torch_backend.sending import moved, sent
 from specref.torch_backend.slots import Slots
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+MASKED = ("sdpa", "eager")  # what takes a mask of four dimensions
 
 
 class SlottedModel:
@@ -54,8 +57,21 @@ class SlottedModel:
         layout = self._slots.append(counts, ids.shape[1], self.positions)
         if layout is None:
             return self._call(ids, last)
-        mask, positions = layout.mask.to(self.device), layout.positions.to(self.device)
+        mask, positions = (moved(one, self.device) for one in layout)
+        if self.model.config._attn_implementation in MASKED:
+            mask = self._additive(mask[:, None].repeat(1, ids.shape[1], 1))
         return self._call(ids, last, attention_mask=mask, position_ids=positions)
+
+    def _additive(self, seen: Tensor) -> Tensor:
+        """The mask of the last columns, [B, 1, width, slots], of what they may attend to.
+
+        Of a mask that says no more than `seen`, Transformers reads a value in every forward.
+        """
+        past = seen.shape[2] - seen.shape[1]
+        seen = seen.tril(past)
+        seen.diagonal(past, 1, 2).fill_(True)  # padding has to attend to something
+        mask = torch.zeros(seen.shape, dtype=self.model.dtype, device=self.device)
+        return mask.masked_fill_(~seen, torch.finfo(mask.dtype).min)[:, None]
 
     def _call(self, ids: Tensor, last: int, **arguments: Tensor) -> Tensor:
         """One forward: the logits of the last columns."""
@@ -74,7 +90,7 @@ class SlottedModel:
     def _crop(self, lengths: Sequence[int]) -> None:
         self._slots.crop(lengths)
         size, order = self._slots.size, self._slots.compact()
-        index = None if order is None else order.to(self.device)[:, None, :, None]
+        index = None if order is None else moved(order, self.device)[:, None, :, None]
         for layer in self._layers():
             keys, values = layer.keys[:, :, :size], layer.values[:, :, :size]
             layer.keys = keys if index is None else keys.take_along_dim(index, 2)
@@ -82,7 +98,7 @@ class SlottedModel:
 
     def _select(self, rows: Sequence[int]) -> None:
         self._slots.select(rows)
-        index = torch.tensor(rows, dtype=torch.int64, device=self.device)
+        index = sent(rows, self.device)
         for layer in self._layers():
             layer.keys, layer.values = layer.keys[index], layer.values[index]
 
@@ -92,8 +108,7 @@ class SlottedModel:
 
     def _padded(self, rows: Sequence[Sequence[int]]) -> Tensor:
         width = max(map(len, rows))
-        padded = [[0] * (width - len(row)) + [*row] for row in rows]
-        return torch.tensor(padded, dtype=torch.int64).to(self.device)
+        return sent([[0] * (width - len(row)) + [*row] for row in rows], self.device)
 
     def _check_lengths(self, rows: Sequence[Sequence[int]]) -> None:
         if not rows:

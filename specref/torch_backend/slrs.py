@@ -20,7 +20,6 @@ where the drafter would have gone on with a longer token.)
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from specref.torch_backend.byte_laws import END, ByteLaws
@@ -28,6 +27,7 @@ from specref.torch_backend.contexts import Reader, windowed
 from specref.torch_backend.drafts import Drafts, Shape
 from specref.torch_backend.mapped import inverse
 from specref.torch_backend.randomness import DRAFT, uniforms
+from specref.torch_backend.sending import sent
 from specref.torch_backend.shaping import draw
 from specref.torch_backend.trees import TreeModel
 from specref.torch_backend.trie import ByteTrie
@@ -96,14 +96,15 @@ class SlrsDrafter:
         """
         shape, depth = (len(contexts), lookahead), self.trie.depth
         coins = uniforms(seeds.to(self.model.device), iteration, DRAFT, lookahead * depth)
-        tokens = torch.full(shape, NO_DRAFT, device=coins.device)
         laws = coins.new_zeros((*shape, len(self.target)))
         texts, live, before = self._read(contexts), list(range(shape[0])), self.model.forwards
+        drafted: list[list[int]] = [[] for _ in contexts]
         for k, column in enumerate(coins.view(*shape, depth).unbind(1)):
             if live:
-                self._draw(texts, live, column, tokens[:, k], laws[:, k])
-            live = [row for row in live if self._goes_on(texts, row, int(tokens[row, k]))]
-        return Drafts(tokens, laws, self.model.forwards - before)
+                self._draw(texts, live, column, drafted, laws[:, k])
+            live = [row for row in live if self._goes_on(texts, row, drafted[row][-1])]
+        padded = [row + [NO_DRAFT] * (lookahead - len(row)) for row in drafted]
+        return Drafts(sent(padded, coins.device), laws, self.model.forwards - before)
 
     def select(self, rows: Sequence[int]) -> None:
         """See `Drafter.select`."""
@@ -111,14 +112,20 @@ class SlrsDrafter:
         self._laws.select(rows)
 
     def _draw(
-        self, texts: list[list[int]], rows: list[int], coins: Tensor, tokens: Tensor, laws: Tensor
+        self,
+        texts: list[list[int]],
+        rows: list[int],
+        coins: Tensor,
+        drafted: list[list[int]],
+        laws: Tensor,
     ) -> None:
-        """Fill in one token and its law for some rows."""
+        """Append one token to the drafts of some rows, and fill in its law."""
         room = self.model.positions + 1 - max(1, self.trie.depth)
         byte_laws = self._laws([windowed(ids, room) for ids in texts])
         for row in rows:
             laws[row] = psi(self.trie, byte_laws[row], len(self.target), self.target.eos)
-            tokens[row] = first_token(self.trie, byte_laws[row], coins[row], self.target.eos)
+            token = first_token(self.trie, byte_laws[row], coins[row], self.target.eos)
+            drafted[row].append(token)
 
     def _goes_on(self, texts: list[list[int]], row: int, token: int) -> bool:
         """Append the bytes of a token, if it has any."""
@@ -148,6 +155,7 @@ def psi(trie: ByteTrie, byte_laws: Tensor, size: int, eos: int | None = None) ->
 
     Examples
     --------
+    >>> import torch
     >>> trie = ByteTrie({b"a": 0, b"ab": 1})
     >>> laws = torch.zeros(2, 258, dtype=torch.float64)
     >>> laws[:, ord("a")], laws[:, ord("b")], laws[:, END] = 0.5, 0.25, 0.25
@@ -161,7 +169,7 @@ def psi(trie: ByteTrie, byte_laws: Tensor, size: int, eos: int | None = None) ->
         edges = slice(level.start - 1, level.stop - 1)
         reached[level] = reached[trie.parents[edges]] * steps[edges]
     leaving = byte_laws.clone()
-    leaving[above, trie.symbols] = 0
+    leaving.index_put_((above, trie.symbols), leaving.new_zeros(()))
     left = reached.clone()
     left[trie.inner] *= leaving.sum(dim=1)
     law = byte_laws.new_zeros(size + 1).index_add_(0, trie.owners % (size + 1), left)
@@ -182,21 +190,21 @@ def first_token(trie: ByteTrie, byte_laws: Tensor, coins: Tensor, eos: int | Non
 
     Examples
     --------
+    >>> import torch
     >>> trie = ByteTrie({b"a": 0, b"ab": 1})
     >>> laws = torch.zeros(2, 258, dtype=torch.float64)
     >>> laws[:, ord("a")], laws[:, ord("b")] = 0.5, 0.5
     >>> [first_token(trie, laws, torch.tensor(coins)) for coins in ([0.1, 0.2], [0.1, 0.9])]
     [0, 1]
     """
+    # At every node, by the coin of its depth: the host waits once.
+    symbols = draw(byte_laws, coins[trie.depths]).tolist()
+    if symbols[0] == END and eos is not None:
+        return eos
     text = b""
-    for coin in coins:
-        symbol = int(draw(byte_laws[trie.rows[trie.nodes[text]]], coin))
-        if symbol == END and not text and eos is not None:
-            return eos
-        if symbol >= END or text + bytes([symbol]) not in trie.nodes:
+    while text in trie.places and (symbol := symbols[trie.places[text]]) < END:
+        if text + bytes([symbol]) not in trie.nodes:
             break
         text += bytes([symbol])
-        if trie.rows[trie.nodes[text]] < 0:
-            break
-    owner = int(trie.owners[trie.nodes[text]])
-    return owner if owner >= 0 else OUTSIDE
+    token = trie.longest(text)
+    return OUTSIDE if token is None else trie.tokens[token]

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from specref.torch_backend.cached import common_prefix
+from specref.torch_backend.sending import moved
 from specref.torch_backend.slotted import SlottedModel
 from specref.torch_backend.tree import Tree
 
@@ -180,14 +181,11 @@ class TreeModel(SlottedModel):
         """What the last slots do not attend to, shape [B, 1, width, slots]."""
         size, used = self._slots.size, self._slots.used
         lengths = torch.tensor([len(tree.context) for tree in self._trees])[:, None]
-        context = (used & (used.cumsum(1) <= lengths)).to(self.device)
-        seen = context[:, None].repeat(1, width, 1).tril(size - width)
+        context = moved(used & (used.cumsum(1) <= lengths), self.device)
+        seen = context[:, None].repeat(1, width, 1)
         paths = [tree.place(n, size) for tree, n in zip(self._trees, nodes, strict=True)]
-        seen.view(-1)[_places(paths, width, size).to(self.device)] = True
-        seen.diagonal(size - width, 1, 2).fill_(True)  # padding has to attend to something
-        dtype = self.model.dtype
-        mask = torch.zeros(seen.shape, dtype=dtype, device=self.device)
-        return mask.masked_fill_(~seen, torch.finfo(dtype).min)[:, None]
+        places = moved(_places(paths, width, size), self.device)
+        return self._additive(seen.view(-1).index_fill_(0, places, True).view_as(seen))
 
     def _check(self, parents: Sequence[Sequence[int]], tokens: Sequence[Sequence[int]]) -> None:
         for name, given in (("parents", parents), ("tokens", tokens)):

@@ -26,8 +26,10 @@ class ByteTrie:
         that leaves the tree at this node.
     parents, symbols : Tensor of int64, shape (N - 1,)
         Of each node but the root: the node above it, and the byte that leads from there.
-    inner : Tensor of int64, shape (R,)
-        The nodes that have children, the root first.
+    places : dict from bytes to int
+        What the nodes that have children spell, the root first, and their places in `inner`.
+    inner, depths : Tensor of int64, shape (R,)
+        These nodes, and their lengths.
     rows : Tensor of int64, shape (N,)
         The place of a node in `inner`, -1 for a leaf.
 
@@ -72,20 +74,30 @@ class ByteTrie:
     def owners(self) -> Tensor:
         """See the class."""
         owners = [-1]
-        for prefix, parent in zip(self.prefixes[1:], self.parents.tolist(), strict=True):
-            owners.append(self.tokens.get(prefix, owners[parent]))
+        for prefix in self.prefixes[1:]:
+            owners.append(self.tokens.get(prefix, owners[self.nodes[prefix[:-1]]]))
         return self._tensor(owners)
+
+    @cached_property
+    def places(self) -> dict[bytes, int]:
+        """See the class."""
+        inner = sorted({self.nodes[prefix[:-1]] for prefix in self.prefixes[1:]})
+        return {self.prefixes[node]: place for place, node in enumerate(inner)}
 
     @cached_property
     def inner(self) -> Tensor:
         """See the class."""
-        return self._tensor(sorted(set(self.parents.tolist())))
+        return self._tensor([self.nodes[prefix] for prefix in self.places])
+
+    @cached_property
+    def depths(self) -> Tensor:
+        """See the class."""
+        return self._tensor([len(prefix) for prefix in self.places])
 
     @cached_property
     def rows(self) -> Tensor:
         """See the class."""
-        rows = {node: row for row, node in enumerate(self.inner.tolist())}
-        return self._tensor([rows.get(node, -1) for node in range(len(self.prefixes))])
+        return self._tensor([self.places.get(prefix, -1) for prefix in self.prefixes])
 
     @cached_property
     def levels(self) -> tuple[slice, ...]:

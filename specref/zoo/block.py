@@ -1,8 +1,8 @@
 """Mutants and controls of block verification, over one vocabulary and over two.
 
 They sit beside the kit's zoo, in `zoo.beside` and not in `zoo.ALL`: the clean rules are
-`block.step` and `block_slrs.step`. Each comes with exact distances on named pairs; those that are 0
-are pairs on which it survives, whatever the test. The kit tries those over one vocabulary on
+`block.step` and `block_slrs.step`. Each comes with exact distances on named pairs; those that are
+0 are pairs on which it survives, whatever the test. The kit tries those over one vocabulary on
 verifiers that declare the rule "block" (`conformance.bugs`).
 """
 
