@@ -30,7 +30,7 @@ TINY = {
         (1, 2), (2,), (300,), compiled=lambda case: case.batch == 2, repetitions=2, buffer=1 << 20
     ),
     "generation": generation.Sizes(
-        1, 3, 1, 2, batch=2, lookahead=2, pairs=("homogeneous", "large intersection", "byte-level")
+        1, 3, 1, 2, batch=2, pairs=("homogeneous", "large intersection", "byte-level")
     ),
 }
 
@@ -130,7 +130,8 @@ def test_verification_figure_takes_the_best_variant_and_the_worst_case() -> None
 
 
 def generated(method: str, peer: float, plain: float, **names: object) -> dict[str, object]:
-    row = {"pair": "p", "method": method, "temperature": 1.0, "batch": 1, "implementation": OURS}
+    row = {"pair": "p", "method": method, "temperature": 1.0, "lookahead": 4, "batch": 1}
+    row |= {"implementation": OURS, "verification": "token"}
     ratios = {"ratio_to": {THEIRS: {"median": peer, "low": peer, "high": peer}}}
     return row | ratios | {"ratio_to_autoregressive": {"median": plain}} | names
 
@@ -141,6 +142,11 @@ def test_generation_figures_judge_every_row() -> None:
     assert no_slower([*rows, generated("slem", 0.99, 0.5)], "cpu").outcome == "missed"
     assert faster_than_plain(rows, "cuda").outcome == "missed"
     assert faster_than_plain([*rows, generated("tli", 0.5, 1.2)], "cuda").outcome == "met"
+    jointly = generated("tli", 0.5, 1.2, verification="block")
+    assert (
+        "tli 1.20 x (p, T 1, lookahead 4, by block)"
+        in faster_than_plain([*rows, jointly], "cpu").evidence
+    )
     batches = [*rows, generated("tli", 0.5, 1.2, batch=16)]
     assert faster_than_plain(batches, "cuda").outcome == "missed"
 

@@ -25,7 +25,7 @@ one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 ROWS = [[1, 2, 3, 4], [5], [3, 2, 6, 0, 1, 2, 4]]
 LOOKAHEAD = 3
-RESULTS, SETTLED = ("loop.py", "_iterate"), ("cached.py", "_settle")
+RESULTS, SETTLED = ("loop.py", "_iterate"), ("cached.py", "settle")
 # Of the second iteration, with all rows alive. What was drafted is settled by both models.
 WAITS: Mapping[str, Mapping[tuple[str, str], int]] = MappingProxyType(
     {
@@ -112,6 +112,22 @@ def test_waits_of_an_iteration(monkeypatch: pytest.MonkeyPatch, method: str) -> 
     assert all(waits <= Counter(WAITS[method]) for waits in found)
 
 
+def test_nothing_waits_between_drafting_and_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The drafter settles before it drafts, and the target once the results are there."""
+    iterate, found = Loop._iterate, list[list[str]]()
+
+    def listed(self: Loop, iteration: int) -> None:
+        pretender.events.clear()
+        iterate(self, iteration)
+        found.append([event.function for event in pretender.events if event.kind == "wait"])
+
+    monkeypatch.setattr(Loop, "_iterate", listed)
+    with Pretender() as pretender:
+        generate(**placed(given("standard")))
+    assert found[0] == ["_iterate", "settle"]
+    assert found[1] == ["settle", "_iterate", "settle"]
+
+
 def test_waits_of_an_iteration_of_lazy_slrs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two for each step of drafting, five for each judgement, five where more is read.
 
@@ -137,8 +153,16 @@ def test_waits_of_an_iteration_of_lazy_slrs(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_copies_of_an_iteration_do_not_wait(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
-    """The first iteration is left out: it makes the tensors of the prefix tree."""
-    assert not any(iterations(method, monkeypatch, "blocking copy")[1:])
+    """The first is left out: it makes the tensors of the prefix tree."""
+    found = iterations(method, monkeypatch, "blocking copy")
+    assert len(found) > 2
+    assert not any(found[1:])
+
+
+def test_a_plain_copy_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slotted, "sent", lambda ids, to: torch.tensor(ids).long().to(to))
+    found = iterations("standard", monkeypatch, "blocking copy")
+    assert found[1] == {("slotted.py", "_padded"): 2}
 
 
 def reading(flags: Tensor) -> Tensor:

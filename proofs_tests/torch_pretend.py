@@ -32,7 +32,9 @@ GUARDED = {
     Tensor.__index__: lambda one: one.item(),
     Tensor.contiguous: aten.contiguous,
     Tensor.copy_: aten.copy_,
-    Tensor.nonzero: aten.nonzero,
+    Tensor.nonzero: lambda one, as_tuple=False: (
+        aten.nonzero(one).unbind(1) if as_tuple else aten.nonzero(one)
+    ),
     Tensor.new_tensor: lambda one, data: torch.tensor(data, dtype=one.dtype, device=CUDA),
 }
 

@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
+from gpu_tests.benchmarks.lines import BY_ID, PLAIN, Line
 from gpu_tests.pairs import Pair
 from specref.conformance.implementations.forwards import Forward, blocks
 from specref.conformance.implementations.torch_state import seeded
-from specref.torch_backend import generate
+from specref.torch_backend import Decoder
 
 SEEDS_OF_A_RUN = 1000
 
@@ -43,28 +44,16 @@ class Tally:
 
 
 class Contender(ABC):
-    """A way to generate text.
+    """A way to generate text: what a row of the table says, on its pair."""
 
-    Parameters
-    ----------
-    pair : Pair
-    method : str
-        Of `torch_backend.METHODS`.
-    temperature : float
-    lookahead, batch : int
-    """
-
-    def __init__(
-        self, pair: Pair, method: str, temperature: float, lookahead: int, batch: int
-    ) -> None:
-        self.pair, self.method = pair, method
-        self.temperature, self.lookahead, self.batch = temperature, lookahead, batch
+    def __init__(self, pair: Pair, line: Line) -> None:
+        self.pair, self.line = pair, line
 
     def run(self, prompts: Sequence[Sequence[int]], new_tokens: int, seed: int) -> Tally:
         """Generate after all prompts, a batch at a time."""
         total = Tally()
-        for first in range(0, len(prompts), self.batch):
-            batch = prompts[first : first + self.batch]
+        for first in range(0, len(prompts), self.line.batch):
+            batch = prompts[first : first + self.line.batch]
             seeds = [seed * SEEDS_OF_A_RUN + first + row for row in range(len(batch))]
             total += self._texts(batch, new_tokens, seeds)
         return total
@@ -81,21 +70,24 @@ class Contender(ABC):
 
 
 class Ours(Contender):
-    """`torch_backend.generate`, the call as a whole."""
+    """`torch_backend.Decoder`, made once, as Transformers keeps what it knows of tokenizers."""
 
-    def _texts(self, prompts: Sequence[Sequence[int]], new_tokens: int, seeds: list[int]) -> Tally:
-        pair, started = self.pair, self._now()
-        texts = generate(
+    def __init__(self, pair: Pair, line: Line) -> None:
+        super().__init__(pair, line)
+        self.decoder = Decoder(
             pair.target,
             pair.drafter,
-            prompts,
-            seeds=seeds,
-            method=self.method,
+            method=line.method,
+            verification=line.verification,
             tokenizer=pair.tokenizer,
             drafter_tokenizer=pair.drafter_tokenizer,
-            lookahead=self.lookahead,
-            max_new_tokens=new_tokens,
-            temperature=self.temperature,
+            temperature=line.temperature,
+        )
+
+    def _texts(self, prompts: Sequence[Sequence[int]], new_tokens: int, seeds: list[int]) -> Tally:
+        started = self._now()
+        texts = self.decoder.generate(
+            prompts, seeds=seeds, lookahead=self.line.lookahead, max_new_tokens=new_tokens
         )
         return Tally(
             self._now() - started,
@@ -116,34 +108,26 @@ class Transformers(Contender):
     and the output is not the target's, and with a tokenizer that lists by id.
     """
 
-    def __init__(
-        self,
-        pair: Pair,
-        method: str,
-        temperature: float,
-        lookahead: int,
-        batch: int = 1,
-        *,
-        by_id: bool = False,
-    ) -> None:
-        super().__init__(pair, method, temperature, lookahead, batch)
+    def __init__(self, pair: Pair, line: Line) -> None:
+        super().__init__(pair, line)
         self.target, self.assistant = copy.copy(pair.target), copy.deepcopy(pair.drafter)
         self.target.generation_config = GenerationConfig(pad_token_id=pair.tokenizer.pad_token_id)
         self.assistant.generation_config = GenerationConfig(
-            num_assistant_tokens=lookahead,
+            num_assistant_tokens=line.lookahead,
             num_assistant_tokens_schedule="constant",
             assistant_confidence_threshold=0,
         )
-        self.options = self._options(by_id)
+        self.options = self._options()
 
-    def _options(self, by_id: bool) -> dict[str, Any]:
-        options: dict[str, Any] = {"do_sample": bool(self.temperature)}
-        if self.temperature:
-            options |= {"temperature": self.temperature, "top_k": 0}
-        if self.method != "autoregressive":
+    def _options(self) -> dict[str, Any]:
+        line = self.line
+        options: dict[str, Any] = {"do_sample": bool(line.temperature)}
+        if line.temperature:
+            options |= {"temperature": line.temperature, "top_k": 0}
+        if line.method != PLAIN:
             options["assistant_model"] = self.assistant
-        if self.method in ("slem", "tli"):
-            kind = SortedTokenizer if by_id else PreTrainedTokenizerFast
+        if line.method in ("slem", "tli"):
+            kind = SortedTokenizer if line.implementation == BY_ID else PreTrainedTokenizerFast
             theirs = kind.from_pretrained(self.pair.drafter_tokenizer.name_or_path)
             options |= {"tokenizer": self.pair.tokenizer, "assistant_tokenizer": theirs}
         return options

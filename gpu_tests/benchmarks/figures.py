@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
+from gpu_tests.benchmarks.lines import BLOCK, PLAIN
+
 Row: TypeAlias = dict[str, Any]
 MET, MISSED = "met", "missed"
 FLOORS, BATCH, VOCABULARY = 1.5, 64, 152_064
@@ -56,7 +58,7 @@ def no_slower(rows: Iterable[Row], device: str) -> Figure:
     text = f"tokens/s >= Transformers', each method and pair, {device.upper()}"
     rows = list(rows)
     ratios = {
-        f"{row['method']}, T {row['temperature']:g}, {row['pair']}": ratio
+        f"{row['method']}, {row['pair']}, {_how(row)}": ratio
         for row in rows
         for peer, ratio in row.get("ratio_to", {}).items()
         if (row["method"], peer) != LOSSY
@@ -80,13 +82,21 @@ def faster_than_plain(rows: Iterable[Row], device: str) -> Figure:
     )
     rows, best = list(rows), dict[str, tuple[float, str]]()
     for row in rows:
-        if (row["method"], row["batch"]) in (("slem", 1), ("tli", 1)) and _is_ours(row):
-            ratio = (row.get("ratio_to_autoregressive") or {}).get("median", 0.0)
-            best[row["method"]] = max(best.get(row["method"], (0.0, "")), (ratio, row["pair"]))
-    if not any(ratio for ratio, _ in best.values()):
+        ratio = row.get("ratio_to_autoregressive")
+        if ratio and row["method"] in ("slem", "tli") and row["batch"] == 1 and _is_ours(row):
+            found = ratio["median"], f"{row['pair']}, {_how(row)}"
+            best[row["method"]] = max(best.get(row["method"], found), found)
+    if not best:
         return Figure(text, _reason(rows), "")
-    evidence = "; ".join(f"{name} {ratio:.2f} x, {pair}" for name, (ratio, pair) in best.items())
+    evidence = "; ".join(f"{name} {ratio:.2f} x ({how})" for name, (ratio, how) in best.items())
     return Figure(text, _verdict(all(ratio > 1 for ratio, _ in best.values())), evidence)
+
+
+def _how(row: Row) -> str:
+    """At which temperature, with how many drafts, and by which verification if not the usual."""
+    how = [f"T {row['temperature']:g}"]
+    how += [f"lookahead {row['lookahead']}"] if row["method"] != PLAIN else []
+    return ", ".join(how + ["by block"] * (row["verification"] == BLOCK))
 
 
 def over_floor(row: Row) -> float:

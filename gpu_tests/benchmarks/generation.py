@@ -12,7 +12,7 @@ import click
 from transformers.utils import logging
 
 from gpu_tests.benchmarks.contenders import Contender, Ours, Tally, Transformers
-from gpu_tests.benchmarks.lines import BY_ID, OURS, PLAIN, SIZES, Line, Sizes
+from gpu_tests.benchmarks.lines import OURS, PLAIN, SIZES, Line, Sizes
 from gpu_tests.benchmarks.timing import Spread
 from gpu_tests.pairs import Models, Pair
 from specref.conformance.implementations.torch_state import one_thread
@@ -51,10 +51,7 @@ def _turns(lines: list[Line], repetition: int) -> list[Line]:
 
 
 def _contender(line: Line, pair: Pair) -> Contender:
-    arguments = pair, line.method, line.temperature, line.lookahead, line.batch
-    if line.implementation == OURS:
-        return Ours(*arguments)
-    return Transformers(*arguments, by_id=line.implementation == BY_ID)
+    return Ours(pair, line) if line.implementation == OURS else Transformers(pair, line)
 
 
 def _run(line: Line, contender: Contender, seed: int, repetition: int) -> Run:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 OURS, THEIRS, BY_ID = "specref", "Transformers", "Transformers, vocabulary by id"
 PAIRS = (
@@ -12,9 +13,7 @@ PAIRS = (
     "non-injective",
     "byte-level",
 )
-PLAIN = "autoregressive"
-OVER_ONE = ((PLAIN, 1.0), (PLAIN, 0.0), ("standard", 1.0))
-OVER_TWO = (("slem", 0.0), ("slem", 1.0), ("tli", 1.0), ("union", 1.0), ("lazy-slrs", 1.0))
+PLAIN, TOKEN, BLOCK = "autoregressive", "token", "block"
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,33 @@ class Line:
     prompts: int
     new_tokens: int
     lookahead: int
+    verification: str = TOKEN
+
+
+class Way(NamedTuple):
+    """A method, and the lookaheads at which it is timed; in batches at the last of these."""
+
+    method: str
+    temperature: float
+    lookaheads: tuple[int, ...] = (4,)
+    verification: str = TOKEN
+
+
+OVER_ONE = (
+    Way(PLAIN, 1.0),
+    Way(PLAIN, 0.0),
+    Way("standard", 1.0, (2, 4)),
+    Way("standard", 1.0, verification=BLOCK),
+)
+OVER_TWO = (
+    Way("slem", 0.0, (2, 4)),
+    Way("slem", 1.0),
+    Way("tli", 0.0, (2, 4)),
+    Way("tli", 1.0, (2, 4)),
+    Way("tli", 1.0, verification=BLOCK),
+    Way("union", 1.0),
+    Way("lazy-slrs", 1.0),
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +66,6 @@ class Sizes:
     repetitions: int
     slow_new_tokens: int
     batch: int = 16
-    lookahead: int = 4
     pairs: tuple[str, ...] = PAIRS
 
     @property
@@ -54,27 +79,36 @@ class Sizes:
         return len(self.lines) * (1 + self.repetitions)
 
     def _of_pair(self, pair: str) -> Iterator[Line]:
-        work = self.prompts, self.new_tokens, self.lookahead
-        for method, temperature in OVER_ONE if pair == "homogeneous" else OVER_TWO:
-            for implementation in (OURS, *_peers(method, temperature)):
-                yield Line(pair, method, temperature, implementation, 1, *work)
-            batch = Line(pair, method, temperature, OURS, self.batch, *work)
-            yield replace(batch, prompts=self.batch)
+        for way in OVER_ONE if pair == "homogeneous" else OVER_TWO:
+            lines = [self._line(pair, way, lookahead) for lookahead in way.lookaheads]
+            for line in lines:
+                yield line
+                yield from (replace(line, implementation=peer) for peer in _peers(line))
+            yield replace(lines[-1], batch=self.batch, prompts=self.batch)
         if pair == "byte-level":
-            yield Line(pair, "slrs", 1.0, OURS, 1, 1, self.slow_new_tokens, self.lookahead)
+            line = self._line(pair, Way("slrs", 1.0), 4)
+            yield replace(line, prompts=1, new_tokens=self.slow_new_tokens)
+
+    def _line(self, pair: str, way: Way, lookahead: int) -> Line:
+        given = pair, way.method, way.temperature, OURS, 1, self.prompts, self.new_tokens
+        return Line(*given, lookahead, way.verification)
 
 
 SIZES: Mapping[str, Sizes] = MappingProxyType(
     {
-        "cpu": Sizes(prompts=4, new_tokens=24, repetitions=3, slow_new_tokens=6),
-        "cuda": Sizes(prompts=4, new_tokens=64, repetitions=5, slow_new_tokens=32),
+        "cpu": Sizes(prompts=4, new_tokens=24, repetitions=5, slow_new_tokens=6),
+        "cuda": Sizes(prompts=4, new_tokens=32, repetitions=3, slow_new_tokens=12),
     }
 )
 
 
-def _peers(method: str, temperature: float) -> tuple[str, ...]:
-    """Transformers samples with TLI, never with SLEM, and has neither union nor SLRS."""
-    if method == "tli":
-        return (THEIRS, BY_ID)
-    nobody = method in ("union", "lazy-slrs") or (method, temperature) == ("slem", 1.0)
-    return () if nobody else (THEIRS,)
+def _peers(line: Line) -> tuple[str, ...]:
+    """Transformers samples with TLI, never with SLEM, and has neither union nor SLRS.
+
+    Its drafts are verified one by one, and its greedy text is that of SLEM.
+    """
+    if line.verification == BLOCK or line.method in ("union", "lazy-slrs"):
+        return ()
+    if line.method == "tli":
+        return (THEIRS, BY_ID) if line.temperature else ()
+    return () if (line.method, line.temperature) == ("slem", 1.0) else (THEIRS,)

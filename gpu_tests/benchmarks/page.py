@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from gpu_tests.benchmarks.figures import figures, over_floor
+from gpu_tests.benchmarks.lines import BLOCK, PLAIN
 from gpu_tests.benchmarks.markdown import as_bytes, as_seconds, table
 
 Row: TypeAlias = dict[str, Any]
@@ -53,8 +54,9 @@ GENERATION = """\
 
 The pairs of `fixtures/models`, in float32; the target was trained for {steps:,} steps
 (sha256 {weights}){placeholder}. Within each repetition all rows run on the same prompts, with the
-same number of new tokens and the same lookahead, their order reversed by turns. Times are of
-whole calls. Transformers has batch 1 for drafts, no sampled SLEM, no union and no SLRS;
+same number of new tokens, their order reversed by turns. Times are of whole calls, after the
+tokenizers have been read once by both. *Block* is block verification. Transformers has batch 1
+for drafts, no sampled SLEM, no greedy TLI, no union, no SLRS and no block verification;
 *vocabulary by id* is its TLI with an assistant tokenizer that lists its vocabulary by id, without
 which it is lossy. Tokens per target forward and time per iteration are per row of a batch;
 forwards are calls for the whole batch, summed over repetitions. Rates of sampled rows vary with
@@ -152,6 +154,7 @@ GENERATION_COLUMNS = (
     "pair",
     "method",
     "T",
+    "lookahead",
     "implementation",
     "batch",
     "new tokens",
@@ -167,7 +170,9 @@ GENERATION_COLUMNS = (
 
 
 def _generated(row: Row) -> Iterator[object]:
-    yield from (row["pair"], row["method"], f"{row['temperature']:g}", row["implementation"])
+    jointly = ", block" * (row["verification"] == BLOCK)
+    yield from (row["pair"], row["method"] + jointly, f"{row['temperature']:g}")
+    yield from ("" if row["method"] == PLAIN else row["lookahead"], row["implementation"])
     yield from (row["batch"], f"{row['prompts']} x {row['new_tokens']}")
     if row["status"] != "measured":
         yield from (row["status"], *[""] * 7)

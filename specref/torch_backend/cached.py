@@ -130,14 +130,19 @@ class CachedModel(SlottedModel):
             self._pending = self._pending[sent(rows, self.device)]
         self._select(rows)
 
+    def settle(self) -> None:
+        """Learn on the host what was read last: best where the device has nothing else to do."""
+        if self._pending is not None:
+            for row, tokens in zip(self._rows, self._pending.tolist(), strict=True):
+                row += tokens
+            self._pending = None
+
     def _settle(self, rows: int) -> None:
-        """Learn on the host what was read last."""
+        """Hold so many rows."""
         if len(self._rows) != rows:
             self._clear(rows)
             self._rows, self._pending = [[] for _ in range(rows)], None
-        elif self._pending is not None:
-            for row, tokens in zip(self._rows, self._pending.tolist(), strict=True):
-                row += tokens
+        self.settle()
 
     def _check(self, rows: Sequence[Sequence[int]], wanted: Sequence[int], columns: int) -> None:
         self._check_lengths(rows)

@@ -122,6 +122,7 @@ class Loop:
         tokens, counts = self._verify(self.rules.shape(logits), drafts, drafted, iteration)
         broken = logits.amax((1, 2)).isnan()
         results = torch.cat([torch.stack([broken, counts, drafted], 1), tokens], 1).tolist()
+        self.target.settle()
         for row, text, result in zip(self.live, texts, results, strict=True):
             nan, count, submitted, *block = result
             if nan:

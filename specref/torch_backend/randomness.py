@@ -48,8 +48,11 @@ def row_coins(seeds: Tensor, iteration: int, lookahead: int) -> Coins:
     >>> coins.accept.shape, coins.final.shape
     (torch.Size([2, 3]), torch.Size([2]))
     """
-    accept = uniforms(seeds, iteration, ACCEPT, lookahead)
-    return Coins(accept, uniforms(seeds, iteration, FINAL, 1)[:, 0])
+    _check(seeds, iteration, ACCEPT, lookahead)
+    counter = torch.arange(lookahead + 1, device=seeds.device) + _start(iteration, ACCEPT)
+    counter[lookahead:] = _start(iteration, FINAL)
+    coins = _uniforms(seeds, counter)
+    return Coins(coins[:, :lookahead], coins[:, lookahead])
 
 
 def uniforms(seeds: Tensor, iteration: int, site: int, count: int) -> Tensor:
@@ -85,9 +88,17 @@ def uniforms(seeds: Tensor, iteration: int, site: int, count: int) -> Tensor:
             [0.5208, 0.2078]], dtype=torch.float64)
     """
     _check(seeds, iteration, site, count)
-    key = _mixed(seeds[:, None] + STEP), _mixed(seeds[:, None] + _wrapped(2 * STEP))
-    counter = torch.arange(count, device=seeds.device) + ((iteration << 32) | (site << 24))
-    words = _mixed(_mixed(counter * STEP + key[0]) ^ key[1])
+    counter = torch.arange(count, device=seeds.device) + _start(iteration, site)
+    return _uniforms(seeds, counter)
+
+
+def _start(iteration: int, site: int) -> int:
+    return (iteration << 32) | (site << 24)
+
+
+def _uniforms(seeds: Tensor, counter: Tensor) -> Tensor:
+    keys = _mixed(seeds[:, None] + torch.arange(1, 3, device=seeds.device) * STEP)
+    words = _mixed(_mixed(counter * STEP + keys[:, :1]) ^ keys[:, 1:])
     return _shifted(words, 64 - BITS).double() * 2.0**-BITS
 
 
@@ -101,10 +112,6 @@ def _mixed(words: Tensor) -> Tensor:
 def _shifted(words: Tensor, bits: int) -> Tensor:
     """A logical shift to the right: int64 has only the arithmetic one."""
     return (words >> bits) & ((1 << (64 - bits)) - 1)
-
-
-def _wrapped(number: int) -> int:
-    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _check(seeds: Tensor, iteration: int, site: int, count: int) -> None:
