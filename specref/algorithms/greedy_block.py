@@ -1,0 +1,137 @@
+"""Greedy block verification: as many drafts are accepted as any lossless rule can accept.
+
+Sun et al. 2024 (arXiv:2403.10444), appendix. For the drafts x = x_1 … x_n let p(x_1 … x_i) and
+q(x_1 … x_i) be joint probabilities since the block began. As in `block`, but P_i is their ratio
+p / q and is not capped; the coins are those of min(1, P_i), so that h_i = 1 where P_i >= 1. That
+accepts too much for p as it is. So the target of the next tokens is modified: with w the text
+since the block began, the token after w is from norm((P p - q)+), P = p(w) / q(w), while w is
+shorter than n; then from p again. The first token after the accepted drafts is from the same law.
+
+Why it is lossless. Given that x is drafted, the walk back comes to x with probability
+1 - sum min(P p, q) and stops there with min(1, P) - sum min(P p, q). So x is drafted, and at least
+its tokens are accepted, with probability min(p, q)(x). Let F(w) be the probability that the text
+starts with w, fewer drafts than w is long being accepted. Then F(w y) is the (p - q)+(w y) share
+of what is left at w: F(w), and what stops at w, min(p, q)(w) - sum min(p, q)(w .). By induction
+F(w) is (p - q)+(w), so that what is left is p(w) - sum min(p, q)(w .) = sum (p - q)+(w .), and
+F(w y) = (p - q)+(w y). Together with min(p, q)(w y) from the drafts that is p(w y).
+
+No rule accepts more, whatever it does later: x is drafted with probability q(x), and the text
+starts with x with probability p(x). The expected number of accepted drafts is the sum over l of
+sum min(p, q)(x_1 … x_l), that is, of 1 - TV(p^l, q^l).
+
+In the next iteration, the drafts are verified against the modified target, which is a target like
+any other; that iteration modifies it in turn. Each modification ends `lookahead` tokens after the
+place where its block began, so that fewer than `lookahead` hold at a time.
+"""
+
+from specref.algorithms.block import Stop, stopping, walk_back
+from specref.algorithms.greedy_block_target import (
+    Modification,
+    Modifications,
+    carry,
+    law,
+    modified,
+)
+from specref.algorithms.standard import Draft, draft
+from specref.chance import Chance
+from specref.distributions import Probability
+from specref.models import Model
+from specref.vocabulary import Tokens
+
+
+def step(target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance) -> Tokens:
+    """One iteration, and the tokens that remain modified: at least `lookahead` tokens from p.
+
+    Lossless alone, as the other algorithms are; for the loop without these draws, see `decode`.
+
+    Parameters
+    ----------
+    target, drafter : Model
+        Over the same vocabulary.
+    context : tuple of int
+        Target token ids.
+    lookahead : int
+        How many tokens to draft; 0 draws one token from the target.
+    chance : Chance
+        Sites as `block.step`; then ``modified`` for each token from a modified target.
+
+    Returns
+    -------
+    tuple of int
+        The block. An accepted EOS ends it, without a bonus token.
+
+    Raises
+    ------
+    ValueError
+        The vocabularies differ, a token id is out of range, or `lookahead` < 0.
+
+    Examples
+    --------
+    >>> from specref import Vocabulary, is_lossless
+    >>> from specref.models import iid_model
+    >>> vocabulary = Vocabulary("ab")
+    >>> p, q = iid_model(vocabulary, ["1/3", "2/3"]), iid_model(vocabulary, ["2/3", "1/3"])
+    >>> is_lossless(step, p, q, (), 2).lossless
+    True
+    """
+    block, left = iterate(target, drafter, context, lookahead, chance)
+    while left and not target.vocabulary.ends(block):
+        here = (*context, *block)
+        token = chance.draw(law(target, drafter, here, left), "modified")
+        block, left = (*block, token), carry(target, drafter, here, (token,), left)
+    return block
+
+
+def decode(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, length: int, chance: Chance
+) -> Tokens:
+    """The first `length` tokens of the decode loop, in which modifications are carried along."""
+    tokens: Tokens = ()
+    carried: Modifications = ()
+    while len(tokens) < length and not target.vocabulary.ends(tokens):
+        here = (*context, *tokens)
+        block, carried = iterate(target, drafter, here, lookahead, chance, carried)
+        tokens += block
+    return tokens[:length]
+
+
+def iterate(
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    lookahead: int,
+    chance: Chance,
+    carried: Modifications = (),
+) -> tuple[Tokens, Modifications]:
+    """One iteration: 1 to lookahead + 1 tokens, and the modifications that then hold.
+
+    The block, continued by `modified` of the target with what is returned, has the law of
+    `modified` of the target with what was `carried`.
+    """
+    if target.vocabulary.tokens != drafter.vocabulary.tokens:
+        raise ValueError("drafter has another vocabulary than target: no greedy rule is defined")
+    drafts = draft(drafter, context, lookahead, chance)
+    block = verify(modified(target, drafter, context, carried), context, drafts, chance)
+    own = Modification(1, len(context) + lookahead)
+    return block, carry(target, drafter, context, block, (*carried, own))
+
+
+def verify(target: Model, context: Tokens, drafts: list[Draft], chance: Chance) -> Tokens:
+    """Accept a prefix of the drafts; end with one more token, or an accepted EOS."""
+    block: Tokens = ()
+    ratio: Probability = 1
+    stops: list[Stop] = []
+    for token, q in drafts:
+        p = ratio * target.next_token((*context, *block))
+        stops.append(Stop(block, stopping(p, q, min(1, ratio)), p, q))
+        ratio = 0 if token is None else p[token] / q[token]
+        if token is None or ratio == 0:
+            return walk_back(stops, chance)
+        block = (*block, token)
+        if target.vocabulary.ends(block):
+            break
+    if block and not chance.accept(min(1, ratio), f"accept[{len(block) - 1}]"):
+        return walk_back(stops, chance)
+    if target.vocabulary.ends(block):
+        return block
+    return (*block, chance.draw(target.next_token((*context, *block)), "bonus"))

@@ -1,0 +1,143 @@
+"""More rules for several drafts of one token: k-SEQ, top drafts, SpecHub, and the optimal one."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from specref.algorithms.multi_draft import Verdict
+from specref.algorithms.siblings import check_count, draw, reject_recursively, remaining
+from specref.chance import Chance
+from specref.distributions import Probabilities, Probability, corrected
+from specref.theory.multi_draft import k_seq_law, smallest_rho
+from specref.theory.transport import drafts_law, optimal_rows
+from specref.vocabulary import Tokens
+
+
+def k_seq(
+    p: Probabilities,
+    q: Probabilities,
+    drafts: int,
+    chance: Chance,
+    depth: int,
+    *,
+    rho: Probability | None = None,
+) -> Verdict:
+    """k-SEQ (SpecTr: Sun et al. 2023, arXiv:2310.15141): the first x with coin min(1, p / rho q).
+
+    Siblings are drawn with replacement. `rho` is by default the least multiple of 1/64 from rho*
+    on, which accepts most and may be irrational. `ValueError` if it is not admissible: then there
+    is no residual. Sites ``draft[depth][j]``, ``accept[depth][j]``, ``residual``.
+
+    Examples
+    --------
+    >>> from specref.chance import Replayed
+    >>> from specref.distributions import as_distribution
+    >>> p, q = as_distribution(["1/2", "1/2"]), as_distribution(["1/4", "3/4"])
+    >>> k_seq(p, q, 2, Replayed([1, 0, 0, 1]), 0, rho=2)
+    Verdict(token=0, accepted=True)
+    """
+    siblings = draw(q, drafts, chance, f"draft[{depth}]", replacement=True)
+    rho = smallest_rho(p, q, drafts) if rho is None else rho
+    kept, accepted = k_seq_law(p, q, drafts, rho)
+    for j, token in enumerate(siblings):
+        if chance.accept(kept[token] / q[token], f"accept[{depth}][{j}]"):
+            return Verdict(token, True)
+    return Verdict(chance.draw(corrected(p, accepted), "residual"), False)
+
+
+def top_drafts(
+    p: Probabilities, q: Probabilities, drafts: int, chance: Chance, depth: int
+) -> Verdict:
+    """Greedy drafts (Hu et al. 2025, arXiv:2502.18779): the top k - 1 of q, and one draw outside.
+
+    The draw is verified as a single draft, against q without the top; if it is rejected, the token
+    is from the residual, and accepted if it is one of the top. Ties go to the lower id. For these
+    drafts no rule accepts more. Sites ``draft[depth][0]``, ``accept[depth][0]``, ``residual``.
+
+    Examples
+    --------
+    >>> from specref.chance import Replayed
+    >>> from specref.distributions import as_distribution
+    >>> p, q = as_distribution(["1/6", "1/2", "1/3"]), as_distribution(["1/4", "1/2", "1/4"])
+    >>> top_drafts(p, q, 2, Replayed([0, 0, 1]), 0)
+    Verdict(token=1, accepted=True)
+    """
+    check_count(drafts)
+    top: Tokens = ()
+    while len(top) < drafts - 1 and q.any():
+        top = (*top, int(np.argmax(q)))
+        q = remaining(q, top[-1])
+    outside = draw(q, 1, chance, f"draft[{depth}]", replacement=True)
+    index, law = reject_recursively(p, q, outside, chance, f"accept[{depth}]", replacement=True)
+    if index is not None:
+        return Verdict(outside[index], True)
+    token = chance.draw(law, "residual")
+    return Verdict(token, token in top)
+
+
+def spechub(
+    p: Probabilities, q: Probabilities, drafts: int, chance: Chance, depth: int
+) -> Verdict:
+    """SpecHub (Sun et al. 2024, EMNLP): two drafts, one of which is the hub, the top of q.
+
+    (x, hub) comes with probability q(x), and (hub, x) with q(hub) q(x) / (1 - q(hub)). x is
+    accepted up to p(x), of the first kind of pairs before the second; what is left of all pairs
+    goes to the hub, up to p(hub), here in equal shares. The sets of drafts have the same law as
+    those of two `top_drafts`, and what is accepted is the same. Sites ``draft[depth][j]``,
+    ``accept[depth]``, ``residual``.
+
+    Examples
+    --------
+    >>> from specref.chance import Replayed
+    >>> from specref.distributions import as_distribution
+    >>> p, q = as_distribution(["1/6", "1/2", "1/3"]), as_distribution(["1/4", "1/2", "1/4"])
+    >>> spechub(p, q, 2, Replayed([1, 0, 0, 1]), 0)
+    Verdict(token=1, accepted=True)
+    """
+    if drafts != 2:
+        raise ValueError(f"drafts = {drafts!r}: expected 2, the hub and another token")
+    hub = int(np.argmax(q))
+    others = remaining(q, hub)
+    first = chance.draw(q, f"draft[{depth}][0]")
+    if others.any():
+        x = first if first != hub else chance.draw(others, f"draft[{depth}][1]")
+        room, drawn = (p, q) if first == x else (np.maximum(p - q, 0), q[hub] * others)
+        if chance.accept(min(1, room[x] / drawn[x]), f"accept[{depth}]"):
+            return Verdict(x, True)
+    token = chance.draw(corrected(p, others), "residual")
+    return Verdict(token, token == hub)
+
+
+def optimal(
+    p: Probabilities,
+    q: Probabilities,
+    drafts: int,
+    chance: Chance,
+    depth: int,
+    *,
+    replacement: bool = False,
+) -> Verdict:
+    """The most that can be accepted, by an exact maximum flow: toy vocabularies, exact models.
+
+    SpecTr's optimal transport. Sites ``draft[depth][j]``, ``token[depth]``.
+
+    Examples
+    --------
+    >>> from specref.chance import Replayed
+    >>> from specref.distributions import as_distribution
+    >>> p, q = as_distribution(["1/2", "1/2"]), as_distribution(["1/4", "3/4"])
+    >>> optimal(p, q, 2, Replayed([1, 0, 0]), 0)
+    Verdict(token=0, accepted=True)
+    """
+    siblings = draw(q, drafts, chance, f"draft[{depth}]", replacement=replacement)
+    rows = _rows(tuple(p), tuple(q), drafts, replacement)
+    token = chance.draw(rows[frozenset(siblings)], f"token[{depth}]")
+    return Verdict(token, token in siblings)
+
+
+@lru_cache(maxsize=64)
+def _rows(
+    p: tuple[Probability, ...], q: tuple[Probability, ...], drafts: int, replacement: bool
+) -> Mapping[frozenset[int], Probabilities]:
+    return optimal_rows(np.array(p), drafts_law(np.array(q), drafts, replacement=replacement))

@@ -1,0 +1,182 @@
+"""Greedy block verification in closed form: what is accepted, and that nothing accepts more.
+
+With the joint probabilities p(x) and q(x) of x = x_1 … x_k, the drafts start with x and at least
+k of them are accepted with probability min(p, q)(x) (Sun et al. 2024, arXiv:2403.10444, appendix).
+That is at least what block verification accepts, min over j of q(x_1 … x_j) p(x_{j+1} … x_k | …),
+where j = 0 and j = k are two of the choices; and that at least what token verification accepts.
+
+No lossless rule accepts x more often: it is drafted with q(x), and the text starts with it with
+p(x). So k drafts or more are accepted with probability sum min(p, q), which is 1 - TV(p^k, q^k)
+where no text ends before. What is modified afterwards is the price:
+it holds for one iteration's drafts, and the next ones meet a target that is farther from q.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from specref.distributions import Probabilities, Probability, normalise
+from specref.models import Model
+from specref.theory.block import Rows
+from specref.vocabulary import Tokens
+
+
+class Node(NamedTuple):
+    """A prefix x, p(x) and q(x), and the joint probabilities of x with one more token."""
+
+    prefix: Tokens
+    drawn: Probability
+    drafted: Probability
+    p: Probabilities
+    q: Probabilities
+
+
+def accepted_prefixes(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probability]:
+    """min(p, q): the probability that the accepted drafts start with each prefix, where positive.
+
+    Parameters
+    ----------
+    target : Model
+        The law that the drafts are verified against, modified or not.
+    context : tuple of int
+        Target token ids.
+    rows : mapping
+        {drafts: the law of the next one}, `theory.block.draft_rows`.
+
+    Returns
+    -------
+    dict
+        {prefix: probability}, shorter ones first. None is longer than an accepted EOS.
+
+    Raises
+    ------
+    ValueError
+        A row is not over the target's vocabulary.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.theory.block import draft_rows
+    >>> from specref.vocabulary import Vocabulary
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
+    >>> accepted = accepted_prefixes(p, (), draft_rows(p, q, (), 2))
+    >>> str(accepted[0, 1]), str(accepted[0, 0])
+    ('2/9', '1/9')
+    """
+    nodes = _nodes(target, context, rows)
+    return {node.prefix: min(node.drawn, node.drafted) for node in nodes}
+
+
+def block_law(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probability]:
+    """The law of the block that greedy block verification emits, without those to come.
+
+    Parameters as `accepted_prefixes`.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.theory.block import draft_rows
+    >>> from specref.vocabulary import Vocabulary
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
+    >>> law = block_law(p, (), draft_rows(p, q, (), 2))
+    >>> str(law[1,]), (1, 1) in law, str(law[0, 1, 1])
+    ('1/3', False, '4/27')
+    """
+    law: dict[Tokens, Probability] = {}
+    for node in _nodes(target, context, rows):
+        stopped = min(node.drawn, node.drafted) - np.minimum(node.p, node.q).sum()
+        if target.vocabulary.ends(node.prefix):
+            law[node.prefix] = law.get(node.prefix, 0) + stopped
+        elif stopped:
+            last = stopped * normalise(np.maximum(node.p - node.q, 0))
+            law |= {(*node.prefix, y): last[y] for y in map(int, np.flatnonzero(last))}
+    return law
+
+
+def survival(target: Model, context: Tokens, rows: Rows) -> tuple[Probability, ...]:
+    """P(at least 0, 1, … drafts are accepted), while positive: 1 - TV of the joint laws.
+
+    Parameters as `accepted_prefixes`.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.theory.block import draft_rows
+    >>> from specref.vocabulary import Vocabulary
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
+    >>> [str(x) for x in survival(p, (), draft_rows(p, q, (), 3))]
+    ['1', '2/3', '2/3', '14/27']
+    """
+    reached: dict[int, Probability] = {}
+    for prefix, weight in accepted_prefixes(target, context, rows).items():
+        reached[len(prefix)] = reached.get(len(prefix), 0) + weight
+    return tuple(reached.values())
+
+
+def accepted_length_distribution(
+    target: Model, context: Tokens, rows: Rows
+) -> tuple[Probability, ...]:
+    """P(accepted length = 0), P(= 1), … of one iteration, up to the longest that is possible.
+
+    An accepted EOS counts. Parameters as `accepted_prefixes`.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.theory.block import draft_rows
+    >>> from specref.vocabulary import Vocabulary
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
+    >>> [str(x) for x in accepted_length_distribution(p, (), draft_rows(p, q, (), 2))]
+    ['1/3', '0', '2/3']
+    """
+    return tuple(now - later for now, later in pairwise((*survival(target, context, rows), 0)))
+
+
+def expected_block_length(target: Model, context: Tokens, rows: Rows) -> Probability:
+    """Tokens of one iteration: the sum of min(p, q)(x) over all x that EOS does not end.
+
+    Parameters as `accepted_prefixes`.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.theory.block import draft_rows
+    >>> from specref.vocabulary import Vocabulary
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
+    >>> expected_block_length(p, (), draft_rows(p, q, (), 2))
+    Fraction(7, 3)
+    """
+    accepted = accepted_prefixes(target, context, rows).items()
+    return sum(weight for prefix, weight in accepted if not target.vocabulary.ends(prefix))
+
+
+def _nodes(target: Model, context: Tokens, rows: Rows) -> Iterator[Node]:
+    """Every prefix that can be accepted, shorter ones first."""
+    level: list[tuple[Tokens, Probability, Probability]] = [((), 1, 1)]
+    while level:
+        nodes = [_node(target, context, rows, *reached) for reached in level]
+        yield from nodes
+        level = [
+            ((*node.prefix, y), node.p[y], node.q[y])
+            for node in nodes
+            for y in map(int, np.flatnonzero(np.minimum(node.p, node.q)))
+        ]
+
+
+def _node(
+    target: Model,
+    context: Tokens,
+    rows: Rows,
+    prefix: Tokens,
+    drawn: Probability,
+    drafted: Probability,
+) -> Node:
+    if target.vocabulary.ends(prefix):
+        nothing = rows[()] * 0
+        return Node(prefix, drawn, drafted, nothing, nothing)
+    p, q = drawn * target.next_token((*context, *prefix)), drafted * rows[prefix]
+    if len(p) != len(q):
+        raise ValueError(f"rows[{prefix}] has {len(q)} entries: expected {len(p)}")
+    return Node(prefix, drawn, drafted, p, q)

@@ -1,0 +1,213 @@
+"""Several drafts of one token: how often each rule of `algorithms.multi_draft` accepts, exactly.
+
+With drafts drawn independently from q, two rules accept a token y with probability
+
+    min(p(y), S q(y)),    A(S) = sum of that over y,    for a number 1 <= S <= k.
+
+Recursive rejection has S = S_k, where S_0 = 0, S_(j+1) = S_j + 1 - A(S_j): after j rejections what
+is left of p is (p - S_j q)+, unnormalised, and 1 - A(S_j) its mass.
+
+k-SEQ with m = min(q, p / rho), beta = sum m = A(rho) / rho and
+G = 1 + (1 - beta) + … + (1 - beta)^(k-1) accepts y with m(y) G, and has a residual iff m G <= p.
+That holds where G <= rho, so for rho = k; and from rho* on, where G = rho: rho beta never falls
+with rho, and 1 - (1 - beta)^k, which is G beta, never rises. So rho* accepts most, with S = rho*.
+It is a root of a polynomial of degree k, for most p and q irrational; `smallest_rho` is the least
+on a grid. (A lesser rho is admissible only where q < p / rho on all of p; it accepts the same.)
+
+For all p, q and k, with drafts drawn independently,
+
+    matching, k-SEQ with rho = k  <=  recursive rejection  <=  k-SEQ with rho*  <=  the optimum.
+
+- Recursive rejection over matching: pointwise, by induction over k. By one draft and matching of
+  the k - 1 others against the residual, y is accepted with q + (p - q)(1 - (1 - q)^(k-1)) where
+  p > q, and with p elsewhere: at least p (1 - (1 - q)^k).
+- rho* over recursive rejection: A is concave and A(0) = 0, so A(S) >= beta S for S <= rho*, and
+  S_(j+1) <= 1 + (1 - beta) S_j. So S_j is at most 1 + … + (1 - beta)^(j-1), S_k at most G = rho*.
+- Recursive rejection over rho = k: let a_j be the slope of A from S_j to S_(j+1). It falls with j,
+  the product of all 1 - a_j is D_k, with D_j = 1 - A(S_j), and A(k) <= A(S_k) + a_(k-1) (k - S_k).
+  So k beta <= sum a_j D_j + a_(k-1) sum (1 - D_j) <= sum a_j, and D_k <= (1 - beta)^k.
+
+Without replacement recursive rejection accepts at least as much as with it: after x is rejected,
+q is q / (1 - q(x)) on all that is left of p, so A(S / (1 - q(x))) takes the place of A(S); and
+S + 1 - A(S) never falls with S. The optimum is at least as great as well: given that the drafts so
+far are in H, the next is in H with at most q(H). That recursive rejection without replacement
+accepts at least as much as matching without it is seen in all cases tried, and not shown.
+
+More drafts never hurt recursive rejection, k-SEQ with rho*, top drafts and the optimum. They hurt
+k-SEQ with rho = k: where p = q, it accepts 1 - (1 - 1/k)^k. Top drafts are other drafts: their
+optimum may be above or below that of drafts drawn without replacement.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+
+from specref.distributions import Probabilities, Probability, normalise, overlap
+from specref.theory.transport import DraftsLaw
+
+GRID = 64
+
+
+def recursive_rejection(
+    p: Probabilities, q: Probabilities, drafts: int, *, replacement: bool
+) -> Probability:
+    """What recursive rejection accepts: A(S_k), or by recursion over the rejected tokens.
+
+    A rejection leaves norm((p - q)+) whichever token it was. With replacement that is all, in
+    O(V drafts); without, q differs, and the recursion has up to V ** (drafts - 1) ends.
+
+    Examples
+    --------
+    >>> from specref.distributions import as_distribution
+    >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
+    >>> recursive_rejection(p, q, 2, replacement=True)
+    Fraction(13, 18)
+    >>> recursive_rejection(p, q, 2, replacement=False)
+    Fraction(7, 9)
+    """
+    if not replacement:
+        return _without_replacement(p, q, drafts)
+    scale: Probability = 0
+    for _ in range(drafts):
+        scale += 1 - overlap(p, scale * q)
+    return overlap(p, scale * q)
+
+
+def matching(p: Probabilities, law: DraftsLaw) -> Probability:
+    """What is accepted where the target draws and the drafts are compared: E[p(drafts)].
+
+    For deterministic drafts, as the top k of q, that is p of these, which is the optimum.
+
+    Parameters
+    ----------
+    p : ndarray, shape (V,)
+    law : mapping
+        {drafts: probability}: `transport.drafts_law`.
+
+    Examples
+    --------
+    >>> from specref.distributions import as_distribution
+    >>> from specref.theory.transport import drafts_law
+    >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
+    >>> matching(p, drafts_law(q, 2, replacement=True))
+    Fraction(25, 54)
+    """
+    accepted: Probability = sum(w * p[sorted(set(drafts))].sum() for drafts, w in law.items())
+    return accepted
+
+
+def k_seq(p: Probabilities, q: Probabilities, drafts: int, rho: Probability) -> Probability:
+    """What k-SEQ accepts: 1 - (1 - beta)^k.
+
+    Raises
+    ------
+    ValueError
+        `rho` is not admissible.
+
+    Examples
+    --------
+    >>> from specref.distributions import as_distribution
+    >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
+    >>> k_seq(p, q, 2, Fraction(3, 2)), k_seq(p, q, 2, 2)
+    (Fraction(3, 4), Fraction(95, 144))
+    """
+    kept, _ = k_seq_law(p, q, drafts, rho)
+    accepted: Probability = 1 - (1 - kept.sum()) ** drafts
+    return accepted
+
+
+def k_seq_law(
+    p: Probabilities, q: Probabilities, drafts: int, rho: Probability
+) -> tuple[Probabilities, Probabilities]:
+    """What k-SEQ accepts of each token: from one sibling, m, and in all, m G.
+
+    Raises
+    ------
+    ValueError
+        `rho` is not admissible.
+
+    Examples
+    --------
+    >>> from specref.distributions import as_distribution
+    >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
+    >>> k_seq_law(p, q, 2, 1)
+    Traceback (most recent call last):
+    ValueError: rho = 1: token 1 would be accepted with probability 4/9, and p[1] = 1/3
+    """
+    if not rho > 0:
+        raise ValueError(f"rho = {rho}: expected a number > 0")
+    kept, accepted, tries = _k_seq(p, q, drafts, rho)
+    if tries > rho and (accepted > p).any():
+        token = int(np.argmax(accepted > p))
+        raise ValueError(
+            f"rho = {rho}: token {token} would be accepted with probability {accepted[token]}, "
+            f"and p[{token}] = {p[token]}"
+        )
+    return kept, accepted
+
+
+def smallest_rho(p: Probabilities, q: Probabilities, drafts: int, *, grid: int = GRID) -> Fraction:
+    """The least multiple of 1 / `grid`, from 1 to k, for which k-SEQ has G <= rho; by bisection.
+
+    Examples
+    --------
+    >>> from specref.distributions import as_distribution
+    >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
+    >>> smallest_rho(p, q, 2)
+    Fraction(3, 2)
+    """
+    least, most = grid, drafts * grid
+    while least < most:
+        middle = (least + most) // 2
+        rho = Fraction(middle, grid)
+        if _k_seq(p, q, drafts, rho)[2] <= rho:
+            most = middle
+        else:
+            least = middle + 1
+    return Fraction(least, grid)
+
+
+def top_drafts(p: Probabilities, q: Probabilities, drafts: int) -> Probability:
+    """What top drafts accept: p of the top k - 1, and sum min(p, q) outside, q renormalised.
+
+    It is the optimum for these drafts: the cut is at those outside with p < q, and the top. For
+    two drafts it is also what SpecHub accepts: of other tokens min(p, q), and p of the hub, as the
+    others leave at least 1 - sum of p over them.
+
+    Examples
+    --------
+    >>> from specref.distributions import as_distribution
+    >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
+    >>> top_drafts(p, q, 2)
+    Fraction(5, 6)
+    """
+    drawn = [int(token) for token in np.flatnonzero(q)]
+    top = sorted(drawn, key=lambda token: (-q[token], token))[: drafts - 1]
+    outside = q.copy()
+    outside[top] = q[0] * 0
+    by_chance = overlap(p, normalise(outside)) if outside.any() else 0
+    accepted: Probability = p[top].sum() + by_chance
+    return accepted
+
+
+def _without_replacement(p: Probabilities, q: Probabilities, drafts: int) -> Probability:
+    accepted = overlap(p, q)
+    if drafts == 1 or not (p > q).any():
+        return accepted
+    rejected, residual = np.maximum(q - p, 0), normalise(np.maximum(p - q, 0))
+    for token in map(int, np.flatnonzero(rejected)):
+        left = q.copy()
+        left[token] = q[token] * 0
+        if left.any():
+            rest = _without_replacement(residual, normalise(left), drafts - 1)
+            accepted += rejected[token] * rest
+    return accepted
+
+
+def _k_seq(
+    p: Probabilities, q: Probabilities, drafts: int, rho: Probability
+) -> tuple[Probabilities, Probabilities, Probability]:
+    """In this order: m, m G, and G, the expected number of siblings tried if all are refused."""
+    kept = np.minimum(q, p / rho)
+    tries: Probability = sum((1 - kept.sum()) ** j for j in range(drafts))
+    return kept, kept * tries, tries

@@ -1,0 +1,261 @@
+"""Token trees in closed form: what top-down and traversal verification accept and emit.
+
+Let a node be reached with probability r, to be accepted with a r of it, and let m be the law p of
+the token after it, times a r: what it has to emit. Its next child is x with probability r q(x),
+and accepted with min(r q, m)(x). If it is refused,
+
+    m becomes (m - r q)+,    r becomes sum (r q - m)+.
+
+Without replacement both are divided among the refused x, in proportion to (r q - m)+(x), and q
+loses x. After the last child m is emitted: the token that ends the block. Top-down verification
+tosses the coin of a child before those of what is below it, traversal after them: so the child's r
+is min(r q, m)(x), that is a = 1, or r q(x). That is all they differ in.
+
+With replacement, traversal accepts every prefix at least as often. Take two nodes with the same m
+and different r: the larger r stays larger, and its m is smaller, child after child, as (r q - m)+
+and (m - r q)+ are monotone. So what is accepted of each x, in all, is at least a times what is
+accepted with a = 1; and of what is below x, by induction from the leaves, at least the share that
+top-down verification accepts.
+
+Without replacement it may accept less, as with four tokens and branching (1, 2): with a < 1 other
+children are refused than with a = 1, and their younger siblings are drawn from another q. For
+three tokens, where two siblings are the only case, no example was found. Nor is traversal optimal:
+another lossless rule may accept more, as linear programming shows already for one depth.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from specref.distributions import Probabilities, Probability, normalise
+from specref.models import Model
+from specref.vocabulary import Tokens
+
+RULES = ("top-down", "traversal")
+
+
+class Stage(NamedTuple):
+    """A child to come, or none (q = 0): how likely it is, what is to be emitted, its law."""
+
+    reach: Probability
+    due: Probabilities
+    q: Probabilities
+
+    @property
+    def accepted(self) -> Probabilities:
+        """The probability that the child is x, and accepted."""
+        least: Probabilities = np.minimum(self.reach * self.q, self.due)
+        return least
+
+
+def accepted_prefixes(
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    branching: tuple[int, ...],
+    *,
+    rule: str = "top-down",
+    replacement: bool = False,
+) -> dict[Tokens, Probability]:
+    """W: the probability that the accepted drafts start with each prefix, where positive.
+
+    Parameters
+    ----------
+    target, drafter : Model
+        Over the same vocabulary.
+    context : tuple of int
+        Target token ids.
+    branching : tuple of int
+        How many siblings are drafted at each depth.
+    rule : str
+        One of `RULES`.
+    replacement : bool
+        Whether siblings may repeat.
+
+    Returns
+    -------
+    dict
+        {prefix: probability}, shorter ones first.
+
+    Raises
+    ------
+    ValueError
+        The vocabularies differ, a token id is out of range, a width is < 1, or `rule` is unknown.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
+    >>> [str(accepted_prefixes(p, q, (), (2, 1), rule=rule)[0, 1]) for rule in RULES]
+    ['1/9', '2/9']
+    """
+    accepted: dict[Tokens, Probability] = {(): 1}
+    for prefix, stage in _stages(target, drafter, context, branching, rule, replacement):
+        _add(accepted, prefix, stage.accepted)
+    return accepted
+
+
+def block_law(
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    branching: tuple[int, ...],
+    *,
+    rule: str = "top-down",
+    replacement: bool = False,
+) -> dict[Tokens, Probability]:
+    """The law of the block that a rule emits; neither trees nor coins are enumerated.
+
+    Parameters as `accepted_prefixes`.
+
+    Returns
+    -------
+    dict
+        {block: probability}.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
+    >>> law = block_law(p, q, (), (2,), replacement=True)
+    >>> {block: str(weight) for block, weight in law.items()}
+    {(1,): '2/9', (0, 0): '1/9', (0, 1): '2/9', (1, 0): '4/27', (1, 1): '8/27'}
+    """
+    law: dict[Tokens, Probability] = {}
+    for prefix, stage in _stages(target, drafter, context, branching, rule, replacement):
+        ends = [target.vocabulary.ends((token,)) for token in range(len(stage.q))]
+        _add(law, prefix, np.where(ends, stage.accepted, 0 * stage.q))
+        if not stage.q.any():
+            _add(law, prefix, stage.due)
+    return law
+
+
+def accepted_length_distribution(
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    branching: tuple[int, ...],
+    *,
+    rule: str = "top-down",
+    replacement: bool = False,
+) -> tuple[Probability, ...]:
+    """P(accepted length = 0), P(= 1), … of one iteration; an accepted EOS counts.
+
+    Parameters as `accepted_prefixes`.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
+    >>> [str(x) for x in accepted_length_distribution(p, q, (), (2, 1), rule="traversal")]
+    ['0', '2/9', '7/9']
+    """
+    reached: list[Probability] = [0] * (len(branching) + 1)
+    accepted = accepted_prefixes(
+        target, drafter, context, branching, rule=rule, replacement=replacement
+    )
+    for prefix, weight in accepted.items():
+        reached[len(prefix)] += weight
+    return tuple(now - later for now, later in pairwise((*reached, 0)))
+
+
+def expected_block_length(
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    branching: tuple[int, ...],
+    *,
+    rule: str = "top-down",
+    replacement: bool = False,
+) -> Probability:
+    """Tokens of one iteration: the sum of W(x) over all x that EOS does not end.
+
+    Parameters as `accepted_prefixes`.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
+    >>> expected_block_length(p, q, (), (2, 1), rule="traversal")
+    Fraction(25, 9)
+    """
+    accepted = accepted_prefixes(
+        target, drafter, context, branching, rule=rule, replacement=replacement
+    )
+    return sum(w for prefix, w in accepted.items() if not target.vocabulary.ends(prefix))
+
+
+def siblings(
+    reach: Probability, due: Probabilities, q: Probabilities, drafts: int, replacement: bool
+) -> Iterator[Stage]:
+    """The children of a node in draw order, each as it is reached; q = 0 after the last."""
+    if not drafts or not q.any():
+        yield Stage(reach, due, q * 0)
+        return
+    stage = Stage(reach, due, q)
+    yield stage
+    left, refused = due - stage.accepted, reach * q - stage.accepted
+    if not left.any():
+        return
+    if replacement:
+        yield from siblings(refused.sum(), left, q, drafts - 1, replacement)
+        return
+    for token, share in _positive(refused / refused.sum()).items():
+        yield from siblings(refused[token], left * share, _without(q, token), drafts - 1, False)
+
+
+def _stages(
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    branching: tuple[int, ...],
+    rule: str,
+    replacement: bool,
+) -> Iterator[tuple[Tokens, Stage]]:
+    """Every child of every accepted prefix, shorter prefixes first; nodes of one a are merged."""
+    _check(target, drafter, branching, rule)
+    nodes: dict[tuple[Tokens, Probability], Probability] = {((), 1): 1}
+    for width in (*branching, 0):
+        children: dict[tuple[Tokens, Probability], Probability] = {}
+        for (prefix, survival), reach in nodes.items():
+            p = target.next_token((*context, *prefix))
+            drafts = 0 if drafter.vocabulary.ends(prefix) else width
+            q = drafter.next_token((*context, *prefix)) if drafts else 0 * p
+            for stage in siblings(reach, reach * survival * p, q, drafts, replacement):
+                yield prefix, stage
+                for token, accepted in _positive(stage.accepted).items():
+                    read = stage.reach * stage.q[token] if rule == "traversal" else accepted
+                    child = ((*prefix, token), accepted / read)
+                    if not target.vocabulary.ends((token,)):
+                        children[child] = children.get(child, 0) + read
+        nodes = children
+
+
+def _check(target: Model, drafter: Model, branching: tuple[int, ...], rule: str) -> None:
+    if target.vocabulary.tokens != drafter.vocabulary.tokens:
+        raise ValueError("drafter has another vocabulary than target: drafts are target tokens")
+    if not all(width >= 1 for width in branching):
+        raise ValueError(f"branching = {branching}: expected integers >= 1")
+    if rule not in RULES:
+        raise ValueError(f"rule = {rule!r}: expected one of {RULES}")
+
+
+def _without(q: Probabilities, token: int) -> Probabilities:
+    others = q.copy()
+    others[token] = 0 * q[token]
+    return normalise(others) if others.any() else others
+
+
+def _add(law: dict[Tokens, Probability], prefix: Tokens, weights: Probabilities) -> None:
+    for token, weight in _positive(weights).items():
+        law[*prefix, token] = law.get((*prefix, token), 0) + weight
+
+
+def _positive(weights: Probabilities) -> dict[int, Probability]:
+    return {token: weights[token] for token in map(int, np.flatnonzero(weights))}
