@@ -11,7 +11,7 @@ import click
 from specref.algorithms import ALGORITHMS
 from specref.cli.claims import claim_option, read_claims
 from specref.cli.group import INTERRUPTED, MISUSED, VIOLATED, json_option, progress, show
-from specref.cli.targets import Target, find_targets
+from specref.cli.targets import Target, closed_at_the_end, find_targets
 from specref.conformance.contract import Contract
 from specref.conformance.expectations import load_expected
 from specref.conformance.implementations.needs import NotInstalledError
@@ -72,9 +72,10 @@ def check_command(
 ) -> NoReturn:
     """Judge YOUR sampler: is it lossless, how sure is that, and which bug does it look like?
 
-    TARGET is MODULE:FUNCTION, FILE.py:FUNCTION, or a registered name such as transformers.
-    The function takes target_probs [B, K+1, V], draft_probs [B, K, V], draft_tokens [B, K] and
-    rng, and returns tokens [B, K+1] padded with -1, and counts [B].
+    TARGET is MODULE:FUNCTION, FILE.py:FUNCTION, a registered name such as transformers, or a
+    program in any language, 'process:COMMAND', as `specref write --language` prints one. The
+    function takes target_probs [B, K+1, V], draft_probs [B, K, V], draft_tokens [B, K] and rng,
+    and returns tokens [B, K+1] padded with -1, and counts [B].
 
     Exit codes: 0 lossless at the declared power, 1 lossy or a broken contract (or accepted
     lengths that are not those of --algorithm), 2 misuse, inconclusive or not run.
@@ -85,13 +86,14 @@ def check_command(
       specref check samplers:verify --algorithm standard --detect-tv 0.02
       specref check samplers:step --contract step --save failures
       specref check transformers --contract generate --json report.json
+      specref check 'process:./my_sampler --flag'
     """
     for file in (junit, html_file):
         if file:
             check_destination(file)
     reports: list[Report] = []
     interrupted = False
-    for found in _found(target, contract, json_file):
+    for found in _found(target, contract, json_file, options["patience"]):
         try:
             asked = list(only) or None
             # What the sampler itself prints must not get into the JSON.
@@ -134,14 +136,20 @@ def _judged(
             version=found.version,
             on_start=lambda one: advance(0, one.id),
             on_result=lambda result: advance(result.status != Status.NOT_APPLICABLE, result.id),
-            **{**options, "detect_tv": _either(options["detect_tv"], found.detect_tv)},
+            **{
+                **options,
+                "detect_tv": _either(options["detect_tv"], found.detect_tv),
+                "patience": found.patience,
+            },
             **{**found.claims, **claims},
         )
 
 
-def _found(target: str, contract: str | None, json_file: str | None) -> tuple[Target, ...]:
+def _found(
+    target: str, contract: str | None, json_file: str | None, patience: float
+) -> tuple[Target, ...]:
     try:
-        return find_targets(target, contract)
+        return closed_at_the_end(find_targets(target, contract, patience))
     except NotInstalledError as error:
         click.echo(f"not_run ({error})", err=True)
         if json_file:

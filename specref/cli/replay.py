@@ -7,7 +7,7 @@ from typing import NoReturn
 import click
 
 from specref.cli.group import json_option, show
-from specref.cli.targets import find_targets
+from specref.cli.targets import closed_at_the_end, find_targets
 from specref.conformance.saved import load_case
 from specref.conformance.suite import check
 from specref.report.kit import kit_record, kit_report
@@ -31,7 +31,7 @@ def replay_command(case: str, json_file: str | None) -> NoReturn:
     """
     saved = load_case(case)
     with contextlib.chdir(saved.get("folder", ".")):
-        (target,) = find_targets(saved["target"])
+        (target,) = closed_at_the_end(find_targets(saved["target"]))
     report = check(
         target.function,
         contract=saved["contract"],
@@ -40,6 +40,7 @@ def replay_command(case: str, json_file: str | None) -> NoReturn:
         alpha=saved["alpha"],
         detect_tv=saved["detect_tv"],
         trials=saved.get("trials"),
+        patience=target.patience,
         name=target.name,
         version=target.version,
         **saved["claims"],

@@ -1,15 +1,19 @@
-"""What a command judges: a registered name, or MODULE:FUNCTION."""
+"""What a command judges: a registered name, MODULE:FUNCTION, or process:COMMAND."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import click
 
 from specref.cli.loading import load_function
 from specref.conformance.checks import CHECKS
 from specref.conformance.contract import Contract
 from specref.conformance.implementations import IMPLEMENTATIONS
+from specref.conformance.judge import PATIENCE
+from specref.conformance.process import Process
 
-EXAMPLES = "examples."
+EXAMPLES, PROCESS = "examples.", "process:"
 COARSE = {Contract.VERIFY: 0.1, Contract.GENERATE: 0.15}
 
 
@@ -27,6 +31,10 @@ class Target:
         What it claims besides what it carries.
     detect_tv : float or None
         For slow ones, what is detected unless something else is asked for.
+    patience : float or None
+        Seconds for a call; None for a program, which keeps the time itself.
+    close : callable
+        Ends what was started to judge it.
     """
 
     name: str
@@ -36,17 +44,23 @@ class Target:
     expected: Mapping[str, str] = field(default_factory=dict)
     claims: Mapping[str, Any] = field(default_factory=dict)
     detect_tv: float | None = None
+    patience: float | None = PATIENCE
+    close: Callable[[], None] = lambda: None
 
 
-def find_targets(name: str, contract: str | None = None) -> tuple[Target, ...]:
+def find_targets(
+    name: str, contract: str | None = None, patience: float = PATIENCE
+) -> tuple[Target, ...]:
     """The implementations that a name on the command line stands for.
 
     ``examples.correct:verify`` and ``examples.lossy:verify`` come with the package. A
     registered name with a contract, such as transformers with generate, is all that are
-    registered for it.
+    registered for it. ``process:COMMAND`` is a program, which is started.
 
     Raises
     ------
+    CannotStartError
+        The program cannot be started, or does not speak the protocol.
     ImportError
         The module, or the package of a registered implementation, cannot be imported.
     ValueError
@@ -59,17 +73,35 @@ def find_targets(name: str, contract: str | None = None) -> tuple[Target, ...]:
     >>> [target.name for target in find_targets("reference")]
     ['reference']
     """
+    if name.startswith(PROCESS):
+        return (_program(name, contract, patience),)
     if ":" in name:
         path = f"specref.{name}" if name.startswith(EXAMPLES) else name
-        return (Target(name, load_function(path, "target")),)
+        return (Target(name, load_function(path, "target"), patience=patience),)
     group = [key for key in IMPLEMENTATIONS if contract and key.startswith(f"{name}-{contract}")]
     wanted = group or [key for key in IMPLEMENTATIONS if key == name]
     if not wanted:
         known = ", ".join(IMPLEMENTATIONS)
         raise ValueError(
-            f"target = {name!r}: expected MODULE:FUNCTION, FILE.py:FUNCTION or {known}"
+            f"target = {name!r}: expected MODULE:FUNCTION, FILE.py:FUNCTION, process:COMMAND or "
+            f"{known}"
         )
-    return tuple(registered(key) for key in wanted)
+    return tuple(replace(registered(key), patience=patience) for key in wanted)
+
+
+def closed_at_the_end(targets: tuple[Target, ...]) -> tuple[Target, ...]:
+    """The same, ended with the command that is being run."""
+    for target in targets:
+        click.get_current_context().call_on_close(target.close)
+    return targets
+
+
+def _program(name: str, contract: str | None, patience: float) -> Target:
+    if contract not in (None, Contract.VERIFY):
+        raise ValueError(f"contract = {contract!r}: expected verify, the only one of programs")
+    program = Process(name.removeprefix(PROCESS), patience=patience)
+    version = str(program.declared)
+    return Target(name, program, Contract.VERIFY, version, patience=None, close=program.close)
 
 
 def registered(name: str) -> Target:

@@ -1,8 +1,10 @@
-"""``specref write``: a test file for somebody's sampler, ready for pytest."""
+"""``specref write``: a test file for somebody's sampler, or a program around one."""
 
 import sys
+from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -11,9 +13,18 @@ from specref.cli.claims import claim_option, read_claims
 from specref.cli.group import HOLDS
 from specref.cli.loading import load_function
 from specref.conformance.contract import Contract, capabilities_of
-from specref.report.machine import check_destination, write_json
+from specref.report.machine import STDOUT, check_destination, write_json
 
 CONTRACTS = [str(contract) for contract in Contract if contract != Contract.TREE]
+HARNESSES = "specref.examples.harnesses"
+SUFFIXES = {
+    "cpp": ".cpp",
+    "rust": ".rs",
+    "swift": ".swift",
+    "javascript": ".js",
+    "go": ".go",
+    "python": ".py",
+}
 TEMPLATE = '''"""Whether {function} is lossless: one test for each check of specref.
 
 Run with:  pytest {file} --specref-profile standard
@@ -30,25 +41,33 @@ def test_{function}_is_lossless(check):
 
 
 @click.command("write")
-@click.argument("target")
+@click.argument("target", required=False)
+@click.option(
+    "--language",
+    type=click.Choice(tuple(SUFFIXES)),
+    help="Print a program to start from, for `specref check process:COMMAND`; no TARGET then.",
+)
 @click.option("--contract", type=click.Choice(CONTRACTS), default="verify", show_default=True)
 @click.option(
     "--algorithm", type=click.Choice(tuple(ALGORITHMS)), help="The rule that it declares."
 )
 @claim_option
 @click.option(
-    "--output", metavar="FILE", help="By default test_FUNCTION_specref.py; - for stdout."
+    "--output",
+    metavar="FILE",
+    help="By default test_FUNCTION_specref.py, or stdout for a program; - for stdout.",
 )
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 def write_command(
-    target: str,
+    target: str | None,
+    language: str | None,
     contract: str,
     algorithm: str | None,
     claim: tuple[str, ...],
     output: str | None,
     force: bool,
 ) -> NoReturn:
-    """Write a pytest file that judges YOUR sampler.
+    """Write a pytest file that judges YOUR sampler, or a program around one in another language.
 
     TARGET is MODULE:FUNCTION, or FILE.py:FUNCTION; then the test is written beside the file.
 
@@ -57,21 +76,53 @@ def write_command(
       specref write samplers:verify --algorithm standard
       specref write src/sampler.py:verify --claim ragged=false
       specref write samplers:verify --output - | less
+      specref write --language rust --output sampler.rs
     """
-    claims = read_claims(claim)
-    capabilities_of(load_function(target, "target"), **claims)
-    module, folder, function = _importable(target)
-    file = output or str(folder / f"test_{function}_specref.py")
+    if (target is None) == (language is None):
+        raise ValueError("expected TARGET or --language, and not both")
+    if language:
+        _write(harness(language), output or STDOUT, force)
+        sys.exit(HOLDS)
+    file, text = _test_of(str(target), contract, algorithm, read_claims(claim), output)
+    _write(text, file, force)
+    if file != STDOUT:
+        click.echo(f"wrote {file}; run: pytest {file}")
+    sys.exit(HOLDS)
+
+
+def harness(language: str) -> str:
+    """A program that speaks docs/runner-contract.md, to be filled in.
+
+    Examples
+    --------
+    >>> "fn verify(" in harness("rust")
+    True
+    """
+    return (files(HARNESSES) / f"sampler{SUFFIXES[language]}").read_text(encoding="utf-8")
+
+
+def _write(text: str, file: str, force: bool) -> None:
     if Path(file).exists() and not force:
         raise ValueError(f"{file} is there already: --force replaces it")
     check_destination(file)
-    options = {"contract": contract} | ({"algorithm": algorithm} if algorithm else {}) | claims
-    words = ", ".join(f"{name}={_literal(value)}" for name, value in options.items())
-    text = TEMPLATE.format(module=module, function=function, options=words, file=file)
     write_json(file, text.rstrip("\n"))
-    if file != "-":
-        click.echo(f"wrote {file}; run: pytest {file}")
-    sys.exit(HOLDS)
+
+
+def _test_of(
+    target: str,
+    contract: str,
+    algorithm: str | None,
+    claims: Mapping[str, Any],
+    output: str | None,
+) -> tuple[str, str]:
+    """Where the test goes, and its text."""
+    capabilities_of(load_function(target, "target"), **claims)
+    module, folder, function = _importable(target)
+    file = output or str(folder / f"test_{function}_specref.py")
+    rule = {"algorithm": algorithm} if algorithm else {}
+    options = {"contract": contract, **rule, **claims}
+    words = ", ".join(f"{name}={_literal(value)}" for name, value in options.items())
+    return file, TEMPLATE.format(module=module, function=function, options=words, file=file)
 
 
 def _importable(target: str) -> tuple[str, Path, str]:

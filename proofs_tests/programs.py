@@ -1,0 +1,89 @@
+"""Small programs of the process contract: one with holes for faults, and the templates, built."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from specref.cli.write import harness
+
+TOY = """
+import json, os, signal, subprocess, sys, time
+ABOUT = {{"name": "toy", "language": "Python", "contract": "verify", "takes": ["seed"]}}
+{before}
+for line in sys.stdin:
+    asked = json.loads(line)
+    said = {{"protocol": 1, "id": asked["id"]}}
+    if asked["request"] == "start":
+        said |= ABOUT
+        {at_start}
+    elif asked["request"] == "verify":
+        width = asked["lookahead"] + 1
+        said |= {{"tokens": ([0] + [-1] * (width - 1)) * asked["rows"],
+                 "counts": [1] * asked["rows"]}}
+        {at_verify}
+    else:
+        break
+    print(json.dumps(said), flush=True)
+    {after}
+"""
+
+
+def toy(
+    folder: Path,
+    *,
+    before: str = "",
+    at_start: str = "",
+    at_verify: str = "",
+    after: str = "",
+) -> str:
+    """A program that answers token 0 to everything, with statements put in."""
+    holes = {"before": before, "at_start": at_start, "at_verify": at_verify, "after": after}
+    file = folder / "toy.py"
+    file.write_text(TOY.format(**{name: text or "pass" for name, text in holes.items()}))
+    return f"{python()} {shlex.quote(str(file))}"
+
+
+def python() -> str:
+    """This interpreter, without what it need not load."""
+    return f"{shlex.quote(sys.executable)} -S -E"
+
+
+BUILDS: dict[str, tuple[str, ...]] = {
+    "cpp": ("g++", "-O{level}", "-o", "sampler", "sampler.cpp"),
+    "rust": ("rustc", "-Copt-level={level}", "-o", "sampler", "sampler.rs"),
+    "javascript": (),
+    "python": (),
+}
+RUNS = {
+    "cpp": "./sampler",
+    "rust": "./sampler",
+    "javascript": "node sampler.js",
+    "python": f"{python()} sampler.py",
+}
+SUFFIXES = {"cpp": "cpp", "rust": "rs", "javascript": "js", "python": "py"}
+NEEDED = {"cpp": "g++", "rust": "rustc", "javascript": "node", "python": sys.executable}
+
+
+def built(
+    language: str, folder: Path, changes: Mapping[str, str] | None = None, level: int = 0
+) -> str:
+    """The command of a template, built with some of its text replaced; optimised to `level`."""
+    if shutil.which(NEEDED[language]) is None:
+        pytest.skip(f"not_run (no {NEEDED[language]})")
+    text = harness(language)
+    for old, new in (changes or {}).items():
+        assert text.count(old) == 1, f"{old!r} is not once in the template"
+        text = text.replace(old, new)
+    (folder / f"sampler.{SUFFIXES[language]}").write_text(text)
+    if BUILDS[language]:
+        quiet = {**os.environ, "RUSTFLAGS": ""}
+        words = [word.format(level=level) for word in BUILDS[language]]
+        found = subprocess.run(words, cwd=folder, capture_output=True, env=quiet)
+        assert found.returncode == 0, found.stderr.decode()
+    return RUNS[language]

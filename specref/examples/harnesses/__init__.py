@@ -1,0 +1,1 @@
+"""Programs to start from, printed by `specref write`: they speak docs/runner-contract.md."""
