@@ -1,4 +1,5 @@
-"""The command line: verify, prove, plan, check, replay, write, zoo, psi, vocabularies."""
+"""The command line: verify, prove, plan, check, replay, write, zoo, psi, vocabularies,
+vectors."""
 
 import click
 
@@ -9,6 +10,7 @@ from specref.cli.plan import plan_command
 from specref.cli.prove import prove_command
 from specref.cli.psi import psi_command
 from specref.cli.replay import replay_command
+from specref.cli.vectors import vectors_command
 from specref.cli.verify import verify_command
 from specref.cli.vocabularies import vocabularies_command
 from specref.cli.write import write_command
@@ -37,5 +39,6 @@ for _command in (
     zoo_command,
     psi_command,
     vocabularies_command,
+    vectors_command,
 ):
     main.add_command(_command)

@@ -1,0 +1,219 @@
+"""The published vectors: decided once more in fractions, true in every flag, of one form."""
+
+import re
+from fractions import Fraction
+
+import pytest
+
+from proofs_tests import vector_flags
+from proofs_tests.vector_files import (
+    CASES,
+    FILES,
+    FOLDER,
+    ROOT,
+    SCHEMA,
+    STEPS,
+    VERIFY,
+    exact_law,
+    rule,
+)
+from proofs_tests.vector_oracle import (
+    Toys,
+    block_law,
+    completed,
+    decided,
+    law,
+    replay_weight,
+    site_decision,
+    texts,
+)
+from proofs_tests.vector_schema import fits
+from specref.conformance.vectors import building
+from specref.conformance.vectors.collecting import PUBLISHED
+from specref.conformance.vectors.layout import laid_out
+from specref.conformance.vectors.notes import NOTES
+from specref.conformance.vectors.running import POLICIES
+
+CONVENTIONS = {None: {}, "accept-up-to": {"up_to": True}, "closed-cdf": {"closed": True}}
+
+
+def numbers(values):
+    """Every rational beside its double, wherever they are."""
+    if isinstance(values, dict) and "float64" in values:
+        yield from zip(flat(values["exact"]), flat(values["float64"]), strict=True)
+    elif isinstance(values, (dict, list)):
+        for item in values.values() if isinstance(values, dict) else values:
+            yield from numbers(item)
+
+
+def flat(values):
+    if isinstance(values, (dict, list)):
+        for item in values.values() if isinstance(values, dict) else values:
+            yield from flat(item)
+    else:
+        yield values
+
+
+def test_every_verification_is_decided_the_same_by_other_means():
+    assert len(VERIFY) > 150
+    for case in VERIFY:
+        for outcome in (case["expected"], *case.get("either", [])):
+            again = decided(rule(case), case, **CONVENTIONS[outcome.get("policy")])
+            wanted = {key: value for key, value in outcome.items() if key != "policy"}
+            assert {**wanted, "law": law(wanted["law"])} == again, case["id"]
+
+
+def test_every_convention_that_decides_otherwise_is_listed():
+    for case in VERIFY:
+        usual = decided(rule(case), case)["tokens"]
+        others = {
+            name
+            for name, keywords in CONVENTIONS.items()
+            if decided(rule(case), case, **keywords)["tokens"] != usual
+        }
+        assert {one["policy"] for one in case.get("either", [])} == others, case["id"]
+
+
+def test_a_wrong_rule_decides_otherwise():
+    for wrong in ("standard", "block"):
+        mine = [case for case in VERIFY if rule(case) != wrong]
+        assert any(
+            decided(wrong, case)["tokens"] != case["expected"]["tokens"]
+            for case in mine
+            if len(case["draft_tokens"]) > 1
+        )
+
+
+def test_every_law_is_derived_by_other_means_and_sums_to_1():
+    for case in STEPS:
+        blocks = exact_law(case)
+        assert sum(blocks.values()) == 1, case["id"]
+        assert block_law(case) == blocks, case["id"]
+
+
+def test_every_law_is_lossless_when_it_is_completed():
+    for case in STEPS:
+        toys, blocks = Toys(case), exact_law(case)
+        length = max(map(len, blocks))
+        assert completed(toys, blocks, length) == texts(toys, (), length), case["id"]
+
+
+def test_a_law_with_a_planted_error_is_not_lossless():
+    case = next(case for case in STEPS if case["id"] == "standard/step-swapped-coin/002")
+    blocks, toys = exact_law(case), Toys(case)
+    first, second, *_ = sorted(blocks, key=len)
+    blocks[first], blocks[second] = blocks[second], blocks[first]
+    assert completed(toys, blocks, 3) != texts(toys, (), 3)
+
+
+def test_replays_decide_as_they_say():
+    for case in STEPS:
+        blocks = exact_law(case)
+        for replay in case["replays"]:
+            assert replay_weight(replay) == Fraction(replay["weight"]), case["id"]
+            assert 0 < replay_weight(replay) <= blocks[tuple(replay["tokens"])], case["id"]
+            for site in replay["sites"]:
+                assert site_decision(site) == site["choice"], (case["id"], site)
+
+
+def test_rationals_and_doubles_are_the_same_numbers():
+    pairs = list(numbers(CASES))
+    assert len(pairs) > 3000
+    assert all(float(Fraction(exact)) == double for exact, double in pairs)
+    for case in STEPS:
+        for model in (case["target"], case["drafter"]):
+            assert all(sum(law(row)) == 1 for row in model["exact"].values())
+    for case in VERIFY:
+        for laws in (case["p"], case["q"] or {"exact": []}):
+            assert all(sum(law(row)) == 1 for row in laws["exact"])
+
+
+def test_no_draft_is_impossible():
+    for case in VERIFY:
+        for token, q in zip(
+            case["draft_tokens"], (case["q"] or {"exact": []})["exact"], strict=False
+        ):
+            assert token < 0 or Fraction(q[token]) > 0
+
+
+def test_every_flag_is_true_and_every_truth_is_flagged():
+    for case in CASES:
+        assert set(case["flags"]) == vector_flags.true_of(case), case["id"]
+
+
+def test_every_flag_is_used_and_explained():
+    used = {flag for case in CASES for flag in case["flags"]}
+    assert used == NOTES.keys() == vector_flags.VERIFY.keys() | vector_flags.STEP.keys()
+    for file in FILES.values():
+        flags = {flag for case in file["cases"] for flag in case["flags"]}
+        assert file["notes"].keys() == flags
+    for note in NOTES.values():
+        assert note.mechanism.endswith(".")
+        assert note.effect.endswith(".")
+
+
+def test_files_are_small_and_laws_are_on_one_line():
+    for name, file in FILES.items():
+        text = (FOLDER / f"{name}.json").read_text()
+        assert len(file["cases"]) >= 20
+        assert len(text) <= 300_000
+        assert text == laid_out(file) + "\n"
+        assert not re.search(r'\[[0-9" ./,]*\n[0-9" ./,]*\]', text)
+
+
+def test_an_undecided_case_is_refused(monkeypatch):
+    case = building.cases("standard")[0]
+    third = tuple([Fraction(1, 3)] * 3)
+    close = type(case.toss)((1 / 3,), 0.5, (1.0, 2.0, 3.0))
+    q = ((Fraction(1), Fraction(0), Fraction(0)),)
+    undecided = type(case)("x", "standard", "", (), (third, third), q, (0,), close)
+    with pytest.raises(ValueError, match="float64 does not decide it"):
+        building.build_case(undecided)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_files_fit_the_schema(name):
+    fits(FILES[name], SCHEMA)
+
+
+def test_the_schema_refuses_what_is_not_in_it():
+    case = VERIFY[0]
+    for wrong in (
+        {**case, "extra": 1},
+        {key: value for key, value in case.items() if key != "coins"},
+        {**case, "flags": ["Acceptable"]},
+        {**case, "draft_tokens": [0.5]},
+        {**case, "coins": {**case["coins"], "final": 1.0}},
+        {**case, "p": {**case["p"], "exact": [["0.5", "1/2"]]}},
+    ):
+        with pytest.raises(AssertionError):
+            fits({**FILES["standard"], "cases": [wrong]}, SCHEMA)
+
+
+def test_the_schema_is_closed():
+    def objects(schema):
+        if isinstance(schema, dict):
+            if schema.get("type") == "object":
+                yield schema
+            for item in schema.values():
+                yield from objects(item)
+        elif isinstance(schema, list):
+            for item in schema:
+                yield from objects(item)
+
+    found = list(objects(SCHEMA))
+    assert len(found) > 15
+    assert all(one["additionalProperties"] is False for one in found)
+
+
+def test_the_page_tells_the_truth():
+    page = (ROOT / "docs" / "vectors.md").read_text()
+    for name, file in FILES.items():
+        found = dict.fromkeys(case["level"] for case in file["cases"])
+        levels = ", ".join(f"`{level}`" for level in found)
+        (paper,) = {cite for case in file["cases"] for cite in case["cites"]}
+        assert (
+            f"| [{name}.json](../fixtures/vectors/v1/{name}.json) | {paper} | {levels} |" in page
+        )
+    assert set(re.findall(r"`([A-Z][a-z]+[A-Z]\w+)`", page)) <= NOTES.keys()
+    assert all(f"`{policy}`" in page for policy in POLICIES)

@@ -1,0 +1,154 @@
+"""``specref vectors``: published test vectors, written, checked, put to somebody's sampler."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stdout
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from specref.cli.claims import claim_option, read_claims
+from specref.cli.group import HOLDS, VIOLATED, json_option, show
+from specref.cli.targets import closed_at_the_end, find_targets
+from specref.conformance.contract import Contract, capabilities_of
+from specref.conformance.judge import PATIENCE
+from specref.conformance.vectors import publishing
+from specref.conformance.vectors.deciding import DRAWS, RULES
+from specref.conformance.vectors.reading import load_cases
+from specref.conformance.vectors.results import Run
+from specref.conformance.vectors.running import POLICIES, run
+from specref.report.machine import STDOUT, as_json, write_json
+
+WIDTH = 100
+SHOWN = 40
+
+
+@click.command("vectors")
+@click.option("--write", metavar="FOLDER", help="Build every file and put it there.")
+@click.option("--check", is_flag=True, help="Are the files what --write would put there?")
+@click.option("--run", "target", metavar="TARGET", help="Put the vectors to MODULE:FUNCTION.")
+@click.argument("folder", required=False)
+@click.option("--algorithm", type=click.Choice(tuple(RULES)), help="By default what it declares.")
+@click.option("--last", type=click.Choice(tuple(DRAWS)), help="How it draws the last token.")
+@click.option(
+    "--policy", multiple=True, type=click.Choice(POLICIES), help="A convention that differs."
+)
+@click.option("--only", default="", metavar="ID", help="Cases whose ids start like this.")
+@click.option("--patience", default=PATIENCE, show_default=True, help="Seconds for a call.")
+@claim_option
+@json_option
+def vectors_command(
+    write: str | None, check: bool, target: str | None, folder: str | None, **options: Any
+) -> NoReturn:
+    """The published test vectors: write them, check them, or put them to YOUR sampler.
+
+    FOLDER is where they are, by default fixtures/vectors/v1 of the checkout. TARGET is
+    MODULE:FUNCTION, FILE.py:FUNCTION, a registered name, or 'process:COMMAND'; the function takes
+    target_probs [B, K+1, V], draft_probs [B, K, V], draft_tokens [B, K] and coins.
+
+    Exit codes: 0 all is as published, 1 something is not, 2 misuse or nothing was run.
+
+    \b
+    Examples:
+      specref vectors --run reference-verify
+      specref vectors --run samplers:verify --algorithm block --last race
+      specref vectors --check
+      specref vectors --write fixtures/vectors/v1
+    """
+    if [bool(write), check, bool(target)].count(True) != 1:
+        raise ValueError("expected one of --write, --check and --run")
+    if write:
+        _written(Path(write), folder)
+    place = Path(folder) if folder else publishing.default_folder()
+    if check:
+        _checked(place)
+    _run(str(target), place, **options)
+
+
+def _written(place: Path, folder: str | None) -> NoReturn:
+    if folder:
+        raise ValueError(f"folder = {folder!r}: --write names the folder itself")
+    names = publishing.write(place)
+    click.echo(f"wrote {len(names)} files to {place}")
+    sys.exit(HOLDS)
+
+
+def _checked(place: Path) -> NoReturn:
+    if not place.is_dir():
+        raise ValueError(f"no vectors at {place}")
+    found = publishing.differences(place)
+    for line in found or [f"{place}: every file is what --write would put there"]:
+        click.echo(line)
+    sys.exit(VIOLATED if found else HOLDS)
+
+
+def _run(
+    target: str,
+    place: Path,
+    algorithm: str | None,
+    policy: tuple[str, ...],
+    only: str,
+    claim: tuple[str, ...],
+    json_file: str | None,
+    patience: float,
+    last: str | None,
+) -> NoReturn:
+    (found,) = closed_at_the_end(find_targets(target, Contract.VERIFY, patience))
+    claims = {**found.claims, **read_claims(claim)}
+    rule = algorithm or capabilities_of(found.function, **claims).rule or "standard"
+    if rule not in RULES:
+        raise ValueError(f"rule {rule!r}: vectors of verification are for {' and '.join(RULES)}")
+    cases = [case for case in load_cases(place, rule) if case["id"].startswith(only)]
+    # What the sampler itself prints must not get into the JSON.
+    with redirect_stdout(sys.stderr) if json_file == STDOUT else nullcontext():
+        done = run(
+            found.function,
+            cases,
+            algorithm=rule,
+            last=last,
+            policies=policy,
+            patience=found.patience,
+            **claims,
+        )
+    show(_report(found.name, done), json_file, WIDTH)
+    if json_file:
+        write_json(json_file, as_json(done, implementation=found.name, counts=done.counts))
+    sys.exit(done.exit_code)
+
+
+def _report(name: str, done: Run) -> RenderableType:
+    """What failed, and how many passed."""
+    policies = "".join(f" · {policy}" for policy in done.policies)
+    parts: list[RenderableType] = [
+        Text(f"{name}: {done.algorithm} · last token: {done.last} · {done.dtype}{policies}", "dim")
+    ]
+    if done.failures:
+        parts.append(_table(done))
+    if len(done.failures) > SHOWN:
+        parts.append(Text(f"… and {len(done.failures) - SHOWN} more: --json FILE has them all"))
+    if done.failures and done.fits:
+        parts.append(Text(f"all would pass with {done.fits}", "yellow"))
+    counted = ", ".join(f"{number} {status}" for status, number in sorted(done.counts.items()))
+    style = "bold red" if done.exit_code else "bold green"
+    parts.append(Text(counted or "no case was run", style))
+    return Group(*parts)
+
+
+def _table(done: Run) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for column in ("case", "expected", "got", "flags and note"):
+        table.add_column(column, no_wrap=column == "case", overflow="fold")
+    for one in done.failures[:SHOWN]:
+        got = "" if one.got is None else _shown(one.got)
+        about = " ".join(one.flags) + f": {one.note}" * bool(one.note)
+        table.add_row(one.id, _shown(one.expected), got, Text(about))
+    return table
+
+
+def _shown(block: Sequence[int]) -> str:
+    return " ".join(map(str, block))

@@ -1,0 +1,189 @@
+"""Somebody's verification over the published vectors."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from specref.conformance.batch import BrokenContractError, read_answer
+from specref.conformance.calling import Verifier
+from specref.conformance.contract import Capabilities, capabilities_of
+from specref.conformance.judge import PATIENCE
+from specref.conformance.patience import HungError, within
+from specref.conformance.status import Status
+from specref.conformance.vectors.deciding import DRAWS
+from specref.conformance.vectors.precision import EPSILON
+from specref.conformance.vectors.reading import as_batch, as_coins
+from specref.conformance.vectors.results import Result, Run
+from specref.vocabulary import Tokens
+
+POLICIES = ("accept-up-to", "closed-cdf")
+SHORT = {"NoDraft", "TruncatedDraft"}
+
+
+def run(
+    implementation: Callable[..., Any],
+    cases: Sequence[Mapping[str, Any]],
+    *,
+    algorithm: str = "standard",
+    last: str | None = None,
+    policies: Sequence[str] = (),
+    patience: float | None = PATIENCE,
+    **claims: Any,
+) -> Run:
+    """Put every case of level ``verify`` to an implementation, each in a batch of its own.
+
+    Parameters
+    ----------
+    implementation : callable
+        Of the contract ``verify``, with `coins`.
+    cases : sequence of dict
+        As `load_cases` returns them.
+    algorithm : str
+        For the report.
+    last : {"inverse", "descending", "race"}, optional
+        How it draws the last token; what it claims as `recovery` by default, or ``inverse``.
+    policies : sequence of {"accept-up-to", "closed-cdf"}
+        Where it differs, legitimately.
+    patience : float or None
+        Seconds for a call.
+    **claims
+        Fields of `Capabilities`.
+
+    Raises
+    ------
+    TypeError
+        It does not take `coins`.
+    ValueError
+        `last`, a policy or a claim is unknown.
+
+    Examples
+    --------
+    >>> from specref.conformance.implementations.reference import verify
+    >>> from specref.conformance.vectors.building import build_file
+    >>> cases = build_file("standard")["cases"]
+    >>> run(verify, cases).exit_code, run(verify, cases, last="inverse").exit_code
+    (0, 1)
+    """
+    claimed = capabilities_of(implementation, **claims)
+    last = last or claimed.recovery or "inverse"
+    _check(last, policies, claimed)
+    verifier = Verifier(implementation, claimed, patience)
+    if "coins" not in verifier.keywords:
+        raise TypeError("implementation takes no coins: vectors are replayed from given coins")
+    trial = Trial(verifier, last, tuple(policies))
+    wanted = [case for case in cases if case["level"] == "verify"]
+    results = tuple(trial.all_of(wanted))
+    fits = fitting(trial, wanted, results)
+    return Run(algorithm, last, trial.policies, claimed.dtype, results, fits)
+
+
+def _check(last: str, policies: Sequence[str], claims: Capabilities) -> None:
+    if last not in DRAWS:
+        raise ValueError(f"last = {last!r}: expected one of {', '.join(DRAWS)}")
+    for policy in policies:
+        if policy not in POLICIES:
+            raise ValueError(f"policy {policy!r}: expected one of {', '.join(POLICIES)}")
+    if claims.dtype not in EPSILON:
+        raise ValueError(f"dtype = {claims.dtype!r}: expected one of {', '.join(EPSILON)}")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An implementation and the conventions that it keeps."""
+
+    verifier: Verifier
+    last: str
+    policies: tuple[str, ...]
+
+    def all_of(self, cases: Sequence[Mapping[str, Any]]) -> list[Result]:
+        """What becomes of each case; after a call that does not return, no other is made."""
+        results: list[Result] = []
+        for case in cases:
+            try:
+                results.append(self.judged(case))
+            except HungError as error:
+                results.append(self._result(case, Status.FAILED, note=str(error)))
+                break
+        rest = cases[len(results) :]
+        why = "an earlier call did not return"
+        return results + [self._result(case, Status.NOT_RUN, note=why) for case in rest]
+
+    def judged(self, case: Mapping[str, Any]) -> Result:
+        """What becomes of one case.
+
+        Raises
+        ------
+        HungError
+            The call did not return.
+        """
+        if reason := self.not_applicable(case):
+            return self._result(case, Status.NOT_APPLICABLE, note=reason)
+        try:
+            got = self.answer(case)
+        except HungError:
+            raise
+        except BrokenContractError as error:
+            return self._result(case, Status.FAILED, note=str(error))
+        if got == self.expected(case):
+            return self._result(case, Status.PASSED, got)
+        return self._result(case, Status.FAILED, got, other_convention(case, got))
+
+    def expected(self, case: Mapping[str, Any]) -> Tokens:
+        """The block, under the conventions of this implementation."""
+        blocks = {one.get("policy"): one["tokens"][self.last] for one in outcomes(case)}
+        names = [name for name in self.policies if name in blocks]
+        return tuple(blocks[names[0] if names else None])
+
+    def not_applicable(self, case: Mapping[str, Any]) -> str:
+        """Why a case is not to be put to it, if so."""
+        claims, names = self.verifier.capabilities, list(EPSILON)
+        if names.index(case["precision"]) > names.index(claims.dtype):
+            return f"needs {case['precision']}"
+        if case["q"] is None and not claims.one_hot:
+            return "it is never called without draft_probs"
+        if not claims.ragged and SHORT & set(case["flags"]):
+            return "it never gets rows with fewer drafts"
+        return ""
+
+    def answer(self, case: Mapping[str, Any]) -> Tokens:
+        """The block that it returns."""
+        batch, coins, rng = as_batch(case), as_coins(case), np.random.default_rng(0)
+        verifier = self.verifier
+        raw = within(verifier.patience, lambda: verifier.raw(batch, rng, coins))
+        answer = read_answer(raw, batch)
+        return tuple(answer.tokens[0, : answer.counts[0]].tolist())
+
+    def _result(
+        self, case: Mapping[str, Any], status: Status, got: Tokens | None = None, note: str = ""
+    ) -> Result:
+        flags = tuple(case["flags"])
+        return Result(case["id"], flags, status, self.expected(case), got, note)
+
+
+def outcomes(case: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What is expected, then what other policies expect."""
+    return [case["expected"], *case.get("either", ())]
+
+
+def other_convention(case: Mapping[str, Any], got: Tokens) -> str:
+    """Which other convention gives this block, in words."""
+    for one in outcomes(case):
+        draws = [name for name, block in one["tokens"].items() if tuple(block) == got]
+        if draws:
+            policy = f"--policy {one['policy']} " if "policy" in one else ""
+            return f"what {policy}--last {' or '.join(draws)} expects"
+    return ""
+
+
+def fitting(trial: Trial, cases: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> str:
+    """The first conventions under which every answer is the expected one, as options."""
+    pairs = [(case, one.got) for case, one in zip(cases, results, strict=True) if one.ran]
+    for last, number in product(DRAWS, range(len(POLICIES) + 1)):
+        for policies in combinations(POLICIES, number):
+            other = Trial(trial.verifier, last, policies)
+            if pairs and all(other.expected(case) == got for case, got in pairs):
+                return " ".join([f"--last {last}", *(f"--policy {name}" for name in policies)])
+    return ""
