@@ -96,11 +96,11 @@ def zoo_markdown(matrix: Matrix) -> str:
         cites = ", ".join(row.entry.cites)
         cells = (f"`{row.entry.id}`", _kind(row.entry), row.entry.formula, _variation(row))
         lines.append("| " + " | ".join(_cell(c) for c in (*cells, killers, cites)) + " |")
-    return "\n".join([*lines, *_beside()])
+    return "\n".join([*lines, *beside_lines()])
 
 
-def _beside() -> list[str]:
-    """Those that are not in the matrix."""
+def beside_lines() -> list[str]:
+    """The last section of the docs: those that are not in the matrix."""
     lines = [
         BESIDE_TITLE,
         "| id | rule | stage | formula | TV | seen in |",
@@ -129,10 +129,10 @@ BESIDE_TITLE = """
 ## Beside the kit
 
 Mutants and controls of rules that the matrix above does not try. Exact proof refutes each mutant
-and passes each control: `proofs_tests/test_ngrams.py`, `test_companion.py`, `test_zoo_block.py`.
-TV is that of the smallest case that refutes it, or the largest of several. Those of block
-verification over one vocabulary are also put to `specref check --algorithm block`, by
-`test_conformance_block.py`.
+and passes each control: `proofs_tests/test_ngrams.py`, `test_companion.py`, `test_zoo_block.py`,
+`test_greedy_block.py`, `test_zoo_multi_draft.py`. TV is that of the smallest case that refutes it,
+or the largest of several. Those of block verification over one vocabulary are also put to
+`specref check --algorithm block`, by `test_conformance_block.py`.
 """
 
 

@@ -1,0 +1,188 @@
+"""Mutants of several drafts, of trees and of traversal: lossy by exactly so much; controls: exact.
+
+Those of greedy block verification are in `test_greedy_block`.
+"""
+
+import re
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from specref import is_lossless
+from specref.algorithms import multi_draft, traversal, trees
+from specref.distributions import total_variation
+from specref.models import iid_model
+from specref.report.zoo import beside_lines
+from specref.theory import multi_draft as theory
+from specref.vocabulary import Vocabulary
+from specref.zoo import ALL
+from specref.zoo.beside import BESIDE
+from specref.zoo.block import BLOCK
+from specref.zoo.fixtures import FIXTURES
+from specref.zoo.greedy_block import GREEDY_BLOCK
+from specref.zoo.multi_draft import MULTI_DRAFT, MUTANTS
+from specref.zoo.multi_draft_controls import LOSSLESS
+from specref.zoo.multi_draft_parts import (
+    PAIRS,
+    Branched,
+    drawn_independently,
+    sibling_rule,
+    with_rule,
+)
+from specref.zoo.tree_rules import traversed, with_rows, with_tree
+
+F = Fraction
+ZOO = Path(__file__).parent.parent / "docs" / "zoo.md"
+
+
+def proof(entry, pair):
+    return is_lossless(entry.build(pair), pair.target, pair.drafter, pair.context, pair.lookahead)
+
+
+def first_token(entry, pair):
+    law = dict.fromkeys(range(len(pair.target.vocabulary)), F(0))
+    for block, weight in pair.blocks(entry.build(pair)).items():
+        law[block[0]] += weight
+    return [str(weight) for weight in law.values()]
+
+
+def ids(entries):
+    return {"argvalues": entries, "ids": [entry.id for entry in entries]}
+
+
+def clean(rule):
+    """An algorithm with a tree, with siblings drawn without replacement."""
+    return lambda pair: partial(rule.step, branching=pair.branching)
+
+
+CLEAN = {
+    "siblings": (sibling_rule(), multi_draft.recursive_rejection),
+    "siblings with replacement": (
+        sibling_rule(drawn_independently),
+        partial(multi_draft.recursive_rejection, replacement=True),
+    ),
+}
+TREES = {
+    "trees": (with_tree(with_rows(lambda context, tree, j: (*context, tree[j].token))), trees),
+    "traversal": (
+        with_tree(traversed(lambda p, node, a: traversal.refused(p, node.q, a))),
+        traversal,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ["s1", "m3", "c"])
+def test_the_parts_together_are_the_clean_rules(name):
+    pair = PAIRS[name]
+    for parts, whole in CLEAN.values():
+        blocks = pair.blocks(with_rule(parts)(pair))
+        assert blocks == pair.blocks(with_rule(whole)(pair))
+    for parts, whole in TREES.values():
+        assert pair.blocks(parts(pair)) == pair.blocks(clean(whole)(pair))
+
+
+@pytest.mark.parametrize("entry", **ids(MUTANTS))
+def test_a_mutant_is_lossy_by_its_exact_distances(entry):
+    assert {name: proof(entry, PAIRS[name]).total_variation for name in entry.distances} == (
+        entry.distances
+    )
+    assert max(entry.distances.values()) > F(1, 30)
+
+
+@pytest.mark.parametrize("entry", **ids(LOSSLESS))
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_control_is_exact(entry, name):
+    assert proof(entry, PAIRS[name]).lossless
+
+
+def test_pinned_laws_of_the_survey():
+    """Computed once by an independent program, or from the public code itself."""
+    pins = {
+        "siblings-judged-apart": ("m", ["37/144", "17/72", "17/144", "7/18"], "23/144"),
+        "siblings-duplicates-skipped": ("m", ["3/8", "1/6", "1/12", "3/8"], "1/24"),
+        "traversal-knows-the-siblings-alone": ("s1", ["2/3", "0", "1/3"], "1/3"),
+    }
+    for mutant, (name, law, distance) in pins.items():
+        entry = MULTI_DRAFT[mutant]
+        assert first_token(entry, PAIRS[name]) == law
+        assert str(entry.distances[name]) == distance
+
+
+def test_medusas_nucleus_for_its_own_two_likeliest_tokens():
+    """Run on the public code: (.655, .283, .062)."""
+    p = iid_model(Vocabulary("abc"), ["1/2", "1/3", "1/6"])
+    pair = Branched("medusa", p, p, 1, branching=(2,))
+    entry = MULTI_DRAFT["siblings-each-with-its-own-draw"]
+    assert first_token(entry, pair) == ["2/3", "5/18", "1/18"]
+    assert proof(entry, pair).total_variation == F(1, 6)
+
+
+def test_one_certain_draft_verified_with_soft_q():
+    """With one sibling it is the argmax draft of `standard`: TV 1/3 on M."""
+    m = FIXTURES["m"]
+    pair = Branched("m1", m.target, m.drafter, 1, branching=(1,))
+    entry = MULTI_DRAFT["siblings-top-with-soft-q"]
+    assert first_token(entry, pair) == ["2/3", "0", "1/6", "1/6"]
+
+
+def test_the_order_of_drawing_matters_without_replacement_only():
+    for name in ("s1", "m", "m3", "c"):
+        pair = PAIRS[name]
+        swapped = with_rule(sibling_rule(submit=lambda drafts: drafts[::-1]))(pair)
+        assert total_variation(pair.output(swapped), pair.continued()) > F(1, 30), name
+        assert proof(MULTI_DRAFT["siblings-last-first"], pair).lossless
+
+
+def accepted(entry, pair):
+    """E[accepted] at lookahead 1, where an accepted draft is followed by a bonus token."""
+    return sum(w for block, w in pair.blocks(entry.build(pair)).items() if len(block) == 2)
+
+
+def test_what_controls_are_said_to_accept():
+    pair = PAIRS["m3"]
+    p, q = pair.target.next_token(()), pair.drafter.next_token(())
+    clean_rule = theory.recursive_rejection(p, q, 3, replacement=False)
+    top = MULTI_DRAFT["siblings-top-is-certain"]
+    assert accepted(top, pair) == sum(sorted(p[i] for i in (1, 2, 3)))
+    for less in ("siblings-drawn-are-certain", "siblings-matched-by-one-draw"):
+        assert accepted(MULTI_DRAFT[less], pair) < clean_rule
+    s1 = PAIRS["s1"]
+    rows = s1.target.next_token(()), s1.drafter.next_token(())
+    sequential = accepted(MULTI_DRAFT["siblings-top-and-one"], s1)
+    assert (sequential, theory.top_drafts(*rows, 2)) == (F(7, 9), F(5, 6))
+
+
+def test_survivors_are_named():
+    """Where the first residual is one point mass, and where a tree has one level."""
+    blind = {
+        entry.id: [name for name, distance in entry.distances.items() if distance == 0]
+        for entry in MUTANTS
+    }
+    one_level = ["s1", "m", "m3"]
+    assert {mutant: names for mutant, names in blind.items() if names} == {
+        "siblings-q-not-updated": ["s1"],
+        "siblings-duplicates-skipped": ["s1"],
+        "tree-wrong-slice": one_level,
+        "tree-row-of-the-parent": one_level,
+        "tree-duplicates-merged": ["s1", "eos"],
+        "traversal-survival-kept": one_level,
+        "traversal-tokenwise-residual": one_level,
+    }
+
+
+def test_entries_describe_themselves():
+    form = r"[\w.-]+/[\w.-]+(#[1-9]\d*)?|arXiv:\d{4}\.\d{5}"
+    others = {entry.id for entry in ALL.values()} | BLOCK.keys()
+    assert not others & (MULTI_DRAFT.keys() | GREEDY_BLOCK.keys())
+    for entry in (*MULTI_DRAFT.values(), *GREEDY_BLOCK.values()):
+        assert entry.lossless == (not entry.distances)
+        assert all(text.endswith(".") for text in (entry.symptom, entry.hint))
+        assert all(re.fullmatch(form, cite) for cite in entry.cites)
+        assert BESIDE[entry.id].total_variation == max(entry.distances.values(), default=0)
+
+
+def test_the_docs_list_them():
+    """`docs/zoo.md` ends with what is generated."""
+    assert ZOO.read_text().endswith("\n".join(beside_lines()) + "\n")

@@ -1,0 +1,72 @@
+"""How many tokens the iterations of a loop make that carries something from one to the next."""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+from specref.algorithms.greedy_block_target import Modification, Modifications
+from specref.chance import Chance, exact_distribution
+from specref.distributions import Probability
+from specref.models import Model
+from specref.vocabulary import Tokens
+from specref.zoo.fixtures import Fixture
+from specref.zoo.greedy_block_parts import Iterate, Iterated
+
+
+def tokens_of_iterations(
+    iterate: Iterate, fixture: Fixture, lookahead: int, iterations: int
+) -> list[Probability]:
+    """The expected number of tokens of the 1st, 2nd, … iteration, for models of order 1 at most.
+
+    Iterations meet in the last token and in what is carried, seen from there.
+
+    Examples
+    --------
+    >>> from specref.algorithms import greedy_block
+    >>> from specref.zoo.block_pairs import TOKENS
+    >>> coin = TOKENS["coin"]
+    >>> [str(x) for x in tokens_of_iterations(greedy_block.iterate, coin, 2, 3)]
+    ['7/3', '19/9', '19/9']
+    """
+    states: dict[Iterated, Probability] = {((), ()): Fraction(1)}
+    means: list[Probability] = []
+    for _ in range(iterations):
+        following: dict[Iterated, Probability] = {}
+        means.append(0)
+        for (last, carried), weight in states.items():
+            for (tokens, left), probability in _blocks(
+                iterate, fixture, last, lookahead, carried
+            ).items():
+                means[-1] += weight * probability * len(tokens)
+                state = tokens[-1:], _shifted(left, 1 - len(last) - len(tokens))
+                following[state] = following.get(state, 0) + weight * probability
+        states = following
+    return means
+
+
+def _blocks(
+    iterate: Iterate, fixture: Fixture, last: Tokens, lookahead: int, carried: Modifications
+) -> Mapping[Iterated, Probability]:
+    def program(chance: Chance) -> Iterated:
+        return iterate(fixture.target, fixture.drafter, last, lookahead, chance, carried)
+
+    return exact_distribution(program)
+
+
+def _shifted(carried: Modifications, by: int) -> Modifications:
+    return tuple(Modification(ratio, end + by) for ratio, end in carried)
+
+
+def stateless(step: Callable[..., Tokens]) -> Iterate:
+    """An algorithm that carries nothing from one iteration to the next."""
+
+    def iterate(
+        target: Model,
+        drafter: Model,
+        context: Tokens,
+        lookahead: int,
+        chance: Chance,
+        carried: Modifications,
+    ) -> Iterated:
+        return step(target, drafter, context, lookahead, chance), ()
+
+    return iterate

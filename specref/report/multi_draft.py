@@ -1,0 +1,187 @@
+"""The exact tables of `docs/multi-draft.md`: what every rule accepts, on named pairs.
+
+``python -m specref.report.multi_draft docs/multi-draft.md`` writes them between the marks of the
+page, and nothing else; without a page it prints them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from specref.algorithms import block, greedy_block, standard
+from specref.distributions import Probability
+from specref.report.greedy_runs import stateless, tokens_of_iterations
+from specref.theory import accepted_length_distribution, multi_draft, trees
+from specref.theory import block as jointly
+from specref.theory import greedy_block as greedily
+from specref.theory.block import draft_rows
+from specref.theory.transport import drafts_law, optimal_acceptance
+from specref.zoo.block_pairs import TOKENS
+from specref.zoo.multi_draft_parts import PAIRS
+
+Row = Sequence[str | Probability]
+PATHS = (("coin", 2), ("coin", 3), ("c", 2), ("c", 3), ("m", 2), ("m", 3))
+SHAPES = ((2, 1), (1, 2), (2, 2), (2, 1, 1))
+RUNS = (("coin", 2), ("coin", 3), ("c", 2), ("m", 2))
+ITERATIONS = 5
+
+
+def siblings() -> Iterator[Row]:
+    """Acceptance of one position, for two and three drafts of S1 and M."""
+    yield ("rule", *(f"{name.upper()}, k = {k}" for name, k in _positions()))
+    for rule, acceptance in _rules().items():
+        cells = []
+        for name, k in _positions():
+            p, q = (model.next_token(()) for model in (PAIRS[name].target, PAIRS[name].drafter))
+            cells.append(acceptance(p, q, k))
+        yield (rule, *cells)
+
+
+def _positions() -> list[tuple[str, int]]:
+    return [(name, k) for name in ("s1", "m") for k in (2, 3)]
+
+
+def _rules() -> Mapping[str, Callable[..., Probability]]:
+    return {
+        "matching, with replacement": lambda p, q, k: multi_draft.matching(
+            p, drafts_law(q, k, replacement=True)
+        ),
+        "matching, without": lambda p, q, k: multi_draft.matching(
+            p, drafts_law(q, k, replacement=False)
+        ),
+        "recursive rejection, with": lambda p, q, k: multi_draft.recursive_rejection(
+            p, q, k, replacement=True
+        ),
+        "recursive rejection, without": lambda p, q, k: multi_draft.recursive_rejection(
+            p, q, k, replacement=False
+        ),
+        "k-SEQ, rho = k": lambda p, q, k: multi_draft.k_seq(p, q, k, k),
+        "k-SEQ, least rho in 64ths": lambda p, q, k: multi_draft.k_seq(
+            p, q, k, multi_draft.smallest_rho(p, q, k)
+        ),
+        "top drafts; SpecHub for k = 2": multi_draft.top_drafts,
+        "optimum, with": lambda p, q, k: (
+            optimal_acceptance(p, drafts_law(q, k, replacement=True)).acceptance
+        ),
+        "optimum, without": lambda p, q, k: (
+            optimal_acceptance(p, drafts_law(q, k, replacement=False)).acceptance
+        ),
+    }
+
+
+def token_trees() -> Iterator[Row]:
+    """Expected accepted drafts of trees on A and C."""
+    yield (
+        "pair, branching",
+        "top-down, with",
+        "traversal, with",
+        "top-down, without",
+        "traversal, without",
+    )
+    for name in ("coin", "c"):
+        pair = TOKENS[name].target, TOKENS[name].drafter
+        for shape in SHAPES:
+            cells = [
+                _mean(
+                    trees.accepted_length_distribution(
+                        *pair, (), shape, rule=rule, replacement=replacement
+                    )
+                )
+                for replacement in (True, False)
+                for rule in trees.RULES
+            ]
+            yield (f"{_name(name)}, {shape}", *cells)
+
+
+def one_path() -> Iterator[Row]:
+    """Expected accepted drafts of the first iteration, for one path."""
+    yield "pair, lookahead", "token", "block", "greedy block"
+    for name, lookahead in PATHS:
+        pair = TOKENS[name].target, TOKENS[name].drafter
+        rows = draft_rows(*pair, (), lookahead)
+        laws = (
+            accepted_length_distribution("standard", *pair, (), lookahead),
+            jointly.accepted_length_distribution(pair[0], (), rows),
+            greedily.accepted_length_distribution(pair[0], (), rows),
+        )
+        yield (f"{_name(name)}, {lookahead}", *map(_mean, laws))
+
+
+def runs() -> Iterator[Row]:
+    """Expected tokens of the first iteration, of the last, and of all, for one path."""
+    rules = {
+        "token": stateless(standard.step),
+        "block": stateless(block.step),
+        "greedy": greedy_block.iterate,
+    }
+    spans = {"1st": slice(1), f"{ITERATIONS}th": slice(-1, None), "all": slice(None)}
+    yield "pair, lookahead", *(f"{span}: {rule}" for span in spans for rule in rules)
+    for name, lookahead in RUNS:
+        pair = TOKENS[name], lookahead, ITERATIONS
+        means = [tokens_of_iterations(iterate, *pair) for iterate in rules.values()]
+        cells = (sum(each[span]) for span in spans.values() for each in means)
+        yield f"{_name(name)}, {lookahead}", *cells
+
+
+def _mean(law: Sequence[Probability]) -> Probability:
+    return sum(length * weight for length, weight in enumerate(law))
+
+
+def _name(name: str) -> str:
+    return {"coin": "A", "c": "C", "m": "M"}[name]
+
+
+TABLES: Mapping[str, Callable[[], Iterator[Row]]] = {
+    "siblings": siblings,
+    "trees": token_trees,
+    "one path": one_path,
+    "runs": runs,
+}
+
+
+def markdown(rows: Iterator[Row]) -> str:
+    """A table: fractions as they are where they are short, else to four places."""
+    head, *body = ([_cell(cell) for cell in row] for row in rows)
+    rule = ["---", *("---:" for _ in head[1:])]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *body))
+
+
+def _cell(cell: str | Probability) -> str:
+    if isinstance(cell, str):
+        return cell
+    exact = str(cell)
+    return exact if len(exact) <= 11 else f"{float(cell):.4f}"
+
+
+def written(page: str) -> str:
+    """The page with its tables as they are computed now.
+
+    Raises
+    ------
+    ValueError
+        The page has no place for a table.
+    """
+    for name, rows in TABLES.items():
+        start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        head, found, rest = page.partition(start)
+        _, closed, tail = rest.partition(end)
+        if not found or not closed:
+            raise ValueError(f"the page has no {start}, or no {end} after it")
+        page = f"{head}{start}\n{markdown(rows())}\n{end}{tail}"
+    return page
+
+
+@click.command()
+@click.argument("page", required=False, type=click.Path(exists=True, dir_okay=False))
+def main(page: str | None) -> None:
+    """Print the tables, or write them into a page."""
+    if page is None:
+        for name, rows in TABLES.items():
+            click.echo(f"{name}\n\n{markdown(rows())}\n")
+    else:
+        Path(page).write_text(written(Path(page).read_text()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Greedy block verification in parts, and the law of the first tokens of its loop."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeAlias
+
+from specref.algorithms import greedy_block, standard
+from specref.algorithms.greedy_block_target import Modification, Modifications, carry, modified
+from specref.chance import Chance, exact_distribution
+from specref.distributions import Probability, total_variation
+from specref.models import Model
+from specref.vocabulary import Tokens
+from specref.zoo.block_pairs import TOKENS
+from specref.zoo.entry import Described
+from specref.zoo.fixtures import Fixture, Law, by_name
+
+Iterated: TypeAlias = tuple[Tokens, Modifications]
+Iterate: TypeAlias = Callable[[Model, Model, Tokens, int, Chance, Modifications], Iterated]
+Verify: TypeAlias = Callable[[Model, Tokens, list[standard.Draft], Chance], Tokens]
+
+# With two drafts at most one modification holds at a time; "c3" has three.
+PAIRS: Mapping[str, Fixture] = by_name(
+    *(replace(TOKENS[name], longest=3) for name in ("coin", "c", "eos")),
+    replace(TOKENS["c"], name="c3", lookahead=3, longest=3),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GreedyEntry(Described):
+    """A loop that departs from greedy block verification in one place.
+
+    Attributes
+    ----------
+    iterate : callable
+        As `greedy_block.iterate`.
+    distances : mapping
+        {pair: total variation of the first tokens}; empty for a control. 0 where it survives.
+    """
+
+    iterate: Iterate
+    distances: Mapping[str, Probability] = field(default_factory=dict)
+
+    def distance(self, fixture: Fixture) -> Probability:
+        """How far the first `fixture.length` tokens are from the target's own, exactly."""
+        return total_variation(first_tokens(self.iterate, fixture), fixture.continued())
+
+
+def first_tokens(iterate: Iterate, fixture: Fixture) -> Law:
+    """The law of the first `fixture.length` tokens of a loop, or up to EOS.
+
+    Iterations meet in the tokens so far and in what is carried: paths that share both are merged.
+
+    Examples
+    --------
+    >>> coin = PAIRS["coin"]
+    >>> first_tokens(greedy_block.iterate, coin) == coin.continued()
+    True
+    """
+    target, drafter, length = fixture.target, fixture.drafter, fixture.length
+    done: Law = {}
+    going: dict[Iterated, Probability] = {((), ()): 1}
+    while going:
+        tokens, carried = min(going, key=lambda state: len(state[0]))
+        weight = going.pop((tokens, carried))
+        if len(tokens) >= length or target.vocabulary.ends(tokens):
+            done[tokens[:length]] = done.get(tokens[:length], 0) + weight
+            continue
+        arguments = target, drafter, (*fixture.context, *tokens), fixture.lookahead
+        after = exact_distribution(partial(_iterated, iterate, arguments, carried))
+        for (emitted, left), probability in after.items():
+            state = ((*tokens, *emitted), left)
+            going[state] = going.get(state, 0) + weight * probability
+    return done
+
+
+def _iterated(
+    iterate: Iterate,
+    arguments: tuple[Model, Model, Tokens, int],
+    carried: Modifications,
+    chance: Chance,
+) -> Iterated:
+    return iterate(*arguments, chance, carried)
+
+
+def greedy_iterate(
+    *,
+    verify: Verify = greedy_block.verify,
+    prolonged: int = 0,
+    hand_on: Callable[[Modifications], Modifications] = lambda carried: carried,
+    follow: Callable[..., Modifications] = carry,
+) -> Iterate:
+    """An iteration of greedy block verification in which some parts are replaced.
+
+    Parameters
+    ----------
+    verify : callable
+        As `greedy_block.verify`.
+    prolonged : int
+        How many tokens more its own modification lasts.
+    hand_on : callable
+        modifications -> modifications: which of them the next iteration is told.
+    follow : callable
+        As `greedy_block_target.carry`.
+    """
+
+    def iterate(
+        target: Model,
+        drafter: Model,
+        context: Tokens,
+        lookahead: int,
+        chance: Chance,
+        carried: Modifications,
+    ) -> Iterated:
+        drafts = standard.draft(drafter, context, lookahead, chance)
+        emitted = verify(modified(target, drafter, context, carried), context, drafts, chance)
+        own = Modification(1, len(context) + lookahead + prolonged)
+        return emitted, hand_on(follow(target, drafter, context, emitted, (*carried, own)))
+
+    return iterate
+
+
+def by_the_last_token(carried: Modifications) -> Modifications:
+    """The modifications as if each began with the token after the block."""
+    return tuple(replaced._replace(ratio=1) for replaced in carried)
+
+
+def one_by_one(
+    target: Model, drafter: Model, context: Tokens, tokens: Tokens, carried: Modifications
+) -> Modifications:
+    """Every modification as if it alone were applied to p."""
+    alone = (carry(target, drafter, context, tokens, (single,)) for single in carried)
+    return tuple(one for kept in alone for one in kept)
+
+
+def finished(
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    lookahead: int,
+    chance: Chance,
+    carried: Modifications,
+) -> Iterated:
+    """An iteration that draws the modified tokens itself, and hands nothing on."""
+    return greedy_block.step(target, drafter, context, lookahead, chance), ()

@@ -1,0 +1,102 @@
+"""Controls of several drafts at a position: they look wrong, and are lossless."""
+
+from specref.algorithms import multi_draft, traversal, trees
+from specref.zoo import multi_draft_rules as rules
+from specref.zoo import tree_rules
+from specref.zoo.multi_draft_parts import (
+    MultiDraftEntry,
+    certain,
+    drawn_independently,
+    sibling_rule,
+    with_rule,
+)
+from specref.zoo.tree_rules import with_tree
+
+LOSSLESS = (
+    MultiDraftEntry(
+        "siblings-top-is-certain",
+        "draft",
+        clean="siblings",
+        formula="x_1 … x_k the likeliest tokens, q = 1: accept x with P(x), else P loses x",
+        symptom="Only the rejected token is zeroed; q is not looked at.",
+        hint="Exact: they are certain. It accepts p(x_1) + … + p(x_k).",
+        cites=("SafeAILab/EAGLE#93", "SafeAILab/EAGLE#171"),
+        lossless=True,
+        build=with_rule(sibling_rule(rules.top_is_certain)),
+    ),
+    MultiDraftEntry(
+        "siblings-drawn-are-certain",
+        "accept",
+        clean="siblings",
+        formula="drawn without replacement, q = 1 at each",
+        symptom="A q that is not the drafter's.",
+        hint="Exact: given the drafts, they are. It accepts less.",
+        cites=("SafeAILab/EAGLE#183",),
+        lossless=True,
+        build=with_rule(sibling_rule(submit=certain)),
+    ),
+    MultiDraftEntry(
+        "siblings-matched-by-one-draw",
+        "accept",
+        clean="multi_draft",
+        formula="t ~ p, accepted iff it is a sibling, and emitted in either case",
+        symptom="q is not looked at.",
+        hint="Exact: every token is a draw of the target. It accepts less.",
+        cites=("ggml-org/llama.cpp#5625",),
+        lossless=True,
+        build=with_rule(multi_draft.matching),
+    ),
+    MultiDraftEntry(
+        "siblings-last-first",
+        "accept",
+        clean="siblings",
+        formula="drawn with replacement, verified from the last to the first",
+        symptom="Not the order of drawing.",
+        hint="Exact: independent drafts have no order; those without replacement have one.",
+        cites=("ggml-org/llama.cpp#5625",),
+        lossless=True,
+        build=with_rule(sibling_rule(drawn_independently, submit=lambda drafts: drafts[::-1])),
+    ),
+    MultiDraftEntry(
+        "siblings-top-and-one",
+        "draft",
+        clean="multi_draft_rules",
+        formula="the likeliest k - 1 with q = 1, then one from what q has left",
+        symptom="Certain and drawn siblings side by side, one after the other.",
+        hint="Exact: each has its own law. `top_drafts` accepts more from the same drafts.",
+        cites=("arXiv:2502.18779",),
+        lossless=True,
+        build=with_rule(sibling_rule(rules.top_and_one)),
+    ),
+    MultiDraftEntry(
+        "siblings-of-two-drafters",
+        "draft",
+        clean="siblings",
+        formula="x_j from q_j, accepted with min(1, P / q_j), residual norm((P - q_j)+)",
+        symptom="q changes from sibling to sibling.",
+        hint="Exact: each is verified against the law that it came from.",
+        cites=("arXiv:2305.09781",),
+        lossless=True,
+        build=with_rule(sibling_rule(rules.two_drafters)),
+    ),
+    MultiDraftEntry(
+        "tree-last-first",
+        "accept",
+        clean="trees",
+        formula="drawn with replacement, siblings verified from the last to the first",
+        symptom="Not the order of drawing.",
+        hint="Exact: independent drafts have no order.",
+        lossless=True,
+        build=with_tree(trees.verify, tree_rules.drawn_independently, tree_rules.last_first),
+    ),
+    MultiDraftEntry(
+        "traversal-last-first",
+        "accept",
+        clean="traversal",
+        formula="drawn with replacement, siblings verified from the last to the first",
+        symptom="Leaves are visited in another order.",
+        hint="Exact: independent drafts have no order.",
+        lossless=True,
+        build=with_tree(traversal.verify, tree_rules.drawn_independently, tree_rules.last_first),
+    ),
+)
