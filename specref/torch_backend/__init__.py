@@ -12,6 +12,8 @@ from specref.torch_backend.slem import SlemDrafter
 from specref.torch_backend.slrs import SlrsDrafter
 from specref.torch_backend.statistics import Generation, Iteration
 from specref.torch_backend.tli import TliDrafter
+from specref.torch_backend.tree_validation import NO_NODE, ROOT, validate_tree
+from specref.torch_backend.tree_verification import verify_tree
 from specref.torch_backend.trees import TreeModel
 from specref.torch_backend.union import UnionDrafter
 from specref.torch_backend.verification import NO_DRAFT, OUTSIDE, validate, verify, verify_matching
@@ -20,7 +22,9 @@ from specref.torch_backend.vocabularies import TokenVocabulary
 __all__ = [
     "METHODS",
     "NO_DRAFT",
+    "NO_NODE",
     "OUTSIDE",
+    "ROOT",
     "CachedModel",
     "Coins",
     "Decoder",
@@ -42,7 +46,9 @@ __all__ = [
     "shape_logits",
     "uniforms",
     "validate",
+    "validate_tree",
     "verify",
     "verify_block",
     "verify_matching",
+    "verify_tree",
 ]
