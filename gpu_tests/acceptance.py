@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gpu_tests.prefixes import Prefixes
 from gpu_tests.recording import Draws
 
 ALPHA = 1e-6
@@ -55,6 +56,17 @@ def acceptance(draws: Draws) -> Iterator[Acceptance]:
     for position in draws.position[draws.drafted].unique().tolist():
         here = draws.drafted & (draws.position == position)
         yield compared(position, int(draws.accepted[here].sum()), chances[here])
+
+
+def jointly(prefixes: Prefixes) -> Iterator[Acceptance]:
+    """The same where drafts are accepted jointly: of each position, what was submitted there.
+
+    Given all before it and itself, a draft is accepted with the probability `chance`: so these
+    are bets on one event of each block, as above.
+    """
+    for position in prefixes.position.unique().tolist():
+        here = prefixes.position == position
+        yield compared(position, int(prefixes.accepted[here].sum()), prefixes.chance[here])
 
 
 def overlaps(draws: Draws) -> Tensor:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
 
-from specref.torch_backend import Coins, draw, row_coins, verify, verify_matching
+from specref.torch_backend import Coins, block, draw, row_coins, verify, verify_matching
 
 Verified: TypeAlias = tuple[Tensor, Tensor]
 Planted: TypeAlias = Mapping[str, Callable[..., Any]]
@@ -66,6 +67,19 @@ def row_before() -> Planted:
         return verify(rows, q, drafts, coins=coins)
 
     return {"verify": verified}
+
+
+def first_failure() -> Planted:
+    """By block, count the drafts up to the first coin that fails."""
+
+    def kept(chances: Tensor, uniforms: Tensor) -> Tensor:
+        return (uniforms < chances).long().cumprod(1).sum(1)
+
+    def verified(*given: Tensor, coins: Coins) -> Verified:
+        with patch.object(block, "_kept", kept):
+            return block.verify_block(*given, coins=coins)
+
+    return {"verify_block": verified}
 
 
 def sharper() -> Planted:

@@ -13,6 +13,7 @@ from torch import Tensor
 from gpu_tests.cases import LOOKAHEAD, Case
 from gpu_tests.forcing import forced_laws
 from gpu_tests.pairs import Pair
+from gpu_tests.prefixes import Prefixes, prefixes
 from specref.torch_backend import generate, generation, loop, slrs
 from specref.torch_backend.byte_laws import ByteLaws
 from specref.torch_backend.drafts import Drafter, Drafts
@@ -50,9 +51,10 @@ class Draws:
 
 @dataclass(frozen=True)
 class Record(Draws):
-    """The draws of a generation of ours."""
+    """The draws of a generation of ours; of drafts that are verified by block their prefixes."""
 
     generation: Generation
+    prefixes: Prefixes | None
 
 
 class Recorder:
@@ -132,7 +134,9 @@ def record(
             top_p=case.top_p,
         )
     p = forced_laws(pair.target, prompts, made.tokens, case.shape)
-    return _read(made, recorders[0].drafts if recorders else [], p)
+    drafts, jointly = recorders[0].drafts if recorders else [], case.verification == "block"
+    joint = prefixes(pair.target, case.shape, prompts, made, drafts) if jointly else None
+    return Record(*_read(made, drafts, p), made, joint)
 
 
 @contextmanager
@@ -154,7 +158,8 @@ def listening(planted: Mapping[str, Callable[..., Any]]) -> Iterator[list[Record
         yield recorders
 
 
-def _read(made: Generation, drafts: Sequence[tuple[list[int], Drafts]], p: Tensor) -> Record:
+def _read(made: Generation, drafts: Sequence[tuple[list[int], Drafts]], p: Tensor) -> list[Tensor]:
+    """What `Draws` has, in its order."""
     places = torch.tensor(list(_places(made.iterations)), device=p.device).T
     row, iteration, position, count, prefix = places
     q = p.to(torch.float32, copy=True)
@@ -167,7 +172,7 @@ def _read(made: Generation, drafts: Sequence[tuple[list[int], Drafts]], p: Tenso
             q[here] = _laws(proposal, p.shape[1], place[row[here]], at)
     tokens = torch.tensor([token for text in made.tokens for token in text])
     drafted, accepted = (position < count).cpu(), (position < prefix).cpu()
-    return Record(p.cpu(), q.cpu(), tokens, position.cpu(), drafted, accepted, made)
+    return [p.cpu(), q.cpu(), tokens, position.cpu(), drafted, accepted]
 
 
 def _places(iterations: Sequence[Sequence[Iteration]]) -> Iterator[tuple[int, ...]]:

@@ -3,8 +3,8 @@
 The declared interval holds with probability 1 - 1e-6 at each position, for p computed again by
 teacher forcing and q as declared: sum min(p, q) for the standard rule, p(draft) for exact match.
 What it finds is printed: about 5.5 standard deviations, 0.14 in a rate at 360 drafts. Lazy SLRS
-declares no law: its verdicts are compared with those of full psi in proofs_tests. By block drafts
-are accepted jointly: that law is proved there as well.
+declares no law: its verdicts are compared with those of full psi in proofs_tests. Of drafts that
+are verified by block, at least k are accepted with the probability P_k of the first k.
 """
 
 import pytest
@@ -14,7 +14,7 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 
 import torch
 
-from gpu_tests.acceptance import ALPHA, acceptance, interval
+from gpu_tests.acceptance import ALPHA, acceptance, interval, jointly
 from gpu_tests.cases import CASES
 from gpu_tests.lab import Figure, Lab
 from specref.theory import metrics
@@ -24,6 +24,7 @@ DRAFTING = [
     for name, case in CASES.items()
     if case.method not in ("autoregressive", "lazy-slrs") and case.verification == "token"
 ]
+BY_BLOCK = [name for name, case in CASES.items() if case.verification == "block"]
 
 
 @pytest.mark.parametrize("name", DRAFTING)
@@ -33,6 +34,32 @@ def test_acceptance_is_that_of_the_laws(lab: Lab, name: str, figure: Figure) -> 
         figure(f"{name}, {one}")
     assert found
     assert all(one.conforms for one in found)
+
+
+@pytest.mark.parametrize("name", BY_BLOCK)
+def test_joint_acceptance_is_that_of_the_laws(lab: Lab, name: str, figure: Figure) -> None:
+    record = lab.record(name)
+    assert record.prefixes is not None
+    found = list(jointly(record.prefixes))
+    for one in found:
+        figure(f"{name}, {one}")
+    assert sum(one.reached for one in found) == sum(it.drafted for it in record.generation.log)
+    assert sum(one.accepted for one in found) == sum(it.prefix for it in record.generation.log)
+    assert all(one.conforms for one in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "bug"),
+    [
+        ("standard, block", "first_failure"),
+        ("standard, block", "lenient"),
+        ("tli, block", "lenient"),
+    ],
+)
+def test_other_joint_rules_are_noticed(lab: Lab, name: str, bug: str) -> None:
+    prefixes = lab.buggy(name, bug).prefixes
+    assert prefixes is not None
+    assert not all(one.conforms for one in jointly(prefixes))
 
 
 @pytest.mark.parametrize("name", DRAFTING)

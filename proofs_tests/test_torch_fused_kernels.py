@@ -16,8 +16,9 @@ import torch
 import triton
 from triton.backends.compiler import GPUTarget
 
-from specref.torch_backend import fused
+from specref.torch_backend import fused, fused_kernels
 from specref.torch_backend.fused import verify, verify_logits
+from specref.torch_backend.interpreted import launch
 from specref.torch_backend.verification import Coins
 
 
@@ -105,6 +106,14 @@ def test_errors_name_logits() -> None:
         verify_logits(right, wrong, tokens, coins=coins)
     with pytest.raises(ValueError, match="draft_logits is on meta"):
         verify_logits(right, wrong[:, :1, :2].to("meta"), tokens, coins=coins)
+
+
+def test_what_cannot_be_launched() -> None:
+    laws = fused_kernels.Laws(torch.empty(1, 1, 2, device="meta"), 2, 2, 1, 1, None)
+    with pytest.raises(TypeError, match=r"kernel = None: expected what triton\.jit makes"):
+        launch(None, (1,), laws)
+    with pytest.raises(ValueError, match="the laws are on meta: expected one of cpu, cuda"):
+        launch(fused_kernels.summarise, (1, 1, 1), laws)
 
 
 def test_without_triton_an_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

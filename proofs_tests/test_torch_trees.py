@@ -266,6 +266,7 @@ def test_up_to_the_last_position(model: PreTrainedModel) -> None:
         ([], "rows is empty"),
         ([[1], []], rf"rows\[1\] has 0 tokens: expected 1 to {POSITIONS}"),
         ([[1] * 65], rf"rows\[0\] has 65 tokens: expected 1 to {POSITIONS}"),
+        ([[1], [1, 7]], r"rows\[1\]\[1\] = 7: expected a token id below 7"),
     ],
 )
 def test_bad_contexts_are_named(rows: list[list[int]], message: str) -> None:
@@ -282,6 +283,7 @@ def test_bad_contexts_are_named(rows: list[list[int]], message: str) -> None:
         ([[0], [0]], [[1], [1, 2]], r"tokens\[1\] has 2: expected 1, as many as parents"),
         ([[0, 2], []], [[1, 1], []], r"parents\[0\]\[1\] = 2: expected a node, 0 to 1"),
         ([[], [-1]], [[], [1]], r"parents\[1\]\[0\] = -1: expected a node, 0 to 0"),
+        ([[], [0, 0]], [[], [1, -1]], r"tokens\[1\]\[1\] = -1: expected a token id below 7"),
     ],
 )
 def test_bad_nodes_are_named(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import prod
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from specref.distributions import Probabilities, corrected
 from specref.torch_backend.randomness import ACCEPT, DRAFT, FINAL, Coins
+from specref.torch_backend.validation import OUTSIDE
 from specref.vocabulary import Tokens
 
 Law: TypeAlias = Callable[[Tokens], Probabilities]
@@ -93,19 +94,48 @@ class Generator:
                 yield from _ended(block, corrected(p, q), share, coins, coin)
 
 
+class Choice(NamedTuple):
+    """A draft, its probability and coins, and all that the drafter has read then."""
+
+    token: int
+    weight: float
+    coins: tuple[float, ...]
+    read: Tokens
+
+
+class Drafted(NamedTuple):
+    """Drafts, the laws that are declared for them, their probability and coins."""
+
+    tokens: Tokens = ()
+    laws: tuple[Probabilities, ...] = ()
+    weight: float = 1.0
+    coins: tuple[float, ...] = ()
+
+
 class JointGenerator(Generator):
     """The same by block verification (Sun et al. 2024): all drafts, then how many are accepted."""
 
     def blocks(self, context: Tokens, room: int) -> Iterator[Block]:
-        for drafts, weight, draft in self._drafted(context, room):
-            survival, chances = self._chances(context, drafts)
+        for drafted in self._drafted(self.read(context), room):
+            survival, chances = self._chances(context, drafted)
             for kept, chance in enumerate(chances):
-                share = weight * chance * prod(1 - other for other in chances[kept + 1 :])
+                share = drafted.weight * chance * prod(1 - other for other in chances[kept + 1 :])
                 accept = [(1 + other) / 2 for other in chances[1:]]
                 accept[kept - 1 : kept] = [chance / 2] if kept else []
                 if share > NEGLIGIBLE:
-                    law = self._last(context, drafts, kept, survival[kept])
-                    yield from self._blocks(drafts[:kept], law, share, draft, tuple(accept))
+                    law = self._last(context, drafted, kept, survival[kept])
+                    coins, block = (drafted.coins, tuple(accept)), drafted.tokens[:kept]
+                    yield from self._blocks(block, law, share, *coins)
+
+    def read(self, context: Tokens) -> Tokens:
+        """What the drafter reads for a text."""
+        return context
+
+    def choices(self, read: Tokens) -> tuple[Probabilities, list[Choice]]:
+        """The law of the next draft that is declared, and all ways to draw it."""
+        q = self.drafter(read)
+        tokens = np.flatnonzero(q).tolist()
+        return q, [Choice(x, q[x], (middle(q, x),), (*read, x)) for x in tokens]
 
     def _blocks(
         self, block: Tokens, law: Probabilities, weight: float, *coins: tuple[float, ...]
@@ -115,37 +145,37 @@ class JointGenerator(Generator):
         else:
             yield from _ended(block, law, weight, *coins)
 
-    def _drafted(
-        self, context: Tokens, room: int, weight: float = 1.0, draft: tuple[float, ...] = ()
-    ) -> Iterator[tuple[Tokens, float, tuple[float, ...]]]:
-        """All drafts, up to EOS, with their probabilities and coins."""
+    def _drafted(self, read: Tokens, room: int) -> Iterator[Drafted]:
+        """All drafts, up to EOS or what is no token of the target."""
         if not room:
-            yield (), weight, draft
+            yield Drafted()
             return
-        q = self.drafter(context)
-        for token in np.flatnonzero(q).tolist():
-            share, coins = weight * q[token], (*draft, middle(q, token))
-            room_left = 0 if token == self.eos else room - 1
-            for rest, *others in self._drafted((*context, token), room_left, share, coins):
-                yield ((token, *rest), *others)
+        law, choices = self.choices(read)
+        for token, weight, coins, after in choices:
+            for rest in self._drafted(after, 0 if token in (self.eos, OUTSIDE) else room - 1):
+                both = (token, *rest.tokens), (law, *rest.laws)
+                yield Drafted(*both, weight * rest.weight, coins + rest.coins)
 
-    def _chances(self, context: Tokens, drafts: Tokens) -> tuple[list[float], list[float]]:
+    def _chances(self, context: Tokens, drafted: Drafted) -> tuple[list[float], list[float]]:
         """P_0 to P_n, and how likely each length is accepted where no longer one is."""
+        drafts, laws = drafted.tokens, drafted.laws
         survival, chances = [1.0], [1.0]
         for i, token in enumerate(drafts):
-            p, q = self.target(context + drafts[:i]), self.drafter(context + drafts[:i])
-            survival.append(min(1.0, survival[-1] * p[token] / q[token]))
+            ratio = 0.0 if token < 0 else self.target(context + drafts[:i])[token] / laws[i][token]
+            survival.append(min(1.0, survival[-1] * ratio))
         for i in range(1, len(drafts)):
-            p, q = self.target(context + drafts[:i]), self.drafter(context + drafts[:i])
-            excess = np.maximum(survival[i] * p - q, 0).sum()
+            p = self.target(context + drafts[:i])
+            excess = np.maximum(survival[i] * p - laws[i], 0).sum()
             chances.append(float(excess / (excess + 1 - survival[i])) if excess else 0.0)
         return survival, chances + survival[len(chances) :]
 
-    def _last(self, context: Tokens, drafts: Tokens, kept: int, survival: float) -> Probabilities:
-        p = self.target(context + drafts[:kept])
-        if kept == len(drafts):
+    def _last(
+        self, context: Tokens, drafted: Drafted, kept: int, survival: float
+    ) -> Probabilities:
+        p = self.target(context + drafted.tokens[:kept])
+        if kept == len(drafted.tokens):
             return p
-        excess = np.maximum(survival * p - self.drafter(context + drafts[:kept]), 0)
+        excess = np.maximum(survival * p - drafted.laws[kept], 0)
         return excess / excess.sum()
 
 

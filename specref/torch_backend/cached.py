@@ -86,7 +86,8 @@ class CachedModel(SlottedModel):
         Raises
         ------
         ValueError
-            A row is empty, longer than the model's positions, or shorter than its `last`.
+            A row is empty, longer than the model's positions, or shorter than its `last`, or has
+            what is no token id.
         """
         texts = [list(row) for row in rows]
         columns = 0 if drafts is None else drafts.shape[1]
@@ -145,7 +146,7 @@ class CachedModel(SlottedModel):
         self.settle()
 
     def _check(self, rows: Sequence[Sequence[int]], wanted: Sequence[int], columns: int) -> None:
-        self._check_lengths(rows)
+        self._check_rows(rows)
         for index, (row, count) in enumerate(zip(rows, wanted, strict=True)):
             if not 1 <= count <= len(row) + columns:
                 raise ValueError(

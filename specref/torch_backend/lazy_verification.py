@@ -1,5 +1,6 @@
 """Verification of drafts whose laws are only known by bounds, which are tightened as needed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -58,27 +59,30 @@ class Decisions:
         self.coin, self.chance, self.room = (p.new_empty(len(p)).double() for _ in range(3))
         self._ask(torch.arange(len(p), device=p.device))
 
-    def judge(self) -> tuple[Tensor, Tensor]:
-        """Decide what can be decided; the rows that were open, and those that cannot decide."""
-        rows = self.open.nonzero()[:, 0]
-        if not len(rows):
-            return rows, rows
+    def judge(self) -> tuple[int, list[int]]:
+        """Decide what can be decided; how many rows were open, and those that cannot decide.
+
+        The host waits once: what is open is known on the device alone, so all rows are asked.
+        """
+        rows = torch.arange(len(self.p), device=self.p.device)
         lower, upper = self.bounds.of(*self.question(rows))
-        yes = self.coin[rows] < self._share(rows, upper)
-        no = ~(self.coin[rows] < self._share(rows, lower))  # also of 0 / 0
-        accepting = self.refusals[rows] < 0
-        accepted, refused = rows[yes & accepting], rows[no]
-        self.open[rows] = ~yes | accepting
-        if len(accepted):
-            self.kept[accepted] += 1
-            self._ask(accepted)
-        if len(refused):
-            self._propose(refused)
-        return rows, rows[~yes & ~no]
+        yes = self.coin < self._share(rows, upper)
+        no = ~(self.coin < self._share(rows, lower))  # also of 0 / 0
+        open_, accepting = self.open, self.refusals < 0
+        accepted = open_ & yes & accepting
+        self.open, self.kept = open_ & (~yes | accepting), self.kept + accepted
+        verdicts = torch.stack([open_, accepted, open_ & no, open_ & ~yes & ~no])
+        asked, accepts, refuses, undecided = verdicts.tolist()
+        if any(accepts):
+            self._ask(sent(_true(accepts), rows.device))
+        if any(refuses):
+            self._propose(sent(_true(refuses), rows.device))
+        return sum(asked), _true(undecided)
 
     def question(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Which psi of rows is asked for, and at which token."""
-        return self.searches[rows] + self.kept[rows], self.token[rows].clamp(min=0)
+        """Which psi of rows is asked for, and at which token; after the last draft, any."""
+        place = self.kept[rows].clamp(max=max(0, self.drafts.shape[1] - 2))
+        return self.searches[rows] + place, self.token[rows].clamp(min=0)
 
     def result(self) -> tuple[Tensor, Tensor]:
         """Tokens and counts, as `verify` returns them, when nothing is open."""
@@ -155,10 +159,10 @@ class LazyVerifier:
         decisions = self._decisions(p.to(here), drafts.to(here), coins)
         while True:
             asked, undecided = decisions.judge()
-            if not len(asked):
+            if not asked:
                 break
-            if len(undecided) == len(asked):
-                self._read(*decisions.question(undecided))
+            if len(undecided) == asked:
+                self._read(*decisions.question(sent(undecided, here)))
         tokens, counts = (one.to(p.device) for one in decisions.result())
         return Verified(tokens, counts, self.trees.model.forwards - before)
 
@@ -176,3 +180,7 @@ class LazyVerifier:
         rows = [one // self.lookahead for one in search]
         nodes, laws = self.trees.grow(rows, parents, ids)
         self.bounds.absorb(found.search, sent(nodes, laws.device), places, found.mass, laws)
+
+
+def _true(flags: Sequence[bool]) -> list[int]:
+    return [row for row, flag in enumerate(flags) if flag]

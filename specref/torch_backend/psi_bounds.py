@@ -129,8 +129,8 @@ class PsiBounds:
         tokens : Tensor of int64, shape (n,)
         """
         lower = self._sums[search, 2 + tokens]
-        index, asked = self._open(search, tokens)
-        upper = lower.index_add(0, asked, self.frontier.mass[index])
+        of, can = self._open(search, tokens)
+        upper = lower.index_add(0, of.clamp(min=0), self.frontier.mass.where(can, 0))
         return lower, upper
 
     def take(self, search: Tensor, tokens: Tensor, width: int) -> Frontier:
@@ -138,7 +138,7 @@ class PsiBounds:
 
         They are ordered by `search`; parameters as for `of`.
         """
-        index, _ = self._open(search, tokens)
+        index = self._open(search, tokens)[1].nonzero()[:, 0]
         index = index[self.frontier.mass[index].argsort(descending=True, stable=True)]
         index = index[self.frontier.search[index].argsort(stable=True)]
         ordered = self.frontier.search[index]
@@ -149,10 +149,8 @@ class PsiBounds:
         return taken
 
     def _open(self, search: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """What of the frontier can become the tokens asked for, and which of these it is."""
+        """Which of what is asked for all of the frontier belongs to, and if it can become it."""
         asked = torch.full_like(self._sums[:, 0], -1, dtype=torch.int64)
         asked[search] = torch.arange(len(search), device=search.device)
         of = asked[self.frontier.search]
-        can = (of >= 0) & self.settling.reachable(self.frontier.place, tokens[of])
-        index = can.nonzero()[:, 0]
-        return index, of[index]
+        return of, (of >= 0) & self.settling.reachable(self.frontier.place, tokens[of])

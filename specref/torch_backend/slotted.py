@@ -110,7 +110,7 @@ class SlottedModel:
         width = max(map(len, rows))
         return sent([[0] * (width - len(row)) + [*row] for row in rows], self.device)
 
-    def _check_lengths(self, rows: Sequence[Sequence[int]]) -> None:
+    def _check_rows(self, rows: Sequence[Sequence[int]]) -> None:
         if not rows:
             raise ValueError("rows is empty: expected at least one")
         for index, row in enumerate(rows):
@@ -118,3 +118,11 @@ class SlottedModel:
                 raise ValueError(
                     f"rows[{index}] has {len(row)} tokens: expected 1 to {self.positions}"
                 )
+            self._check_ids(f"rows[{index}]", row)
+
+    def _check_ids(self, name: str, ids: Sequence[int]) -> None:
+        size = self.model.config.vocab_size
+        if not ids or (min(ids) >= 0 and max(ids) < size):
+            return
+        place = next(place for place, token in enumerate(ids) if not 0 <= token < size)
+        raise ValueError(f"{name}[{place}] = {ids[place]}: expected a token id below {size}")

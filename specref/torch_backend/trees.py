@@ -85,10 +85,10 @@ class TreeModel(SlottedModel):
         Raises
         ------
         ValueError
-            A row is empty, or longer than the model's positions.
+            A row is empty, or longer than the model's positions, or has what is no token id.
         """
         contexts = [list(row) for row in rows]
-        self._check_lengths(contexts)
+        self._check_rows(contexts)
         if len(self._trees) != len(contexts):
             self._clear(len(contexts))
             self._trees = [Tree([]) for _ in contexts]
@@ -124,8 +124,8 @@ class TreeModel(SlottedModel):
         Raises
         ------
         ValueError
-            A parent is no node, or a path is too long for the model's positions, or there are
-            not as many parents as tokens, as many rows as contexts, or no nodes at all.
+            A parent is no node, a token no id, or a path too long for the model's positions; or
+            there are not as many parents as tokens, as many rows as contexts, or no nodes at all.
         """
         self._check(parents, tokens)
         for tree, above, ids in zip(self._trees, parents, tokens, strict=True):
@@ -201,6 +201,7 @@ class TreeModel(SlottedModel):
                 raise ValueError(
                     f"tokens[{row}] has {len(ids)}: expected {len(above)}, as many as parents"
                 )
+            self._check_ids(f"tokens[{row}]", ids)
             self._trees[row].check(row, above, self.positions)
 
 

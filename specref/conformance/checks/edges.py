@@ -1,0 +1,68 @@
+"""Coins at the ends of their range, for stage replay."""
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from specref.conformance.batch import Batch
+from specref.conformance.checks.check import failed, not_applicable, passed
+from specref.conformance.fixtures import NO_TOKEN
+from specref.conformance.judge import Judge
+from specref.conformance.status import Outcome
+from specref.losslessness.coins import Coins
+from specref.theory.acceptance import ONE_VOCABULARY
+
+ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+# A race of 36 is a `final` just below 1; at 37 it would round to 1, which no uniform is.
+NOISE = (0.0, 1e-300, 1.0, 36.0)
+
+
+def edge_coins(judge: Judge) -> Outcome:
+    """Coins at the ends of their range accept no draft with p = 0, and emit nothing impossible.
+
+    At u = 0 such a draft is rejected (accept iff u < p / q, strictly). Where p = q, no coin
+    rejects; where rounding makes p a little less than q everywhere, the residual is empty, and
+    the last token has p > 0 all the same.
+    """
+    if "coins" not in judge.keywords:
+        return not_applicable("does not take coins")
+    for case, batch, coins in _edges(judge.capabilities.dtype):
+        tokens = judge.verifier(batch, judge.rng("edge"), coins).tokens[0].tolist()
+        allowed = _allowed(judge, case)
+        if tokens not in allowed:
+            u, noise = float(coins.accept[0, 0]), float(coins.race[0, 0])
+            return failed(
+                f"{case} for draft {batch.draft_tokens[0, 0]}, accept coin {u}, race {noise}: "
+                f"{tokens}, expected one of {allowed}",
+                accept=u,
+                race=noise,
+                **batch.facts(0),
+            )
+    return passed()
+
+
+def _edges(dtype: str) -> Iterator[tuple[str, Batch, Coins]]:
+    step = 2 * ROUNDING[dtype]
+    equal = np.array([0.0, 0.25, 0.25, 0.5])
+    cases = {
+        "p = 0": (np.array([0.0, 0.5, 0.5, 0.0]), np.array([0.5, 0.5, 0.0, 0.0]), 0),
+        "p = q": (equal, equal, 1),
+        "p = q but for rounding": (equal, equal * (1 + step), 3),
+    }
+    one = np.zeros(1, dtype=np.int64)
+    for case, (p, q, draft) in cases.items():
+        rows = np.array([[p, equal]])
+        batch = Batch(rows, q[None, None], np.array([[draft]]), one + 1, one)
+        for u, noise in itertools.product((0.0, 1 - step / 2), NOISE):
+            yield case, batch, Coins(np.array([[u]]), np.full((1, 4), noise))
+
+
+def _allowed(judge: Judge, case: str) -> list[list[int]]:
+    one = judge.capabilities.rule in ONE_VOCABULARY
+    if case == "p = 0":
+        return [[2, NO_TOKEN]] if one else [[2, NO_TOKEN], [1, NO_TOKEN]]
+    draft = 1 if case == "p = q" else 3
+    kept = [[draft, NO_TOKEN], *([draft, token] for token in (1, 2, 3))]
+    other = [[token, NO_TOKEN] for token in (1, 2, 3)]
+    return kept[1:] if one and case == "p = q" else [*kept, *other]
