@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ from specref.verification.rules import prove_rule
 from specref.zoo.block_pairs import TOKENS
 from specref.zoo.fixtures import Fixture
 from specref.zoo.greedy_block import GREEDY_BLOCK, MUTANTS
-from specref.zoo.greedy_block_parts import PAIRS, first_tokens, greedy_iterate
+from specref.zoo.greedy_block_parts import PAIRS, first_tokens, greedy_iterate, iterated
 
 F = Fraction
 AB, ABC, ABS = Vocabulary("ab"), Vocabulary("abc"), Vocabulary("abc", eos="c")
@@ -42,11 +43,7 @@ ENDLESS = iterations(model_pairs(vocabularies(max_tokens=4)), max_lookahead=3)
 SMALL = iterations(model_pairs(vocabularies(max_tokens=3, eos=True)), max_lookahead=3)
 FEW = settings(max_examples=20)
 MANY = settings(max_examples=60)
-
-
-def blocks_of(case, carried=()):
-    """{(block, what is carried after it): probability} of one iteration."""
-    return exact_distribution(lambda chance: greedy_block.iterate(*case, chance, carried))
+blocks_of = partial(iterated, greedy_block.iterate)
 
 
 def length(blocks):

@@ -3,39 +3,39 @@
 The rules are compared with each other where one is shown never to accept less.
 """
 
-import json
 from collections import Counter
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofs_tests import multi_draft_bugs
-from proofs_tests.multi_draft_bugs import LAW_BUGS
+from proofs_tests.test_pins import PINS, models
 from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import standard
 from specref.algorithms.multi_draft import Verdict, matching, recursive_rejection, step
 from specref.algorithms.multi_draft_rules import k_seq, optimal, spechub, top_drafts
 from specref.algorithms.siblings import draw, reject_recursively, remaining
 from specref.chance import Exact, Replayed, Sampled, Traced
-from specref.distributions import as_distribution, overlap, total_variation
+from specref.distributions import as_distribution, overlap
 from specref.losslessness import is_lossless_loop, output_distribution
 from specref.models import as_float, hashed_model, iid_model
-from specref.strategies import distributions, iterations, model_pairs, models, vocabularies
+from specref.strategies import distributions, iterations, model_pairs, vocabularies
+from specref.strategies import models as model_of
 from specref.theory import multi_draft as theory
 from specref.theory.transport import (
     drafts_law,
     optimal_acceptance,
     optimal_acceptance_independent,
 )
+from specref.zoo.multi_draft import SIBLINGS
+from specref.zoo.multi_draft_parts import sibling_rule
+from specref.zoo.multi_draft_rules import top_and_one
 
 F = Fraction
 ABC = Vocabulary("abc")
-PINS = json.loads((Path(__file__).parent.parent / "fixtures" / "pins.json").read_text())
 FEW = settings(max_examples=30)
 SOME = settings(max_examples=60)
 MANY = settings(max_examples=120)
@@ -141,7 +141,7 @@ def test_three_drafts_at_two_depths_are_lossless(case):
 
 
 @FEW
-@given(models(ABC), models(ABC), st.sampled_from([None, "a", "b"]), st.integers(1, 2))
+@given(model_of(ABC), model_of(ABC), st.sampled_from([None, "a", "b"]), st.integers(1, 2))
 def test_either_model_may_end_texts_at_its_own_token(target, drafter, eos, lookahead):
     """The target's EOS is c; the drafter stops at another one, or never."""
     ending = type(target)(Vocabulary("abc", eos="c"), target.rows)
@@ -162,12 +162,23 @@ def lossless_on(rule, pair, drafts=2):
     return verdicts(rule, *pair, drafts)[0] == as_law(pair[0])
 
 
-@pytest.mark.parametrize("bug", LAW_BUGS, ids=lambda bug: bug.__name__)
+def outside_by_the_whole_q(q, drafts, chance, site):
+    """The draw outside the top of q, declared as if it could have been one of the top."""
+    return [x._replace(q=q) for x in top_and_one(q, drafts, chance, site)[drafts - 1 :]]
+
+
+BUGS = {mutant.id: mutant.build((2,)).keywords["rule"] for mutant in SIBLINGS} | {
+    "top drafts, q not renormalised": sibling_rule(outside_by_the_whole_q)
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
 def test_the_same_proofs_refute_bugs(bug, counterexample):
-    assert counterexample(pairs(), lambda pair: lossless_on(bug, pair))
+    rule = BUGS[bug]
+    assert counterexample(pairs(), lambda pair: lossless_on(rule, pair))
     assert counterexample(
         iterations(model_pairs(), max_lookahead=1),
-        lambda case: is_lossless(partial(step, rule=bug), *case),
+        lambda case: is_lossless(partial(step, rule=rule), *case),
     )
 
 
@@ -197,7 +208,7 @@ def test_duplicates_may_be_merged_if_q_is_updated_for_it(pair, drafts):
     """A control: drawn with replacement, merged, verified as without.
 
     Whether another sibling comes depends on those before it alone, so each is drawn from what
-    they left of q. To verify them with q as it was is the bug `duplicates_skipped`.
+    they left of q. To verify them with q as it was is `siblings-duplicates-skipped`.
     """
 
     def merged(p, q, drafts, chance, depth):
@@ -210,38 +221,16 @@ def test_duplicates_may_be_merged_if_q_is_updated_for_it(pair, drafts):
     assert lossless_on(merged, pair, drafts)
 
 
-@pytest.mark.parametrize("name", ["any_accepted", "k_seq_with_rho_1"])
-def test_what_accepts_more_than_the_optimum_is_lossy(name):
-    bug, (p, q) = getattr(multi_draft_bugs, name), instance("S1")
-    assert verdicts(bug, p, q, 2)[1] == F(8, 9) > best(p, q, 2, True) == F(29, 36)
-    assert not lossless_on(bug, (p, q))
-
-
-@pytest.mark.parametrize(
-    ("bug", "law", "distance"),
-    [
-        ("duplicates_skipped", "3/8 1/6 1/12 3/8", "1/24"),
-        ("any_accepted", "37/144 17/72 17/144 7/18", "23/144"),
-    ],
-)
-def test_pinned_bugs(bug, law, distance):
-    """On M, with two drafts: computed once by an independent program."""
-    p, q = instance("M")
-    tokens, _ = verdicts(getattr(multi_draft_bugs, bug), p, q, 2)
-    assert [str(tokens[token]) for token in range(4)] == law.split()
-    assert str(total_variation(tokens, as_law(p))) == distance
-
-
-def test_where_bugs_cannot_be_seen():
-    """On S1 the first residual is one token: q of the later siblings does not matter."""
-    for bug in (multi_draft_bugs.duplicates_skipped, multi_draft_bugs.q_not_updated):
-        assert lossless_on(bug, instance("S1"))
-        assert not lossless_on(bug, instance("M"))
+@pytest.mark.parametrize("bug", ["siblings-judged-apart", "k-seq-with-rho-1"])
+def test_what_accepts_more_than_the_optimum_is_lossy(bug):
+    p, q = instance("S1")
+    tokens, accepted = verdicts(BUGS[bug], p, q, 2)
+    assert accepted == F(8, 9) > best(p, q, 2, True) == F(29, 36)
+    assert tokens != as_law(p)
 
 
 def instance(name):
-    rows = PINS["instances"][name]
-    return as_distribution(rows["p"]), as_distribution(rows["q"])
+    return tuple(model.next_token(()) for model in models(name))
 
 
 PINNED = {

@@ -1,4 +1,7 @@
-"""Traversal verification: lossless, block verification on one branch, and how much it accepts."""
+"""Traversal verification: block verification on one branch, and how much it accepts.
+
+That it is lossless is shown in `test_trees`, for both rules.
+"""
 
 import itertools
 from fractions import Fraction
@@ -9,83 +12,20 @@ from hypothesis import given, settings
 from scipy.optimize import linprog
 
 from proofs_tests.test_pins import models
-from proofs_tests.tree_bugs import (
-    children_only,
-    declared,
-    likeliest_children_only,
-    merged,
-    planted,
-    refusing,
-    survival_kept,
-    tokenwise,
-    verifying,
-)
-from proofs_tests.tree_cases import (
-    LESS,
-    SMALL,
-    Case,
-    accepted,
-    cases,
-    expected,
-    law,
-    looped,
-    prefixes,
-    proved,
-    top_tree,
-)
+from proofs_tests.tree_cases import LESS, Case, accepted, cases, expected, law, prefixes, proved
 from specref import Vocabulary, exact_distribution
 from specref.algorithms import block, traversal, trees
 from specref.algorithms.trees import Node
 from specref.chance import Exact, Replayed, Traced
-from specref.distributions import as_distribution, total_variation
+from specref.distributions import as_distribution
 from specref.losslessness import completed
-from specref.models import hashed_model, iid_model, table_model
+from specref.models import hashed_model, table_model
 from specref.theory.trees import siblings
 
 F = Fraction
 AB, ABC = Vocabulary("ab"), Vocabulary("abc")
-FEW, MANY = settings(max_examples=40), settings(max_examples=120)
-S1 = (iid_model(ABC, ["1/2", "1/3", "1/6"]), iid_model(ABC, ["1/6", "1/3", "1/2"]))
-
-
-@given(cases())
-def test_lossless(case):
-    proof = proved(traversal, case)
-    assert proof, proof.difference
-
-
-@FEW
-@given(cases(SMALL))
-def test_decode_loops_are_lossless(case):
-    assert looped(traversal, case, length=3)
-
-
-BUGS = {
-    "siblings' q not updated": (verifying(traversal, declared), False, (2, 1)),
-    "duplicates merged": (verifying(traversal, merged), True, (2, 1)),
-    "a kept after a refusal": (refusing(survival_kept), None, (1, 1)),
-    "residual without a": (refusing(tokenwise), None, (1, 1)),
-    "q of the children only": (planted(children_only), False, (2,)),
-    "q of the likeliest children": (likeliest_children_only, False, (2,)),
-}
-
-
-@pytest.mark.parametrize("bug", BUGS)
-def test_the_same_proof_refutes_bugs(bug, counterexample):
-    step, replacement, branching = BUGS[bug]
-    assert counterexample(
-        cases((branching,), replacement=replacement), lambda case: proved(step, case)
-    )
-
-
-def test_a_public_variant_is_lossy():
-    """Children c, b of S1, the likeliest: (2/3, 0, 1/3), at a distance of 1/3."""
-    target, drafter = S1
-    tree = top_tree(drafter, (), (2,), one_hot=False)
-    blocks = exact_distribution(lambda chance: children_only(target, (), tree, chance))
-    first = [sum(w for tokens, w in blocks.items() if tokens[0] == x) for x in range(3)]
-    assert first == [F(2, 3), 0, F(1, 3)]
-    assert total_variation(np.array(first), target.next_token(())) == F(1, 3)
+MANY = settings(max_examples=120)
+S1 = models("S1")
 
 
 @MANY

@@ -1,24 +1,14 @@
-"""Top-down verification of token trees: lossless, its closed forms, and pinned fractions."""
+"""Verification of token trees, by both rules: lossless, closed forms, and pinned fractions."""
 
-import json
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofs_tests.test_pins import models
-from proofs_tests.tree_bugs import (
-    declared,
-    independent_paths,
-    merged,
-    neighbours_row,
-    planted,
-    root_row,
-    verifying,
-)
+from proofs_tests.test_pins import PINS, models
+from proofs_tests.tree_bugs import BUGS
 from proofs_tests.tree_cases import (
     BRANCHINGS,
     SMALL,
@@ -46,51 +36,31 @@ from specref.theory import multi_draft
 from specref.theory import trees as theory
 
 F = Fraction
-AB, ABC, ABS = Vocabulary("ab"), Vocabulary("abc"), Vocabulary("abc", eos="c")
-PINS = json.loads((Path(__file__).parent.parent / "fixtures" / "pins.json").read_text())
+ABC, ABS = Vocabulary("abc"), Vocabulary("abc", eos="c")
 RULES = {"top-down": trees, "traversal": traversal}
 EACH_RULE = pytest.mark.parametrize("rule", RULES)
 FEW, SOME = settings(max_examples=40), settings(max_examples=80)
-COIN = (iid_model(AB, ["1/3", "2/3"]), iid_model(AB, ["2/3", "1/3"]))
-S1 = (iid_model(ABC, ["1/2", "1/3", "1/6"]), iid_model(ABC, ["1/6", "1/3", "1/2"]))
+COIN, S1 = models("A"), models("S1")
 
 
-@given(cases())
-def test_lossless(case):
-    proof = proved(trees, case)
+@EACH_RULE
+@given(case=cases())
+def test_lossless(rule, case):
+    proof = proved(RULES[rule], case)
     assert proof, proof.difference
 
 
+@EACH_RULE
 @FEW
-@given(cases(SMALL))
-def test_decode_loops_are_lossless(case):
-    assert looped(trees, case, length=3)
-
-
-BUGS = {
-    "siblings' q not updated": (verifying(trees, declared), False),
-    "duplicates merged": (verifying(trees, merged), True),
-    "independent draws for each branch": (planted(independent_paths), False),
-    "row of the sibling before": (planted(neighbours_row), None),
-    "row of the root": (planted(root_row), None),
-}
+@given(case=cases(SMALL))
+def test_decode_loops_are_lossless(rule, case):
+    assert looped(RULES[rule], case, length=3)
 
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_the_same_proof_refutes_bugs(bug, counterexample):
-    step, replacement = BUGS[bug]
-    assert counterexample(
-        cases(((2,), (2, 1)), replacement=replacement), lambda case: proved(step, case)
-    )
-
-
-def test_independent_draws_prefer_the_first_branch():
-    """Siblings a, b of S1: (2/3, 5/18, 1/18), where the target has (1/2, 1/3, 1/6)."""
-    target, _ = S1
-    tree = top_tree(target, (), (2,))
-    blocks = exact_distribution(lambda chance: independent_paths(target, (), tree, chance))
-    first = [sum(w for block, w in blocks.items() if block[0] == token) for token in range(3)]
-    assert first == [F(2, 3), F(5, 18), F(1, 18)]
+    step = BUGS[bug]((2, 1))
+    assert counterexample(cases(((2, 1),)), lambda case: is_lossless(step, *iteration(case)))
 
 
 @EACH_RULE

@@ -38,23 +38,19 @@ ZOO = Path(__file__).parent.parent / "docs" / "zoo.md"
 
 
 def proof(entry, pair):
-    return is_lossless(entry.build(pair), pair.target, pair.drafter, pair.context, pair.lookahead)
+    step = entry.build(pair.branching)
+    return is_lossless(step, pair.target, pair.drafter, pair.context, pair.lookahead)
 
 
 def first_token(entry, pair):
     law = dict.fromkeys(range(len(pair.target.vocabulary)), F(0))
-    for block, weight in pair.blocks(entry.build(pair)).items():
+    for block, weight in pair.blocks(entry.build(pair.branching)).items():
         law[block[0]] += weight
     return [str(weight) for weight in law.values()]
 
 
 def ids(entries):
     return {"argvalues": entries, "ids": [entry.id for entry in entries]}
-
-
-def clean(rule):
-    """An algorithm with a tree, with siblings drawn without replacement."""
-    return lambda pair: partial(rule.step, branching=pair.branching)
 
 
 CLEAN = {
@@ -76,11 +72,12 @@ TREES = {
 @pytest.mark.parametrize("name", ["s1", "m3", "c"])
 def test_the_parts_together_are_the_clean_rules(name):
     pair = PAIRS[name]
-    for parts, whole in CLEAN.values():
-        blocks = pair.blocks(with_rule(parts)(pair))
-        assert blocks == pair.blocks(with_rule(whole)(pair))
-    for parts, whole in TREES.values():
-        assert pair.blocks(parts(pair)) == pair.blocks(clean(whole)(pair))
+    for rules in CLEAN.values():
+        parts, whole = (pair.blocks(with_rule(rule)(pair.branching)) for rule in rules)
+        assert parts == whole
+    for build, rule in TREES.values():
+        whole = pair.blocks(partial(rule.step, branching=pair.branching))
+        assert pair.blocks(build(pair.branching)) == whole
 
 
 @pytest.mark.parametrize("entry", **ids(MUTANTS))
@@ -130,14 +127,15 @@ def test_one_certain_draft_verified_with_soft_q():
 def test_the_order_of_drawing_matters_without_replacement_only():
     for name in ("s1", "m", "m3", "c"):
         pair = PAIRS[name]
-        swapped = with_rule(sibling_rule(submit=lambda drafts: drafts[::-1]))(pair)
+        swapped = with_rule(sibling_rule(submit=lambda drafts: drafts[::-1]))(pair.branching)
         assert total_variation(pair.output(swapped), pair.continued()) > F(1, 30), name
         assert proof(MULTI_DRAFT["siblings-last-first"], pair).lossless
 
 
 def accepted(entry, pair):
     """E[accepted] at lookahead 1, where an accepted draft is followed by a bonus token."""
-    return sum(w for block, w in pair.blocks(entry.build(pair)).items() if len(block) == 2)
+    blocks = pair.blocks(entry.build(pair.branching))
+    return sum(weight for block, weight in blocks.items() if len(block) == 2)
 
 
 def test_what_controls_are_said_to_accept():
@@ -170,6 +168,17 @@ def test_survivors_are_named():
         "traversal-survival-kept": one_level,
         "traversal-tokenwise-residual": one_level,
     }
+
+
+def test_merged_siblings_are_skipped_duplicates():
+    """On trees of one level: verified in the order of drawing, three siblings too."""
+    mutants = [
+        MULTI_DRAFT[id_] for id_ in ("siblings-duplicates-skipped", "tree-duplicates-merged")
+    ]
+    for name in ("s1", "m", "m3"):
+        pair = PAIRS[name]
+        skipped, merged = (pair.blocks(mutant.build(pair.branching)) for mutant in mutants)
+        assert skipped == merged, name
 
 
 def test_entries_describe_themselves():

@@ -90,19 +90,15 @@ def expected(case: Case, rule: str) -> Probability:
     return theory.expected_block_length(*case[:4], rule=rule, replacement=case.replacement)
 
 
-def top_tree(
-    drafter: Model, context: Tokens, branching: Branching, *, one_hot: bool = True
-) -> Tree:
+def top_tree(drafter: Model, context: Tokens, branching: Branching) -> Tree:
     """The likeliest tokens after each node: not drawn, so their laws are one-hot, and not q."""
     if not branching or drafter.vocabulary.ends(context):
         return ()
     q = drafter.next_token(context)
-    ranked = sorted(range(len(q)), key=lambda token: (-q[token], token))
     certain = np.eye(len(q), dtype=int) * Fraction(1)
     return tuple(
-        Node(token, certain[token] if one_hot else q, children)
-        for token in ranked[: branching[0]]
-        for children in [top_tree(drafter, (*context, token), branching[1:], one_hot=one_hot)]
+        Node(token, certain[token], top_tree(drafter, (*context, token), branching[1:]))
+        for token in sorted(range(len(q)), key=lambda token: (-q[token], token))[: branching[0]]
     )
 
 

@@ -21,7 +21,6 @@ and taking y into it both do not help, that is, with s = q(H),
 so H has the tokens of the least p / q (tokens of one p / q all or none, s^k being convex).
 """
 
-from collections import deque
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import combinations
@@ -30,10 +29,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from specref.distributions import Probabilities, Probability, is_exact, normalise
+from specref.theory.max_flow import Flow, maximum_flow
 from specref.vocabulary import Tokens
 
 DraftsLaw: TypeAlias = Mapping[Tokens, Probability]
-Flow: TypeAlias = dict[tuple[frozenset[int], int], Probability]
 MAX_SUBSETS_OF = 16
 
 
@@ -146,9 +145,7 @@ def optimal_acceptance_independent(p: Probabilities, q: Probabilities, drafts: i
 
 
 def coupling(p: Probabilities, law: DraftsLaw) -> Flow:
-    """What an optimal rule accepts: an exact maximum flow from sets of drafts to tokens.
-
-    Edmonds and Karp 1972: augment along shortest paths. A toy: every set of drafts is a node.
+    """What an optimal rule accepts: the maximum flow from sets of drafts to tokens of theirs.
 
     Parameters
     ----------
@@ -178,17 +175,7 @@ def coupling(p: Probabilities, law: DraftsLaw) -> Flow:
     """
     if not is_exact(p):
         raise TypeError("p has floats: expected Fractions")
-    supply, room = by_set(law), dict(enumerate(p))
-    flow: Flow = {}
-    while path := _augmenting_path(supply, room, flow):
-        sources, sinks = path[::2], path[1::2]
-        left = [supply[path[0][0]], room[path[-1][1]], *(flow[edge] for edge in sinks)]
-        amount = min(left)
-        supply[path[0][0]] -= amount
-        room[path[-1][1]] -= amount
-        flow |= {edge: flow.get(edge, 0) + amount for edge in sources}
-        flow |= {edge: flow[edge] - amount for edge in sinks}
-    return {edge: mass for edge, mass in flow.items() if mass}
+    return maximum_flow(by_set(law), dict(enumerate(p)))
 
 
 def optimal_rows(p: Probabilities, law: DraftsLaw) -> dict[frozenset[int], Probabilities]:
@@ -241,22 +228,3 @@ def _one_more(
     left = normalise(left) if siblings and not replacement else left
     for token in map(int, np.flatnonzero(left)):
         yield (*siblings, token), reached * left[token]
-
-
-def _augmenting_path(
-    supply: Mapping[frozenset[int], Probability], room: Mapping[int, Probability], flow: Flow
-) -> tuple[tuple[frozenset[int], int], ...]:
-    """A shortest path from a set with supply left to a token with room; every other edge back."""
-    paths: dict[frozenset[int], tuple[tuple[frozenset[int], int], ...]]
-    paths = {drafts: () for drafts, left in supply.items() if left > 0}
-    pending = deque(paths)
-    while pending:
-        drafts = pending.popleft()
-        for token in sorted(drafts):
-            if room[token] > 0:
-                return (*paths[drafts], (drafts, token))
-            for (other, into), mass in flow.items():
-                if into == token and mass > 0 and other not in paths:
-                    paths[other] = (*paths[drafts], (drafts, token), (other, token))
-                    pending.append(other)
-    return ()

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TypeAlias
 
 from specref.algorithms import greedy_block, standard
@@ -15,7 +14,9 @@ from specref.zoo.block_pairs import TOKENS
 from specref.zoo.entry import Described
 from specref.zoo.fixtures import Fixture, Law, by_name
 
+Case: TypeAlias = tuple[Model, Model, Tokens, int]
 Iterated: TypeAlias = tuple[Tokens, Modifications]
+Blocks: TypeAlias = dict[Iterated, Probability]
 Iterate: TypeAlias = Callable[[Model, Model, Tokens, int, Chance, Modifications], Iterated]
 Verify: TypeAlias = Callable[[Model, Tokens, list[standard.Draft], Chance], Tokens]
 
@@ -59,28 +60,23 @@ def first_tokens(iterate: Iterate, fixture: Fixture) -> Law:
     """
     target, drafter, length = fixture.target, fixture.drafter, fixture.length
     done: Law = {}
-    going: dict[Iterated, Probability] = {((), ()): 1}
+    going: Blocks = {((), ()): 1}
     while going:
         tokens, carried = min(going, key=lambda state: len(state[0]))
         weight = going.pop((tokens, carried))
         if len(tokens) >= length or target.vocabulary.ends(tokens):
             done[tokens[:length]] = done.get(tokens[:length], 0) + weight
             continue
-        arguments = target, drafter, (*fixture.context, *tokens), fixture.lookahead
-        after = exact_distribution(partial(_iterated, iterate, arguments, carried))
-        for (emitted, left), probability in after.items():
+        case = target, drafter, (*fixture.context, *tokens), fixture.lookahead
+        for (emitted, left), probability in iterated(iterate, case, carried).items():
             state = ((*tokens, *emitted), left)
             going[state] = going.get(state, 0) + weight * probability
     return done
 
 
-def _iterated(
-    iterate: Iterate,
-    arguments: tuple[Model, Model, Tokens, int],
-    carried: Modifications,
-    chance: Chance,
-) -> Iterated:
-    return iterate(*arguments, chance, carried)
+def iterated(iterate: Iterate, case: Case, carried: Modifications = ()) -> Blocks:
+    """The law of one iteration, by what it emits and what is carried after it."""
+    return exact_distribution(lambda chance: iterate(*case, chance, carried))
 
 
 def greedy_iterate(

@@ -69,7 +69,7 @@ SIBLINGS = (
         hint="A duplicate is a sibling: it is rejected, and takes q from P once more.",
         cites=("MasterGodzilla/Speculative_decoding_OT",),
         build=with_rule(sibling_rule(drawn_independently, submit=rules.distinct)),
-        distances=exactly(s1="0", m="1/24", m3="83/864", c="1/36", eos="965429/129196782"),
+        distances=exactly(s1="0", m="1/24", m3="1/16", c="1/36", eos="965429/129196782"),
         note="0 where the first residual is one point mass.",
     ),
     MultiDraftEntry(

@@ -16,6 +16,7 @@ from specref.algorithms import Step, multi_draft
 from specref.algorithms.multi_draft import Rule, Verdict
 from specref.algorithms.siblings import draw, remaining
 from specref.algorithms.standard import Draft, acceptance
+from specref.algorithms.trees import Branching
 from specref.chance import Chance
 from specref.distributions import Probabilities, Probability, corrected
 from specref.models import iid_model
@@ -30,14 +31,14 @@ Propose: TypeAlias = Callable[[Probabilities, int, Chance, str], Drafts]
 
 @dataclass(frozen=True)
 class Branched(Fixture):
-    """A pair, and how many siblings a tree has at each depth; rules without a tree use the first.
+    """A pair, and how many siblings a tree has at each depth.
 
     Attributes
     ----------
     branching : tuple of int
     """
 
-    branching: tuple[int, ...] = (2,)
+    branching: Branching = (2,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,17 +50,17 @@ class MultiDraftEntry(Described):
     clean : str
         The clean rule, within `specref.algorithms`.
     build : callable
-        Branched -> step.
+        Branching -> step; rules without a tree have as many drafts as its root has children.
     distances : mapping
         {pair: total variation of the completed block}; empty for a control. 0 where it survives.
     """
 
     clean: str
-    build: Callable[[Branched], Step]
+    build: Callable[[Branching], Step]
     distances: Mapping[str, Probability] = field(default_factory=dict)
 
 
-def _pair(name: str, source: Fixture, branching: tuple[int, ...]) -> Branched:
+def _pair(name: str, source: Fixture, branching: Branching) -> Branched:
     lookahead = len(branching)
     return Branched(name, source.target, source.drafter, lookahead, branching=branching)
 
@@ -80,18 +81,14 @@ _ALL = (
 PAIRS: Mapping[str, Branched] = MappingProxyType({pair.name: pair for pair in _ALL})
 
 
-def with_rule(rule: Rule) -> Callable[[Branched], Step]:
-    """`multi_draft.step` with this rule and as many drafts as the pair has siblings."""
-    return lambda pair: partial(multi_draft.step, drafts=pair.branching[0], rule=rule)
+def with_rule(rule: Rule) -> Callable[[Branching], Step]:
+    """`multi_draft.step` with this rule, and as many drafts as the root has children."""
+    return lambda branching: partial(multi_draft.step, drafts=branching[0], rule=rule)
 
 
 def drawn(q: Probabilities, drafts: int, chance: Chance, site: str) -> Drafts:
     """Siblings without replacement, with what q had left for each."""
-    declared = []
-    for token in draw(q, drafts, chance, site, replacement=False):
-        declared.append(Draft(token, q))
-        q = remaining(q, token)
-    return declared
+    return sequentially(q, draw(q, drafts, chance, site, replacement=False))
 
 
 def drawn_independently(q: Probabilities, drafts: int, chance: Chance, site: str) -> Drafts:
@@ -122,8 +119,11 @@ def sibling_rule(
     Examples
     --------
     >>> pair = PAIRS["m3"]
-    >>> clean = with_rule(multi_draft.recursive_rejection)(pair)
-    >>> pair.blocks(with_rule(sibling_rule())(pair)) == pair.blocks(clean)
+    >>> clean, parts = (
+    ...     with_rule(rule)(pair.branching)
+    ...     for rule in (multi_draft.recursive_rejection, sibling_rule())
+    ... )
+    >>> pair.blocks(parts) == pair.blocks(clean)
     True
     """
 

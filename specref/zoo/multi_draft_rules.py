@@ -7,8 +7,14 @@ from specref.algorithms.siblings import draw, remaining
 from specref.algorithms.standard import Draft
 from specref.chance import Chance
 from specref.distributions import Probabilities, normalise
-from specref.zoo.clean import one_hot
-from specref.zoo.multi_draft_parts import Drafts, drawn, drawn_independently, ranked, sequentially
+from specref.zoo.multi_draft_parts import (
+    Drafts,
+    certain,
+    drawn,
+    drawn_independently,
+    ranked,
+    sequentially,
+)
 
 
 def eldest_law(drafts: Drafts) -> Drafts:
@@ -17,27 +23,21 @@ def eldest_law(drafts: Drafts) -> Drafts:
 
 
 def distinct(drafts: Drafts) -> Drafts:
-    """The first of equal siblings."""
-    return list({x.token: x for x in reversed(drafts)}.values())[::-1]
+    """One of equal siblings, in the place of the first."""
+    return list({x.token: x for x in drafts}.values())
 
 
 def likeliest_first(drafts: Drafts) -> Drafts:
     """Siblings by probability, declared as if drawn in that order."""
     q = drafts[0].q
-    tokens = [x.token for x in drafts if x.token is not None]
-    return sequentially(q, sorted(tokens, key=lambda token: (-q[token], token)))
+    tokens = {x.token for x in drafts}
+    return sequentially(q, [token for token in ranked(q, len(q)) if token in tokens])
 
 
 def rejected_zeroed(p: Probabilities, x: Draft) -> Probabilities:
     """P without the rejected token, and no q taken from the others."""
     assert x.token is not None
     return remaining(p, x.token)
-
-
-def unnormalised(p: Probabilities, x: Draft) -> Probabilities:
-    """(P - q)+ as it is, less than 1 in all."""
-    excess: Probabilities = np.maximum(p - x.q, 0)
-    return excess
 
 
 def top(q: Probabilities, drafts: int, chance: Chance, site: str) -> Drafts:
@@ -47,15 +47,15 @@ def top(q: Probabilities, drafts: int, chance: Chance, site: str) -> Drafts:
 
 def top_is_certain(q: Probabilities, drafts: int, chance: Chance, site: str) -> Drafts:
     """The likeliest tokens, declared as what they are."""
-    return [Draft(token, one_hot(token, q)) for token in ranked(q, drafts)]
+    return certain(top(q, drafts, chance, site))
 
 
 def top_and_one(q: Probabilities, drafts: int, chance: Chance, site: str) -> Drafts:
     """The likeliest but one as certain, then a draw from what q has left."""
-    first = top_is_certain(q, drafts - 1, chance, site)
-    for x in first:
-        q = remaining(q, x.token or 0)
-    return [*first, *(drawn(q, 1, chance, site) if q.any() else [])]
+    others = q
+    for token in ranked(q, drafts - 1):
+        others = remaining(others, token)
+    return [*top_is_certain(q, drafts - 1, chance, site), *drawn(others, 1, chance, site)]
 
 
 def two_drafters(q: Probabilities, drafts: int, chance: Chance, site: str) -> Drafts:

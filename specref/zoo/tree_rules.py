@@ -8,15 +8,16 @@ import numpy as np
 
 from specref.algorithms import Step, slem, traversal
 from specref.algorithms.standard import acceptance
-from specref.algorithms.trees import Node, Tree, draft
+from specref.algorithms.trees import Branching, Node, Tree, draft
 from specref.chance import Chance
 from specref.distributions import Probabilities, Probability, corrected, normalise
 from specref.models import Model
 from specref.vocabulary import Tokens
-from specref.zoo.multi_draft_parts import Branched, ranked
+from specref.zoo.clean import residual_or_p
+from specref.zoo.multi_draft_parts import ranked
 
 Verify: TypeAlias = Callable[[Model, Tokens, Tree, Chance], Tokens]
-Propose: TypeAlias = Callable[[Model, Tokens, tuple[int, ...], Chance], Tree]
+Propose: TypeAlias = Callable[[Model, Tokens, Branching, Chance], Tree]
 Where: TypeAlias = Callable[[Tokens, Tree, int], Tokens]
 Left: TypeAlias = tuple[Probabilities, Probability]
 Refused: TypeAlias = Callable[[Probabilities, Node, Probability], Left]
@@ -25,7 +26,7 @@ drawn: Propose = partial(draft, replacement=False)
 drawn_independently: Propose = partial(draft, replacement=True)
 
 
-def top(drafter: Model, context: Tokens, branching: tuple[int, ...], chance: Chance) -> Tree:
+def top(drafter: Model, context: Tokens, branching: Branching, chance: Chance) -> Tree:
     """The likeliest tokens after each node, with q as their law, though they were not drawn."""
     if not branching or drafter.vocabulary.ends(context):
         return ()
@@ -40,14 +41,14 @@ def with_tree(
     verify: Verify,
     propose: Propose = drawn,
     submit: Callable[[Tree], Tree] = lambda tree: tree,
-) -> Callable[[Branched], Step]:
+) -> Callable[[Branching], Step]:
     """A step that drafts a tree, changes it, and verifies it."""
 
-    def build(pair: Branched) -> Step:
+    def build(branching: Branching) -> Step:
         def step(
             target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
         ) -> Tokens:
-            tree = propose(drafter, context, pair.branching, chance)
+            tree = propose(drafter, context, branching, chance)
             return verify(target, context, submit(tree), chance)
 
         return step
@@ -152,7 +153,7 @@ def survival_kept(p: Probabilities, node: Node, a: Probability) -> Left:
 
 def tokenwise(p: Probabilities, node: Node, a: Probability) -> Left:
     """norm((P - q)+), without a."""
-    return corrected(p, node.q), traversal.refused(p, node.q, a)[1]
+    return residual_or_p(p, node.q), traversal.refused(p, node.q, a)[1]
 
 
 def children_alone(tree: Tree) -> Tree:
