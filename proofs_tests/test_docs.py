@@ -73,6 +73,14 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / link).exists(), link
 
 
+def test_readme_counts_the_vectors() -> None:
+    readme, published = (
+        (ROOT / name).read_text() for name in ("README.md", "fixtures/vectors/v1/published.txt")
+    )
+    (counted,) = re.findall(r"(\d+) cases in \[fixtures/vectors\]", readme)
+    assert int(counted) == len(published.splitlines())
+
+
 def test_architecture_page_lists_the_floors_in_order() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
     rows = re.findall(r"^\| (`[^|]+`) \|", page, flags=re.MULTILINE)

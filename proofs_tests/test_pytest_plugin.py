@@ -277,7 +277,7 @@ def test_wrong_options_end_the_run(run, options: tuple[str, ...], message: str) 
     ("arguments", "message"),
     [
         ("lossless, seed=3", "seed is an option of the run, --specref-seed"),
-        ('lossless, contract="tree"', "tree is reserved"),
+        ('lossless, contract="trees"', "contract = 'trees': expected one of"),
         ("3", "implementation = 3: expected a function"),
         ('lossless, only=["jiont"]', "did you mean 'joint"),
         ('lossless, expected_failures=dict(x="y")', "has no check 'x'"),

@@ -12,7 +12,7 @@ from specref.algorithms import ALGORITHMS
 from specref.cli.claims import claim_option, read_claims
 from specref.cli.group import INTERRUPTED, MISUSED, VIOLATED, json_option, progress, show
 from specref.cli.targets import Target, closed_at_the_end, find_targets
-from specref.conformance.contract import Contract
+from specref.conformance.contract import TREE_RULES, Contract
 from specref.conformance.expectations import load_expected
 from specref.conformance.implementations.needs import NotInstalledError
 from specref.conformance.judge import PATIENCE, Profile
@@ -23,7 +23,7 @@ from specref.losslessness.statistics import ALPHA
 from specref.report.kit import kit_html, kit_junit, kit_record, kit_report
 from specref.report.machine import STDOUT, as_json, check_destination, write_json
 
-CONTRACTS = [str(contract) for contract in Contract if contract != Contract.TREE]
+CONTRACTS = [str(contract) for contract in Contract]
 WIDTH = 100
 
 
@@ -36,7 +36,7 @@ WIDTH = 100
 )
 @click.option(
     "--algorithm",
-    type=click.Choice(tuple(ALGORITHMS)),
+    type=click.Choice((*ALGORITHMS, *TREE_RULES)),
     help="The rule that it declares; then accepted lengths are judged as well.",
 )
 @click.option(
@@ -75,7 +75,8 @@ def check_command(
     TARGET is MODULE:FUNCTION, FILE.py:FUNCTION, a registered name such as transformers, or a
     program in any language, 'process:COMMAND', as `specref write --language` prints one. The
     function takes target_probs [B, K+1, V], draft_probs [B, K, V], draft_tokens [B, K] and rng,
-    and returns tokens [B, K+1] padded with -1, and counts [B].
+    and returns tokens [B, K+1] padded with -1, and counts [B]. With --contract tree, parents
+    [B, K] come after draft_tokens: the node before each draft, -1 for the root, -2 for no draft.
 
     Exit codes: 0 lossless at the declared power, 1 lossy or a broken contract (or accepted
     lengths that are not those of --algorithm), 2 misuse, inconclusive or not run.
@@ -85,6 +86,7 @@ def check_command(
       specref check examples.correct:verify
       specref check samplers:verify --algorithm standard --detect-tv 0.02
       specref check samplers:step --contract step --save failures
+      specref check samplers:verify_tree --contract tree --algorithm topdown
       specref check transformers --contract generate --json report.json
       specref check 'process:./my_sampler --flag'
     """
@@ -102,7 +104,7 @@ def check_command(
         except Interrupted as stop:
             report, interrupted = stop.report, True
         show(kit_report(report), json_file, WIDTH)
-        _write(report, found.name, options["trials"], save)
+        _save(report, found.name, options, save)
         reports.append(report)
         if interrupted:
             break
@@ -166,8 +168,9 @@ def _asked(id_: str, wanted: list[str] | None) -> bool:
     return wanted is None or any(id_.startswith(start) for start in wanted)
 
 
-def _write(report: Report, target: str, trials: int | None, save: str | None) -> None:
-    for name, case in failing_cases(report, target, trials).items() if save else ():
+def _save(report: Report, target: str, options: Mapping[str, Any], save: str | None) -> None:
+    cases = failing_cases(report, target, options["trials"], options["patience"])
+    for name, case in cases.items() if save else ():
         folder = Path(str(save))
         folder.mkdir(parents=True, exist_ok=True)
         write_json(str(folder / name), as_json(case))

@@ -1,10 +1,11 @@
 """Batches for the contract ``verify``, and how their answers are read."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from specref.conformance.contract import Floats, Ints
 from specref.conformance.fixtures import NO_TOKEN
@@ -43,18 +44,38 @@ class Batch:
     def __len__(self) -> int:
         return len(self.draft_tokens)
 
-    def __getitem__(self, chosen: "slice | Ints") -> "Batch":
+    def __getitem__(self, chosen: "slice | Ints") -> Self:
         """Some rows."""
-        q = None if self.draft_probs is None else self.draft_probs[chosen]
-        return Batch(
-            self.target_probs[chosen],
-            q,
-            self.draft_tokens[chosen],
-            self.lens[chosen],
-            self.place[chosen],
-        )
+        arrays = {one.name: getattr(self, one.name) for one in fields(self)}
+        rows: dict[str, Any] = {name: x if x is None else x[chosen] for name, x in arrays.items()}
+        return replace(self, **rows)
 
-    def without_q(self) -> "Batch":
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """What is passed by position."""
+        names = ("target_probs", "draft_probs", "draft_tokens")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def most(self) -> Ints:
+        """How many tokens each row may get."""
+        return self.lens + 1
+
+    @property
+    def widths(self) -> range:
+        """How many columns tokens may have."""
+        return range(self.draft_tokens.shape[1] + 1, self.draft_tokens.shape[1] + 2)
+
+    @property
+    def origin(self) -> str:
+        """What a token before the last has to be."""
+        return "its drafts"
+
+    def drafted(self, tokens: Ints) -> NDArray[np.bool_]:
+        """Whether the token in each column, but for the last one, is the draft."""
+        return np.asarray(tokens[:, :-1] == self.draft_tokens)
+
+    def without_q(self) -> Self:
         """The same drafts, declared as certain."""
         return replace(self, draft_probs=None)
 
@@ -86,14 +107,13 @@ def read_answer(raw: Any, batch: Batch) -> Answer:
     ------
     BrokenContractError
         It is no pair of integer arrays of the right shapes, an id is out of range, counts
-        do not fit tokens, or a token before the last is not the draft; with the first row for
+        do not fit tokens, or a token before the last is not a draft; with the first row for
         which that is so.
     """
     if not isinstance(raw, Sequence) or isinstance(raw, str) or len(raw) != 2:
         raise BrokenContractError(f"returned {_kind(raw)}: expected a pair (tokens, counts)")
-    width = batch.draft_tokens.shape[1] + 1
-    tokens = _integers("tokens", raw[0], (len(batch), width))
-    counts = _integers("counts", raw[1], (len(batch),))
+    tokens = _widened(_integers("tokens", raw[0], len(batch), batch.widths), batch.widths[-1])
+    counts = _integers("counts", raw[1], len(batch))
     _check_counts(tokens, counts, batch)
     size = batch.target_probs.shape[2]
     wrong = (tokens >= size) | (tokens < NO_TOKEN)
@@ -102,7 +122,7 @@ def read_answer(raw: Any, batch: Batch) -> Answer:
     return Answer(tokens, counts)
 
 
-def _integers(name: str, values: Any, shape: tuple[int, ...]) -> Ints:
+def _integers(name: str, values: Any, rows: int, widths: range | None = None) -> Ints:
     try:
         array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
     except Exception as error:  # somebody's arrays may raise anything
@@ -111,11 +131,18 @@ def _integers(name: str, values: Any, shape: tuple[int, ...]) -> Ints:
         _refuse(name, array, np.isnan(array), "expected integers")
     if array.dtype.kind not in "iu":
         raise BrokenContractError(f"{name} has dtype {array.dtype}: expected integers")
-    if array.shape != shape:
-        raise BrokenContractError(f"{name} has shape {array.shape}: expected {shape}")
+    shapes = [(rows,)] if widths is None else [(rows, width) for width in widths]
+    if array.shape not in shapes:
+        known = " to ".join(map(str, dict.fromkeys((shapes[0], shapes[-1]))))
+        raise BrokenContractError(f"{name} has shape {array.shape}: expected {known}")
     # Unsigned padding would become -1 unseen.
     _refuse(name, array, array > LARGEST_ID, "out of range")
     return array.astype(np.int64)
+
+
+def _widened(tokens: Ints, width: int) -> Ints:
+    missing = (0, width - tokens.shape[1])
+    return np.pad(tokens, ((0, 0), missing), constant_values=NO_TOKEN) if missing[1] else tokens
 
 
 def _refuse(name: str, array: Any, wrong: Any, why: str) -> None:
@@ -127,12 +154,13 @@ def _refuse(name: str, array: Any, wrong: Any, why: str) -> None:
 
 
 def _check_counts(tokens: Ints, counts: Ints, batch: Batch) -> None:
-    wrong = (counts < 1) | (counts > batch.lens + 1)
+    most = batch.most
+    wrong = (counts < 1) | (counts > most)
     if wrong.any():
         row = int(wrong.argmax())
         raise BrokenContractError(
-            f"counts[{row}] = {counts[row]}: expected 1 to {batch.lens[row] + 1} "
-            f"({batch.lens[row]} drafts and one more)",
+            f"counts[{row}] = {counts[row]}: expected 1 to {most[row]} "
+            f"({most[row] - 1} drafts and one more)",
             row,
         )
     padded = np.arange(tokens.shape[1]) >= counts[:, None]
@@ -148,11 +176,11 @@ def _check_counts(tokens: Ints, counts: Ints, batch: Batch) -> None:
 
 def _check_drafts(tokens: Ints, counts: Ints, batch: Batch) -> None:
     kept = np.arange(tokens.shape[1] - 1) < counts[:, None] - 1
-    wrong = (kept & (tokens[:, :-1] != batch.draft_tokens)).any(axis=1)
+    wrong = (kept & ~batch.drafted(tokens)).any(axis=1)
     if wrong.any():
         row = int(wrong.argmax())
         raise BrokenContractError(
-            f"tokens[{row}] = {tokens[row].tolist()}: expected its drafts "
+            f"tokens[{row}] = {tokens[row].tolist()}: expected {batch.origin} "
             f"{batch.draft_tokens[row].tolist()} up to the last token",
             row,
         )

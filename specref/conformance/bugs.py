@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
+from specref.conformance.trees.bugs import beside
+from specref.conformance.trees.rules import RULES
 from specref.zoo import MUTANTS, Entry
 from specref.zoo.block import BLOCK
 from specref.zoo.block_pairs import BlockEntry
@@ -23,13 +25,15 @@ def bugs_of(rule: str) -> Mapping[str, Entry]:
 
 @cache
 def compared_with(rule: str) -> Mapping[str, Entry]:
-    """Those a failure may look like; for block verification, other lossless rules among them.
+    """Those a failure may look like; for blocks and trees, other lossless rules among them.
 
     Examples
     --------
     >>> compared_with("block")["block-by-tokens"].hint
     'Exact: token verification, from the last draft back.'
     """
+    if rule in RULES:
+        return beside(rule)
     if rule != "block":
         return MUTANTS
     own = {name: _entry(one) for name, one in BLOCK.items() if one.stage != "vocabulary"}

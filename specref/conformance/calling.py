@@ -148,10 +148,7 @@ class Verifier:
         self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What one call is given: copies, so that nobody changes what answers are judged by."""
-        p, q, drafts, lens = (
-            self._array(values)
-            for values in (batch.target_probs, batch.draft_probs, batch.draft_tokens, batch.lens)
-        )
+        given = tuple(map(self._array, batch.arguments.values()))
         keywords: dict[str, Any] = {}
         if "coins" in self.keywords:
             keywords["coins"] = draw_batch_coins(batch, rng) if coins is None else coins
@@ -160,8 +157,8 @@ class Verifier:
         if "generator" in self.keywords:
             keywords["generator"] = self._generator(rng)
         if "lens" in self.keywords:
-            keywords["lens"] = lens
-        return (p, q, drafts), keywords
+            keywords["lens"] = self._array(batch.lens)
+        return given, keywords
 
     def call(
         self, arguments: tuple[Any, ...], keywords: dict[str, Any], rng: np.random.Generator
@@ -197,7 +194,7 @@ class Verifier:
         coins: Coins | None,
         kind: type[BaseException],
     ) -> int | None:
-        """The row that raises on its own, by halving; None if no half raises any more."""
+        """The row that raises on its own, and again, by halving; None if none does."""
 
         def raises(low: int, high: int) -> bool:
             rows = slice(low, high)
@@ -216,7 +213,7 @@ class Verifier:
                 low = middle
             else:
                 return None
-        return low
+        return low if len(batch) == 1 or raises(low, high) else None
 
 
 def _copied(coins: Coins) -> Coins:

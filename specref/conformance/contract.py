@@ -20,12 +20,13 @@ from specref.vocabulary import Tokens
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Dtype: TypeAlias = Literal["float64", "float32", "float16", "bfloat16"]
+TREE_RULES = ("topdown", "traversal")
 NAMED = ("rng", "coins", "lens", "chance", "generator")
 CAPABILITIES = "specref_capabilities"
 FLAGS = ("ragged", "one_hot", "seeded", "greedy", "row_seeds")
 WORDS: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
     {
-        "rule": (None, *ALGORITHMS),
+        "rule": (None, *ALGORITHMS, *TREE_RULES),
         "metric": tuple(METRICS),
         "recovery": (None, "race", "inverse"),
         "dtype": get_args(Dtype),
@@ -91,6 +92,48 @@ class Verify(Protocol):
         ...
 
 
+class VerifyTree(Protocol):
+    """Contract ``tree``: drafted trees of a batch in, blocks out.
+
+    Takes its randomness as `Verify` does; `coins.accept` has one for each node.
+    """
+
+    def __call__(
+        self,
+        target_probs: Floats,
+        draft_probs: Floats | None,
+        draft_tokens: Ints,
+        parents: Ints,
+        *,
+        rng: np.random.Generator = ...,
+        coins: Coins = ...,
+    ) -> tuple[Ints, Ints]:
+        """Verify a batch.
+
+        Parameters
+        ----------
+        target_probs : ndarray, shape (B, N + 1, V)
+            Row 0 is the target's law after the context, row i + 1 after the path to node i.
+        draft_probs : ndarray, shape (B, N, V), or None
+            The law that each node was drawn from, given its elder siblings: without
+            replacement, q without theirs, renormalised. None: nothing was drawn, and siblings
+            differ.
+        draft_tokens : ndarray of int, shape (B, N)
+            Siblings in the order of drawing; -1 where a row has no node, after all others.
+        parents : ndarray of int, shape (B, N)
+            An earlier node, -1 for the root, -2 where there is no node.
+
+        Returns
+        -------
+        tokens : ndarray of int, shape (B, columns)
+            A path from the root and one more token, padded with -1; as many columns as the
+            longest block needs, at most N + 1.
+        counts : ndarray of int, shape (B,)
+            How many tokens each row has.
+        """
+        ...
+
+
 class Step(Protocol):
     """Contract ``step``: a context in, one block out; the implementation drafts itself.
 
@@ -144,8 +187,8 @@ class Capabilities:
     Attributes
     ----------
     rule : str or None
-        The algorithm whose acceptance law it claims ("standard", "tli", …). None: any
-        lossless rule, and accepted lengths are not judged.
+        The algorithm whose acceptance law it claims ("standard", "tli", …; "topdown" or
+        "traversal" for trees). None: any lossless rule, and accepted lengths are not judged.
     batch : int or None
         The largest batch it takes; None for any.
     ragged : bool

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,11 @@ class Place:
     def name(self) -> str:
         """For reports."""
         return f"context {self.context}, lookahead {self.lookahead}"
+
+    @property
+    def options(self) -> tuple[tuple[str, Any], ...]:
+        """What rules have to be told besides."""
+        return ()
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from specref.conformance.batch import Batch
 from specref.conformance.calling import Verifier
-from specref.conformance.contract import Capabilities, Contract, accepted_keywords
+from specref.conformance.contract import TREE_RULES, Capabilities, Contract, accepted_keywords
+from specref.conformance.drawing import sample_batch
 from specref.conformance.fixtures import TEETH, Place, Teeth
 from specref.conformance.sampling import (
     Blocks,
@@ -19,6 +21,10 @@ from specref.conformance.sampling import (
     step_call,
 )
 from specref.conformance.stepping import read_tokens
+from specref.conformance.trees.batch import TreeVerifier
+from specref.conformance.trees.drawing import sample_trees
+from specref.conformance.trees.places import GROVES, Grove
+from specref.conformance.trees.sampling import Trees
 from specref.conformance.trial import Trial, TrialReport
 from specref.losslessness.statistics import ALPHA
 from specref.zoo import fixtures_for
@@ -83,8 +89,27 @@ class Judge:
 
     @property
     def algorithm(self) -> str:
-        """Whose accepted lengths are expected; standard if none is declared."""
-        return self.capabilities.rule or AUTOMATIC
+        """Whose accepted lengths are expected, if none is declared those of the plainest rule."""
+        return self.capabilities.rule or (TREE_RULES[0] if self.reads_trees else AUTOMATIC)
+
+    @property
+    def reads_trees(self) -> bool:
+        """Whether it verifies trees."""
+        return self.contract == Contract.TREE
+
+    @property
+    def fixtures(self) -> tuple[str, ...]:
+        """The names of those that blocks are drawn on; of trees, those that it takes."""
+        groves = tuple(name for name in GROVES if not self.untaken(name))
+        return groves if self.reads_trees else tuple(TEETH)
+
+    def untaken(self, name: str) -> str:
+        """Why it does not take the trees of a grove; empty if it does."""
+        if GROVES[name].one_hot and not self.capabilities.one_hot:
+            return "does not take draft_probs=None"
+        if GROVES[name].eos is not None and not self.capabilities.ragged:
+            return "does not take ragged batches, as they are below EOS"
+        return ""
 
     @property
     def keywords(self) -> frozenset[str]:
@@ -93,8 +118,9 @@ class Judge:
 
     @property
     def verifier(self) -> Verifier:
-        """The implementation of the contract ``verify``."""
-        return Verifier(self.implementation, self.capabilities, self.patience)
+        """The implementation of the contract ``verify`` or ``tree``."""
+        kind = TreeVerifier if self.reads_trees else Verifier
+        return kind(self.implementation, self.capabilities, self.patience)
 
     def rng(self, name: str) -> np.random.Generator:
         """Randomness of a check: of the seed and the check's name alone."""
@@ -104,10 +130,22 @@ class Judge:
         """A fixture, with batches as ragged as the implementation takes them."""
         if name in TWO_VOCABULARIES:
             return TWO_VOCABULARIES[name].teeth
-        teeth = TEETH[name]
-        if self.contract != Contract.VERIFY:
+        teeth = GROVES[name] if name in GROVES else TEETH[name]
+        if self.contract not in (Contract.VERIFY, Contract.TREE):
             return teeth.drafted()
         return teeth if self.capabilities.ragged else teeth.even()
+
+    def sample(self, name: str, size: int, key: str) -> Batch:
+        """A batch with rows of every place of a fixture."""
+        teeth, rng = self.teeth(name), self.rng(key)
+        if isinstance(teeth, Grove):
+            return sample_trees(teeth, size, rng)
+        return sample_batch(teeth, size, rng)
+
+    def certain(self, size: int, key: str) -> Batch:
+        """A batch whose drafts come without laws."""
+        one_hot = [name for name, grove in GROVES.items() if grove.one_hot]
+        return self.sample(one_hot[0] if self.reads_trees else "wide", size, key).without_q()
 
     def blocks(self, name: str, *, one_hot: bool = False) -> TrialReport:
         """The campaign over single iterations on a fixture."""
@@ -142,6 +180,8 @@ class Judge:
 
     def _one_iteration(self, name: str, one_hot: bool) -> Sampler:
         teeth = self.teeth(name)
+        if isinstance(teeth, Grove):
+            return Trees(self.verifier, teeth)
         if self.contract == Contract.VERIFY:
             return Blocks(self.verifier, teeth, one_hot=one_hot)
         call = step_call(self.implementation, teeth)
@@ -151,12 +191,13 @@ class Judge:
 
     def _run(self, key: str, sampler: Sampler, teeth: Teeth, tokens: int | None) -> TrialReport:
         if key not in self.memo:
+            bare = tokens is not None or self.reads_trees
             trial = Trial(
                 teeth,
                 self.alpha / self.checks,
-                self.algorithm,
+                AUTOMATIC if self.reads_trees else self.algorithm,
                 tokens,
-                **({} if tokens is None else {"mutants": {}}),
+                **({"mutants": {}} if bare else {}),
                 tolerance=self.capabilities.tolerance,
             )
             trials = self.trials or trial.needed(self.detect_tv)

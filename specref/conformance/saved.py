@@ -13,7 +13,9 @@ FORMAT = "specref case 1"
 NEEDED = ("format", "target", "contract", "check", "claims", "seed", "alpha", "detect_tv")
 
 
-def failing_cases(report: Report, target: str, trials: int | None = None) -> dict[str, Any]:
+def failing_cases(
+    report: Report, target: str, trials: int | None = None, patience: float | None = None
+) -> dict[str, Any]:
     """{file name: case} for each failure of a report.
 
     Parameters
@@ -21,8 +23,8 @@ def failing_cases(report: Report, target: str, trials: int | None = None) -> dic
     report : Report
     target : str
         What the implementation is called on the command line.
-    trials : int, optional
-        As it was given to `check`.
+    trials, patience : optional
+        As they were given to `check`.
     """
     return {
         f"{result.id.replace('/', '-')}-seed-{report.seed}.json": {
@@ -36,6 +38,7 @@ def failing_cases(report: Report, target: str, trials: int | None = None) -> dic
             "alpha": report.alpha,
             "detect_tv": report.detect_tv,
             "trials": trials,
+            "patience": patience,
             "message": result.message,
             "evidence": dict(result.evidence),
         }

@@ -6,20 +6,21 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
+from specref.algorithms import ALGORITHMS
 from specref.conformance.bugs import compared_with
 from specref.conformance.checks import CHECKS, Check
 from specref.conformance.contract import (
+    TREE_RULES,
     Capabilities,
     Contract,
     accepted_keywords,
     capabilities_of,
 )
-from specref.conformance.diagnosis import Diagnosis, Observed, diagnose
-from specref.conformance.fixtures import TEETH
+from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose
 from specref.conformance.judge import DETECT_TV, PATIENCE, Judge, Profile
 from specref.conformance.status import CheckResult, Outcome, Stage, Status, counted
 from specref.losslessness.statistics import ALPHA
@@ -167,8 +168,8 @@ def check(
     Parameters
     ----------
     implementation : callable
-        A function of the contract: see `Verify`, `Step`, `Generate`, `Drafter`.
-    contract : {"verify", "step", "generate", "drafter"}
+        A function of the contract: see `Verify`, `VerifyTree`, `Step`, `Generate`, `Drafter`.
+    contract : {"verify", "tree", "step", "generate", "drafter"}
     algorithm : str, optional
         The rule that it declares; then accepted lengths are judged as well.
     expected_failures : mapping, optional
@@ -207,8 +208,8 @@ def check(
     TypeError
         The implementation is not callable, or a claim is unknown.
     ValueError
-        A parameter is out of range, an id of an expected failure does not exist, or the
-        contract is "tree" (reserved).
+        A parameter is out of range, an id of an expected failure does not exist, or the rule is
+        none of the contract.
     Interrupted
         A KeyboardInterrupt with the report so far; what is left is not_run.
 
@@ -272,6 +273,7 @@ def prepare(
     rule = {} if algorithm is None else {"rule": algorithm}
     capabilities = capabilities_of(implementation, **{**rule, **claims})
     reachable(capabilities)
+    fitting(capabilities.rule, contract)
     statistical = sum(one.statistical and contract in one.contracts for one in CHECKS)
     judge = Judge(
         implementation, contract, capabilities, tv, alpha, seed, patience, statistical, trials,
@@ -297,11 +299,17 @@ def reachable(capabilities: Capabilities) -> None:
         raise ValueError(f"device = {capabilities.device!r} cannot be used: {reason}") from None
 
 
+def fitting(rule: str | None, contract: Contract) -> None:
+    """Raise `ValueError` if a rule is none of the contract: trees have their own."""
+    if rule is not None and (rule in TREE_RULES) != (contract == Contract.TREE):
+        known = TREE_RULES if contract == Contract.TREE else tuple(ALGORITHMS)
+        raise ValueError(f"rule = {rule!r}: the contract {contract} has one of {known}, or None")
+
+
 def _contract(contract: Contract | str) -> Contract:
-    known = [str(each) for each in Contract if each != Contract.TREE]
+    known = [str(each) for each in Contract]
     if str(contract) not in known:
-        reserved = " (tree is reserved)" if str(contract) == Contract.TREE else ""
-        raise ValueError(f"contract = {str(contract)!r}: expected one of {known}{reserved}")
+        raise ValueError(f"contract = {str(contract)!r}: expected one of {known}")
     return Contract(contract)
 
 
@@ -418,12 +426,21 @@ def diagnosed(judge: Judge, results: Sequence[CheckResult]) -> Diagnosis | None:
             place.context,
             place.lookahead,
             counts,
+            options=place.options,
         )
         for key, found in judge.memo.items()
-        if key in (f"blocks/{name}" for name in TEETH)
+        if key in (f"blocks/{name}" for name in judge.fixtures)
         for name in [key.removeprefix("blocks/")]
         for place, counts in found.blocks.items()
         if counts
     ]
     rule = judge.algorithm
-    return diagnose(observed, compared_with(rule), algorithm=rule) if observed else None
+    if not observed:
+        return None
+    return diagnose(observed, compared_with(rule), algorithm=rule, laws=laws_beside(rule))
+
+
+@cache
+def laws_beside(rule: str) -> Laws:
+    """What a failure is compared with, computed once for each fixture."""
+    return Laws(compared_with(rule), algorithm=rule)

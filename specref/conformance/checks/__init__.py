@@ -12,6 +12,7 @@ from specref.conformance.checks import (
     reporting,
     smoke,
     texts,
+    trees,
     vocabularies,
 )
 from specref.conformance.checks.check import Check
@@ -20,13 +21,17 @@ CHECKS: tuple[Check, ...] = (
     *smoke.CHECKS,
     *replay.CHECKS,
     *boundary.CHECKS,
+    *trees.GREEDY,
     *joint.CHECKS,
+    *trees.JOINT,
     *vocabularies.CHECKS,
     *drafting.CHECKS,
     *acceptance.CHECKS,
+    *trees.ACCEPTANCE,
     *reporting.CHECKS,
     *loops.CHECKS,
     *independence.CHECKS,
+    *trees.INDEPENDENCE,
     *texts.CHECKS,
     # Last: numbers that were handed out while probing may stay in a sampler that keeps state.
     *probed.CHECKS,

@@ -11,6 +11,8 @@ from specref.conformance.patience import HungError, described
 from specref.conformance.status import CheckResult, Outcome, Stage, Status
 
 VERIFY = frozenset({Contract.VERIFY})
+TREE = frozenset({Contract.TREE})
+DRAFTS = VERIFY | TREE
 CALLS = frozenset({Contract.STEP, Contract.GENERATE})
 
 

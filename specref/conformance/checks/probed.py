@@ -3,16 +3,22 @@
 import numpy as np
 
 from specref.conformance.checks.check import (
+    DRAFTS,
     Check,
     failed,
     not_applicable,
     passed,
 )
-from specref.conformance.checks.smoke import VERIFY
 from specref.conformance.contract import Floats
 from specref.conformance.judge import Judge
-from specref.conformance.probing import edge_events, probe_block
+from specref.conformance.probing import probe_block
+from specref.conformance.probing.blocks import ProbedBlock
+from specref.conformance.probing.edges import probed_edges
+from specref.conformance.probing.verification import verification_program
 from specref.conformance.status import Outcome, Status
+from specref.conformance.trees.places import grown
+from specref.conformance.trees.probing import probe_trees
+from specref.models import table_model
 from specref.vocabulary import Tokens
 from specref.zoo import FIXTURES
 
@@ -24,15 +30,7 @@ def probed(judge: Judge) -> Outcome:
     """The exact joint law of the completed block on a fixture, if all calls can be interpreted."""
     if _low(judge):
         return not_applicable("low precision: the law is not exact")
-    pair = FIXTURES["c"]
-    found = probe_block(
-        judge.implementation,
-        pair.target,
-        pair.drafter,
-        pair.context,
-        pair.lookahead,
-        capabilities=judge.capabilities,
-    )
+    found = _trees(judge) if judge.reads_trees else _drafts(judge)
     if found.uninterpreted:
         return not_applicable(f"cannot be probed: {found.uninterpreted}")
     numbers = {"total_variation": found.total_variation, "error_bound": found.error_bound}
@@ -42,6 +40,25 @@ def probed(judge: Judge) -> Outcome:
     if found.total_variation > EXACT + found.error_bound:
         return failed(f"TV {found.total_variation:.6f} from the target, exactly", **numbers)
     return passed(f"TV {found.total_variation:.1e} from the target, without sampling", **numbers)
+
+
+def _drafts(judge: Judge) -> ProbedBlock:
+    pair = FIXTURES["c"]
+    return probe_block(
+        judge.implementation,
+        pair.target,
+        pair.drafter,
+        pair.context,
+        pair.lookahead,
+        capabilities=judge.capabilities,
+    )
+
+
+def _trees(judge: Judge) -> ProbedBlock:
+    """Two trees: two siblings without replacement, in either order, a certain child of each."""
+    target = FIXTURES["c"].target
+    drafter = table_model(target.vocabulary, {(): [0, "3/4", "1/4"]}, [0, 1, 0])
+    return probe_trees(judge.verifier, target, drafter, grown((), (2, 1)))
 
 
 def _low(judge: Judge) -> bool:
@@ -70,14 +87,19 @@ def empty_residual(judge: Judge) -> Outcome:
 
 
 def _edges(judge: Judge, p: Floats, q: Floats, drafts: Tokens) -> Outcome:
-    events = edge_events(judge.implementation, p, q, drafts, capabilities=judge.capabilities)
+    one, kind = (judge.implementation, p, q, drafts), type(judge.verifier)
+    program = verification_program(*one, judge.capabilities, kind=kind)
+    found, events = probed_edges(program, p, drafts)
+    if found.uninterpreted or not found.calls:
+        why = found.uninterpreted or "nothing that it draws is intercepted"
+        return not_applicable(f"cannot be given a coin of 0: {why}")
     if not events:
         return passed("nothing impossible at the ends of any uniform that could be intercepted")
     return failed(str(events[0]), events=[str(event) for event in events])
 
 
 CHECKS = (
-    Check("boundary/zero-coin", VERIFY, zero_coin),
-    Check("boundary/empty-residual", VERIFY, empty_residual),
-    Check("joint/probed", VERIFY, probed),
+    Check("boundary/zero-coin", DRAFTS, zero_coin),
+    Check("boundary/empty-residual", DRAFTS, empty_residual),
+    Check("joint/probed", DRAFTS, probed),
 )

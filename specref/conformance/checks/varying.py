@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 
 from specref.conformance.batch import Answer, Batch
-from specref.conformance.checks.check import CALLS, VERIFY, Check, failed, not_applicable, passed
+from specref.conformance.checks.check import CALLS, DRAFTS, Check, failed, not_applicable, passed
 from specref.conformance.contract import Contract, Floats, Ints
 from specref.conformance.fixtures import NO_TOKEN
 from specref.conformance.judge import TEXT, Judge
@@ -159,7 +159,7 @@ def _at_distances(there: np.ndarray) -> Floats:
 
 
 CHECKS = (
-    Check("smoke/calls-vary", VERIFY, calls_vary),
+    Check("smoke/calls-vary", DRAFTS, calls_vary),
     Check("smoke/texts-vary", CALLS, texts_vary),
-    Check("smoke/rows-vary", VERIFY, rows_vary),
+    Check("smoke/rows-vary", DRAFTS, rows_vary),
 )

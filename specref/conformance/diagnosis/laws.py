@@ -2,14 +2,20 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 
 from specref.algorithms import ALGORITHMS, Step
 from specref.conformance.diagnosis.observed import Observed
+from specref.conformance.trees.rules import RULES, Planted
 from specref.losslessness.lazy import Enumerator, ReadableModel
 from specref.vocabulary import Tokens
 from specref.zoo import MUTANTS, Entry
 
 Law = dict[Tokens, float]
+CLEAN: Mapping[str, Step] = MappingProxyType(
+    {**ALGORITHMS, **{name: Planted(verify) for name, verify in RULES.items()}}
+)
 MAX_PATHS = 12_000
 ROUNDING = 1e-12
 
@@ -41,7 +47,7 @@ class Laws:
     entries : mapping
         {id: Entry}.
     algorithm : str
-        The name of the clean rule, in `ALGORITHMS`.
+        The name of the clean rule, in `CLEAN`.
     max_paths : int
         What the law of one rule on one case may cost.
 
@@ -66,8 +72,8 @@ class Laws:
         algorithm: str = "standard",
         max_paths: int = MAX_PATHS,
     ) -> None:
-        if algorithm not in ALGORITHMS:
-            raise ValueError(f"algorithm = {algorithm!r}: expected one of {tuple(ALGORITHMS)}")
+        if algorithm not in CLEAN:
+            raise ValueError(f"algorithm = {algorithm!r}: expected one of {tuple(CLEAN)}")
         self.entries, self.algorithm, self.max_paths = entries, algorithm, max_paths
         self._remembered: dict[Hashable, CaseLaws] = {}
 
@@ -80,13 +86,13 @@ class Laws:
             The clean rule has none: it fails there, or has too many random paths.
         """
         case = observed.target, observed.drafter, observed.context, observed.lookahead
-        key = *case, observed.length
+        key = *case, observed.length, observed.options
         if key not in self._remembered:
             self._remembered[key] = self._enumerated(observed)
         return self._remembered[key]
 
     def _enumerated(self, observed: Observed) -> CaseLaws:
-        clean = self._tried(ALGORITHMS[self.algorithm], observed)
+        clean = self._tried(CLEAN[self.algorithm], observed)
         if isinstance(clean, str):
             raise ValueError(f"case {observed.name!r}: the clean rule has no law ({clean})")
         found = {name: self._tried(entry.step, observed) for name, entry in self.entries.items()}
@@ -112,7 +118,7 @@ def law_of(step: Step, observed: Observed, max_paths: int = MAX_PATHS) -> Law:
         An empty block in a text; or as `step`, or as `exact_distribution`.
     """
     target, drafter = ReadableModel(observed.target), ReadableModel(observed.drafter)
-    enumerator = Enumerator(max_paths)
+    enumerator, step = Enumerator(max_paths), partial(step, **dict(observed.options))
 
     def after(text: Tokens) -> Law:
         context = (*observed.context, *text)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from specref.models import Model
 from specref.vocabulary import Tokens
@@ -31,6 +31,9 @@ class Observed:
         In view "stream": the length of each text, unless it ends with EOS. By default that
         of the longest.
 
+    options : tuple of (str, object)
+        What a rule is told besides: the shape of its tree.
+
     Raises
     ------
     TypeError
@@ -57,6 +60,7 @@ class Observed:
     blocks: Mapping[Tokens, int]
     view: View = "boundary"
     tokens: int | None = None
+    options: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         if self.view not in get_args(View):

@@ -1,10 +1,11 @@
-"""The reference itself, under the contracts ``verify`` and ``step``."""
+"""The reference itself, under the contracts ``verify``, ``tree`` and ``step``."""
 
 import numpy as np
 
-from specref.algorithms import standard
+from specref.algorithms import standard, traversal, trees
 from specref.chance import Chance
 from specref.conformance.contract import Floats, Ints, capable
+from specref.conformance.trees.nodes import as_verifier
 from specref.losslessness.coins import Coins, draw_coins, verify_float64
 from specref.models import Model
 from specref.vocabulary import Tokens
@@ -39,3 +40,7 @@ def verify(
 def step(target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance) -> Tokens:
     """Standard speculative decoding, one iteration (Leviathan et al. 2023, Algorithm 1)."""
     return standard.step(target, drafter, context, lookahead, chance)
+
+
+verify_tree = capable(rule="topdown")(as_verifier(trees.verify))
+verify_tree_traversal = capable(rule="traversal")(as_verifier(traversal.verify))

@@ -106,6 +106,18 @@ ALL = (
         "reference-verify", Contract.VERIFY, "specref standard, batches", lambda: reference.verify
     ),
     Implementation(
+        "reference-verify-tree",
+        Contract.TREE,
+        "specref trees, row by row",
+        lambda: reference.verify_tree,
+    ),
+    Implementation(
+        "reference-verify-tree-traversal",
+        Contract.TREE,
+        "specref traversal, row by row",
+        lambda: reference.verify_tree_traversal,
+    ),
+    Implementation(
         "torch-backend",
         Contract.VERIFY,
         "specref torch_backend, batches",
@@ -134,6 +146,22 @@ ALL = (
         Contract.VERIFY,
         "specref torch_backend, block verification",
         torch_backend.load_verify_block,
+        torch_backend.PACKAGES,
+        torch_backend.REMEDY,
+    ),
+    Implementation(
+        "torch-backend-tree",
+        Contract.TREE,
+        "specref torch_backend, trees from the root down",
+        torch_backend.load_verify_tree,
+        torch_backend.PACKAGES,
+        torch_backend.REMEDY,
+    ),
+    Implementation(
+        "torch-backend-tree-traversal",
+        Contract.TREE,
+        "specref torch_backend, trees by traversal",
+        partial(torch_backend.load_verify_tree, rule="traversal"),
         torch_backend.PACKAGES,
         torch_backend.REMEDY,
     ),

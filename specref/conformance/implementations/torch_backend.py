@@ -1,4 +1,4 @@
-"""specref's own batched backend, `torch_backend`, under the contract ``verify``."""
+"""specref's own batched backend, `torch_backend`, under the contracts ``verify``, ``tree``."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -125,6 +125,41 @@ def load_seeded_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verifie
         return verification.verify(target_probs, draft_probs, draft_tokens, coins=coins)
 
     return verify
+
+
+def load_verify_tree(
+    device: str = "cpu",
+    dtype: Dtype = "float64",
+    rule: Literal["topdown", "traversal"] = "topdown",
+) -> Verified:
+    """`verify_tree` with the kit's coins; the last token by a race.
+
+    Raises
+    ------
+    NotInstalledError
+        torch is missing.
+    """
+    require(PACKAGES, REMEDY)
+    from torch import from_numpy
+
+    from specref.torch_backend import tree_verification
+    from specref.torch_backend.randomness import Coins as Drawn
+
+    @capable(rule=rule, row_seeds=True, **_claims(device, dtype))
+    def verify_tree(
+        target_probs: "Tensor",
+        draft_probs: "Tensor | None",
+        draft_tokens: "Tensor",
+        parents: "Tensor",
+        *,
+        coins: Coins,
+    ) -> tuple["Tensor", "Tensor"]:
+        accept, race = (from_numpy(one).to(device) for one in (coins.accept, coins.race))
+        given = target_probs, draft_probs, draft_tokens, parents
+        drawn = Drawn(accept=accept, race=race)
+        return tree_verification.verify_tree(*given, rule=rule, coins=drawn)
+
+    return verify_tree
 
 
 def _with_coins(rule: Callable[[], Verified], claims: Mapping[str, Any]) -> Verified:

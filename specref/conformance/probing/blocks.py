@@ -1,6 +1,6 @@
 """Exact probing of a verification over all drafts: the completed block against the target."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,15 +89,36 @@ def probe_block(
     True
     """
     target, drafter = as_float(target), as_float(drafter)
-    length = lookahead + 1
+
+    def probed_after(drafts: Tokens) -> Probed:
+        p, q = rows_after(target, context, drafts), rows_after(drafter, context, drafts)[:-1]
+        return probe_verify(verify, p, q, drafts, capabilities=capabilities)
+
+    law = drafted(drafter, context, lookahead)
+    found = ((drafts, weight, probed_after(drafts)) for drafts, weight in law)
+    return completed_block(found, target, context, lookahead + 1)
+
+
+def completed_block(
+    found: Iterable[tuple[Tokens, float, Probed]], target: Model, context: Tokens, length: int
+) -> ProbedBlock:
+    """What is known of the completed block.
+
+    Parameters
+    ----------
+    found : iterable of (tuple of int, float, Probed)
+        Drafts, their probability, and the law of the block after them.
+    target : Model
+    context : tuple of int
+    length : int
+        The most tokens.
+    """
     expected = _floats(completed({(): 1.0}, target, context, length))
     blocks: dict[Tokens, float] = {}
     failures: dict[str, float] = {}
     by_drafts: dict[Tokens, Probed] = {}
     error = 0.0
-    for drafts, weight in drafted(drafter, context, lookahead):
-        p, q = rows_after(target, context, drafts), rows_after(drafter, context, drafts)[:-1]
-        probed = probe_verify(verify, p, q, drafts, capabilities=capabilities)
+    for drafts, weight, probed in found:
         by_drafts[drafts] = probed
         if probed.uninterpreted:
             return ProbedBlock({}, expected, 1.0, 0.0, {}, probed.uninterpreted, by_drafts)

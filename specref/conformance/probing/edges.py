@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from specref.conformance.calling import Verifier
 from specref.conformance.contract import Capabilities, Floats
 from specref.conformance.probing.calls import Call
 from specref.conformance.probing.probe import Probed, probe_program
@@ -56,13 +57,14 @@ def edge_events(
     drafts: Tokens,
     *,
     capabilities: Capabilities | None = None,
+    kind: type[Verifier] = Verifier,
 ) -> tuple[EdgeEvent, ...]:
     """What an implementation of ``verify`` does when a uniform is 0, or the last one below 1.
 
     Each uniform in turn is set to its ends, the other numbers being inside every cell in turn.
 
-    Parameters and errors as `probe_verify`; an implementation that cannot be interpreted has
-    no events.
+    Parameters and errors as `verification_program`; an implementation that cannot be interpreted
+    has no events.
 
     Examples
     --------
@@ -75,12 +77,19 @@ def edge_events(
     >>> [event.consequence for event in edge_events(verify, p, q, (0,))]
     ['token 0 at position 0 has target probability 0']
     """
-    program = verification_program(verify, p_rows, q_rows, drafts, capabilities)
+    program = verification_program(verify, p_rows, q_rows, drafts, capabilities, kind=kind)
+    return probed_edges(program, p_rows, drafts)[1]
+
+
+def probed_edges(
+    program: Program, p_rows: Floats, drafts: Tokens
+) -> tuple[Probed, tuple[EdgeEvent, ...]]:
+    """As `edge_events`, for a program, with the probe that found its uniforms."""
     probed = probe_program(program)
     found: dict[tuple[Call, float, str], EdgeEvent] = {}
     for event in _events(program, probed, p_rows, drafts):
         found.setdefault((event.call, event.value, event.consequence), event)
-    return tuple(found.values())
+    return probed, tuple(found.values())
 
 
 def _events(

@@ -71,18 +71,27 @@ def verification_program(
     drafts: Tokens,
     capabilities: Capabilities | None = None,
     max_runs: int = MAX_RUNS,
+    kind: type[Verifier] = Verifier,
 ) -> Program:
-    """A verification of one row, as a program; parameters and errors as `probe_verify`."""
+    """A verification of one row, as a program; parameters and errors as `probe_verify`.
+
+    `kind` says under which contract the drafts are given.
+    """
     _check(p_rows, q_rows, drafts)
-    verifier = Verifier(verify, capabilities or capabilities_of(verify))
+    verifier = kind(verify, capabilities or capabilities_of(verify))
+    return batch_program(verifier, _batch(p_rows, q_rows, drafts), max_runs)
+
+
+def batch_program(verifier: Verifier, batch: Batch, max_runs: int = MAX_RUNS) -> Program:
+    """A verification of a batch of one row, as a program."""
+    implementation = verifier.implementation
 
     def run(source: Source) -> Tokens:
-        batch = _batch(p_rows, q_rows, drafts)
-        coins = _coins(source, batch, verify) if "coins" in verifier.keywords else None
+        coins = _coins(source, batch, implementation) if "coins" in verifier.keywords else None
         answer = read_answer(verifier.raw(batch, program.generator, coins), batch)
         return tuple(answer.tokens[0, : answer.counts[0]].tolist())
 
-    program = Program(run, verify, max_runs)
+    program = Program(run, implementation, max_runs)
     return program
 
 

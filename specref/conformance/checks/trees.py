@@ -1,0 +1,129 @@
+"""The contract ``tree``: greedy trees, the joint law of the completed block, its length, rows."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from specref.conformance.checks.check import TREE, Check, failed, not_applicable, passed
+from specref.conformance.checks.independence import rows_independent
+from specref.conformance.checks.joint import outcome_of
+from specref.conformance.contract import Ints
+from specref.conformance.fixtures import NO_TOKEN
+from specref.conformance.judge import Judge
+from specref.conformance.status import Outcome
+from specref.conformance.trees.batch import ROOT, TreeBatch, as_tree
+from specref.conformance.trees.places import GROVES, Grove
+from specref.conformance.trees.rules import RULES, lengths
+from specref.losslessness.acceptance import compare_lengths
+from specref.losslessness.verdict import AcceptanceResult, Conformance
+
+SIZE = 512
+
+
+def greedy(judge: Judge) -> Outcome:
+    """Every row of the target is certain: what is emitted is its text, or the start of it."""
+    for name in judge.fixtures:
+        batch = as_tree(judge.sample(name, SIZE, f"greedy/{name}"))
+        certain = np.eye(batch.target_probs.shape[2])[batch.target_probs.argmax(axis=2)]
+        given = TreeBatch(**{**vars(batch), "target_probs": certain})
+        tokens = judge.verifier(given, judge.rng("greedy")).tokens
+        expected = greedy_texts(given)
+        wrong = (tokens != NO_TOKEN) & (tokens != expected)
+        for row in np.flatnonzero(wrong.any(axis=1))[:1].tolist():
+            got, text = tokens[row].tolist(), expected[row].tolist()
+            return failed(f"row {row} is {got}: p allows {text} alone", **given.facts(row))
+    return passed()
+
+
+def greedy_texts(batch: TreeBatch) -> Ints:
+    """The likeliest tokens from the root on, as far as rows of the tree tell."""
+    rows, most = np.arange(len(batch)), batch.draft_tokens.shape[1]
+    likeliest = batch.target_probs.argmax(axis=2)
+    node, texts = np.full(len(batch), ROOT), np.full((len(batch), most + 1), NO_TOKEN)
+    texts[:, 0] = likeliest[:, 0]
+    length = np.ones(len(batch), dtype=np.int64)
+    for i in range(most):
+        wanted = likeliest[rows, node + 1] == batch.draft_tokens[:, i]
+        there = np.flatnonzero((batch.parents[:, i] == node) & wanted)
+        node[there] = i
+        texts[there, length[there]] = likeliest[there, i + 1]
+        length[there] += 1
+    return texts
+
+
+def on_grove(name: str, judge: Judge) -> Outcome:
+    """A campaign over trees of all places of a grove."""
+    if judge.untaken(name):
+        return not_applicable(judge.untaken(name))
+    return outcome_of(judge, judge.blocks(name))
+
+
+def lengths_of_rule(name: str, judge: Judge) -> Outcome:
+    """How many tokens blocks have follows the law of the declared rule."""
+    rule = judge.capabilities.rule
+    if rule is None:
+        return not_applicable("declares no rule (rule='topdown' or 'traversal')")
+    if judge.untaken(name):
+        return not_applicable(judge.untaken(name))
+    results = list(compared(name, judge, rule))
+    fitting = [other for other in RULES if other != rule and _fits(name, judge, other)]
+    for result in results:
+        if _deviates(judge, result):
+            return failed(
+                f"accepted lengths are {result.conformance} at {result.case}: mean "
+                f"{result.mean:.4f}, exactly {result.expected:.4f}"
+                + "".join(f"; they are those of {other!r}" for other in fitting),
+                mean=result.mean,
+                expected=result.expected,
+            )
+    means = ", ".join(f"{result.mean:.3f} ({result.expected:.3f})" for result in results)
+    also = "".join(f"; {other!r} would fit, too" for other in fitting)
+    return passed(f"mean accepted length {means}{also}")
+
+
+def compared(name: str, judge: Judge, rule: str) -> Iterator[AcceptanceResult]:
+    """Lengths at each place against those of a rule."""
+    grove = judge.teeth(name)
+    assert isinstance(grove, Grove)
+    blocks = judge.blocks(name).blocks
+    for place in grove.places:
+        counts = np.zeros(place.lookahead + 1, dtype=np.int64)
+        for block, times in blocks[place].items():
+            counts[len(block) - 1] += times
+        if counts.any():
+            alpha = judge.alpha / judge.checks / len(grove.places)
+            yield compare_lengths(place.name, counts, lengths(grove, place, rule), alpha)
+
+
+def _fits(name: str, judge: Judge, rule: str) -> bool:
+    return not any(_deviates(judge, result) for result in compared(name, judge, rule))
+
+
+def _deviates(judge: Judge, result: AcceptanceResult) -> bool:
+    allowance = judge.capabilities.tolerance * max(grove.lookahead for grove in GROVES.values())
+    wrong = result.conformance != Conformance.CONFORMS
+    return wrong and abs(result.largest_gap) > result.allowed_gap + allowance
+
+
+def independent(name: str, judge: Judge) -> Outcome:
+    """Rows of a batch share no randomness."""
+    if judge.untaken(name):
+        return not_applicable(judge.untaken(name))
+    return rows_independent(name, judge)
+
+
+GREEDY = (Check("boundary/greedy-tree", TREE, greedy),)
+JOINT = tuple(
+    Check(f"joint/{name}", TREE, partial(on_grove, name), statistical=True) for name in GROVES
+)
+ACCEPTANCE = tuple(
+    Check(
+        f"acceptance/{name}", TREE, partial(lengths_of_rule, name), statistical=True, lossy=False
+    )
+    for name in GROVES
+)
+INDEPENDENCE = tuple(
+    Check(f"independence/rows-{name}", TREE, partial(independent, name), statistical=True)
+    for name in GROVES
+)
