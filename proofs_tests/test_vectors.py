@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
@@ -28,13 +29,21 @@ from proofs_tests.vector_oracle import (
     texts,
 )
 from proofs_tests.vector_schema import fits
-from specref.conformance.vectors import building
+from specref.algorithms import ALGORITHMS
+from specref.chance import Replayed, Traced
+from specref.conformance.vectors import building, collecting, stepping
+from specref.conformance.vectors.cases import StepCase
 from specref.conformance.vectors.collecting import PUBLISHED
+from specref.conformance.vectors.deciding import POLICIES
 from specref.conformance.vectors.layout import laid_out
 from specref.conformance.vectors.notes import NOTES
-from specref.conformance.vectors.running import POLICIES
 
-CONVENTIONS = {None: {}, "accept-up-to": {"up_to": True}, "closed-cdf": {"closed": True}}
+CONVENTIONS = {
+    (): {},
+    ("accept-up-to",): {"up_to": True},
+    ("closed-cdf",): {"closed": True},
+    ("accept-up-to", "closed-cdf"): {"up_to": True, "closed": True},
+}
 
 
 def numbers(values):
@@ -58,8 +67,8 @@ def test_every_verification_is_decided_the_same_by_other_means():
     assert len(VERIFY) > 150
     for case in VERIFY:
         for outcome in (case["expected"], *case.get("either", [])):
-            again = decided(rule(case), case, **CONVENTIONS[outcome.get("policy")])
-            wanted = {key: value for key, value in outcome.items() if key != "policy"}
+            again = decided(rule(case), case, **CONVENTIONS[tuple(outcome.get("policies", ()))])
+            wanted = {key: value for key, value in outcome.items() if key != "policies"}
             assert {**wanted, "law": law(wanted["law"])} == again, case["id"]
 
 
@@ -71,7 +80,9 @@ def test_every_convention_that_decides_otherwise_is_listed():
             for name, keywords in CONVENTIONS.items()
             if decided(rule(case), case, **keywords)["tokens"] != usual
         }
-        assert {one["policy"] for one in case.get("either", [])} == others, case["id"]
+        listed = [tuple(one["policies"]) for one in case.get("either", [])]
+        assert set(listed) == others, case["id"]
+        assert len(listed) == len(others), case["id"]
 
 
 def test_a_wrong_rule_decides_otherwise():
@@ -114,6 +125,29 @@ def test_replays_decide_as_they_say():
             assert 0 < replay_weight(replay) <= blocks[tuple(replay["tokens"])], case["id"]
             for site in replay["sites"]:
                 assert site_decision(site) == site["choice"], (case["id"], site)
+
+
+def test_replays_are_the_likeliest_of_their_shape_and_of_every_shape():
+    for name in FILES:
+        for case in filter(lambda case: isinstance(case, StepCase), collecting.cases(name)):
+            best = {}
+            for path in map(partial(retraced, case), stepping.paths(case)):
+                best[path.shape] = max(best.get(path.shape, 0), path.weight)
+            (record,) = (one for one in STEPS if one["id"] == case.id)
+            given = {shape(one): Fraction(one["weight"]) for one in record["replays"]}
+            assert len(given) == len(record["replays"]) == min(len(best), 8), case.id
+            assert given.items() <= best.items(), case.id
+
+
+def retraced(case, path):
+    chance = Traced(Replayed(path.choices))
+    models = case.target.model(), case.drafter.model()
+    block = ALGORITHMS[case.algorithm](*models, case.context, case.lookahead, chance)
+    return stepping.Replay(tuple(chance.steps), block, Fraction(path.weight))
+
+
+def shape(replay):
+    return tuple((site["site"], site["choice"] is True) for site in replay["sites"])
 
 
 def test_rationals_and_doubles_are_the_same_numbers():

@@ -1,12 +1,13 @@
 """``specref vectors``: published test vectors, written, checked, put to somebody's sampler."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
+from click.core import ParameterSource
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -18,10 +19,10 @@ from specref.cli.targets import closed_at_the_end, find_targets
 from specref.conformance.contract import Contract, capabilities_of
 from specref.conformance.judge import PATIENCE
 from specref.conformance.vectors import publishing
-from specref.conformance.vectors.deciding import DRAWS, RULES
+from specref.conformance.vectors.deciding import DRAWS, POLICIES, RULES
 from specref.conformance.vectors.reading import load_cases
 from specref.conformance.vectors.results import Run
-from specref.conformance.vectors.running import POLICIES, run
+from specref.conformance.vectors.running import run
 from specref.report.machine import STDOUT, as_json, write_json
 
 WIDTH = 100
@@ -36,14 +37,21 @@ SHOWN = 40
 @click.option("--algorithm", type=click.Choice(tuple(RULES)), help="By default what it declares.")
 @click.option("--last", type=click.Choice(tuple(DRAWS)), help="How it draws the last token.")
 @click.option(
-    "--policy", multiple=True, type=click.Choice(POLICIES), help="A convention that differs."
+    "--policy",
+    multiple=True,
+    type=click.Choice(tuple(POLICIES)),
+    help="A convention that differs.",
 )
 @click.option("--only", default="", metavar="ID", help="Cases whose ids start like this.")
 @click.option("--patience", default=PATIENCE, show_default=True, help="Seconds for a call.")
 @claim_option
 @json_option
 def vectors_command(
-    write: str | None, check: bool, target: str | None, folder: str | None, **options: Any
+    write: str | None,
+    check: bool,
+    target: str | None,
+    folder: str | None,
+    **options: Any,
 ) -> NoReturn:
     """The published test vectors: write them, check them, or put them to YOUR sampler.
 
@@ -62,12 +70,23 @@ def vectors_command(
     """
     if [bool(write), check, bool(target)].count(True) != 1:
         raise ValueError("expected one of --write, --check and --run")
+    if not target:
+        _refuse_given(options)
     if write:
         _written(Path(write), folder)
     place = Path(folder) if folder else publishing.default_folder()
     if check:
         _checked(place)
     _run(str(target), place, **options)
+
+
+def _refuse_given(options: Iterable[str]) -> None:
+    """Options that would be ignored."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        source = context.get_parameter_source(str(option.name))
+        if option.name in options and source is not ParameterSource.DEFAULT:
+            raise ValueError(f"{option.opts[0]} goes with --run only")
 
 
 def _written(place: Path, folder: str | None) -> NoReturn:
@@ -98,6 +117,8 @@ def _run(
     patience: float,
     last: str | None,
 ) -> NoReturn:
+    if not patience > 0:
+        raise ValueError(f"--patience {patience:g}: expected a number of seconds > 0")
     (found,) = closed_at_the_end(find_targets(target, Contract.VERIFY, patience))
     claims = {**found.claims, **read_claims(claim)}
     rule = algorithm or capabilities_of(found.function, **claims).rule or "standard"

@@ -11,6 +11,7 @@ from specref.conformance.vectors import flags, stepping
 from specref.conformance.vectors.cases import Case, Row, StepCase, Toy, VerifyCase
 from specref.conformance.vectors.collecting import RETIRED, cases
 from specref.conformance.vectors.deciding import Outcome, alternatives, decide
+from specref.conformance.vectors.editions import SPEC_VERSION
 from specref.conformance.vectors.notes import NOTES
 from specref.conformance.vectors.precision import precision
 from specref.conformance.vectors.step_flags import Iteration, step_flags
@@ -19,7 +20,6 @@ from specref.vocabulary import Tokens
 
 Record: TypeAlias = dict[str, Any]
 SCHEMA_VERSION = 1
-SPEC_VERSION = "1.0"
 GENERATOR = "specref vectors --write"
 
 
@@ -92,7 +92,9 @@ def _verify(case: VerifyCase) -> Record:
         "expected": expected(outcome),
     }
     if others:
-        record["either"] = [{"policy": name, **expected(one)} for name, one in others.items()]
+        record["either"] = [
+            {"policies": list(names), **expected(one)} for names, one in others.items()
+        ]
     return record
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, combinations
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
@@ -20,6 +20,7 @@ Draw: TypeAlias = Callable[[Row, Toss, bool], int]
 RULES: Mapping[str, Verification] = MappingProxyType(
     {"standard": standard.verify, "block": block.verify}
 )
+POLICIES: Mapping[str, str] = MappingProxyType({"accept-up-to": "up_to", "closed-cdf": "closed"})
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -129,10 +130,11 @@ def decide(case: VerifyCase, *, up_to: bool = False, closed: bool = False) -> Ou
     return Outcome(accepted, chance.last, chance.law, tokens, tuple(chance.asked))
 
 
-def alternatives(case: VerifyCase, outcome: Outcome) -> dict[str, Outcome]:
-    """{policy: outcome} of the legitimate conventions under which a case comes out otherwise."""
+def alternatives(case: VerifyCase, outcome: Outcome) -> dict[tuple[str, ...], Outcome]:
+    """{policies: outcome} of all sets of policies under which a case comes out otherwise."""
     others = {
-        "accept-up-to": decide(case, up_to=True),
-        "closed-cdf": decide(case, closed=True),
+        names: decide(case, **{POLICIES[name]: True for name in names})
+        for number in range(1, len(POLICIES) + 1)
+        for names in combinations(POLICIES, number)
     }
-    return {name: other for name, other in others.items() if other.tokens != outcome.tokens}
+    return {names: other for names, other in others.items() if other.tokens != outcome.tokens}

@@ -20,7 +20,8 @@ def precision(case: VerifyCase, outcome: Outcome) -> str:
     """The narrowest of float16, float32 and float64 that decides a case.
 
     Each comparison is between numbers that are exact there, as are those they come from, or
-    its two sides are more than 64 units of rounding apart.
+    its two sides are more than 64 units of rounding apart; and every uniform, read or not, is
+    one there as well. Arithmetic is correctly rounded; whether subnormals are kept is no matter.
 
     Raises
     ------
@@ -32,7 +33,10 @@ def precision(case: VerifyCase, outcome: Outcome) -> str:
         (final_numbers(case, outcome), final_gap(case, outcome)),
         ([Fraction(1, 3)], race_gap(case, outcome)),
     )
+    uniforms = list(map(Fraction, (*case.toss.accept, case.toss.final)))
     for name, epsilon in EPSILON.items():
+        if not all(stays_uniform(u, name) for u in uniforms):
+            continue
         exact = [all(is_exact(number, name) for number in numbers) for numbers, _ in sides]
         if all(yes or gap > SLACK * epsilon for yes, (_, gap) in zip(exact, sides, strict=True)):
             return name
@@ -40,14 +44,34 @@ def precision(case: VerifyCase, outcome: Outcome) -> str:
 
 
 def is_exact(number: Fraction, name: str) -> bool:
-    """Whether a number is one of these floats.
+    """Whether a number is 0 or one of these floats, and not a subnormal one.
 
     Examples
     --------
     >>> is_exact(Fraction(3, 8), "float16"), is_exact(Fraction(1, 3), "float64")
     (True, False)
+    >>> is_exact(Fraction(1, 2**130), "float32")
+    False
     """
-    return Fraction(float(np.dtype(name).type(float(number)))) == number
+    normal = number == 0 or abs(number) >= Fraction(float(np.finfo(name).smallest_normal))
+    return normal and rounded(number, name) == number
+
+
+def rounded(number: Fraction, name: str) -> Fraction:
+    """The nearest of these floats."""
+    return Fraction(float(np.dtype(name).type(float(number))))
+
+
+def stays_uniform(u: Fraction, name: str) -> bool:
+    """Whether a number in [0, 1) still is when it is rounded, and 0 only if it was; no subnormal.
+
+    Examples
+    --------
+    >>> stays_uniform(1 - Fraction(1, 2**53), "float32"), stays_uniform(Fraction(0), "float16")
+    (False, True)
+    """
+    least = Fraction(float(np.finfo(name).smallest_normal))
+    return u == 0 or (u >= least and rounded(u, name) < 1)
 
 
 def coin_numbers(case: VerifyCase, outcome: Outcome) -> list[Fraction]:
@@ -63,7 +87,7 @@ def final_numbers(case: VerifyCase, outcome: Outcome) -> list[Fraction]:
     """The last uniform, the edges it is compared with, and the laws that they come from."""
     place = outcome.accepted
     laws = (case.p[place], *(case.laws[place : place + 1] if outcome.last == "residual" else ()))
-    return [Fraction(case.toss.final), *accumulate(outcome.law), *(n for law in laws for n in law)]
+    return [Fraction(case.toss.final), *edges(outcome), *(n for law in laws for n in law)]
 
 
 def coin_gap(outcome: Outcome) -> Fraction:
@@ -73,9 +97,13 @@ def coin_gap(outcome: Outcome) -> Fraction:
 
 
 def final_gap(case: VerifyCase, outcome: Outcome) -> Fraction:
-    """The least distance of the last uniform from an edge."""
-    gaps = [abs(Fraction(case.toss.final) - edge) for edge in inner_edges(outcome)]
-    return min(gaps, default=Fraction(1))
+    """The least distance of the last uniform from an edge: of the law, or of [0, 1)."""
+    return min(abs(Fraction(case.toss.final) - edge) for edge in edges(outcome))
+
+
+def edges(outcome: Outcome) -> set[Fraction]:
+    """The cumulative probabilities of the last token, from the lowest up and the highest down."""
+    return {*accumulate(outcome.law), *accumulate(outcome.law[::-1])}
 
 
 def inner_edges(outcome: Outcome) -> set[Fraction]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import specref
 from specref.conformance.vectors.building import Record, build_file, digest
 from specref.conformance.vectors.collecting import PUBLISHED, RETIRED
+from specref.conformance.vectors.editions import disagreement
 from specref.conformance.vectors.layout import laid_out
 from specref.conformance.vectors.schema import build_schema
 
@@ -40,12 +41,16 @@ def write(folder: Path) -> list[str]:
     Raises
     ------
     ValueError
-        A published id is gone or stands for another case, or float64 does not decide a case.
+        A published id is gone or stands for another case, ids are new and the spec version is
+        not, or float64 does not decide a case.
     OSError
         The folder cannot be written to.
     """
     texts = build_texts(read_published(folder))
     folder.mkdir(parents=True, exist_ok=True)
+    for name in texts:
+        if (folder / name).is_dir():
+            raise IsADirectoryError(f"{folder / name} is a folder: expected a file, or nothing")
     unfinished = {name: folder / f".{name}.{os.getpid()}" for name in texts}
     try:
         for name, path in unfinished.items():
@@ -59,21 +64,29 @@ def write(folder: Path) -> list[str]:
 
 
 def differences(folder: Path) -> list[str]:
-    """What in a folder is not what `write` would put there, in words.
-
-    Raises
-    ------
-    ValueError
-        As `write`.
-    """
+    """What in a folder is not what `write` would put there, in words."""
+    files = {name: build_file(name) for name in PUBLISHED}
+    texts = json_texts(files)
     found = []
-    for name, text in build_texts(read_published(folder)).items():
+    for name, text in texts.items():
         path = folder / name
         if not path.exists():
             found.append(f"{name} is missing")
         elif path.read_bytes() != text.encode():
             found.append(f"{name} differs{_where(path.read_bytes(), text)}")
-    return found
+    extra = sorted({path.name for path in folder.iterdir()} - {*texts, IDS})
+    return [*found, *_about_ids(folder, files), *(f"{name} is no file of these" for name in extra)]
+
+
+def _about_ids(folder: Path, files: Mapping[str, Record]) -> list[str]:
+    path = folder / IDS
+    if not path.exists():
+        return [f"{IDS} is missing"]
+    try:
+        text = ids_text(read_published(folder), files)
+    except ValueError as error:
+        return [str(error)]
+    return [f"{IDS} differs"] * (path.read_bytes() != text.encode())
 
 
 def build_texts(published: Mapping[str, str]) -> dict[str, str]:
@@ -85,13 +98,29 @@ def build_texts(published: Mapping[str, str]) -> dict[str, str]:
         As `write`.
     """
     files = {name: build_file(name) for name in PUBLISHED}
+    return {**json_texts(files), IDS: ids_text(published, files)}
+
+
+def json_texts(files: Mapping[str, Record]) -> dict[str, str]:
+    """{file name: text} of the files and their schema."""
+    texts = {f"{name}.json": laid_out(file) + "\n" for name, file in files.items()}
+    return {**texts, "schema.json": laid_out(build_schema()) + "\n"}
+
+
+def ids_text(published: Mapping[str, str], files: Mapping[str, Record]) -> str:
+    """What ``published.txt`` becomes: what it was, and the new ids after it.
+
+    Raises
+    ------
+    ValueError
+        As `write`.
+    """
     built = {one["id"]: fingerprint(one) for file in files.values() for one in file["cases"]}
     _check_published(published, built)
-    texts = {f"{name}.json": laid_out(file) + "\n" for name, file in files.items()}
-    texts["schema.json"] = laid_out(build_schema()) + "\n"
-    lines = (f"{id_} {value}" for id_, value in {**published, **built}.items())
-    texts[IDS] = "".join(f"{line}\n" for line in lines)
-    return texts
+    lines = [f"{id_} {value}" for id_, value in {**published, **built}.items()]
+    if why := disagreement(lines):
+        raise ValueError(f"{IDS}: {why}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def fingerprint(case: Record) -> str:
@@ -107,7 +136,7 @@ def read_published(folder: Path) -> dict[str, str]:
     for number, line in enumerate(lines, start=1):
         id_, space, value = line.partition(" ")
         if not space or id_ in published:
-            raise ValueError(f"{path}, line {number}: {line!r}: expected a new id, and 16 digits")
+            raise ValueError(f"{IDS}, line {number}: {line!r}: expected a new id, and 16 digits")
         published[id_] = value
     return published
 
@@ -120,7 +149,7 @@ def _check_published(published: Mapping[str, str], built: Mapping[str, str]) -> 
 
 def _refuse(ids: Iterable[str], why: str) -> None:
     for id_ in sorted(ids):
-        raise ValueError(f"{id_} {why}")
+        raise ValueError(f"{IDS}: {id_} {why}")
 
 
 def _where(found: bytes, text: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from specref.conformance.batch import Batch
 from specref.conformance.contract import Floats
 from specref.conformance.vectors.building import SCHEMA_VERSION, Record, digest
+from specref.conformance.vectors.publishing import IDS, fingerprint, read_published
 from specref.losslessness.coins import Coins
 
 
@@ -32,22 +33,55 @@ def load_cases(folder: Path, algorithm: str) -> list[Record]:
     Raises
     ------
     ValueError
-        There is no such file, it is no file of this schema, or its cases were changed.
+        There is no such file, it is no file of this schema or algorithm, or cases are changed,
+        missing or new, as ``published.txt`` beside it has them.
     """
     path = folder / f"{algorithm}.json"
     if not path.exists():
         raise ValueError(f"no vectors at {path}")
+    ids = read_published(folder).items()
+    published = {id_: value for id_, value in ids if id_.startswith(f"{algorithm}/")}
     try:
         file = json.loads(path.read_text(encoding="utf-8"))
-        version, cases = file["schema_version"], file["cases"]
-        promised = file["generator"]["cases_sha256"]
-    except (ValueError, KeyError, TypeError) as error:
+        wrong = _wrong(file, algorithm, published)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is no file of vectors: {error!r}") from None
+    if wrong:
+        raise ValueError(f"{path}: {wrong}")
+    return list(file["cases"])
+
+
+def _wrong(file: Record, algorithm: str, published: Mapping[str, str]) -> str:
+    """What is wrong with a file, if anything."""
+    version, found = file["schema_version"], file["algorithm"]
     if version != SCHEMA_VERSION:
-        raise ValueError(f"{path} has schema version {version}: expected {SCHEMA_VERSION}")
-    if digest(cases) != promised:
-        raise ValueError(f"{path}: its cases are not those that it was published with")
-    return list(cases)
+        return f"schema version {version}: expected {SCHEMA_VERSION}"
+    if found != algorithm:
+        return f"its cases are of {found}: expected {algorithm}"
+    if not published:
+        return f"no {IDS} beside it has cases of {algorithm}"
+    if wrong := _strange(file["cases"], published):
+        return wrong
+    missing = published.keys() - {case["id"] for case in file["cases"]} - file["retired"].keys()
+    if missing:
+        return f"{min(missing)} was published, and is not there"
+    if digest(file["cases"]) != file["generator"]["cases_sha256"]:
+        return "its cases are not those that it was written with"
+    return ""
+
+
+def _strange(cases: list[Record], published: Mapping[str, str]) -> str:
+    seen = set()
+    for case in cases:
+        id_ = case["id"]
+        if id_ not in published:
+            return f"{id_} was never published"
+        if id_ in seen:
+            return f"{id_} is there twice"
+        if fingerprint(case) != published[id_]:
+            return f"{id_} is not the case that was published"
+        seen.add(id_)
+    return ""
 
 
 def as_batch(case: Mapping[str, Any]) -> Batch:

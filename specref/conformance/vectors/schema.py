@@ -4,6 +4,7 @@ from typing import Any, TypeAlias
 
 from specref.conformance.vectors.building import SCHEMA_VERSION
 from specref.conformance.vectors.collecting import PUBLISHED
+from specref.conformance.vectors.deciding import POLICIES
 from specref.conformance.vectors.notes import NOTES
 
 Schema: TypeAlias = dict[str, Any]
@@ -88,7 +89,7 @@ DEFINITIONS: dict[str, Schema] = {
             accept=listed(ref("uniform")), final=ref("uniform"), race=listed(ref("double"))
         ),
         expected=record(**OUTCOME),
-        either=listed(record(policy={"enum": ["accept-up-to", "closed-cdf"]}, **OUTCOME)),
+        either=listed(record(policies=listed({"enum": list(POLICIES)}), **OUTCOME)),
     ),
     "step": record(
         level={"const": "step"},
