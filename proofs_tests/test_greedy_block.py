@@ -278,6 +278,7 @@ def test_either_model_may_end_texts_at_its_own_token(target, drafter, eos, looka
     other = type(drafter)(Vocabulary("abc", eos=eos), drafter.rows)
     case = (ending, other, (), lookahead)
     assert loop(greedy_block.iterate, case, 4)
+    assert is_lossless(greedy_block.step, *case)
 
 
 def test_a_token_that_the_target_excludes_is_refused_with_all_after_it():

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from specref.algorithms.standard import Draft, draft
+from specref.algorithms.standard import Draft, acceptance, draft
 from specref.chance import Chance
 from specref.distributions import Probabilities, Probability, corrected
 from specref.models import Model
@@ -101,7 +101,7 @@ def verify(target: Model, context: Tokens, drafts: list[Draft], chance: Chance) 
     for token, q in drafts:
         p = survival * target.next_token((*context, *block))
         stops.append(Stop(block, stopping(p, q, survival), p, q))
-        survival = 0 if token is None else min(1, p[token] / q[token])
+        survival = 0 if token is None else acceptance(p, q, token)
         if token is None or survival == 0:
             return walk_back(stops, chance)
         block = (*block, token)

@@ -29,6 +29,7 @@ from specref.algorithms.greedy_block_target import (
     Modification,
     Modifications,
     carry,
+    extended,
     law,
     modified,
 )
@@ -40,7 +41,7 @@ from specref.vocabulary import Tokens
 
 
 def step(target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance) -> Tokens:
-    """One iteration, and the tokens that remain modified: at least `lookahead` tokens from p.
+    """One iteration and the tokens whose target it has modified, together distributed as p.
 
     Lossless alone, as the other algorithms are; for the loop without these draws, see `decode`.
 
@@ -124,7 +125,7 @@ def verify(target: Model, context: Tokens, drafts: list[Draft], chance: Chance) 
     for token, q in drafts:
         p = ratio * target.next_token((*context, *block))
         stops.append(Stop(block, stopping(p, q, min(1, ratio)), p, q))
-        ratio = 0 if token is None else p[token] / q[token]
+        ratio = 0 if token is None else extended(p, q, token)
         if token is None or ratio == 0:
             return walk_back(stops, chance)
         block = (*block, token)

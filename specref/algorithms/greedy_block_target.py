@@ -8,9 +8,12 @@ and it is p. Modifications of several iterations act one on the law of the other
 
 from typing import NamedTuple, TypeAlias
 
-from specref.distributions import Probabilities, Probability, corrected
+from specref.algorithms.standard import drafted
+from specref.distributions import Probabilities, Probability, is_exact, residual
 from specref.models import Model
 from specref.vocabulary import Tokens
+
+MOST = 2.0**1000
 
 
 class Modification(NamedTuple):
@@ -44,10 +47,14 @@ def modified(target: Model, drafter: Model, context: Tokens, carried: Modificati
 
 
 def law(target: Model, drafter: Model, context: Tokens, carried: Modifications) -> Probabilities:
-    """The law of the next token: p, to which the modifications are applied one by one."""
+    """The law of the next token: p, to which the modifications are applied one by one.
+
+    In floats, one whose law does not exist by rounding alone is not applied.
+    """
     p = target.next_token(context)
     for ratio, _ in carried:
-        p = corrected(ratio * p, drafter.next_token(context))
+        q = drafter.next_token(context)
+        p = residual(ratio * p, q) if is_exact(p) or (ratio * p > q).any() else p
     return p
 
 
@@ -56,14 +63,29 @@ def carry(
 ) -> Modifications:
     """The modifications that hold after more tokens; none once one cannot be drafted."""
     for token in tokens:
-        q = drafter.next_token(context)[token] if carried else 0
-        if not q or drafter.vocabulary.ends((token,)):
+        if not carried or drafter.vocabulary.ends((token,)):
+            return ()
+        q = drafter.next_token(context)
+        if q[token] == 0:
             return ()
         rows = [law(target, drafter, context, carried[:i]) for i in range(len(carried))]
         context = (*context, token)
         carried = tuple(
-            Modification(ratio * p[token] / q, end)
+            Modification(extended(ratio * p, q, token), end)
             for (ratio, end), p in zip(carried, rows, strict=True)
             if end > len(context)
         )
     return carried
+
+
+def extended(p: Probabilities, q: Probabilities, token: int) -> Probability:
+    """p / q, the ratio with one more token; floats end at `MOST`, and do not overflow.
+
+    From there on norm((P p - q)+) is p to rounding. Where a ratio so great would have fallen again
+    to what matters, the text is one that has a probability below 1 / `MOST`.
+    """
+    drawn = drafted(q, token)
+    if not is_exact(q):
+        drawn = max(drawn, p[token] / MOST)
+    ratio: Probability = p[token] / drawn
+    return ratio

@@ -17,6 +17,7 @@ from specref.algorithms.siblings import draw, reject_recursively
 from specref.chance import Chance
 from specref.distributions import Probabilities
 from specref.models import Model
+from specref.theory.checks import check_count
 from specref.theory.lookahead import positions
 from specref.vocabulary import Tokens
 
@@ -122,22 +123,21 @@ def step(
     Raises
     ------
     ValueError
-        The vocabularies differ, a token id is out of range, `lookahead` < 0, or `drafts` is less
-        than 1 or not what the rule takes.
+        The vocabularies differ, a token id is out of range, or `lookahead` or `drafts` too small.
 
     Examples
     --------
     >>> from specref import Vocabulary, exact_distribution
     >>> from specref.models import iid_model
-    >>> vocabulary = Vocabulary("abc")
-    >>> target = iid_model(vocabulary, ["1/2", "1/3", "1/6"])
-    >>> drafter = iid_model(vocabulary, ["1/6", "1/3", "1/2"])
-    >>> blocks = exact_distribution(lambda chance: step(target, drafter, (), 1, chance))
+    >>> rows = ["1/2", "1/3", "1/6"], ["1/6", "1/3", "1/2"]
+    >>> p, q = (iid_model(Vocabulary("abc"), row) for row in rows)
+    >>> blocks = exact_distribution(lambda chance: step(p, q, (), 1, chance))
     >>> sum(len(block) * weight for block, weight in blocks.items())  # standard: 5/3
     Fraction(16, 9)
     """
     if target.vocabulary.tokens != drafter.vocabulary.tokens:
         raise ValueError("drafter has another vocabulary than target: siblings are its tokens")
+    check_count(drafts)
     block: Tokens = ()
     for depth in positions(lookahead):
         if drafter.vocabulary.ends(block):

@@ -6,9 +6,10 @@ from functools import lru_cache
 import numpy as np
 
 from specref.algorithms.multi_draft import Verdict
-from specref.algorithms.siblings import check_count, draw, reject_recursively, remaining
+from specref.algorithms.siblings import draw, reject_recursively, remaining
 from specref.chance import Chance
 from specref.distributions import Probabilities, Probability, corrected
+from specref.theory.checks import check_count, check_exact
 from specref.theory.multi_draft import k_seq_law, smallest_rho
 from specref.theory.transport import drafts_law, optimal_rows
 from specref.vocabulary import Tokens
@@ -25,9 +26,9 @@ def k_seq(
 ) -> Verdict:
     """k-SEQ (SpecTr: Sun et al. 2023, arXiv:2310.15141): the first x with coin min(1, p / rho q).
 
-    Siblings are drawn with replacement. `rho` is by default the least multiple of 1/64 from rho*
-    on, which accepts most and may be irrational. `ValueError` if it is not admissible: then there
-    is no residual. Sites ``draft[depth][j]``, ``accept[depth][j]``, ``residual``.
+    Siblings are drawn with replacement. `rho` is by default the least multiple of 1/64 that
+    is not below rho*, which accepts most and may be irrational; one that leaves no residual is a
+    `ValueError`. Sites ``draft[depth][j]``, ``accept[depth][j]``, ``residual``.
 
     Examples
     --------
@@ -95,6 +96,7 @@ def spechub(
     >>> spechub(p, q, 2, Replayed([1, 0, 0, 1]), 0)
     Verdict(token=1, accepted=True)
     """
+    check_count(drafts)
     if drafts != 2:
         raise ValueError(f"drafts = {drafts!r}: expected 2, the hub and another token")
     hub = int(np.argmax(q))
@@ -130,6 +132,7 @@ def optimal(
     >>> optimal(p, q, 2, Replayed([1, 0, 0]), 0)
     Verdict(token=0, accepted=True)
     """
+    check_exact((*p, *q), "p or q")
     siblings = draw(q, drafts, chance, f"draft[{depth}]", replacement=replacement)
     rows = _rows(tuple(p), tuple(q), drafts, replacement)
     token = chance.draw(rows[frozenset(siblings)], f"token[{depth}]")

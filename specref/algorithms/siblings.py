@@ -18,6 +18,7 @@ if drawn without replacement: whether another sibling comes depends on those bef
 from specref.algorithms.standard import acceptance
 from specref.chance import Chance
 from specref.distributions import Probabilities, corrected, normalise
+from specref.theory.checks import check_count
 from specref.vocabulary import Tokens
 
 
@@ -62,19 +63,6 @@ def draw(q: Probabilities, drafts: int, chance: Chance, site: str, *, replacemen
         tokens = (*tokens, token)
         q = q if replacement else remaining(q, token)
     return tokens
-
-
-def check_count(drafts: int) -> None:
-    """Raise `ValueError` unless this is an integer >= 1.
-
-    Examples
-    --------
-    >>> check_count(0)
-    Traceback (most recent call last):
-    ValueError: drafts = 0: expected an integer >= 1
-    """
-    if isinstance(drafts, bool) or not isinstance(drafts, int) or drafts < 1:
-        raise ValueError(f"drafts = {drafts!r}: expected an integer >= 1")
 
 
 def remaining(q: Probabilities, token: int) -> Probabilities:
@@ -136,9 +124,9 @@ def reject_recursively(
     (None, ['1', '0', '0'])
     """
     for index, token in enumerate(siblings):
-        if q[token] == 0:
+        if not (0 <= token < len(q) and q[token] > 0):
             raise ValueError(
-                f"siblings[{index}] = {token}: its probability is 0 by what q has left"
+                f"siblings[{index}] = {token}: expected a token that what is left of q can draw"
             )
         if chance.accept(acceptance(p, q, token), f"{site}[{index}]"):
             return index, p

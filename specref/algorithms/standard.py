@@ -94,5 +94,14 @@ def verify(target: Model, context: Tokens, drafts: list[Draft], chance: Chance) 
 
 def acceptance(p: Probabilities, q: Probabilities, token: int) -> Probability:
     """The probability that a drafted token is accepted: min(1, p / q)."""
-    ratio: Probability = p[token] / q[token]
+    drawn = drafted(q, token)
+    ratio: Probability = p[token] / drawn
     return min(ratio, 1)
+
+
+def drafted(q: Probabilities, token: int) -> Probability:
+    """q of a token that was drawn from it, which therefore is positive, or `ValueError`."""
+    if not (0 <= token < len(q) and q[token] > 0):
+        raise ValueError(f"draft = {token}: expected a token that the q it came from can draw")
+    probability: Probability = q[token]
+    return probability

@@ -31,6 +31,7 @@ of `specref.theory.trees`.
 
 import numpy as np
 
+from specref.algorithms.standard import acceptance
 from specref.algorithms.trees import Branching, Node, Tree, branching_of, draft
 from specref.chance import Chance
 from specref.distributions import Probabilities, Probability
@@ -105,7 +106,7 @@ def verify(
     """What follows the context; () if it is refused, with probability 1 - `survival`."""
     p = target.next_token(context)
     for j, node in enumerate(tree):
-        likely = min(1, survival * p[node.token] / node.q[node.token])
+        likely = acceptance(survival * p, node.q, node.token)
         if block := accept(target, context, node, chance, likely, f"{site}[{j}]"):
             return block
         p, survival = refused(p, node.q, survival)

@@ -23,6 +23,7 @@ from specref.algorithms.standard import acceptance
 from specref.chance import Chance
 from specref.distributions import Probabilities, corrected
 from specref.models import Model
+from specref.theory.checks import check_branching
 from specref.theory.lookahead import positions
 from specref.vocabulary import Tokens
 
@@ -106,10 +107,10 @@ def branching_of(lookahead: int, branching: Branching | None = None) -> Branchin
     widths = tuple(1 if depth else 2 for depth in positions(lookahead))
     if branching is None:
         return widths
-    if len(branching) != len(widths) or not all(width >= 1 for width in branching):
-        raise ValueError(
-            f"branching = {branching}: expected lookahead = {lookahead} integers >= 1"
-        )
+    expected = f"lookahead = {lookahead} integers >= 1"
+    check_branching(branching, expected)
+    if len(branching) != lookahead:
+        raise ValueError(f"branching = {branching}: expected {expected}")
     return branching
 
 

@@ -86,11 +86,11 @@ def block_law(target: Model, context: Tokens, rows: Rows) -> dict[Tokens, Probab
     """
     law: dict[Tokens, Probability] = {}
     for node in _nodes(target, context, rows):
-        stopped = min(node.drawn, node.drafted) - np.minimum(node.p, node.q).sum()
+        excess = np.maximum(node.p - node.q, 0)
         if target.vocabulary.ends(node.prefix):
-            law[node.prefix] = law.get(node.prefix, 0) + stopped
-        elif stopped:
-            last = stopped * normalise(np.maximum(node.p - node.q, 0))
+            law[node.prefix] = law.get(node.prefix, 0) + min(node.drawn, node.drafted)
+        elif excess.any():
+            last = _stopped(node) * normalise(excess)
             law |= {(*node.prefix, y): last[y] for y in map(int, np.flatnonzero(last))}
     return law
 
@@ -131,7 +131,8 @@ def accepted_length_distribution(
     >>> [str(x) for x in accepted_length_distribution(p, (), draft_rows(p, q, (), 2))]
     ['1/3', '0', '2/3']
     """
-    return tuple(now - later for now, later in pairwise((*survival(target, context, rows), 0)))
+    reached = (*survival(target, context, rows), 0)
+    return tuple(max(now - later, 0) for now, later in pairwise(reached))
 
 
 def expected_block_length(target: Model, context: Tokens, rows: Rows) -> Probability:
@@ -163,6 +164,16 @@ def _nodes(target: Model, context: Tokens, rows: Rows) -> Iterator[Node]:
             for node in nodes
             for y in map(int, np.flatnonzero(np.minimum(node.p, node.q)))
         ]
+
+
+def _stopped(node: Node) -> Probability:
+    """min(p, q)(x) - sum min(p, q)(x .), by terms none of which is negative."""
+    if node.drawn <= node.drafted:
+        excess: Probability = np.maximum(node.p - node.q, 0).sum()
+        return excess
+    ended: Probability = max(node.drafted - node.q.sum(), 0)
+    refused: Probability = np.maximum(node.q - node.p, 0).sum()
+    return ended + refused
 
 
 def _node(

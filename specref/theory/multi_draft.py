@@ -12,7 +12,8 @@ G = 1 + (1 - beta) + … + (1 - beta)^(k-1) accepts y with m(y) G, and has a res
 That holds where G <= rho, so for rho = k; and from rho* on, where G = rho: rho beta never falls
 with rho, and 1 - (1 - beta)^k, which is G beta, never rises. So rho* accepts most, with S = rho*.
 It is a root of a polynomial of degree k, for most p and q irrational; `smallest_rho` is the least
-on a grid. (A lesser rho is admissible only where q < p / rho on all of p; it accepts the same.)
+on a grid, and may accept less than recursive rejection. (A lesser rho is admissible only where
+q < p / rho on all of p; it accepts the same.)
 
 For all p, q and k, with drafts drawn independently,
 
@@ -39,10 +40,19 @@ optimum may be above or below that of drafts drawn without replacement.
 """
 
 from fractions import Fraction
+from numbers import Rational
 
 import numpy as np
 
-from specref.distributions import Probabilities, Probability, normalise, overlap
+from specref.distributions import (
+    FLOAT_TOLERANCE,
+    Probabilities,
+    Probability,
+    is_exact,
+    normalise,
+    overlap,
+)
+from specref.theory.checks import check_count, check_law, check_pair
 from specref.theory.transport import DraftsLaw
 
 GRID = 64
@@ -56,6 +66,11 @@ def recursive_rejection(
     A rejection leaves norm((p - q)+) whichever token it was. With replacement that is all, in
     O(V drafts); without, q differs, and the recursion has up to V ** (drafts - 1) ends.
 
+    Raises
+    ------
+    ValueError
+        `drafts` is not an integer >= 1, or p and q differ in length. So all functions here.
+
     Examples
     --------
     >>> from specref.distributions import as_distribution
@@ -65,6 +80,7 @@ def recursive_rejection(
     >>> recursive_rejection(p, q, 2, replacement=False)
     Fraction(7, 9)
     """
+    _check(p, q, drafts)
     if not replacement:
         return _without_replacement(p, q, drafts)
     scale: Probability = 0
@@ -84,6 +100,11 @@ def matching(p: Probabilities, law: DraftsLaw) -> Probability:
     law : mapping
         {drafts: probability}: `transport.drafts_law`.
 
+    Raises
+    ------
+    ValueError
+        `law` is no law of tokens of p.
+
     Examples
     --------
     >>> from specref.distributions import as_distribution
@@ -92,6 +113,7 @@ def matching(p: Probabilities, law: DraftsLaw) -> Probability:
     >>> matching(p, drafts_law(q, 2, replacement=True))
     Fraction(25, 54)
     """
+    check_law(p, law)
     accepted: Probability = sum(w * p[sorted(set(drafts))].sum() for drafts, w in law.items())
     return accepted
 
@@ -134,11 +156,15 @@ def k_seq_law(
     Traceback (most recent call last):
     ValueError: rho = 1: token 1 would be accepted with probability 4/9, and p[1] = 1/3
     """
+    _check(p, q, drafts)
     if not rho > 0:
         raise ValueError(f"rho = {rho}: expected a number > 0")
-    kept, accepted, tries = _k_seq(p, q, drafts, rho)
-    if tries > rho and (accepted > p).any():
-        token = int(np.argmax(accepted > p))
+    if is_exact(p) and not isinstance(rho, Rational):
+        raise TypeError(f"rho = {rho}: expected an exact number, as p has")
+    kept, accepted, _ = _k_seq(p, q, drafts, rho)
+    exceeding = accepted > p + _tolerance(p)
+    if exceeding.any():
+        token = int(np.argmax(exceeding))
         raise ValueError(
             f"rho = {rho}: token {token} would be accepted with probability {accepted[token]}, "
             f"and p[{token}] = {p[token]}"
@@ -156,11 +182,13 @@ def smallest_rho(p: Probabilities, q: Probabilities, drafts: int, *, grid: int =
     >>> smallest_rho(p, q, 2)
     Fraction(3, 2)
     """
+    _check(p, q, drafts)
+    check_count(grid, "grid")
     least, most = grid, drafts * grid
     while least < most:
         middle = (least + most) // 2
         rho = Fraction(middle, grid)
-        if _k_seq(p, q, drafts, rho)[2] <= rho:
+        if _k_seq(p, q, drafts, rho)[2] <= rho + _tolerance(p):
             most = middle
         else:
             least = middle + 1
@@ -168,11 +196,11 @@ def smallest_rho(p: Probabilities, q: Probabilities, drafts: int, *, grid: int =
 
 
 def top_drafts(p: Probabilities, q: Probabilities, drafts: int) -> Probability:
-    """What top drafts accept: p of the top k - 1, and sum min(p, q) outside, q renormalised.
+    """What top drafts accept: p of the top k - 1, and sum min(p, q') outside.
 
-    It is the optimum for these drafts: the cut is at those outside with p < q, and the top. For
-    two drafts it is also what SpecHub accepts: of other tokens min(p, q), and p of the hub, as the
-    others leave at least 1 - sum of p over them.
+    q' is q outside of the top, renormalised. It is the optimum for these drafts: the cut is at
+    those outside with p < q', and the top. For two drafts it is also what SpecHub accepts: of
+    other tokens min(p, q'), and p of the hub, as the others leave at least 1 - sum of p over them.
 
     Examples
     --------
@@ -181,6 +209,7 @@ def top_drafts(p: Probabilities, q: Probabilities, drafts: int) -> Probability:
     >>> top_drafts(p, q, 2)
     Fraction(5, 6)
     """
+    _check(p, q, drafts)
     drawn = [int(token) for token in np.flatnonzero(q)]
     top = sorted(drawn, key=lambda token: (-q[token], token))[: drafts - 1]
     outside = q.copy()
@@ -188,6 +217,16 @@ def top_drafts(p: Probabilities, q: Probabilities, drafts: int) -> Probability:
     by_chance = overlap(p, normalise(outside)) if outside.any() else 0
     accepted: Probability = p[top].sum() + by_chance
     return accepted
+
+
+def _check(p: Probabilities, q: Probabilities, drafts: int) -> None:
+    check_count(drafts)
+    check_pair(p, q)
+
+
+def _tolerance(p: Probabilities) -> float:
+    """How far floats may exceed what exact numbers may not, which `is_one` asks as well."""
+    return 0 if is_exact(p) else FLOAT_TOLERANCE
 
 
 def _without_replacement(p: Probabilities, q: Probabilities, drafts: int) -> Probability:
@@ -208,6 +247,6 @@ def _k_seq(
     p: Probabilities, q: Probabilities, drafts: int, rho: Probability
 ) -> tuple[Probabilities, Probabilities, Probability]:
     """In this order: m, m G, and G, the expected number of siblings tried if all are refused."""
-    kept = np.minimum(q, p / rho)
+    kept = np.minimum(q, p / (rho if is_exact(p) else float(rho)))
     tries: Probability = sum((1 - kept.sum()) ** j for j in range(drafts))
     return kept, kept * tries, tries

@@ -28,7 +28,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from specref.distributions import Probabilities, Probability, is_exact, normalise
+from specref.distributions import Probabilities, Probability, normalise
+from specref.theory.checks import check_count, check_exact, check_law, check_pair
 from specref.theory.max_flow import Flow, maximum_flow
 from specref.vocabulary import Tokens
 
@@ -37,7 +38,7 @@ MAX_SUBSETS_OF = 16
 
 
 class Optimum(NamedTuple):
-    """The greatest acceptance, and the smallest H for which it is that; () where it is 1."""
+    """The greatest acceptance, and the smallest H for which it is that; () if that is empty."""
 
     acceptance: Probability
     bottleneck: Tokens
@@ -62,7 +63,7 @@ def drafts_law(q: Probabilities, drafts: int, *, replacement: bool) -> dict[Toke
     Raises
     ------
     ValueError
-        `drafts` < 1.
+        `drafts` is not an integer >= 1.
 
     Examples
     --------
@@ -71,8 +72,7 @@ def drafts_law(q: Probabilities, drafts: int, *, replacement: bool) -> dict[Toke
     >>> {siblings: str(probability) for siblings, probability in law.items()}
     {(0, 1): '2/3', (1, 0): '1/3'}
     """
-    if drafts < 1:
-        raise ValueError(f"drafts = {drafts}: expected an integer >= 1")
+    check_count(drafts)
     law: dict[Tokens, Probability] = {(): 1}
     for _ in range(drafts):
         law = {
@@ -101,7 +101,7 @@ def optimal_acceptance(p: Probabilities, law: DraftsLaw) -> Optimum:
     Raises
     ------
     ValueError
-        More than 16 tokens.
+        More than 16 tokens, or `law` is no law of tokens of p.
 
     Examples
     --------
@@ -114,9 +114,10 @@ def optimal_acceptance(p: Probabilities, law: DraftsLaw) -> Optimum:
     """
     if len(p) > MAX_SUBSETS_OF:
         raise ValueError(f"p has {len(p)} tokens: expected at most {MAX_SUBSETS_OF}")
+    check_law(p, law)
     weights = by_set(law)
     most: tuple[Probability, Tokens] = p[0] * 0, ()
-    for size in range(1, len(p) + 1):
+    for size in range(len(p) + 1):
         for tokens in combinations(range(len(p)), size):
             inside = sum(w for drafts, w in weights.items() if drafts <= set(tokens))
             excess = inside - p[list(tokens)].sum()
@@ -127,6 +128,11 @@ def optimal_acceptance(p: Probabilities, law: DraftsLaw) -> Optimum:
 def optimal_acceptance_independent(p: Probabilities, q: Probabilities, drafts: int) -> Optimum:
     """`optimal_acceptance` for drafts with replacement, for any V: in order of p / q.
 
+    Raises
+    ------
+    ValueError
+        `drafts` is not an integer >= 1, or p and q differ in length.
+
     Examples
     --------
     >>> from specref.distributions import as_distribution
@@ -134,6 +140,8 @@ def optimal_acceptance_independent(p: Probabilities, q: Probabilities, drafts: i
     >>> optimal_acceptance_independent(p, q, 2)
     Optimum(acceptance=Fraction(29, 36), bottleneck=(1, 2))
     """
+    check_count(drafts)
+    check_pair(p, q)
     drawn = [int(token) for token in np.flatnonzero(q)]
     order = sorted(drawn, key=lambda token: p[token] / q[token])
     inside, emitted = np.cumsum(q[order]), np.cumsum(p[order])
@@ -163,7 +171,9 @@ def coupling(p: Probabilities, law: DraftsLaw) -> Flow:
     Raises
     ------
     TypeError
-        p has floats: rounding would leave paths to augment.
+        p or `law` has floats: rounding would leave paths to augment.
+    ValueError
+        `law` is no law of tokens of p.
 
     Examples
     --------
@@ -173,8 +183,9 @@ def coupling(p: Probabilities, law: DraftsLaw) -> Flow:
     >>> {(*drafts, token): str(mass) for (drafts, token), mass in flow.items()}
     {(0, 0): '1/2', (0, 1, 1): '3/8', (1, 1): '1/16'}
     """
-    if not is_exact(p):
-        raise TypeError("p has floats: expected Fractions")
+    check_exact(p, "p")
+    check_exact(law.values(), "law")
+    check_law(p, law)
     return maximum_flow(by_set(law), dict(enumerate(p)))
 
 

@@ -31,6 +31,7 @@ import numpy as np
 
 from specref.distributions import Probabilities, Probability, normalise
 from specref.models import Model
+from specref.theory.checks import check_branching
 from specref.vocabulary import Tokens
 
 RULES = ("top-down", "traversal")
@@ -82,7 +83,8 @@ def accepted_prefixes(
     Raises
     ------
     ValueError
-        The vocabularies differ, a token id is out of range, a width is < 1, or `rule` is unknown.
+        The vocabularies differ, a token id is out of range, `branching` is not a tuple of
+        integers >= 1, or `rule` is unknown.
 
     Examples
     --------
@@ -161,7 +163,7 @@ def accepted_length_distribution(
     )
     for prefix, weight in accepted.items():
         reached[len(prefix)] += weight
-    return tuple(now - later for now, later in pairwise((*reached, 0)))
+    return tuple(max(now - later, 0) for now, later in pairwise((*reached, 0)))
 
 
 def expected_block_length(
@@ -201,7 +203,7 @@ def siblings(
     stage = Stage(reach, due, q)
     yield stage
     left, refused = due - stage.accepted, reach * q - stage.accepted
-    if not left.any():
+    if not (left.any() and refused.any()):
         return
     if replacement:
         yield from siblings(refused.sum(), left, q, drafts - 1, replacement)
@@ -240,8 +242,7 @@ def _stages(
 def _check(target: Model, drafter: Model, branching: tuple[int, ...], rule: str) -> None:
     if target.vocabulary.tokens != drafter.vocabulary.tokens:
         raise ValueError("drafter has another vocabulary than target: drafts are target tokens")
-    if not all(width >= 1 for width in branching):
-        raise ValueError(f"branching = {branching}: expected integers >= 1")
+    check_branching(branching)
     if rule not in RULES:
         raise ValueError(f"rule = {rule!r}: expected one of {RULES}")
 
