@@ -15,26 +15,36 @@ import numpy as np
 import pytest
 
 from specref.algorithms import traversal, trees
-from specref.conformance.batch import BrokenContractError, read_answer
+from specref.conformance.batch import Batch, BrokenContractError, read_answer
 from specref.conformance.bugs import compared_with
 from specref.conformance.checks import CHECKS
 from specref.conformance.checks.trees import greedy_texts
-from specref.conformance.contract import Capabilities, Contract, capable
+from specref.conformance.contract import Capabilities, Contract, capable, signed
 from specref.conformance.fixtures import rows
 from specref.conformance.implementations import IMPLEMENTATIONS, reference
 from specref.conformance.judge import Judge
 from specref.conformance.status import Status
 from specref.conformance.suite import Report, check
-from specref.conformance.trees.batch import NO_NODE, ROOT, TreeBatch, as_tree, batch_of_one
+from specref.conformance.trees.batch import (
+    NO_NODE,
+    ROOT,
+    TreeBatch,
+    TreeVerifier,
+    as_tree,
+    batch_of_one,
+)
 from specref.conformance.trees.bugs import TREES
 from specref.conformance.trees.drawing import sample_trees
 from specref.conformance.trees.nodes import as_verifier, one_row, read
 from specref.conformance.trees.places import GROVES, TOP, WITH, Grove, grown
+from specref.conformance.trees.probing import probe_trees
 from specref.conformance.trees.rules import RULES, law
 from specref.losslessness.coins import Coins
 from specref.losslessness.exact import completed
 from specref.losslessness.lazy import Enumerator, ReadableModel
+from specref.models import iid_model
 from specref.theory import trees as theory
+from specref.vocabulary import Vocabulary
 
 Ask = Any
 LOSSLESS = {id_: entry for id_, entry in TREES.items() if entry.lossless}
@@ -339,7 +349,92 @@ def test_greedy_trees_have_one_text() -> None:
     assert tokens.tolist() == [[1, 2, 0, -1]]
 
 
+def target_only(
+    target_probs: Any, draft_probs: Any, draft_tokens: Any, parents: Any, *, rng: Any
+) -> Any:
+    """One coin a level, against the sum of p over siblings; wide as its longest block."""
+    rows, at = np.arange(len(parents)), np.full(len(parents), ROOT)
+    counts, p = np.zeros(len(rows), dtype=int), target_probs[:, 0].copy()
+    coin, total = rng.random(len(rows)), np.zeros(len(rows))
+    tokens = np.full((len(rows), parents.shape[1] + 1), -1)
+    for i, x in enumerate(draft_tokens.T):
+        here = parents[:, i] == at
+        total += here * target_probs[rows, at + 1, x]
+        kept, lost = here & (coin < total), here & (coin >= total)
+        p[lost, x[lost]] = 0
+        tokens[rows[kept], counts[kept]], at[kept], p[kept] = x[kept], i, target_probs[kept, i + 1]
+        coin[kept], total[kept] = rng.random(kept.sum()), 0
+        counts += kept
+    ends = p.cumsum(axis=1)
+    tokens[rows, counts] = (ends <= rng.random((len(rows), 1)) * ends[:, -1:]).sum(axis=1)
+    return tokens[:, : counts.max() + 1], counts + 1
+
+
+def test_target_only_verification_is_lossless_where_siblings_differ() -> None:
+    """With replacement it is at TV 0.13 and 0.08; without, power is for TV 0.2."""
+    only = ["smoke", "boundary", "joint"]
+    report = judged(target_only, only, tv=0.2, repeats=False)
+    assert report.exit_code == 0, report
+    report = judged(target_only, ["joint/siblings", "joint/ending"])
+    assert failing(report) == {"joint/siblings", "joint/ending"}
+    for id_ in failing(report):
+        assert "with replacement" in message(report, id_)
+        assert message(report, id_).endswith(
+            "siblings may repeat there (repeats=false if they never do)"
+        )
+
+
+def test_a_failure_where_siblings_differ_says_nothing_of_repeats() -> None:
+    report = judged(target_only_but_wrong, ["joint/likeliest"], tv=0.2)
+    assert failing(report) == {"joint/likeliest"}
+    assert "repeat" not in message(report, "joint/likeliest")
+
+
+def target_only_but_wrong(p: Any, q: Any, drafts: Any, parents: Any, *, rng: Any) -> Any:
+    return target_only(p**2 / (p**2).sum(axis=2, keepdims=True), q, drafts, parents, rng=rng)
+
+
 # Claims.
+
+
+@pytest.mark.parametrize("grove", GROVES.values(), ids=GROVES)
+def test_siblings_of_distinct_groves_differ(grove: Grove) -> None:
+    batch = sample_trees(grove.distinct(), 300, np.random.default_rng(3))
+    for tokens, parents in zip(batch.draft_tokens.tolist(), batch.parents.tolist(), strict=True):
+        nodes = [node for node in zip(tokens, parents, strict=True) if node[0] >= 0]
+        assert len(nodes) == len(set(nodes))
+
+
+def test_even_batches_without_repeats_still_have_siblings() -> None:
+    grove = GROVES["siblings"].distinct().even()
+    assert {place.branching for place in grove.places} == {(2, 1)}
+    batch = sample_trees(grove, 300, np.random.default_rng(4))
+    assert (batch.lens == 4).all()
+    report = judged(
+        sampler(), ["smoke", "joint/siblings"], tv=0.3, repeats=False, ragged=False, one_hot=False
+    )
+    assert report.exit_code == 0, report
+
+
+@pytest.mark.parametrize(
+    ("contract", "verify", "words"),
+    [
+        ("tree", lambda p, q, drafts, *, rng: None, "--contract verify"),
+        ("tree", lambda p, q, drafts, *, parents, rng: None, "--contract verify"),
+        ("verify", lambda p, q, drafts, parents, *, rng: None, "--contract tree"),
+    ],
+)
+def test_a_signature_of_the_other_contract_is_refused_once(
+    contract: str, verify: Ask, words: str
+) -> None:
+    with pytest.raises(TypeError, match=re.escape(words)):
+        check(verify, contract=contract)
+
+
+def test_functions_that_take_anything_are_called() -> None:
+    for contract in (Contract.TREE, Contract.VERIFY):
+        signed(lambda *arguments, **keywords: None, contract)
+    signed(lambda p, q, drafts, parents=None: None, Contract.VERIFY)
 
 
 def test_who_takes_even_batches_alone_gets_those() -> None:
@@ -426,6 +521,28 @@ def test_randomness_that_cannot_be_interpreted_is_not_applicable() -> None:
 
 
 trees_verify = as_verifier(trees.verify)
+
+
+def test_a_ragged_batch_of_chains_is_one_of_trees() -> None:
+    plain = {name: array for name, array in vars(RAGGED).items() if name != "parents"}
+    given = as_tree(Batch(**plain))
+    assert given.parents.tolist() == [[ROOT, 0], [ROOT, NO_NODE]]
+
+
+def test_a_tree_that_is_probed_is_known_by_its_tokens_and_parents() -> None:
+    p, q = (iid_model(Vocabulary("ab"), [0.25, 0.75]) for _ in range(2))
+    verifier = TreeVerifier(as_verifier(trees.verify), Capabilities())
+    found = probe_trees(verifier, p, q, grown((), (2,))).by_drafts
+    assert found.keys() == {(0, 1, ROOT, ROOT), (1, 0, ROOT, ROOT)}
+    chain = probe_trees(verifier, p, q, grown((), (1, 1))).by_drafts
+    assert (0, 1, ROOT, 0) in chain
+
+
+def test_probed_edges_take_narrow_answers() -> None:
+    """A rejection leaves one column, which the contract allows."""
+    report = judged(target_only, ["boundary/zero-coin", "boundary/empty-residual"])
+    assert report.failures == ()
+    assert report.counts["passed"] == 2
 
 
 def test_a_chain_is_a_tree() -> None:

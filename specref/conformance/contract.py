@@ -23,7 +23,7 @@ Dtype: TypeAlias = Literal["float64", "float32", "float16", "bfloat16"]
 TREE_RULES = ("topdown", "traversal")
 NAMED = ("rng", "coins", "lens", "chance", "generator")
 CAPABILITIES = "specref_capabilities"
-FLAGS = ("ragged", "one_hot", "seeded", "greedy", "row_seeds")
+FLAGS = ("ragged", "one_hot", "seeded", "greedy", "row_seeds", "repeats")
 WORDS: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
     {
         "rule": (None, *ALGORITHMS, *TREE_RULES),
@@ -204,6 +204,8 @@ class Capabilities:
         It decodes by argmax: its texts are compared one by one, not by their law.
     row_seeds : bool
         What a row gets depends on its own coins alone, not on its place in the batch.
+    repeats : bool
+        Siblings of a tree may repeat: they were drawn with replacement.
     metric : str
         For the contract ``metrics``: which definition of `theory.metrics` it claims to be.
     dtype : str
@@ -222,6 +224,7 @@ class Capabilities:
     recovery: Literal["race", "inverse"] | None = None
     greedy: bool = False
     row_seeds: bool = False
+    repeats: bool = True
     metric: str = "acceptance_rate"
     dtype: Dtype = "float64"
     tolerance: float = 0.0
@@ -300,3 +303,31 @@ def accepted_keywords(implementation: Callable[..., Any]) -> frozenset[str]:
     except (TypeError, ValueError):  # a compiled function that does not tell
         return frozenset()
     return frozenset(name for name in NAMED if name in parameters)
+
+
+def signed(implementation: Callable[..., Any], contract: Contract) -> None:
+    """Raise `TypeError` if a function has no room for `parents` of trees, or needs them.
+
+    Examples
+    --------
+    >>> signed(lambda p, q, x, *, rng: None, Contract.TREE)
+    Traceback (most recent call last):
+        ...
+    TypeError: takes (p, q, x, *, rng): contract tree gives parents (--contract verify does not)
+    """
+    try:
+        signature = inspect.signature(implementation)
+    except (TypeError, ValueError):  # a compiled function that does not tell
+        return
+    parents = signature.parameters.get("parents")
+    if contract == Contract.VERIFY and parents and parents.default is parents.empty:
+        raise TypeError(
+            f"takes {signature}: contract verify gives no parents (--contract tree does)"
+        )
+    try:
+        signature.bind_partial(*range(4))
+    except TypeError:
+        if contract == Contract.TREE:
+            raise TypeError(
+                f"takes {signature}: contract tree gives parents (--contract verify does not)"
+            ) from None

@@ -131,6 +131,8 @@ class Judge:
         if name in TWO_VOCABULARIES:
             return TWO_VOCABULARIES[name].teeth
         teeth = GROVES[name] if name in GROVES else TEETH[name]
+        if isinstance(teeth, Grove) and not self.capabilities.repeats:
+            teeth = teeth.distinct()
         if self.contract not in (Contract.VERIFY, Contract.TREE):
             return teeth.drafted()
         return teeth if self.capabilities.ragged else teeth.even()

@@ -19,6 +19,7 @@ from specref.conformance.contract import (
     Contract,
     accepted_keywords,
     capabilities_of,
+    signed,
 )
 from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose
 from specref.conformance.judge import DETECT_TV, PATIENCE, Judge, Profile
@@ -206,7 +207,8 @@ def check(
     Raises
     ------
     TypeError
-        The implementation is not callable, or a claim is unknown.
+        The implementation is not callable, or lacks `parents` where the contract has them, or
+        the reverse; or a claim is unknown.
     ValueError
         A parameter is out of range, an id of an expected failure does not exist, or the rule is
         none of the contract.
@@ -274,6 +276,7 @@ def prepare(
     capabilities = capabilities_of(implementation, **{**rule, **claims})
     reachable(capabilities)
     fitting(capabilities.rule, contract)
+    signed(implementation, contract)
     statistical = sum(one.statistical and contract in one.contracts for one in CHECKS)
     judge = Judge(
         implementation, contract, capabilities, tv, alpha, seed, patience, statistical, trials,

@@ -12,6 +12,7 @@ from specref.conformance.probing.calls import Call
 from specref.conformance.probing.probe import MAX_PATHS, MAX_RUNS, Probed, probe_program
 from specref.conformance.probing.program import Program
 from specref.conformance.probing.source import Source
+from specref.conformance.trees.batch import TreeVerifier, as_tree
 from specref.losslessness.coins import Coins
 from specref.vocabulary import Tokens
 
@@ -79,7 +80,9 @@ def verification_program(
     """
     _check(p_rows, q_rows, drafts)
     verifier = kind(verify, capabilities or capabilities_of(verify))
-    return batch_program(verifier, _batch(p_rows, q_rows, drafts), max_runs)
+    batch = _batch(p_rows, q_rows, drafts)
+    given = as_tree(batch) if isinstance(verifier, TreeVerifier) else batch
+    return batch_program(verifier, given, max_runs)
 
 
 def batch_program(verifier: Verifier, batch: Batch, max_runs: int = MAX_RUNS) -> Program:

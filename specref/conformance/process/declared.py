@@ -10,7 +10,7 @@ TAKES = ("coins", "seed")
 CLAIMS = tuple(
     field.name
     for field in fields(Capabilities)
-    if field.name not in ("arrays", "device", "metric", "greedy")
+    if field.name not in ("arrays", "device", "metric", "greedy", "repeats")
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from specref.algorithms.trees import Branching, Node, Tree, draft
-from specref.chance import Chance
+from specref.chance import Chance, enumerate_paths
 from specref.conformance.contract import Ints
 from specref.conformance.fixtures import Place, Teeth
 from specref.distributions import Probabilities
@@ -116,12 +116,26 @@ class Grove(Teeth):
         """The most nodes of a row."""
         return max(len(place.template) for place in self.places)
 
+    def distinct(self) -> "Grove":
+        """The same without places where siblings may repeat."""
+        return replace(self, places=tuple(place for place in self.places if place.way != WITH))
+
     def even(self) -> "Grove":
         """The same with trees of one shape, for those who need that."""
-        whole = [place for place in self.places if place.way in (WITH, TOP)]
+        whole = [place for place in self.places if self._whole(place)]
         largest = max(whole, key=lambda place: len(place.template)).branching
         places = tuple(place for place in whole if place.branching == largest)
         return replace(self, places=places, ragged=False)
+
+    def _whole(self, place: TreePlace) -> bool:
+        """Whether no sibling is ever missing for want of tokens; EOS aside."""
+        paths = enumerate_paths(lambda chance: place.tree(self.drafter, chance))
+        size = len(place.template)
+        return place.way in (WITH, TOP) or all(_size(path.outcome) == size for path in paths)
+
+
+def _size(tree: Tree) -> int:
+    return sum(1 + _size(node.children) for node in tree)
 
 
 def _grove(name: str, key: int, vocabulary: Vocabulary, *places: TreePlace) -> Grove:
