@@ -28,6 +28,7 @@ for line in sys.stdin:
                  "counts": [1] * asked["rows"]}}
         {at_verify}
     else:
+        {at_stop}
         break
     print(json.dumps(said), flush=True)
     {after}
@@ -40,10 +41,17 @@ def toy(
     before: str = "",
     at_start: str = "",
     at_verify: str = "",
+    at_stop: str = "",
     after: str = "",
 ) -> str:
     """A program that answers token 0 to everything, with statements put in."""
-    holes = {"before": before, "at_start": at_start, "at_verify": at_verify, "after": after}
+    holes = {
+        "before": before,
+        "at_start": at_start,
+        "at_verify": at_verify,
+        "at_stop": at_stop,
+        "after": after,
+    }
     file = folder / "toy.py"
     file.write_text(TOY.format(**{name: text or "pass" for name, text in holes.items()}))
     return f"{python()} {shlex.quote(str(file))}"

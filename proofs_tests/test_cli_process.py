@@ -7,6 +7,7 @@ in 1,000, and the planted bug is one: TV 0.205 at one place of `wide`.
 import json
 import re
 import shlex
+import signal
 import subprocess
 from pathlib import Path
 
@@ -102,6 +103,46 @@ def test_a_saved_case_of_a_program_is_replayed(
     assert saved in " ".join(result.output.split())
 
 
+def test_replay_waits_as_long_as_the_check_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    target = f"process:{toy(tmp_path, at_verify='time.sleep(600)')}"
+    only = ("--only", "smoke/answers", "--patience", "0.3")
+    assert specref("check", target, *only, "--save", "failures").exit_code == 1
+    result = specref("replay", "failures/smoke-answers-seed-0.json")
+    assert result.exit_code == 1
+    assert "did not answer within 0.3 s" in " ".join(result.output.split())
+
+
+UPSIDE_DOWN = {
+    "rng.random() < p[kept][drafts[kept]] / q": "rng.random() * p[kept][drafts[kept]] < q"
+}
+NAMING = "To have the bug named, if its law is that of a known one: --only joint"
+
+
+def test_who_is_stopped_before_the_laws_is_told_how_to_get_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    target = f"process:{built('python', tmp_path, UPSIDE_DOWN)}"
+    joint = ("--only", "joint/wide", "--detect-tv", "0.2")
+    stopped = specref("check", target, "--only", "smoke/large", *joint)
+    assert "blocked by smoke/large-vocabulary" in stopped.output
+    assert NAMING in stopped.output
+    named = specref("check", target, *joint)
+    assert "1. inverted-ratio" in named.output
+    assert NAMING not in named.output
+
+
+def test_who_hangs_is_not_told_to_ask_for_more(tmp_path: Path) -> None:
+    target = f"process:{toy(tmp_path, at_verify='time.sleep(600)')}"
+    only = ("--only", "smoke/answers", "--only", "joint/wide", "--patience", "0.3")
+    result = specref("check", target, *only)
+    assert "blocked by smoke/answers" in result.output
+    assert NAMING not in result.output
+
+
 @pytest.mark.parametrize(
     ("holes", "code", "message"),
     [
@@ -126,6 +167,11 @@ def test_before_the_start_is_misuse_and_after_it_a_broken_contract(
         assert len(result.stderr.splitlines()) == 1
 
 
+def test_signals_are_handled_no_longer_than_a_program_runs(tmp_path: Path) -> None:
+    specref("check", f"process:{toy(tmp_path)}", "--only", "smoke/answers")
+    assert {signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)} == {signal.SIG_DFL}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -135,6 +181,11 @@ def test_before_the_start_is_misuse_and_after_it_a_broken_contract(
         (["write"], "expected TARGET or --language"),
         (["write", "samplers:verify", "--language", "go"], "and not both"),
         (["write", "--language", "cobol"], "is not one of"),
+        (["write", "--language", "rust", "--algorithm", "block"], "are for the test of a TARGET"),
+        (["write", "--language", "rust", "--contract", "verify"], "are for the test of a TARGET"),
+        (["write", "--language", "rust", "--claim", "batch=1"], "are for the test of a TARGET"),
+        (["check", "process:./x", "--patience", "0"], "patience = 0.0: expected a positive"),
+        (["check", "process:./x", "--patience", "nan"], "patience = nan: expected a positive"),
     ],
 )
 def test_misuse_is_an_error(arguments: list[str], message: str) -> None:

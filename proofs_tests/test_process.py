@@ -1,29 +1,24 @@
-"""Programs as implementations: what is sent, what is read, each fault by name, nobody left behind.
+"""Programs as implementations: what is sent, what is read, each fault by name.
 
 Seeds are fixed, and no check here is statistical.
 """
 
 import json
-import os
-import select
-import signal
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from proofs_tests.programs import built, toy
 from specref import check
-from specref.conformance.batch import BrokenContractError
 from specref.conformance.contract import Capabilities, accepted_keywords, capabilities_of
 from specref.conformance.drawing import draw_batch_coins, sample_batch
 from specref.conformance.fixtures import TEETH
 from specref.conformance.parametrize import Subject
-from specref.conformance.patience import HungError
 from specref.conformance.probing import probe_verify
-from specref.conformance.process import CannotStartError, EndedError, Process, SamplerError
+from specref.conformance.process import CannotStartError, Process, SamplerError
 from specref.conformance.process.messages import batch_fields, coin_fields, request
 from specref.conformance.suite import Report
 
@@ -149,6 +144,44 @@ def test_seeds_follow_the_generator_and_are_integers_of_53_bits(tmp_path: Path) 
     assert all(2**32 < seed < 2**53 for seed in seeds)
 
 
+@pytest.mark.parametrize("name", ["target_probs", "draft_probs", "draft_tokens", "lens"])
+@pytest.mark.parametrize("kind", [list, torch.tensor])
+def test_arrays_are_those_of_numpy(
+    tmp_path: Path, name: str, kind: Callable[[object], object]
+) -> None:
+    batch = sample_batch(TEETH["wide"], 2, np.random.default_rng(1))
+    given = {**batch.arguments, "lens": batch.lens}
+    given[name] = kind(given[name])
+    refused = pytest.raises(TypeError, match=f"{name} is a (list|Tensor): expected an array of Nu")
+    with Process(toy(tmp_path)) as program, refused:
+        program(**given, rng=np.random.default_rng(1))
+
+
+def test_lens_are_those_that_are_given(tmp_path: Path) -> None:
+    command = toy(tmp_path, at_verify="said['error'] = asked['lens']")
+    p, drafts = np.ones((1, 3, 1)), np.zeros((1, 2), dtype=np.int64)
+    for lens, sent in ((None, "[2]"), (np.array([1]), "[1]")):
+        with Process(command) as program, pytest.raises(SamplerError) as caught:
+            program(p, None, drafts, rng=np.random.default_rng(1), lens=lens)
+        assert str(caught.value) == sent
+
+
+def test_an_error_of_null_is_none(tmp_path: Path) -> None:
+    with Process(toy(tmp_path, before="ABOUT['error'] = None")) as program:
+        assert program.declared.name == "toy"
+
+
+@pytest.mark.parametrize("patience", [0, -1, float("nan")])
+def test_patience_is_a_time(tmp_path: Path, patience: float) -> None:
+    with pytest.raises(ValueError, match=f"patience = {patience}: expected a positive number"):
+        Process(toy(tmp_path), patience=patience)
+
+
+def test_patience_has_no_end(tmp_path: Path) -> None:
+    with Process(toy(tmp_path), patience=float("inf")) as program:
+        ask(program)
+
+
 def test_randomness_that_it_takes_must_be_given(tmp_path: Path) -> None:
     with Process(toy(tmp_path)) as program, pytest.raises(TypeError, match="rng is missing"):
         program(np.ones((1, 1, 1)), None, np.zeros((1, 0), dtype=np.int64))
@@ -173,6 +206,8 @@ WRONG_STARTS = {
     "said['id'] = 7": "answered with id 7: expected 0",
     "said['id'] = False": "answered with id False: expected 0",
     "said['error'] = 'no GPU'": "answered with the error: no GPU",
+    "said['error'] = '\x1b[2Jno\\nGPU'": "answered with the error: \\x1b[2Jno\nGPU",
+    "print('[' * 100_000)": "answered '[[[[[[",
     "del said['name']": "name is None: expected a string",
     "said['language'] = 3": "language is 3: expected a string",
     "said['contract'] = 'tree'": "contract is 'tree': expected 'verify'",
@@ -180,6 +215,9 @@ WRONG_STARTS = {
     "said['takes'] = 'seed'": "takes is 'seed': expected a list",
     "said['claims'] = {'raged': True}": "claim 'raged' is unknown: expected one of rule",
     "said['claims'] = {'device': 'cuda'}": "claim 'device' is unknown",
+    "said['claims'] = {'arrays': 'numpy'}": "claim 'arrays' is unknown",
+    "said['claims'] = {'greedy': True}": "claim 'greedy' is unknown",
+    "said['claims'] = {'metric': 'acceptance_rate'}": "claim 'metric' is unknown",
     "said['claims'] = {'batch': 0}": "claims: batch = 0: expected an integer >= 1",
     "said['claims'] = {'ragged': 1}": "claims: ragged = 1: expected True or False",
     "said['claims'] = []": "claims is []: expected an object",
@@ -244,6 +282,8 @@ WRONG_ANSWERS = {
     "said['tokens'][5] = float('nan')": "tokens[5] is nan: expected",
     "said['tokens'][6] = True": "tokens[6] is True: expected",
     "said['tokens'][7] = 2**70": f"tokens[7] is {2**70}: expected",
+    "said['tokens'][7] = -2**53 - 1": f"tokens[7] is {-(2**53) - 1}: expected",
+    "said['tokens'][7] = -2**53": f"tokens[2, 1] = {-(2**53)}: expected 0 <= id < 5, or -1",
     "said['counts'] = [1]": "counts has 1 values: expected a flat array of 24 integers (one for",
     "said['counts'][2] = 2": "counts[2] = 2 but tokens[2] = [0, -1, -1]",
     "said['tokens'][0] = 99": "tokens[0, 0] = 99: expected 0 <= id < 5, or -1",
@@ -256,129 +296,6 @@ def test_a_wrong_answer_is_a_broken_contract_with_a_name(tmp_path: Path, fault: 
     assert result.status == "failed"
     assert WRONG_ANSWERS[fault] in result.message
     assert "\n" not in result.message
-
-
-def test_the_last_lines_of_stderr_come_with_a_crash(tmp_path: Path) -> None:
-    command = toy(tmp_path, at_verify="raise RuntimeError('boom')")
-    with Process(command) as program, pytest.raises(EndedError, match=r"RuntimeError: boom$"):
-        ask(program)
-
-
-def test_an_answer_too_many_is_noticed(tmp_path: Path) -> None:
-    too_many = "os.write(1, (json.dumps(said) + '\\n').encode() * (asked['id'] > 0))"
-    with Process(toy(tmp_path, after=too_many)) as program:
-        ask(program)
-        with pytest.raises(
-            BrokenContractError, match=r"before it was asked|with id 1: expected 2"
-        ):
-            ask(program)
-
-
-def test_a_line_without_end_is_given_up(tmp_path: Path) -> None:
-    endless = "while True: os.write(1, b'x' * 2**20)"
-    more = pytest.raises(BrokenContractError, match="more than 64 MiB for one answer")
-    with Process(toy(tmp_path, at_verify=endless)) as program, more:
-        ask(program)
-
-
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        ("time.sleep(600)", r"within 0\.3 s \(is stdout flushed after each line\?\)"),
-        ("os.write(1, b'{}'); time.sleep(600)", r"it wrote '{}' without an end of line"),
-        ("sys.stderr.write('busy'); sys.stderr.flush(); time.sleep(600)", "stderr ends: busy"),
-    ],
-)
-def test_who_hangs_once_is_not_asked_again(tmp_path: Path, fault: str, message: str) -> None:
-    with Process(toy(tmp_path, at_verify=fault), patience=SHORT) as program:
-        for _ in range(2):
-            with pytest.raises(HungError, match=message):
-                ask(program)
-
-
-def test_after_a_hang_the_rest_is_blocked(tmp_path: Path) -> None:
-    report = judged(toy(tmp_path, at_verify="time.sleep(600)"), "smoke", patience=SHORT)
-    assert report.exit_code == 1
-    assert {r.message for r in report.results if r.status == "not_run"} == {
-        "blocked by smoke/answers"
-    }
-
-
-def test_a_program_that_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
-    laws = np.full((64, 1, 8_192), 1 / 8_192) * np.arange(1, 65)[:, None, None]
-    command = toy(tmp_path, after="time.sleep(600)")
-    with Process(command, patience=SHORT) as program, pytest.raises(HungError):
-        program(laws, None, np.zeros((64, 0), dtype=np.int64), rng=np.random.default_rng(1))
-
-
-def test_after_a_crash_it_is_started_anew(tmp_path: Path) -> None:
-    crash = "if 0 in asked['lens']: os.abort()"
-    with Process(toy(tmp_path, at_verify=crash)) as program:
-        for _ in range(2):
-            with pytest.raises(EndedError):
-                ask(program)
-            p = np.ones((1, 2, 1))
-            rng = np.random.default_rng(1)
-            assert program(p, p[:, :1], np.array([[0]]), rng=rng)[1] == [1]
-
-
-LIVING = """
-reach = os.open({fifo!r}, os.O_WRONLY)
-subprocess.Popen(["sleep", "600"], pass_fds=[reach])
-"""
-
-
-def left_behind(fifo: int) -> bool:
-    """Whether the program, or its child, still holds the other end."""
-    ready, _, _ = select.select([fifo], [], [], 20)
-    return not ready or os.read(fifo, 1) != b""
-
-
-@pytest.fixture
-def living(tmp_path: Path) -> tuple[str, int]:
-    """A program with a child, and a pipe that ends with the last of them."""
-    name = str(tmp_path / "reach")
-    os.mkfifo(name)
-    reader = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
-    return toy(tmp_path, before=LIVING.format(fifo=name)), reader
-
-
-def test_close_ends_it_and_its_children(living: tuple[str, int]) -> None:
-    with Process(living[0]) as program:
-        ask(program)
-    assert not left_behind(living[1])
-    program.close()
-
-
-def test_so_does_collection(living: tuple[str, int]) -> None:
-    program = Process(living[0])
-    ask(program)
-    del program
-    assert not left_behind(living[1])
-
-
-def test_so_does_the_end_of_the_interpreter(living: tuple[str, int]) -> None:
-    start = "from specref.conformance.process import Process"
-    code = f"{start}\nprogram = Process({living[0]!r})\nraise SystemExit(3)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 3
-    assert not left_behind(living[1])
-
-
-def test_ctrl_c_ends_it_and_leaves_a_report(tmp_path: Path) -> None:
-    name = str(tmp_path / "reach")
-    os.mkfifo(name)
-    reader = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
-    waits = f"os.write(os.open({name!r}, os.O_WRONLY), b'x'); time.sleep(600)"
-    target = f"process:{toy(tmp_path, at_verify=waits)}"
-    words = [sys.executable, "-m", "specref", "check", target, "--json", "-", "--only", "smoke"]
-    specref = subprocess.Popen(words, stdout=subprocess.PIPE)
-    select.select([reader], [], [], 60)
-    assert os.read(reader, 1) == b"x"
-    specref.send_signal(signal.SIGINT)
-    record, _ = specref.communicate(timeout=60)
-    assert specref.returncode == 130
-    assert json.loads(record)["counts"]["not_run"] > 0
-    assert not left_behind(reader)
 
 
 BY_COINS = {
@@ -427,9 +344,47 @@ def test_a_bug_in_it_is_seen_by_both(by_coins: Path) -> None:
     assert law == pytest.approx({(0, 0): 0.25, (0, 1): 0.25, **residual}, abs=1e-9)
 
 
-def test_a_program_that_takes_a_seed_cannot_be_probed(tmp_path: Path) -> None:
-    report = judged(toy(tmp_path), "joint/probed")
-    assert "draws its own numbers, from a seed" in report.results[0].message
+UP_TO = "said['tokens'] = [int(asked['final'][0] {} 0.25)]"
+ONE = np.array([[0.75, 0.25]])
+
+
+def test_a_program_that_takes_a_seed_besides_coins_is_probed(tmp_path: Path) -> None:
+    both = "said['takes'] = ['seed', 'coins']"
+    with Process(toy(tmp_path, at_start=both, at_verify=UP_TO.format("<"))) as program:
+        law = probe_verify(program, ONE, None, ()).distribution
+    assert law == pytest.approx({(0,): 0.75, (1,): 0.25}, abs=1e-9)
+
+
+EDGES = ("boundary/zero-coin", "boundary/empty-residual")
+
+
+@pytest.mark.parametrize(
+    ("takes", "why"),
+    [
+        (["seed"], "draws its own numbers, from a seed"),
+        ([], "nothing that it draws is intercepted"),
+    ],
+)
+def test_a_program_that_draws_its_own_numbers_cannot_be_probed(
+    tmp_path: Path, takes: list[str], why: str
+) -> None:
+    report = judged(toy(tmp_path, at_start=f"said['takes'] = {takes}"), *EDGES)
+    assert {result.status for result in report.results} == {"not_applicable"}
+    for result in report.results:
+        assert "cannot be given a coin of 0: " in result.message
+        assert why in result.message
+
+
+LETS_P_0_PASS = "tokens = [0, 1] if asked['accept'][0] <= 0 else [1, -1]"
+
+
+def test_a_coin_of_0_that_passes_is_seen_under_the_name_of_the_command(tmp_path: Path) -> None:
+    at_verify = f"{LETS_P_0_PASS}; said.update(tokens=tokens, counts=[2 - tokens.count(-1)])"
+    command = toy(tmp_path, at_start="said['takes'] = ['coins']", at_verify=at_verify)
+    (result,) = judged(command, "boundary/zero-coin").results
+    assert result.status == "failed"
+    assert f"at Process({command!r}) = 0.0" in result.message
+    assert "token 0 at position 0 has target probability 0" in result.message
 
 
 def test_the_faults_of_this_file_are_faults(tmp_path: Path) -> None:

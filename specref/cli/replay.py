@@ -8,6 +8,7 @@ import click
 
 from specref.cli.group import json_option, show
 from specref.cli.targets import closed_at_the_end, find_targets
+from specref.conformance.judge import PATIENCE
 from specref.conformance.saved import load_case
 from specref.conformance.suite import check
 from specref.report.kit import kit_record, kit_report
@@ -20,7 +21,7 @@ WIDTH = 100
 @click.argument("case", metavar="CASE.json", type=click.Path(exists=True, dir_okay=False))
 @json_option
 def replay_command(case: str, json_file: str | None) -> NoReturn:
-    """Run a saved failing case again: the same check, seed and claims.
+    """Run a saved failing case again: the same check, seed, claims and patience.
 
     Cases are written by `specref check … --save FOLDER`.
 
@@ -31,7 +32,8 @@ def replay_command(case: str, json_file: str | None) -> NoReturn:
     """
     saved = load_case(case)
     with contextlib.chdir(saved.get("folder", ".")):
-        (target,) = closed_at_the_end(find_targets(saved["target"]))
+        patience = saved.get("patience") or PATIENCE
+        (target,) = closed_at_the_end(find_targets(saved["target"], patience=patience))
     report = check(
         target.function,
         contract=saved["contract"],

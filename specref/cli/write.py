@@ -47,7 +47,7 @@ def test_{function}_is_lossless(check):
     type=click.Choice(tuple(SUFFIXES)),
     help="Print a program to start from, for `specref check process:COMMAND`; no TARGET then.",
 )
-@click.option("--contract", type=click.Choice(CONTRACTS), default="verify", show_default=True)
+@click.option("--contract", type=click.Choice(CONTRACTS), help="By default verify.")
 @click.option(
     "--algorithm", type=click.Choice(tuple(ALGORITHMS)), help="The rule that it declares."
 )
@@ -61,7 +61,7 @@ def test_{function}_is_lossless(check):
 def write_command(
     target: str | None,
     language: str | None,
-    contract: str,
+    contract: str | None,
     algorithm: str | None,
     claim: tuple[str, ...],
     output: str | None,
@@ -78,16 +78,26 @@ def write_command(
       specref write samplers:verify --output - | less
       specref write --language rust --output sampler.rs
     """
-    if (target is None) == (language is None):
-        raise ValueError("expected TARGET or --language, and not both")
+    _check_language(target, language, bool(contract or algorithm or claim))
     if language:
         _write(harness(language), output or STDOUT, force)
         sys.exit(HOLDS)
-    file, text = _test_of(str(target), contract, algorithm, read_claims(claim), output)
+    kind = contract or str(Contract.VERIFY)
+    file, text = _test_of(str(target), kind, algorithm, read_claims(claim), output)
     _write(text, file, force)
     if file != STDOUT:
         click.echo(f"wrote {file}; run: pytest {file}")
     sys.exit(HOLDS)
+
+
+def _check_language(target: str | None, language: str | None, described: bool) -> None:
+    if (target is None) == (language is None):
+        raise ValueError("expected TARGET or --language, and not both")
+    if language and described:
+        raise ValueError(
+            "--contract, --algorithm and --claim are for the test of a TARGET: a program says "
+            "what it is when it answers `start`"
+        )
 
 
 def harness(language: str) -> str:

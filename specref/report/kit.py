@@ -13,7 +13,7 @@ from rich.text import Text
 
 from specref import __version__
 from specref.conformance.diagnosis import Diagnosis
-from specref.conformance.status import CheckResult, Status
+from specref.conformance.status import CheckResult, Stage, Status
 from specref.conformance.suite import Report
 
 STYLES: Mapping[Status, str] = {
@@ -26,6 +26,7 @@ STYLES: Mapping[Status, str] = {
     Status.INCONCLUSIVE: "bold magenta",
 }
 HTML_WIDTH = 120
+BY_ITSELF = "To have the bug named, if its law is that of a known one: --only joint"
 
 
 def kit_report(report: Report) -> RenderableType:
@@ -43,6 +44,8 @@ def kit_report(report: Report) -> RenderableType:
     parts += [Text(f"warning: {warning}", "yellow") for warning in report.warnings]
     if report.diagnosis is not None:
         parts.append(Text(str(report.diagnosis)))
+    if _unnamed(report):
+        parts.append(Text(BY_ITSELF))
     parts.append(Text(_counts(report), "dim"))
     parts.append(Text(report.verdict, _verdict_style(report)))
     return Group(*parts)
@@ -64,6 +67,16 @@ def _verdict_style(report: Report) -> str:
         return "bold red"
     known = report.counts[Status.EXPECTED_FAILURE]
     return "bold yellow" if known else "bold green"
+
+
+def _unnamed(report: Report) -> bool:
+    """Whether a failure kept laws from being compared with those of known bugs."""
+    hung = any(result.evidence.get("hung") for result in report.failures)
+    blocked = any(
+        result.stage == Stage.JOINT and result.message.startswith("blocked by")
+        for result in report.results
+    )
+    return report.diagnosis is None and bool(report.failures) and blocked and not hung
 
 
 def _counts(report: Report) -> str:

@@ -90,7 +90,8 @@ def _edges(judge: Judge, p: Floats, q: Floats, drafts: Tokens) -> Outcome:
     one, kind = (judge.implementation, p, q, drafts), type(judge.verifier)
     program = verification_program(*one, judge.capabilities, kind=kind)
     found, events = probed_edges(program, p, drafts)
-    if found.uninterpreted or not found.calls:
+    kinds = {request.kind for cell in found.cells for request in cell.requests}
+    if found.uninterpreted or not kinds - {"seed"}:
         why = found.uninterpreted or "nothing that it draws is intercepted"
         return not_applicable(f"cannot be given a coin of 0: {why}")
     if not events:

@@ -8,7 +8,7 @@ import numpy as np
 from specref.conformance.batch import BrokenContractError
 from specref.conformance.contract import Floats, Ints
 from specref.conformance.process.errors import SamplerError
-from specref.conformance.process.running import shown
+from specref.conformance.process.tail import printable, shown
 from specref.losslessness.coins import Coins
 
 PROTOCOL = 1
@@ -80,7 +80,7 @@ def read_message(line: bytes, id_: int) -> dict[str, Any]:
     """
     try:
         message = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
         raise BrokenContractError(
@@ -91,8 +91,8 @@ def read_message(line: bytes, id_: int) -> dict[str, Any]:
         found = message.get(name)
         if found != expected or isinstance(found, bool):
             raise BrokenContractError(f"answered with {name} {found!r}: expected {expected}")
-    if "error" in message:
-        raise SamplerError(str(message["error"]))
+    if message.get("error") is not None:
+        raise SamplerError(printable(str(message["error"])))
     return message
 
 

@@ -1,29 +1,20 @@
 """A program in any language as an implementation of the contract ``verify``."""
 
 import shlex
-import threading
+import weakref
+from collections.abc import Mapping
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from specref.conformance.batch import BrokenContractError
 from specref.conformance.contract import Floats, Ints
 from specref.conformance.judge import PATIENCE
-from specref.conformance.patience import HungError
 from specref.conformance.probing.calls import CannotInterpretError
 from specref.conformance.probing.generator import ProbedGenerator
-from specref.conformance.process.declared import Declaration, read_declaration
-from specref.conformance.process.errors import CannotStartError, EndedError, SamplerError
-from specref.conformance.process.messages import (
-    batch_fields,
-    coin_fields,
-    read_blocks,
-    read_message,
-    request,
-)
-from specref.conformance.process.running import Running
+from specref.conformance.process.messages import batch_fields, coin_fields, read_blocks
+from specref.conformance.process.session import Session
 from specref.losslessness.coins import Coins
 
 SEEDS = 2**53
@@ -57,7 +48,7 @@ class Process:
     CannotStartError
         It cannot be started, or does not answer `start` as docs/runner-contract.md has it.
     ValueError
-        The command is empty, or its quotes do not match.
+        The command is empty, its quotes do not match, or `patience` is no time.
 
     Examples
     --------
@@ -73,15 +64,20 @@ class Process:
     def __init__(
         self, command: str, folder: Path | None = None, patience: float | None = PATIENCE
     ) -> None:
-        self.command, self.words = command, _split(command)
-        self.folder, self.patience = folder or Path.cwd(), patience
-        self._lock, self._id = threading.Lock(), 0
-        self._hung: HungError | None = None
-        self._running: Running | None = None
-        self.declared = self._start()
+        if patience is not None and not patience > 0:
+            raise ValueError(
+                f"patience = {patience}: expected a positive number of seconds, or None"
+            )
+        self.command = command
+        self._session = Session(command, _split(command), folder or Path.cwd(), patience)
+        weakref.finalize(self, self._session.close)
+        self.declared = self._session.start()
         self.specref_capabilities = self.declared.capabilities
         self.__signature__ = _signature(self.declared.takes)
         self.__name__ = f"Process({command!r})"
+
+    def __repr__(self) -> str:
+        return self.__name__
 
     def __enter__(self) -> "Process":
         return self
@@ -106,20 +102,24 @@ class Process:
         BrokenContractError, EndedError, SamplerError
             There is no answer, or none that can be read.
         TypeError
-            `rng` or `coins` is missing.
+            An array is none of NumPy's, or `rng` or `coins` is missing.
+        ValueError
+            The program was closed.
         """
+        arrays = {"target_probs": target_probs, "draft_tokens": draft_tokens}
+        _check_arrays(arrays | {"draft_probs": draft_probs, "lens": lens})
         lens = (draft_tokens >= 0).sum(axis=1) if lens is None else lens
         fields = batch_fields(target_probs, draft_probs, draft_tokens, lens)
         fields |= self._randomness(rng, coins)
-        message = self._ask("verify", fields)
+        message = self._session.ask("verify", fields)
         return read_blocks(message, len(draft_tokens), draft_tokens.shape[1] + 1)
 
     def close(self) -> None:
-        """Send `stop`, and kill the program if it does not end at once, or is being asked."""
-        if self._running:
-            busy = self._lock.locked()
-            self._running.close(b"" if busy else request(self._id + 1, "stop"))
-            self._running = None
+        """Send `stop`, and kill the program if it does not end at once, or is being asked.
+
+        It is not started again: to ask it is an error then.
+        """
+        self._session.close()
 
     def _randomness(self, rng: np.random.Generator | None, coins: Coins | None) -> dict[str, Any]:
         for name, value in {"seed": rng, "coins": coins}.items():
@@ -134,41 +134,6 @@ class Process:
             fields |= coin_fields(coins)
         return fields
 
-    def _ask(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
-        with self._lock:
-            if self._hung:
-                raise self._hung
-            if self._running is None:
-                self._start()
-            return self._exchanged(name, fields)
-
-    def _start(self) -> Declaration:
-        self._running, self._id = Running(self.words, self.folder), -1
-        try:
-            return read_declaration(self._exchanged("start", {}))
-        except (BrokenContractError, EndedError, SamplerError) as error:
-            self._discard()
-            said = "answered with the error: " * isinstance(error, SamplerError)
-            raise CannotStartError(f"{self.command!r}, asked to start, {said}{error}") from None
-
-    def _exchanged(self, name: str, fields: dict[str, Any]) -> dict[str, Any]:
-        assert self._running is not None
-        self._id += 1
-        line = request(self._id, name, **fields)
-        try:
-            return read_message(self._running.ask(line, self.patience), self._id)
-        except SamplerError:
-            raise
-        except BaseException as error:  # whatever is written now answers nothing
-            self._hung = error if isinstance(error, HungError) else None
-            self._discard()
-            raise
-
-    def _discard(self) -> None:
-        if self._running:
-            self._running.close()
-            self._running = None
-
 
 def _split(command: str) -> list[str]:
     try:
@@ -178,6 +143,14 @@ def _split(command: str) -> list[str]:
     if not words:
         raise ValueError(f"command = {command!r}: expected a program")
     return words
+
+
+def _check_arrays(arrays: Mapping[str, object]) -> None:
+    for name, array in arrays.items():
+        optional = array is None and name in ("draft_probs", "lens")
+        if not optional and not isinstance(array, np.ndarray):
+            kind = type(array).__name__
+            raise TypeError(f"{name} is a {kind}: expected an array of NumPy")
 
 
 def _signature(takes: tuple[str, ...]) -> Signature:

@@ -5,27 +5,24 @@ import os
 import select
 import signal
 import subprocess
-import tempfile
 import time
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
 from specref.conformance.batch import BrokenContractError
 from specref.conformance.patience import HungError
 from specref.conformance.process.errors import CannotStartError, EndedError
+from specref.conformance.process.tail import Tail, shown
 
 CHUNK, LONGEST_LINE = 1 << 20, 1 << 26
 GRACE = 1.0
-TAIL_LINES, TAIL_BYTES, TAIL_CHARACTERS = 3, 4_096, 160
+LONGEST_POLL = 1e6
 
 
 class Running:
     """A started program, in a session of its own: Ctrl-C reaches it through its caller alone.
 
-    It and its children are killed by `close`, when this object is collected, and when the
-    interpreter exits. POSIX only.
+    Whoever starts it has to `close` it. POSIX only.
 
     Parameters
     ----------
@@ -41,17 +38,13 @@ class Running:
     """
 
     def __init__(self, command: Sequence[str], folder: Path) -> None:
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  never full, unlike a pipe
         try:
-            self._popen = _started(command, folder, self._stderr)
+            self._popen = _started(command, folder)
         except OSError as error:
-            self._stderr.close()
             raise CannotStartError(f"{command[0]!r} cannot be started: {error.strerror}") from None
-        self._end = weakref.finalize(self, _ended, self._popen, self._stderr)
-        stdin, stdout = self._popen.stdin, self._popen.stdout
-        assert stdin is not None
-        assert stdout is not None
-        self._stdin, self._stdout = stdin.fileno(), stdout.fileno()
+        streams = self._popen.stdin, self._popen.stdout, self._popen.stderr
+        self._stdin, self._stdout, stderr = (stream.fileno() for stream in streams if stream)
+        self._tail = Tail(stderr)
         os.set_blocking(self._stdin, False)
         self._written, self._answered = bytearray(), False
 
@@ -72,27 +65,52 @@ class Running:
         deadline = None if patience is None else time.monotonic() + patience
         while left or not self._answered:
             ready = self._ready(bool(left), deadline)
-            if not ready:
-                raise HungError(f"did not answer within {patience:g} s{self._hint()}")
             if self._stdout in ready:
                 self._read()
             elif self._stdin in ready:
                 left = left[self._write(left) :]
+            elif deadline is not None and time.monotonic() >= deadline:
+                raise HungError(f"did not answer within {patience:g} s{self._hint()}")
         answer, _, rest = bytes(self._written).partition(b"\n")
         self._written, self._answered = bytearray(rest), False
         return answer
 
     def close(self, farewell: bytes = b"") -> None:
         """Send a last line, wait a moment for the end, and kill what is left."""
-        if self._end.alive and farewell:
-            with contextlib.suppress(OSError):
-                os.write(self._stdin, farewell)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._popen.wait(GRACE)
-        self._end()
+        try:
+            if farewell:
+                with contextlib.suppress(OSError):
+                    os.write(self._stdin, farewell)
+                self._exit_code()
+        finally:
+            self.kill()
+            for stream in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+                if stream:
+                    stream.close()
+            self._popen.wait()
+
+    def kill(self) -> None:
+        """Kill it and its children; safe while another thread asks it."""
+        if self._popen.returncode is None:  # once it is waited for, its number may be another's
+            self._kill_group()
+
+    def _kill_group(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._popen.pid, signal.SIGKILL)
+
+    def _exit_code(self) -> int | None:
+        """Its exit code, if it ends in a moment; its children end with it."""
+        deadline = time.monotonic() + GRACE
+        while self._popen.poll() is None and time.monotonic() < deadline:
+            if self._tail.open:
+                self._tail.read()
+            time.sleep(0.001)
+        if self._popen.returncode is not None:
+            self._kill_group()
+        return self._popen.returncode
 
     def _check_silent(self) -> None:
-        while not self._written and self._ready(False, time.monotonic()):
+        while not self._written and self._stdout in self._ready(False, time.monotonic()):
             self._read()
         if self._written:
             raise BrokenContractError(
@@ -103,10 +121,17 @@ class Running:
     def _ready(self, writing: bool, deadline: float | None) -> set[int]:
         poll = select.poll()
         poll.register(self._stdout, select.POLLIN)
+        if self._tail.open:
+            poll.register(self._tail.fd, select.POLLIN)
         if writing:
             poll.register(self._stdin, select.POLLOUT)
-        left = None if deadline is None else max(0.0, deadline - time.monotonic())
-        return {fd for fd, _ in poll.poll(None if left is None else left * 1000)}
+        left = LONGEST_POLL
+        if deadline is not None:
+            left = min(left, 1000 * max(0.0, deadline - time.monotonic()))
+        ready = {fd for fd, _ in poll.poll(left)}
+        if self._tail.fd in ready:
+            self._tail.read()
+        return ready
 
     def _read(self) -> None:
         chunk = os.read(self._stdout, CHUNK)
@@ -125,63 +150,35 @@ class Running:
 
     def _hint(self) -> str:
         begun = bytes(self._written)
-        if begun:
-            return f": it wrote {shown(begun)} without an end of line" + self._tail()
-        return " (is stdout flushed after each line?)" + self._tail()
+        why = " (is stdout flushed after each line?)"
+        if self._answered:
+            why = f": it wrote {shown(begun)}, but has not read the request to its end"
+        elif begun:
+            why = f": it wrote {shown(begun)} without an end of line"
+        return f"{why}{self._tail}"
 
     def _end_of_it(self) -> Exception:
         """How it ended: whoever leaves with exit code 0 has not stumbled over what was asked."""
-        try:
-            code = self._popen.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            return BrokenContractError(f"closed its stdin or stdout{self._tail()}")
+        code = self._exit_code()
+        if code is None:
+            return BrokenContractError(f"closed its stdin or stdout{self._tail}")
         begun = f" after {shown(bytes(self._written))}" if self._written else ""
         if code == 0:
             return BrokenContractError(
                 f"ended with exit code 0{begun}: expected it to answer until `stop` or the end of "
-                f"its input{self._tail()}"
+                f"its input{self._tail}"
             )
         how = f"with exit code {code}" if code > 0 else f"by {signal.Signals(-code).name}"
-        return EndedError(f"ended {how}{begun}{self._tail()}")
-
-    def _tail(self) -> str:
-        """The last lines on stderr, on one line."""
-        size = self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, size - TAIL_BYTES))
-        lines = self._stderr.read().decode(errors="replace").split("\n")
-        text = " / ".join(filter(None, map(str.strip, lines)))
-        last = " / ".join(text.split(" / ")[-TAIL_LINES:])[-TAIL_CHARACTERS:]
-        return f"; stderr ends: {last}" if last else ""
+        return EndedError(f"ended {how}{begun}{self._tail}")
 
 
-def shown(line: bytes) -> str:
-    """The start of a line, quoted.
-
-    Examples
-    --------
-    >>> shown(b"Loading model\\n...")
-    "'Loading model'"
-    """
-    text = line.split(b"\n")[0].decode(errors="replace")
-    return repr(text if len(text) <= 60 else f"{text[:60]}…")
-
-
-def _started(command: Sequence[str], folder: Path, stderr: IO[bytes]) -> "subprocess.Popen[bytes]":
+def _started(command: Sequence[str], folder: Path) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=stderr,
+        stderr=subprocess.PIPE,
         cwd=folder,
         bufsize=0,
         start_new_session=True,
     )
-
-
-def _ended(popen: "subprocess.Popen[bytes]", stderr: IO[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(popen.pid, signal.SIGKILL)
-    for stream in (popen.stdin, popen.stdout, stderr):
-        if stream:
-            stream.close()
-    popen.wait()

@@ -45,7 +45,7 @@ int main() {
     auto one = [&](const char* key) { return (long long)numbers(line, key).at(0); };
     if (is("\"request\":\"stop\"")) break;
     std::printf("{\"protocol\":1,\"id\":%lld,", one("id"));
-    if (is("\"request\":\"start\"")) {
+    if (is("\"request\":\"start\"")) {  // who takes coins claims "recovery", too
       std::printf(R"("name":"my-sampler","language":"C++","contract":"verify","takes":["seed"],)"
                   R"("claims":{"rule":"standard","one_hot":false})");
     } else {

@@ -73,7 +73,7 @@ func main() {
 		said := map[string]any{"protocol": 1, "id": asked.ID}
 		if asked.Request == "start" {
 			said["name"], said["language"], said["contract"] = "my-sampler", "Go", "verify"
-			said["takes"] = []string{"seed"}
+			said["takes"] = []string{"seed"} // who takes coins claims "recovery", too
 			said["claims"] = map[string]any{"rule": "standard", "one_hot": false}
 		} else {
 			said["tokens"], said["counts"] = blocks(asked)

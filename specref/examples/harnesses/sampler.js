@@ -42,7 +42,7 @@ function blocks({ case: cases, lookahead: k, vocabulary: v, lens, seed, ...batch
 }
 
 const about = { name: "my-sampler", language: "JavaScript", contract: "verify", takes: ["seed"] };
-const claims = { rule: "standard", one_hot: false };
+const claims = { rule: "standard", one_hot: false }; // who takes coins claims "recovery", too
 require("readline").createInterface({ input: process.stdin, terminal: false }).on("line", (line) => {
   const { id, request, ...batch } = JSON.parse(line);
   if (request === "stop") process.exit(0);

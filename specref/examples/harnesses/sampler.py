@@ -23,7 +23,7 @@ def verify(p: list[Law], q: list[Law], drafts: list[int], rng: random.Random) ->
 
 
 ABOUT = {"name": "my-sampler", "language": "Python", "contract": "verify", "takes": ["seed"]}
-CLAIMS = {"rule": "standard", "one_hot": False}
+CLAIMS = {"rule": "standard", "one_hot": False}  # who takes coins claims "recovery", too
 
 if __name__ == "__main__":
     for line in sys.stdin:

@@ -61,7 +61,7 @@ fn blocks(line: &str) -> String {
 fn main() {
     for line in std::io::stdin().lock().lines().map(|line| line.unwrap()) {
         if line.contains(r#""request":"stop""#) { break; }
-        let said = if line.contains(r#""request":"start""#) {
+        let said = if line.contains(r#""request":"start""#) { // who takes coins claims "recovery", too
             r#""name":"my-sampler","language":"Rust","contract":"verify","takes":["seed"],
                "claims":{"rule":"standard","one_hot":false}"#.replace('\n', "")
         } else {

@@ -56,7 +56,7 @@ func blocks(_ batch: Batch) -> String {
 }
 
 let about = #""name":"my-sampler","language":"Swift","contract":"verify","takes":["seed"],"#
-    + #""claims":{"rule":"standard","one_hot":false}"#
+    + #""claims":{"rule":"standard","one_hot":false}"#  // who takes coins claims "recovery", too
 while let line = readLine() {
     let data = Data(line.utf8), head = try JSONDecoder().decode(Head.self, from: data)
     if head.request == "stop" { break }
