@@ -11,6 +11,7 @@ import specref
 
 HOUSE = Path(specref.__file__).parent
 FLOORS = [
+    "tracebacks",
     "distributions",
     "chance",
     "vocabulary",

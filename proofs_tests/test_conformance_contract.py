@@ -24,7 +24,7 @@ from specref.conformance.contract import (
 from specref.conformance.drawing import sample_batch
 from specref.conformance.fixtures import TEETH
 from specref.conformance.judge import Judge
-from specref.conformance.status import Status
+from specref.conformance.status import Finding, Status
 from specref.conformance.suite import Report, check
 
 Answered = Callable[[Any, Any, Any, Any, Any], Any]
@@ -139,7 +139,8 @@ ANSWERS: dict[str, tuple[Answered, str]] = {
 
 def first_failure(report: Report) -> Any:
     assert report.exit_code == 1
-    assert report.lossy
+    assert report.finding == Finding.CONTRACT
+    assert not report.lossy
     return report.failures[0]
 
 
@@ -217,9 +218,18 @@ def test_a_call_that_hangs_is_a_named_failure() -> None:
     def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
         time.sleep(30)
 
-    failure = first_failure(check(verify, only=["smoke/answers"], patience=0.2))
-    assert failure.message == "did not return within 0.2 s"
-    assert failure.evidence["hung"]
+    report = check(verify, only=["smoke/answers", "joint/wide"], patience=0.2)
+    assert report.exit_code == 2
+    assert report.finding == Finding.UNANSWERED
+    assert report.verdict == (
+        "NOT ANSWERED in time (smoke/answers); nothing found says that its law is off"
+    )
+    hung, blocked = report.results
+    assert hung.message == "did not return within 0.2 s"
+    assert hung.evidence["hung"]
+    assert "time.sleep(30)" in "\n".join(hung.traceback)
+    assert "specref" not in "\n".join(hung.traceback)
+    assert blocked.message == "blocked by smoke/answers"
 
 
 def test_patience_is_for_a_call_not_for_all() -> None:

@@ -382,7 +382,7 @@ def test_a_coin_of_0_that_passes_is_seen_under_the_name_of_the_command(tmp_path:
     at_verify = f"{LETS_P_0_PASS}; said.update(tokens=tokens, counts=[2 - tokens.count(-1)])"
     command = toy(tmp_path, at_start="said['takes'] = ['coins']", at_verify=at_verify)
     (result,) = judged(command, "boundary/zero-coin").results
-    assert result.status == "failed"
+    assert (result.status, result.finding) == ("passed", "edge")  # a chance of 2^-53
     assert f"at Process({command!r}) = 0.0" in result.message
     assert "token 0 at position 0 has target probability 0" in result.message
 

@@ -156,7 +156,7 @@ def test_who_hangs_once_is_not_asked_again(tmp_path: Path, fault: str, message: 
 def test_after_a_hang_the_rest_is_blocked(tmp_path: Path) -> None:
     with Process(toy(tmp_path, at_verify="time.sleep(600)"), patience=SHORT) as program:
         report = check(program, only=["smoke"], patience=None)
-    assert report.exit_code == 1
+    assert report.exit_code == 2
     assert {r.message for r in report.results if r.status == "not_run"} == {
         "blocked by smoke/answers"
     }

@@ -94,7 +94,7 @@ def test_lossy_sampler_fails_and_its_snippet_repeats_the_failure(
     result = run('lossy, algorithm="standard", only=["joint/wide"]', "--specref-seed", "3")
     result.assert_outcomes(failed=1)
     failure = [line[1:].strip() for line in result.outlines if line.startswith("E  ")]
-    message = failure[0].removeprefix("AssertionError: joint/wide failed: ")
+    message = failure[0].removeprefix("AssertionError: joint/wide: lossy law: ")
     assert message.startswith("the law is not the target's: TV about 0.")
     assert failure[1] == "lossy, contract verify, seed 3, TV >= 0.05 is detected, alpha 1e-09"
     assert "Looks like a known bug" in failure[2]
@@ -105,7 +105,7 @@ def test_lossy_sampler_fails_and_its_snippet_repeats_the_failure(
     monkeypatch.syspath_prepend(pytester.path)
     capsys.readouterr()
     exec("\n".join(snippet), {})
-    assert f"failed: joint/wide {message}" in capsys.readouterr().out
+    assert f"failed: joint/wide: lossy law: {message}" in capsys.readouterr().out
 
 
 def test_lossy_sampler_is_found_by_several_stages(run) -> None:
@@ -126,7 +126,7 @@ def test_seed_changes_the_run(run) -> None:
     def found(seed: str) -> str:
         result = run('lossy, only=["joint/wide"]', f"--specref-seed={seed}")
         result.stdout.fnmatch_lines([f"specref: seed {seed}, *"])
-        return next(line for line in result.outlines if "joint/wide failed" in line)
+        return next(line for line in result.outlines if "joint/wide: lossy law" in line)
 
     assert found("1") == found("1") != found("2")
 

@@ -1,7 +1,7 @@
 """``specref check``: somebody's sampler, judged by the conformance kit."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any, NoReturn, get_args
@@ -79,7 +79,8 @@ def check_command(
     [B, K] come after draft_tokens: the node before each draft, -1 for the root, -2 for no draft.
 
     Exit codes: 0 lossless at the declared power, 1 lossy or a broken contract (or accepted
-    lengths that are not those of --algorithm), 2 misuse, inconclusive or not run.
+    lengths that are not those of --algorithm), 2 misuse, inconclusive, not answered in time or
+    not run; 130 after Ctrl-C or SIGTERM. The JSON file is rewritten after each check.
 
     \b
     Examples:
@@ -95,12 +96,19 @@ def check_command(
             check_destination(file)
     reports: list[Report] = []
     interrupted = False
+
+    def save_so_far(report: Report) -> None:
+        if json_file and json_file != STDOUT:
+            write_json(json_file, as_json(_records([*reports, report])))
+
     for found in _found(target, contract, json_file, options["patience"]):
         try:
             asked = list(only) or None
             # What the sampler itself prints must not get into the JSON.
             with redirect_stdout(sys.stderr) if json_file == STDOUT else nullcontext():
-                report = _judged(found, contract, expected, asked, read_claims(claim), options)
+                report = _judged(
+                    found, contract, expected, asked, read_claims(claim), options, save_so_far
+                )
         except Interrupted as stop:
             report, interrupted = stop.report, True
         show(kit_report(report), json_file, WIDTH)
@@ -124,6 +132,7 @@ def _judged(
     only: list[str] | None,
     claims: Mapping[str, Any],
     options: Mapping[str, Any],
+    on_report: Callable[[Report], None],
 ) -> Report:
     expectations = {**found.expected, **(load_expected(expected, found.name) if expected else {})}
     name = contract or str(found.contract or Contract.VERIFY)
@@ -136,6 +145,7 @@ def _judged(
             only=only,
             name=found.name,
             version=found.version,
+            on_report=on_report,
             on_start=lambda one: advance(0, one.id),
             on_result=lambda result: advance(result.status != Status.NOT_APPLICABLE, result.id),
             **{
@@ -177,12 +187,17 @@ def _save(report: Report, target: str, options: Mapping[str, Any], save: str | N
         click.echo(f"saved {folder / name}: specref replay {folder / name}", err=True)
 
 
+def _records(reports: list[Report]) -> Mapping[str, object]:
+    """The record of the only report, or of all."""
+    records = [kit_record(report) for report in reports]
+    return records[0] if len(records) == 1 else {"reports": records}
+
+
 def _write_files(
     reports: list[Report], junit: str | None, html_file: str | None, json_file: str | None
 ) -> None:
     if json_file:
-        records = [kit_record(report) for report in reports]
-        write_json(json_file, as_json(records[0] if len(records) == 1 else {"reports": records}))
+        write_json(json_file, as_json(_records(reports)))
     if junit:
         write_json(junit, kit_junit(reports))
     if html_file:

@@ -1,6 +1,8 @@
 """What the commands share: errors in one line, exit codes, options, the progress bar."""
 
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn, get_args
@@ -20,15 +22,33 @@ from specref.pairs import Profile
 from specref.report.machine import STDOUT, check_destination
 
 HOLDS, VIOLATED, MISUSED, INTERRUPTED = 0, 1, 2, 130
+ENDINGS = ("SIGTERM", "SIGHUP")
+
+
+@contextmanager
+def ended_as_by_ctrl_c() -> Iterator[None]:
+    """Meanwhile, signals that would end the process interrupt it, so that it can report."""
+    numbers = [getattr(signal, name) for name in ENDINGS if hasattr(signal, name)]
+    default = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
+    if threading.current_thread() is not threading.main_thread():
+        default = []  # signals reach no other
+    for number in default:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in default:
+            signal.signal(number, signal.SIG_DFL)
 
 
 class OneLineErrors(click.Group):
-    """Reports misuse (exit code 2) and Ctrl-C (130) as one line on standard error."""
+    """Reports misuse (exit code 2), Ctrl-C and SIGTERM (130) in one line on standard error."""
 
     def invoke(self, context: click.Context) -> Any:
         """Run the command."""
         try:
-            return super().invoke(context)
+            with ended_as_by_ctrl_c():
+                return super().invoke(context)
         except (ValueError, TypeError, ImportError, OSError) as error:
             misused(str(error))
         except KeyboardInterrupt:

@@ -1,10 +1,7 @@
 """What a command judges: a registered name, MODULE:FUNCTION, or process:COMMAND."""
 
-import signal
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import click
@@ -17,7 +14,6 @@ from specref.conformance.judge import PATIENCE
 from specref.conformance.process import Process
 
 EXAMPLES, PROCESS = "examples.", "process:"
-ENDINGS = ("SIGTERM", "SIGHUP")
 COARSE = {Contract.VERIFY: 0.1, Contract.GENERATE: 0.15}
 
 
@@ -103,21 +99,9 @@ def closed_at_the_end(targets: tuple[Target, ...]) -> tuple[Target, ...]:
 def _program(name: str, contract: str | None, patience: float) -> Target:
     if contract not in (None, Contract.VERIFY):
         raise ValueError(f"contract = {contract!r}: expected verify, the only one of programs")
-    _end_as_by_ctrl_c()
     program = Process(name.removeprefix(PROCESS), patience=patience)
     version = str(program.declared)
     return Target(name, program, Contract.VERIFY, version, patience=None, close=program.close)
-
-
-def _end_as_by_ctrl_c() -> None:
-    """While a command runs, let signals that end it interrupt it, so that its program ends too."""
-    context = click.get_current_context(silent=True)
-    if context is None or threading.current_thread() is not threading.main_thread():
-        return
-    for number in (getattr(signal, name) for name in ENDINGS if hasattr(signal, name)):
-        if signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
-            context.call_on_close(partial(signal.signal, number, signal.SIG_DFL))
 
 
 def registered(name: str) -> Target:

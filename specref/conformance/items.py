@@ -10,7 +10,7 @@ from specref.conformance.checks import CHECKS, Check
 from specref.conformance.expectations import Expectation, expectation_for
 from specref.conformance.judge import Judge, Profile
 from specref.conformance.parametrize import Subject
-from specref.conformance.status import CheckResult, Outcome, Stage, Status
+from specref.conformance.status import CheckResult, Finding, Outcome, Stage, Status
 from specref.conformance.suite import diagnosed, vacuous
 
 
@@ -76,7 +76,8 @@ class Bench:
 
     def _blocked(self, check: Check) -> CheckResult | None:
         for gate in self.gates if check.stage != Stage.SMOKE else ():
-            if self.result(gate).status == Status.FAILED:
+            found = self.result(gate)
+            if found.status == Status.FAILED or found.finding == Finding.UNANSWERED:
                 return check.result(Outcome(Status.NOT_RUN, f"blocked by {gate.id}"))
         return None
 
@@ -90,7 +91,7 @@ class Bench:
         power = f"TV >= {judge.detect_tv:g} is detected, alpha {judge.alpha:g}"
         again = f"--specref-seed {self.seed} --specref-profile {self.profile}"
         lines = [
-            f"{check.id} failed: {result.message}",
+            f"{check.id}: {result.finding}: {result.message}",
             f"{self.subject.name}, contract {judge.contract}, seed {self.seed}, {power}",
             *str(diagnosed(self._alone(check), [result]) or "").splitlines(),
             "again:",

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from specref.conformance.contract import Generate
 from specref.conformance.order_one import Chain
+from specref.conformance.patience import described
 from specref.losslessness import Campaign, CampaignCase, CampaignReport
 from specref.losslessness.statistics import ALPHA
 from specref.losslessness.tree import walk
 from specref.models import Model, as_float
+from specref.tracebacks import traceback_lines
 from specref.vocabulary import Tokens
 
 Floats = NDArray[np.float64]
@@ -154,7 +156,8 @@ def _texts(
         try:
             text = tuple(generate(target, drafter, (last,), wanted, rng))
         except Exception as error:
-            raise BadText(f"generate raised {type(error).__name__}: {error}") from error
+            reason = f"generate raised {described(error)}"
+            raise BadText("\n".join([reason, *traceback_lines(error)])) from error
         yield _checked((last, *text), wanted, len(target.vocabulary))
         last = int(text[-1])
 

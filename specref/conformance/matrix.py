@@ -48,7 +48,8 @@ class Row:
     Attributes
     ----------
     killers : tuple of str
-        The checks that fail it, the first of each stage being the cause.
+        The checks that find something wrong, the first of each stage being the cause: a failure,
+        no answer, or an edge too rare to fail for.
     asked : frozenset of str
         The checks that were put to it.
     variation : float or None
@@ -169,7 +170,7 @@ def _row(entry: Described, options: Mapping[str, Any], stages: Sequence[str]) ->
     for report in _reports(entry, {**options, "blocking": False}, stages):
         applied = [r for r in report.results if r.status != Status.NOT_APPLICABLE]
         asked |= {result.id for result in applied}
-        killers |= {result.id: None for result in applied if result.status == Status.FAILED}
+        killers |= {result.id: None for result in applied if result.finding is not None}
     return Row(entry, tuple(killers), frozenset(asked), variation_of(entry))
 
 

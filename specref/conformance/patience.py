@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from specref.conformance.batch import BrokenContractError
+from specref.tracebacks import stack_lines
 
 Result = TypeVar("Result")
 MOST_CHARACTERS = 300
@@ -13,7 +14,11 @@ SLICE = 0.5
 
 
 class HungError(BrokenContractError):
-    """A call did not return. Whoever asks again would wait again."""
+    """A call did not return in time; later calls would time out, too."""
+
+    def __init__(self, message: str, stack: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.evidence |= {"hung": True, **({"traceback": stack} if stack else {})}
 
 
 class Pulse:
@@ -79,7 +84,7 @@ def _wait(thread: threading.Thread, seconds: float | None, pulse: Pulse) -> None
         left = SLICE if seconds is None else pulse.last + seconds - time.monotonic()
         if left <= 0:
             pulse.abandoned = True
-            raise HungError(f"did not return within {seconds:g} s")
+            raise HungError(f"did not return within {seconds:g} s", stack_lines(thread))
         thread.join(min(left, SLICE))
 
 

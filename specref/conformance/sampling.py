@@ -210,9 +210,9 @@ class Steps:
         try:
             return read_tokens(self.call(place, rng), self.longest, self.teeth)
         except BrokenContractError as error:
-            message = str(error)
+            message, cause = str(error), error.__cause__
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # somebody's code may raise anything
-            message = f"raised {described(error)}"
-        raise BrokenContractError(f"{message} (at {place.name})")
+            message, cause = f"raised {described(error)}", error
+        raise BrokenContractError(f"{message} (at {place.name})") from cause

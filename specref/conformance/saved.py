@@ -16,7 +16,7 @@ NEEDED = ("format", "target", "contract", "check", "claims", "seed", "alpha", "d
 def failing_cases(
     report: Report, target: str, trials: int | None = None, patience: float | None = None
 ) -> dict[str, Any]:
-    """{file name: case} for each failure of a report.
+    """{file name: case} for each failure of a report, and each check that was not answered.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def failing_cases(
             "message": result.message,
             "evidence": dict(result.evidence),
         }
-        for result in report.failures
+        for result in report.wrong
     }
 
 

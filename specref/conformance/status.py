@@ -32,6 +32,16 @@ class Stage(StrEnum):
     END_TO_END = "end-to-end"
 
 
+class Finding(StrEnum):
+    """What is wrong, in the order in which a verdict names it."""
+
+    LAW = "lossy law"
+    CONTRACT = "broken contract"
+    EDGE = "edge"
+    ACCEPTANCE = "accepted lengths"
+    UNANSWERED = "not answered"
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a check found.
@@ -42,11 +52,18 @@ class Outcome:
         One sentence, with the offending row where there is one.
     evidence : mapping
         Numbers and verdicts, for machines.
+    finding : Finding or None
+        What is wrong, if anything: a failure has one; a check that was not answered is
+        inconclusive, and one that passed may have found an edge too rare to fail for.
+    error : BaseException or None
+        What the implementation raised.
     """
 
     status: Status
     message: str = ""
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    finding: Finding | None = None
+    error: BaseException | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -57,8 +74,8 @@ class CheckResult:
     ----------
     id : str
         ``stage/name``; stable, usable with ``pytest -k`` and in lists of expected failures.
-    lossy : bool
-        Whether a failure speaks of losslessness (or a broken contract), not of acceptance.
+    finding : Finding or None
+        As in `Outcome`, and `error`.
     """
 
     id: str
@@ -67,7 +84,18 @@ class CheckResult:
     message: str
     evidence: Mapping[str, Any]
     seconds: float
-    lossy: bool = True
+    finding: Finding | None = None
+    error: BaseException | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def lossy(self) -> bool:
+        """Whether it says that the law is off."""
+        return self.finding == Finding.LAW
+
+    @property
+    def traceback(self) -> tuple[str, ...]:
+        """The traceback of what the implementation raised, in its own frames."""
+        return tuple(self.evidence.get("traceback", ()))
 
 
 def counted(results: Iterable[CheckResult]) -> dict[str, int]:

@@ -23,7 +23,7 @@ from specref.conformance.contract import (
 )
 from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose
 from specref.conformance.judge import DETECT_TV, PATIENCE, Judge, Profile
-from specref.conformance.status import CheckResult, Outcome, Stage, Status, counted
+from specref.conformance.status import CheckResult, Finding, Outcome, Stage, Status, counted
 from specref.losslessness.statistics import ALPHA
 
 BLOCKS: Mapping[Stage, tuple[Stage, ...]] = {
@@ -37,9 +37,17 @@ BLOCKS: Mapping[Stage, tuple[Stage, ...]] = {
     Stage.END_TO_END: (Stage.SMOKE, Stage.JOINT),
 }
 RARE = 0.01
+VERDICTS: Mapping[Finding, str] = {
+    Finding.LAW: "LOSSY: the law is not the target's ({})",
+    Finding.CONTRACT: "BROKEN CONTRACT ({}); nothing found says that its law is off",
+    Finding.EDGE: "EDGE of a uniform: something impossible at a rate that matters ({})",
+    Finding.ACCEPTANCE: "acceptance does not follow the declared rule ({}); nothing found says "
+    "that it is lossy",
+    Finding.UNANSWERED: "NOT ANSWERED in time ({}); nothing found says that its law is off",
+}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What the checks found, and how to repeat them.
 
@@ -51,6 +59,8 @@ class Report:
         Branches that were hardly ever taken, so that little was learned of them.
     diagnosis : Diagnosis or None
         Which known bug a failure looks like.
+    complete : bool
+        False while `check` runs, and where it was interrupted.
     """
 
     name: str
@@ -64,6 +74,7 @@ class Report:
     warnings: tuple[str, ...] = ()
     diagnosis: Diagnosis | None = None
     seconds: float = 0.0
+    complete: bool = True
     python: str = field(default_factory=platform.python_version)
 
     @property
@@ -82,16 +93,40 @@ class Report:
         return tuple(result for result in self.results if result.status == Status.FAILED)
 
     @property
+    def tracebacks(self) -> Mapping[str, tuple[str, ...]]:
+        """{ids of checks: the traceback of what the implementation raised in them}."""
+        found: dict[tuple[str, ...], list[str]] = {}
+        for result in self.results:
+            if result.traceback:
+                found.setdefault(result.traceback, []).append(result.id)
+        return {", ".join(ids): lines for lines, ids in found.items()}
+
+    @property
     def lossy(self) -> bool:
-        """Whether a failure speaks of losslessness or of a broken contract."""
-        return any(result.lossy for result in self.failures)
+        """Whether a failure says that the law is not the target's."""
+        return self.finding == Finding.LAW
+
+    @property
+    def wrong(self) -> tuple[CheckResult, ...]:
+        """The failures, and the checks that were not answered in time."""
+        return tuple(
+            result
+            for result in self.results
+            if result.status == Status.FAILED or result.finding == Finding.UNANSWERED
+        )
+
+    @property
+    def finding(self) -> Finding | None:
+        """The gravest of what is wrong, if anything; an edge too rare to fail for is not."""
+        found = {result.finding for result in self.wrong}
+        return next((finding for finding in Finding if finding in found), None)
 
     @property
     def exit_code(self) -> int:
         """0 not distinguishable from lossless at the declared power, 1 violation, 2 open.
 
         Checks that do not apply are no obstacle; stale expected failures, and checks that
-        were not run or not decided, are.
+        were not run, not answered or not decided, are.
         """
         if self.failures:
             return 1
@@ -100,12 +135,37 @@ class Report:
         return 2 if undecided or not seen & {Status.PASSED, Status.EXPECTED_FAILURE} else 0
 
     @property
+    def passed(self) -> bool:
+        """Whether the exit code is 0; so is the truth value of a report."""
+        return self.exit_code == 0
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def raise_for_status(self) -> None:
+        """Do nothing if the exit code is 0.
+
+        Raises
+        ------
+        NotPassedError
+            It is not; the message is the report, the cause what the implementation raised.
+
+        Examples
+        --------
+        >>> from specref.examples.lossy import verify
+        >>> check(verify, one_hot=False, only=["joint/wide"]).raise_for_status()
+        Traceback (most recent call last):
+        specref.conformance.suite.NotPassedError: ...
+        """
+        if not self.passed:
+            errors = (result.error for result in self.results)
+            raise NotPassedError(self) from next(filter(None, errors), None)
+
+    @property
     def verdict(self) -> str:
         """One line."""
-        if self.lossy:
-            return "LOSSY, or a broken contract"
-        if self.failures:
-            return "acceptance does not follow the declared rule; nothing says it is lossy"
+        if self.finding is not None:
+            return VERDICTS[self.finding].format(self._first(self.finding))
         stale = [r.id for r in self.results if r.status == Status.UNEXPECTED_PASS]
         if stale:
             return f"expected failures that passed, to be taken off the list: {', '.join(stale)}"
@@ -117,7 +177,13 @@ class Report:
             return f"LOSSY as expected: {len(known)} known failures, and nothing else ({power})"
         but = f", but for {len(known)} expected failures" if known else ""
         part = f" in the {len(self.results)} checks that were asked for" if self.partial else ""
-        return f"no difference from lossless{part}{but} ({power})"
+        rare = [r for r in self.results if r.finding == Finding.EDGE and r.status == Status.PASSED]
+        edges = f"; {len(rare)} edges of uniforms, see warnings" if rare else ""
+        return f"no difference from lossless{part}{but} ({power}){edges}"
+
+    def _first(self, finding: Finding) -> str:
+        """The id of the first check that found this."""
+        return next(result.id for result in self.wrong if result.finding == finding)
 
     def _power(self) -> str:
         found = {r.id: r.evidence.get("detectable_tv") or 0.0 for r in self.results}
@@ -127,16 +193,33 @@ class Report:
         but = f", by {', '.join(coarse)} only TV ≥ {max(found.values()):.2g}" if coarse else ""
         return f"TV ≥ {self.detect_tv:g} would have been found{but}, false alarms {self.alpha:g}"
 
+    def __repr__(self) -> str:
+        """The report itself: what `assert check(…)` shows."""
+        return f"<{self}>"
+
     def __str__(self) -> str:
         lines = [f"{self.name} {self.version}, contract {self.contract}, seed {self.seed}"]
-        lines += [f"  {r.status}: {r.id} {r.message}".rstrip() for r in self.failures]
+        lines += [f"  {r.status}: {r.id}: {r.finding}: {r.message}" for r in self.wrong]
+        for ids, traceback in self.tracebacks.items():
+            lines += [f"  traceback of {ids}:", *(f"    {line}" for line in traceback)]
         lines += [f"  warning: {warning}" for warning in self.warnings]
         lines += [f"  {line}" for line in str(self.diagnosis or "").splitlines()]
         return "\n".join([*lines, self.verdict])
 
 
+class NotPassedError(AssertionError):
+    """A report whose exit code is not 0, raised by `Report.raise_for_status`."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(str(report))
+        self.report = report
+
+
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during `check`; carries the report of what was found until then."""
+    """Ctrl-C during `check`; carries the report of what was found until then.
+
+    Its cause is the KeyboardInterrupt.
+    """
 
     def __init__(self, report: Report) -> None:
         super().__init__()
@@ -162,6 +245,7 @@ def check(
     advance: Callable[[int], None] = lambda trials: None,
     on_start: Callable[[Check], None] = lambda one: None,
     on_result: Callable[[CheckResult], None] = lambda result: None,
+    on_report: Callable[[Report], None] = lambda report: None,
     **claims: Any,
 ) -> Report:
     """Judge somebody's sampler by every check of its contract.
@@ -197,6 +281,9 @@ def check(
         For the report.
     advance, on_start, on_result : callable
         Told about trials, checks and results as they come.
+    on_report : callable
+        Given the report so far after each check but the last; the checks that are left are
+        not_run in it, and nothing is diagnosed yet.
     **claims
         Fields of `Capabilities`, instead of those that the implementation carries.
 
@@ -231,16 +318,23 @@ def check(
     own = getattr(implementation, "__qualname__", type(implementation).__name__)
     report = partial(_report, judge, name or str(own), version, seed, alpha, started)
     results: list[CheckResult] = []
+
+    def so_far(why: str) -> list[CheckResult]:
+        left = [one for one in asked[len(results) :] if judge.contract in one.contracts]
+        return results + [one.result(Outcome(Status.NOT_RUN, why)) for one in left]
+
     try:
         for one in asked:
             on_start(one)
             results.append(_run(one, judge, results if blocking else [], expected))
             on_result(results[-1])
-    except KeyboardInterrupt:
-        left = [one for one in asked[len(results) :] if judge.contract in one.contracts]
-        results += [one.result(Outcome(Status.NOT_RUN, "interrupted")) for one in left]
-        raise Interrupted(report(results)) from None
-    return report(results)
+            if len(results) < len(asked):
+                on_report(report(so_far("not yet"), complete=False))
+    except KeyboardInterrupt as stop:
+        found = so_far("interrupted")
+        diagnosis = diagnosed(judge, found)
+        raise Interrupted(report(found, diagnosis, complete=False)) from stop
+    return report(results, diagnosed(judge, results))
 
 
 def prepare(
@@ -365,6 +459,8 @@ def _report(
     alpha: float,
     started: float,
     results: Sequence[CheckResult],
+    diagnosis: Diagnosis | None = None,
+    complete: bool = True,
 ) -> Report:
     return Report(
         name=name,
@@ -375,17 +471,18 @@ def _report(
         alpha=alpha,
         detect_tv=judge.detect_tv,
         results=tuple(results),
-        warnings=vacuous(judge),
-        diagnosis=diagnosed(judge, results),
+        warnings=(*rare_edges(results), *vacuous(judge)),
+        diagnosis=diagnosis,
         seconds=time.perf_counter() - started,
+        complete=complete,
     )
 
 
 def _run(
     one: Check, judge: Judge, before: Sequence[CheckResult], expected: Mapping[str, str]
 ) -> CheckResult:
-    # Whoever hung once would hang again, for all of one's patience.
-    hung = (r.id for r in before if r.evidence.get("hung"))
+    # After a timeout, later calls would time out too.
+    hung = (r.id for r in before if r.finding == Finding.UNANSWERED)
     failed = (r.id for r in before if r.status == Status.FAILED and r.stage in BLOCKS[one.stage])
     blocker = next(itertools.chain(hung, failed), None)
     if blocker is not None and judge.contract in one.contracts:
@@ -400,6 +497,12 @@ def _run(
     if result.status == Status.PASSED:
         return replace(result, status=Status.UNEXPECTED_PASS, message=f"passed, though: {reason}")
     return result
+
+
+def rare_edges(results: Sequence[CheckResult]) -> tuple[str, ...]:
+    """What happens at the ends of uniforms, too rarely to fail for."""
+    rare = (r for r in results if r.finding == Finding.EDGE and r.status == Status.PASSED)
+    return tuple(f"{result.id}: {result.message}" for result in rare)
 
 
 def vacuous(judge: Judge) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
+from specref.tracebacks import traceback_lines
+
 FIRST_BATCH, LARGEST_BATCH = 1_000, 1 << 16
 IN_FLIGHT = 16
 
@@ -130,7 +132,9 @@ def _result(future: Future[Samples], case: Named, patience: float | None) -> Sam
     try:
         return future.result(patience)
     except Exception as error:  # a black box may raise anything
-        reason = f"the sampler raised {type(error).__name__} on {case.name}: {error}"
         if not future.done():
-            reason = f"the sampler did not answer within {patience} s on {case.name}"
-    raise SamplerFailed(reason)
+            late = f"the sampler did not answer within {patience} s on {case.name}"
+            raise SamplerFailed(late) from None
+        lines = traceback_lines(error)
+        reason = f"the sampler raised {type(error).__name__} on {case.name}: {error}"
+        raise SamplerFailed("\n".join([reason, *lines])) from error

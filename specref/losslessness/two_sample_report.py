@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from specref.losslessness.verdict import Suspect, Verdict
+from specref.losslessness.verdict import Suspect, Verdict, indented
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class TwoSampleReport:
         Texts on each side that would decide, roughly, if inconclusive and there is an `eps`:
         as if noise fell with the square root of their number, which it does once texts repeat.
     stopped : str or None
-        Why a sampler gave fewer texts than asked for.
+        Why a sampler gave fewer texts than asked for; if it raised, with its traceback.
     """
 
     verdict: Verdict
@@ -60,6 +60,14 @@ class TwoSampleReport:
         """min(1, 1 / E): valid however often one has looked."""
         return float(min(1.0, 10.0**-self.log10_evidence))
 
+    @property
+    def passed(self) -> bool:
+        """Whether the verdict is LOSSLESS_WITHIN_EPS; so is the truth value of a report."""
+        return self.verdict == Verdict.LOSSLESS_WITHIN_EPS
+
+    def __bool__(self) -> bool:
+        return self.passed
+
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
@@ -75,7 +83,7 @@ def _lines(report: TwoSampleReport) -> list[str]:
         + found,
     ]
     if report.stopped:
-        lines.insert(2, f"  stopped early: {report.stopped}")
+        lines.insert(2, f"  stopped early: {indented(report.stopped)}")
     if report.verdict == Verdict.LOSSY:
         lines += [f"  suspect {s.component}: 10^{s.log10_evidence:.1f}" for s in report.suspects]
     if report.needed is not None:

@@ -84,7 +84,7 @@ class CampaignReport:
     needed : int or None
         Trials on each case that would decide, if inconclusive and there is an `eps`.
     stopped : str or None
-        Why the sampler gave fewer blocks than asked for.
+        Why the sampler gave fewer blocks than asked for; if it raised, with its traceback.
     left_out : int
         How many known bugs are not bet on, over all cases; each case says which, and why.
     suspects : tuple of Suspect
@@ -126,6 +126,14 @@ class CampaignReport:
         wrong = [result for result in results if result != Conformance.CONFORMS]
         return (wrong or results or [Conformance.NOT_RUN])[0]
 
+    @property
+    def passed(self) -> bool:
+        """Whether the verdict is LOSSLESS_WITHIN_EPS; so is the truth value of a report."""
+        return self.verdict == Verdict.LOSSLESS_WITHIN_EPS
+
+    def __bool__(self) -> bool:
+        return self.passed
+
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
@@ -156,13 +164,18 @@ def _interval_line(found: Interval) -> str:
 
 def _remarks(report: CampaignReport) -> list[str]:
     lines = {
-        f"  stopped early: {report.stopped}": report.stopped,
+        f"  stopped early: {indented(report.stopped)}": report.stopped,
         f"  impossible: {report.impossible}": report.impossible,
         f"  {report.left_out} known bugs not bet on (left_out of the cases)": report.left_out,
     }
     if report.needed is not None:
         lines |= {f"  {report.needed:,} trials on each case would decide (eps {report.eps})": True}
     return [line for line, said in lines.items() if said]
+
+
+def indented(text: str | None) -> str:
+    """Text whose later lines stand below the first."""
+    return str(text).replace("\n", "\n    ")
 
 
 def describe(prefix: Tokens, token: int, case: str) -> str:

@@ -15,8 +15,9 @@ from specref.conformance.expectations import Expectation, read_expectations
 from specref.conformance.items import Bench, Question, Run, Settings
 from specref.conformance.judge import DETECT_TV, Profile
 from specref.conformance.parametrize import MARK
-from specref.conformance.status import CheckResult, Stage, Status
+from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.losslessness.statistics import ALPHA
+from specref.tracebacks import in_its_own_frames
 
 ARGUMENT = "check"
 INCONCLUSIVE = ("fail", "skip")
@@ -81,11 +82,16 @@ class Call:
     def _judge(self, result: CheckResult) -> CheckResult:
         __tracebackhide__ = True
         if result.status == Status.FAILED:
-            raise AssertionError(self.bench.failure(self.check, self.nodeid))
+            failure = self.bench.failure(self.check, self.nodeid)
+            raise AssertionError(failure) from in_its_own_frames(result.error)
+        if result.finding == Finding.UNANSWERED:
+            pytest.fail(self.bench.failure(self.check, self.nodeid), pytrace=False)
         if result.status == Status.INCONCLUSIVE and self.settings.inconclusive == "fail":
             pytest.fail(f"INCONCLUSIVE {result.id}: {result.message}", pytrace=False)
         if result.status != Status.PASSED:
             pytest.skip(f"{result.status} ({result.id}: {result.message})")
+        if result.finding == Finding.EDGE:
+            warnings.warn(f"{result.id}: {result.message}", stacklevel=3)
         for warning in self.bench.warnings(self.check) if result.stage == Stage.JOINT else ():
             warnings.warn(warning, stacklevel=3)
         return result

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from specref import __version__
 from specref.conformance.diagnosis import Diagnosis
-from specref.conformance.status import CheckResult, Stage, Status
+from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.suite import Report
 
 STYLES: Mapping[Status, str] = {
@@ -38,9 +38,12 @@ def kit_report(report: Report) -> RenderableType:
     for result in report.results:
         if result.status != Status.NOT_APPLICABLE:
             style = STYLES[result.status]
-            cells = (result.id, f"[{style}]{result.status}[/]", Text(result.message))
+            what = f"{result.finding}: " if result.finding else ""
+            cells = (result.id, f"[{style}]{result.status}[/]", Text(f"{what}{result.message}"))
             table.add_row(*cells, f"{result.seconds:.1f}")
     parts: list[RenderableType] = [Text(header(report), "dim"), table]
+    for ids, lines in report.tracebacks.items():
+        parts.append(Text("\n".join([f"traceback of {ids}:", *(f"  {x}" for x in lines)])))
     parts += [Text(f"warning: {warning}", "yellow") for warning in report.warnings]
     if report.diagnosis is not None:
         parts.append(Text(str(report.diagnosis)))
@@ -71,7 +74,7 @@ def _verdict_style(report: Report) -> str:
 
 def _unnamed(report: Report) -> bool:
     """Whether a failure kept laws from being compared with those of known bugs."""
-    hung = any(result.evidence.get("hung") for result in report.failures)
+    hung = any(result.finding == Finding.UNANSWERED for result in report.results)
     blocked = any(
         result.stage == Stage.JOINT and result.message.startswith("blocked by")
         for result in report.results
@@ -96,8 +99,10 @@ def kit_record(report: Report) -> dict[str, object]:
         "alpha": report.alpha,
         "detect_tv": report.detect_tv,
         "verdict": report.verdict,
+        "finding": report.finding,
         "lossy": report.lossy,
         "exit_code": report.exit_code,
+        "complete": report.complete,
         "counts": report.counts,
         "warnings": report.warnings,
         "results": [_result(result) for result in report.results],
@@ -111,6 +116,7 @@ def _result(result: CheckResult) -> dict[str, object]:
     return {
         "id": result.id,
         "status": str(result.status),
+        "finding": result.finding,
         "message": result.message,
         "seconds": result.seconds,
         "evidence": dict(result.evidence),
@@ -176,8 +182,10 @@ def _junit_case(suite: ElementTree.Element, result: CheckResult) -> None:
         kind = "failure"
     elif result.status == Status.INCONCLUSIVE:
         kind = "error"
-    message = f"{result.status}: {_printable(result.message)}"
-    ElementTree.SubElement(case, kind, {"message": message})
+    what = result.finding or result.status
+    message = f"{what}: {_printable(result.message)}"
+    element = ElementTree.SubElement(case, kind, {"message": message})
+    element.text = "\n".join(map(_printable, result.traceback)) or None
 
 
 def _printable(text: str) -> str:

@@ -11,7 +11,7 @@ from specref.conformance.checks.joint import BLOCKS
 from specref.conformance.contract import Contract
 from specref.conformance.fixtures import TEETH, Place, Teeth
 from specref.conformance.judge import Judge
-from specref.conformance.status import Outcome
+from specref.conformance.status import Finding, Outcome
 from specref.losslessness.acceptance import compare_lengths
 from specref.losslessness.verdict import AcceptanceResult, Conformance
 from specref.models import as_float
@@ -114,7 +114,9 @@ CHECKS = tuple(
     check
     for name in TEETH
     for check in (
-        Check(f"acceptance/{name}", BLOCKS, partial(closed_form, name), lossy=False),
+        Check(
+            f"acceptance/{name}", BLOCKS, partial(closed_form, name), finding=Finding.ACCEPTANCE
+        ),
         Check(
             f"acceptance/bound-{name}",
             frozenset({Contract.VERIFY}),

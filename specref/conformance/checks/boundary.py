@@ -7,7 +7,7 @@ from specref.conformance.checks.check import DRAFTS, Check, failed, not_applicab
 from specref.conformance.contract import TREE_RULES, Floats
 from specref.conformance.fixtures import NO_TOKEN
 from specref.conformance.judge import Judge
-from specref.conformance.status import Outcome
+from specref.conformance.status import Finding, Outcome
 from specref.theory.acceptance import ONE_VOCABULARY
 
 SIZE = 512
@@ -39,7 +39,11 @@ def equal_rows(judge: Judge) -> Outcome:
     answer = judge.verifier(_batch(p, p[:2], [0, 2]), judge.rng("equal rows"))
     for row in np.flatnonzero(answer.counts != 3)[:1].tolist():
         tokens = answer.tokens[row].tolist()
-        return failed(f"row {row} is {tokens}: p = q accepts every draft", row=row)
+        return failed(
+            f"row {row} is {tokens}: p = q accepts every draft",
+            Finding.ACCEPTANCE,
+            row=row,
+        )
     return _all_are(answer, {(0, 2, 1)}, "after both drafts p leaves token 1 alone")
 
 

@@ -8,12 +8,14 @@ from specref.conformance.batch import BrokenContractError
 from specref.conformance.contract import Contract
 from specref.conformance.judge import Judge
 from specref.conformance.patience import HungError, described
-from specref.conformance.status import CheckResult, Outcome, Stage, Status
+from specref.conformance.status import CheckResult, Finding, Outcome, Stage, Status
+from specref.tracebacks import traceback_lines
 
 VERIFY = frozenset({Contract.VERIFY})
 TREE = frozenset({Contract.TREE})
 DRAFTS = VERIFY | TREE
 CALLS = frozenset({Contract.STEP, Contract.GENERATE})
+RARE_EDGE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -28,15 +30,15 @@ class Check:
         Those it is for; not_applicable under others.
     statistical : bool
         Whether it spends a share of alpha.
-    lossy : bool
-        Whether a failure speaks of losslessness or a broken contract, not of acceptance.
+    finding : Finding
+        What a failure says, unless the outcome says something else.
     """
 
     id: str
     contracts: frozenset[Contract]
     ask: Callable[[Judge], Outcome]
     statistical: bool = False
-    lossy: bool = True
+    finding: Finding = Finding.LAW
 
     @property
     def stage(self) -> Stage:
@@ -50,9 +52,9 @@ class Check:
             try:
                 outcome = self.ask(judge)
             except HungError as error:
-                outcome = failed(str(error), hung=True)
+                outcome = unanswered(str(error), **error.evidence)
             except BrokenContractError as error:
-                outcome = failed(str(error), **error.evidence)
+                outcome = broken(error)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # says nothing of the implementation
@@ -63,6 +65,9 @@ class Check:
 
     def result(self, outcome: Outcome, seconds: float = 0.0) -> CheckResult:
         """An outcome under this check's name."""
+        finding = outcome.finding
+        if finding is None and outcome.status == Status.FAILED:
+            finding = self.finding
         return CheckResult(
             self.id,
             self.stage,
@@ -70,7 +75,8 @@ class Check:
             outcome.message,
             outcome.evidence,
             seconds,
-            self.lossy,
+            finding,
+            outcome.error,
         )
 
 
@@ -79,9 +85,39 @@ def passed(message: str = "", **evidence: object) -> Outcome:
     return Outcome(Status.PASSED, message, evidence)
 
 
-def failed(message: str, **evidence: object) -> Outcome:
-    """It did not."""
-    return Outcome(Status.FAILED, message, evidence)
+def failed(message: str, finding: Finding | None = None, /, **evidence: object) -> Outcome:
+    """It did not; `finding` says what that means, if not what the check says."""
+    return Outcome(Status.FAILED, message, evidence, finding)
+
+
+def edge(message: str, chance: float, **evidence: object) -> Outcome:
+    """Something impossible at the end of a uniform: a failure, unless that is too rare to matter.
+
+    Parameters
+    ----------
+    message : str
+    chance : float
+        Of the number that does it, per draw.
+    """
+    status = Status.FAILED if chance >= RARE_EDGE else Status.PASSED
+    often = f"chance {chance:.0e} a draw, at most {1e6 * chance:.0e} per million tokens"
+    numbers = {"chance": chance, "per_million_tokens": 1e6 * chance, **evidence}
+    return Outcome(status, f"{message} ({often})", numbers, Finding.EDGE)
+
+
+def broken(error: BrokenContractError) -> Outcome:
+    """It raised, or gave no valid answer; with its traceback, if it raised."""
+    cause: BaseException | None = error
+    while isinstance(cause, BrokenContractError):
+        cause = cause.__cause__
+    lines = traceback_lines(cause)
+    evidence = {**error.evidence, **({"traceback": lines} if lines else {})}
+    return Outcome(Status.FAILED, str(error), evidence, Finding.CONTRACT, cause)
+
+
+def unanswered(message: str, **evidence: object) -> Outcome:
+    """It did not return in time, which says nothing of its law."""
+    return Outcome(Status.INCONCLUSIVE, message, evidence, Finding.UNANSWERED)
 
 
 def not_applicable(message: str) -> Outcome:

@@ -50,7 +50,7 @@ def observed(name: str, judge: Judge, campaign: Campaign, pulse: Pulse) -> int:
                 campaign.observe(law, token, position=position)
                 drafts += 1
         except (TypeError, ValueError) as error:
-            raise BrokenContractError(f"at {place.name}: {error}") from None
+            raise BrokenContractError(f"at {place.name}: {error}") from error
         pulse.beat()
         if trial % LOOK == 0 and campaign.decided_lossy:
             break

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from specref.conformance.batch import Batch
-from specref.conformance.checks.check import failed, not_applicable, passed
+from specref.conformance.checks.check import edge, failed, not_applicable, passed
 from specref.conformance.fixtures import NO_TOKEN
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
@@ -16,6 +16,7 @@ from specref.theory.acceptance import ONE_VOCABULARY
 ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 # A race of 36 is a `final` just below 1; at 37 it would round to 1, which no uniform is.
 NOISE = (0.0, 1e-300, 1.0, 36.0)
+MIDDLE = Coins(np.full((1, 1), 0.5), np.ones((1, 4)))
 
 
 def edge_coins(judge: Judge) -> Outcome:
@@ -23,7 +24,8 @@ def edge_coins(judge: Judge) -> Outcome:
 
     At u = 0 such a draft is rejected (accept iff u < p / q, strictly). Where p = q, no coin
     rejects; where rounding makes p a little less than q everywhere, the residual is empty, and
-    the last token has p > 0 all the same.
+    the last token has p > 0 all the same. What only such coins do is an edge, as rare as a coin
+    on the grid of the sampler's own format.
     """
     if "coins" not in judge.keywords:
         return not_applicable("does not take coins")
@@ -32,13 +34,15 @@ def edge_coins(judge: Judge) -> Outcome:
         allowed = _allowed(judge, case)
         if tokens not in allowed:
             u, noise = float(coins.accept[0, 0]), float(coins.race[0, 0])
-            return failed(
+            message = (
                 f"{case} for draft {batch.draft_tokens[0, 0]}, accept coin {u}, race {noise}: "
-                f"{tokens}, expected one of {allowed}",
-                accept=u,
-                race=noise,
-                **batch.facts(0),
+                f"{tokens}, expected one of {allowed}"
             )
+            facts = {"accept": u, "race": noise, **batch.facts(0)}
+            ordinary = judge.verifier(batch, judge.rng("edge"), MIDDLE).tokens[0].tolist()
+            if ordinary not in allowed:
+                return failed(message, **facts)
+            return edge(message, ROUNDING[judge.capabilities.dtype], **facts)
     return passed()
 
 

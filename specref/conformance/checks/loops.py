@@ -14,7 +14,7 @@ from specref.conformance.checks.check import Check, failed, not_applicable, pass
 from specref.conformance.contract import Contract
 from specref.conformance.judge import Judge
 from specref.conformance.patience import within
-from specref.conformance.status import Outcome
+from specref.conformance.status import Finding, Outcome
 from specref.distributions import overlap
 from specref.models import Model
 from specref.vocabulary import Tokens, Vocabulary
@@ -157,6 +157,12 @@ def _blocks(judge: Judge, target: Model, drafter: Model, number: int = 0) -> Seq
 
 CHECKS = (
     Check("acceptance/first-drafts", GENERATE, first_drafts, statistical=True),
-    Check("acceptance/lost-drafts", GENERATE, lost_drafts, statistical=True, lossy=False),
-    Check("acceptance/self-draft", GENERATE, self_draft, lossy=False),
+    Check(
+        "acceptance/lost-drafts",
+        GENERATE,
+        lost_drafts,
+        statistical=True,
+        finding=Finding.ACCEPTANCE,
+    ),
+    Check("acceptance/self-draft", GENERATE, self_draft, finding=Finding.ACCEPTANCE),
 )

@@ -5,6 +5,7 @@ import numpy as np
 from specref.conformance.checks.check import (
     DRAFTS,
     Check,
+    edge,
     failed,
     not_applicable,
     passed,
@@ -15,7 +16,7 @@ from specref.conformance.probing import probe_block
 from specref.conformance.probing.blocks import ProbedBlock
 from specref.conformance.probing.edges import probed_edges
 from specref.conformance.probing.verification import verification_program
-from specref.conformance.status import Outcome, Status
+from specref.conformance.status import Finding, Outcome, Status
 from specref.conformance.trees.places import grown
 from specref.conformance.trees.probing import probe_trees
 from specref.models import table_model
@@ -36,7 +37,11 @@ def probed(judge: Judge) -> Outcome:
     numbers = {"total_variation": found.total_variation, "error_bound": found.error_bound}
     if found.failures:
         worst = max(found.failures, key=lambda name: found.failures[name])
-        return failed(f"raises {worst} with probability {found.failures[worst]:.2g}", **numbers)
+        return failed(
+            f"raises {worst} with probability {found.failures[worst]:.2g}",
+            Finding.CONTRACT,
+            **numbers,
+        )
     if found.total_variation > EXACT + found.error_bound:
         return failed(f"TV {found.total_variation:.6f} from the target, exactly", **numbers)
     return passed(f"TV {found.total_variation:.1e} from the target, without sampling", **numbers)
@@ -96,7 +101,8 @@ def _edges(judge: Judge, p: Floats, q: Floats, drafts: Tokens) -> Outcome:
         return not_applicable(f"cannot be given a coin of 0: {why}")
     if not events:
         return passed("nothing impossible at the ends of any uniform that could be intercepted")
-    return failed(str(events[0]), events=[str(event) for event in events])
+    likeliest = max(events, key=lambda event: event.chance)
+    return edge(str(likeliest), likeliest.chance, events=[str(event) for event in events])
 
 
 CHECKS = (

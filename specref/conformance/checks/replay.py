@@ -15,7 +15,7 @@ from specref.conformance.contract import Capabilities, Floats, Ints
 from specref.conformance.drawing import draw_batch_coins, sample_batch
 from specref.conformance.fixtures import NO_TOKEN, TEETH
 from specref.conformance.judge import Judge
-from specref.conformance.status import Outcome
+from specref.conformance.status import Finding, Outcome
 from specref.losslessness.coins import Coins, race_winner
 from specref.losslessness.floats import EQUIVALENCE_MARGIN
 
@@ -170,7 +170,7 @@ def _rows(coins: Coins, order: Ints) -> Coins:
 
 
 CHECKS = (
-    Check("replay/coin-by-coin", VERIFY, coin_by_coin),
+    Check("replay/coin-by-coin", VERIFY, coin_by_coin, finding=Finding.CONTRACT),
     Check("replay/edge-coins", VERIFY, edge_coins),
-    Check("replay/permuted", VERIFY, permuted),
+    Check("replay/permuted", VERIFY, permuted, finding=Finding.CONTRACT),
 )

@@ -6,7 +6,7 @@ from specref.conformance.calling import within
 from specref.conformance.checks.check import Check, failed, passed
 from specref.conformance.contract import Contract
 from specref.conformance.judge import Judge
-from specref.conformance.status import Outcome
+from specref.conformance.status import Finding, Outcome
 from specref.theory.metrics import METRICS, Iteration, Log
 
 YES, NO = True, False
@@ -53,4 +53,8 @@ def _equal(got: object, expected: object) -> bool:
         return False
 
 
-CHECKS = (Check("acceptance/reported", frozenset({Contract.METRICS}), reported, lossy=False),)
+CHECKS = (
+    Check(
+        "acceptance/reported", frozenset({Contract.METRICS}), reported, finding=Finding.ACCEPTANCE
+    ),
+)

@@ -22,7 +22,7 @@ from specref.conformance.drawing import draw_batch_coins, sample_batch
 from specref.conformance.fixtures import NO_TOKEN, TEETH
 from specref.conformance.judge import Judge
 from specref.conformance.patience import within
-from specref.conformance.status import Outcome
+from specref.conformance.status import Finding, Outcome
 
 SIZE = 24
 ARGUMENTS = ("target_probs", "draft_probs", "draft_tokens", "parents")
@@ -176,14 +176,14 @@ def calls_deterministic(judge: Judge) -> Outcome:
 
 
 CHECKS = (
-    Check("smoke/answers", DRAFTS, answers),
-    Check("smoke/calls", CALLS, calls),
-    Check("smoke/batch-of-one", DRAFTS, batch_of_one),
+    Check("smoke/answers", DRAFTS, answers, finding=Finding.CONTRACT),
+    Check("smoke/calls", CALLS, calls, finding=Finding.CONTRACT),
+    Check("smoke/batch-of-one", DRAFTS, batch_of_one, finding=Finding.CONTRACT),
     Check("smoke/no-drafts", DRAFTS, no_drafts),
-    Check("smoke/one-hot", DRAFTS, one_hot),
-    Check("smoke/inputs-unchanged", DRAFTS, inputs_unchanged),
-    Check("smoke/deterministic", DRAFTS, deterministic),
-    Check("smoke/calls-deterministic", CALLS, calls_deterministic),
+    Check("smoke/one-hot", DRAFTS, one_hot, finding=Finding.CONTRACT),
+    Check("smoke/inputs-unchanged", DRAFTS, inputs_unchanged, finding=Finding.CONTRACT),
+    Check("smoke/deterministic", DRAFTS, deterministic, finding=Finding.CONTRACT),
+    Check("smoke/calls-deterministic", CALLS, calls_deterministic, finding=Finding.CONTRACT),
     Check("smoke/large-vocabulary", DRAFTS, large_vocabulary),
     *varying.CHECKS,
 )

@@ -11,7 +11,7 @@ from specref.conformance.fixtures import TEETH
 from specref.conformance.greedy import judge_greedy
 from specref.conformance.judge import Judge
 from specref.conformance.markov import judge_markov
-from specref.conformance.status import Outcome
+from specref.conformance.status import Finding, Outcome
 from specref.losslessness import CampaignReport
 from specref.losslessness.planning import typical_trials
 from specref.losslessness.verdict import Verdict
@@ -50,7 +50,7 @@ def markov(judge: Judge) -> Outcome:
 
 def transitions(report: CampaignReport, tv: float, enough: bool) -> Outcome:
     """What bets on every transition say; `enough` of them for a distance `tv`."""
-    numbers = {"tokens": report.tokens, "log10_evidence": report.log10_evidence}
+    numbers: dict[str, object] = {"tokens": report.tokens, "log10_evidence": report.log10_evidence}
     if report.verdict == Verdict.LOSSY:
         found = max(interval.estimate for interval in report.intervals)
         return failed(
@@ -60,7 +60,9 @@ def transitions(report: CampaignReport, tv: float, enough: bool) -> Outcome:
             **numbers,
         )
     if report.stopped:
-        return failed(report.stopped, **numbers)
+        message, *lines = report.stopped.splitlines()
+        numbers |= {"traceback": tuple(lines)} if lines else {}
+        return failed(message, Finding.CONTRACT, **numbers)
     if not enough:
         return inconclusive(f"{report.tokens:,} tokens would not find TV {tv:g}", **numbers)
     return passed(f"{report.tokens:,} transitions; TV of about {tv:g} is usually found", **numbers)

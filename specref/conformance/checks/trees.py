@@ -12,7 +12,7 @@ from specref.conformance.checks.joint import outcome_of
 from specref.conformance.contract import Ints
 from specref.conformance.fixtures import NO_TOKEN
 from specref.conformance.judge import Judge
-from specref.conformance.status import Outcome, Status
+from specref.conformance.status import Finding, Outcome, Status
 from specref.conformance.trees.batch import ROOT, TreeBatch, as_tree
 from specref.conformance.trees.places import GROVES, WITH, Grove
 from specref.conformance.trees.rules import RULES, lengths
@@ -124,7 +124,11 @@ JOINT = tuple(
 )
 ACCEPTANCE = tuple(
     Check(
-        f"acceptance/{name}", TREE, partial(lengths_of_rule, name), statistical=True, lossy=False
+        f"acceptance/{name}",
+        TREE,
+        partial(lengths_of_rule, name),
+        statistical=True,
+        finding=Finding.ACCEPTANCE,
     )
     for name in GROVES
 )

@@ -35,8 +35,7 @@ class EdgeEvent:
     --------
     >>> call = Call("torch.rand_like", (1,), "utils.py:12")
     >>> print(EdgeEvent(call, 0.0, 2.0**-24, (1,), (1, 0), "token 1 has target probability 0"))
-    torch.rand_like, shape (1,), at utils.py:12 = 0.0 (chance 6e-08): \
-token 1 has target probability 0
+    torch.rand_like, shape (1,), at utils.py:12 = 0.0: token 1 has target probability 0
     """
 
     call: Call
@@ -47,7 +46,7 @@ token 1 has target probability 0
     consequence: str
 
     def __str__(self) -> str:
-        return f"{self.call} = {self.value!r} (chance {self.chance:.0e}): {self.consequence}"
+        return f"{self.call} = {self.value!r}: {self.consequence}"
 
 
 def edge_events(

@@ -73,3 +73,7 @@ class Run:
         if self.failures:
             return 1
         return 0 if self.counts.get("passed") and not self.counts.get("not_run") else 2
+
+    def __bool__(self) -> bool:
+        """Whether the exit code is 0."""
+        return self.exit_code == 0

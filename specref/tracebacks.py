@@ -1,0 +1,120 @@
+"""Tracebacks of somebody's code, without the frames of the kit that called it."""
+
+import sys
+import threading
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import FrameType, TracebackType
+
+HOUSE = Path(__file__).parent
+JUDGED = (
+    "algorithms",
+    "conformance/implementations",
+    "examples",
+    "simulate",
+    "torch_backend",
+    "zoo",
+)
+CONCURRENCY = ("concurrent.futures", "threading", "asyncio", "distributed", "dask")
+MOST_FRAMES = 20
+
+
+def own_traceback(error: BaseException) -> TracebackType | None:
+    """The traceback of an error, from the first frame on that is not the kit's.
+
+    Returns
+    -------
+    traceback or None
+        None if the kit itself raised.
+
+    Examples
+    --------
+    >>> from specref.conformance.patience import within
+    >>> try:
+    ...     within(1, lambda: [][0])
+    ... except Exception as error:
+    ...     own_traceback(error.__cause__).tb_frame.f_code.co_name
+    '<lambda>'
+    """
+    here = error.__traceback__
+    while here is not None and _calls(here.tb_frame):
+        here = here.tb_next
+    return here
+
+
+def in_its_own_frames(error: BaseException | None) -> BaseException | None:
+    """The error without the frames of the kit; None if the kit itself raised."""
+    own = None if error is None else own_traceback(error)
+    return None if error is None or own is None else error.with_traceback(own)
+
+
+def traceback_lines(error: BaseException | None) -> tuple[str, ...]:
+    """The traceback of somebody's code as lines, with what caused its error; long ones are cut.
+
+    Parameters
+    ----------
+    error : exception or None
+
+    Returns
+    -------
+    tuple of str
+        Empty if the kit itself raised, or nobody did.
+
+    Examples
+    --------
+    >>> traceback_lines(ValueError("raised nowhere"))
+    ()
+    """
+    if error is None:
+        return ()
+    # A process pool sends the traceback as the text of a cause.
+    remote = type(error.__cause__).__name__ == "_RemoteTraceback"
+    own = own_traceback(error)
+    if own is None and not remote:
+        return ()
+    shown = traceback.TracebackException(type(error), error, own, compact=True)
+    return tuple(_shortened("".join(shown.format()).rstrip().splitlines()))
+
+
+def stack_lines(thread: threading.Thread) -> tuple[str, ...]:
+    """Where the code of a thread that still runs is now; empty if it is in the kit."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    if frame is None:
+        return ()
+    frames = list(traceback.walk_stack(frame))[::-1]
+    own = _after_the_kit(frames)
+    if not own:
+        return ()
+    text = "".join(traceback.StackSummary.extract(iter(own)).format())
+    return tuple(_shortened(["It was here:", *text.rstrip().splitlines()]))
+
+
+def _after_the_kit(
+    frames: Iterable[tuple[FrameType, int]],
+) -> list[tuple[FrameType, int]]:
+    found = list(frames)
+    while found and _calls(found[0][0]):
+        found = found[1:]
+    return found
+
+
+def _calls(frame: FrameType) -> bool:
+    """Whether a frame is of the kit, or of what runs it in threads."""
+    module = f"{frame.f_globals.get('__name__', '')}."
+    if module.startswith(tuple(f"{name}." for name in CONCURRENCY)):
+        return True
+    path = Path(frame.f_code.co_filename)
+    if not path.is_relative_to(HOUSE):
+        return False
+    return not any(path.is_relative_to(HOUSE / name) for name in JUDGED)
+
+
+def _shortened(lines: list[str]) -> Iterator[str]:
+    most = 2 * MOST_FRAMES
+    if len(lines) <= 2 * most:
+        yield from lines
+        return
+    yield from lines[:most]
+    yield f"  … {len(lines) - 2 * most} more lines …"
+    yield from lines[-most:]
