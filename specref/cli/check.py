@@ -21,7 +21,7 @@ from specref.conformance.status import Status
 from specref.conformance.suite import Interrupted, Report, check, chosen
 from specref.losslessness.statistics import ALPHA
 from specref.report.kit import kit_html, kit_junit, kit_record, kit_report
-from specref.report.machine import STDOUT, as_json, check_destination, write_json
+from specref.report.machine import STDOUT, as_json, check_destination, check_folder, write_json
 
 CONTRACTS = [str(contract) for contract in Contract]
 WIDTH = 100
@@ -93,6 +93,8 @@ def check_command(
     for file in (junit, html_file):
         if file:
             check_destination(file)
+    if save:
+        check_folder(save)
     reports: list[Report] = []
     interrupted = False
     for found in _found(target, contract, json_file, options["patience"]):
