@@ -24,7 +24,6 @@ from specref.report.kit import kit_html, kit_junit, kit_record, kit_report
 from specref.report.machine import STDOUT, as_json, check_destination, check_folder, write_json
 
 CONTRACTS = [str(contract) for contract in Contract]
-WIDTH = 100
 
 
 @click.command("check")
@@ -105,7 +104,7 @@ def check_command(
                 report = _judged(found, contract, expected, asked, read_claims(claim), options)
         except Interrupted as stop:
             report, interrupted = stop.report, True
-        show(kit_report(report), json_file, WIDTH)
+        show(kit_report(report), json_file)
         _save(report, found.name, options, save)
         reports.append(report)
         if interrupted:
