@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import specref
+import specref.theory
 
 HOUSE = Path(specref.__file__).parent
 FLOORS = [
@@ -107,6 +108,13 @@ def test_median_function_is_short() -> None:
 def test_functions_outside_algorithms_stay_readable() -> None:
     long = [(p.name, name) for p in ALL_FILES for name, lines in bodies(p) if lines > 60]
     assert long == []
+
+
+def test_no_name_of_the_theory_hides_a_module() -> None:
+    """`from specref.theory import psi` is a function, and so is no module of that name."""
+    modules = {path.stem for path in (HOUSE / "theory").glob("*.py")}
+    assert not modules & set(specref.theory.__all__)
+    assert callable(specref.theory.psi)
 
 
 def test_package_exports_the_oracle_and_little_else() -> None:

@@ -5,6 +5,7 @@ Power is a rule stated before sampling: 30 / TV^2 blocks find a bug of the libra
 with probability below 1e-6.
 """
 
+import inspect
 import itertools
 import math
 from collections.abc import Mapping
@@ -887,3 +888,8 @@ def test_a_distance_that_was_found_stays_found() -> None:
     campaign._too_far = True
     campaign.add(case, [(0,)])
     assert campaign.report().verdict == LOSSY
+
+
+def test_help_is_for_reading() -> None:
+    """A library of bugs as a default would be printed in the signature: 26,000 characters."""
+    assert len(str(inspect.signature(Campaign.case))) < 600

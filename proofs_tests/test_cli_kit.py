@@ -149,14 +149,19 @@ def test_what_the_sampler_prints_is_kept_out_of_the_json(tmp_path: Path) -> None
         (["check", "specref.zoo:nothing"], "has no function 'nothing'"),
         (
             ["check", "examples.correct:verify", "--only", "joint/wid3"],
-            "did you mean",
+            "did you mean 'joint/wide'",
         ),
+        (
+            ["check", "examples.correct:verify", "--claim", "tolerance=lots"],
+            "error: tolerance = 'lots': expected a number in [0, 1)",
+        ),
+        (["check", "examples.correct:verify", "--claim", "tolerance=nan"], "tolerance = nan: exp"),
         (["check", "examples.correct:verify", "--claim", "ragged"], "expected NAME=VALUE"),
         (["check", "examples.correct:verify", "--alpha", "2"], "alpha = 2.0"),
         (["check", "examples.correct:verify", "--detect-tv", "0"], "detect_tv = 0.0"),
         (["zoo", "no-such-bug"], "not in the zoo"),
         (["write", "./file.py:verify"], "cannot import"),
-        (["write", "examples.correct:verify", "--claim", "raged=false"], "cannot import"),
+        (["write", "examples.correct:verify", "--claim", "raged=false"], "unknown"),
         (["write", "specref.examples.correct:verify", "--claim", "raged=false"], "unknown"),
     ],
 )
@@ -165,6 +170,31 @@ def test_misuse_is_one_line(arguments: list[str], message: str) -> None:
     assert result.exit_code == 2
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("word", ["nonsense", "latency", "losslessness", "throughput/tokens"])
+def test_nothing_is_suggested_for_another_word(word: str) -> None:
+    result = specref("check", "examples.correct:verify", "--only", word)
+    assert result.exit_code == 2
+    assert result.stderr == f"error: only = {word!r}: no check has an id like that\n"
+
+
+def test_a_file_in_the_place_of_the_folder_to_save_in_is_refused_first(tmp_path: Path) -> None:
+    """Before the target is looked for, let alone judged."""
+    file = tmp_path / "failures"
+    file.write_text("mine")
+    for place in (file, file / "deeper"):
+        result = specref("check", "no.such:target", "--save", str(place))
+        assert result.exit_code == 2
+        assert f"expected a folder, and {file} is a file" in result.stderr
+    assert file.read_text() == "mine"
+
+
+def test_write_takes_the_examples_that_check_takes(tmp_path: Path) -> None:
+    file = tmp_path / "test_it.py"
+    result = specref("write", "examples.correct:verify", "--output", str(file))
+    assert result.exit_code == 0
+    assert "from specref.examples.correct import verify" in file.read_text()
 
 
 def test_zoo_prints_the_matrix_and_writes_it(tmp_path: Path) -> None:

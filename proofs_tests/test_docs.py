@@ -1,5 +1,6 @@
 """What README and docs say is run: code blocks, commands, the architecture table."""
 
+import json
 import re
 from pathlib import Path
 
@@ -79,6 +80,16 @@ def test_readme_counts_the_vectors() -> None:
     )
     (counted,) = re.findall(r"(\d+) cases in \[fixtures/vectors\]", readme)
     assert int(counted) == len(published.splitlines())
+
+
+def test_the_page_of_vectors_says_what_a_note_is() -> None:
+    page = (ROOT / "docs" / "vectors.md").read_text()
+    published = json.loads((ROOT / "fixtures" / "vectors" / "v1" / "standard.json").read_text())
+    (about,) = re.findall(
+        r"`notes\[flag\]` of\s+the file is an object: (.*?)\. Flags are", page, re.S
+    )
+    for note in published["notes"].values():
+        assert set(re.findall(r"`(\w+)`", about)) == note.keys()
 
 
 def test_architecture_page_lists_the_floors_in_order() -> None:

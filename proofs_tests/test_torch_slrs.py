@@ -22,7 +22,7 @@ from proofs_tests.torch_drafting import (
 )
 from specref.models import Model
 from specref.theory.lookahead import until_determined
-from specref.theory.psi import psi as psi_of_the_theory
+from specref.theory.push_forward import psi as psi_of_the_theory
 from specref.torch_backend import slrs
 from specref.torch_backend.byte_laws import END, OTHER, ByteLaws
 from specref.torch_backend.shaping import shape_logits

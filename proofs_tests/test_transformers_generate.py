@@ -6,6 +6,7 @@ The order in which a fast tokenizer lists its vocabulary is random and not under
 test depends on it, the docstring says how often luck would hide the defect.
 """
 
+import logging
 from itertools import permutations, product
 
 import numpy as np
@@ -20,7 +21,7 @@ from specref.chance import Chance, exact_distribution
 from specref.conformance.entropy import EntropyMartingale
 from specref.conformance.greedy import judge_greedy
 from specref.conformance.implementations.toy_tokenizers import toy_tokenizer
-from specref.conformance.implementations.transformers_generate import Generate
+from specref.conformance.implementations.transformers_generate import LOGGER, Generate
 from specref.conformance.markov import judge_markov
 from specref.conformance.order_one import Chain
 from specref.distributions import total_variation, with_temperature
@@ -290,3 +291,17 @@ def test_entropy_finds_tli() -> None:
     for before, token in zip((0, *text), text, strict=False):
         martingale.observe(TARGET.next_token((before,)), token)
     assert martingale.report().lossy
+
+
+def test_deprecations_of_the_library_by_itself_are_left_out(monkeypatch) -> None:
+    """Those of our calls alone: what others log arrives, before and after."""
+    arrived: list[str] = []
+    handler = logging.Handler()
+    monkeypatch.setattr(handler, "emit", lambda record: arrived.append(record.getMessage()))
+    logger = logging.getLogger(LOGGER)
+    monkeypatch.setattr(logger, "handlers", [*logger.handlers, handler])
+    logging.Logger.warning_once.cache_clear()  # of earlier tests
+    Generate("sd", lookahead=2)(TARGET, DRAFTER, (0,), 8, rng())
+    assert arrived == []
+    logger.warning("something of somebody else is deprecated")
+    assert arrived == ["something of somebody else is deprecated"]

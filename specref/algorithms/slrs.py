@@ -16,7 +16,7 @@ from specref.chance import Chance
 from specref.distributions import Probabilities, corrected, normalise
 from specref.models import Model
 from specref.theory.lookahead import LookaheadRule, fixed
-from specref.theory.psi import conditional_psi
+from specref.theory.push_forward import conditional_psi
 from specref.vocabulary import Tokens
 
 

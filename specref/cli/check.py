@@ -21,10 +21,9 @@ from specref.conformance.status import Status
 from specref.conformance.suite import Interrupted, Report, check, chosen
 from specref.losslessness.statistics import ALPHA
 from specref.report.kit import kit_html, kit_junit, kit_record, kit_report
-from specref.report.machine import STDOUT, as_json, check_destination, write_json
+from specref.report.machine import STDOUT, as_json, check_destination, check_folder, write_json
 
 CONTRACTS = [str(contract) for contract in Contract]
-WIDTH = 100
 
 
 @click.command("check")
@@ -94,6 +93,8 @@ def check_command(
     for file in (junit, html_file):
         if file:
             check_destination(file)
+    if save:
+        check_folder(save)
     reports: list[Report] = []
     interrupted = False
 
@@ -111,7 +112,7 @@ def check_command(
                 )
         except Interrupted as stop:
             report, interrupted = stop.report, True
-        show(kit_report(report), json_file, WIDTH)
+        show(kit_report(report), json_file)
         _save(report, found.name, options, save)
         reports.append(report)
         if interrupted:

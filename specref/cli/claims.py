@@ -1,6 +1,7 @@
 """What an implementation claims, on the command line: ``--claim NAME=VALUE``."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -17,7 +18,7 @@ def read_claims(pairs: Sequence[str]) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        No equals sign, or a tolerance that is no number.
+        No equals sign.
 
     Examples
     --------
@@ -33,5 +34,6 @@ def read_claims(pairs: Sequence[str]) -> dict[str, Any]:
         if value.isdigit():
             claims[name] = int(value)
         elif name == "tolerance":
-            claims[name] = float(value)
+            with suppress(ValueError):  # what is no number is refused with the other claims
+                claims[name] = float(value)
     return claims

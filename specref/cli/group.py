@@ -1,5 +1,6 @@
 """What the commands share: errors in one line, exit codes, options, the progress bar."""
 
+import os
 import signal
 import sys
 import threading
@@ -21,6 +22,7 @@ from rich.progress import (
 from specref.pairs import Profile
 from specref.report.machine import STDOUT, check_destination
 
+PIPED = 80
 HOLDS, VIOLATED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 ENDINGS = ("SIGTERM", "SIGHUP")
 
@@ -62,18 +64,19 @@ def misused(message: str) -> NoReturn:
     sys.exit(MISUSED)
 
 
-def show(report: RenderableType, json_file: str | None, at_least: int = 0) -> None:
+def show(report: RenderableType, json_file: str | None) -> None:
     """Print a report for people, unless standard output is for JSON.
+
+    It is as wide as the terminal, or as COLUMNS says; 80 columns into a file or a pipe.
 
     Parameters
     ----------
     report : renderable
     json_file : str or None
-    at_least : int
-        Columns that its tables need: a narrower terminal wraps them, so that nothing is cut.
     """
     if json_file != STDOUT:
-        Console(width=max(Console().width, at_least)).print(report)
+        told = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+        Console(width=None if told else PIPED).print(report, highlight=False)
 
 
 @contextmanager

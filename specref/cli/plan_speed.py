@@ -13,7 +13,6 @@ from specref.report.speed_plot import draw_speed_plan, load_matplotlib
 
 LOOKAHEAD_MAX = 16
 LARGEST = 200
-WIDTH = 64
 
 
 @click.command("speed")
@@ -66,7 +65,7 @@ def plan_speed_command(
     if plot:
         draw_speed_plan(plan, plot)
         click.echo(f"wrote {plot}", err=True)
-    show(speed_table(plan), json_file, WIDTH)
+    show(speed_table(plan), json_file)
     if json_file:
         write_json(json_file, as_json(plan))
     sys.exit(HOLDS)

@@ -14,8 +14,6 @@ from specref.conformance.suite import check
 from specref.report.kit import kit_record, kit_report
 from specref.report.machine import as_json, write_json
 
-WIDTH = 100
-
 
 @click.command("replay")
 @click.argument("case", metavar="CASE.json", type=click.Path(exists=True, dir_okay=False))
@@ -47,7 +45,7 @@ def replay_command(case: str, json_file: str | None) -> NoReturn:
         version=target.version,
         **saved["claims"],
     )
-    show(kit_report(report), json_file, WIDTH)
+    show(kit_report(report), json_file)
     if json_file:
         write_json(json_file, as_json(kit_record(report)))
     sys.exit(report.exit_code)

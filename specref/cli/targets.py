@@ -76,8 +76,7 @@ def find_targets(
     if name.startswith(PROCESS):
         return (_program(name, contract, patience),)
     if ":" in name:
-        path = f"specref.{name}" if name.startswith(EXAMPLES) else name
-        return (Target(name, load_function(path, "target"), patience=patience),)
+        return (Target(name, load_function(full_name(name), "target"), patience=patience),)
     group = [key for key in IMPLEMENTATIONS if contract and key.startswith(f"{name}-{contract}")]
     wanted = group or [key for key in IMPLEMENTATIONS if key == name]
     if not wanted:
@@ -87,6 +86,17 @@ def find_targets(
             f"{known}"
         )
     return tuple(replace(registered(key), patience=patience) for key in wanted)
+
+
+def full_name(name: str) -> str:
+    """MODULE:FUNCTION as Python imports it: ``examples.`` is a part of this package.
+
+    Examples
+    --------
+    >>> full_name("examples.correct:verify")
+    'specref.examples.correct:verify'
+    """
+    return f"specref.{name}" if name.startswith(EXAMPLES) else name
 
 
 def closed_at_the_end(targets: tuple[Target, ...]) -> tuple[Target, ...]:

@@ -8,10 +8,7 @@ from typing import Any, NoReturn
 
 import click
 from click.core import ParameterSource
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from specref.cli.claims import claim_option, read_claims
 from specref.cli.group import HOLDS, VIOLATED, json_option, show
@@ -23,9 +20,9 @@ from specref.conformance.vectors.deciding import DRAWS, POLICIES, RULES
 from specref.conformance.vectors.reading import load_cases
 from specref.conformance.vectors.results import Run
 from specref.conformance.vectors.running import run
+from specref.report.layout import Column, Prose, Table
 from specref.report.machine import STDOUT, as_json, write_json
 
-WIDTH = 100
 SHOWN = 40
 
 
@@ -136,7 +133,7 @@ def _run(
             patience=found.patience,
             **claims,
         )
-    show(_report(found.name, done), json_file, WIDTH)
+    show(_report(found.name, done), json_file)
     if json_file:
         write_json(json_file, as_json(done, implementation=found.name, counts=done.counts))
     sys.exit(done.exit_code)
@@ -146,29 +143,34 @@ def _report(name: str, done: Run) -> RenderableType:
     """What failed, and how many passed."""
     policies = "".join(f" · {policy}" for policy in done.policies)
     parts: list[RenderableType] = [
-        Text(f"{name}: {done.algorithm} · last token: {done.last} · {done.dtype}{policies}", "dim")
+        Prose(
+            f"{name}: {done.algorithm} · last token: {done.last} · {done.dtype}{policies}", "dim"
+        )
     ]
     if done.failures:
         parts.append(_table(done))
     if len(done.failures) > SHOWN:
-        parts.append(Text(f"… and {len(done.failures) - SHOWN} more: --json FILE has them all"))
+        parts.append(Prose(f"… and {len(done.failures) - SHOWN} more: --json FILE has them all"))
     if done.failures and done.fits:
-        parts.append(Text(f"all would pass with {done.fits}", "yellow"))
+        parts.append(Prose(f"all would pass with {done.fits}", "yellow"))
     counted = ", ".join(f"{number} {status}" for status, number in sorted(done.counts.items()))
     style = "bold red" if done.exit_code else "bold green"
-    parts.append(Text(counted or "no case was run", style))
+    parts.append(Prose(counted or "no case was run", style))
     return Group(*parts)
 
 
 def _table(done: Run) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("case", "expected", "got", "flags and note"):
-        table.add_column(column, no_wrap=column == "case", overflow="fold")
-    for one in done.failures[:SHOWN]:
-        got = "" if one.got is None else _shown(one.got)
-        about = " ".join(one.flags) + f": {one.note}" * bool(one.note)
-        table.add_row(one.id, _shown(one.expected), got, Text(about))
-    return table
+    columns = [*map(Column, ("case", "expected", "got")), Column("flags and note", folds=True)]
+    rows = [
+        (
+            one.id,
+            _shown(one.expected),
+            "" if one.got is None else _shown(one.got),
+            " ".join(one.flags) + f": {one.note}" * bool(one.note),
+        )
+        for one in done.failures[:SHOWN]
+    ]
+    return Table(columns, rows)
 
 
 def _shown(block: Sequence[int]) -> str:

@@ -18,7 +18,7 @@ from specref.cli.group import (
 from specref.cli.workers import worker_processes
 from specref.pairs import Profile
 from specref.report.machine import as_json, write_json
-from specref.report.main_job import WIDTH, verification_table
+from specref.report.main_job import verification_table
 from specref.verification import cases_of, verify
 
 
@@ -44,7 +44,7 @@ def verify_command(profile: Profile, seed: int, workers: int, json_file: str | N
     total = len(ALGORITHMS) * len(cases_of(profile))
     with worker_processes(workers) as pool, progress(total, "cases") as advance:
         verification = verify(profile, seed, lambda name: advance(1), pool)
-    show(verification_table(verification), json_file, at_least=WIDTH)
+    show(verification_table(verification), json_file)
     if json_file:
         write_json(json_file, as_json(verification, ok=verification.ok))
     sys.exit(HOLDS if verification.ok else VIOLATED)

@@ -5,15 +5,13 @@ import sys
 from typing import NoReturn
 
 import click
-from rich.markdown import Markdown
 
 from specref.cli.downloads import downloads_option
 from specref.cli.group import HOLDS, progress, show
 from specref.real_vocabularies.tables import SECTIONS, measure
+from specref.report.layout import page
 from specref.report.machine import check_destination, write_json
 from specref.report.vocabularies import vocabularies_markdown
-
-WIDTH = 120
 
 
 @click.command("vocabularies")
@@ -46,10 +44,10 @@ def vocabularies_command(
     sections = only or SECTIONS
     with progress(len(SECTIONS), "sections") as advance:
         tables = measure(downloads, sections, lambda done: advance(1, done))
-    page = vocabularies_markdown(tables, _command(markdown, only, downloads))
-    show(Markdown(page), markdown, WIDTH)
+    text = vocabularies_markdown(tables, _command(markdown, only, downloads))
+    show(page(text), markdown)
     if markdown:
-        write_json(markdown, page)
+        write_json(markdown, text)
     sys.exit(HOLDS)
 
 

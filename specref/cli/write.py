@@ -12,6 +12,7 @@ from specref.algorithms import ALGORITHMS
 from specref.cli.claims import claim_option, read_claims
 from specref.cli.group import HOLDS
 from specref.cli.loading import load_function
+from specref.cli.targets import full_name
 from specref.conformance.contract import Contract, capabilities_of
 from specref.report.machine import STDOUT, check_destination, write_json
 
@@ -70,6 +71,7 @@ def write_command(
     """Write a pytest file that judges YOUR sampler, or a program around one in another language.
 
     TARGET is MODULE:FUNCTION, or FILE.py:FUNCTION; then the test is written beside the file.
+    examples.correct:verify and examples.lossy:verify come with the package.
 
     \b
     Examples:
@@ -83,7 +85,7 @@ def write_command(
         _write(harness(language), output or STDOUT, force)
         sys.exit(HOLDS)
     kind = contract or str(Contract.VERIFY)
-    file, text = _test_of(str(target), kind, algorithm, read_claims(claim), output)
+    file, text = _test_of(full_name(str(target)), kind, algorithm, read_claims(claim), output)
     _write(text, file, force)
     if file != STDOUT:
         click.echo(f"wrote {file}; run: pytest {file}")

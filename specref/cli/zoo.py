@@ -11,8 +11,6 @@ from specref.report.machine import as_json, check_destination, write_json
 from specref.report.zoo import zoo_markdown, zoo_record, zoo_table
 from specref.zoo import ALL
 
-WIDTH = 120
-
 
 @click.command("zoo")
 @click.argument("ids", nargs=-1)
@@ -44,7 +42,7 @@ def zoo_command(
         matrix = kill_matrix(
             ids or None, detect_tv=detect_tv, seed=seed, advance=lambda id_: advance(1)
         )
-    show(zoo_table(matrix), json_file, WIDTH)
+    show(zoo_table(matrix), json_file)
     if json_file:
         write_json(json_file, as_json(zoo_record(matrix)))
     if markdown:

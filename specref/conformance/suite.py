@@ -37,6 +37,7 @@ BLOCKS: Mapping[Stage, tuple[Stage, ...]] = {
     Stage.END_TO_END: (Stage.SMOKE, Stage.JOINT),
 }
 RARE = 0.01
+NEAR = 0.75
 VERDICTS: Mapping[Finding, str] = {
     Finding.LAW: "LOSSY: the law is not the target's ({})",
     Finding.CONTRACT: "BROKEN CONTRACT ({}); nothing found says that its law is off",
@@ -422,7 +423,8 @@ def chosen(only: Sequence[str] | None) -> tuple[Check, ...]:
         raise TypeError(f"only = {only!r}: expected a list of ids, such as [{only!r}]")
     for start in only or ():
         if not any(one.id.startswith(start) for one in CHECKS):
-            raise ValueError(f"only = {start!r}: no check has an id like that{_suggestion(start)}")
+            hint = _suggestion(start, list(map(str, Stage)))
+            raise ValueError(f"only = {start!r}: no check has an id like that{hint}")
     ids = {one.id for one in CHECKS}
     exact = {start for start in only or () if start in ids}
     starts = tuple(start for start in only or () if start not in exact)
@@ -446,9 +448,12 @@ def known_ids(expected: Mapping[str, str]) -> Mapping[str, str]:
     return expected
 
 
-def _suggestion(id_: str) -> str:
-    close = difflib.get_close_matches(id_, [one.id for one in CHECKS], n=1, cutoff=0.3)
-    return f": did you mean {close[0]!r}?" if close else ""
+def _suggestion(word: str, others: Sequence[str] = ()) -> str:
+    """The id that is nearly this word, in whole or after its stage; nothing if none is near."""
+    ids = {one.id.partition("/")[2]: one.id for one in reversed(CHECKS)}
+    known = ids | {one.id: one.id for one in CHECKS} | {other: other for other in others}
+    close = difflib.get_close_matches(word, known, n=1, cutoff=NEAR)
+    return f": did you mean {known[close[0]]!r}?" if close else ""
 
 
 def _report(

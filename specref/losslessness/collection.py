@@ -55,7 +55,7 @@ class Collection:
         *,
         algorithm: str = "standard",
         name: str | None = None,
-        mutants: Mapping[str, Entry] = MUTANTS,
+        mutants: Mapping[str, Entry] | None = None,
         tokens: int | None = None,
     ) -> CampaignCase:
         """Declare a toy pair that the sampler will be run on.
@@ -69,9 +69,10 @@ class Collection:
             What the sampler claims to be, for accepted lengths and the clean law.
         name : str, optional
             For the report.
-        mutants : mapping
-            {id: Entry}: the library of known bugs to bet on. Those that crash on the pair, or
-            have too many random paths there, are in the case's `left_out`.
+        mutants : mapping, optional
+            {id: Entry}: the library of known bugs to bet on, by default `zoo.MUTANTS`. Those
+            that crash on the pair, or have too many random paths there, are in the case's
+            `left_out`.
         tokens : int, optional
             In the view "stream": how many tokens each text has.
         """
@@ -83,8 +84,8 @@ class Collection:
         text = length if self.view == "stream" else None
         return self._take(
             declare(
-                name, target, drafter, context, lookahead, algorithm, mutants, text,
-                self.tolerance,
+                name, target, drafter, context, lookahead, algorithm,
+                MUTANTS if mutants is None else mutants, text, self.tolerance,
             )
         )  # fmt: skip
 

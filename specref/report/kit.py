@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from xml.etree import ElementTree
 
-from rich import box
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from specref import __version__
 from specref.conformance.diagnosis import Diagnosis
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.suite import Report
+from specref.report.layout import Column, Prose, Table
 
 STYLES: Mapping[Status, str] = {
     Status.PASSED: "green",
@@ -25,32 +24,38 @@ STYLES: Mapping[Status, str] = {
     Status.NOT_RUN: "magenta",
     Status.INCONCLUSIVE: "bold magenta",
 }
+COLUMNS = (
+    Column("check"),
+    Column("status"),
+    Column("what was seen", folds=True),
+    Column("s", right=True),
+)
 HTML_WIDTH = 120
 BY_ITSELF = "To have the bug named, if its law is that of a known one: --only joint"
 
 
 def kit_report(report: Report) -> RenderableType:
     """The header, a row for each check that applies, the diagnosis, counts and verdict."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("check", "status", "what was seen"):
-        table.add_column(column, no_wrap=column != "what was seen", overflow="fold")
-    table.add_column("s", justify="right", no_wrap=True)
-    for result in report.results:
-        if result.status != Status.NOT_APPLICABLE:
-            style = STYLES[result.status]
-            what = f"{result.finding}: " if result.finding else ""
-            cells = (result.id, f"[{style}]{result.status}[/]", Text(f"{what}{result.message}"))
-            table.add_row(*cells, f"{result.seconds:.1f}")
-    parts: list[RenderableType] = [Text(header(report), "dim"), table]
+    rows = [
+        (
+            result.id,
+            Text(str(result.status), STYLES[result.status]),
+            f"{result.finding}: {result.message}" if result.finding else result.message,
+            f"{result.seconds:.1f}",
+        )
+        for result in report.results
+        if result.status != Status.NOT_APPLICABLE
+    ]
+    parts: list[RenderableType] = [Prose(header(report), "dim"), "", Table(COLUMNS, rows), ""]
     for ids, lines in report.tracebacks.items():
         parts.append(Text("\n".join([f"traceback of {ids}:", *(f"  {x}" for x in lines)])))
-    parts += [Text(f"warning: {warning}", "yellow") for warning in report.warnings]
+    parts += [Prose(f"warning: {warning}", "yellow") for warning in report.warnings]
     if report.diagnosis is not None:
-        parts.append(Text(str(report.diagnosis)))
+        parts.append(Prose(str(report.diagnosis)))
     if _unnamed(report):
-        parts.append(Text(BY_ITSELF))
-    parts.append(Text(_counts(report), "dim"))
-    parts.append(Text(report.verdict, _verdict_style(report)))
+        parts.append(Prose(BY_ITSELF))
+    parts.append(Prose(_counts(report), "dim"))
+    parts.append(Prose(report.verdict, _verdict_style(report)))
     return Group(*parts)
 
 

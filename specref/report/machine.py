@@ -62,6 +62,16 @@ def check_destination(destination: str) -> None:
         raise ValueError(f"cannot write {destination}: it is not writable")
 
 
+def check_folder(folder: str) -> None:
+    """Raise `ValueError` now if files could not be written into a folder, made if need be."""
+    path = Path(folder).resolve()
+    there = next(one for one in (path, *path.parents) if one.exists())
+    if not there.is_dir():
+        raise ValueError(f"cannot write into {folder}: expected a folder, and {there} is a file")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"cannot write into {folder}: {there} is not writable")
+
+
 def _unfinished(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}")
 

@@ -1,16 +1,14 @@
 """The main job as tables for people."""
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from specref.losslessness.acceptance import MeasuredAcceptance
 from specref.losslessness.verdict import CampaignReport
+from specref.report.layout import Column, Prose, Table
 from specref.verification import AlgorithmReport, Verification
 from specref.verification.exact import LOOP_LOOKAHEAD, LOOP_TOKENS
 
-WIDTH = 100
 SHOWN_FAILURES = 5
 SHOWN_PAIRS = {"same vocabulary #0": "one", "two vocabularies #0": "two"}
 
@@ -21,57 +19,54 @@ def verification_table(verification: Verification) -> RenderableType:
     verdict = "every check holds" if verification.ok else f"{len(failures)} checks failed"
     return Group(
         _checks(verification),
+        "",
         _checks_legend(verification),
+        "",
         _acceptance(verification),
+        "",
         _acceptance_legend(verification),
         *_failure_lines(failures),
-        Text(verdict, "bold"),
+        Prose(verdict, "bold"),
     )
 
 
 def _checks(verification: Verification) -> Table:
-    table = _table("algorithm", "lossless")
-    for column in ("cases", "n/a", "paths", "loops", "accept"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("sampled", no_wrap=True)
-    for column in ("TV ≥", "alpha", "blocks", "s"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for report in verification.reports:
-        table.add_row(*_checks_row(report))
-    return table
+    columns = [
+        *(Column("algorithm"), Column("lossless")),
+        *(Column(name, right=True) for name in ("cases", "n/a", "paths", "loops", "accept")),
+        Column("sampled", opens=True),
+        *(Column(name, right=True) for name in ("TV ≥", "alpha", "blocks", "s")),
+    ]
+    return Table(columns, [_checks_row(report) for report in verification.reports])
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
-    for column in columns:
-        table.add_column(column, no_wrap=True)
-    return table
-
-
-def _checks_row(report: AlgorithmReport) -> list[str]:
+def _checks_row(report: AlgorithmReport) -> list[Text | str]:
     sampled = report.monte_carlo
     numbers = (report.cases, report.not_applicable, report.paths, report.loops, report.acceptances)
     return [
         report.algorithm,
-        "[green]proved[/]" if report.cases and not report.failures else "[red]FAILED[/]",
+        _marked("proved", bool(report.cases and not report.failures)),
         *map("{:,}".format, numbers),
         *(["not run", "", "", ""] if sampled is None else _sampled(report, sampled)),
         f"{report.seconds:.1f}",
     ]
 
 
-def _sampled(report: AlgorithmReport, sampled: CampaignReport) -> list[str]:
-    passed = report.sampled_ok
+def _marked(what: str, holds: bool) -> Text:
+    return Text(what, "green") if holds else Text("FAILED", "red")
+
+
+def _sampled(report: AlgorithmReport, sampled: CampaignReport) -> list[Text | str]:
     return [
-        f"[green]TV ≤ {sampled.eps:g}[/]" if passed else "[red]FAILED[/]",
+        _marked(f"TV ≤ {sampled.eps:g}", report.sampled_ok),
         f"{sampled.detectable:.4f}",
         f"{sampled.alpha:g}",
         f"{sampled.trials:,}",
     ]
 
 
-def _checks_legend(verification: Verification) -> Text:
-    return Text(
+def _checks_legend(verification: Verification) -> Prose:
+    return Prose(
         f"{verification.pairs} toy pairs, profile {verification.profile}, seed "
         f"{verification.seed}. cases: exact proofs of one iteration; n/a: vocabularies the "
         f"algorithm is not defined for; paths: random paths enumerated; loops: exact proofs of "
@@ -84,34 +79,36 @@ def _checks_legend(verification: Verification) -> Text:
 
 
 def _acceptance(verification: Verification) -> Table:
-    table = _table("algorithm", "pair")
+    columns = [Column("algorithm"), Column("pair")]
     for quantity in ("accepted", "length"):
-        for column in (quantity, "exact interval", "formula"):
-            table.add_column(column, justify="right", no_wrap=True)
-    for report in verification.reports:
-        for measured in report.acceptance:
-            if measured.case in SHOWN_PAIRS:
-                table.add_row(report.algorithm, *_acceptance_row(measured))
-    return table
+        columns.append(Column(quantity, right=True, opens=True))
+        columns += [Column(title, right=True) for title in ("exact interval", "formula")]
+    rows = [
+        (report.algorithm, *_acceptance_row(measured))
+        for report in verification.reports
+        for measured in report.acceptance
+        if measured.case in SHOWN_PAIRS
+    ]
+    return Table(columns, rows, keys=2)
 
 
-def _acceptance_row(measured: MeasuredAcceptance) -> list[str]:
+def _acceptance_row(measured: MeasuredAcceptance) -> list[Text | str]:
     rate = _beside(measured.rate, measured.rate_interval, measured.rate_formula)
     mean = _beside(measured.mean, measured.mean_interval, measured.mean_formula)
     return [SHOWN_PAIRS[measured.case], *rate, *mean]
 
 
-def _beside(value: float, interval: tuple[float, float], formula: float) -> list[str]:
+def _beside(value: float, interval: tuple[float, float], formula: float) -> list[Text | str]:
     low, high = interval
     colour = "green" if low <= formula <= high else "red"
-    return [f"{value:.4f}", f"[{low:.4f}, {high:.4f}]", f"[{colour}]{formula:.4f}[/]"]
+    return [f"{value:.4f}", f"[{low:.4f}, {high:.4f}]", Text(f"{formula:.4f}", colour)]
 
 
-def _acceptance_legend(verification: Verification) -> Text:
+def _acceptance_legend(verification: Verification) -> Prose:
     every = [measured for report in verification.reports for measured in report.acceptance]
     agreeing = sum(measured.agrees for measured in every)
     names = ", ".join(f"{vocabularies}: {name}" for name, vocabularies in SHOWN_PAIRS.items())
-    return Text(
+    return Prose(
         f"The same blocks, lookahead {LOOP_LOOKAHEAD}. pair: with one or two vocabularies "
         f"({names}). accepted: how often the first draft was, with its Clopper–Pearson interval; "
         f"length: mean accepted length, Dvoretzky–Kiefer–Wolfowitz–Massart. All intervals of an "
@@ -121,7 +118,7 @@ def _acceptance_legend(verification: Verification) -> Text:
     )
 
 
-def _failure_lines(failures: list[str]) -> list[Text]:
-    lines = [Text(f"failed: {failure}", "red") for failure in failures[:SHOWN_FAILURES]]
+def _failure_lines(failures: list[str]) -> list[Prose]:
+    lines = [Prose(f"failed: {failure}", "red") for failure in failures[:SHOWN_FAILURES]]
     hidden = len(failures) - len(lines)
-    return [*lines, Text(f"… and {hidden} more")] if hidden else lines
+    return [*lines, Prose(f"… and {hidden} more")] if hidden else lines

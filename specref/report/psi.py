@@ -4,12 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from rich.console import Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.text import Text as Line
 from rich.tree import Tree
 
+from specref.report.layout import Prose
 from specref.theory.counting import Spellings
 from specref.vocabulary import Text
+
+GUIDE, WIDTH = 4, 80
 
 
 @dataclass(frozen=True)
@@ -33,8 +37,20 @@ class Spelled:
 
 def psi_report(spelled: Spelled, nodes: int) -> RenderableType:
     """The figures, and the tree up to so many nodes; without it for `nodes` = 0."""
-    lines = Line("\n".join(_figures(spelled)))
-    return Group(spelling_tree(spelled.found, nodes), lines) if nodes else lines
+    lines = Prose("\n".join(_figures(spelled)))
+    return Group(Drawn(spelled.found, nodes), lines) if nodes else lines
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The tree of decompositions, as deep as there is room for where it is printed."""
+
+    found: Spellings
+    nodes: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Tree]:
+        """The tree."""
+        yield spelling_tree(self.found, self.nodes, options.max_width)
 
 
 def psi_record(spelled: Spelled, most: int) -> dict[str, object]:
@@ -73,10 +89,11 @@ def listing(found: Spellings) -> Iterator[tuple[Text, ...]]:
         stack += [(end, (*pieces, found.text[start:end])) for end in _next(found, start)]
 
 
-def spelling_tree(found: Spellings, nodes: int) -> Tree:
+def spelling_tree(found: Spellings, nodes: int, width: int = WIDTH) -> Tree:
     """The tree of decompositions, the longest tokens first, with up to `nodes` nodes.
 
-    What is left out below a node is counted, not listed.
+    What is left out below a node is counted, not listed; so is what needs more than `width`
+    columns.
 
     Examples
     --------
@@ -92,21 +109,26 @@ def spelling_tree(found: Spellings, nodes: int) -> Tree:
         └── … 2 more
     """
     tree = Tree(Line(repr(found.text)))
-    _grow(tree, found, 0, nodes)
+    _grow(tree, found, 0, nodes, width - GUIDE)
     return tree
 
 
-def _grow(branch: Tree, found: Spellings, start: int, nodes: int) -> int:
-    """Add what follows `start`; gives how many nodes may still be added."""
+def _grow(branch: Tree, found: Spellings, start: int, nodes: int, room: int) -> int:
+    """Add what follows `start`, in `room` columns; gives how many nodes may still be added."""
     ends = _next(found, start)
     for place, end in enumerate(reversed(ends)):
-        if not nodes:
-            left = sum(found.after[e] for e in ends[: len(ends) - place])
-            branch.add(Line(f"… {left:,} more", "dim"))
+        label, left = repr(found.text[start:end]), _more(found, ends[: len(ends) - place])
+        below = _next(found, end)
+        deep = bool(below) and GUIDE + len(_more(found, below)) > room
+        if not nodes or deep or cell_len(label) > room:
+            branch.add(Line(left, "dim"))
             break
-        child = branch.add(Line(repr(found.text[start:end])))
-        nodes = _grow(child, found, end, nodes - 1)
+        nodes = _grow(branch.add(Line(label)), found, end, nodes - 1, room - GUIDE)
     return nodes
+
+
+def _more(found: Spellings, ends: list[int]) -> str:
+    return f"… {sum(found.after[end] for end in ends):,} more"
 
 
 def _next(found: Spellings, start: int) -> list[int]:

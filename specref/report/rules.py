@@ -1,24 +1,24 @@
 """The verdict on somebody's rule: for people, and as a record."""
 
 from rich.console import Group, RenderableType
-from rich.text import Text
 
 from specref.models import Model
 from specref.pairs import Case, Pair
+from specref.report.layout import Prose
 from specref.verification import Refutation, RuleReport
 from specref.vocabulary import Vocabulary
 
 
 def rule_report(name: str, report: RuleReport) -> RenderableType:
     """The counts, the smallest counterexample with its trace, and the first error."""
-    parts = [Text(f"{name}: {_counts(report)}")]
+    parts = [Prose(f"{name}: {_counts(report)}")]
     if report.refuted:
-        parts += [Text("LOSSY", "bold red"), Text(_refutation(report.refuted[0]))]
+        parts += [Prose("LOSSY", "bold red"), Prose(_refutation(report.refuted[0]))]
     if report.raised:
-        parts.append(Text(f"first error: {first_error(report)}", "red"))
+        parts.append(Prose(f"first error: {first_error(report)}", "red"))
     elif report.proved and not report.refuted:
         where = " that it is defined for" if report.not_applicable else ""
-        parts.append(Text(f"LOSSLESS on every case{where}", "bold green"))
+        parts.append(Prose(f"LOSSLESS on every case{where}", "bold green"))
     return Group(*parts)
 
 

@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from specref.distributions import Probability
+from specref.report.layout import Column, Prose, Table
 from specref.theory.speedup import (
     Acceptance,
     break_even_acceptance,
@@ -17,9 +16,6 @@ from specref.theory.speedup import (
     optimal_lookahead,
     walltime_improvement,
 )
-
-BLANK, LINE, DASHES = "    \n", " ── \n", " ╌╌ \n"
-RULED = box.Box(BLANK * 2 + LINE + BLANK + DASHES + BLANK * 3)
 
 
 @dataclass(frozen=True)
@@ -87,28 +83,20 @@ def speed_plan(
 
 def speed_table(plan: SpeedPlan) -> RenderableType:
     """The rows, with a line where drafting stops paying, and what they mean."""
-    table = Table(box=RULED, pad_edge=False, padding=(0, 1, 0, 0))
-    for title in ("lookahead", "tokens", "speedup", "operations", "break-even"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    titles = ("lookahead", "tokens", "speedup", "operations", "break-even")
+    columns = [*(Column(title, right=True) for title in titles), Column("")]
     pays = [row.lookahead for row in plan.rows if row.speedup > 1]
     last = max(pays, default=0)
-    for row in plan.rows:
-        best = row.lookahead == plan.best_lookahead
-        table.add_row(
-            *_cells(row, best),
-            style="bold" if best else "",
-            end_section=row.lookahead == last < len(plan.rows) - 1,
-        )
+    rows = [_cells(row, row.lookahead == plan.best_lookahead) for row in plan.rows]
     return Group(
-        Text(f"acceptance {_numbers(plan.acceptance)}, cost {float(plan.cost):g}"),
-        table,
-        *(Text(line, "dim") for line in _notes(plan, last)),
+        Prose(f"acceptance {_numbers(plan.acceptance)}, cost {float(plan.cost):g}"),
+        Table(columns, rows, dashed_after=last + 1 if last < len(rows) - 1 else None),
+        *(Prose(line, "dim") for line in _notes(plan, last)),
     )
 
 
-def _cells(row: SpeedRow, best: bool) -> list[str]:
-    return [
+def _cells(row: SpeedRow, best: bool) -> list[Text]:
+    cells = [
         str(row.lookahead),
         f"{row.expected_tokens:.3f}",
         f"{row.speedup:.3f}x",
@@ -116,6 +104,7 @@ def _cells(row: SpeedRow, best: bool) -> list[str]:
         "" if row.break_even is None else f"{row.break_even:.3f}",
         "<- best" if best else "",
     ]
+    return [Text(cell, "bold" if best else "") for cell in cells]
 
 
 def _notes(plan: SpeedPlan, last: int) -> list[str]:

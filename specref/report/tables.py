@@ -1,11 +1,9 @@
 """Reports as tables for people: plans, and the verdict on a verification function."""
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from specref.losslessness.planning import MutantPlan, Plan, typical_trials, typical_tv
+from specref.report.layout import Column, Prose, Table
 
 
 def plan_table(
@@ -17,18 +15,14 @@ def plan_table(
     rate: float,
 ) -> RenderableType:
     """Blocks, distances and times, by fixture."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("fixture", no_wrap=True)
-    mutants = [plan for plan in plans if isinstance(plan, MutantPlan)]
-    for title in ("TV", "floor", "expected") if mutants else ("cells", "TV", "blocks"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("time", justify="right", no_wrap=True)
-    for plan in plans:
-        table.add_row(*_plan_row(plan, rate))
+    mutants = any(isinstance(plan, MutantPlan) for plan in plans)
+    numbers = ("TV", "floor", "expected") if mutants else ("cells", "TV", "blocks")
+    columns = [Column("fixture"), *(Column(title, right=True) for title in (*numbers, "time"))]
     return Group(
-        table,
-        *(Text(line, "dim") for line in _plan_notes(bool(mutants), tv, trials)),
-        Text(f"alpha {alpha:g} for the campaign; time at {rate:,.0f} blocks/s", "dim"),
+        Table(columns, [_plan_row(plan, rate) for plan in plans]),
+        "",
+        *(Prose(line, "dim") for line in _plan_notes(mutants, tv, trials)),
+        Prose(f"alpha {alpha:g} for the campaign; time at {rate:,.0f} blocks/s", "dim"),
     )
 
 

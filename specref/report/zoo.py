@@ -1,12 +1,11 @@
 """The kill matrix for people, for machines, and for the docs."""
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from specref.conformance.matrix import Matrix, Row
 from specref.conformance.status import Stage
+from specref.report.layout import Column, Prose, Table
 from specref.zoo.beside import BESIDE
 from specref.zoo.entry import Described
 
@@ -15,30 +14,32 @@ STAGES = tuple(Stage)
 
 def zoo_table(matrix: Matrix) -> RenderableType:
     """One row for each inhabitant: which checks of each stage fail it."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("mutant or control", no_wrap=True)
-    table.add_column("stage", no_wrap=True)
-    table.add_column("TV", justify="right", no_wrap=True)
-    for stage in STAGES:
-        table.add_column(_short(stage), justify="right", no_wrap=True)
-    for row in matrix.rows:
-        style = "red" if row.problem else "dim" if row.entry.lossless else ""
-        cells = [_fails(row, stage) for stage in STAGES]
-        table.add_row(row.entry.id, _kind(row.entry), _variation(row), *cells, style=style)
+    columns = [
+        *(Column("mutant or control"), Column("stage"), Column("TV", right=True)),
+        *(Column(_short(stage), right=True) for stage in STAGES),
+    ]
+    table = Table(columns, [_zoo_row(row) for row in matrix.rows])
     counts = matrix.counts
-    lines = [Text(problem, "red") for problem in matrix.problems]
-    total = Text(
+    lines = [Prose(problem, "red") for problem in matrix.problems]
+    total = Prose(
         f"{counts['killed']} of {counts['mutants']} mutants killed, {counts['passed']} of "
         f"{counts['controls']} controls passed, {len(matrix.idle)} idle checks; seed "
         f"{matrix.seed}, detects TV ≥ {matrix.detect_tv:g}",
         "bold red" if matrix.problems else "bold green",
     )
     missed = [
-        Text(f"{name} alone would miss: {', '.join(ids) or 'none of them'}", "dim")
+        Prose(f"{name} alone would miss: {', '.join(ids) or 'none of them'}", "dim")
         for name, ids in matrix.missed.items()
         if matrix.whole
     ]
-    return Group(table, Text(LEGEND, "dim"), *missed, *lines, total)
+    return Group(table, "", Prose(LEGEND, "dim"), *missed, *lines, total)
+
+
+def _zoo_row(row: Row) -> list[Text]:
+    style = "red" if row.problem else "dim" if row.entry.lossless else ""
+    cells = [_fails(row, stage) for stage in STAGES]
+    told = [row.entry.id, _kind(row.entry), _variation(row), *cells]
+    return [Text(cell, style) for cell in told]
 
 
 LEGEND = (

@@ -13,7 +13,7 @@ from specref.distributions import Probabilities, corrected, normalise, relabel
 from specref.models import Model
 from specref.simulate.states import END, Branches, State, accepted, drawn
 from specref.theory.lookahead import fixed, positions
-from specref.theory.psi import conditional_psi
+from specref.theory.push_forward import conditional_psi
 from specref.vocabulary import Tokens, UntokenisableError, intersection, translate
 
 REMEMBERED_LAWS = 4096

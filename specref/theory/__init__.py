@@ -6,10 +6,9 @@ from specref.theory.acceptance import (
     accepted_length_distribution,
     expected_tokens,
 )
-from specref.theory.counting import Spellings, spellings
-from specref.theory.decompositions import decompositions
+from specref.theory.counting import Spellings, decompositions, spellings
 from specref.theory.lookahead import at_most_n_max, fixed, n_max, until_determined
-from specref.theory.psi import conditional_psi, proposals, psi, psi_iid
+from specref.theory.push_forward import conditional_psi, proposals, psi, psi_iid
 
 __all__ = [
     "Spellings",

@@ -23,7 +23,7 @@ from specref.distributions import Probabilities, Probability, normalise, relabel
 from specref.models import Model
 from specref.theory import block
 from specref.theory.lookahead import LookaheadRule, fixed, positions
-from specref.theory.psi import conditional_psi
+from specref.theory.push_forward import conditional_psi
 from specref.vocabulary import Tokens, UntokenisableError, intersection, translate
 
 ALGORITHMS = ("autoregressive", "standard", "union", "tli", "slem", "slrs", "block")

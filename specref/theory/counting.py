@@ -1,15 +1,15 @@
-"""Counting decompositions without listing them: exact integers, length x longest token steps.
+"""Decompositions, the ways to spell a text with tokens: listed, and counted without listing.
 
 The spellings of a text are the paths of an acyclic graph: its nodes are the positions, its arcs
 the tokens. A list of them is as long as they are many, 2^127 for a run of 128 spaces under a
-real vocabulary; sums over the graph are short.
+real vocabulary; sums over the graph are short: length x longest token steps, exact integers.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from specref.vocabulary import Text, UntokenisableError, Vocabulary
+from specref.vocabulary import Text, Tokens, UntokenisableError, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -132,3 +132,29 @@ def spellings(text: Text, vocabulary: Vocabulary) -> Spellings:
                     found.append(end)
         ends.append(found)
     return Spellings(text, ends, before)
+
+
+def decompositions(text: Text, vocabulary: Vocabulary) -> tuple[Tokens, ...]:
+    """Every token sequence whose concatenation equals `text`.
+
+    Timor et al. 2025, Lemma 3.1, counts these ("equals", not "starts with", is what its
+    number 2^(m-1) is true for). Their mass is not psi: see `specref.theory.psi`.
+
+    Returns
+    -------
+    tuple of tuple of int
+        In lexicographic order of the cuts; the empty text has one decomposition, ``()``.
+
+    Examples
+    --------
+    >>> decompositions("abb", Vocabulary(["a", "b", "ab", "bb"]))
+    ((0, 1, 1), (0, 3), (2, 1))
+    """
+    if not text:
+        return ((),)
+    found: list[Tokens] = []
+    for cut in range(1, min(vocabulary.longest, len(text)) + 1):
+        if text[:cut] in vocabulary.ids:
+            head = vocabulary.ids[text[:cut]]
+            found += [(head, *tail) for tail in decompositions(text[cut:], vocabulary)]
+    return tuple(found)

@@ -10,7 +10,7 @@ from specref.chance import Chance
 from specref.distributions import Probabilities
 from specref.models import Model
 from specref.theory.lookahead import fixed
-from specref.theory.psi import conditional_psi
+from specref.theory.push_forward import conditional_psi
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo.clean import ratio, residual_or_p, verified
 from specref.zoo.matching import reencoded

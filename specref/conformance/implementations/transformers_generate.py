@@ -4,6 +4,10 @@
 verification on toy models; nothing of it is replaced or patched.
 """
 
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -24,6 +28,7 @@ from specref.vocabulary import Tokens
 
 Path: TypeAlias = Literal["ar", "sd", "tli", "slem", "pld"]
 REMEMBERED_PAIRS = 32
+LOGGER = "transformers.generation.utils"
 CONFIDENCE = "assistant_confidence_threshold"
 
 
@@ -134,7 +139,7 @@ class Generate:
         model: Any = pair.target
         prompt = torch.tensor([[pair.target.known, *context]])
         mask = torch.ones_like(prompt)
-        with seeded(rng):
+        with seeded(rng), without_deprecations():
             text = model.generate(
                 prompt, attention_mask=mask, max_new_tokens=tokens, **pair.options
             )
@@ -179,6 +184,25 @@ class Generate:
     def assistant_tokenizer(self, drafter: Model) -> ToyTokenizer:
         """The drafter's tokenizer, listing its vocabulary in the chosen order."""
         return toy_tokenizer(drafter.vocabulary, DRAFTER_STRANGER, self.order)
+
+
+@contextmanager
+def without_deprecations() -> Iterator[None]:
+    """Leave out what the library says of its own calls, in this thread and until leaving.
+
+    With an assistant, `generate` calls `generate` in a way that it says is deprecated; its caller
+    can do nothing about that.
+    """
+    logger, thread = logging.getLogger(LOGGER), threading.get_ident()
+
+    def others(record: logging.LogRecord) -> bool:
+        return record.thread != thread or "is deprecated" not in record.getMessage()
+
+    logger.addFilter(others)
+    try:
+        yield
+    finally:
+        logger.removeFilter(others)
 
 
 def _check(path: Path, lookahead: int, greedy: bool | None, temperature: float) -> None:

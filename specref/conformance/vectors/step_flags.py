@@ -11,7 +11,7 @@ from specref.conformance.vectors.flags import disjoint, undrafted
 from specref.conformance.vectors.stepping import Replay
 from specref.distributions import relabel
 from specref.models import Model
-from specref.theory.psi import conditional_psi
+from specref.theory.push_forward import conditional_psi
 from specref.vocabulary import Tokens, intersection
 
 BY_TEXT = ("slem", "slrs")
