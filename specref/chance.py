@@ -5,10 +5,10 @@ An algorithm asks `chance.draw(probabilities, site)` for a token index and
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,10 +17,16 @@ from specref.distributions import Probabilities, Probability, is_one
 Outcome = TypeVar("Outcome", bound=Hashable)
 MAX_PATHS = 1_000_000
 MAX_SITES = 1_000
+ROUNDING = 1e-9
+SHOWN = 8
 
 
 class TooManyPathsError(ValueError):
     """A program has more random paths, or decisions on one path, than may be enumerated."""
+
+
+class OutsideChanceError(ValueError):
+    """What a program does is no function of its chance, or takes no decision from it."""
 
 
 class Uniforms(Protocol):
@@ -77,6 +83,32 @@ class Chance(ABC):
         """Choose a branch; an accept has the branches 0 (no) and 1 (yes)."""
 
 
+class Request(NamedTuple):
+    """What a program asked its chance: a choice among weights, at a site."""
+
+    weights: tuple[Probability, ...]
+    site: str
+
+    def same(self, other: "Request") -> bool:
+        """Whether the weights are equal, floats up to rounding; a site is only a name.
+
+        Examples
+        --------
+        >>> Request((0.1 + 0.2, 0.7), "draft[0]").same(Request((0.3, 0.7), "draft[1]"))
+        True
+        """
+        if len(self.weights) != len(other.weights):
+            return False
+        return all(
+            a == b or (isinstance(a, float) and abs(a - b) <= ROUNDING)
+            for a, b in zip(self.weights, other.weights, strict=True)
+        )
+
+    def __str__(self) -> str:
+        more = ", …" * (len(self.weights) > SHOWN)
+        return f"{self.site} of ({', '.join(map(str, self.weights[:SHOWN]))}{more})"
+
+
 class Exact(Chance):
     """One random path with its weight: follows `prefix`, then the first possible branches.
 
@@ -93,6 +125,8 @@ class Exact(Chance):
         The probability of the path so far.
     choices : list of int
         The branches taken.
+    requests : list of Request
+        What was asked for each of them.
     unexplored : list of (tuple of int, Fraction or float)
         Prefixes of the paths left open on the way, with their weights.
     """
@@ -101,20 +135,21 @@ class Exact(Chance):
         self.prefix = tuple(prefix)
         self.weight = weight
         self.choices: list[int] = []
+        self.requests: list[Request] = []
         self.unexplored: list[tuple[tuple[int, ...], Probability]] = []
-
-    def draw(self, probabilities: Probabilities, site: str) -> int:
-        """Draw the next branch; what the prefix covers was checked when it was recorded."""
-        if len(self.choices) < len(self.prefix):
-            return self._choose((), site)
-        return super().draw(probabilities, site)
+        self.endless: TooManyPathsError | None = None
+        self.ended = False
 
     def _choose(self, weights: Sequence[Probability], site: str) -> int:
+        if self.ended:
+            raise OutsideChanceError(f"chance was asked at {site} after its run had ended")
         depth = len(self.choices)
         if depth == MAX_SITES:
-            raise TooManyPathsError(
+            self.endless = TooManyPathsError(
                 f"more than {MAX_SITES} random decisions on one path (at {site})"
             )
+            raise self.endless
+        self.requests.append(Request(tuple(weights), site))
         choice = self.prefix[depth] if depth < len(self.prefix) else self._open(weights)
         self.choices.append(choice)
         return choice
@@ -251,12 +286,13 @@ class Path(Generic[Outcome]):
 
 
 def enumerate_paths(
-    program: Callable[[Chance], Outcome], max_paths: int = MAX_PATHS
+    program: Callable[[Chance], Outcome], max_paths: int = MAX_PATHS, *, twice: bool = False
 ) -> Iterator[Path[Outcome]]:
     """Run a program once for every random path that has positive probability.
 
     Enumeration by replay: re-run the program, follow a recorded prefix, take the next open
-    branch. The program must be a function of its chance alone.
+    branch. The program must be a function of its chance alone: what it asks on a prefix is
+    compared with what it asked when the prefix was recorded.
 
     Parameters
     ----------
@@ -264,32 +300,86 @@ def enumerate_paths(
         Takes a `Chance`, returns a hashable outcome.
     max_paths : int
         Where to give up.
+    twice : bool
+        Run every path again, and compare what it asks and returns.
 
     Raises
     ------
     TooManyPathsError
         More than `max_paths` paths, or more than 1,000 decisions on one path.
+    OutsideChanceError
+        Two runs with the same choices ask, or return, different things.
     """
-    pending: list[tuple[tuple[int, ...], Probability]] = [((), Fraction(1))]
+    pending: list[tuple[Sequence[int], Probability, Sequence[Request]]]
+    pending = [((), Fraction(1), ())]
     for _ in range(max_paths):
-        chance = Exact(*pending.pop())
-        outcome = program(chance)
+        prefix, weight, requests = pending.pop()
+        chance, outcome = _followed(program, prefix, weight, requests)
+        if twice:
+            again, other = _followed(program, chance.choices, chance.weight, chance.requests)
+            if len(again.choices) > len(chance.choices):
+                asked = again.requests[len(chance.choices)]
+                raise _differ(chance, f"returned {outcome!r}", f"asked at {asked}")
+            if other != outcome:
+                raise _differ(chance, f"returned {outcome!r}", f"returned {other!r}")
         yield Path(outcome, chance.weight, tuple(chance.choices))
-        pending += chance.unexplored
+        pending += [(*branch, chance.requests) for branch in chance.unexplored]
         if not pending:
             return
     raise TooManyPathsError(f"the program has more than max_paths = {max_paths} random paths")
 
 
+def _followed(
+    program: Callable[[Chance], Outcome],
+    prefix: Sequence[int],
+    weight: Probability,
+    requests: Sequence[Request],
+) -> tuple[Exact, Outcome]:
+    """One run along a prefix, which asks on it what was asked before."""
+    chance = Exact(prefix, weight)
+    try:
+        outcome = program(chance)
+    except Exception:
+        _compare(chance, requests[: len(prefix)])
+        raise
+    finally:
+        chance.ended = True
+    _compare(chance, requests[: len(prefix)])
+    if chance.endless:
+        raise chance.endless
+    if isinstance(outcome, (Awaitable, Iterator)):
+        raise TypeError(f"program returned a {type(outcome).__name__}, which has not run yet")
+    if len(chance.choices) < len(prefix):
+        asked = requests[len(chance.choices)]
+        raise _differ(chance, f"asked at {asked}", f"returned {outcome!r}")
+    return chance, outcome
+
+
+def _compare(chance: Exact, requests: Sequence[Request]) -> None:
+    for place, (now, before) in enumerate(zip(chance.requests, requests, strict=False)):
+        if not now.same(before):
+            raise _differ(chance, f"asked at {before}", f"asked at {now}", place)
+
+
+def _differ(chance: Exact, one: str, other: str, place: int | None = None) -> OutsideChanceError:
+    made = list(zip(chance.requests, chance.choices, strict=True))[:place]
+    shown = [f"{request.site} = {choice}" for request, choice in made[-SHOWN:]]
+    after = ", ".join(["…"] * (len(made) > SHOWN) + shown) or "none"
+    return OutsideChanceError(
+        f"no function of chance: of two runs with the same choices ({after}), one {one} and the "
+        f"other {other}"
+    )
+
+
 def exact_distribution(
     program: Callable[[Chance], Outcome], max_paths: int = MAX_PATHS
 ) -> dict[Outcome, Probability]:
-    """The exact output distribution of a program, by enumerating every random path.
+    """The exact output distribution of a program, by enumerating every random path twice.
 
     Parameters
     ----------
     program : callable
-        Takes a `Chance`, returns a hashable outcome.
+        Takes a `Chance`, returns a hashable outcome; a function of its chance alone.
     max_paths : int
         Where to give up.
 
@@ -300,8 +390,10 @@ def exact_distribution(
 
     Raises
     ------
-    ValueError
+    TooManyPathsError, OutsideChanceError
         As `enumerate_paths`.
+    ValueError
+        As `Chance.draw` and `Chance.accept`.
 
     Examples
     --------
@@ -310,6 +402,6 @@ def exact_distribution(
     {0: Fraction(1, 4), 1: Fraction(1, 2), 2: Fraction(1, 4)}
     """
     distribution: dict[Outcome, Probability] = {}
-    for path in enumerate_paths(program, max_paths):
+    for path in enumerate_paths(program, max_paths, twice=True):
         distribution[path.outcome] = distribution.get(path.outcome, 0) + path.weight
     return distribution

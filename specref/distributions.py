@@ -60,7 +60,7 @@ def as_distribution(
     if not is_one(total):
         raise ValueError(f"{name} sums to {total}: expected 1{_remedy(total)}")
     vector.flags.writeable = False
-    return vector
+    return vector[:]  # a view: nobody can make it writeable again
 
 
 def is_one(total: Probability) -> bool:

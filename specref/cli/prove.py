@@ -17,7 +17,7 @@ from specref.cli.group import (
 from specref.cli.loading import load_function
 from specref.pairs import Profile
 from specref.report.machine import as_json, write_json
-from specref.report.rules import first_error, rule_record, rule_report
+from specref.report.rules import first_error, outside_chance, rule_record, rule_report
 from specref.verification import prove_rule, rule_cases
 
 
@@ -38,7 +38,10 @@ def prove_command(rule: str, profile: Profile, pairs: str, json_file: str | None
     MODULE:FUNCTION (or FILE.py:FUNCTION) names a function
     step(target, drafter, context, lookahead, chance) that returns a tuple of token ids and
     takes every random decision from chance.draw(probabilities, site) and
-    chance.accept(probability, site).
+    chance.accept(probability, site). Every path is run twice: a rule that does something else
+    on the same choices, or never asks for any, is not judged.
+
+    Exit codes: 0 lossless on every case, 1 lossy on one, 2 it failed or cannot be judged.
 
     \b
     Examples:
@@ -53,6 +56,8 @@ def prove_command(rule: str, profile: Profile, pairs: str, json_file: str | None
     show(rule_report(rule, report), json_file)
     if json_file:
         write_json(json_file, as_json(rule_record(rule, report)))
+    if report.outside:
+        misused(f"{rule}: {outside_chance(report)}")
     if report.refuted:
         sys.exit(VIOLATED)
     if report.raised:

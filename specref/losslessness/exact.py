@@ -1,16 +1,29 @@
 """Exact proofs: the completed block has exactly the target's joint distribution, or it has not."""
 
-from collections.abc import Callable, Iterable, Mapping
+import inspect
+import itertools
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from specref.algorithms import Step
-from specref.chance import MAX_PATHS, Chance, Exact, Traced, enumerate_paths
+from specref.chance import (
+    MAX_PATHS,
+    Chance,
+    Exact,
+    OutsideChanceError,
+    TooManyPathsError,
+    Traced,
+    enumerate_paths,
+)
 from specref.distributions import Probability, is_exact, total_variation
 from specref.models import Model
 from specref.vocabulary import Tokens
 
 Law = dict[Tokens, Probability]
+ARGUMENTS = ("target", "drafter", "context", "lookahead", "chance")
+LONGEST = 1_000
 
 
 @dataclass(frozen=True)
@@ -73,7 +86,11 @@ class Proof:
 
 
 def completed(
-    blocks: Mapping[Tokens, Probability], target: Model, context: Tokens, length: int
+    blocks: Mapping[Tokens, Probability],
+    target: Model,
+    context: Tokens,
+    length: int,
+    max_texts: int = MAX_PATHS,
 ) -> Law:
     """Extend every block by the target itself to `length` tokens (or EOS): the joint law.
 
@@ -89,6 +106,8 @@ def completed(
         What came before the block.
     length : int
         At least the length of the longest block.
+    max_texts : int
+        Where to give up.
 
     Returns
     -------
@@ -99,6 +118,8 @@ def completed(
     ------
     ValueError
         A block is longer than `length`.
+    TooManyPathsError
+        There are more than `max_texts` texts of that length.
 
     Examples
     --------
@@ -116,6 +137,8 @@ def completed(
             raise ValueError(f"length = {length}: block {block} has {len(block)} tokens")
         if len(block) == length or target.vocabulary.ends(block):
             law[block] = law.get(block, 0) + weight
+            if len(law) > max_texts:
+                raise TooManyPathsError(f"more than {max_texts:,} texts of {length} tokens")
             continue
         for token, probability in enumerate(target.next_token((*context, *block))):
             if probability > 0:
@@ -158,9 +181,17 @@ def is_lossless(
     Raises
     ------
     TypeError
-        A model returns floats; or `step` is no function, `context` no token ids.
+        A model returns floats; or `step` is no function of five arguments, `context` no token
+        ids, or a block none.
+    TooManyPathsError
+        More than `max_paths` paths, 1,000 decisions on one, or a million texts as long as the
+        longest block.
+    OutsideChanceError
+        `step` is no function of its chance: every path is run twice, and a run asked or
+        returned something else. Or it asks for nothing, always returns the same block, and the
+        target does not.
     ValueError
-        More than `max_paths` paths, or an empty block.
+        An empty block, or one with a token id out of range.
 
     Examples
     --------
@@ -173,17 +204,34 @@ def is_lossless(
     >>> is_lossless(standard.step, target, drafter, (), 2)
     Proof(lossless=True, total_variation=0, paths=12)
     """
-    blocks, paths = output_distribution(step, target, drafter, context, lookahead, max_paths)
-    return proof(blocks, target, context, paths)
+    arguments = (target, drafter, context, lookahead)
+    blocks, paths = output_distribution(step, *arguments, max_paths)
+    return _decided(proof(blocks, target, context, paths), blocks, step, *arguments)
+
+
+def _decided(found: Proof, emitted: Law, step: Step, *arguments: Any) -> Proof:
+    """The proof, unless a step emits one thing, asks for nothing, and the target is random."""
+    one = len(emitted) == 1 < len(found.expected)
+    if one and not (found or asks_chance(step, *arguments)):
+        raise OutsideChanceError(
+            f"step takes no decision from chance: it asked for nothing and returned "
+            f"{min(emitted)}, where the target's law has {len(found.expected)} texts"
+        )
+    return found
 
 
 def proof(
-    blocks: Mapping[Tokens, Probability], target: Model, context: Tokens, paths: int
+    blocks: Mapping[Tokens, Probability],
+    target: Model,
+    context: Tokens,
+    paths: int,
+    max_texts: int = MAX_PATHS,
 ) -> Proof:
     """Compare a distribution of blocks, completed to the longest, with the target's law."""
     length = max(map(len, blocks))
-    output = completed(blocks, target, context, length)
-    return Proof(output, completed({(): Fraction(1)}, target, context, length), paths)
+    output = completed(blocks, target, context, length, max_texts)
+    expected = completed({(): Fraction(1)}, target, context, length, max_texts)
+    return Proof(output, expected, paths)
 
 
 def is_lossless_loop(
@@ -230,7 +278,8 @@ def is_lossless_loop(
             law = output if done else unfinished
             law[longer] = law.get(longer, 0) + weight * probability
     expected = completed({(): Fraction(1)}, target, context, length)
-    return Proof(dict(sorted(output.items())), expected, total_paths)
+    found = Proof(dict(sorted(output.items())), expected, total_paths)
+    return _decided(found, output, step, target, drafter, context, lookahead)
 
 
 def output_distribution(
@@ -241,15 +290,19 @@ def output_distribution(
     lookahead: int,
     max_paths: int = MAX_PATHS,
 ) -> tuple[Law, int]:
-    """The exact distribution of one block, and the number of paths behind it."""
+    """The exact distribution of one block, and the number of paths behind it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `is_lossless`.
+    """
     _check_types(step, target, drafter, context)
     _check_exact(target, drafter, context)
     blocks: Law = {}
     paths = 0
-    for path in enumerate_paths(_program(step, target, drafter, context, lookahead), max_paths):
-        if not path.outcome:
-            raise ValueError(f"step returned an empty block in context {context}")
-        target.vocabulary.check(path.outcome, "block")
+    program = _program(step, target, drafter, context, lookahead)
+    for path in enumerate_paths(program, max_paths, twice=True):
         if isinstance(path.weight, float):
             raise TypeError(
                 f"step asked chance with a float probability (block {path.outcome}): a proof "
@@ -258,6 +311,15 @@ def output_distribution(
         blocks[path.outcome] = blocks.get(path.outcome, 0) + path.weight
         paths += 1
     return blocks, paths
+
+
+def asks_chance(
+    step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
+) -> bool:
+    """Whether a step asks its chance for anything, on its first path."""
+    chance = Exact()
+    _program(step, target, drafter, context, lookahead)(chance)
+    return bool(chance.requests)
 
 
 def trace_to(
@@ -280,12 +342,51 @@ def _agreement(left: Tokens, right: Tokens) -> int:
 def _program(
     step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
 ) -> Callable[[Chance], Tokens]:
-    return lambda chance: tuple(step(target, drafter, context, lookahead, chance))
+    def program(chance: Chance) -> Tokens:
+        block = _tokens(step(target, drafter, context, lookahead, chance))
+        if not block:
+            raise ValueError(f"step returned an empty block in context {context}")
+        target.vocabulary.check(block, "block")
+        return block
+
+    return program
+
+
+def _tokens(raw: object) -> Tokens:
+    if isinstance(raw, str) or not isinstance(raw, Iterable):
+        wait = ", which is not awaited" if isinstance(raw, Awaitable) else ""
+        if inspect.iscoroutine(raw):
+            raw.close()
+        raise TypeError(f"step returned {type(raw).__name__}{wait}: expected a tuple of token ids")
+    tokens = tuple(itertools.islice(raw, LONGEST + 1))
+    if len(tokens) > LONGEST:
+        raise ValueError(f"step returned more than {LONGEST:,} tokens")
+    return tokens
+
+
+def check_step(step: Step) -> None:
+    """Raise `TypeError` unless a step can be called as one.
+
+    Examples
+    --------
+    >>> check_step(lambda target, drafter: (0,))
+    Traceback (most recent call last):
+    TypeError: step takes (target, drafter): expected (target, drafter, context, lookahead, chance)
+    """
+    if not callable(step):
+        raise TypeError(f"step = {step!r}: expected a function, such as standard.step")
+    try:
+        signature = inspect.signature(step)
+    except (TypeError, ValueError):  # a compiled function that does not tell
+        return
+    try:
+        signature.bind(*ARGUMENTS)
+    except TypeError:
+        raise TypeError(f"step takes {signature}: expected ({', '.join(ARGUMENTS)})") from None
 
 
 def _check_types(step: Step, target: Model, drafter: Model, context: Tokens) -> None:
-    if not callable(step):
-        raise TypeError(f"step = {step!r}: expected a function, such as standard.step")
+    check_step(step)
     for name, model in (("target", target), ("drafter", drafter)):
         if not hasattr(model, "next_token"):
             raise TypeError(f"{name} = {model!r}: expected a Model")

@@ -108,7 +108,9 @@ def is_jointly_lossless(
     paths = 0
     output: JointLaw = {}
     for path in enumerate_paths(
-        lambda chance: tuple(step(target, drafter, contexts, lookahead, chance)), max_paths
+        lambda chance: tuple(step(target, drafter, contexts, lookahead, chance)),
+        max_paths,
+        twice=True,
     ):
         paths += 1
         if len(path.outcome) != len(contexts) or not all(path.outcome):

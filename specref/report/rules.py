@@ -11,6 +11,8 @@ from specref.vocabulary import Vocabulary
 
 def rule_report(name: str, report: RuleReport) -> RenderableType:
     """The counts, the smallest counterexample with its trace, and the first error."""
+    if report.outside:
+        return Prose(f"{name}: neither proved nor refuted")
     parts = [Prose(f"{name}: {_counts(report)}")]
     if report.refuted:
         parts += [Prose("LOSSY", "bold red"), Prose(_refutation(report.refuted[0]))]
@@ -28,6 +30,14 @@ def first_error(report: RuleReport) -> str:
     return _error(case, error)
 
 
+def outside_chance(report: RuleReport) -> str:
+    """Why the rule cannot be judged, if it was seen to do what its chance does not decide."""
+    if report.outside is None:
+        return ""
+    case, error = report.outside
+    return f"{error} (on {case}); every decision must come from chance.draw or chance.accept"
+
+
 def rule_record(name: str, report: RuleReport) -> dict[str, object]:
     """The same as a record, with every counterexample."""
     return {
@@ -36,6 +46,7 @@ def rule_record(name: str, report: RuleReport) -> dict[str, object]:
         "not_applicable": report.not_applicable,
         "not_run": report.not_run,
         "paths": report.paths,
+        "outside_chance": outside_chance(report) or None,
         "refuted": [_refutation_record(refutation) for refutation in report.refuted],
         "raised": [
             {"case": str(case), "type": type(error).__name__, "error": str(error)}

@@ -4,12 +4,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from specref.algorithms import Step
-from specref.chance import TooManyPathsError
+from specref.chance import OutsideChanceError, TooManyPathsError
 from specref.distributions import Probability
-from specref.losslessness.exact import Difference, output_distribution, proof, trace_to
+from specref.losslessness.exact import (
+    Difference,
+    asks_chance,
+    check_step,
+    output_distribution,
+    proof,
+    trace_to,
+)
+from specref.models import Model
 from specref.pairs import Case, Profile
 from specref.verification.exact import cases_of
 from specref.vocabulary import Tokens, UntokenisableError
+
+MAX_TEXTS = 100_000
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,10 @@ class RuleReport:
     not_applicable : int
         Cases on which the rule raised `UntokenisableError`, and one tokeniser really cannot
         read a text of the other: vocabularies that the rule is not defined for.
+    outside : (Case, OutsideChanceError) or None
+        Where the rule was seen to be no function of its chance; or that it never asks for
+        anything, and a case on which it differs from the target. Then nothing is proved, nor
+        refuted.
     """
 
     proved: int
@@ -50,6 +64,7 @@ class RuleReport:
     not_run: int
     paths: int
     not_applicable: int = 0
+    outside: tuple[Case, OutsideChanceError] | None = None
 
 
 def prove_rule(
@@ -71,6 +86,11 @@ def prove_rule(
     advance : callable
         Told after each case.
 
+    Raises
+    ------
+    TypeError
+        `step` is no function of five arguments.
+
     Examples
     --------
     >>> from specref.algorithms import slem, standard
@@ -81,12 +101,13 @@ def prove_rule(
     >>> report.proved, report.raised, report.not_applicable
     (138, (), 16)
     """
+    check_step(step)
     chosen = rule_cases(profile, same_vocabulary)
     tally = _Tally(step)
     for case in chosen:
         tally.add(case)
         advance(str(case))
-        if tally.endless:
+        if tally.endless or tally.outside:
             break
     return tally.report(len(cases_of(profile)) - len(chosen))
 
@@ -111,13 +132,19 @@ class _Tally:
         self.proved, self.paths, self.not_applicable = 0, 0, 0
         self.refuted: list[Refutation] = []
         self.raised: list[tuple[Case, BaseException]] = []
-        self.endless = False
+        self.endless, self.asked = False, False
+        self.outside: tuple[Case, OutsideChanceError] | None = None
 
     def add(self, case: Case) -> None:
         """Try one case."""
         try:
             found, paths = _refute(self.step, case)
-        except (Exception, SystemExit) as error:  # a user's rule may raise anything
+            self.asked = self.asked or paths > 1 or asks_chance(self.step, *_arguments(case))
+        except KeyboardInterrupt:
+            raise
+        except OutsideChanceError as error:
+            self.outside = case, error
+        except BaseException as error:  # a user's rule may raise anything
             self._failed(case, error)
         else:
             self.refuted += found
@@ -133,14 +160,29 @@ class _Tally:
 
     def report(self, not_run: int) -> RuleReport:
         """What was counted."""
+        if self.refuted and not (self.asked or self.outside):
+            self.outside = self._silent(self.refuted[0])
+        if self.outside:
+            return RuleReport(0, (), (), not_run, self.paths, outside=self.outside)
         refuted, raised = tuple(self.refuted), tuple(self.raised)
         return RuleReport(self.proved, refuted, raised, not_run, self.paths, self.not_applicable)
 
+    def _silent(self, lossy: Refutation) -> tuple[Case, OutsideChanceError]:
+        error = OutsideChanceError(
+            "takes no decision from chance: it asked for nothing in any case, and returned "
+            f"{lossy.block} where {lossy.difference}"
+        )
+        return lossy.case, error
+
+
+def _arguments(case: Case) -> tuple[Model, Model, Tokens, int]:
+    return case.pair.target, case.pair.drafter, case.context, case.lookahead
+
 
 def _refute(step: Step, case: Case) -> tuple[Sequence[Refutation], int]:
-    arguments = (case.pair.target, case.pair.drafter, case.context, case.lookahead)
+    arguments = _arguments(case)
     blocks, paths = output_distribution(step, *arguments)
-    proved = proof(blocks, case.pair.target, case.context, paths)
+    proved = proof(blocks, case.pair.target, case.context, paths, MAX_TEXTS)
     difference = proved.difference
     if difference is None:
         return [], paths

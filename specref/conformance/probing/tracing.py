@@ -7,7 +7,7 @@ the trace is wrong, and nothing of it is used.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from specref.chance import Chance, TooManyPathsError, enumerate_paths
+from specref.chance import Chance, OutsideChanceError, TooManyPathsError, enumerate_paths
 from specref.conformance.probing.calls import EscapedError
 from specref.conformance.probing.program import Outcome, Program
 from specref.conformance.probing.source import Given, Request
@@ -55,7 +55,7 @@ def traced_cells(program: Program, max_paths: int) -> list[Cell]:
     """
     try:
         cells = list(_cells(program, max_paths))
-    except TooManyPathsError as error:
+    except (TooManyPathsError, OutsideChanceError) as error:
         raise EscapedError(str(error)) from None
     if any(request.kind == "seed" for cell in cells for request in cell.requests):
         _try_seeds(program, cells)
