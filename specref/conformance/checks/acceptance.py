@@ -114,12 +114,13 @@ CHECKS = tuple(
     check
     for name in TEETH
     for check in (
-        Check(f"acceptance/{name}", BLOCKS, partial(closed_form, name), lossy=False),
+        Check(f"acceptance/{name}", BLOCKS, partial(closed_form, name), lossy=False, law=True),
         Check(
             f"acceptance/bound-{name}",
             frozenset({Contract.VERIFY}),
             partial(bound, name),
             statistical=True,
+            law=True,
         ),
     )
 )

@@ -14,6 +14,7 @@ VERIFY = frozenset({Contract.VERIFY})
 TREE = frozenset({Contract.TREE})
 DRAFTS = VERIFY | TREE
 CALLS = frozenset({Contract.STEP, Contract.GENERATE})
+GREEDY = "decodes greedily: no token is random"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Check:
         Whether it spends a share of alpha.
     lossy : bool
         Whether a failure speaks of losslessness or a broken contract, not of acceptance.
+    law : bool
+        Whether it asks for random tokens; greedy decoding has none.
     """
 
     id: str
@@ -37,6 +40,7 @@ class Check:
     ask: Callable[[Judge], Outcome]
     statistical: bool = False
     lossy: bool = True
+    law: bool = False
 
     @property
     def stage(self) -> Stage:
@@ -46,7 +50,11 @@ class Check:
     def run(self, judge: Judge) -> CheckResult:
         """Ask; whatever the implementation does becomes an outcome."""
         started = time.perf_counter()
-        if judge.contract in self.contracts:
+        if judge.contract not in self.contracts:
+            outcome = not_applicable(f"not for the contract {judge.contract}")
+        elif self.law and judge.capabilities.greedy:
+            outcome = not_applicable(GREEDY)
+        else:
             try:
                 outcome = self.ask(judge)
             except HungError as error:
@@ -57,8 +65,6 @@ class Check:
                 raise
             except BaseException as error:  # says nothing of the implementation
                 outcome = inconclusive(f"the check itself raised {described(error)}")
-        else:
-            outcome = not_applicable(f"not for the contract {judge.contract}")
         return self.result(outcome, time.perf_counter() - started)
 
     def result(self, outcome: Outcome, seconds: float = 0.0) -> CheckResult:

@@ -120,15 +120,23 @@ def independent(name: str, judge: Judge) -> Outcome:
 
 GREEDY = (Check("boundary/greedy-tree", TREE, greedy),)
 JOINT = tuple(
-    Check(f"joint/{name}", TREE, partial(on_grove, name), statistical=True) for name in GROVES
+    Check(f"joint/{name}", TREE, partial(on_grove, name), statistical=True, law=True)
+    for name in GROVES
 )
 ACCEPTANCE = tuple(
     Check(
-        f"acceptance/{name}", TREE, partial(lengths_of_rule, name), statistical=True, lossy=False
+        f"acceptance/{name}",
+        TREE,
+        partial(lengths_of_rule, name),
+        statistical=True,
+        lossy=False,
+        law=True,
     )
     for name in GROVES
 )
 INDEPENDENCE = tuple(
-    Check(f"independence/rows-{name}", TREE, partial(independent, name), statistical=True)
+    Check(
+        f"independence/rows-{name}", TREE, partial(independent, name), statistical=True, law=True
+    )
     for name in GROVES
 )
