@@ -185,6 +185,18 @@ class Reported(Protocol):
         ...
 
 
+SIGNATURES: Mapping[Contract, type] = MappingProxyType(
+    {
+        Contract.VERIFY: Verify,
+        Contract.STEP: Step,
+        Contract.GENERATE: Generate,
+        Contract.DRAFTER: Drafter,
+        Contract.METRICS: Reported,
+        Contract.TREE: VerifyTree,
+    }
+)
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """What an implementation claims; what it does not claim is not_applicable, and counted.
@@ -220,11 +232,11 @@ class Capabilities:
     metric : str
         For the contract ``metrics``: which definition of `theory.metrics` it claims to be.
     dtype : str
-        What probabilities are cast to before the call.
+        What probabilities, or logits, are cast to before the call.
     tolerance : float
         Total variation a token that low precision may cost; not held against it.
     arrays : {"numpy", "torch"}
-        What it is given.
+        Whether it is given arrays of NumPy or tensors.
     device : str
         Where its tensors are, as torch names it.
     inputs : {"probs", "logits"}

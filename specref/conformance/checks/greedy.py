@@ -40,7 +40,7 @@ def blocks(judge: Judge) -> Outcome:
 
 
 def one_hot(judge: Judge) -> Outcome:
-    """The same without `draft_probs`, which argmax does not ask for."""
+    """Without `draft_probs` blocks are such, too: argmax does not ask for them."""
     if not judge.capabilities.greedy:
         return UNCLAIMED
     if not judge.capabilities.one_hot:

@@ -88,7 +88,7 @@ def on_fixture(name: str, judge: Judge) -> Outcome:
 
 
 def one_hot(judge: Judge) -> Outcome:
-    """The same with drafts declared as certain, from whatever law they were drawn."""
+    """A campaign with drafts declared as certain, from whatever law they were drawn."""
     if not judge.capabilities.one_hot:
         return not_applicable("does not take draft_probs=None")
     return outcome_of(judge, judge.blocks("wide", one_hot=True))

@@ -37,7 +37,7 @@ def answers(judge: Judge) -> Outcome:
 
 
 def batch_of_one(judge: Judge) -> Outcome:
-    """The same for a single row."""
+    """Batches of a single row are answered in the right form, too."""
     batch = judge.sample(judge.fixtures[0], SIZE, "one")
     for row in range(len(batch)):
         judge.verifier(batch[row : row + 1], judge.rng("batch-of-one"))
