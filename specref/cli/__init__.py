@@ -1,4 +1,4 @@
-"""The command line: verify, prove, plan, check, replay, write, zoo, psi, vocabularies,
+"""The command line: verify, prove, plan, check, list, replay, write, zoo, psi, vocabularies,
 vectors."""
 
 import click
@@ -6,6 +6,7 @@ import click
 from specref import __version__
 from specref.cli.check import check_command
 from specref.cli.group import OneLineErrors
+from specref.cli.list import list_command
 from specref.cli.plan import plan_command
 from specref.cli.prove import prove_command
 from specref.cli.psi import psi_command
@@ -34,6 +35,7 @@ for _command in (
     prove_command,
     plan_command,
     check_command,
+    list_command,
     replay_command,
     write_command,
     zoo_command,

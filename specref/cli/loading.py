@@ -8,6 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+MISSING = object()
+
 
 def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
     """The function that ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION`` names.
@@ -25,7 +27,7 @@ def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
     ImportError
         The module cannot be imported, or raised while it was.
     ValueError
-        No colon in the name, or the module has no such function.
+        No colon in the name, or the module has no such function, or that is not callable.
 
     Examples
     --------
@@ -40,9 +42,12 @@ def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
     except (Exception, SystemExit) as error:  # a user's module may raise anything
         reason = f"{type(error).__name__}: {error}"
         raise ImportError(f"cannot import {module_name!r}: {reason}") from None
-    function = getattr(module, function_name, None)
-    if not callable(function):
+    function = getattr(module, function_name, MISSING)
+    if function is MISSING:
         raise ValueError(f"{module_name!r} has no function {function_name!r}")
+    if not callable(function):
+        kind = type(function).__name__
+        raise ValueError(f"{name} is not callable ({kind}): expected a function")
     loaded: Callable[..., Any] = function
     return loaded
 

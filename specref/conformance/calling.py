@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from specref.conformance.batch import Answer, Batch, BrokenContractError, read_answer
-from specref.conformance.contract import Capabilities, accepted_keywords
+from specref.conformance.contract import Capabilities, Floats, accepted_keywords
 from specref.conformance.drawing import draw_batch_coins
+from specref.conformance.logits import SHIFTS, as_logits
 from specref.conformance.patience import Pulse, described, within
 from specref.losslessness.coins import Coins
 
@@ -110,14 +111,14 @@ class Verifier:
         except BaseException as error:  # somebody's code may raise anything
             row = self._offender(batch, rng, coins, type(error))
             where = f"in a batch of {len(batch)}" if row is None else f"at row {row}"
-            hint = self._hint(error, batch, row, rng)
+            hint = self.hint(error, batch, row, rng)
             broken = BrokenContractError(f"raised {described(error, where)}{hint}", row)
             broken.__cause__ = error
         if broken.row is not None and broken.row < len(batch):
             broken.evidence |= batch.facts(broken.row)
         raise broken
 
-    def _hint(
+    def hint(
         self, error: BaseException, batch: Batch, row: int | None, rng: np.random.Generator
     ) -> str:
         """Which claim would spare it the call, if any."""
@@ -148,7 +149,7 @@ class Verifier:
         self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What one call is given: copies, so that nobody changes what answers are judged by."""
-        given = tuple(map(self._array, batch.arguments.values()))
+        given = tuple(self._given(name, values) for name, values in batch.arguments.items())
         keywords: dict[str, Any] = {}
         if "coins" in self.keywords:
             keywords["coins"] = draw_batch_coins(batch, rng) if coins is None else coins
@@ -168,6 +169,17 @@ class Verifier:
             return self.implementation(*arguments, **keywords)
         with global_randomness(rng):
             return self.implementation(*arguments, **keywords)
+
+    def read(self, name: str, values: Floats) -> Floats:
+        """Laws as the implementation reads them: rounded, or logits; held in float64."""
+        given = self._given(name, values)
+        exact = given.double().cpu() if hasattr(given, "cpu") else given
+        return np.asarray(exact, dtype=np.float64)
+
+    def _given(self, name: str, values: Any) -> Any:
+        if self.capabilities.inputs == "logits" and name in SHIFTS and values is not None:
+            values = as_logits(name, values)
+        return self._array(values)
 
     def _array(self, values: Any) -> Any:
         if values is None:

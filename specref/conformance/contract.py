@@ -23,7 +23,10 @@ Dtype: TypeAlias = Literal["float64", "float32", "float16", "bfloat16"]
 TREE_RULES = ("topdown", "traversal")
 NAMED = ("rng", "coins", "lens", "chance", "generator")
 CAPABILITIES = "specref_capabilities"
-FLAGS = ("ragged", "one_hot", "seeded", "greedy", "row_seeds", "repeats")
+CLAIMABLE = "specref_claimable"
+FLAGS = (
+    "ragged", "one_hot", "seeded", "greedy", "in_place", "row_seeds", "repeats", "empty_trees",
+)  # fmt: skip
 WORDS: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
     {
         "rule": (None, *ALGORITHMS, *TREE_RULES),
@@ -31,6 +34,7 @@ WORDS: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
         "recovery": (None, "race", "inverse"),
         "dtype": get_args(Dtype),
         "arrays": ("numpy", "torch"),
+        "inputs": ("probs", "logits"),
     }
 )
 
@@ -69,7 +73,8 @@ class Verify(Protocol):
         Parameters
         ----------
         target_probs : ndarray, shape (B, K + 1, V)
-            Row i is the target's law after the first i drafts.
+            Row i is the target's law after the first i drafts; its logits if `inputs` is
+            claimed to be "logits", and so for `draft_probs`.
         draft_probs : ndarray, shape (B, K, V), or None
             The laws that drafts were drawn from. None: every draft is taken as certain.
         draft_tokens : ndarray of int, shape (B, K)
@@ -180,6 +185,18 @@ class Reported(Protocol):
         ...
 
 
+SIGNATURES: Mapping[Contract, type] = MappingProxyType(
+    {
+        Contract.VERIFY: Verify,
+        Contract.STEP: Step,
+        Contract.GENERATE: Generate,
+        Contract.DRAFTER: Drafter,
+        Contract.METRICS: Reported,
+        Contract.TREE: VerifyTree,
+    }
+)
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """What an implementation claims; what it does not claim is not_applicable, and counted.
@@ -201,19 +218,30 @@ class Capabilities:
         Which of the coins draws the last token: ``race``, or ``final`` by an inverse CDF.
         None: not said, so that blocks are not compared coin by coin.
     greedy : bool
-        It decodes by argmax: its texts are compared one by one, not by their law.
+        It decodes by argmax (temperature 0): a draft is accepted iff it is the argmax of the
+        target's row, and each token is an argmax. Blocks and texts are compared one by one, and
+        no law is asked for.
+    in_place : bool
+        It may change the arrays that it is given; they are copies.
     row_seeds : bool
         What a row gets depends on its own coins alone, not on its place in the batch.
     repeats : bool
         Siblings of a tree may repeat: they were drawn with replacement.
+    empty_trees : bool
+        A row may have a tree without nodes.
     metric : str
         For the contract ``metrics``: which definition of `theory.metrics` it claims to be.
     dtype : str
-        What probabilities are cast to before the call.
+        What probabilities, or logits, are cast to before the call.
     tolerance : float
         Total variation a token that low precision may cost; not held against it.
     arrays : {"numpy", "torch"}
+        Whether it is given arrays of NumPy or tensors.
     device : str
+        Where its tensors are, as torch names it.
+    inputs : {"probs", "logits"}
+        Whether it is given probabilities or logits: the logarithm of each probability, -inf for
+        0, plus a number for each position that differs between target and draft.
     """
 
     rule: str | None = None
@@ -223,13 +251,16 @@ class Capabilities:
     seeded: bool = True
     recovery: Literal["race", "inverse"] | None = None
     greedy: bool = False
+    in_place: bool = False
     row_seeds: bool = False
     repeats: bool = True
+    empty_trees: bool = True
     metric: str = "acceptance_rate"
     dtype: Dtype = "float64"
     tolerance: float = 0.0
     arrays: Literal["numpy", "torch"] = "numpy"
     device: str = "cpu"
+    inputs: Literal["probs", "logits"] = "probs"
 
     def __post_init__(self) -> None:
         for name, known in WORDS.items():
@@ -273,13 +304,26 @@ def capable(**claims: Any) -> Callable[[F], F]:
 
 
 def capabilities_of(implementation: Callable[..., Any], **claims: Any) -> Capabilities:
-    """The record of an implementation, with some claims overridden."""
+    """The record of an implementation, with some claims overridden.
+
+    Raises
+    ------
+    TypeError
+        A claim is unknown, or the implementation is of a kind that cannot make it.
+    """
     names = {field.name for field in fields(Capabilities)}
     for name in claims.keys() - names:
         raise TypeError(f"claim {name!r} is unknown: expected one of {', '.join(sorted(names))}")
     record = getattr(implementation, CAPABILITIES, Capabilities())
     if not isinstance(record, Capabilities):
         raise TypeError(f"{CAPABILITIES} = {record!r}: expected Capabilities (see `capable`)")
+    possible = getattr(implementation, CLAIMABLE, names)
+    for name, value in claims.items():
+        if name not in possible and value != getattr(record, name):
+            raise TypeError(
+                f"claim {name!r} is none of {implementation!r}: expected one of "
+                f"{', '.join(sorted(possible))}"
+            )
     return replace(record, **claims)
 
 

@@ -133,6 +133,8 @@ class Judge:
         teeth = GROVES[name] if name in GROVES else TEETH[name]
         if isinstance(teeth, Grove) and not self.capabilities.repeats:
             teeth = teeth.distinct()
+        if isinstance(teeth, Grove) and not self.capabilities.empty_trees:
+            teeth = teeth.planted()
         if self.contract not in (Contract.VERIFY, Contract.TREE):
             return teeth.drafted()
         return teeth if self.capabilities.ragged else teeth.even()

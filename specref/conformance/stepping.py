@@ -18,6 +18,14 @@ from specref.vocabulary import Tokens
 Call: TypeAlias = Callable[[Place, np.random.Generator], Any]
 
 
+AFTER_EOS = "tokens after EOS: does the adapter stop there?"
+
+
+def until_end(teeth: Teeth, tokens: Tokens) -> Tokens:
+    """Tokens up to the first EOS."""
+    return tokens[: tokens.index(teeth.eos) + 1] if teeth.eos in tokens else tokens
+
+
 def read_tokens(raw: Any, longest: int, teeth: Teeth) -> Tokens:
     """Check a block or text.
 
@@ -39,7 +47,8 @@ def read_tokens(raw: Any, longest: int, teeth: Teeth) -> Tokens:
             raise BrokenContractError(f"token {index} is {token!r}: expected 0 <= id < {size}")
     if not 1 <= len(tokens) <= longest:
         number = len(tokens) if len(tokens) <= longest else f"more than {longest}"
-        raise BrokenContractError(f"returned {number} tokens: expected 1 to {longest}")
+        why = f" ({AFTER_EOS})" if len(until_end(teeth, tokens)) < len(tokens) else ""
+        raise BrokenContractError(f"returned {number} tokens: expected 1 to {longest}{why}")
     return tuple(int(token) for token in tokens)
 
 

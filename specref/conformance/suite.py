@@ -187,6 +187,8 @@ class Report:
         return next(result.id for result in self.wrong if result.finding == finding)
 
     def _power(self) -> str:
+        if self.capabilities.greedy:
+            return "greedy=true: blocks and texts were compared with argmax, and no law was judged"
         found = {r.id: r.evidence.get("detectable_tv") or 0.0 for r in self.results}
         if not any(found.values()):
             return "nothing was sampled, or not enough to say what would have been found"

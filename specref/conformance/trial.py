@@ -14,6 +14,7 @@ from specref.conformance.bugs import bugs_of
 from specref.conformance.contract import Ints
 from specref.conformance.fixtures import NO_TOKEN, Place, Teeth
 from specref.conformance.sampling import Sampler
+from specref.conformance.stepping import until_end
 from specref.conformance.trial_report import TrialReport, misfit
 from specref.losslessness.bets import log_mean
 from specref.losslessness.campaign import Campaign
@@ -166,7 +167,19 @@ class Trial:
             kept=dict(zip(self.teeth.places, self.kept, strict=True)),
             blocks=dict(zip(self.teeth.places, self.blocks, strict=True)),
             seconds=seconds,
+            after_eos=self.campaign.impossible is not None and self._after_eos(),
         )
+
+    def _after_eos(self) -> bool:
+        places = zip(self.teeth.places, self.blocks, strict=True)
+        drawn = [(place, block) for place, found in places for block in found]
+        cut = [(place, until_end(self.teeth, block)) for place, block in drawn]
+        return cut != drawn and all(self._possible(*one) for one in cut)
+
+    def _possible(self, place: Place, block: Tokens) -> bool:
+        before = ((*place.context, *block[:length]) for length in range(len(block)))
+        rows = map(self.teeth.target.next_token, before)
+        return all(row[token] > 0 for row, token in zip(rows, block, strict=True))
 
     def _hits(self) -> dict[str, int]:
         bonus = total = 0

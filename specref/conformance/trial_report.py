@@ -31,6 +31,8 @@ class TrialReport:
         {place: {k: how often the first k drafts were kept, for k = 0 if there was one}}.
     blocks : mapping
         {place: counts of raw blocks}, for diagnosis.
+    after_eos : bool
+        Whether blocks do the impossible in what follows an EOS, and nowhere else.
     """
 
     report: CampaignReport
@@ -43,6 +45,7 @@ class TrialReport:
     kept: Mapping[Place, Mapping[int, int]]
     blocks: Mapping[Place, Mapping[Tokens, int]]
     seconds: float
+    after_eos: bool = False
 
     @property
     def lossy(self) -> bool:

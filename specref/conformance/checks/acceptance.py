@@ -115,13 +115,18 @@ CHECKS = tuple(
     for name in TEETH
     for check in (
         Check(
-            f"acceptance/{name}", BLOCKS, partial(closed_form, name), finding=Finding.ACCEPTANCE
+            f"acceptance/{name}",
+            BLOCKS,
+            partial(closed_form, name),
+            finding=Finding.ACCEPTANCE,
+            law=True,
         ),
         Check(
             f"acceptance/bound-{name}",
             frozenset({Contract.VERIFY}),
             partial(bound, name),
             statistical=True,
+            law=True,
         ),
     )
 )

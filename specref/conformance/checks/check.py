@@ -16,6 +16,7 @@ TREE = frozenset({Contract.TREE})
 DRAFTS = VERIFY | TREE
 CALLS = frozenset({Contract.STEP, Contract.GENERATE})
 RARE_EDGE = 1e-12
+GREEDY = "decodes greedily: no token is random"
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Check:
         Whether it spends a share of alpha.
     finding : Finding
         What a failure says, unless the outcome says something else.
+    law : bool
+        Whether it asks for random tokens; greedy decoding has none.
     """
 
     id: str
@@ -39,6 +42,7 @@ class Check:
     ask: Callable[[Judge], Outcome]
     statistical: bool = False
     finding: Finding = Finding.LAW
+    law: bool = False
 
     @property
     def stage(self) -> Stage:
@@ -48,7 +52,11 @@ class Check:
     def run(self, judge: Judge) -> CheckResult:
         """Ask; whatever the implementation does becomes an outcome."""
         started = time.perf_counter()
-        if judge.contract in self.contracts:
+        if judge.contract not in self.contracts:
+            outcome = not_applicable(f"not for the contract {judge.contract}")
+        elif self.law and judge.capabilities.greedy:
+            outcome = not_applicable(GREEDY)
+        else:
             try:
                 outcome = self.ask(judge)
             except HungError as error:
@@ -59,8 +67,6 @@ class Check:
                 raise
             except BaseException as error:  # says nothing of the implementation
                 outcome = inconclusive(f"the check itself raised {described(error)}")
-        else:
-            outcome = not_applicable(f"not for the contract {judge.contract}")
         return self.result(outcome, time.perf_counter() - started)
 
     def result(self, outcome: Outcome, seconds: float = 0.0) -> CheckResult:

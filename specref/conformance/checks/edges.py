@@ -63,7 +63,8 @@ def _edges(dtype: str) -> Iterator[tuple[str, Batch, Coins]]:
 
 
 def _allowed(judge: Judge, case: str) -> list[list[int]]:
-    one = judge.capabilities.rule in ONE_VOCABULARY
+    # A softmax may leave p > q where they were equal.
+    one = judge.capabilities.rule in ONE_VOCABULARY and judge.capabilities.inputs == "probs"
     if case == "p = 0":
         return [[2, NO_TOKEN]] if one else [[2, NO_TOKEN], [1, NO_TOKEN]]
     draft = 1 if case == "p = q" else 3

@@ -23,6 +23,12 @@ def rows_independent(name: str, judge: Judge) -> Outcome:
 
 
 CHECKS = tuple(
-    Check(f"independence/rows-{name}", BLOCKS, partial(rows_independent, name), statistical=True)
+    Check(
+        f"independence/rows-{name}",
+        BLOCKS,
+        partial(rows_independent, name),
+        statistical=True,
+        law=True,
+    )
     for name in TEETH
 )

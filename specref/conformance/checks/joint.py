@@ -16,9 +16,9 @@ from specref.conformance.judge import Judge
 from specref.conformance.patience import within
 from specref.conformance.sampling import Alone, BesideIdle, Blocks
 from specref.conformance.status import Outcome
-from specref.conformance.stepping import read_tokens
+from specref.conformance.stepping import AFTER_EOS, read_tokens, until_end
 from specref.conformance.trial import Trial, TrialReport
-from specref.losslessness.exact import Proof, proof
+from specref.losslessness.exact import Law, proof
 from specref.vocabulary import Tokens
 
 ROUNDING = 1e-9
@@ -51,7 +51,7 @@ def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Out
 def _finding(found: TrialReport) -> str:
     report = found.report
     if report.impossible:
-        return f"impossible: {report.impossible}"
+        return f"impossible: {report.impossible}" + f"; {AFTER_EOS}" * found.after_eos
     worst = found.worst
     bound = f" (at least {worst.lower:.3f})" if worst.lower else ""
     also = (
@@ -88,7 +88,7 @@ def on_fixture(name: str, judge: Judge) -> Outcome:
 
 
 def one_hot(judge: Judge) -> Outcome:
-    """The same with drafts declared as certain, from whatever law they were drawn."""
+    """A campaign with drafts declared as certain, from whatever law they were drawn."""
     if not judge.capabilities.one_hot:
         return not_applicable("does not take draft_probs=None")
     return outcome_of(judge, judge.blocks("wide", one_hot=True))
@@ -141,28 +141,39 @@ def refuted(judge: Judge, teeth: Teeth, place: Place, longest: int) -> Outcome |
         raw = judge.implementation(*models, place.context, place.lookahead, chance=chance)
         return read_tokens(raw, longest, teeth)
 
-    def enumerated() -> Proof | TooManyPathsError:
+    def enumerated() -> Law | TooManyPathsError:
         try:
-            blocks = exact_distribution(run)
+            return exact_distribution(run)
         except TooManyPathsError as error:
             return error
-        return proof(blocks, teeth.target, place.context, len(blocks))
 
-    found = within(judge.patience, enumerated)
-    if isinstance(found, TooManyPathsError):
-        return not_applicable(str(found))
+    blocks = within(judge.patience, enumerated)
+    if isinstance(blocks, TooManyPathsError):
+        return not_applicable(str(blocks))
+    found = proof(blocks, teeth.target, place.context, len(blocks))
     if found.total_variation <= ROUNDING:
         return None
+    cut = _until_end(teeth, blocks)
+    rest = proof(cut, teeth.target, place.context, len(blocks))
+    why = f"; {AFTER_EOS}" if rest.total_variation <= ROUNDING else ""
     return failed(
-        f"{teeth.name}, {place.name}: TV {found.total_variation} exactly; {found.difference}",
+        f"{teeth.name}, {place.name}: TV {found.total_variation} exactly; {found.difference}{why}",
         total_variation=str(found.total_variation),
     )
 
 
+def _until_end(teeth: Teeth, blocks: Law) -> Law:
+    cut: Law = {}
+    for block, weight in blocks.items():
+        shorter = until_end(teeth, block)
+        cut[shorter] = cut.get(shorter, 0) + weight
+    return cut
+
+
 CHECKS = (
-    Check("joint/exact", frozenset({Contract.STEP}), exact),
+    Check("joint/exact", frozenset({Contract.STEP}), exact, law=True),
     *(
-        Check(f"joint/{name}", BLOCKS, partial(on_fixture, name), statistical=True)
+        Check(f"joint/{name}", BLOCKS, partial(on_fixture, name), statistical=True, law=True)
         for name in TEETH
     ),
     Check(
@@ -170,12 +181,14 @@ CHECKS = (
         frozenset({Contract.VERIFY}),
         partial(small_batches, Alone, "wide"),
         statistical=True,
+        law=True,
     ),
     Check(
         "joint/beside-idle",
         frozenset({Contract.VERIFY}),
         partial(small_batches, BesideIdle, "wide"),
         statistical=True,
+        law=True,
     ),
-    Check("joint/one-hot", frozenset({Contract.VERIFY}), one_hot, statistical=True),
+    Check("joint/one-hot", frozenset({Contract.VERIFY}), one_hot, statistical=True, law=True),
 )

@@ -25,13 +25,13 @@ SUM_MIN = float(overlap(FLAT.next_token(()), PEAKED.next_token(())))
 KEEPS_ALL = ("standard", "union", "tli", "slrs", "block")
 BY_TEXT = ("union", "tli", "slem", "slrs")
 STRANGERS = {"tli": "xy"}
+UNTOLD = "does not tell its blocks"
 
 
 def first_drafts(judge: Judge) -> Outcome:
     """No lossless rule keeps a first draft more often than sum min(p, q)."""
-    obstacle = _obstacle(judge)
-    if obstacle:
-        return not_applicable(obstacle)
+    if not hasattr(judge.implementation, "blocks"):
+        return not_applicable(UNTOLD)
     kept, drafted = _first_drafts(judge)
     if not drafted:
         return not_applicable("nothing was drafted")
@@ -49,9 +49,8 @@ def lost_drafts(judge: Judge) -> Outcome:
     """The declared rule keeps first drafts no less often than sum min(p, q)."""
     if judge.capabilities.rule not in KEEPS_ALL:
         return not_applicable("declares no rule that keeps sum min(p, q) of first drafts")
-    obstacle = _obstacle(judge)
-    if obstacle:
-        return not_applicable(obstacle)
+    if not hasattr(judge.implementation, "blocks"):
+        return not_applicable(UNTOLD)
     kept, drafted = _first_drafts(judge)
     if not drafted:
         return not_applicable("nothing was drafted")
@@ -63,14 +62,6 @@ def lost_drafts(judge: Judge) -> Outcome:
             **_facts(kept, drafted),
         )
     return passed(_seen(kept, drafted), **_facts(kept, drafted))
-
-
-def _obstacle(judge: Judge) -> str:
-    if not hasattr(judge.implementation, "blocks"):
-        return "does not tell its blocks"
-    if judge.capabilities.greedy:
-        return "decodes greedily: what it keeps has no law"
-    return ""
 
 
 def _first_drafts(judge: Judge) -> tuple[int, int]:
@@ -106,7 +97,7 @@ def self_draft(judge: Judge) -> Outcome:
     the target does not know, the drafter has some of that.
     """
     if not hasattr(judge.implementation, "blocks"):
-        return not_applicable("does not tell its blocks")
+        return not_applicable(UNTOLD)
     rule = judge.capabilities.rule
     if rule not in KEEPS_ALL:
         return not_applicable("declares no rule that keeps every draft where p = q")
@@ -156,13 +147,14 @@ def _blocks(judge: Judge, target: Model, drafter: Model, number: int = 0) -> Seq
 
 
 CHECKS = (
-    Check("acceptance/first-drafts", GENERATE, first_drafts, statistical=True),
+    Check("acceptance/first-drafts", GENERATE, first_drafts, statistical=True, law=True),
     Check(
         "acceptance/lost-drafts",
         GENERATE,
         lost_drafts,
         statistical=True,
         finding=Finding.ACCEPTANCE,
+        law=True,
     ),
     Check("acceptance/self-draft", GENERATE, self_draft, finding=Finding.ACCEPTANCE),
 )

@@ -106,7 +106,7 @@ def _edges(judge: Judge, p: Floats, q: Floats, drafts: Tokens) -> Outcome:
 
 
 CHECKS = (
-    Check("boundary/zero-coin", DRAFTS, zero_coin),
-    Check("boundary/empty-residual", DRAFTS, empty_residual),
-    Check("joint/probed", DRAFTS, probed),
+    Check("boundary/zero-coin", DRAFTS, zero_coin, law=True),
+    Check("boundary/empty-residual", DRAFTS, empty_residual, law=True),
+    Check("joint/probed", DRAFTS, probed, law=True),
 )

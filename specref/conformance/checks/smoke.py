@@ -37,7 +37,7 @@ def answers(judge: Judge) -> Outcome:
 
 
 def batch_of_one(judge: Judge) -> Outcome:
-    """The same for a single row."""
+    """Batches of a single row are answered in the right form, too."""
     batch = judge.sample(judge.fixtures[0], SIZE, "one")
     for row in range(len(batch)):
         judge.verifier(batch[row : row + 1], judge.rng("batch-of-one"))
@@ -48,6 +48,8 @@ def no_drafts(judge: Judge) -> Outcome:
     """Rows without any draft get one token, from the target's first row."""
     if not judge.capabilities.ragged:
         return not_applicable("does not take ragged batches")
+    if judge.reads_trees and not judge.capabilities.empty_trees:
+        return not_applicable("never gets trees without nodes")
     size, most = 4, 2
     trap = np.eye(size)[-1]
     p, q = np.tile(trap, (SIZE, most + 1, 1)), np.tile(trap, (SIZE, most, 1))
@@ -74,12 +76,14 @@ def one_hot(judge: Judge) -> Outcome:
 
 def inputs_unchanged(judge: Judge) -> Outcome:
     """The arrays that it was given are what they were."""
+    if judge.capabilities.in_place:
+        return not_applicable("may change what it is given")
     for name in judge.fixtures:
         chunk = judge.sample(name, SIZE, "inputs")[: judge.capabilities.batch or SIZE]
         bare = judge.capabilities.one_hot and not judge.reads_trees
         for each in [chunk, chunk.without_q()] if bare else [chunk]:
             for change in within(judge.patience, partial(changes, judge, each)):
-                return failed(change)
+                return failed(f"{change} (in_place=true if it may)")
     return passed()
 
 
@@ -136,17 +140,23 @@ def _same(first: Answer, second: Answer) -> Outcome:
 def large_vocabulary(judge: Judge) -> Outcome:
     """A vocabulary of 32,000 tokens, most of them impossible."""
     rng = judge.rng("large")
-    p, q = _sparse(rng, 3), _sparse(rng, 2)
-    drafts = np.stack([p[:, 0].argmax(axis=1), q[:, 1].argmax(axis=1)], axis=1)
-    q[:, 0] = (q[:, 0] + (np.arange(LARGE) == drafts[:, :1])) / 2
-    none = np.zeros(LARGE_ROWS, dtype=np.int64)
-    tokens = judge.verifier(Batch(p, q, drafts, none + 2, none), rng).tokens
+    batch = large_batch(rng)
+    p, tokens = batch.target_probs, judge.verifier(batch, rng).tokens
     chance = np.take_along_axis(p, np.maximum(tokens, 0)[:, :, None], axis=2)[:, :, 0]
     for row, j in np.argwhere((tokens != NO_TOKEN) & (chance <= 0))[:1].tolist():
         return failed(
             f"row {row}: token {tokens[row, j]} at position {j} has p = 0", row=row, position=j
         )
     return passed()
+
+
+def large_batch(rng: np.random.Generator) -> Batch:
+    """Two drafts in each row: the likeliest token of the target, then that of the drafter."""
+    p, q = _sparse(rng, 3), _sparse(rng, 2)
+    drafts = np.stack([p[:, 0].argmax(axis=1), q[:, 1].argmax(axis=1)], axis=1)
+    q[:, 0] = (q[:, 0] + (np.arange(LARGE) == drafts[:, :1])) / 2
+    none = np.zeros(LARGE_ROWS, dtype=np.int64)
+    return Batch(p, q, drafts, none + 2, none)
 
 
 def _sparse(rng: np.random.Generator, positions: int) -> Floats:

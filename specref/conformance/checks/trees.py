@@ -120,7 +120,8 @@ def independent(name: str, judge: Judge) -> Outcome:
 
 GREEDY = (Check("boundary/greedy-tree", TREE, greedy),)
 JOINT = tuple(
-    Check(f"joint/{name}", TREE, partial(on_grove, name), statistical=True) for name in GROVES
+    Check(f"joint/{name}", TREE, partial(on_grove, name), statistical=True, law=True)
+    for name in GROVES
 )
 ACCEPTANCE = tuple(
     Check(
@@ -129,10 +130,13 @@ ACCEPTANCE = tuple(
         partial(lengths_of_rule, name),
         statistical=True,
         finding=Finding.ACCEPTANCE,
+        law=True,
     )
     for name in GROVES
 )
 INDEPENDENCE = tuple(
-    Check(f"independence/rows-{name}", TREE, partial(independent, name), statistical=True)
+    Check(
+        f"independence/rows-{name}", TREE, partial(independent, name), statistical=True, law=True
+    )
     for name in GROVES
 )

@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 class NotInstalledError(ImportError):
-    """The implementation's package is not installed."""
+    """The implementation's package is not installed, or cannot be called on this machine."""
 
 
 def require(packages: Sequence[str], remedy: str) -> None:

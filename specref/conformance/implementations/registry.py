@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
 
@@ -55,6 +56,11 @@ class Implementation:
     def title(self) -> str:
         """What it is, with the versions that are installed."""
         return title(self.text, self.packages)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The packages that are not installed; none is imported."""
+        return tuple(package for package in self.packages if find_spec(package) is None)
 
     @property
     def not_run(self) -> str | None:

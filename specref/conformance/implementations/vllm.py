@@ -1,10 +1,11 @@
 """vLLM: `v1.sample.rejection_sampler.rejection_sample`, under the contract ``verify``.
 
-Written from the published source and never run here: its kernels need CUDA. What is judged is
-the acceptance of drafts and the token after a rejection. vLLM draws the bonus token outside,
-with its ordinary sampler; here `torch.multinomial` draws it, so that path is not judged.
+What is judged is the acceptance of drafts and the token after a rejection. vLLM draws the bonus
+token outside, with its ordinary sampler; here `torch.multinomial` draws it, so that path is not
+judged.
 """
 
+import inspect
 from collections.abc import Callable
 from importlib import import_module
 from types import SimpleNamespace
@@ -14,29 +15,82 @@ import numpy as np
 
 from specref.conformance.contract import Capabilities, Floats, Ints
 from specref.conformance.implementations.needs import NotInstalledError, require
+from specref.conformance.patience import described
 
 if TYPE_CHECKING:
     import torch
 
 PACKAGES = ("torch", "vllm")
 REMEDY = "pip install vllm"
+MODULE = "vllm.v1.sample.rejection_sampler"
+GIVEN = (
+    "draft_token_ids", "num_draft_tokens", "max_spec_len", "cu_num_draft_tokens", "draft_probs",
+    "bonus_token_ids", "sampling_metadata",
+)  # fmt: skip
+TARGETS = ("target_probs", "target_logits")
+# Options of 0.33.0. What others would change is not known, so they are refused.
+OFF_BY_DEFAULT = (
+    "synthetic_mode", "synthetic_conditional_rates", "use_fp64_gumbel", "fly_window_size",
+    "fly_entropy_threshold", "fly_entropy_top_k",
+)  # fmt: skip
 
 
-def load_verify(device: str = "cuda") -> "RejectionSample":
-    """The function under test, under the contract ``verify``.
+def load_verify() -> "RejectionSample":
+    """The function under test, under the contract ``verify``: on CUDA if there is one.
 
     Raises
     ------
     NotInstalledError
-        vllm or torch is missing, or there is no CUDA.
+        vllm or torch is missing, the parameters of the function are not known, or it cannot be
+        called on this machine.
     """
     require(PACKAGES, REMEDY)
     import torch
 
-    if not torch.cuda.is_available():
-        raise NotInstalledError("there is no CUDA, which the kernels of vllm need")
-    module = import_module("vllm.v1.sample.rejection_sampler")
-    return RejectionSample(module.rejection_sample, device)
+    try:
+        function = import_module(MODULE).rejection_sample
+    except Exception as error:  # importing vllm may raise anything
+        raise NotInstalledError(f"{MODULE} cannot be imported: {described(error)}") from None
+    verify = RejectionSample(function, "cuda" if torch.cuda.is_available() else "cpu")
+    laws, drafts = np.full((2, 2, 3), 1 / 3), np.array([[0], [-1]])
+    try:
+        verify(laws, laws[:, :1], drafts, rng=np.random.default_rng(0))
+    except Exception as error:  # as above
+        raise NotInstalledError(
+            f"rejection_sample cannot be called on {verify.device}: {described(error)}"
+        ) from None
+    return verify
+
+
+def target_name(function: Callable[..., Any]) -> str:
+    """What `rejection_sample` is given of the target: its probabilities or its logits.
+
+    Raises
+    ------
+    NotInstalledError
+        It has parameters that are not known, or lacks one that is.
+
+    Examples
+    --------
+    >>> def rejection_sample(draft_ids, target_probs): ...
+    >>> target_name(rejection_sample)
+    Traceback (most recent call last):
+    specref.conformance.implementations.needs.NotInstalledError: rejection_sample has unknown \
+parameters, draft_ids
+    """
+    names = tuple(inspect.signature(function).parameters)
+    unknown = [name for name in names if name not in (*GIVEN, *TARGETS, *OFF_BY_DEFAULT)]
+    if unknown:
+        words = ", ".join(unknown)
+        raise NotInstalledError(f"rejection_sample has unknown parameters, {words}")
+    missing = [name for name in GIVEN if name not in names]
+    if missing:
+        raise NotInstalledError(f"rejection_sample has no parameter {', '.join(missing)}")
+    target = [name for name in TARGETS if name in names]
+    if len(target) != 1:
+        words = " and ".join(TARGETS)
+        raise NotInstalledError(f"rejection_sample has {len(target)} of {words}, expected one")
+    return target[0]
 
 
 class RejectionSample:
@@ -45,14 +99,20 @@ class RejectionSample:
     Parameters
     ----------
     function : callable
-        With the eight parameters of vllm's.
+        With the parameters of vllm's, which are passed by name.
     device : str
+
+    Raises
+    ------
+    NotInstalledError
+        Its parameters are not known.
     """
 
     specref_capabilities = Capabilities(rule="standard")
 
     def __init__(self, function: Callable[..., Any], device: str) -> None:
         self.function, self.device = function, device
+        self.target = target_name(function)
 
     def __call__(
         self,
@@ -67,16 +127,17 @@ class RejectionSample:
 
         drafted = draft_tokens >= 0
         lens = drafted.sum(axis=1)
+        laws = self._floats(target_probs[:, :-1][drafted])
         with seeded(rng, self.device):
             out = self.function(
-                self._integers(draft_tokens[drafted]),
-                lens.tolist(),
-                draft_tokens.shape[1],
-                self._integers(lens.cumsum()),
-                None if draft_probs is None else self._floats(draft_probs[drafted]),
-                self._floats(target_probs[:, :-1][drafted]),
-                self._bonus(target_probs[np.arange(len(lens)), lens]),
-                self._sampling(len(lens)),
+                draft_token_ids=self._integers(draft_tokens[drafted]),
+                num_draft_tokens=lens.tolist(),
+                max_spec_len=draft_tokens.shape[1],
+                cu_num_draft_tokens=self._integers(lens.cumsum()),
+                draft_probs=None if draft_probs is None else self._floats(draft_probs[drafted]),
+                bonus_token_ids=self._bonus(target_probs[np.arange(len(lens)), lens]),
+                sampling_metadata=self._sampling(len(lens)),
+                **{self.target: laws.log() if self.target == "target_logits" else laws},
             )
         tokens = out.cpu().numpy().astype(np.int64)
         return tokens, (tokens >= 0).sum(axis=1)

@@ -13,6 +13,7 @@ from specref.conformance.contract import Floats, Ints
 from specref.conformance.judge import PATIENCE
 from specref.conformance.probing.calls import CannotInterpretError
 from specref.conformance.probing.generator import ProbedGenerator
+from specref.conformance.process.declared import CLAIMS
 from specref.conformance.process.messages import batch_fields, coin_fields, read_blocks
 from specref.conformance.process.session import Session
 from specref.losslessness.coins import Coins
@@ -60,6 +61,8 @@ class Process:
     my-sampler (Python)
     (array([[1, 0]]), array([2]))
     """
+
+    specref_claimable = CLAIMS
 
     def __init__(
         self, command: str, folder: Path | None = None, patience: float | None = PATIENCE

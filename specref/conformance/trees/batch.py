@@ -127,3 +127,11 @@ class TreeVerifier(Verifier):
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """As that of a `Verifier`."""
         return super().arguments(as_tree(batch), rng, coins)
+
+    def hint(
+        self, error: BaseException, batch: Batch, row: int | None, rng: np.random.Generator
+    ) -> str:
+        """As that of a `Verifier`; and whether it is trees without nodes that it does not take."""
+        if row is not None and not batch.lens[row]:
+            return " (empty_trees=false if it never gets trees without nodes)"
+        return super().hint(error, batch, row, rng)

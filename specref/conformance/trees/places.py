@@ -120,6 +120,10 @@ class Grove(Teeth):
         """The same without places where siblings may repeat."""
         return replace(self, places=tuple(place for place in self.places if place.way != WITH))
 
+    def planted(self) -> "Grove":
+        """The same without places where nothing is drafted."""
+        return replace(self, places=tuple(place for place in self.places if place.branching))
+
     def even(self) -> "Grove":
         """The same with trees of one shape, for those who need that."""
         whole = [place for place in self.places if self._whole(place)]

@@ -1,0 +1,43 @@
+"""``specref list``: claims, checks, contracts, registered names and rules."""
+
+import sys
+from typing import NoReturn
+
+import click
+
+from specref.cli.group import HOLDS, json_option, show
+from specref.conformance.contract import Contract
+from specref.report.listing import SECTIONS, listing, listing_record
+from specref.report.machine import as_json, write_json
+
+
+@click.command("list")
+@click.argument("sections", nargs=-1, type=click.Choice(tuple(SECTIONS)))
+@click.option(
+    "--contract",
+    type=click.Choice([str(contract) for contract in Contract]),
+    help="Only the checks, names and rules of this contract, and itself; claims are for all.",
+)
+@json_option
+def list_command(
+    sections: tuple[str, ...], contract: str | None, json_file: str | None
+) -> NoReturn:
+    """What can be claimed, checked, judged by name or declared.
+
+    SECTIONS are claims (--claim NAME=VALUE), checks (--only ID; an id is its stage and a name),
+    contracts (--contract), names (specref check NAME) and rules (--algorithm); all of them by
+    default. Nothing is imported to say whether a name is installed.
+
+    \b
+    Examples:
+      specref list
+      specref list claims
+      specref list checks --contract tree
+      specref list names rules --json -
+    """
+    asked = sections or tuple(SECTIONS)
+    chosen = None if contract is None else Contract(contract)
+    show(listing(asked, chosen), json_file)
+    if json_file:
+        write_json(json_file, as_json(listing_record(asked, chosen)))
+    sys.exit(HOLDS)

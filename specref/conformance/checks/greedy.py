@@ -1,0 +1,154 @@
+"""Stage boundary for greedy decoding: every block is compared, and nothing is sampled."""
+
+import itertools
+
+import numpy as np
+
+from specref.conformance.argmax import departures, greedy_block, likeliest
+from specref.conformance.batch import Batch
+from specref.conformance.checks.check import (
+    DRAFTS,
+    Check,
+    failed,
+    not_applicable,
+    passed,
+)
+from specref.conformance.checks.smoke import large_batch
+from specref.conformance.contract import Contract
+from specref.conformance.fixtures import TEETH, Teeth
+from specref.conformance.judge import Judge
+from specref.conformance.sampling import Steps, step_call
+from specref.conformance.status import Outcome
+from specref.conformance.stepping import AFTER_EOS, until_end
+from specref.models import as_float
+
+SIZE, TIMES = 512, 4
+STEPS = 60
+TIES = ((0, 4), (1, 3), (0, 2), (2, 3, 4), (0, 1, 2, 3, 4))
+UNCLAIMED = not_applicable("does not claim greedy=true")
+
+
+def blocks(judge: Judge) -> Outcome:
+    """On every fixture, each block is what the argmax of the target's rows makes of the drafts."""
+    if not judge.capabilities.greedy:
+        return UNCLAIMED
+    for name in judge.fixtures:
+        problem = _problem(judge, name, judge.sample(name, SIZE, name), judge.teeth(name).eos)
+        if problem:
+            return problem
+    return passed()
+
+
+def one_hot(judge: Judge) -> Outcome:
+    """Without `draft_probs` blocks are such, too: argmax does not ask for them."""
+    if not judge.capabilities.greedy:
+        return UNCLAIMED
+    if not judge.capabilities.one_hot:
+        return not_applicable("does not take draft_probs=None")
+    return _problem(judge, "no draft_probs", judge.certain(SIZE, "one-hot")) or passed()
+
+
+def ties(judge: Judge) -> Outcome:
+    """Where several tokens are the likeliest, it is one of them; drafted or not."""
+    if not judge.capabilities.greedy:
+        return UNCLAIMED
+    return _problem(judge, "ties", tied_batch()) or passed()
+
+
+def large(judge: Judge) -> Outcome:
+    """A vocabulary of 32,000 tokens; in every other row both drafts are the target's own."""
+    if not judge.capabilities.greedy:
+        return UNCLAIMED
+    batch = large_batch(judge.rng("large"))
+    own = batch.target_probs[::2, 1].argmax(axis=1)
+    batch.draft_tokens[::2, 1] = own
+    assert batch.draft_probs is not None
+    batch.draft_probs[::2, 1] = np.eye(batch.target_probs.shape[2])[own]
+    return _problem(judge, "large vocabulary", batch) or passed()
+
+
+def randomness(judge: Judge) -> Outcome:
+    """Other randomness changes nothing, ties included."""
+    if not judge.capabilities.greedy:
+        return UNCLAIMED
+    for batch in (judge.sample(judge.fixtures[0], SIZE, "twice"), tied_batch()):
+        rng = judge.rng("greedy randomness")
+        first, *others = (judge.verifier(batch, rng).tokens for _ in range(TIMES))
+        for other in others:
+            for row in np.flatnonzero((first != other).any(axis=1))[:1].tolist():
+                return failed(
+                    f"row {row} is {first[row].tolist()}, and {other[row].tolist()} with other "
+                    "randomness: an argmax depends on none",
+                    **batch.facts(row),
+                )
+    return passed()
+
+
+def steps(judge: Judge) -> Outcome:
+    """Each token of a block is an argmax of the target after what comes before it."""
+    if not judge.capabilities.greedy:
+        return UNCLAIMED
+    for name in TEETH:
+        teeth = judge.teeth(name)
+        call = step_call(judge.implementation, teeth)
+        one = Steps(call, teeth, teeth.lookahead + 1, judge.patience)
+        place, drawn, _ = one(STEPS, judge.rng(f"greedy/{name}"))
+        for index, block in zip(place.tolist(), drawn.tolist(), strict=True):
+            problem = _step_problem(teeth, index, tuple(x for x in block if x >= 0))
+            if problem:
+                return problem
+    return passed()
+
+
+def tied_batch() -> Batch:
+    """Rows of two drafts, with ties of the target at each position, and every pair of drafts."""
+    size = 1 + max(map(max, TIES))
+    laws = np.ones((len(TIES), size))
+    for law, tied in zip(laws, TIES, strict=True):
+        law[list(tied)] = 3
+    laws /= laws.sum(axis=1, keepdims=True)
+    pairs = itertools.product(range(len(TIES)), range(size), range(size))
+    first, *drafts = np.array(list(pairs)).T
+    p = laws[(first[:, None] + np.arange(3)) % len(TIES)]
+    none = np.zeros(len(first), dtype=np.int64)
+    return Batch(p, np.full_like(p[:, 1:], 1 / size), np.stack(drafts, axis=1), none + 2, none)
+
+
+def _problem(judge: Judge, name: str, batch: Batch, eos: int | None = None) -> Outcome | None:
+    verifier = judge.verifier
+    tokens = verifier(batch, judge.rng(f"greedy/{name}")).tokens
+    allowed = likeliest(verifier, batch)
+    for row in departures(batch, allowed, tokens, eos):
+        block = [token for token in tokens[row].tolist() if token >= 0]
+        expected = list(greedy_block(batch, row, allowed[row]))
+        return failed(
+            f"{name}, row {row} of drafts {batch.draft_tokens[row].tolist()} is {block}: the "
+            f"argmax of each of the target's rows gives {expected}",
+            row=row,
+            **batch.facts(row),
+        )
+    return None
+
+
+def _step_problem(teeth: Teeth, index: int, block: tuple[int, ...]) -> Outcome | None:
+    place, target = teeth.places[index], as_float(teeth.target)
+    if until_end(teeth, block) != block:
+        return failed(f"{teeth.name}, {place.name}: {block} has {AFTER_EOS}")
+    for position, token in enumerate(block):
+        law = target.next_token((*place.context, *block[:position])).tolist()
+        if law[token] < max(law):
+            return failed(
+                f"{teeth.name}, {place.name}: {block} has token {token} at position {position}, "
+                f"the argmax of the target is {law.index(max(law))}"
+            )
+    return None
+
+
+CHECKS = (
+    Check("boundary/greedy-blocks", DRAFTS, blocks),
+    Check("boundary/greedy-one-hot", DRAFTS, one_hot),
+    Check("boundary/greedy-ties", DRAFTS, ties),
+    Check("boundary/greedy-large", DRAFTS, large),
+    Check("boundary/greedy-randomness", DRAFTS, randomness),
+    Check("boundary/greedy-steps", frozenset({Contract.STEP}), steps),
+)
