@@ -4,6 +4,8 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from specref.conformance.contract import Capabilities, Floats, accepted_keywords
 from specref.conformance.drawing import draw_batch_coins
 from specref.conformance.logits import SHIFTS, as_logits
 from specref.conformance.patience import Pulse, described, within
+from specref.conformance.turns import turn
 from specref.losslessness.coins import Coins
 
 __all__ = ["Verifier", "global_randomness", "within"]
@@ -23,8 +26,15 @@ FEW = 8
 
 @contextmanager
 def global_randomness(rng: np.random.Generator) -> Iterator[None]:
-    """Seed the global generators of Python, NumPy and torch, and put them back afterwards."""
-    seed = int(rng.integers(2**31))
+    """Seed the global generators of Python, NumPy and torch, and put them back afterwards.
+
+    One call at a time: checks in other threads wait.
+    """
+    with turn(partial(_seeded, int(rng.integers(2**31)))):
+        yield
+
+
+def _seeded(seed: int) -> Callable[[], None]:
     torch = sys.modules.get("torch")
     # Somebody else's code may use the legacy generator.
     kept = random.getstate(), np.random.get_state()  # noqa: NPY002
@@ -34,14 +44,15 @@ def global_randomness(rng: np.random.Generator) -> Iterator[None]:
     np.random.seed(seed)  # noqa: NPY002
     if torch:
         torch.manual_seed(seed)
-    try:
-        yield
-    finally:
+
+    def undo() -> None:
         random.setstate(kept[0])
         np.random.set_state(kept[1])  # noqa: NPY002
         if torch:
             torch.set_rng_state(cpu)
             torch.cuda.set_rng_state_all(devices)
+
+    return undo
 
 
 class Verifier:
@@ -164,10 +175,13 @@ class Verifier:
     def call(
         self, arguments: tuple[Any, ...], keywords: dict[str, Any], rng: np.random.Generator
     ) -> Any:
-        """Call it; if it takes no randomness, with the global generators seeded from `rng`."""
-        if not self.own_randomness:
+        """Call it; if it takes no generator, with the global ones seeded from `rng`.
+
+        Coins should be all that it needs then, but who declares them may draw elsewhere.
+        """
+        if self.keywords & {"rng", "generator"}:
             return self.implementation(*arguments, **keywords)
-        with global_randomness(rng):
+        with global_randomness(rng if self.own_randomness else deepcopy(rng)):
             return self.implementation(*arguments, **keywords)
 
     def read(self, name: str, values: Floats) -> Floats:

@@ -2,7 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 from specref.conformance.batch import BrokenContractError
@@ -26,12 +28,39 @@ class Pulse:
 
     def __init__(self) -> None:
         self.last, self.abandoned = time.monotonic(), False
+        self._releases: list[Callable[[], None]] = []
+
+    def abandon(self) -> None:
+        """Say that nobody waits for the work any more; gives back what it holds of the process."""
+        self.abandoned = True
+        for release in self._releases[::-1]:
+            release()
+
+    @contextmanager
+    def releasing(self, release: Callable[[], None]) -> Iterator[None]:
+        """`release` is called on leaving, and when the work is abandoned: perhaps twice."""
+        self._releases.append(release)
+        try:
+            if self.abandoned:
+                raise SystemExit
+            yield
+        finally:
+            self._releases.remove(release)
+            release()
 
     def beat(self) -> None:
         """Say that a call has returned; ends the work if nobody waits for it any more."""
         if self.abandoned:
             raise SystemExit
         self.last = time.monotonic()
+
+
+_PULSE: ContextVar[Pulse | None] = ContextVar("specref_pulse", default=None)
+
+
+def pulse_here() -> Pulse:
+    """That of the work which goes on in this thread; a new one if nobody waits for any."""
+    return _PULSE.get() or Pulse()
 
 
 def within(
@@ -63,6 +92,7 @@ def within(
     errors: list[BaseException] = []
 
     def run() -> None:
+        _PULSE.set(pulse)
         try:
             results.append(work())
         except BaseException as error:  # somebody's code may raise anything
@@ -70,7 +100,11 @@ def within(
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    _wait(thread, seconds, pulse)
+    try:
+        _wait(thread, seconds, pulse)
+    except BaseException:
+        pulse.abandon()
+        raise
     if not errors:
         return results[0]
     if isinstance(errors[0], BrokenContractError):
@@ -83,7 +117,6 @@ def _wait(thread: threading.Thread, seconds: float | None, pulse: Pulse) -> None
     while thread.is_alive():
         left = SLICE if seconds is None else pulse.last + seconds - time.monotonic()
         if left <= 0:
-            pulse.abandoned = True
             raise HungError(f"did not return within {seconds:g} s", stack_lines(thread))
         thread.join(min(left, SLICE))
 

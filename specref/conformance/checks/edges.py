@@ -7,6 +7,7 @@ import numpy as np
 
 from specref.conformance.batch import Batch
 from specref.conformance.checks.check import edge, failed, not_applicable, passed
+from specref.conformance.checks.intercepting import beside_coins
 from specref.conformance.fixtures import NO_TOKEN
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
@@ -29,6 +30,8 @@ def edge_coins(judge: Judge) -> Outcome:
     """
     if "coins" not in judge.keywords:
         return not_applicable("does not take coins")
+    if beside := beside_coins(judge):
+        return not_applicable(beside)
     for case, batch, coins in _edges(judge.capabilities.dtype):
         tokens = judge.verifier(batch, judge.rng("edge"), coins).tokens[0].tolist()
         allowed = _allowed(judge, case)

@@ -9,6 +9,7 @@ from specref.conformance.batch import Batch
 from specref.conformance.checks.check import VERIFY, Check, failed, not_applicable, passed
 from specref.conformance.checks.decided import DECIDED
 from specref.conformance.checks.edges import edge_coins
+from specref.conformance.checks.intercepting import beside_coins
 from specref.conformance.checks.rounded import RULES, arithmetic_of, falls, wins
 from specref.conformance.contract import Capabilities, Floats, Ints
 from specref.conformance.drawing import draw_batch_coins, sample_batch
@@ -65,6 +66,8 @@ def coin_by_coin(judge: Judge) -> Outcome:
         expected = expected_tokens(given, coins, claims.recovery, rule)
         for row in np.flatnonzero((got != expected).any(axis=1)).tolist():
             if not _possible(claims, given, coins, row, got[row]):
+                if beside := beside_coins(judge):
+                    return not_applicable(beside)
                 return _difference(name, given, coins, row, claims, got, expected)
             near += 1
         blocks += len(batch)
@@ -154,7 +157,8 @@ def permuted(judge: Judge) -> Outcome:
         for row in np.flatnonzero((whole != other).any(axis=1))[:1].tolist():
             got, before = other[row].tolist(), whole[row].tolist()
             return failed(
-                f"row {row} is {got} when the batch is {name}, {before} otherwise",
+                beside_coins(judge)
+                or f"row {row} is {got} when the batch is {name}, {before} otherwise",
                 row=row,
                 **batch.facts(row),
             )

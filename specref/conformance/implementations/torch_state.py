@@ -1,15 +1,23 @@
 """The state of torch that a call depends on: set for the call, and put back afterwards."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import torch
+
+from specref.conformance.turns import turn
+
+_LOCK = threading.Lock()
+_before: list[int] = []
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Let torch use one thread: with more, tensors of a few numbers take many times longer.
+
+    Where several callers overlap, each leaves what was there before the first of them came.
 
     Examples
     --------
@@ -17,17 +25,23 @@ def one_thread() -> Iterator[None]:
     ...     torch.get_num_threads()
     1
     """
-    threads = torch.get_num_threads()
+    with _LOCK:
+        threads = _before[0] if _before else torch.get_num_threads()
+        _before.append(threads)
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(threads)
+        with _LOCK:
+            _before.pop()
+            torch.set_num_threads(threads)
 
 
 @contextmanager
 def seeded(rng: np.random.Generator, device: str = "cpu") -> Iterator[None]:
     """Seed torch's global generators from `rng`, and use one thread; undo both on leaving.
+
+    One call at a time, as for `calling.global_randomness`.
 
     Parameters
     ----------
@@ -45,8 +59,15 @@ def seeded(rng: np.random.Generator, device: str = "cpu") -> Iterator[None]:
     >>> draw() == draw(), bool((before == torch.random.get_rng_state()).all())
     (True, True)
     """
-    kind = torch.device(device).type
-    devices, kind = ([], "cuda") if kind == "cpu" else ([torch.device(device)], kind)
-    with torch.random.fork_rng(devices, device_type=kind), one_thread():
-        torch.manual_seed(int(rng.integers(2**63)))
+    seed = int(rng.integers(2**63))
+
+    def begin() -> Callable[[], None]:
+        kind = torch.device(device).type
+        devices, kind = ([], "cuda") if kind == "cpu" else ([torch.device(device)], kind)
+        stack = ExitStack()
+        stack.enter_context(torch.random.fork_rng(devices, device_type=kind))
+        torch.manual_seed(seed)
+        return stack.close
+
+    with turn(begin), one_thread():
         yield

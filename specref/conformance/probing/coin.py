@@ -26,6 +26,8 @@ class Coin:
         How the uniform is made of noise, once it has raced.
     lost : bool
         Whether it has lost a race: then its law is no longer known.
+    settled : float or None
+        Its value, once the number was used after its run.
     """
 
     call: Call
@@ -36,6 +38,7 @@ class Coin:
     rate: float = 1.0
     reading: str | None = None
     lost: bool = False
+    settled: float | None = None
 
     def __post_init__(self) -> None:
         self.high = 1 << self.bits

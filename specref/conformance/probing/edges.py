@@ -1,12 +1,12 @@
 """What happens at the ends of the unit interval, where samples never look."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from specref.conformance.calling import Verifier
 from specref.conformance.contract import Capabilities, Floats
-from specref.conformance.probing.calls import Call
+from specref.conformance.probing.calls import Call, CannotInterpretError
 from specref.conformance.probing.probe import Probed, probe_program
 from specref.conformance.probing.program import Failure, Outcome, Program
 from specref.conformance.probing.source import Given, Request
@@ -86,8 +86,12 @@ def probed_edges(
     """As `edge_events`, for a program, with the probe that found its uniforms."""
     probed = probe_program(program)
     found: dict[tuple[Call, float, str], EdgeEvent] = {}
-    for event in _events(program, probed, p_rows, drafts):
-        found.setdefault((event.call, event.value, event.consequence), event)
+    try:
+        for event in _events(program, probed, p_rows, drafts):
+            found.setdefault((event.call, event.value, event.consequence), event)
+    except CannotInterpretError as error:
+        if not found:
+            return replace(probed, uninterpreted=str(error)), ()
     return probed, tuple(found.values())
 
 

@@ -1,33 +1,52 @@
-"""A `numpy.random.Generator` whose numbers come from a source."""
+"""A `numpy.random.Generator` whose numbers come from a source while a run is intercepted.
 
+Elsewhere, in other threads and after the run, it is the generator of its bit generator.
+"""
+
+import copy
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
 from specref.conformance.probing.calls import CannotInterpretError, here
+from specref.conformance.probing.interception import current
 from specref.conformance.probing.source import FLOAT32_BITS, FLOAT64_BITS, Numbers, Source
 
 MOST_BRANCHES = 1024
 REAL = np.random.Generator
 
 
-class Switch:
-    """Which source is asked now."""
+class StandsIn(type):
+    """The class of classes that stand in for another: its instances are theirs, too."""
 
-    source: Source
+    original: type
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.original)
 
 
-class ProbedGenerator(REAL):
-    """A `numpy.random.Generator` whose numbers come from a source."""
+class ProbedGenerator(REAL, metaclass=StandsIn):
+    """A generator that asks the source of the run that goes on here, if one does.
 
-    def __init__(self, switch: Switch) -> None:
-        super().__init__(np.random.PCG64(0))
-        self._switch = switch
+    Attributes
+    ----------
+    elsewhere : callable or None
+        Told the name of every method that is called where no run goes on.
+    """
+
+    original = REAL
+    elsewhere: Callable[[str], None] | None = None
 
     @property
     def _source(self) -> Source:
-        return self._switch.source
+        interception = current()
+        if interception is None:
+            raise RuntimeError("no run goes on here")
+        return interception.source
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ProbedGenerator":
+        return ProbedGenerator(copy.deepcopy(_bits_of(self), memo))
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         """Uniforms of [0, 1)."""
@@ -140,7 +159,7 @@ class ProbedGenerator(REAL):
 
     def spawn(self, n_children: int) -> list[Any]:
         """Generators with the same source."""
-        return [ProbedGenerator(self._switch) for _ in range(n_children)]
+        return [ProbedGenerator(bits) for bits in _bits_of(self).spawn(n_children)]
 
 
 def refusal(name: str) -> Callable[..., NoReturn]:
@@ -152,24 +171,41 @@ def refusal(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-def _refuse_others() -> None:
+def _bits_of(generator: REAL) -> Any:
+    return REAL.bit_generator.__get__(generator)
+
+
+def _either(name: str, intercepted: Callable[..., Any]) -> Callable[..., Any]:
+    original = getattr(REAL, name)
+
+    def method(self: Any, *arguments: Any, **named: Any) -> Any:
+        if current() is not None:
+            return intercepted(self, *arguments, **named)
+        if self.elsewhere is not None:
+            self.elsewhere(f"Generator.{name}")
+        return original(self, *arguments, **named)
+
+    return method
+
+
+def _wrap_all() -> None:
     for name in dir(REAL):
-        if not name.startswith("_") and name not in vars(ProbedGenerator):
-            refuse = refusal(f"Generator.{name}")
-            setattr(ProbedGenerator, name, property(refuse) if name == "bit_generator" else refuse)
+        if name.startswith("_"):
+            continue
+        intercepted = vars(ProbedGenerator).get(name) or refusal(f"Generator.{name}")
+        if name == "bit_generator":
+            either = property(lambda self, no=intercepted: no() if current() else _bits_of(self))
+            setattr(ProbedGenerator, name, either)
+        else:
+            setattr(ProbedGenerator, name, _either(name, intercepted))
 
 
-_refuse_others()
+_wrap_all()
 
 
-def probed_generator(switch: Switch) -> ProbedGenerator:
-    """A generator that asks a switch, and so does every other one of its class."""
-
-    def bound(self: Any, bit_generator: object = None) -> None:
-        ProbedGenerator.__init__(self, switch)
-
-    made: ProbedGenerator = type("Generator", (ProbedGenerator,), {"__init__": bound})()
-    return made
+def is_intercepted(rng: np.random.Generator) -> bool:
+    """Whether a generator has its numbers from a source, here and now."""
+    return issubclass(type(rng), ProbedGenerator) and current() is not None
 
 
 def shape_of(size: Any) -> tuple[int, ...]:

@@ -33,6 +33,14 @@ class Comparisons(Protocol):
         """Whether left < right, for numbers of different coins."""
         ...
 
+    def outside(self, number: "Lazy") -> float | None:
+        """The number itself, where it is used outside its run; None within."""
+        ...
+
+    def settled(self, number: "Lazy") -> float:
+        """The number itself, whatever became of it in its run."""
+        ...
+
 
 class Lazy:
     """A monotone function of one coin."""
@@ -41,6 +49,11 @@ class Lazy:
 
     def __init__(self, coin: Coin, comparisons: Comparisons, steps: tuple[Step, ...] = ()) -> None:
         self.coin, self.comparisons, self.steps = coin, comparisons, steps
+
+    @property
+    def plain(self) -> float | None:
+        """The number itself, where it is used outside its run; None within."""
+        return self.comparisons.outside(self)
 
     def at(self, value: float) -> float:
         """The number, if the coin has a value."""
@@ -85,6 +98,8 @@ class Lazy:
         return self.then(lambda value: ufunc(value, number))
 
     def _one_sign(self) -> "Lazy":
+        if self.plain is not None:
+            return self
         low, high = (self.at(end) for end in self.coin.ends)
         if low < 0 < high or high < 0 < low:
             raise EscapedError(f"a function of {self.coin.call} that is not monotone")
@@ -174,11 +189,14 @@ class Lazy:
     __hash__ = object.__hash__
 
     def _compare(self, other: object, order: Order, between: Callable[["Lazy"], bool]) -> Any:
-        if isinstance(other, Lazy):
+        plain = self.plain
+        if isinstance(other, Lazy) and plain is None and other.plain is None:
             return self._same_coin(other, order) if other.coin is self.coin else between(other)
         number = as_number(other)
         if number is None:
             return NotImplemented
+        if plain is not None:
+            return bool(order(plain, number))
         return self.comparisons.decide(self, lambda value: bool(order(self.at(value), number)))
 
     def _same_coin(self, other: "Lazy", order: Order) -> bool:
@@ -187,12 +205,18 @@ class Lazy:
         raise EscapedError(f"two numbers made of one, {self.coin.call}, are compared")
 
     def __bool__(self) -> bool:
+        if (plain := self.plain) is not None:
+            return bool(plain)
         return self.comparisons.decide(self, lambda value: bool(self.at(value) != 0))
 
     def __float__(self) -> float:
+        if (plain := self.plain) is not None:
+            return float(plain)
         raise EscapedError(f"a number of {self.coin.call} is converted to a float")
 
     def __int__(self) -> int:
+        if (plain := self.plain) is not None:
+            return int(plain)
         first, last = sorted(int(self.at(end)) for end in self.coin.ends)
         if first < 0 or last - first > MAX_FLOORS:
             raise EscapedError(f"a number of {self.coin.call} is converted to an integer")
@@ -209,6 +233,8 @@ class Lazy:
 def as_number(value: object) -> float | Fraction | None:
     """A plain number, of Python, NumPy or a tensor of one element; None for anything else."""
     if isinstance(value, Lazy):
+        if (plain := value.plain) is not None:
+            return plain
         raise EscapedError(f"numbers of {value.coin.call} are combined")
     if isinstance(value, int | float | np.number | np.bool_ | Fraction):
         return value if isinstance(value, Fraction) else float(value)

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from specref.conformance.probing.bisection import ASSUMPTION, searched_cells
 from specref.conformance.probing.calls import Call, CannotInterpretError, EscapedError
-from specref.conformance.probing.program import Failure, Program, TorchImportedError
+from specref.conformance.probing.program import Failure, Outcome, Program, TorchImportedError
+from specref.conformance.probing.repeating import repeated
 from specref.conformance.probing.tracing import SEEDS, Cell, traced_cells
 from specref.vocabulary import Tokens
 
@@ -101,16 +102,22 @@ def probe_program(program: Program, max_paths: int = MAX_PATHS) -> Probed:
 
 def _attempt(program: Program, max_paths: int) -> Probed:
     try:
-        cells = traced_cells(program, max_paths)
-        return _probed(program, cells, "traced", _seeds(cells))
-    except EscapedError as error:
-        untraced = str(error)
+        seen = repeated(program)
+        try:
+            cells = traced_cells(program, max_paths)
+            _check_complete(cells, seen)
+            return _probed(program, cells, "traced", _seeds(cells))
+        except EscapedError as error:
+            untraced = str(error)
+        cells = searched_cells(program)
+        return _probed(program, cells, "searched", ASSUMPTION, untraced)
     except CannotInterpretError as error:
         return _uninterpreted(program, error)
-    try:
-        return _probed(program, searched_cells(program), "searched", ASSUMPTION, untraced)
-    except CannotInterpretError as error:
-        return _uninterpreted(program, error)
+
+
+def _check_complete(cells: list[Cell], seen: set[Outcome]) -> None:
+    for outcome in seen - {cell.outcome for cell in cells}:
+        raise EscapedError(f"a run with numbers gave {outcome}, which no trace leads to")
 
 
 def _probed(

@@ -9,11 +9,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from specref.conformance.probing.calls import CannotInterpretError
-from specref.conformance.probing.generator import Switch, probed_generator
-from specref.conformance.probing.numpy_random import replaced, replacements
+from specref.conformance.patience import pulse_here
+from specref.conformance.probing.calls import CannotInterpretError, here
+from specref.conformance.probing.generator import ProbedGenerator
+from specref.conformance.probing.interception import Interception, intercepting
+from specref.conformance.probing.numpy_random import replacements
 from specref.conformance.probing.source import Source
-from specref.conformance.probing.swapping import Slot, random_functions, slots
+from specref.conformance.probing.swapping import Swap, slots
 from specref.conformance.probing.tossing import Tosser
 from specref.vocabulary import Tokens
 
@@ -55,10 +57,11 @@ class Program:
         max_runs: int = 500_000,
     ) -> None:
         self._run, self._max_runs = run, max_runs
-        self._switch = Switch()
-        self.generator = probed_generator(self._switch)
-        self._found = list(replacements(self._switch, self.generator))
-        self._slots = [(slot, self._stand_in(slot)) for slot in slots(holder, random_functions())]
+        self._running: Interception | None = None
+        self.generator = ProbedGenerator(np.random.PCG64(0))
+        self.generator.elsewhere = self._drawn_elsewhere
+        self._answers = replacements(self.generator)
+        self._slots = slots(holder)
         self._quiet: Any = {
             kind: "ignore" if treatment == "warn" else treatment
             for kind, treatment in np.geterr().items()
@@ -69,6 +72,7 @@ class Program:
 
     def __call__(self, source: Source) -> Outcome:
         """The tokens, or how the code failed."""
+        pulse_here().beat()
         self.runs += 1
         if self.runs > self._max_runs:
             raise CannotInterpretError(f"more than max_runs = {self._max_runs} runs")
@@ -79,43 +83,50 @@ class Program:
         raise TorchImportedError
 
     def _outcome(self, source: Source) -> Outcome:
+        outcome: Outcome
         with self._intercepted(source):
             try:
-                return tuple(int(token) for token in self._run(source))
+                outcome = tuple(int(token) for token in self._run(source))
             except Exception as error:
-                return Failure(f"{type(error).__name__}: {error}")
+                outcome = Failure(f"{type(error).__name__}: {error}")
+        if source.problem is not None:
+            raise source.problem
+        return outcome
 
     @contextmanager
     def _intercepted(self, source: Source) -> Iterator[None]:
+        interception, swap = Interception(source, self._answers), Swap(self._slots)
+
+        def release() -> None:
+            interception.abandoned = not interception.over
+            swap.undo()
+
         with ExitStack() as stack:
-            self._switch.source = source
-            for slot, stand_in in self._slots:
-                stack.callback(slot.put, slot.value)
-                slot.put(stand_in)
-            stack.enter_context(replaced(self._found))
+            stack.enter_context(pulse_here().releasing(release))
+            self._running = interception
+            stack.enter_context(intercepting(interception))
             stack.enter_context(np.errstate(**self._quiet))
             if "torch" in sys.modules:
                 stack.enter_context(_torch_randomness(source))
             yield
 
-    def _stand_in(self, slot: Slot) -> Any:
-        if isinstance(slot.value, np.random.Generator):
-            return self.generator
-        named = {id(getattr(module, name)): value for module, name, value in self._found}
-        return named.get(id(slot.value), slot.value)
+    def _drawn_elsewhere(self, name: str) -> None:
+        running = self._running
+        if running is not None and not running.over:
+            running.source.problem = CannotInterpretError(
+                f"{here(name)}: called in another thread, where nothing is intercepted"
+            )
 
 
 @contextmanager
 def _torch_randomness(source: Source) -> Iterator[None]:
-    import torch
-
     from specref.conformance.implementations.torch_state import one_thread
     from specref.conformance.probing.torch_random import TorchRandomness
     from specref.conformance.probing.torch_tracing import Memory, PythonExits
 
-    memory, state = Memory(), torch.get_rng_state()
+    memory = Memory()
     with ExitStack() as stack:
-        stack.callback(torch.set_rng_state, state)
+        stack.callback(memory.settle)
         stack.enter_context(one_thread())
         stack.enter_context(TorchRandomness(source, memory))
         if isinstance(source, Tosser):

@@ -48,12 +48,19 @@ BOXES = "boxes"
 
 
 class Source(ABC):
-    """Answers intercepted calls; `requests` lists what was asked, number by number."""
+    """Answers intercepted calls; `requests` lists what was asked, number by number.
+
+    Attributes
+    ----------
+    problem : CannotInterpretError or None
+        Why nothing can be learned from the run, whatever the code made of the exception.
+    """
 
     dtype: type = np.float64
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
+        self.problem: CannotInterpretError | None = None
 
     def uniforms(self, call: Call, bits: int = FLOAT64_BITS) -> Numbers:
         """Uniforms in [0, 1), in the call's shape."""

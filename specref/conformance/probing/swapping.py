@@ -1,15 +1,26 @@
-"""Generators that a function already holds: found in its closure, its globals and its object."""
+"""Generators that a function already holds: found in its closure, its globals and its object.
 
-import random
-from collections.abc import Callable, Iterator
+While anybody's run is intercepted, stand-ins are in their places. Several runs, of one function
+even, may overlap: the last one to leave puts back what was there before the first came.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-import numpy as np
+from specref.conformance.probing.numpy_random import (
+    MODULES,
+    Watched,
+    is_random,
+    stand_in,
+    stands_in,
+)
 
 DEEPEST = 4
+EMPTY = object()
 
 
 @dataclass(frozen=True)
@@ -35,26 +46,96 @@ class Slot:
         else:
             self.holder[self.key] = value
 
+    def content(self) -> Any:
+        """What is there now; `EMPTY` if nothing."""
+        if not isinstance(self.holder, CellType):
+            return self.holder.get(self.key, EMPTY)
+        try:
+            return self.holder.cell_contents
+        except ValueError:
+            return EMPTY
 
-def slots(function: Callable[..., Any], functions: set[int]) -> list[Slot]:
-    """Where a function keeps generators, or functions whose ids are given.
+
+@dataclass
+class _Use:
+    """A slot, or a module, that stands in for the time being."""
+
+    before: Any
+    users: int = 0
+
+
+_LOCK = threading.Lock()
+_slots: dict[tuple[int, str], _Use] = {}
+_modules = _Use(None)
+
+
+class Swap:
+    """Stand-ins in all slots, and modules that show them to runs; until `undo` is called.
+
+    Parameters
+    ----------
+    slots : sequence of Slot
+    """
+
+    def __init__(self, slots: Iterable[Slot]) -> None:
+        with _LOCK:
+            self._taken = [slot for slot in slots if _take(slot)]
+            _modules.users += 1
+            for module in MODULES:
+                module.__class__ = Watched
+        self._done = False
+
+    def undo(self) -> None:
+        """Put everything back that nobody else uses; a second call, from any thread, is idle."""
+        with _LOCK:
+            if self._done:
+                return
+            self._done = True
+            for slot in self._taken:
+                _give_back(slot)
+            _modules.users -= 1
+            for module in MODULES if not _modules.users else ():
+                module.__class__ = ModuleType
+
+
+def _take(slot: Slot) -> bool:
+    key = id(slot.holder), slot.key
+    if key not in _slots:
+        content = slot.content()
+        if not is_random(content) or stands_in(content):
+            return False
+        _slots[key] = _Use(content)
+        slot.put(stand_in(content))
+    _slots[key].users += 1
+    return True
+
+
+def _give_back(slot: Slot) -> None:
+    key = id(slot.holder), slot.key
+    _slots[key].users -= 1
+    if _slots[key].users:
+        return
+    before, content = _slots.pop(key).before, slot.content()
+    # Whoever has put something of their own there meanwhile keeps it.
+    if stands_in(content):
+        slot.put(before)
+
+
+def slots(function: Callable[..., Any]) -> list[Slot]:
+    """Where a function keeps generators, or random functions imported by name.
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(1)
-    >>> [slot.value is rng for slot in slots(lambda: rng.random(), set())]
+    >>> [slot.value is rng for slot in slots(lambda: rng.random())]
     [True]
     """
     found: dict[tuple[int, str], Slot] = {}
     for slot in _walk(function, DEEPEST, set()):
-        if isinstance(slot.value, np.random.Generator) or id(slot.value) in functions:
+        if is_random(slot.value):
             found[id(slot.holder), slot.key] = slot
     return list(found.values())
-
-
-def random_functions() -> set[int]:
-    """The ids of the functions of `numpy.random` and `random`."""
-    return {id(getattr(module, name)) for module in (random, np.random) for name in module.__all__}
 
 
 def _walk(thing: Any, depth: int, seen: set[int]) -> Iterator[Slot]:

@@ -55,8 +55,6 @@ class TorchRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
         answer = SOURCES.get(name)
         if answer is None or "out" in options:
             raise CannotInterpretError(f"{here(f'torch.{name}')} has no exact reading")
-        if "generator" in options:
-            options["generator"] = None
         return answer(self, func, args, options)
 
     def write(self, tensor: torch.Tensor, numbers: Numbers) -> torch.Tensor:
@@ -68,8 +66,15 @@ class TorchRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return tensor.copy_(torch.from_numpy(np.asarray(numbers)))
 
 
+def _valid(func: Any, args: Any, options: Any, device: torch.device) -> torch.Tensor:
+    """What the operation itself draws or refuses; not from the generator that all threads share."""
+    return func(*args, **{**options, "generator": torch.Generator(device)})  # type: ignore[no-any-return]
+
+
 def _rand(mode: TorchRandomness, func: Any, args: Any, options: Any) -> torch.Tensor:
-    tensor = torch.empty_like(func(*args, **options))
+    options.pop("generator", None)
+    like = func._schema.name.endswith("_like")
+    tensor = torch.empty_like(args[0], **options) if like else torch.empty(*args, **options)
     call = here(f"torch.{func._schema.name.split('::')[1]}", tuple(tensor.shape))
     return mode.write(tensor, mode.source.uniforms(call, _bits(tensor, call)))
 
@@ -91,7 +96,7 @@ def _exponential(mode: TorchRandomness, func: Any, args: Any, options: Any) -> t
 
 
 def _multinomial(mode: TorchRandomness, func: Any, args: Any, options: Any) -> torch.Tensor:
-    drawn = torch.empty_like(func(*args, **options))
+    drawn = torch.empty_like(_valid(func, args, options, args[0].device))
     weights = args[0].detach().double().cpu().numpy().copy()
     call = here("torch.multinomial", tuple(drawn.shape))
     replacement = options.get("replacement", args[2] if len(args) > 2 else False)
@@ -106,7 +111,7 @@ def _bernoulli(mode: TorchRandomness, func: Any, args: Any, options: Any) -> tor
     in_place = func._schema.name.endswith("_")
     default = 0.5 if in_place else args[0]
     chances = args[1] if len(args) > 1 else options.get("p", default)
-    func(*args, **options)
+    _valid(func, args, options, args[0].device)
     tensor = args[0] if in_place else torch.empty_like(args[0])
     call = here("torch.bernoulli", tuple(tensor.shape))
     rows = np.broadcast_to(_plain(chances), tensor.shape)
@@ -115,8 +120,10 @@ def _bernoulli(mode: TorchRandomness, func: Any, args: Any, options: Any) -> tor
 
 
 def _randint(mode: TorchRandomness, func: Any, args: Any, options: Any) -> torch.Tensor:
-    drawn = torch.empty_like(func(*args, **options))
-    low, high = (0, args[0]) if isinstance(args[1], list | tuple) else args[:2]
+    options.pop("generator", None)
+    low, high, size = (0, *args[:2]) if isinstance(args[1], list | tuple) else args[:3]
+    drawn = torch.empty(size, **{"dtype": torch.int64, **options})
+    drawn.random_(low, high, generator=torch.Generator(drawn.device))
     call = here("torch.randint", tuple(drawn.shape))
     if high - low > MOST_BRANCHES:
         raise CannotInterpretError(f"{call}: expected at most {MOST_BRANCHES} integers")

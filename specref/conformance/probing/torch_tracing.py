@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from specref.conformance.probing.calls import EscapedError
+from specref.conformance.probing.lazy import Lazy
 from specref.conformance.probing.source import Numbers
 from specref.conformance.probing.torch_operations import OPERATIONS
 
@@ -55,6 +56,14 @@ class Memory:
         tensor = torch.full(numbers.shape, float("nan"), **options)
         self.assign(tensor, numbers)
         return tensor
+
+    def settle(self) -> None:
+        """Give all tensors ordinary numbers: the code may have kept one."""
+        for whole, numbers in self._cells.values():
+            plain = [
+                one.comparisons.settled(one) if isinstance(one, Lazy) else one for one in numbers
+            ]
+            whole.detach().copy_(torch.from_numpy(np.array(plain, dtype=np.float64)))
 
     def forget(self, tensor: torch.Tensor) -> None:
         """The tensor is overwritten by plain numbers."""

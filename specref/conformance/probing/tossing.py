@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from specref.chance import Chance
-from specref.conformance.probing.calls import EscapedError
+from specref.conformance.probing.calls import CannotInterpretError, EscapedError
 from specref.conformance.probing.coin import Coin
+from specref.conformance.probing.interception import current
 from specref.conformance.probing.lazy import Comparisons, Lazy
 from specref.conformance.probing.races import NEARLY_CERTAIN, duel
 from specref.conformance.probing.source import READINGS, Request, Source
@@ -30,6 +31,7 @@ class Tosser(Source, Comparisons):
         super().__init__()
         self.chance = chance
         self.error = 0.0
+        self._spare = np.random.default_rng(0)
         self._seeds: list[int] = []
         self._branches: dict[int, int] = {}
         self._coins: dict[int, Coin] = {}
@@ -45,6 +47,34 @@ class Tosser(Source, Comparisons):
             return 0.5
         self._coins[index] = Coin(request.call, request.bits, request.kind == "exponential")
         return Lazy(self._coins[index], self)
+
+    def outside(self, number: Lazy) -> float | None:
+        """What a number is outside its run, an ordinary one; None within.
+
+        Raises
+        ------
+        CannotInterpretError
+            Another run goes on here: the code has kept the number.
+        """
+        interception = current()
+        if interception is None:
+            self.problem = CannotInterpretError(
+                f"a number of {number.coin.call} is used in another thread"
+            )
+            return self.settled(number)
+        if interception.source is self:
+            return None
+        interception.source.problem = CannotInterpretError(
+            f"a random number of {number.coin.call}, is kept between calls"
+        )
+        raise interception.source.problem
+
+    def settled(self, number: Lazy) -> float:
+        """The number, its coin being drawn now if it was not before; what was decided is void."""
+        coin = number.coin
+        if coin.settled is None:
+            coin.settled = coin.value(int(self._spare.integers(1 << coin.bits)))
+        return number.at(coin.settled)
 
     def decide(self, number: Lazy, predicate: Callable[[float], bool]) -> bool:
         """Split the interval of a uniform where the predicate flips, and choose a side."""

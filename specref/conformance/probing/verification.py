@@ -91,7 +91,8 @@ def batch_program(verifier: Verifier, batch: Batch, max_runs: int = MAX_RUNS) ->
 
     def run(source: Source) -> Tokens:
         coins = _coins(source, batch, implementation) if "coins" in verifier.keywords else None
-        answer = read_answer(verifier.raw(batch, program.generator, coins), batch)
+        arguments, keywords = verifier.arguments(batch, program.generator, coins)
+        answer = read_answer(implementation(*arguments, **keywords), batch)
         return tuple(answer.tokens[0, : answer.counts[0]].tolist())
 
     program = Program(run, implementation, max_runs)

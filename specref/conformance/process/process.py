@@ -12,7 +12,7 @@ import numpy as np
 from specref.conformance.contract import Floats, Ints
 from specref.conformance.judge import PATIENCE
 from specref.conformance.probing.calls import CannotInterpretError
-from specref.conformance.probing.generator import ProbedGenerator
+from specref.conformance.probing.generator import is_intercepted
 from specref.conformance.process.declared import CLAIMS
 from specref.conformance.process.messages import batch_fields, coin_fields, read_blocks
 from specref.conformance.process.session import Session
@@ -128,7 +128,7 @@ class Process:
         for name, value in {"seed": rng, "coins": coins}.items():
             if name in self.declared.takes and value is None:
                 raise TypeError(f"{KEYWORDS[name]} is missing: the program takes {name}")
-        if self.declared.takes == ("seed",) and isinstance(rng, ProbedGenerator):
+        if self.declared.takes == ("seed",) and rng is not None and is_intercepted(rng):
             raise CannotInterpretError(f"{self.command!r} draws its own numbers, from a seed")
         fields: dict[str, Any] = {}
         if rng is not None and "seed" in self.declared.takes:
