@@ -20,6 +20,7 @@ FLOORS = [
     "theory",
     "real_vocabularies",
     "algorithms",
+    "rules",
     "pairs",
     "zoo",
     "losslessness",

@@ -163,7 +163,7 @@ def test_the_law_of_a_greedy_block_is_the_exact_one(seed):
     assert total_variation(greedy_law(*map(as_float, pair), (), 2), exact) < 1e-12
 
 
-TREES = {"top-down": trees, "traversal": traversal}
+TREES = {"topdown": trees, "traversal": traversal}
 
 
 @pytest.mark.parametrize("rule", TREES)

@@ -41,7 +41,7 @@ def test_one_branch_is_verified_as_by_block(case):
 @MANY
 @given(cases(replacement=True))
 def test_accepts_every_prefix_at_least_as_often_with_replacement(case):
-    more, fewer = (accepted(case, rule) for rule in ("traversal", "top-down"))
+    more, fewer = (accepted(case, rule) for rule in ("traversal", "topdown"))
     assert all(more[prefix] >= weight for prefix, weight in fewer.items())
 
 
@@ -51,7 +51,7 @@ def test_accepts_more_on_most_models():
     for seed in range(100):
         pair = (hashed_model(vocabulary, f"{role} {seed}") for role in "pq")
         case = Case(*pair, (), (2, 2), True)
-        more, fewer = (accepted(case, rule) for rule in ("traversal", "top-down"))
+        more, fewer = (accepted(case, rule) for rule in ("traversal", "topdown"))
         assert all(more[prefix] >= weight for prefix, weight in fewer.items())
         strict += sum(more.values()) > sum(fewer.values())
     assert strict == 72
@@ -61,7 +61,7 @@ def test_accepts_more_on_most_models():
 @given(cases(replacement=False))
 def test_accepts_every_prefix_at_least_as_often_for_three_tokens(case):
     """Seen, not proved: without replacement it is false for four."""
-    more, fewer = (accepted(case, rule) for rule in ("traversal", "top-down"))
+    more, fewer = (accepted(case, rule) for rule in ("traversal", "topdown"))
     assert all(more[prefix] >= weight for prefix, weight in fewer.items())
 
 
@@ -84,15 +84,15 @@ def test_three_tokens_on_a_grid():
 
 def test_accepts_less_without_replacement():
     """Four tokens, branching (1, 2): 1/225 of a token less, seen by enumeration too."""
-    lengths = [expected(LESS, rule) for rule in ("top-down", "traversal")]
+    lengths = [expected(LESS, rule) for rule in ("topdown", "traversal")]
     assert lengths[0] - lengths[1] == F(1, 225)
     for rule, found in zip((trees, traversal), lengths, strict=True):
         assert sum(len(tokens) * w for tokens, w in law(rule, LESS).items()) == found
         assert proved(rule, LESS)
-    more, fewer = (accepted(LESS, rule) for rule in ("traversal", "top-down"))
+    more, fewer = (accepted(LESS, rule) for rule in ("traversal", "topdown"))
     assert [prefix for prefix in fewer if fewer[prefix] > more[prefix]] == [(0, 3)]
     again = LESS._replace(replacement=True)
-    assert expected(again, "traversal") > expected(again, "top-down")
+    assert expected(again, "traversal") > expected(again, "topdown")
 
 
 def most(case):

@@ -37,7 +37,7 @@ from specref.theory import trees as theory
 
 F = Fraction
 ABC, ABS = Vocabulary("abc"), Vocabulary("abc", eos="c")
-RULES = {"top-down": trees, "traversal": traversal}
+RULES = {"topdown": trees, "traversal": traversal}
 EACH_RULE = pytest.mark.parametrize("rule", RULES)
 FEW, SOME = settings(max_examples=40), settings(max_examples=80)
 COIN, S1 = models("A"), models("S1")
@@ -121,7 +121,7 @@ def test_siblings_are_verified_by_recursive_rejection(case):
 
     tokens = exact_distribution(program)
     kept = {(token,): w for (is_kept, token), w in tokens.items() if is_kept}
-    assert {x: w for x, w in accepted(case, "top-down").items() if x} == kept
+    assert {x: w for x, w in accepted(case, "topdown").items() if x} == kept
     assert sum(kept.values()) == multi_draft.recursive_rejection(
         p, q, width, replacement=replacement
     )
@@ -135,7 +135,7 @@ def tree_name(pin):
 @pytest.mark.parametrize("pin", PINS["tree"], ids=tree_name)
 def test_pinned_accepted_lengths(pin):
     """Computed once by an independent program."""
-    rule = "traversal" if pin["rule"] == "traversal" else "top-down"
+    rule = "traversal" if pin["rule"] == "traversal" else "topdown"
     case = Case(*models(pin["inst"]), (), tuple(pin["branching"]), not pin["without_replacement"])
     assert str(length(law(RULES[rule], case)) - 1) == pin["E_accepted"]
     formula = theory.accepted_length_distribution(

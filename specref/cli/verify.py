@@ -5,7 +5,6 @@ from typing import NoReturn
 
 import click
 
-from specref.algorithms import ALGORITHMS
 from specref.cli.group import (
     HOLDS,
     VIOLATED,
@@ -20,6 +19,7 @@ from specref.pairs import Profile
 from specref.report.machine import as_json, write_json
 from specref.report.main_job import verification_table
 from specref.verification import cases_of, verify
+from specref.verification.table import TRIED
 
 
 @click.command("verify")
@@ -34,14 +34,14 @@ from specref.verification import cases_of, verify
 )
 @json_option
 def verify_command(profile: Profile, seed: int, workers: int, json_file: str | None) -> NoReturn:
-    """Prove every algorithm over the family of toy pairs.
+    """Prove every rule over the family of toy pairs.
 
     \b
     Examples:
       specref verify
       specref verify --profile standard --workers 8 --json report.json
     """
-    total = len(ALGORITHMS) * len(cases_of(profile))
+    total = len(TRIED) * len(cases_of(profile))
     with worker_processes(workers) as pool, progress(total, "cases") as advance:
         verification = verify(profile, seed, lambda name: advance(1), pool)
     show(verification_table(verification), json_file)

@@ -6,8 +6,10 @@ from rich.text import Text
 from specref.losslessness.acceptance import MeasuredAcceptance
 from specref.losslessness.verdict import CampaignReport
 from specref.report.layout import Column, Prose, Table
+from specref.simulate.registry import MACHINES
 from specref.verification import AlgorithmReport, Verification
 from specref.verification.exact import LOOP_LOOKAHEAD, LOOP_TOKENS
+from specref.verification.table import TRIED
 
 SHOWN_FAILURES = 5
 SHOWN_PAIRS = {"same vocabulary #0": "one", "two vocabularies #0": "two"}
@@ -32,7 +34,7 @@ def verification_table(verification: Verification) -> RenderableType:
 
 def _checks(verification: Verification) -> Table:
     columns = [
-        *(Column("algorithm"), Column("lossless")),
+        *(Column("rule"), Column("lossless")),
         *(Column(name, right=True) for name in ("cases", "n/a", "paths", "loops", "accept")),
         Column("sampled", opens=True),
         *(Column(name, right=True) for name in ("TV ≥", "alpha", "blocks", "s")),
@@ -45,11 +47,21 @@ def _checks_row(report: AlgorithmReport) -> list[Text | str]:
     numbers = (report.cases, report.not_applicable, report.paths, report.loops, report.acceptances)
     return [
         report.algorithm,
-        _marked("proved", bool(report.cases and not report.failures)),
+        _exact(report),
         *map("{:,}".format, numbers),
-        *(["not run", "", "", ""] if sampled is None else _sampled(report, sampled)),
+        *([_unsampled(report), "", "", ""] if sampled is None else _sampled(report, sampled)),
         f"{report.seconds:.1f}",
     ]
+
+
+def _exact(report: AlgorithmReport) -> Text:
+    if TRIED[report.algorithm].lossless:
+        return _marked("proved", bool(report.cases and not report.failures))
+    return _marked(f"refuted ×{report.refuted}", report.refuted > 0)
+
+
+def _unsampled(report: AlgorithmReport) -> str:
+    return "not run" if report.algorithm in MACHINES else "n/a"
 
 
 def _marked(what: str, holds: bool) -> Text:
@@ -68,12 +80,14 @@ def _sampled(report: AlgorithmReport, sampled: CampaignReport) -> list[Text | st
 def _checks_legend(verification: Verification) -> Prose:
     return Prose(
         f"{verification.pairs} toy pairs, profile {verification.profile}, seed "
-        f"{verification.seed}. cases: exact proofs of one iteration; n/a: vocabularies the "
-        f"algorithm is not defined for; paths: random paths enumerated; loops: exact proofs of "
-        f"the first {LOOP_TOKENS} decoded tokens; accept: formula equals the enumerated law of "
-        f"the accepted length. sampled: one campaign on blocks of the batched twin; a sampler "
-        f"at 'TV ≥' from the target on any of its pairs is found with probability 0.999; "
-        f"alpha: chance of a false alarm in the campaign; blocks: on its pairs together.",
+        f"{verification.seed}. lossless: proved on all its cases, or, of a rule that is published "
+        f"and lossy, on how many it is refuted; cases: exact proofs of one iteration; n/a: "
+        f"vocabularies the rule is not defined for, or no batched twin; paths: random paths "
+        f"enumerated; loops: exact proofs of the first {LOOP_TOKENS} decoded tokens; accept: "
+        f"formula equals the enumerated law of the accepted length, or of the first acceptance, "
+        f"where there is one. sampled: one campaign on blocks of the batched twin; a sampler at "
+        f"'TV ≥' from the target on any of its pairs is found with probability 0.999; alpha: "
+        f"chance of a false alarm in the campaign; blocks: on its pairs together.",
         "dim",
     )
 

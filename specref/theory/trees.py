@@ -34,7 +34,7 @@ from specref.models import Model
 from specref.theory.checks import check_branching
 from specref.vocabulary import Tokens
 
-RULES = ("top-down", "traversal")
+RULES = ("topdown", "traversal")
 
 
 class Stage(NamedTuple):
@@ -57,7 +57,7 @@ def accepted_prefixes(
     context: Tokens,
     branching: tuple[int, ...],
     *,
-    rule: str = "top-down",
+    rule: str = "topdown",
     replacement: bool = False,
 ) -> dict[Tokens, Probability]:
     """W: the probability that the accepted drafts start with each prefix, where positive.
@@ -106,7 +106,7 @@ def block_law(
     context: Tokens,
     branching: tuple[int, ...],
     *,
-    rule: str = "top-down",
+    rule: str = "topdown",
     replacement: bool = False,
 ) -> dict[Tokens, Probability]:
     """The law of the block that a rule emits; neither trees nor coins are enumerated.
@@ -142,7 +142,7 @@ def accepted_length_distribution(
     context: Tokens,
     branching: tuple[int, ...],
     *,
-    rule: str = "top-down",
+    rule: str = "topdown",
     replacement: bool = False,
 ) -> tuple[Probability, ...]:
     """P(accepted length = 0), P(= 1), … of one iteration; an accepted EOS counts.
@@ -172,7 +172,7 @@ def expected_block_length(
     context: Tokens,
     branching: tuple[int, ...],
     *,
-    rule: str = "top-down",
+    rule: str = "topdown",
     replacement: bool = False,
 ) -> Probability:
     """Tokens of one iteration: the sum of W(x) over all x that EOS does not end.

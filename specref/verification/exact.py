@@ -1,11 +1,9 @@
 """The exact part of the main job: proofs of one iteration, of the loop, and of acceptance."""
 
-from specref.algorithms import Step
 from specref.distributions import Probability
-from specref.losslessness.exact import Law, is_lossless_loop, output_distribution, proof
+from specref.losslessness.exact import Law, Proof, is_lossless_loop, output_distribution, proof
 from specref.pairs import Case, Pair, Profile, cases, toy_pairs
-from specref.theory import accepted_length_distribution
-from specref.theory.acceptance import ONE_VOCABULARY
+from specref.rules import Rule
 from specref.verification.reports import AlgorithmReport
 from specref.vocabulary import Tokens
 
@@ -13,11 +11,11 @@ LOOP_TOKENS = 3
 LOOP_LOOKAHEAD = 2
 
 
-def applies(algorithm: str, pair: Pair) -> bool:
-    """Whether an algorithm is defined for the vocabularies of a pair."""
-    if algorithm in ONE_VOCABULARY:
+def applies(rule: Rule, pair: Pair) -> bool:
+    """Whether a rule is defined for the vocabularies of a pair."""
+    if rule.same_vocabulary:
         return pair.same_vocabulary
-    return pair.by_text or algorithm not in ("slem", "slrs")
+    return pair.by_text or not rule.by_text
 
 
 def cases_of(profile: Profile) -> tuple[Case, ...]:
@@ -31,51 +29,73 @@ def cases_of(profile: Profile) -> tuple[Case, ...]:
     return tuple(cases(toy_pairs(profile), profile))
 
 
-def check_case(algorithm: str, step: Step, case: Case) -> AlgorithmReport:
-    """Prove one case: the completed block, the decode loop, the law of accepted lengths.
+def check_case(rule: Rule, case: Case) -> AlgorithmReport:
+    """Prove one case: the completed block, the decode loop, what is accepted.
+
+    Of a rule that is published and lossy, one iteration alone is tried.
 
     Parameters
     ----------
-    algorithm : str
-        Whose closed form of acceptance is compared.
-    step : callable
+    rule : Rule
     case : Case
 
     Examples
     --------
-    >>> from specref.algorithms import standard
-    >>> check_case("standard", standard.step, cases_of("quick")[0]).failures
+    >>> check_case(RULES["standard"], cases_of("quick")[0]).failures
     ()
     """
-    pair = case.pair
-    if not applies(algorithm, pair):
-        return AlgorithmReport(algorithm, not_applicable=1)
-    arguments = (pair.target, pair.drafter, case.context, case.lookahead)
-    blocks, paths = output_distribution(step, *arguments)
-    proved = proof(blocks, pair.target, case.context, paths)
+    if not applies(rule, case.pair):
+        return AlgorithmReport(rule.name, not_applicable=1)
+    if not rule.lossless:
+        return _refuted(rule, case)
+    blocks, proved = _proof(rule, case)
     failures = [] if proved else [f"{case}: lossy, {proved.difference}"]
     with_loop = case.lookahead == LOOP_LOOKAHEAD and not case.context
     if with_loop:
-        failures += _loop_failures(step, case)
+        failures += _loop_failures(rule, case)
     # An accepted EOS ends a block without a token of its own: lengths would not tell.
-    with_acceptance = pair.target.vocabulary.eos is None
+    with_acceptance = case.pair.target.vocabulary.eos is None and _has_acceptance(rule, case)
     if with_acceptance:
-        failures += _acceptance_failures(algorithm, blocks, case)
+        failures += _acceptance_failures(rule, blocks, case)
     return AlgorithmReport(
-        algorithm, 1, paths, 0, int(with_loop), int(with_acceptance), tuple(failures)
+        rule.name, 1, proved.paths, 0, int(with_loop), int(with_acceptance), tuple(failures)
     )
 
 
-def _loop_failures(step: Step, case: Case) -> list[str]:
+def _proof(rule: Rule, case: Case) -> tuple[Law, Proof]:
     arguments = (case.pair.target, case.pair.drafter, case.context, case.lookahead)
-    loop = is_lossless_loop(step, *arguments, length=LOOP_TOKENS)
+    blocks, paths = output_distribution(rule.step, *arguments)
+    return blocks, proof(blocks, case.pair.target, case.context, paths)
+
+
+def _refuted(rule: Rule, case: Case) -> AlgorithmReport:
+    """A case that refutes a rule, or does not; not applicable where its listing divides by 0."""
+    try:
+        _, proved = _proof(rule, case)
+    except ValueError:
+        return AlgorithmReport(rule.name, not_applicable=1)
+    return AlgorithmReport(rule.name, 1, proved.paths, refuted=int(not proved))
+
+
+def _loop_failures(rule: Rule, case: Case) -> list[str]:
+    arguments = (case.pair.target, case.pair.drafter, case.context, case.lookahead)
+    loop = is_lossless_loop(rule.step, *arguments, length=LOOP_TOKENS)
     return [] if loop else [f"{case}: decode loop lossy, {loop.difference}"]
 
 
-def _acceptance_failures(algorithm: str, blocks: Law, case: Case) -> list[str]:
-    arguments = (case.pair.target, case.pair.drafter, case.context, case.lookahead)
-    formula = accepted_length_distribution(algorithm, *arguments)
-    counted = accepted_lengths(blocks)
+def _has_acceptance(rule: Rule, case: Case) -> bool:
+    return bool(rule.accepted_lengths or (rule.accepts_first and case.lookahead))
+
+
+def _acceptance_failures(rule: Rule, blocks: Law, case: Case) -> list[str]:
+    pair, counted = case.pair, accepted_lengths(blocks)
+    formula: tuple[Probability, ...]
+    if rule.accepted_lengths:
+        formula = rule.accepted_lengths(pair.target, pair.drafter, case.context, case.lookahead)
+    else:
+        assert rule.accepts_first is not None
+        rows = (model.next_token(case.context) for model in (pair.target, pair.drafter))
+        formula, counted = (rule.accepts_first(*rows),), (1 - counted[0],)
     return [] if formula == counted else [f"{case}: acceptance {counted} not {formula}"]
 
 

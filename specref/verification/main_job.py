@@ -4,14 +4,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
+from functools import reduce
 from numbers import Integral
+from operator import add
 from typing import TypeAlias
 
-from specref.algorithms import ALGORITHMS
 from specref.pairs import Profile, toy_pairs
+from specref.simulate.registry import MACHINES
 from specref.verification.exact import cases_of, check_case
 from specref.verification.reports import AlgorithmReport, Verification
 from specref.verification.sampled import sample
+from specref.verification.table import TRIED
 
 TRIALS: dict[Profile, int] = {"quick": 400_000, "standard": 4_000_000, "thorough": 40_000_000}
 EPS: dict[Profile, float] = {"quick": 0.02, "standard": 0.01, "thorough": 0.005}
@@ -26,7 +29,7 @@ def verify(
     advance: Advance = lambda algorithm: None,
     executor: Executor | None = None,
 ) -> Verification:
-    """Prove every algorithm over the toy pairs, and sample each once.
+    """Prove every rule over the toy pairs, and sample each that has a batched twin once.
 
     Parameters
     ----------
@@ -57,10 +60,11 @@ def verify(
         # The campaigns take longest: they are submitted first, and waited for last.
         sampled = {
             name: workers.start(_Samples(name, TRIALS[profile], EPS[profile], seed))
-            for name in ALGORITHMS
+            for name in TRIED
+            if name in MACHINES
         }
-        proofs = {name: [workers.start(job) for job in _proofs(name, profile)] for name in sampled}
-        reports = tuple(_report(proofs[name], sampled[name], advance) for name in sampled)
+        proofs = {name: [workers.start(job) for job in _proofs(name, profile)] for name in TRIED}
+        reports = tuple(_report(proofs[name], sampled.get(name), advance) for name in TRIED)
     finally:
         workers.cancel()
     return Verification(profile, seed, len(toy_pairs(profile)), reports)
@@ -73,15 +77,15 @@ def _check(profile: Profile, seed: int) -> None:
         raise ValueError(f"seed = {seed!r}: expected an integer >= 0")
 
 
-def _report(proofs: Sequence[Job], sampled: Job, advance: Advance) -> AlgorithmReport:
-    report = None
+def _report(proofs: Sequence[Job], sampled: Job | None, advance: Advance) -> AlgorithmReport:
+    parts = []
     for job in proofs:
-        part = job()
-        report = part if report is None else report + part
-        for _ in range(part.cases + part.not_applicable):
-            advance(part.algorithm)
-    samples = sampled()
-    return samples if report is None else report + samples
+        parts.append(job())
+        for _ in range(parts[-1].cases + parts[-1].not_applicable):
+            advance(parts[-1].algorithm)
+    if sampled is not None:
+        parts.append(sampled())
+    return reduce(add, parts)
 
 
 class _Workers:
@@ -120,9 +124,8 @@ class _Proofs:
     def __call__(self) -> AlgorithmReport:
         started = time.perf_counter()
         some = cases_of(self.profile)[self.start : self.start + CASES_IN_A_JOB]
-        step = ALGORITHMS[self.algorithm]
         report = sum(
-            (check_case(self.algorithm, step, case) for case in some),
+            (check_case(TRIED[self.algorithm], case) for case in some),
             start=AlgorithmReport(self.algorithm),
         )
         return replace(report, seconds=time.perf_counter() - started)

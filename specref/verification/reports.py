@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from specref.losslessness.acceptance import MeasuredAcceptance
 from specref.losslessness.verdict import CampaignReport, Conformance, Verdict
 from specref.pairs import Profile
+from specref.simulate.registry import MACHINES
+from specref.verification.table import TRIED
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class AlgorithmReport:
         Of the same blocks: acceptance with exact intervals, beside the closed forms.
     seconds : float
         Of work, summed over workers.
+    refuted : int
+        Cases on which a rule that is published and lossy is refuted.
     """
 
     algorithm: str
@@ -39,6 +43,7 @@ class AlgorithmReport:
     monte_carlo: CampaignReport | None = None
     acceptance: tuple[MeasuredAcceptance, ...] = ()
     seconds: float = 0.0
+    refuted: int = 0
 
     def __add__(self, other: "AlgorithmReport") -> "AlgorithmReport":
         """The report on the cases of both."""
@@ -53,6 +58,7 @@ class AlgorithmReport:
             self.monte_carlo or other.monte_carlo,
             self.acceptance + other.acceptance,
             self.seconds + other.seconds,
+            self.refuted + other.refuted,
         )
 
     @property
@@ -66,9 +72,11 @@ class AlgorithmReport:
         found = list(self.failures)
         if not self.cases:
             found.append("nothing was proved")
-        if self.monte_carlo is None:
+        if not TRIED[self.algorithm].lossless and not self.refuted:
+            found.append("published as it is, and not refuted")
+        if self.monte_carlo is None and self.algorithm in MACHINES:
             found.append("nothing was sampled")
-        elif not self.sampled_ok:
+        if self.monte_carlo is not None and not self.sampled_ok:
             sampled = self.monte_carlo
             lengths = f"accepted lengths {sampled.conformance}"
             wrong = [f"; {measured}" for measured in self.acceptance if not measured.agrees]

@@ -8,6 +8,7 @@ from specref.losslessness.campaign import Campaign
 from specref.losslessness.driver import run
 from specref.losslessness.verdict import CampaignReport
 from specref.pairs import Pair, toy_pairs
+from specref.rules import RULES
 from specref.simulate import Tables, draw_blocks, tabulate
 from specref.theory import accepted_length_distribution
 from specref.verification.exact import LOOP_LOOKAHEAD, applies
@@ -65,7 +66,7 @@ def sample(
 def sampled_pairs(algorithm: str) -> tuple[Pair, ...]:
     """The toy pairs that are sampled: two over one vocabulary, two over two."""
     pairs = [pair for pair in toy_pairs("quick") if pair.name in SAMPLED_PAIRS]
-    return tuple(pair for pair in pairs if applies(algorithm, pair))
+    return tuple(pair for pair in pairs if applies(RULES[algorithm], pair))
 
 
 def _acceptance(campaign: Campaign) -> tuple[MeasuredAcceptance, ...]:
