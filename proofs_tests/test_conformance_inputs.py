@@ -1,5 +1,6 @@
 """Claims about what an implementation is given: logits, arrays of its own, trees with nodes."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ from specref.conformance.contract import Capabilities, Floats, capable
 from specref.conformance.drawing import sample_batch
 from specref.conformance.fixtures import TEETH
 from specref.conformance.implementations import reference
+from specref.conformance.logits import SHIFTS
 from specref.conformance.probing import probe_verify
 from specref.conformance.status import Status
 from specref.conformance.suite import Report, check
 
+ROOT = Path(__file__).parent.parent
 QUICK = ["smoke", "boundary", "replay", "joint/wide", "joint/eos", "joint/probed"]
 
 
@@ -93,6 +96,12 @@ def test_logits_are_logarithms_and_a_number_for_each_position() -> None:
         assert (abs(shifts[0] / shift - 1) > 0.3).all()
     with pytest.raises(ValueError, match="inputs = 'odds'"):
         Capabilities(inputs="odds")  # type: ignore[arg-type]
+
+
+def test_the_page_says_which_numbers() -> None:
+    page = " ".join((ROOT / "docs" / "judge-your-sampler.md").read_text().split())
+    for first, second, third in SHIFTS.values():
+        assert f"plus {first:g}, {second:g} or {third:g}".replace("-", "−") in page
 
 
 @capable(rule="standard", recovery="race", inputs="logits")
