@@ -147,6 +147,9 @@ def test_what_the_sampler_prints_is_kept_out_of_the_json(tmp_path: Path) -> None
     [
         (["check", "no-such-name"], "expected MODULE:FUNCTION"),
         (["check", "specref.zoo:nothing"], "has no function 'nothing'"),
+        (["check", "specref.conformance.judge:TEXT"], "judge:TEXT is not callable (int)"),
+        (["check", "examples.correct:verify", "--claim", "inputs=odds"], "inputs = 'odds'"),
+        (["check", "examples.correct:verify", "--claim", "in_place=yes"], "in_place = 'yes'"),
         (
             ["check", "examples.correct:verify", "--only", "joint/wid3"],
             "did you mean 'joint/wide'",

@@ -18,6 +18,7 @@ from specref.algorithms import traversal, trees
 from specref.conformance.batch import Batch, BrokenContractError, read_answer
 from specref.conformance.bugs import compared_with
 from specref.conformance.checks import CHECKS
+from specref.conformance.checks.greedy import CHECKS as GREEDY
 from specref.conformance.checks.trees import greedy_texts
 from specref.conformance.contract import Capabilities, Contract, capable, signed
 from specref.conformance.fixtures import rows
@@ -75,10 +76,12 @@ def message(report: Report, id_: str) -> str:
 
 
 def statuses(report: Report) -> dict[str, str]:
-    return {r.id: str(r.status) for r in report.results if Contract.TREE in BY_ID[r.id].contracts}
+    """Of the checks for trees, but for those of greedy decoding, which nobody here claims."""
+    return {r.id: str(r.status) for r in report.results if r.id in SAMPLED}
 
 
 BY_ID = {one.id: one for one in CHECKS}
+SAMPLED = {one.id for one in CHECKS if Contract.TREE in one.contracts} - {g.id for g in GREEDY}
 
 
 # Batches, and how answers are read.

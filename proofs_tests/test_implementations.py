@@ -1,18 +1,23 @@
 """The adapters: what they hand to the libraries is what the models and vocabularies say."""
 
 import ast
+import functools
 import inspect
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from specref.cli import main
 from specref.conformance import implementations
 from specref.conformance.contract import capabilities_of
 from specref.conformance.implementations import IMPLEMENTATIONS, NotInstalledError
 from specref.conformance.implementations.needs import require
-from specref.conformance.implementations.vllm import RejectionSample
 from specref.conformance.suite import check
 from specref.models import hashed_model
 from specref.vocabulary import Vocabulary
@@ -81,7 +86,7 @@ def rejection_sample(
     bonus_token_ids,
     sampling_metadata,
 ):
-    """A twin of vLLM's function in plain Python: it knows only what it is handed."""
+    """A twin of vLLM's older function in plain Python: it knows only what it is handed."""
     import torch
 
     assert sampling_metadata.all_random
@@ -105,26 +110,136 @@ def rejection_sample(
     return out
 
 
-def test_vllm_is_handed_what_its_function_takes() -> None:
-    """The adapter, with a function that is right: 3,000 trials find a distance of 0.1."""
+def rejection_sample_of_logits(
+    draft_token_ids,
+    num_draft_tokens,
+    max_spec_len,
+    cu_num_draft_tokens,
+    draft_probs,
+    target_logits,
+    bonus_token_ids,
+    sampling_metadata,
+    synthetic_mode=False,
+    synthetic_conditional_rates=None,
+    use_fp64_gumbel=False,
+    fly_window_size=None,
+    fly_entropy_threshold=None,
+    fly_entropy_top_k=3,
+):
+    """The same with the parameters of 0.33.0."""
+    return rejection_sample(
+        draft_token_ids,
+        num_draft_tokens,
+        max_spec_len,
+        cu_num_draft_tokens,
+        draft_probs,
+        target_logits.softmax(dim=-1),
+        bonus_token_ids,
+        sampling_metadata,
+    )
+
+
+@pytest.fixture
+def vllm(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
+    """vLLM with a function of one's own; nothing of the package itself."""
     pytest.importorskip("torch", reason="not_run (torch is not installed)")
+
+    def install(function: Any) -> None:
+        for name in ("vllm", "vllm.v1", "vllm.v1.sample", "vllm.v1.sample.rejection_sampler"):
+            monkeypatch.setitem(sys.modules, name, ModuleType(name))
+        sys.modules["vllm.v1.sample.rejection_sampler"].rejection_sample = function
+
+    return install
+
+
+@pytest.mark.parametrize("function", [rejection_sample, rejection_sample_of_logits])
+def test_vllm_is_handed_what_its_function_takes(function: Any, vllm: Any) -> None:
+    """The adapter, with a function that is right: 3,000 trials find a distance of 0.1.
+
+    It is called on the CPU where there is no CUDA.
+    """
+    vllm(function)
     report = check(
-        RejectionSample(rejection_sample, "cpu"),
+        IMPLEMENTATIONS["vllm"].load(),
         only=["smoke/answers", "smoke/no-drafts", "smoke/one-hot", "boundary", "joint/wide"],
         trials=3_000,
     )
     assert not report.failures, report
+    assert report.counts["passed"] > 8
 
 
-def test_vllm_with_a_planted_bug_is_found() -> None:
-    pytest.importorskip("torch", reason="not_run (torch is not installed)")
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [(rejection_sample, "draft_probs"), (rejection_sample_of_logits, "target_logits")],
+)
+def test_vllm_with_a_planted_bug_is_found(function: Any, name: str, vllm: Any) -> None:
+    @functools.wraps(function)
+    def with_tokens_backwards(**given):
+        return function(**{**given, name: given[name].flip(1)})
 
-    def with_tokens_of_q_backwards(*arguments):
-        *before, q, p, bonus, sampling = arguments
-        return rejection_sample(*before, q.flip(1), p, bonus, sampling)
-
-    wrong = RejectionSample(with_tokens_of_q_backwards, "cpu")
+    vllm(with_tokens_backwards)
+    wrong = IMPLEMENTATIONS["vllm"].load()
     assert check(wrong, only=["joint/wide"], trials=3_000).failures
+
+
+def misnamed(draft_token_ids, target_logits, temperature, seed): ...
+
+
+def without_drafts(
+    draft_token_ids,
+    num_draft_tokens,
+    max_spec_len,
+    cu_num_draft_tokens,
+    target_logits,
+    bonus_token_ids,
+    sampling_metadata,
+): ...
+
+
+def without_targets(
+    draft_token_ids,
+    num_draft_tokens,
+    max_spec_len,
+    cu_num_draft_tokens,
+    draft_probs,
+    bonus_token_ids,
+    sampling_metadata,
+): ...
+
+
+def with_an_option(*, lenient=False, **given): ...
+
+
+@functools.wraps(rejection_sample_of_logits)
+def that_needs_cuda(**given):
+    raise RuntimeError("0 active drivers ([]). There should only be one.")
+
+
+UNSUITED = {
+    misnamed: "rejection_sample has unknown parameters, temperature, seed",
+    without_drafts: "rejection_sample has no parameter draft_probs",
+    without_targets: "rejection_sample has 0 of target_probs and target_logits, expected one",
+    with_an_option: "rejection_sample has unknown parameters, lenient, given",
+    that_needs_cuda: "rejection_sample cannot be called on cpu",
+}
+
+
+@pytest.mark.parametrize("function", UNSUITED)
+def test_another_vllm_is_not_run(function: Any, vllm: Any, monkeypatch: Any) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    vllm(function)
+    assert IMPLEMENTATIONS["vllm"].not_run == f"not_run ({UNSUITED[function]})"
+    result = CliRunner().invoke(main, ["check", "vllm"])
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"not_run ({UNSUITED[function]}")
+
+
+def test_what_importing_vllm_raises_is_not_run(vllm: Any) -> None:
+    vllm(rejection_sample)
+    del sys.modules["vllm.v1.sample.rejection_sampler"].rejection_sample
+    assert "cannot be imported" in str(IMPLEMENTATIONS["vllm"].not_run)
 
 
 @pytest.fixture

@@ -4,14 +4,16 @@ Seeds are fixed, and no check here is statistical.
 """
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from proofs_tests.programs import built, toy
+from proofs_tests.programs import built, python, toy
 from specref import check
 from specref.conformance.contract import Capabilities, accepted_keywords, capabilities_of
 from specref.conformance.drawing import draw_batch_coins, sample_batch
@@ -21,6 +23,7 @@ from specref.conformance.probing import probe_verify
 from specref.conformance.process import CannotStartError, Process, SamplerError
 from specref.conformance.process.messages import batch_fields, coin_fields, request
 from specref.conformance.suite import Report
+from specref.examples.harnesses import sampler
 
 SHORT = 0.3
 FLOATS = [0.1, 5e-324, 1 - 2**-53, 1e-37, 0.0, -0.0, 2**-1074, 1 / 3, float(np.float32(0.1))]
@@ -216,12 +219,43 @@ WRONG_STARTS = {
     "said['claims'] = {'raged': True}": "claim 'raged' is unknown: expected one of rule",
     "said['claims'] = {'device': 'cuda'}": "claim 'device' is unknown",
     "said['claims'] = {'arrays': 'numpy'}": "claim 'arrays' is unknown",
-    "said['claims'] = {'greedy': True}": "claim 'greedy' is unknown",
+    "said['claims'] = {'inputs': 'logits'}": "claim 'inputs' is unknown",
+    "said['claims'] = {'in_place': True}": "claim 'in_place' is unknown",
     "said['claims'] = {'metric': 'acceptance_rate'}": "claim 'metric' is unknown",
     "said['claims'] = {'batch': 0}": "claims: batch = 0: expected an integer >= 1",
     "said['claims'] = {'ragged': 1}": "claims: ragged = 1: expected True or False",
     "said['claims'] = []": "claims is []: expected an object",
 }
+
+
+GREEDY = """
+def verify(p, q, drafts, rng):
+    own = [row.index(max(row)) for row in p]
+    same = (i for i, x in enumerate(drafts) if x != own[i])
+    return own[: next(same, len(drafts)) + 1]
+
+
+ABOUT = """
+
+
+def test_a_program_may_decode_greedily(tmp_path: Path) -> None:
+    text = Path(sampler.__file__).read_text().replace('"rule": "standard"', '"greedy": True')
+    file = tmp_path / "greedy.py"
+    for code, exit_code in ((text.replace("ABOUT = ", GREEDY, 1), 0), (text, 1)):
+        file.write_text(code)
+        with Process(f"{python()} {shlex.quote(str(file))}") as program:
+            report = check(program, patience=None, blocking=False)
+        assert report.exit_code == exit_code, report
+        assert "boundary/greedy-blocks" in {r.id for r in report.failures} or not exit_code
+
+
+@pytest.mark.parametrize("claim", [{"inputs": "logits"}, {"arrays": "torch"}, {"in_place": True}])
+def test_claims_about_arrays_are_not_those_of_a_program(tmp_path: Path, claim: Any) -> None:
+    with Process(toy(tmp_path)) as program:
+        with pytest.raises(TypeError, match=f"claim '{next(iter(claim))}' is none of Process"):
+            check(program, only=["smoke/answers"], patience=None, **claim)
+        # What a saved case repeats is no claim.
+        check(program, only=["smoke/answers"], patience=None, inputs="probs", in_place=False)
 
 
 @pytest.mark.parametrize("fault", WRONG_STARTS)

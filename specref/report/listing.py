@@ -92,8 +92,10 @@ def names(contract: Contract | None = None) -> list[Row]:
 def rules(contract: Contract | None = None) -> list[Row]:
     """Every rule that may be declared: of trees, or of all other contracts that draft."""
     chains = [Contract.VERIFY, Contract.STEP, Contract.GENERATE]
-    told = [(name, rule, chains) for name, rule in ALGORITHMS.items()]
-    told += [(name, rule, [Contract.TREE]) for name, rule in RULES.items()]
+    told: list[tuple[str, Callable[..., Any], list[Contract]]] = [
+        *((name, rule, chains) for name, rule in ALGORITHMS.items()),
+        *((name, rule, [Contract.TREE]) for name, rule in RULES.items()),
+    ]
     return [
         {
             "name": name,

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from functools import partial
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from specref.conformance.argmax import departures, likeliest
 from specref.conformance.batch import Answer, Batch
 from specref.conformance.checks.check import CALLS, DRAFTS, Check, failed, not_applicable, passed
 from specref.conformance.contract import Contract, Floats, Ints
-from specref.conformance.fixtures import NO_TOKEN
+from specref.conformance.fixtures import NO_TOKEN, TEETH, Teeth
 from specref.conformance.greedy import greedy_text
 from specref.conformance.judge import TEXT, Judge
 from specref.conformance.sampling import LARGE_BATCH, Steps, generate_call, step_call
@@ -17,7 +18,7 @@ from specref.conformance.status import Outcome
 from specref.models import as_float
 
 ROWS, TIMES = 16, 256
-SINGLE, TEXTS = 1_024, 64
+SINGLE, TEXTS, SAMPLE = 1_024, 64, 64
 LEAST = 20
 # Of the first token, whose law every lossless rule has in common.
 COLLISIONS = (3**2 + 1 + 1 + 1) / 6**2
@@ -50,32 +51,53 @@ def calls_vary(judge: Judge) -> Outcome:
         distance = repeats(blocks.ravel())
         if distance:
             return failed(f"calls repeat the random numbers of {distance} calls before")
-    batch = identical_rows(1)
-    greedy = not list(departures(batch, likeliest(judge.verifier, batch), distinct[:1]))
-    return _several(len(distinct), SINGLE, greedy)
+        return passed(_seen(len(distinct), SINGLE))
+    batch = judge.sample(judge.fixtures[0], SAMPLE, "argmax")
+    tokens = judge.verifier(batch, judge.rng("argmax")).tokens
+    eos = judge.teeth(judge.fixtures[0]).eos
+    own = departures(batch, likeliest(judge.verifier, batch), tokens, eos)
+    return failed(_never(SINGLE, greedy=next(own, None) is None))
 
 
 def texts_vary(judge: Judge) -> Outcome:
     """Other randomness gives other tokens."""
-    teeth = judge.teeth("wide").only(0)
+    _, blocks, _ = _steps(judge, judge.teeth("wide").only(0))(TEXTS, judge.rng("varying"))
+    distinct = len(np.unique(blocks, axis=0))
+    if distinct > 1:
+        return passed(_seen(distinct, TEXTS))
+    return failed(_never(TEXTS, greedy=all(map(partial(_is_argmax, judge), TEETH))))
+
+
+def _steps(judge: Judge, teeth: Teeth) -> Steps:
     if judge.contract == Contract.STEP:
         call, longest = step_call(judge.implementation, teeth), teeth.lookahead + 1
     else:
         call, longest = generate_call(judge.implementation, teeth, TEXT), TEXT
-    _, blocks, _ = Steps(call, teeth, longest, judge.patience)(TEXTS, judge.rng("varying"))
-    text = greedy_text(as_float(teeth.target), teeth.places[0].context, longest)
-    greedy = text[: int((blocks[0] >= 0).sum())] == tuple(blocks[0][blocks[0] >= 0].tolist())
-    return _several(len(np.unique(blocks, axis=0)), TEXTS, greedy)
+    return Steps(call, teeth, longest, judge.patience)
 
 
-def _several(distinct: int, times: int, greedy: bool) -> Outcome:
-    if distinct == 1:
-        hint = "; it is that of argmax (greedy=true if it decodes so)" * greedy
-        return failed(
-            f"{times:,} calls with other randomness gave one and the same answer: its generator "
-            f"is seeded anew in every call, or it has none{hint}"
-        )
-    return passed(f"{distinct} different answers in {times:,} calls")
+def _is_argmax(judge: Judge, name: str) -> bool:
+    """Whether at each place of a fixture the tokens are those of greedy decoding."""
+    teeth = judge.teeth(name)
+    _, blocks, _ = _steps(judge, teeth)(len(teeth.places), judge.rng("argmax"))
+    drawn = [tuple(token for token in block if token >= 0) for block in blocks.tolist()]
+    target = as_float(teeth.target)
+    return all(
+        block == greedy_text(target, place.context, len(block))
+        for place, block in zip(teeth.places, drawn, strict=True)
+    )
+
+
+def _seen(distinct: int, times: int) -> str:
+    return f"{distinct} different answers in {times:,} calls"
+
+
+def _never(times: int, *, greedy: bool) -> str:
+    hint = "; its tokens are those of argmax (greedy=true if it decodes so)" if greedy else ""
+    return (
+        f"{times:,} calls with other randomness gave one and the same answer: its generator is "
+        f"seeded anew in every call, or it has none{hint}"
+    )
 
 
 def rows_vary(judge: Judge) -> Outcome:
