@@ -159,7 +159,7 @@ def test_no_function_of_chance_has_no_distribution(program, words):
 
 
 def test_questions_on_a_prefix_are_compared_without_a_second_run():
-    with pytest.raises(OutsideChanceError, match="asked at second .* returned 1"):
+    with pytest.raises(OutsideChanceError, match=r"asked at second .* returned 1"):
         list(enumerate_paths(counting(lambda reading, call: fewer(reading, call // 2))))
     assert len(list(enumerate_paths(counting(other_outcome)))) == 2
 
