@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proofs_tests import planted
 from specref import Exact, Replayed, Sampled, Traced, Vocabulary, chance, exact_distribution
 from specref.algorithms import ALGORITHMS
-from specref.chance import enumerate_paths
+from specref.chance import OutsideChanceError, TooManyPathsError, enumerate_paths
 from specref.distributions import as_distribution, total_variation
 from specref.models import hashed_model
 from specref.strategies import distributions, iterations, model_pairs
@@ -98,6 +98,112 @@ def test_endless_program():
         ValueError, match=r"more than 1000 random decisions on one path \(at again\)"
     ):
         exact_distribution(endless)
+
+
+def test_an_endless_program_that_hides_the_error_is_still_endless():
+    def hides(reading):
+        try:
+            while reading.accept(Fraction(1), "again"):
+                pass
+        except ValueError:
+            return 0
+
+    with pytest.raises(TooManyPathsError, match="more than 1000 random decisions"):
+        exact_distribution(hides)
+
+
+HALF = Fraction(1, 2)
+
+
+def other_site(reading, call):
+    return reading.accept(HALF, "even" if call % 2 else "odd") and reading.accept(HALF, "last")
+
+
+def other_weights(reading, call):
+    return reading.accept(HALF, "first") and reading.accept(Fraction(1, 2 + call % 3), "second")
+
+
+def fewer(reading, call):
+    return reading.accept(HALF, "first") and (call % 2 or reading.accept(HALF, "second"))
+
+
+def other_outcome(reading, call):
+    return reading.accept(HALF, "first"), call % 2
+
+
+def nothing_asked(reading, call):
+    return call % 2
+
+
+def counting(program):
+    """The program, told how often it was called before: state that is kept."""
+    calls = iter(range(10**6))
+    return lambda reading: program(reading, next(calls))
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        (other_weights, r"choices \(first = 1\), one asked at second of .* asked at second of"),
+        (fewer, r"choices \(first = 1\), one (asked at|returned)"),
+        (other_outcome, r"choices \(first = 0\), one returned \(False, 0\) .* \(False, 1\)"),
+        (
+            nothing_asked,
+            "takes no decision from chance: .* returned 0 in one run and 1 in another",
+        ),
+    ],
+)
+def test_no_function_of_chance_has_no_distribution(program, words):
+    with pytest.raises(OutsideChanceError, match=words):
+        exact_distribution(counting(program))
+
+
+def test_questions_on_a_prefix_are_compared_without_a_second_run():
+    with pytest.raises(OutsideChanceError, match=r"asked at second .* returned 1"):
+        list(enumerate_paths(counting(lambda reading, call: fewer(reading, call // 2))))
+    assert len(list(enumerate_paths(counting(other_outcome)))) == 2
+
+
+def test_names_of_sites_and_rounding_are_no_difference():
+    assert exact_distribution(counting(other_site)) == {False: Fraction(3, 4), True: 0.25}
+
+    def rounded(reading, call):
+        return reading.accept(0.5 + 1e-15 * (call % 2), "a"), reading.accept(0.25, "b")
+
+    assert len(exact_distribution(counting(rounded))) == 4
+
+
+def test_constants_are_functions_of_chance():
+    assert exact_distribution(lambda reading: "always") == {"always": 1}
+
+
+def test_a_question_that_was_refused_is_no_choice():
+    def tries(reading):
+        try:
+            reading.draw([Fraction(3, 2)], "bad")
+        except ValueError:
+            return reading.accept(HALF, "good"), reading.accept(HALF, "again")
+
+    assert len(exact_distribution(tries)) == 4
+
+
+def test_chance_cannot_be_asked_after_its_run():
+    kept = []
+
+    def asks_an_old_one(reading):
+        kept.append(reading)
+        return kept[0].accept(HALF, "old")
+
+    with pytest.raises(OutsideChanceError, match="asked at old after its run had ended"):
+        exact_distribution(asks_an_old_one)
+
+
+def test_a_program_that_has_not_run_yet_is_an_error():
+    def yields(reading):
+        yield reading.accept(HALF, "first")
+
+    with pytest.raises(TypeError, match="returned a generator, which has not run yet"):
+        exact_distribution(yields)
 
 
 def test_limit_on_sites_can_be_reached_exactly(monkeypatch):

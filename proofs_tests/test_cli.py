@@ -69,6 +69,37 @@ def step(target, drafter, context, lookahead, chance):
         target.vocabulary.tokens != drafter.vocabulary.tokens
     ) else (chance.draw(target.next_token(context), "target"),)
 """
+FROM_NUMPY = """
+import numpy as np
+from specref.algorithms import standard
+rng = np.random.default_rng(1)
+
+def step(target, drafter, context, lookahead, chance):
+    block = standard.step(target, drafter, context, lookahead, chance)
+    return (*block[:-1], int(rng.integers(len(target.vocabulary))))
+"""
+ARGMAX = """
+import numpy as np
+
+def step(target, drafter, context, lookahead, chance):
+    return (int(np.argmax(target.next_token(context))),)
+"""
+TAKES_RNG = """
+def step(target, drafter, context, lookahead, rng):
+    return (int(rng.integers(len(target.vocabulary))),)
+"""
+VERIFIES = """
+def step(target_probs, draft_probs, draft_tokens, *, rng):
+    return draft_tokens, draft_tokens[:, 0]
+"""
+AFTER_EOS = """
+from specref.algorithms import autoregressive
+
+def step(target, drafter, context, lookahead, chance):
+    first = autoregressive.step(target, drafter, context, lookahead, chance)
+    rest = autoregressive.step(target, drafter, (*context, *first), lookahead, chance)
+    return (*first, *rest)
+"""
 
 
 def run(*arguments: str) -> Result:
@@ -334,6 +365,45 @@ def test_prove_reports_a_rule_that_draws_from_nothing(tmp_path: Path) -> None:
     rule = tmp_path / "rule.py"
     rule.write_text(ALL_ZERO)
     assert_one_line_error(run("prove", f"{rule}:step"), "residual", "all zero")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (FROM_NUMPY, "no function of chance: of two runs with the same choices"),
+        (ARGMAX, "takes no decision from chance"),
+        (EXITS.replace("SystemExit(0)", "BaseException('base')"), "raised BaseException on"),
+        (TAKES_RNG, ":step --contract step"),
+        (VERIFIES, "expected (target, drafter, context, lookahead, chance); by samples: specref"),
+        (VERIFIES, ":step --contract verify"),
+        ("def step(p, q): return (0,)", "step takes (p, q): expected"),
+    ],
+)
+def test_prove_does_not_judge_what_it_cannot(tmp_path: Path, code: str, words: str) -> None:
+    """Exit code 2 with one sentence; never LOSSY, never a traceback."""
+    rule = tmp_path / "rule.py"
+    rule.write_text(code)
+    result = run("prove", f"{rule}:step")
+    assert_one_line_error(result, words)
+    assert "LOSSY" not in result.output
+
+
+def test_prove_records_what_is_outside_of_chance(tmp_path: Path) -> None:
+    rule, file = tmp_path / "rule.py", tmp_path / "report.json"
+    rule.write_text(FROM_NUMPY)
+    assert run("prove", f"{rule}:step", "--json", str(file)).exit_code == 2
+    record = json.loads(file.read_text())
+    assert (record["proved"], record["refuted"]) == (0, [])
+    assert "two runs with the same choices" in record["outside_chance"]
+    rule.write_text(RIGHT)
+    assert run("prove", f"{rule}:step", "--json", str(file)).exit_code == 0
+    assert json.loads(file.read_text())["outside_chance"] is None
+
+
+def test_prove_says_that_a_block_goes_on_after_eos(tmp_path: Path) -> None:
+    rule = tmp_path / "rule.py"
+    rule.write_text(AFTER_EOS)
+    assert "which goes on after EOS" in run("prove", f"{rule}:step").output
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,37 @@ def test_write_makes_a_test_that_compiles(tmp_path: Path, monkeypatch: pytest.Mo
     assert "--force" in again.stderr
 
 
+TWO = "def verify(p, q): raise SystemExit('called')\n"
+STEP = "def verify(target, drafter, context, lookahead, rng): raise SystemExit('called')\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (TWO, "verify takes (p, q): contract verify gives (target_probs, draft_probs, draft_tok"),
+        (STEP, "--contract step fits"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "write", "vectors", "replay"])
+def test_a_function_of_another_contract_is_misuse(
+    command: str, code: str, words: str, tmp_path: Path
+) -> None:
+    """Exit code 2 and one line, from every command that takes a sampler; no failed check."""
+    file, case = tmp_path / "sampler.py", tmp_path / "joint-wide-seed-0.json"
+    name = f"{file}:verify"
+    if command == "replay":
+        lossy = ["--claim", "one_hot=false", *QUICK]
+        file.write_text("from specref.examples.lossy import verify\n")
+        specref("check", name, *lossy, "--save", str(tmp_path))
+    file.write_text(code)
+    arguments = {"vectors": ["--run", name], "replay": [str(case)]}
+    result = specref(command, *arguments.get(command, [name]))
+    assert result.exit_code == 2
+    (line,) = result.stderr.strip().splitlines()[-1:]
+    assert words in line
+    assert "failed" not in result.output
+
+
 def test_write_takes_a_file_and_claims(tmp_path: Path) -> None:
     (tmp_path / "sampler.py").write_text("def verify(p, q, drafts, *, rng): ...\n")
     claims = ("--claim", "ragged=false", "--claim", "dtype=float32")

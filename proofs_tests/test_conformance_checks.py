@@ -42,6 +42,7 @@ from specref.conformance.contract import Contract, capable
 from specref.conformance.implementations import reference
 from specref.conformance.status import CheckResult, Finding, Status
 from specref.conformance.suite import check
+from specref.examples import lossy
 from specref.losslessness.coins import Coins, verify_float64
 from specref.models import Model
 from specref.vocabulary import Tokens
@@ -439,6 +440,93 @@ def test_steps_that_raise_while_enumerated_fail() -> None:
     result = asked("joint/exact", broken, contract=S)
     assert result.status == Status.FAILED
     assert result.message == "raised OverflowError: too much"
+
+
+def argmax_step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    return (int(np.argmax(target.next_token(context))),)
+
+
+def own_bonus(rng: np.random.Generator) -> Ask:
+    """Right, but its bonus token does not come from chance."""
+
+    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        block = standard.step(target, drafter, context, lookahead, chance)
+        if len(block) <= lookahead:
+            return block
+        p = target.next_token((*context, *block[:-1])).astype(float)
+        return (*block[:-1], int(rng.choice(len(p), p=p)))
+
+    return step
+
+
+def test_steps_that_are_no_function_of_chance_are_not_called_lossy_for_it() -> None:
+    result = asked("joint/exact", own_bonus(np.random.default_rng(1)), contract=S)
+    assert result.status == Status.INCONCLUSIVE
+    assert "no function of chance: of two runs with the same choices" in result.message
+    report = check(
+        own_bonus(np.random.default_rng(1)), contract="step", only=["joint/"], detect_tv=0.2
+    )
+    assert {one.id for one in report.results if one.status == Status.INCONCLUSIVE} == {
+        "joint/exact"
+    }
+    assert report.exit_code == 2
+
+
+def test_steps_that_never_ask_chance_are_not_enumerated() -> None:
+    result = asked("joint/exact", argmax_step, contract=S)
+    assert result.status == Status.INCONCLUSIVE
+    assert "takes no decision from chance: it asked for nothing" in result.message
+
+
+def test_too_few_trials_say_what_was_seen_and_what_it_takes() -> None:
+    """The lossy sampler has nearly decided evidence after 300 trials: that is not hidden."""
+    result = asked("joint/wide", lossy.verify, trials=300, one_hot=False)
+    assert result.status == Status.INCONCLUSIVE
+    evidence = result.evidence
+    assert 1 < evidence["log10_evidence"] < evidence["log10_threshold"]
+    assert f"(TV 0.05: {evidence['needed']:,} trials)" in result.message
+    assert f"300 trials would surely find only TV ≥ {evidence['detectable_tv']:.3f} (" in (
+        result.message
+    )
+    assert f"evidence 10^{evidence['log10_evidence']:.1f}, where 10^10.8 decides" in result.message
+    bounds = ["TV about {:.3f} in [{:.3f}, {:.3f}]".format(*tv) for tv in evidence["tv"].values()]
+    assert any(words in result.message for words in bounds)
+
+
+def test_the_trials_that_it_takes_are_enough() -> None:
+    few = asked("joint/wide", clean, trials=100, detect_tv=0.2)
+    assert few.status == Status.INCONCLUSIVE
+    enough = asked("joint/wide", clean, trials=few.evidence["needed"], detect_tv=0.2)
+    assert enough.status == Status.PASSED
+    nearly = asked("joint/wide", clean, trials=few.evidence["needed"] * 9 // 10, detect_tv=0.2)
+    assert nearly.status == Status.INCONCLUSIVE
+
+
+def test_no_number_of_trials_finds_what_is_tolerated() -> None:
+    result = asked("joint/wide", clean, trials=600, tolerance=0.02)
+    assert "(TV 0.05: never, with tolerance 0.02)" in result.message
+    assert result.evidence["needed"] is None
+
+
+def test_too_few_drafts_and_tokens_say_so_too() -> None:
+    def drafts(drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
+        q = [drafter.next_token(context)] * lookahead
+        return [int(rng.choice(len(row), p=row)) for row in q], np.array(q)
+
+    words = r"\((\d+),000 usually do\); so far evidence 10\^.*, where 10\^\S+ decides"
+    result = asked("joint/declared-q-wide", drafts, contract=D, trials=10, detect_tv=0.02)
+    assert re.search(words, result.message), result.message
+
+    def text(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
+        found: Tokens = ()
+        while len(found) < tokens:
+            p = target.next_token((*context, *found))
+            found += (int(rng.choice(len(p), p=p)),)
+        return found
+
+    options = {"contract": Contract.GENERATE, "trials": 600, "detect_tv": 0.02}
+    result = asked("end-to-end/markov", text, **options)
+    assert re.search(words, result.message), result.message
 
 
 def test_single_precision_replays() -> None:

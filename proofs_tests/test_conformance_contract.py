@@ -20,12 +20,16 @@ from specref.conformance.contract import (
     accepted_keywords,
     capabilities_of,
     capable,
+    contracts_of,
+    signed,
 )
 from specref.conformance.drawing import sample_batch
 from specref.conformance.fixtures import TEETH
 from specref.conformance.judge import Judge
+from specref.conformance.parametrize import parametrize
 from specref.conformance.status import Finding, Status
 from specref.conformance.suite import Report, check
+from specref.conformance.vectors.running import run as run_vectors
 
 Answered = Callable[[Any, Any, Any, Any, Any], Any]
 
@@ -530,3 +534,81 @@ def test_tensors_that_numpy_cannot_read_are_a_named_failure() -> None:
     tokens = torch.zeros((8, 3), dtype=torch.bfloat16)
     with pytest.raises(BrokenContractError, match="tokens cannot be read as an array"):
         read_answer((tokens, tokens[:, 0]), batch)
+
+
+V, T, S, G, D, M = (
+    Contract(name) for name in ("verify", "tree", "step", "generate", "drafter", "metrics")
+)
+CALLABLE: list[tuple[Callable[..., Any], tuple[Contract, ...]]] = [
+    # As documented: one contract takes each, though others have as many arguments.
+    (lambda target_probs, draft_probs, draft_tokens, *, rng: 0, (V,)),
+    (lambda target_probs, draft_probs, draft_tokens, rng: 0, (V,)),
+    (lambda target_probs, draft_probs, draft_tokens, *, coins, lens: 0, (V,)),
+    (lambda target_probs, draft_probs, draft_tokens, generator: 0, (V,)),
+    (lambda target_probs, draft_probs, draft_tokens: 0, (V,)),
+    (lambda target_probs, draft_probs, draft_tokens, top_k=0, *, rng: 0, (V,)),
+    (lambda target_probs, draft_probs, draft_tokens, parents, *, rng: 0, (T,)),
+    (lambda target_probs, draft_probs, draft_tokens, parents=None, *, rng: 0, (V, T)),
+    (lambda target, drafter, context, lookahead, rng: 0, (S,)),
+    (lambda target, drafter, context, lookahead, chance: 0, (S,)),
+    (lambda target, drafter, context, lookahead, *, chance: 0, (S,)),
+    (lambda target, drafter, context, lookahead: 0, (S,)),
+    (lambda target, drafter, context, tokens, rng: 0, (G,)),
+    (lambda drafter, context, lookahead, rng: 0, (D,)),
+    (lambda log: 0, (M,)),
+    # Other names: whatever calls with as many.
+    (lambda p, q, x, *, rng: 0, (V, D)),
+    (lambda p, q, x, parents, *, rng: 0, (T, S, G)),
+    (lambda target, drafter, context, n, rng: 0, (T, S, G)),
+    (lambda p, q, x, parents=None: 0, (V, T, S, G, D)),
+    (lambda *arguments, **keywords: 0, (V, T, S, G, D, M)),
+    (min, (V, T, S, G, D, M)),
+    # What no contract passes, or passes otherwise.
+    (lambda: 0, ()),
+    (lambda p, q: 0, ()),
+    (lambda p, q, x, *, rng, temperature: 0, ()),
+    (lambda p, q, x, *, rng, temperature=1: 0, (V, D)),
+    (lambda p, q, x, rng, /: 0, ()),
+    (lambda p, q, x, /, *, rng: 0, (V, D)),
+    (lambda p, q, x, *, parents, rng: 0, ()),
+    (lambda target, drafter, context, lookahead, rng, chance: 0, ()),
+    (lambda target, drafter, context, lookahead, coins: 0, ()),
+    (lambda a, b, c, d, e, f: 0, ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("contract", Contract)
+@pytest.mark.parametrize(("function", "fitting"), CALLABLE, ids=range(len(CALLABLE)))
+def test_a_function_is_judged_by_the_contracts_that_can_call_it(
+    function: Callable[..., Any], fitting: tuple[Contract, ...], contract: Contract
+) -> None:
+    if contract in fitting:
+        signed(function, contract)
+        return
+    with pytest.raises(TypeError, match=f"contract {contract} gives .* fits$") as refused:
+        signed(function, contract)
+    named = [one for one in Contract if f"--contract {one}" in str(refused.value)]
+    assert set(named) <= set(fitting)
+    assert bool(named) == bool(fitting)
+
+
+def test_of_several_contracts_those_are_named_whose_words_it_uses() -> None:
+    assert contracts_of(lambda p, q, x, parents, *, rng: 0) == (T,)
+    assert contracts_of(lambda target, drafter, context, n, rng: 0) == (S, G)
+    assert contracts_of(lambda p, q: 0) == ()
+
+
+def test_what_cannot_be_called_is_never_called_lossy() -> None:
+    def two(p: Any, q: Any) -> Any:
+        raise AssertionError("called")
+
+    words = (
+        r"two takes \(p, q\): contract verify gives \(target_probs, draft_probs, draft_tokens\), "
+        "and by name any of rng, coins, lens, generator; no contract fits"
+    )
+    with pytest.raises(TypeError, match=words):
+        check(two)
+    with pytest.raises(TypeError, match=words):
+        parametrize(two)
+    with pytest.raises(TypeError, match=words):
+        run_vectors(two, [])

@@ -167,7 +167,7 @@ def test_every_statistical_check_gets_an_equal_share(contract: Contract, monkeyp
         return judge
 
     monkeypatch.setattr("specref.conformance.suite.Judge", spied)
-    check(clean, contract=contract, only=["replay/permuted"], alpha=0.01)
+    check(lambda *anything: None, contract=contract, only=["replay/permuted"], alpha=0.01)
     assert len(asking) >= 3
     assert seen == [pytest.approx(0.01 / len(asking))]
 

@@ -424,7 +424,7 @@ def test_even_batches_without_repeats_still_have_siblings() -> None:
     ("contract", "verify", "words"),
     [
         ("tree", lambda p, q, drafts, *, rng: None, "--contract verify"),
-        ("tree", lambda p, q, drafts, *, parents, rng: None, "--contract verify"),
+        ("tree", lambda p, q, drafts, *, parents, rng: None, "no contract fits"),
         ("verify", lambda p, q, drafts, parents, *, rng: None, "--contract tree"),
     ],
 )

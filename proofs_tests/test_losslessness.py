@@ -1,5 +1,6 @@
 """Every algorithm is lossless, proved by enumeration on random cases; planted bugs are not."""
 
+import itertools
 from fractions import Fraction
 from functools import partial
 
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 from proofs_tests import planted
 from specref import Exact, Vocabulary, completed, exact_distribution, is_lossless
 from specref.algorithms import ALGORITHMS, autoregressive, decode, slem, slrs, standard, tli, union
+from specref.chance import OutsideChanceError
 from specref.distributions import residual, total_variation
 from specref.losslessness import is_lossless_loop
+from specref.losslessness.joint import is_jointly_lossless
 from specref.models import iid_model
 from specref.strategies import (
     heterogeneous_pairs,
@@ -189,6 +192,110 @@ def test_arguments_of_the_wrong_type(changed, message):
     arguments = {"step": standard.step, "target": model, "drafter": model, "context": ()}
     with pytest.raises(TypeError, match=message):
         is_lossless(**(arguments | changed))
+
+
+COIN, HEADS = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], [0, 1]))
+
+
+def argmax(target, drafter, context, lookahead, chance):
+    return (int(np.argmax(target.next_token(context))),)
+
+
+def first_token(target, drafter, context, lookahead, chance):
+    return (0,)
+
+
+def bonus_from_numpy(rng):
+    def step(target, drafter, context, lookahead, chance):
+        block = standard.step(target, drafter, context, lookahead, chance)
+        return (*block[:-1], int(rng.integers(2))) if len(block) > lookahead else block
+
+    return step
+
+
+PROOFS = [is_lossless, partial(is_lossless_loop, length=3)]
+
+
+@pytest.mark.parametrize("prove", PROOFS)
+def test_what_never_asks_chance_is_no_proof_against_it(prove):
+    with pytest.raises(OutsideChanceError, match="no decision from chance: it asked for nothing"):
+        prove(argmax, COIN, COIN, (), 1)
+
+
+@pytest.mark.parametrize("prove", PROOFS)
+def test_what_is_certain_needs_no_chance(prove):
+    """A point mass: argmax is lossless there, and another token is lossy."""
+    assert prove(argmax, HEADS, COIN, (), 1)
+    assert prove(first_token, HEADS, COIN, (), 1).total_variation == 1
+
+
+@pytest.mark.parametrize("prove", PROOFS)
+def test_what_draws_elsewhere_is_neither_proved_nor_refuted(prove):
+    step = bonus_from_numpy(np.random.default_rng(1))
+    with pytest.raises(OutsideChanceError, match="two runs with the same choices"):
+        prove(step, COIN, HEADS, (), 1)
+
+
+def test_batches_that_keep_state_are_no_function_of_chance():
+    rng = np.random.default_rng(1)
+
+    def batch(target, drafter, contexts, lookahead, chance):
+        return tuple((int(rng.integers(2)),) for _ in contexts)
+
+    with pytest.raises(OutsideChanceError):
+        is_jointly_lossless(batch, COIN, COIN, [(), ()])
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ("01", "step returned str: expected a tuple of token ids"),
+        (1, "step returned int"),
+        (None, "step returned NoneType"),
+        ([[0]], r"block\[0\] = \[0\]: expected a token id"),
+        ((0.0,), r"block\[0\] = 0.0: expected a token id"),
+        (itertools.repeat(0), "step returned more than 1,000 tokens"),
+        ((0,) * 30, "more than 1,000 texts of 30 tokens"),
+        ((-1,), r"block\[0\] = -1: expected 0 <= id < 2"),
+        ((2,), r"block\[0\] = 2: expected 0 <= id < 2"),
+    ],
+)
+def test_blocks_that_are_none_are_errors(monkeypatch, block, message):
+    monkeypatch.setattr("specref.losslessness.exact.completed.__defaults__", (1_000,))
+    monkeypatch.setattr("specref.losslessness.exact.proof.__defaults__", (1_000,))
+    with pytest.raises((TypeError, ValueError), match=message):
+        is_lossless(lambda *arguments: block, COIN, COIN, (), 1)
+
+
+def test_steps_that_are_not_awaited_are_errors():
+    async def later(target, drafter, context, lookahead, chance):
+        return (0,)
+
+    with pytest.raises(TypeError, match="step returned coroutine, which is not awaited"):
+        is_lossless(later, COIN, COIN, (), 1)
+
+
+@pytest.mark.parametrize("kind", [list, np.array, iter], ids=["list", "array", "iterator"])
+def test_blocks_may_come_in_any_sequence_of_ids(kind):
+    assert is_lossless(lambda *case: kind(standard.step(*case)), COIN, HEADS, (), 2)
+
+
+def test_steps_of_another_signature_are_refused():
+    for other in (lambda p, q: (0,), lambda p, q, drafts, *, rng: None):
+        with pytest.raises(TypeError, match=r"expected \(target, drafter, context, lookahead, ch"):
+            is_lossless(other, COIN, COIN, (), 1)
+
+
+def test_nobody_can_change_what_a_model_remembers():
+    def sets(target, drafter, context, lookahead, chance):
+        p = target.next_token(context)
+        p.flags.writeable = True
+        p[:] = drafter.next_token(context)
+        return standard.step(drafter, drafter, context, lookahead, chance)
+
+    with pytest.raises(ValueError, match="cannot set WRITEABLE flag"):
+        is_lossless(sets, COIN, HEADS, (), 1)
+    assert list(COIN.next_token(())) == [Fraction(1, 3), Fraction(2, 3)]
 
 
 def test_decode_refuses_a_context_of_text():

@@ -298,10 +298,54 @@ def test_needed_texts_decide() -> None:
     test = TwoSample(eps=0.1)
     test.add(*rng.integers(0, 3, (2, 500, 2)))
     first = test.report()
-    assert f"about {first.needed:,} texts on each side would decide (eps 0.1)" in str(first)
+    line = f"about {first.needed:,} texts on each side would certify one law within 0.1"
+    assert line in str(first)
     more = first.needed - 500
     test.add(*rng.integers(0, 3, (2, more, 2)))
     assert test.report().verdict == Verdict.LOSSLESS_WITHIN_EPS
+
+
+@pytest.mark.parametrize(("eps", "tv"), [(0.2, 0.2), (None, 0.05)])
+def test_it_says_how_many_texts_would_find_a_difference(eps: float | None, tv: float) -> None:
+    """What is promised after so many texts is that distance, and not after a tenth fewer."""
+    rng = np.random.default_rng(12)
+    test = TwoSample(eps=eps)
+    test.add(*rng.integers(0, 3, (2, 800, 2)))
+    first = test.report()
+    assert first.verdict == Verdict.INCONCLUSIVE
+    assert first.to_find[0] == tv
+    line = f"about {first.to_find[1]:,} texts on each side would find a total variation of {tv}"
+    assert line in str(first)
+    for share, reached in ((1.02, True), (0.9, False)):
+        again = TwoSample(eps=eps)
+        again.add(*rng.integers(0, 3, (2, 800, 2)))
+        again.report()
+        again.add(*rng.integers(0, 3, (2, round(share * first.to_find[1]) - 800, 2)))
+        assert (again.report().detectable <= tv) == reached
+    law = np.array([1 / 3 - tv, 1 / 3 + tv, 1 / 3])
+    far = rng.choice(3, (first.to_find[1], 1), p=law), rng.integers(0, 3, (first.to_find[1], 1))
+    test.add(*far)
+    assert test.report().verdict == Verdict.LOSSY
+    assert test.report().to_find is None
+
+
+def test_without_eps_nothing_certifies_and_it_says_so() -> None:
+    rng = np.random.default_rng(4)
+    test = TwoSample(eps=None)
+    test.add(*rng.integers(0, 2, (2, 1_000, 1)))
+    assert "without eps no number of texts certifies one law" in str(test.report())
+    test = TwoSample(eps=0.5)
+    test.add(*rng.integers(0, 2, (2, 1_000, 1)))
+    assert "certif" not in str(test.report())
+
+
+def test_texts_that_never_repeat_need_at_least_so_many() -> None:
+    rng = np.random.default_rng(4)
+    test = TwoSample()
+    test.add(*rng.integers(0, 30, (2, 500, 6)))
+    report = test.report()
+    assert f"at least {report.needed:,} texts on each side would certify" in str(report)
+    assert f"at least {report.to_find[1]:,} texts on each side would find" in str(report)
 
 
 def test_a_stopped_test_is_not_certified() -> None:
@@ -310,6 +354,8 @@ def test_a_stopped_test_is_not_certified() -> None:
     test.stopped = "out of memory"
     empty = test.report()
     assert (empty.verdict, empty.trials, empty.detectable) == (Verdict.INCONCLUSIVE, 0, None)
+    assert f"at least {empty.needed:,} texts on each side" in str(empty)
+    assert 1_000 < empty.needed < 10_000
     test.add(*rng.integers(0, 2, (2, 60_000, 1)))
     report = test.report()
     assert report.upper < 0.05

@@ -1,9 +1,13 @@
 """The main job notices what it is there to notice."""
 
+import itertools
+import random
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
+from threading import Thread
 
+import numpy as np
 import pytest
 
 from specref.algorithms import ALGORITHMS, autoregressive, slem, slrs, standard
@@ -17,6 +21,7 @@ from specref.verification import (
     check_case,
     main_job,
     prove_rule,
+    rules,
     sample,
     verify,
 )
@@ -72,6 +77,109 @@ def test_a_rule_that_draws_for_ever_is_stopped_once() -> None:
     report = prove_rule(never_ends)
     assert len(report.raised) == 1
     assert "random decisions on one path" in str(report.raised[0][1])
+
+
+def keeps_state(lengths):
+    def step(target, drafter, context, lookahead, chance):
+        return standard.step(target, drafter, context, next(lengths) % 2 * lookahead, chance)
+
+    return step
+
+
+def draws_now_and_then(rng):
+    """Wrong in one of a hundred blocks, from a generator of its own."""
+
+    def step(target, drafter, context, lookahead, chance):
+        block = standard.step(target, drafter, context, lookahead, chance)
+        return block[:1] if rng.random() < 0.01 else block
+
+    return step
+
+
+def two_threads(target, drafter, context, lookahead, chance):
+    drawn = {}
+    threads = [
+        Thread(target=lambda i=i: drawn.update({i: chance.draw(target.next_token(context), "t")}))
+        for i in (0, 1)
+    ]
+    for thread in random.sample(threads, 2):
+        thread.start()
+        thread.join()
+    return (drawn[0],)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        keeps_state(itertools.count()),
+        draws_now_and_then(np.random.default_rng(1)),
+        two_threads,
+    ],
+    ids=["state", "numpy, rarely", "threads"],
+)
+def test_a_rule_that_is_no_function_of_chance_is_not_judged(step) -> None:
+    report = prove_rule(step)
+    assert (report.proved, report.refuted, report.raised) == (0, (), ())
+    _, error = report.outside
+    assert "no function of chance: of two runs with the same choices" in str(error)
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_a_rule_that_never_asks_chance_is_not_judged(seed) -> None:
+    def from_numpy(target, drafter, context, lookahead, chance):
+        p = target.next_token(context).astype(float)
+        return (int(np.random.default_rng(seed).choice(len(p), p=p)),)
+
+    report = prove_rule(from_numpy)
+    assert (report.proved, report.refuted, report.raised) == (0, (), ())
+    assert "takes no decision from chance: it asked for nothing" in str(report.outside[1])
+
+
+def test_a_rule_that_asks_somewhere_is_judged_everywhere() -> None:
+    """Without drafts it takes the likeliest token: a bug, and a function of chance."""
+
+    def no_last_draw(target, drafter, context, lookahead, chance):
+        if len(target.vocabulary) == 2:
+            return (int(np.argmax(target.next_token(context))),)
+        return standard.step(target, drafter, context, lookahead, chance)
+
+    report = prove_rule(no_last_draw)
+    assert report.outside is None
+    assert report.proved
+    assert {len(found.case.pair.target.vocabulary) for found in report.refuted} == {2}
+
+
+def test_a_rule_may_ask_nothing_where_all_is_certain() -> None:
+    def lazy(target, drafter, context, lookahead, chance):
+        p = target.next_token(context)
+        return (
+            (int(np.argmax(p)),)
+            if max(p) == 1
+            else autoregressive.step(target, drafter, context, lookahead, chance)
+        )
+
+    report = prove_rule(lazy)
+    assert report.proved == 68
+    assert report.outside is None
+
+
+def test_very_long_blocks_are_an_error_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "MAX_TEXTS", 2_000)
+    report = prove_rule(lambda *case: (*standard.step(*case), *[0] * 40))
+    assert len(report.raised) == 1
+    assert "more than 2,000 texts of 42 tokens" in str(report.raised[0][1])
+
+
+def test_a_rule_that_raises_on_some_paths_is_not_proved_there() -> None:
+    def some(*case):
+        block = standard.step(*case)
+        if len(block) == 2:
+            raise GeneratorExit
+        return block
+
+    report = prove_rule(some)
+    assert report.refuted == ()
+    assert {type(error) for _, error in report.raised} == {GeneratorExit}
 
 
 def test_a_rule_may_draw_from_a_list() -> None:

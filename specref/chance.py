@@ -320,6 +320,11 @@ def enumerate_paths(
             if len(again.choices) > len(chance.choices):
                 asked = again.requests[len(chance.choices)]
                 raise _differ(chance, f"returned {outcome!r}", f"asked at {asked}")
+            if other != outcome and not chance.requests:
+                raise OutsideChanceError(
+                    "takes no decision from chance: it asked for nothing, and returned "
+                    f"{outcome!r} in one run and {other!r} in another"
+                )
             if other != outcome:
                 raise _differ(chance, f"returned {outcome!r}", f"returned {other!r}")
         yield Path(outcome, chance.weight, tuple(chance.choices))

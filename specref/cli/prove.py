@@ -1,7 +1,8 @@
 """``specref prove``: somebody's verification rule, proved or refuted."""
 
 import sys
-from typing import NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import click
 
@@ -15,6 +16,8 @@ from specref.cli.group import (
     show,
 )
 from specref.cli.loading import load_function
+from specref.conformance.contract import accepted_keywords, contracts_of
+from specref.losslessness.exact import check_step
 from specref.pairs import Profile
 from specref.report.machine import as_json, write_json
 from specref.report.rules import first_error, outside_chance, rule_record, rule_report
@@ -50,6 +53,10 @@ def prove_command(rule: str, profile: Profile, pairs: str, json_file: str | None
       specref prove specref.algorithms.tli:step --pairs all
     """
     step = load_function(rule, "rule")
+    try:
+        check_step(step)
+    except TypeError as error:
+        misused(f"{rule}: {error}{_judged_by(rule, step)}")
     same = pairs == "same"
     with progress(len(rule_cases(profile, same)), "cases") as advance:
         report = prove_rule(step, profile, same_vocabulary=same, advance=lambda case: advance(1))
@@ -62,7 +69,13 @@ def prove_command(rule: str, profile: Profile, pairs: str, json_file: str | None
         sys.exit(VIOLATED)
     if report.raised:
         hint = "" if same else " (for one vocabulary: --pairs same)"
-        misused(f"{rule} raised {first_error(report)}{hint}")
+        sampled = _judged_by(rule, step) if "rng" in accepted_keywords(step) else ""
+        misused(f"{rule} raised {first_error(report)}{hint}{sampled}")
     if not report.proved:
         misused(f"{rule}: nothing was proved, it is not defined for any of these vocabularies")
     sys.exit(HOLDS)
+
+
+def _judged_by(rule: str, step: Callable[..., Any]) -> str:
+    commands = (f"specref check {rule} --contract {one}" for one in contracts_of(step))
+    return "".join(f"; by samples: {command}" for command in commands)

@@ -13,7 +13,7 @@ from specref.cli.claims import claim_option, read_claims
 from specref.cli.group import HOLDS
 from specref.cli.loading import load_function
 from specref.cli.targets import full_name
-from specref.conformance.contract import Contract, capabilities_of
+from specref.conformance.contract import Contract, capabilities_of, signed
 from specref.report.machine import STDOUT, check_destination, write_json
 
 CONTRACTS = [str(contract) for contract in Contract if contract != Contract.TREE]
@@ -128,7 +128,9 @@ def _test_of(
     output: str | None,
 ) -> tuple[str, str]:
     """Where the test goes, and its text."""
-    capabilities_of(load_function(target, "target"), **claims)
+    sampler = load_function(target, "target")
+    capabilities_of(sampler, **claims)
+    signed(sampler, Contract(contract))
     module, folder, function = _importable(target)
     file = output or str(folder / f"test_{function}_specref.py")
     rule = {"algorithm": algorithm} if algorithm else {}

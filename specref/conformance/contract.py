@@ -50,6 +50,30 @@ class Contract(StrEnum):
     TREE = "tree"
 
 
+RANDOMNESS = ("chance", "rng")
+POSITIONAL: Mapping[Contract, tuple[str, ...]] = MappingProxyType(
+    {
+        Contract.VERIFY: ("target_probs", "draft_probs", "draft_tokens"),
+        Contract.STEP: ("target", "drafter", "context", "lookahead"),
+        Contract.GENERATE: ("target", "drafter", "context", "tokens"),
+        Contract.DRAFTER: ("drafter", "context", "lookahead"),
+        Contract.METRICS: ("log",),
+        Contract.TREE: ("target_probs", "draft_probs", "draft_tokens", "parents"),
+    }
+)
+BY_NAME: Mapping[Contract, tuple[str, ...]] = MappingProxyType(
+    {
+        Contract.VERIFY: ("rng", "coins", "lens", "generator"),
+        Contract.STEP: RANDOMNESS,
+        Contract.GENERATE: RANDOMNESS,
+        Contract.DRAFTER: RANDOMNESS,
+        Contract.METRICS: (),
+        Contract.TREE: ("rng", "coins", "lens", "generator"),
+    }
+)
+PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
 class Verify(Protocol):
     """Contract ``verify``: drafts of a batch in, blocks out.
 
@@ -350,28 +374,76 @@ def accepted_keywords(implementation: Callable[..., Any]) -> frozenset[str]:
 
 
 def signed(implementation: Callable[..., Any], contract: Contract) -> None:
-    """Raise `TypeError` if a function has no room for `parents` of trees, or needs them.
+    """Raise `TypeError` if a function cannot be called as its contract calls it.
+
+    Nor may its required parameters have the very names of another contract.
 
     Examples
     --------
-    >>> signed(lambda p, q, x, *, rng: None, Contract.TREE)
+    >>> signed(lambda p, q: None, Contract.METRICS)
     Traceback (most recent call last):
         ...
-    TypeError: takes (p, q, x, *, rng): contract tree gives parents (--contract verify does not)
+    TypeError: <lambda> takes (p, q): contract metrics gives (log); no contract fits
     """
-    try:
-        signature = inspect.signature(implementation)
-    except (TypeError, ValueError):  # a compiled function that does not tell
+    signature = _signature(implementation)
+    if signature is None or _takes(signature, contract):
         return
-    parents = signature.parameters.get("parents")
-    if contract == Contract.VERIFY and parents and parents.default is parents.empty:
-        raise TypeError(
-            f"takes {signature}: contract verify gives no parents (--contract tree does)"
-        )
+    name = getattr(implementation, "__name__", type(implementation).__name__)
+    fitting = " or ".join(f"--contract {one}" for one in contracts_of(implementation))
+    raise TypeError(
+        f"{name} takes {_without_types(signature)}: contract {contract} gives "
+        f"({', '.join(POSITIONAL[contract])}){_by_name(contract)}; {fitting or 'no contract'} fits"
+    )
+
+
+def contracts_of(implementation: Callable[..., Any]) -> tuple[Contract, ...]:
+    """The contracts that can call a function; of several, those whose names it uses most.
+
+    Examples
+    --------
+    >>> [str(one) for one in contracts_of(lambda target, drafter, context, n, rng: None)]
+    ['step', 'generate']
+    """
+    signature = _signature(implementation)
+    if signature is None:
+        return tuple(Contract)
+    shared = {
+        one: len(set(POSITIONAL[one]) & set(signature.parameters))
+        for one in Contract
+        if _takes(signature, one)
+    }
+    return tuple(one for one in shared if shared[one] == max(shared.values()))
+
+
+def _takes(signature: inspect.Signature, contract: Contract) -> bool:
+    """Whether what the contract passes can be bound, and is not meant for another."""
+    passed = [name for name in BY_NAME[contract] if name in signature.parameters]
+    if BY_NAME[contract] == RANDOMNESS:
+        passed = passed[:1]
     try:
-        signature.bind_partial(*range(4))
+        signature.bind(*POSITIONAL[contract], **dict.fromkeys(passed))
     except TypeError:
-        if contract == Contract.TREE:
-            raise TypeError(
-                f"takes {signature}: contract tree gives parents (--contract verify does not)"
-            ) from None
+        return False
+    places = [one for one in signature.parameters.values() if one.kind in PLACES]
+    if tuple(one.name for one in places[: len(POSITIONAL[contract])]) == POSITIONAL[contract]:
+        return True
+    required = (one.name for one in places if one.default is one.empty and one.name not in NAMED)
+    return tuple(required) not in POSITIONAL.values()
+
+
+def _signature(implementation: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(implementation)
+    except (TypeError, ValueError):  # a compiled function that does not tell
+        return None
+
+
+def _without_types(signature: inspect.Signature) -> inspect.Signature:
+    bare = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
+    return signature.replace(parameters=bare, return_annotation=signature.empty)
+
+
+def _by_name(contract: Contract) -> str:
+    if BY_NAME[contract] == RANDOMNESS:
+        return f", and by name {' or else '.join(RANDOMNESS)}"
+    return f", and by name any of {', '.join(BY_NAME[contract])}" if BY_NAME[contract] else ""

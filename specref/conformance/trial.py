@@ -15,14 +15,12 @@ from specref.conformance.contract import Ints
 from specref.conformance.fixtures import NO_TOKEN, Place, Teeth
 from specref.conformance.sampling import Sampler
 from specref.conformance.stepping import until_end
-from specref.conformance.trial_report import TrialReport, misfit
+from specref.conformance.trial_report import TrialReport, misfit, trials_needed
 from specref.losslessness.bets import log_mean
 from specref.losslessness.campaign import Campaign
 from specref.losslessness.cases import CampaignCase
 from specref.losslessness.collection import View
-from specref.losslessness.interval import trials_to_detect
-from specref.losslessness.shares import bound_share, evidence_threshold
-from specref.losslessness.statistics import BETA
+from specref.losslessness.shares import evidence_threshold
 from specref.models import Model
 from specref.vocabulary import Tokens
 from specref.zoo import Entry
@@ -120,9 +118,7 @@ class Trial:
 
     def needed(self, tv: float) -> int:
         """Trials, over all places, after which any law at distance `tv` is found."""
-        share = bound_share(self.alpha / 2, 1, len(self.cases))
-        each = max(trials_to_detect(case.tree.law, tv, share, BETA) for case in self.cases)
-        return len(self.cases) * (each + each % 2)
+        return trials_needed([case.tree.law for case in self.cases], tv, self.campaign.alpha)
 
     def _whole(self, trials: int) -> int:
         """Fewer trials, equally many pairs at every place; all of them if there are too few."""
@@ -167,6 +163,8 @@ class Trial:
             kept=dict(zip(self.teeth.places, self.kept, strict=True)),
             blocks=dict(zip(self.teeth.places, self.blocks, strict=True)),
             seconds=seconds,
+            laws=tuple(case.tree.law for case in self.cases),
+            allowances=tuple(self.tolerance * case.tree.length for case in self.cases),
             after_eos=self.campaign.impossible is not None and self._after_eos(),
         )
 

@@ -1,12 +1,15 @@
 """What a trial found, and where blocks fit the target's law least."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from specref.conformance.contract import Floats
 from specref.conformance.fixtures import Place
+from specref.losslessness.interval import trials_to_detect
+from specref.losslessness.shares import bound_share
+from specref.losslessness.statistics import BETA
 from specref.losslessness.verdict import CampaignReport, Interval
 from specref.vocabulary import Tokens
 
@@ -31,6 +34,10 @@ class TrialReport:
         {place: {k: how often the first k drafts were kept, for k = 0 if there was one}}.
     blocks : mapping
         {place: counts of raw blocks}, for diagnosis.
+    laws : tuple of ndarray
+        The target's law of completed blocks at each place.
+    allowances : tuple of float
+        Total variation that is not held against the sampler there.
     after_eos : bool
         Whether blocks do the impossible in what follows an EOS, and nowhere else.
     """
@@ -45,7 +52,17 @@ class TrialReport:
     kept: Mapping[Place, Mapping[int, int]]
     blocks: Mapping[Place, Mapping[Tokens, int]]
     seconds: float
+    laws: tuple[Floats, ...] = field(repr=False, compare=False)
+    allowances: tuple[float, ...] = ()
     after_eos: bool = False
+
+    def needed(self, tv: float) -> int | None:
+        """Trials, over all places, after which any law at distance `tv` is found.
+
+        None if no number is enough: as much is not held against the sampler.
+        """
+        beyond = tv - max(self.allowances)
+        return trials_needed(self.laws, beyond, self.report.alpha) if beyond > 0 else None
 
     @property
     def lossy(self) -> bool:
@@ -56,6 +73,13 @@ class TrialReport:
     def dependent(self) -> bool:
         """Whether blocks are provably not independent."""
         return self.dependence >= self.threshold
+
+
+def trials_needed(laws: Sequence[Floats], tv: float, alpha: float) -> int:
+    """Trials, over all places, after which a campaign finds any law at distance `tv`."""
+    share = bound_share(alpha, 1, len(laws))
+    each = max(trials_to_detect(law, tv, share, BETA) for law in laws)
+    return len(laws) * (each + each % 2)
 
 
 def misfit(counts: Floats, p: Floats) -> float:

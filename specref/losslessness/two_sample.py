@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from specref.losslessness.statistics import ALPHA
 from specref.losslessness.two_sample_bets import Bets
-from specref.losslessness.two_sample_bounds import PARTS, Distance, measure, width
+from specref.losslessness.two_sample_bounds import (
+    PARTS,
+    Distance,
+    least_trials,
+    measure,
+    trials_to_find,
+    width,
+)
 from specref.losslessness.two_sample_report import TwoSampleReport
 from specref.losslessness.two_sample_texts import Texts, as_texts
 from specref.losslessness.verdict import Verdict
@@ -134,6 +141,7 @@ class TwoSample:
         return self._report(found, self._verdict())
 
     def _report(self, found: Distance, verdict: Verdict) -> TwoSampleReport:
+        open_ = verdict == Verdict.INCONCLUSIVE
         return TwoSampleReport(
             verdict=verdict,
             trials=self.trials,
@@ -142,12 +150,14 @@ class TwoSample:
             eps=self.eps,
             log10_evidence=self.peak / math.log(10),
             estimate=found.estimate,
+            noise=found.noise,
             lower=self._lower,
             upper=self._upper,
             threshold=found.threshold,
             detectable=found.detectable if found.detectable < 1 else None,
             suspects=self._bets.suspects(),
-            needed=self._needed(found) if verdict == Verdict.INCONCLUSIVE else None,
+            needed=self._needed(found) if open_ else None,
+            to_find=self._to_find(found) if open_ else None,
             seed=self.seed,
             seconds=time.perf_counter() - self._started,
             stopped=self.stopped,
@@ -170,7 +180,12 @@ class TwoSample:
         return Verdict.LOSSLESS_WITHIN_EPS
 
     def _needed(self, found: Distance) -> int | None:
-        if self.eps is None or not self.trials:
+        if self.eps is None:
             return None
+        least = least_trials(self.eps, self.alpha / PARTS)
         noise = max(found.estimate, found.noise) + width(self.trials, self.alpha / PARTS)
-        return math.ceil(self.trials * (noise / self.eps) ** 2)
+        return max(least, math.ceil(self.trials * (noise / self.eps) ** 2))
+
+    def _to_find(self, found: Distance) -> tuple[float, int]:
+        tv, alpha = self.eps or EPS, self.alpha / PARTS
+        return tv, trials_to_find(tv, self.trials, found, alpha, self._looks + 1)

@@ -133,6 +133,38 @@ def shortfall(trials: int, beta: float = BETA) -> float:
     return math.sqrt(math.log(1 / beta) / trials)
 
 
+def trials_to_find(tv: float, trials: int, found: Distance, alpha: float, look: int) -> int:
+    """Texts on each side from which a total variation of `tv` would be found at the next look.
+
+    Roughly: as if noise fell with the square root of their number. It does once texts repeat,
+    and falls more slowly before. Without any texts there is no noise to go by, and this is a
+    lower bound.
+
+    Parameters
+    ----------
+    tv : float
+    trials : int
+        Texts on each side behind `found`.
+    found : Distance
+    alpha : float
+        Of all looks together.
+    look : int
+        The next one.
+
+    Examples
+    --------
+    >>> counts = np.array([[510, 490], [490, 510]])
+    >>> trials_to_find(0.05, 1_000, measure(counts, 1e-9), 1e-9, look=2)
+    25263
+    """
+
+    def detectable(n: int) -> float:
+        noise = found.noise * math.sqrt(trials / n)
+        return noise + relabelled_deviation(n, alpha / LOOKS / look**2) + shortfall(n)
+
+    return smallest(lambda n: detectable(n) <= tv)
+
+
 def detectable_distance(
     trials: int, texts: int, alpha: float = ALPHA, beta: float = BETA
 ) -> float:

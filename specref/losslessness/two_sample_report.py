@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from specref.losslessness.verdict import Suspect, Verdict, indented
 
+REPEATING = 0.5
+
 
 @dataclass(frozen=True)
 class TwoSampleReport:
@@ -18,6 +20,8 @@ class TwoSampleReport:
         Of the e-process, its highest so far; LOSSY at -log10(alpha / 2).
     estimate : float
         Total variation of the two samples; positive even if both have one law.
+    noise : float
+        Its mean over all deals of the same texts to the two sides.
     lower, upper : float
         The true total variation is between them at every number of texts, but for a chance of
         alpha / 3 in all.
@@ -32,8 +36,13 @@ class TwoSampleReport:
     suspects : tuple of Suspect
         Where the samplers differ: a view, a token and its place, and a direction.
     needed : int or None
-        Texts on each side that would decide, roughly, if inconclusive and there is an `eps`:
-        as if noise fell with the square root of their number, which it does once texts repeat.
+        Texts on each side that would certify two samplers of one law within `eps`, if
+        inconclusive and there is an `eps`. Roughly: as if noise fell with the square root of
+        their number, which it does once texts repeat; before, more are needed.
+    to_find : (float, int) or None
+        If inconclusive: a total variation (`eps`, or 0.05 without), and the texts on each side
+        from which samplers that far apart would be found LOSSY with probability 0.999, as
+        roughly.
     stopped : str or None
         Why a sampler gave fewer texts than asked for; if it raised, with its traceback.
     """
@@ -45,12 +54,14 @@ class TwoSampleReport:
     eps: float | None
     log10_evidence: float
     estimate: float
+    noise: float
     lower: float
     upper: float
     threshold: float
     detectable: float | None
     suspects: tuple[Suspect, ...]
     needed: int | None
+    to_find: tuple[float, int] | None
     seed: int | None
     seconds: float
     stopped: str | None = None
@@ -86,8 +97,23 @@ def _lines(report: TwoSampleReport) -> list[str]:
         lines.insert(2, f"  stopped early: {indented(report.stopped)}")
     if report.verdict == Verdict.LOSSY:
         lines += [f"  suspect {s.component}: 10^{s.log10_evidence:.1f}" for s in report.suspects]
+    return lines + _needed(report)
+
+
+def _needed(report: TwoSampleReport) -> list[str]:
+    # Noise has not begun to fall with the square root while it is that large.
+    about = "at least" if report.noise > REPEATING or not report.trials else "about"
+    lines = []
     if report.needed is not None:
         lines.append(
-            f"  about {report.needed:,} texts on each side would decide (eps {report.eps})"
+            f"  {about} {report.needed:,} texts on each side would certify one law within "
+            f"{report.eps:g}"
         )
+    if report.to_find is not None:
+        tv, trials = report.to_find
+        lines.append(
+            f"  {about} {trials:,} texts on each side would find a total variation of {tv:g}"
+        )
+    if report.to_find is not None and report.eps is None:
+        lines.append("  without eps no number of texts certifies one law")
     return lines

@@ -81,10 +81,17 @@ def _refutation(refutation: Refutation) -> str:
         *(f"  {line}" for line in _vocabulary_lines(pair)),
         f"  total variation of the completed block: {refutation.total_variation}",
         f"  {refutation.difference}",
-        f"  a path, block {refutation.block}:",
+        f"  a path, block {refutation.block}{_after_eos(refutation)}:",
         *("    " + line for line in refutation.trace.splitlines()),
     ]
     return "\n".join(lines)
+
+
+def _after_eos(refutation: Refutation) -> str:
+    ends = refutation.case.pair.target.vocabulary.ends
+    block = refutation.block
+    gone_on = any(ends(block[:length]) for length in range(1, len(block)))
+    return ", which goes on after EOS" * gone_on
 
 
 def _row(model: Model) -> str:

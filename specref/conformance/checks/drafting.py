@@ -33,8 +33,14 @@ def declared(name: str, judge: Judge) -> Outcome:
         return failed(f"a draft that its declared q excludes: {campaign.impossible}")
     if campaign.decided_lossy:
         return failed(f"drafts do not follow their declared q: evidence 10^{evidence:.0f}")
-    if drafts < typical_trials(judge.detect_tv):
-        return inconclusive(f"{drafts:,} drafts would not find TV {judge.detect_tv:g}")
+    needed = typical_trials(judge.detect_tv)
+    if drafts < needed:
+        return inconclusive(
+            f"{drafts:,} drafts would not find TV {judge.detect_tv:g} ({needed:,} usually do); so "
+            f"far evidence 10^{evidence:z.1f}, where 10^{-math.log10(alpha / 2):.1f} decides",
+            needed=needed,
+            log10_evidence=evidence,
+        )
     return passed(f"{drafts:,} drafts follow their declared q (TV about {judge.detect_tv:g})")
 
 

@@ -2,7 +2,13 @@
 
 from functools import partial
 
-from specref.chance import Chance, TooManyPathsError, exact_distribution
+from specref.chance import (
+    Chance,
+    Exact,
+    OutsideChanceError,
+    TooManyPathsError,
+    exact_distribution,
+)
 from specref.conformance.checks.check import (
     Check,
     failed,
@@ -40,11 +46,23 @@ def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Out
         return failed(_finding(found), **evidence)
     detectable = report.detectable or 1.0
     if judge.trials is not None and detectable > tv:
-        return inconclusive(
-            f"{report.trials:,} trials would not surely find TV {tv:g}", **evidence
-        )
+        needed = found.needed(tv)
+        return inconclusive(_too_few(found, tv, needed), needed=needed, **evidence)
     return passed(
         f"{report.trials:,} trials; TV ≥ {detectable:.3f} would have been found", **evidence
+    )
+
+
+def _too_few(found: TrialReport, tv: float, needed: int | None) -> str:
+    """What so few trials would find, how many it takes, and what was seen so far."""
+    report, worst = found.report, found.worst
+    detectable = report.detectable or 1.0
+    reached = "nothing" if detectable == 1 else f"only TV ≥ {detectable:.3f}"
+    enough = f"{needed:,} trials" if needed else f"never, with tolerance {report.tolerance:g}"
+    return (
+        f"{report.trials:,} trials would surely find {reached} (TV {tv:g}: {enough}); so far "
+        f"evidence 10^{found.law:z.1f}, where 10^{found.threshold:.1f} decides, and TV about "
+        f"{worst.estimate:.3f} in [{worst.lower:.3f}, {worst.upper:.3f}] at {worst.case}"
     )
 
 
@@ -141,15 +159,23 @@ def refuted(judge: Judge, teeth: Teeth, place: Place, longest: int) -> Outcome |
         raw = judge.implementation(*models, place.context, place.lookahead, chance=chance)
         return read_tokens(raw, longest, teeth)
 
-    def enumerated() -> Law | TooManyPathsError:
+    def enumerated() -> Law | TooManyPathsError | OutsideChanceError:
         try:
-            return exact_distribution(run)
-        except TooManyPathsError as error:
+            blocks = exact_distribution(run)
+        except (TooManyPathsError, OutsideChanceError) as error:
             return error
+        found = proof(blocks, teeth.target, place.context, len(blocks))
+        if found.total_variation > ROUNDING and len(blocks) == 1 < len(found.expected):
+            chance = Exact()
+            if run(chance) and not chance.requests:
+                return OutsideChanceError("takes no decision from chance: it asked for nothing")
+        return blocks
 
     blocks = within(judge.patience, enumerated)
     if isinstance(blocks, TooManyPathsError):
         return not_applicable(str(blocks))
+    if isinstance(blocks, OutsideChanceError):
+        return inconclusive(f"{teeth.name}, {place.name}: {blocks}")
     found = proof(blocks, teeth.target, place.context, len(blocks))
     if found.total_variation <= ROUNDING:
         return None

@@ -1,5 +1,6 @@
 """Stages iterations and end-to-end: the joint law of the first tokens of whole texts."""
 
+import math
 from functools import partial
 
 from specref.conformance.calling import within
@@ -41,11 +42,11 @@ def markov(judge: Judge) -> Outcome:
             tokens=tokens, seed=judge.seed, alpha=judge.alpha / judge.checks,
         ),
     )  # fmt: skip
-    return transitions(report, judge.detect_tv, enough=tokens >= needed)
+    return transitions(report, judge.detect_tv, needed if tokens < needed else None)
 
 
-def transitions(report: CampaignReport, tv: float, enough: bool) -> Outcome:
-    """What bets on every transition say; `enough` of them for a distance `tv`."""
+def transitions(report: CampaignReport, tv: float, needed: int | None = None) -> Outcome:
+    """What bets on every transition say; `needed` tokens for a distance `tv`, if too few."""
     numbers: dict[str, object] = {"tokens": report.tokens, "log10_evidence": report.log10_evidence}
     if report.verdict == Verdict.LOSSY:
         found = max(interval.estimate for interval in report.intervals)
@@ -59,8 +60,14 @@ def transitions(report: CampaignReport, tv: float, enough: bool) -> Outcome:
         message, *lines = report.stopped.splitlines()
         numbers |= {"traceback": tuple(lines)} if lines else {}
         return failed(message, Finding.CONTRACT, **numbers)
-    if not enough:
-        return inconclusive(f"{report.tokens:,} tokens would not find TV {tv:g}", **numbers)
+    if needed is not None:
+        return inconclusive(
+            f"{report.tokens:,} tokens would not find TV {tv:g} ({needed:,} usually do); so far "
+            f"evidence 10^{report.log10_evidence:z.1f}, where "
+            f"10^{-math.log10(report.alpha / 2):.1f} decides",
+            needed=needed,
+            **numbers,
+        )
     return passed(f"{report.tokens:,} transitions; TV of about {tv:g} is usually found", **numbers)
 
 

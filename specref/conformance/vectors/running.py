@@ -9,7 +9,7 @@ import numpy as np
 
 from specref.conformance.batch import BrokenContractError, read_answer
 from specref.conformance.calling import Verifier
-from specref.conformance.contract import Capabilities, capabilities_of
+from specref.conformance.contract import Capabilities, Contract, capabilities_of, signed
 from specref.conformance.judge import PATIENCE
 from specref.conformance.patience import HungError, within
 from specref.conformance.status import Status
@@ -54,7 +54,7 @@ def run(
     Raises
     ------
     TypeError
-        It does not take `coins`.
+        It is not of the contract, or does not take `coins`.
     ValueError
         `last`, a policy or a claim is unknown.
 
@@ -67,6 +67,7 @@ def run(
     (0, 1)
     """
     claimed = capabilities_of(implementation, **claims)
+    signed(implementation, Contract.VERIFY)
     last = last or claimed.recovery or "inverse"
     _check(last, policies, claimed)
     verifier = Verifier(implementation, claimed, patience)
