@@ -201,6 +201,7 @@ def run(command: Command, folder: str) -> Ran:
     """One command, in 80 columns."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "COLUMNS": COLUMNS, "PYTHONPATH": str(ROOT)}
+    environment.pop("FORCE_COLOR", None)
     done = subprocess.run(
         ["bash", "-c", f"{command.line} {command.more}"],
         capture_output=True,

@@ -73,7 +73,7 @@ def test_commands_do_what_the_page_says(page: Path) -> None:
 )
 def test_commands_that_are_not_run_say_why(line: str, reason: str) -> None:
     assert len(reason.split()) > 1, line
-    pytest.skip(f"not_run ({reason})")
+    pytest.skip(f"not_run ({line}: {reason})")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
