@@ -13,7 +13,6 @@ from specref.cli import main
 from specref.report.speed import speed_plan
 from specref.theory.speedup import walltime_improvement
 
-PAGE = Path(__file__).parent.parent / "docs" / "speed.md"
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -178,12 +177,3 @@ def test_plot_shows_what_the_plan_says(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert top.get_legend() is not None
     assert all(axes.get_ylabel() for axes in (top, bottom))
     assert bottom.get_xlabel()
-
-
-def test_page_shows_what_the_command_prints() -> None:
-    (session,) = re.findall(r"```console\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
-    command, *expected = session.splitlines()
-    printed = CliRunner().invoke(main, command.removeprefix("$ specref ").split()).output
-    lines = [line.rstrip() for line in printed.splitlines()]
-    assert len(expected) > 10
-    assert all(line.rstrip() in lines for line in expected)

@@ -17,6 +17,7 @@ FOLDER = Path(__file__).parent.parent / "fixtures" / "vectors" / "v1"
 SAMPLERS = textwrap.dedent(
     """
     import time
+    import numpy as np
     from specref.conformance.implementations.reference import verify as reference
 
     def verify(target_probs, draft_probs, draft_tokens, *, coins):
@@ -31,8 +32,41 @@ SAMPLERS = textwrap.dedent(
     def hangs(target_probs, draft_probs, draft_tokens, *, coins):
         time.sleep(60)
 
-    def without_coins(target_probs, draft_probs, draft_tokens, *, rng):
-        pass
+    def with_rng(target_probs, draft_probs, draft_tokens, *, rng):
+        return reference(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    def residual_is_p(target_probs, draft_probs, draft_tokens, *, rng):
+        return drawn(target_probs, draft_probs, draft_tokens, rng.random, 0)
+
+    def with_torch(target_probs, draft_probs, draft_tokens):
+        import torch
+        uniform = lambda: float(torch.rand((), dtype=torch.float64))
+        return drawn(target_probs, draft_probs, draft_tokens, uniform, 1)
+
+    def from_normal(target_probs, draft_probs, draft_tokens, *, rng):
+        return drawn(target_probs, draft_probs, draft_tokens, lambda: rng.normal() % 1, 1)
+
+    def from_seed(target_probs, draft_probs, draft_tokens, *, rng):
+        state = [int(rng.integers(2**31))]
+
+        def uniform():
+            state[0] = (1103515245 * state[0] + 12345) % 2**31
+            return state[0] / 2**31
+
+        return drawn(target_probs, draft_probs, draft_tokens, uniform, 1)
+
+    def drawn(target_probs, draft_probs, draft_tokens, uniform, less):
+        (p,), (drafts,) = target_probs, draft_tokens
+        q = np.eye(p.shape[1])[drafts] if draft_probs is None else draft_probs[0]
+        kept, given = 0, int((drafts >= 0).sum())
+        while kept < given and uniform() * q[kept, drafts[kept]] < p[kept, drafts[kept]]:
+            kept += 1
+        weights = p[kept] if kept == given else np.maximum(p[kept] - less * q[kept], 0)
+        ends = np.cumsum(weights)
+        last = int((ends <= uniform() * ends[-1]).sum())
+        tokens = np.full((1, len(drafts) + 1), -1)
+        tokens[0, : kept + 1] = [*drafts[:kept], last]
+        return tokens, np.array([kept + 1])
     """
 )
 
@@ -229,10 +263,57 @@ def test_nothing_that_applies_is_no_pass() -> None:
     assert "no case was run" in result.output
 
 
-def test_without_coins_there_is_no_replay(samplers: str) -> None:
-    result = vectors("--run", f"{samplers}:without_coins")
+@pytest.mark.parametrize("target", ["with_rng", "with_torch"])
+def test_without_coins_laws_are_compared(samplers: str, target: str) -> None:
+    """Every different question is asked, and cases that differ in coins alone are counted."""
+    only = ""
+    if target == "with_torch":
+        pytest.importorskip("torch", reason="not_run (no torch)")
+        only = "standard/interior"
+    result = vectors("--run", f"{samplers}:{target}", "--only", only, "--json", "-")
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    every = json.loads((FOLDER / "standard.json").read_text())["cases"]
+    asked = [
+        (str(case["p"]), str(case["q"]), str(case["draft_tokens"]))
+        for case in every
+        if case["level"] == "verify" and case["id"].startswith(only)
+    ]
+    different = len(set(asked))
+    assert record["last"] is None
+    assert record["counts"] == {"passed": different, "not_applicable": len(asked) - different}
+    assert different > (0 if only else 20)
+
+
+def test_a_wrong_law_fails_by_name(samplers: str) -> None:
+    result = vectors("--run", f"{samplers}:residual_is_p", "--only", "standard/interior")
+    assert result.exit_code == 1
+    assert "standard/interior/001" in result.output
+    assert "from the law of the rule" in " ".join(result.output.split())
+    options = ("--algorithm", "block", "--only", "block/joint-ratio")
+    block = vectors("--run", f"{samplers}:with_rng", *options)
+    assert block.exit_code == 1
+
+
+def test_a_law_that_cannot_be_probed_is_no_pass(samplers: str) -> None:
+    for target, only, why in (
+        ("from_normal", "interior", "Generator.normal"),
+        ("from_seed", "interior", "cannot be probed"),
+        ("from_seed", "certain-target/", "what it draws from its seed is not intercepted"),
+    ):
+        result = vectors("--run", f"{samplers}:{target}", "--only", f"standard/{only}")
+        assert result.exit_code == 2
+        assert "passed" not in result.output
+        assert why in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("options", [("--last", "race"), ("--policy", "closed-cdf")])
+def test_conventions_of_coins_are_refused_without_coins(
+    samplers: str, options: tuple[str, ...]
+) -> None:
+    result = vectors("--run", f"{samplers}:with_rng", *options)
     assert result.exit_code == 2
-    assert "takes no coins" in result.stderr
+    assert "--last and --policy are for samplers that take coins" in result.stderr
 
 
 def test_without_a_checkout_there_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,18 +2,29 @@
 
 import json
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
+from proofs_tests import console_blocks
+from proofs_tests.console_blocks import (
+    PAGES,
+    ROOT,
+    SHELL,
+    Command,
+    commands,
+    commands_of,
+    run_page,
+)
 from proofs_tests.test_architecture import FLOORS
 from specref.algorithms import ALGORITHMS
 from specref.cli import main
 from specref.verification import prove_rule
 
-ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+def runnable(page: Path) -> list[Command]:
+    return [command for command in commands(page) if not command.not_run]
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -43,22 +54,90 @@ def test_readme_oracle_example_is_fifteen_lines() -> None:
     assert len(example.splitlines()) <= 15
 
 
-def test_readme_console_output_is_what_the_command_prints() -> None:
-    (session,) = blocks(ROOT / "README.md", "console")
-    command, *expected = session.splitlines()
-    result = CliRunner().invoke(main, command.removeprefix("$ specref ").split())
-    printed = result.output.splitlines()
-    assert all(line in printed for line in expected)
+@pytest.mark.parametrize("page", [p for p in PAGES if runnable(p)], ids=lambda page: page.stem)
+def test_commands_do_what_the_page_says(page: Path) -> None:
+    lines = [command.line for command in runnable(page)]
+    if find_spec("torch") is None and any("torch" in x or "transformers" in x for x in lines):
+        pytest.skip("not_run (no torch)")
+    assert [ran.problem for ran in run_page(page) if ran.problem] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        pytest.param(command.line, command.not_run, id=f"{page.stem}: {command.line}")
+        for page in PAGES
+        for command in commands(page)
+        if command.not_run
+    ],
+)
+def test_commands_that_are_not_run_say_why(line: str, reason: str) -> None:
+    assert len(reason.split()) > 1, line
+    pytest.skip(f"not_run ({line}: {reason})")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_no_command_and_no_marker_is_overlooked(page: Path) -> None:
+    for block in console_blocks.blocks(page):
+        if block["language"] not in (*SHELL, "python"):
+            assert not re.search(r"^(\$ )?(specref|python -m|pytest|make) ", block["text"], re.M)
+        for marker in console_blocks.markers(block):
+            lines = [command.line for command in commands_of(block)]
+            assert marker.kind == "file" or any(one.startswith(marker.start) for one in lines)
+        assert len(console_blocks.markers(block)) == block["markers"].count("<!-- ")
+
+
+PAGE = """
+<!-- run with two (echo one) -->: a marker that is none
+
+```console
+$ echo first   # exit code 0
+first
+$ false
+…
+$ printf 'a\\nb\\nc\\n'
+x
+…
+y
+```
+
+<!-- not run (touch): reasons of its own -->
+```sh
+touch never
+echo one > kept
+cat kept && exit 3   # exit code 3: as it says
+```
+"""
+
+
+def test_wrong_outputs_and_exit_codes_are_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    ran = run_page(page)
+    assert [one.problem.split(":")[0].split(" prints")[0] for one in ran if one.problem] == [
+        "false",
+        "printf 'a\\nb\\nc\\n'",
+    ]
+    assert [one.not_run for one in commands(page) if one.not_run] == ["reasons of its own"]
+
+
+def test_update_writes_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    assert console_blocks.update(page)
+    assert page.read_text() == PAGE.replace("\nx\n…\ny\n", "\na\n…\nc\n")
+    assert "false: exit code 1, expected 0" in capsys.readouterr().err
+    assert not console_blocks.update(page)
 
 
 def code_of(page: Path) -> list[str]:
     inline = re.findall(r"`(specref [^`]+)`", page.read_text())
-    return [*blocks(page, "sh"), *blocks(page, "console"), *inline]
+    return [*(command.line for command in commands(page)), *inline]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_exist(page: Path) -> None:
-    shown = re.findall(r"^(?:\$ )?specref (\w+)", "\n".join(code_of(page)), flags=re.MULTILINE)
+    shown = re.findall(r"^specref (\w+)", "\n".join(code_of(page)), flags=re.MULTILINE)
     assert set(shown) <= set(main.commands)
 
 

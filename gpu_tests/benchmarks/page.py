@@ -14,6 +14,7 @@ PAGE = """\
 
 Generated, with `gpu_results.json` beside it, by
 
+<!-- not run: it measures all of this page again -->
 ```sh
 python -m gpu_tests.benchmarks.record --output docs/gpu_results.json --markdown docs/gpu_results.md
 ```

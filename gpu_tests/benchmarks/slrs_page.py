@@ -24,6 +24,7 @@ PAGE = """\
 
 Generated from [slrs.json](slrs.json) by
 
+<!-- not run: gpu_tests/test_slrs_page.py runs it -->
 ```sh
 python -m gpu_tests.benchmarks.slrs_page --from-json docs/slrs.json --markdown docs/slrs.md
 ```

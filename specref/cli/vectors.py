@@ -18,12 +18,13 @@ from specref.conformance.judge import PATIENCE
 from specref.conformance.vectors import publishing
 from specref.conformance.vectors.deciding import DRAWS, POLICIES, RULES
 from specref.conformance.vectors.reading import load_cases
-from specref.conformance.vectors.results import Run
+from specref.conformance.vectors.results import Result, Run
 from specref.conformance.vectors.running import run
 from specref.report.layout import Column, Prose, Table
 from specref.report.machine import STDOUT, as_json, write_json
 
 SHOWN = 40
+BY_LAW = "by the exact law of the block, as it takes no coins"
 
 
 @click.command("vectors")
@@ -54,7 +55,8 @@ def vectors_command(
 
     FOLDER is where they are, by default fixtures/vectors/v1 of the checkout. TARGET is
     MODULE:FUNCTION, FILE.py:FUNCTION, a registered name, or 'process:COMMAND'; the function takes
-    target_probs [B, K+1, V], draft_probs [B, K, V], draft_tokens [B, K] and coins.
+    target_probs [B, K+1, V], draft_probs [B, K, V], draft_tokens [B, K] and coins. One that takes
+    rng instead, or draws from global generators, is judged by the exact law of its block.
 
     Exit codes: 0 all is as published, 1 something is not, 2 misuse or nothing was run.
 
@@ -142,17 +144,16 @@ def _run(
 def _report(name: str, done: Run) -> RenderableType:
     """What failed, and how many passed."""
     policies = "".join(f" · {policy}" for policy in done.policies)
-    parts: list[RenderableType] = [
-        Prose(
-            f"{name}: {done.algorithm} · last token: {done.last} · {done.dtype}{policies}", "dim"
-        )
-    ]
+    how = BY_LAW if done.last is None else f"last token: {done.last}"
+    told = f"{name}: {done.algorithm} · {how} · {done.dtype}{policies}"
+    parts: list[RenderableType] = [Prose(told, "dim")]
     if done.failures:
         parts.append(_table(done))
     if len(done.failures) > SHOWN:
         parts.append(Prose(f"… and {len(done.failures) - SHOWN} more: --json FILE has them all"))
     if done.failures and done.fits:
         parts.append(Prose(f"all would pass with {done.fits}", "yellow"))
+    parts += [Prose(f"{number} not judged: {why}", "dim") for why, number in done.reasons.items()]
     counted = ", ".join(f"{number} {status}" for status, number in sorted(done.counts.items()))
     style = "bold red" if done.exit_code else "bold green"
     parts.append(Prose(counted or "no case was run", style))
@@ -160,17 +161,14 @@ def _report(name: str, done: Run) -> RenderableType:
 
 
 def _table(done: Run) -> Table:
-    columns = [*map(Column, ("case", "expected", "got")), Column("flags and note", folds=True)]
-    rows = [
-        (
-            one.id,
-            _shown(one.expected),
-            "" if one.got is None else _shown(one.got),
-            " ".join(one.flags) + f": {one.note}" * bool(one.note),
-        )
-        for one in done.failures[:SHOWN]
-    ]
-    return Table(columns, rows)
+    blocks = ("expected", "got") if done.last else ()
+    columns = [*map(Column, ("case", *blocks)), Column("flags and note", folds=True)]
+    return Table(columns, [_row(one, bool(blocks)) for one in done.failures[:SHOWN]])
+
+
+def _row(one: Result, blocks: bool) -> list[str]:
+    shown = [_shown(one.expected), _shown(one.got or ())] if blocks else []
+    return [one.id, *shown, " ".join(one.flags) + f": {one.note}" * bool(one.note)]
 
 
 def _shown(block: Sequence[int]) -> str:

@@ -15,6 +15,7 @@ from rich.text import Text
 
 LEAST = 24
 INDENT = "  "
+NUMBER = re.compile(r"\d+\. ")
 BAR = r"(?<!\\)\|"
 
 
@@ -206,15 +207,18 @@ def folded(cell: Text | str, width: int, indent: str = "") -> list[Text]:
     --------
     >>> [str(line) for line in folded("see  /usr/lib/python3/random.py", 16)]
     ['see  /usr/lib/', 'python3/', 'random.py']
-    >>> [str(line) for line in folded("1. one\\n   much more to tell", 16, indent="  ")]
-    ['  1. one', '     much more', '     to tell']
+    >>> [str(line) for line in folded("1. one of them\\n   much more", 14, indent="  ")]
+    ['  1. one of', '     them', '     much more']
     """
     style = cell.style if isinstance(cell, Text) else ""
     lines = []
     for line in str(cell).splitlines():
         own = " " * min(len(line) - len(line.lstrip()), width // 2)
-        room = max(1, width - len(indent + own))
-        lines += [Text(indent + own + part, style) for part in _parts(line.strip(), room)]
+        number = NUMBER.match(line.strip())
+        below = own + " " * (number.end() if number else 0)
+        first, *rest = _parts(line.strip(), max(1, width - len(indent + below)))
+        lines += [Text(indent + own + first, style)]
+        lines += [Text(indent + below + part, style) for part in rest]
     return lines
 
 

@@ -42,8 +42,8 @@ class Run:
 
     Attributes
     ----------
-    last : {"inverse", "descending", "race"}
-        How the last token is drawn.
+    last : {"inverse", "descending", "race"}, or None
+        How the last token is drawn from coins. None: it takes no coins, and laws were compared.
     policies : tuple of str
         Legitimate conventions that differ from those of the vectors.
     fits : str
@@ -51,7 +51,7 @@ class Run:
     """
 
     algorithm: str
-    last: str
+    last: str | None
     policies: tuple[str, ...]
     dtype: str
     results: tuple[Result, ...]
@@ -61,6 +61,12 @@ class Run:
     def counts(self) -> dict[str, int]:
         """{status: how many cases}."""
         return dict(Counter(str(result.status) for result in self.results))
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """{why cases were not judged: how many}, the most frequent first."""
+        left = (one.note for one in self.results if not one.ran and one.note)
+        return dict(Counter(left).most_common())
 
     @property
     def failures(self) -> list[Result]:

@@ -1,7 +1,8 @@
 """Somebody's verification over the published vectors."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import Any
 
@@ -9,10 +10,19 @@ import numpy as np
 
 from specref.conformance.batch import BrokenContractError, read_answer
 from specref.conformance.calling import Verifier
-from specref.conformance.contract import Capabilities, Contract, capabilities_of, signed
+from specref.conformance.contract import Contract, capabilities_of, signed
 from specref.conformance.judge import PATIENCE
 from specref.conformance.patience import HungError, within
 from specref.conformance.status import Status
+from specref.conformance.vectors.by_law import (
+    LOW,
+    NO_COINS,
+    difference,
+    expected_law,
+    probed_law,
+    question,
+    unknown,
+)
 from specref.conformance.vectors.deciding import DRAWS, POLICIES
 from specref.conformance.vectors.precision import EPSILON
 from specref.conformance.vectors.reading import as_batch, as_coins
@@ -34,16 +44,21 @@ def run(
 ) -> Run:
     """Put every case of level ``verify`` to an implementation, each in a batch of its own.
 
+    One that takes `coins` is given those of the case, and its block is compared. The randomness
+    of any other is intercepted, and the exact law of its block is compared: cases that differ in
+    coins alone are then one question, which is asked once.
+
     Parameters
     ----------
     implementation : callable
-        Of the contract ``verify``, with `coins`.
+        Of the contract ``verify``.
     cases : sequence of dict
         As `load_cases` returns them.
     algorithm : str
-        For the report.
+        The rule that the cases are of.
     last : {"inverse", "descending", "race"}, optional
-        How it draws the last token; what it claims as `recovery` by default, or ``inverse``.
+        How it draws the last token from coins; by default what it claims as `recovery`, or
+        ``inverse``.
     policies : sequence of {"accept-up-to", "closed-cdf"}
         Where it differs, legitimately.
     patience : float or None
@@ -54,9 +69,9 @@ def run(
     Raises
     ------
     TypeError
-        It is not of the contract, or does not take `coins`.
+        It is not of the contract.
     ValueError
-        `last`, a policy or a claim is unknown.
+        `last`, a policy or a claim is unknown, or it takes no coins that the first two are about.
 
     Examples
     --------
@@ -68,35 +83,36 @@ def run(
     """
     claimed = capabilities_of(implementation, **claims)
     signed(implementation, Contract.VERIFY)
-    last = last or claimed.recovery or "inverse"
-    _check(last, policies, claimed)
+    if claimed.dtype not in EPSILON:
+        raise ValueError(f"dtype = {claimed.dtype!r}: expected one of {', '.join(EPSILON)}")
     verifier = Verifier(implementation, claimed, patience)
-    if "coins" not in verifier.keywords:
-        raise TypeError("implementation takes no coins: vectors are replayed from given coins")
-    trial = Trial(verifier, last, tuple(policies))
     wanted = [case for case in cases if case["level"] == "verify"]
+    if "coins" not in verifier.keywords:
+        if last or policies:
+            raise ValueError("--last and --policy are for samplers that take coins: this has none")
+        results = tuple(ByLaw(verifier, algorithm).all_of(wanted))
+        return Run(algorithm, None, (), claimed.dtype, results)
+    last = last or claimed.recovery or "inverse"
+    _check(last, policies)
+    trial = Trial(verifier, last, tuple(policies))
     results = tuple(trial.all_of(wanted))
     fits = fitting(trial, wanted, results)
     return Run(algorithm, last, trial.policies, claimed.dtype, results, fits)
 
 
-def _check(last: str, policies: Sequence[str], claims: Capabilities) -> None:
+def _check(last: str, policies: Sequence[str]) -> None:
     if last not in DRAWS:
         raise ValueError(f"last = {last!r}: expected one of {', '.join(DRAWS)}")
     for policy in policies:
         if policy not in POLICIES:
             raise ValueError(f"policy {policy!r}: expected one of {', '.join(POLICIES)}")
-    if claims.dtype not in EPSILON:
-        raise ValueError(f"dtype = {claims.dtype!r}: expected one of {', '.join(EPSILON)}")
 
 
 @dataclass(frozen=True)
-class Trial:
-    """An implementation and the conventions that it keeps."""
+class Asked:
+    """An implementation that cases are put to."""
 
     verifier: Verifier
-    last: str
-    policies: tuple[str, ...]
 
     def all_of(self, cases: Sequence[Mapping[str, Any]]) -> list[Result]:
         """What becomes of each case; after a call that does not return, no other is made."""
@@ -105,12 +121,13 @@ class Trial:
             try:
                 results.append(self.judged(case))
             except HungError as error:
-                results.append(self._result(case, Status.FAILED, note=str(error)))
+                results.append(self.result(case, Status.FAILED, note=str(error)))
                 break
         rest = cases[len(results) :]
         why = "an earlier call did not return"
-        return results + [self._result(case, Status.NOT_RUN, note=why) for case in rest]
+        return results + [self.result(case, Status.NOT_RUN, note=why) for case in rest]
 
+    @abstractmethod
     def judged(self, case: Mapping[str, Any]) -> Result:
         """What becomes of one case.
 
@@ -119,24 +136,10 @@ class Trial:
         HungError
             The call did not return.
         """
-        if reason := self.not_applicable(case):
-            return self._result(case, Status.NOT_APPLICABLE, note=reason)
-        try:
-            got = self.answer(case)
-        except HungError:
-            raise
-        except BrokenContractError as error:
-            return self._result(case, Status.FAILED, note=str(error))
-        if got == self.expected(case):
-            return self._result(case, Status.PASSED, got)
-        return self._result(case, Status.FAILED, got, other_convention(case, got))
 
     def expected(self, case: Mapping[str, Any]) -> Tokens:
-        """The block, under the conventions of this implementation."""
-        mine, usual = set(self.policies), case["expected"]
-        either = case.get("either", ())
-        kept = next((one for one in either if set(one["policies"]) == mine), usual)
-        return tuple(kept["tokens"][self.last])
+        """The block, where coins decide one."""
+        return ()
 
     def not_applicable(self, case: Mapping[str, Any]) -> str:
         """Why a case is not to be put to it, if so."""
@@ -149,6 +152,71 @@ class Trial:
             return "it never gets rows with fewer drafts"
         return ""
 
+    def result(
+        self, case: Mapping[str, Any], status: Status, got: Tokens | None = None, note: str = ""
+    ) -> Result:
+        """What became of a case."""
+        flags = tuple(case["flags"])
+        return Result(case["id"], flags, status, self.expected(case), got, note)
+
+
+@dataclass(frozen=True)
+class ByLaw(Asked):
+    """An implementation without coins, and the rule that the cases are of."""
+
+    rule: str
+    questions: set[tuple[object, ...]] = field(default_factory=set)
+
+    def judged(self, case: Mapping[str, Any]) -> Result:
+        """What becomes of one case, and so of all that differ from it in coins alone."""
+        reason = self.not_applicable(case)
+        if not reason and self.verifier.capabilities.dtype in LOW:
+            reason = "low precision: the law is not exact"
+        if not reason and question(case) in self.questions:
+            reason = NO_COINS
+        if reason:
+            return self.result(case, Status.NOT_APPLICABLE, note=reason)
+        self.questions.add(question(case))
+        try:
+            found = within(self.verifier.patience, lambda: probed_law(self.verifier, case))
+        except HungError:
+            raise
+        except BrokenContractError as error:
+            return self.result(case, Status.FAILED, note=str(error))
+        if why := unknown(found):
+            return self.result(case, Status.NOT_RUN, note=f"its law cannot be probed: {why}")
+        note = difference(found, expected_law(case, self.rule))
+        return self.result(case, Status.FAILED if note else Status.PASSED, note=note)
+
+
+@dataclass(frozen=True)
+class Trial(Asked):
+    """An implementation with coins, and the conventions that it keeps."""
+
+    last: str
+    policies: tuple[str, ...]
+
+    def judged(self, case: Mapping[str, Any]) -> Result:
+        """What becomes of one case."""
+        if reason := self.not_applicable(case):
+            return self.result(case, Status.NOT_APPLICABLE, note=reason)
+        try:
+            got = self.answer(case)
+        except HungError:
+            raise
+        except BrokenContractError as error:
+            return self.result(case, Status.FAILED, note=str(error))
+        if got == self.expected(case):
+            return self.result(case, Status.PASSED, got)
+        return self.result(case, Status.FAILED, got, other_convention(case, got))
+
+    def expected(self, case: Mapping[str, Any]) -> Tokens:
+        """The block, under the conventions of this implementation."""
+        mine, usual = set(self.policies), case["expected"]
+        either = case.get("either", ())
+        kept = next((one for one in either if set(one["policies"]) == mine), usual)
+        return tuple(kept["tokens"][self.last])
+
     def answer(self, case: Mapping[str, Any]) -> Tokens:
         """The block that it returns."""
         batch, coins, rng = as_batch(case), as_coins(case), np.random.default_rng(0)
@@ -156,12 +224,6 @@ class Trial:
         raw = within(verifier.patience, lambda: verifier.raw(batch, rng, coins))
         answer = read_answer(raw, batch)
         return tuple(answer.tokens[0, : answer.counts[0]].tolist())
-
-    def _result(
-        self, case: Mapping[str, Any], status: Status, got: Tokens | None = None, note: str = ""
-    ) -> Result:
-        flags = tuple(case["flags"])
-        return Result(case["id"], flags, status, self.expected(case), got, note)
 
 
 def outcomes(case: Mapping[str, Any]) -> list[Mapping[str, Any]]:
