@@ -5,13 +5,16 @@ import random
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from threading import Thread
 
 import numpy as np
 import pytest
 
-from specref.algorithms import ALGORITHMS, autoregressive, slem, slrs, standard
+from specref import algorithms
+from specref.algorithms import autoregressive, slem, slrs, standard
 from specref.pairs import Case, toy_pairs
+from specref.rules import RULES
 from specref.verification import (
     AlgorithmReport,
     Verification,
@@ -25,6 +28,7 @@ from specref.verification import (
     sample,
     verify,
 )
+from specref.verification.table import TRIED
 from specref.vocabulary import UntokenisableError
 
 
@@ -34,8 +38,8 @@ def case_named(name: str, lookahead: int = 2) -> Case:
 
 def test_a_lossless_step_with_another_acceptance_law_fails() -> None:
     case = case_named("four tokens")
-    assert not check_case("standard", standard.step, case).failures
-    failures = check_case("standard", slem.step, case).failures
+    assert not check_case(RULES["standard"], case).failures
+    failures = check_case(replace(RULES["standard"], step=slem.step), case).failures
     assert any("acceptance" in failure for failure in failures)
     assert not any("lossy" in failure for failure in failures)
 
@@ -44,14 +48,52 @@ def test_a_step_that_is_right_only_at_the_empty_context_fails_in_the_loop() -> N
     def forgetful(target, drafter, context, lookahead, chance):
         return standard.step(target, drafter, context[:0], lookahead, chance)
 
-    failures = check_case("standard", forgetful, case_named("order 1, zeros")).failures
+    rule = replace(RULES["standard"], step=forgetful)
+    failures = check_case(rule, case_named("order 1, zeros")).failures
     assert len(failures) == 1
     assert "decode loop lossy" in failures[0]
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_each_algorithm_has_cases(algorithm: str) -> None:
-    assert sum(applies(algorithm, pair) for pair in toy_pairs()) >= 15
+@pytest.mark.parametrize("name", TRIED)
+def test_each_rule_has_cases(name: str) -> None:
+    assert sum(applies(TRIED[name], pair) for pair in toy_pairs()) >= 15
+
+
+def modules(step) -> set[str]:
+    """Where a step is written, and those that it is made of."""
+    parts = (step.func, *step.args, *step.keywords.values()) if isinstance(step, partial) else ()
+    return {getattr(step, "__module__", "")}.union(*map(modules, parts))
+
+
+def test_every_file_with_a_step_is_in_the_table() -> None:
+    files = {name for name in algorithms.__all__ if hasattr(getattr(algorithms, name), "step")}
+    tried = set().union(*(modules(rule.step) for rule in TRIED.values()))
+    assert len(files) == 17
+    assert {f"specref.algorithms.{name}" for name in files} <= tried
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_a_rule_is_proved_or_refuted_on_a_case_and_a_broken_one_is_noticed(name: str) -> None:
+    rule, case = TRIED[name], case_named("four tokens", 1)
+    report = check_case(rule, case)
+    assert not report.failures
+    if rule.lossless:
+        assert (report.cases, report.refuted) == (1, 0)
+        broken = replace(rule, step=lambda t, d, context, lookahead, chance: (0,))
+        assert check_case(broken, case).failures
+
+
+def test_published_rules_that_are_lossy_are_refuted() -> None:
+    lossy = [rule for rule in TRIED.values() if not rule.lossless]
+    assert {rule.name for rule in lossy} == {"companion-published", "algorithm-5-printed"}
+    for rule in lossy:
+        found = [check_case(rule, case) for case in cases_of("quick") if case.lookahead == 1]
+        assert sum(report.refuted for report in found) >= 5
+        right = replace(rule, step=standard.step)
+        assert not sum(check_case(right, case).refuted for case in cases_of("quick")[:40])
+        assert AlgorithmReport(rule.name, cases=5).problems == (
+            f"{rule.name}: published as it is, and not refuted",
+        )
 
 
 def test_nothing_checked_is_not_ok() -> None:
@@ -218,8 +260,8 @@ def test_an_error_on_unreadable_vocabularies_is_still_an_error() -> None:
 
 @pytest.fixture
 def small_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = {"standard": standard.step, "autoregressive": autoregressive.step}
-    monkeypatch.setattr(main_job, "ALGORITHMS", few)
+    few = {name: RULES[name] for name in ("standard", "autoregressive")}
+    monkeypatch.setattr(main_job, "TRIED", few)
     monkeypatch.setitem(main_job.TRIALS, "quick", 2_000)
     monkeypatch.setitem(main_job.EPS, "quick", 0.25)
 
@@ -261,7 +303,8 @@ def test_an_error_gives_up_what_has_not_begun(monkeypatch: pytest.MonkeyPatch) -
     def fails(target, drafter, context, lookahead, chance):
         raise RuntimeError("broken step")
 
-    monkeypatch.setattr(main_job, "ALGORITHMS", {"standard": fails})
+    broken = replace(RULES["standard"], step=fails)
+    monkeypatch.setattr(main_job, "TRIED", {"standard": broken})
     with ThreadPoolExecutor(1) as threads, pytest.raises(RuntimeError, match="broken step"):
         verify(executor=threads)
 

@@ -19,6 +19,7 @@ MAX_PATHS = 1_000_000
 MAX_SITES = 1_000
 ROUNDING = 1e-9
 SHOWN = 8
+FIRST_AGAIN, EVERY_AGAIN = 32, 16
 
 
 class TooManyPathsError(ValueError):
@@ -97,6 +98,8 @@ class Request(NamedTuple):
         >>> Request((0.1 + 0.2, 0.7), "draft[0]").same(Request((0.3, 0.7), "draft[1]"))
         True
         """
+        if self.weights == other.weights:
+            return True
         if len(self.weights) != len(other.weights):
             return False
         return all(
@@ -118,6 +121,8 @@ class Exact(Chance):
         Branches to follow first, as an earlier path of the same program recorded them.
     weight : Fraction or float
         The probability of the prefix.
+    recorded : sequence of Request
+        What was asked on the prefix then; what is asked otherwise now is validated again.
 
     Attributes
     ----------
@@ -131,14 +136,28 @@ class Exact(Chance):
         Prefixes of the paths left open on the way, with their weights.
     """
 
-    def __init__(self, prefix: Sequence[int] = (), weight: Probability = Fraction(1)) -> None:
-        self.prefix = tuple(prefix)
+    def __init__(
+        self,
+        prefix: Sequence[int] = (),
+        weight: Probability = Fraction(1),
+        recorded: "Sequence[Request]" = (),
+    ) -> None:
+        self.prefix, self.recorded = tuple(prefix), recorded
         self.weight = weight
         self.choices: list[int] = []
         self.requests: list[Request] = []
         self.unexplored: list[tuple[tuple[int, ...], Probability]] = []
         self.endless: TooManyPathsError | None = None
         self.ended = False
+
+    def draw(self, probabilities: Probabilities, site: str) -> int:
+        """Draw the next branch; what is asked as it was before was checked then."""
+        depth = len(self.choices)
+        if depth < min(len(self.prefix), len(self.recorded)):
+            weights = np.asarray(probabilities).tolist()
+            if tuple(weights) == self.recorded[depth].weights:
+                return self._choose(weights, site)
+        return super().draw(probabilities, site)
 
     def _choose(self, weights: Sequence[Probability], site: str) -> int:
         if self.ended:
@@ -291,8 +310,9 @@ def enumerate_paths(
     """Run a program once for every random path that has positive probability.
 
     Enumeration by replay: re-run the program, follow a recorded prefix, take the next open
-    branch. The program must be a function of its chance alone: what it asks on a prefix is
-    compared with what it asked when the prefix was recorded.
+    branch. The program must be a function of its chance alone: of the first 32 paths and every
+    16th later one, what it asks on the prefix is compared with what it asked when the prefix was
+    recorded.
 
     Parameters
     ----------
@@ -301,7 +321,7 @@ def enumerate_paths(
     max_paths : int
         Where to give up.
     twice : bool
-        Run every path again, and compare what it asks and returns.
+        Run these paths again as a whole, and compare what they return, too.
 
     Raises
     ------
@@ -312,10 +332,11 @@ def enumerate_paths(
     """
     pending: list[tuple[Sequence[int], Probability, Sequence[Request]]]
     pending = [((), Fraction(1), ())]
-    for _ in range(max_paths):
+    for number in range(max_paths):
         prefix, weight, requests = pending.pop()
-        chance, outcome = _followed(program, prefix, weight, requests)
-        if twice:
+        compared = number < FIRST_AGAIN or number % EVERY_AGAIN == 0
+        chance, outcome = _followed(program, prefix, weight, requests, compared)
+        if twice and compared:
             again, other = _followed(program, chance.choices, chance.weight, chance.requests)
             if len(again.choices) > len(chance.choices):
                 asked = again.requests[len(chance.choices)]
@@ -339,9 +360,10 @@ def _followed(
     prefix: Sequence[int],
     weight: Probability,
     requests: Sequence[Request],
+    compared: bool = True,
 ) -> tuple[Exact, Outcome]:
-    """One run along a prefix, which asks on it what was asked before."""
-    chance = Exact(prefix, weight)
+    """One run along a prefix, which asks as often on it as before, and, `compared`, the same."""
+    chance = Exact(prefix, weight, requests)
     try:
         outcome = program(chance)
     except Exception:
@@ -349,7 +371,8 @@ def _followed(
         raise
     finally:
         chance.ended = True
-    _compare(chance, requests[: len(prefix)])
+    if compared:
+        _compare(chance, requests[: len(prefix)])
     if chance.endless:
         raise chance.endless
     if isinstance(outcome, (Awaitable, Iterator)):
@@ -379,7 +402,7 @@ def _differ(chance: Exact, one: str, other: str, place: int | None = None) -> Ou
 def exact_distribution(
     program: Callable[[Chance], Outcome], max_paths: int = MAX_PATHS
 ) -> dict[Outcome, Probability]:
-    """The exact output distribution of a program, by enumerating every random path twice.
+    """The exact output distribution of a program, by enumerating every random path.
 
     Parameters
     ----------

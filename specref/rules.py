@@ -11,8 +11,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-import numpy as np
-
 from specref.algorithms import (
     Step,
     autoregressive,
@@ -123,14 +121,15 @@ def _tree_lengths(rule: str) -> Lengths:
         target: Model, drafter: Model, context: Tokens, lookahead: int
     ) -> tuple[Probability, ...]:
         branching = trees.branching_of(lookahead)
-        return trees_theory.accepted_length_distribution(
+        law = trees_theory.accepted_length_distribution(
             target, drafter, context, branching, rule=rule
         )
+        return law[: max(length for length, mass in enumerate(law, 1) if mass > 0)]
 
     return lengths
 
 
-def _several(name: str, paper: str, rule: multi_draft.Rule, first: First | None) -> Rule:
+def _several(name: str, paper: str, rule: multi_draft.Rule, first: First) -> Rule:
     step = partial(multi_draft.step, drafts=DRAFTS, rule=rule)
     return Rule(name, (paper,), step, accepts_first=first)
 
@@ -158,20 +157,24 @@ def between(target: Model, drafter: Model) -> Model:
     return Model(target.vocabulary, next_token)
 
 
-def at_least_half(rates: Sequence[Probability]) -> int:
-    """How many rates come before the first below 1/2."""
-    return int(np.logical_and.accumulate([2 * rate >= 1 for rate in rates]).sum()) if rates else 0
+def likely(rates: Sequence[Probability]) -> int:
+    """How many rates come before the first below 3/4."""
+    return next((k for k, rate in enumerate(rates) if 4 * rate < 3), len(rates))
 
 
-def _guided(step: Callable[..., Tokens], estimate: Callable[..., Probability]) -> Step:
-    def guided(
-        target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-    ) -> Tokens:
-        third = between(target, drafter)
-        told = {"companion": third, "estimate": estimate, "length": at_least_half}
-        return step(target, drafter, context, lookahead, chance, **told)
-
-    return guided
+def guided(
+    step: Callable[..., Tokens],
+    estimate: Callable[..., Probability],
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    lookahead: int,
+    chance: Chance,
+) -> Tokens:
+    """One iteration of companion-guided verification, with a companion and a length for proofs."""
+    third = between(target, drafter)
+    told = {"companion": third, "estimate": estimate, "length": likely}
+    return step(target, drafter, context, lookahead, chance, **told)
 
 
 def _table(*rules: Rule) -> Mapping[str, Rule]:
@@ -269,7 +272,12 @@ RULES: Mapping[str, Rule] = _table(
         multi_draft_rules.top_drafts,
         partial(multi_draft_theory.top_drafts, drafts=DRAFTS),
     ),
-    _several("spechub", "Sun et al. 2024 (SpecHub)", multi_draft_rules.spechub, None),
+    _several(
+        "spechub",
+        "Sun et al. 2024 (SpecHub)",
+        multi_draft_rules.spechub,
+        partial(multi_draft_theory.top_drafts, drafts=DRAFTS),
+    ),
     _several(
         "optimal",
         "Sun et al. 2023 (SpecTr)",
@@ -296,17 +304,17 @@ RULES: Mapping[str, Rule] = _table(
     Rule(
         "companion",
         (f"{KIM}, repaired: decided before the draw",),
-        _guided(companion.predictable_step, lambda similarity: similarity),
+        partial(guided, companion.predictable_step, lambda similarity: similarity),
     ),
     Rule(
         "companion-rejecting",
         (f"{KIM}, repaired: what is not verified is rejected",),
-        _guided(companion_rejecting.step, lambda similarity, acceptance: acceptance),
+        partial(guided, companion_rejecting.step, lambda similarity, acceptance: acceptance),
     ),
     Rule(
         "companion-published",
         (f"{KIM}, sections 4.2 and 5",),
-        _guided(companion.step, lambda similarity, acceptance: acceptance),
+        partial(guided, companion.step, lambda similarity, acceptance: acceptance),
         lossless=False,
     ),
 )

@@ -187,7 +187,7 @@ def is_lossless(
         More than `max_paths` paths, 1,000 decisions on one, or a million texts as long as the
         longest block.
     OutsideChanceError
-        `step` is no function of its chance: every path is run twice, and a run asked or
+        `step` is no function of its chance: of paths that were run twice, one run asked or
         returned something else. Or it asks for nothing, always returns the same block, and the
         target does not.
     ValueError

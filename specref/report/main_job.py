@@ -8,7 +8,7 @@ from specref.losslessness.verdict import CampaignReport
 from specref.report.layout import Column, Prose, Table
 from specref.simulate.registry import MACHINES
 from specref.verification import AlgorithmReport, Verification
-from specref.verification.exact import LOOP_LOOKAHEAD, LOOP_TOKENS
+from specref.verification.exact import LOOP_LOOKAHEAD, LOOP_PATHS, LOOP_TOKENS
 from specref.verification.table import TRIED
 
 SHOWN_FAILURES = 5
@@ -83,7 +83,8 @@ def _checks_legend(verification: Verification) -> Prose:
         f"{verification.seed}. lossless: proved on all its cases, or, of a rule that is published "
         f"and lossy, on how many it is refuted; cases: exact proofs of one iteration; n/a: "
         f"vocabularies the rule is not defined for, or no batched twin; paths: random paths "
-        f"enumerated; loops: exact proofs of the first {LOOP_TOKENS} decoded tokens; accept: "
+        f"enumerated; loops: exact proofs of the first {LOOP_TOKENS} decoded tokens, where "
+        f"an iteration has at most {LOOP_PATHS} paths; accept: "
         f"formula equals the enumerated law of the accepted length, or of the first acceptance, "
         f"where there is one. sampled: one campaign on blocks of the batched twin; a sampler at "
         f"'TV ≥' from the target on any of its pairs is found with probability 0.999; alpha: "
