@@ -40,8 +40,9 @@ def probed(judge: Judge) -> Outcome:
     if found.failures:
         worst = max(found.failures, key=lambda name: found.failures[name])
         return failed(f"raises {worst} with probability {found.failures[worst]:.2g}", **numbers)
-    allowed = judge.capabilities.tolerance * max(map(len, found.expected))
-    claimed = f" (tolerance allows {allowed:.1e})" if allowed else ""
+    longest, tolerance = max(map(len, found.expected)), judge.capabilities.tolerance
+    allowed = longest * tolerance
+    claimed = f"; {longest} tokens x tolerance = {allowed:.3g}" if tolerance else ""
     if found.total_variation > EXACT + found.error_bound + allowed:
         return failed(
             f"TV {found.total_variation:.6f} from the target, exactly{claimed}", **numbers
