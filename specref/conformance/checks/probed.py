@@ -42,7 +42,7 @@ def probed(judge: Judge) -> Outcome:
         return failed(f"raises {worst} with probability {found.failures[worst]:.2g}", **numbers)
     longest, tolerance = max(map(len, found.expected)), judge.capabilities.tolerance
     allowed = longest * tolerance
-    claimed = f"; {longest} tokens x tolerance = {allowed:.3g}" if tolerance else ""
+    claimed = f"; tolerance {longest} x {tolerance:g}" if tolerance else ""
     if found.total_variation > EXACT + found.error_bound + allowed:
         return failed(
             f"TV {found.total_variation:.6f} from the target, exactly{claimed}", **numbers

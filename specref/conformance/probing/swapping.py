@@ -58,7 +58,7 @@ class Slot:
 
 @dataclass
 class _Use:
-    """A slot, or a module, that stands in for the time being."""
+    """What was in a slot, or the class of the modules, and how many runs need another now."""
 
     before: Any
     users: int = 0
@@ -66,7 +66,7 @@ class _Use:
 
 _LOCK = threading.Lock()
 _slots: dict[tuple[int, str], _Use] = {}
-_modules = _Use(None)
+_modules = _Use(ModuleType)
 
 
 class Swap:
@@ -95,7 +95,7 @@ class Swap:
                 _give_back(slot)
             _modules.users -= 1
             for module in MODULES if not _modules.users else ():
-                module.__class__ = ModuleType
+                module.__class__ = _modules.before
 
 
 def _take(slot: Slot) -> bool:
@@ -136,6 +136,7 @@ def slots(function: Callable[..., Any]) -> list[Slot]:
         if is_random(slot.value):
             found[id(slot.holder), slot.key] = slot
     return list(found.values())
+
 
 def _walk(thing: Any, depth: int, seen: set[int]) -> Iterator[Slot]:
     if depth == 0 or id(thing) in seen:
