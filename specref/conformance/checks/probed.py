@@ -45,8 +45,9 @@ def probed(judge: Judge) -> Outcome:
             Finding.CONTRACT,
             **numbers,
         )
-    allowed = judge.capabilities.tolerance * max(map(len, found.expected))
-    claimed = f" (tolerance allows {allowed:.1e})" if allowed else ""
+    longest, tolerance = max(map(len, found.expected)), judge.capabilities.tolerance
+    allowed = longest * tolerance
+    claimed = f"; tolerance {longest} x {tolerance:g}" if tolerance else ""
     if found.total_variation > EXACT + found.error_bound + allowed:
         return failed(
             f"TV {found.total_variation:.6f} from the target, exactly{claimed}", **numbers

@@ -45,6 +45,11 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
             raise RuntimeError("no run goes on here")
         return interception.source
 
+    @property
+    def bit_generator(self) -> Any:
+        """That of the generator; none in a run."""
+        return _bits_of(self) if current() is None else refusal("Generator.bit_generator")()
+
     def __deepcopy__(self, memo: dict[int, Any]) -> "ProbedGenerator":
         return ProbedGenerator(copy.deepcopy(_bits_of(self), memo))
 
@@ -190,13 +195,8 @@ def _either(name: str, intercepted: Callable[..., Any]) -> Callable[..., Any]:
 
 def _wrap_all() -> None:
     for name in dir(REAL):
-        if name.startswith("_"):
-            continue
-        intercepted = vars(ProbedGenerator).get(name) or refusal(f"Generator.{name}")
-        if name == "bit_generator":
-            either = property(lambda self, no=intercepted: no() if current() else _bits_of(self))
-            setattr(ProbedGenerator, name, either)
-        else:
+        if not name.startswith("_") and name != "bit_generator":
+            intercepted = vars(ProbedGenerator).get(name) or refusal(f"Generator.{name}")
             setattr(ProbedGenerator, name, _either(name, intercepted))
 
 

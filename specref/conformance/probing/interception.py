@@ -1,4 +1,4 @@
-"""The run whose randomness is intercepted: in the thread and the context that it runs in, alone."""
+"""The run whose randomness is intercepted: in its own thread and context, and nowhere else."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping

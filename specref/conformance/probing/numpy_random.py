@@ -68,8 +68,9 @@ def _guarded(original: type, name: str) -> type:
             raise CannotInterpretError(f"{here(name)} has no exact reading")
         return original(*arguments, **named)
 
-    guarded: type = StandsIn(original.__name__, (original,), {"__new__": new})
-    guarded.original = original
+    guarded: type = StandsIn(
+        original.__name__, (original,), {"__new__": new, "original": original}
+    )
     return guarded
 
 
@@ -127,8 +128,10 @@ def _source() -> Source:
 
 
 def _probed(generator: np.random.Generator) -> ProbedGenerator:
-    known = issubclass(type(generator), ProbedGenerator)
-    return generator if known else ProbedGenerator(generator.bit_generator)
+    kind: type = type(generator)
+    if issubclass(kind, ProbedGenerator):
+        return generator  # type: ignore[return-value]
+    return ProbedGenerator(generator.bit_generator)
 
 
 def _python() -> Iterator[tuple[str, Callable[..., Any]]]:

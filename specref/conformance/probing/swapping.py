@@ -58,7 +58,7 @@ class Slot:
 
 @dataclass
 class _Use:
-    """A slot, or a module, that stands in for the time being."""
+    """What was in a slot, or the class of the modules, and how many runs need another now."""
 
     before: Any
     users: int = 0
@@ -66,7 +66,7 @@ class _Use:
 
 _LOCK = threading.Lock()
 _slots: dict[tuple[int, str], _Use] = {}
-_modules = _Use(None)
+_modules = _Use(ModuleType)
 
 
 class Swap:
@@ -95,7 +95,7 @@ class Swap:
                 _give_back(slot)
             _modules.users -= 1
             for module in MODULES if not _modules.users else ():
-                module.__class__ = ModuleType
+                module.__class__ = _modules.before
 
 
 def _take(slot: Slot) -> bool:

@@ -67,8 +67,9 @@ class TorchRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _valid(func: Any, args: Any, options: Any, device: torch.device) -> torch.Tensor:
-    """What the operation itself draws or refuses; not from the generator that all threads share."""
-    return func(*args, **{**options, "generator": torch.Generator(device)})  # type: ignore[no-any-return]
+    """What the operation draws, or its refusal, without the generator that all threads share."""
+    drawn: torch.Tensor = func(*args, **{**options, "generator": torch.Generator(device)})
+    return drawn
 
 
 def _rand(mode: TorchRandomness, func: Any, args: Any, options: Any) -> torch.Tensor:
