@@ -4,6 +4,7 @@ import difflib
 import itertools
 import platform
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -22,6 +23,7 @@ from specref.conformance.contract import (
     signed,
 )
 from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose
+from specref.conformance.further import further
 from specref.conformance.judge import DETECT_TV, PATIENCE, Judge, Profile
 from specref.conformance.status import CheckResult, Outcome, Stage, Status, counted
 from specref.losslessness.statistics import ALPHA
@@ -236,11 +238,11 @@ def check(
             on_start(one)
             results.append(_run(one, judge, results if blocking else [], expected))
             on_result(results[-1])
+        return report(results)
     except KeyboardInterrupt:
         left = [one for one in asked[len(results) :] if judge.contract in one.contracts]
         results += [one.result(Outcome(Status.NOT_RUN, "interrupted")) for one in left]
-        raise Interrupted(report(results)) from None
-    return report(results)
+        raise Interrupted(report(results, draw_on=False)) from None
 
 
 def prepare(
@@ -365,6 +367,8 @@ def _report(
     alpha: float,
     started: float,
     results: Sequence[CheckResult],
+    *,
+    draw_on: bool = True,
 ) -> Report:
     return Report(
         name=name,
@@ -376,7 +380,7 @@ def _report(
         detect_tv=judge.detect_tv,
         results=tuple(results),
         warnings=vacuous(judge),
-        diagnosis=diagnosed(judge, results),
+        diagnosis=diagnosed(judge, results, draw_on=draw_on),
         seconds=time.perf_counter() - started,
     )
 
@@ -416,14 +420,28 @@ def vacuous(judge: Judge) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def diagnosed(judge: Judge, results: Sequence[CheckResult]) -> Diagnosis | None:
-    """Which known bug the failures look like, if a law of blocks or a length failed."""
+def diagnosed(
+    judge: Judge, results: Sequence[CheckResult], *, draw_on: bool = True
+) -> Diagnosis | None:
+    """Which known bug the failures look like, if a law of blocks or a length failed.
+
+    Parameters
+    ----------
+    draw_on : bool
+        Whether the sampler is asked for more blocks: see `further`.
+    """
     suspicious = (Stage.JOINT, Stage.ACCEPTANCE)
     if not any(r.stage in suspicious and r.status == Status.FAILED for r in results):
         return None
+    found = {name: judge.memo.get(f"blocks/{name}") for name in judge.fixtures}
+    seen = {name: one for name, one in found.items() if one and any(one.blocks.values())}
+    if not seen:
+        return None
+    hung = any(result.evidence.get("hung") for result in results)
+    more = further(judge, list(seen)) if draw_on and not hung else judge.further
     observed = [
         Observed(
-            f"{key}, {place.name}",
+            f"blocks/{name}, {place.name}",
             judge.teeth(name).target,
             judge.teeth(name).drafter,
             place.context,
@@ -431,15 +449,11 @@ def diagnosed(judge: Judge, results: Sequence[CheckResult]) -> Diagnosis | None:
             counts,
             options=place.options,
         )
-        for key, found in judge.memo.items()
-        if key in (f"blocks/{name}" for name in judge.fixtures)
-        for name in [key.removeprefix("blocks/")]
-        for place, counts in found.blocks.items()
-        if counts
+        for name, one in seen.items()
+        for place in one.blocks
+        if (counts := Counter(one.blocks[place]) + more.get(name, {}).get(place, Counter()))
     ]
     rule = judge.algorithm
-    if not observed:
-        return None
     return diagnose(observed, compared_with(rule), algorithm=rule, laws=laws_beside(rule))
 
 

@@ -54,6 +54,19 @@ def declared_case(
     )
 
 
+def tallied(blocks: Ints) -> Counter[Tokens]:
+    """How often each block occurs.
+
+    Examples
+    --------
+    >>> tallied(np.array([[1, -1], [0, 2], [1, -1]]))
+    Counter({(1,): 2, (0, 2): 1})
+    """
+    rows, times = np.unique(blocks, axis=0, return_counts=True)
+    pairs = zip(rows.tolist(), times.tolist(), strict=True)
+    return Counter({tuple(x for x in row if x >= 0): count for row, count in pairs})
+
+
 @dataclass
 class Trial:
     """A campaign over the places of a fixture, watched for its law and for dependence apart.
@@ -134,9 +147,7 @@ class Trial:
             raise BrokenContractError(f"on {case.name}: {error}") from None
 
     def _count(self, index: int, blocks: Ints, drafts: Ints) -> None:
-        rows, times = np.unique(blocks, axis=0, return_counts=True)
-        for row, count in zip(rows.tolist(), times.tolist(), strict=True):
-            self.blocks[index][tuple(x for x in row if x >= 0)] += count
+        self.blocks[index] += tallied(blocks)
         kept = (blocks[:, : drafts.shape[1]] == drafts) & (drafts != NO_TOKEN)
         for k, count in enumerate(np.logical_and.accumulate(kept, axis=1).sum(axis=0).tolist(), 1):
             self.kept[index][k] += count
@@ -178,4 +189,4 @@ class Trial:
         return {"bonus": bonus, "residual": total - bonus}
 
 
-__all__ = ["Trial", "TrialReport", "declared_case"]
+__all__ = ["Trial", "TrialReport", "declared_case", "tallied"]
