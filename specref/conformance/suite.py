@@ -22,7 +22,7 @@ from specref.conformance.contract import (
     capabilities_of,
     signed,
 )
-from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose
+from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose, unnamed
 from specref.conformance.further import further
 from specref.conformance.judge import DETECT_TV, PATIENCE, Judge, Profile
 from specref.conformance.status import CheckResult, Outcome, Stage, Status, counted
@@ -34,7 +34,7 @@ BLOCKS: Mapping[Stage, tuple[Stage, ...]] = {
     Stage.BOUNDARY: (Stage.SMOKE,),
     Stage.JOINT: (Stage.SMOKE,),
     Stage.ACCEPTANCE: (Stage.SMOKE, Stage.JOINT),
-    Stage.INDEPENDENCE: (Stage.SMOKE, Stage.JOINT),
+    Stage.INDEPENDENCE: (Stage.SMOKE,),
     Stage.ITERATIONS: (Stage.SMOKE, Stage.JOINT, Stage.INDEPENDENCE),
     Stage.END_TO_END: (Stage.SMOKE, Stage.JOINT),
 }
@@ -437,6 +437,10 @@ def diagnosed(
     seen = {name: one for name, one in found.items() if one and any(one.blocks.values())}
     if not seen:
         return None
+    rule = judge.algorithm
+    shared = tuple(key for key, one in judge.memo.items() if one.sharing)
+    if shared:
+        return unnamed(shared)
     hung = any(result.evidence.get("hung") for result in results)
     more = further(judge, list(seen)) if draw_on and not hung else judge.further
     observed = [
@@ -453,7 +457,6 @@ def diagnosed(
         for place in one.blocks
         if (counts := Counter(one.blocks[place]) + more.get(name, {}).get(place, Counter()))
     ]
-    rule = judge.algorithm
     return diagnose(observed, compared_with(rule), algorithm=rule, laws=laws_beside(rule))
 
 

@@ -4,7 +4,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from specref.conformance.batch import BrokenContractError
 from specref.conformance.bugs import bugs_of
 from specref.conformance.contract import Ints
+from specref.conformance.dependence import dependence
 from specref.conformance.fixtures import NO_TOKEN, Place, Teeth
 from specref.conformance.sampling import Sampler
 from specref.conformance.trial_report import TrialReport, misfit
@@ -75,7 +76,8 @@ class Trial:
     ----------
     teeth : Teeth
     alpha : float
-        The chance of a false alarm, for law and dependence together.
+        The chance of a false alarm: a quarter each for the law by bets, the law by distance,
+        dependence by bets, and dependence whatever the law.
     algorithm : str
         Whose accepted lengths are expected.
     tokens : int, optional
@@ -116,7 +118,8 @@ class Trial:
         """Draw until the law is decided, or `trials` are done.
 
         Dependence alone does not end it: a wrong law makes blocks look dependent, too, and
-        decides a little later.
+        decides a little later. Dependent blocks make the law look wrong in turn: once either is
+        decided, more calls tell whether blocks depend on each other whatever their law.
         """
         started, size, done = time.perf_counter(), FIRST_BATCH, 0
         while done < trials and not self._decided():
@@ -128,7 +131,12 @@ class Trial:
             self._look()
             advance(len(place))
             done, size = done + len(place), min(2 * size, LARGEST_BATCH)
-        return self._report(time.perf_counter() - started)
+        found = self._report(time.perf_counter() - started)
+        if found.report.impossible or not (found.lossy or found.dependent):
+            return found
+        size, threshold = len(self.teeth.target.vocabulary), evidence_threshold(self.alpha / 2)
+        shared = dependence(sampler, size, rng, threshold)
+        return replace(found, shared=shared / math.log(10))
 
     def needed(self, tv: float) -> int:
         """Trials, over all places, after which any law at distance `tv` is found."""

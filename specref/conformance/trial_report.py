@@ -1,5 +1,6 @@
 """What a trial found, and where blocks fit the target's law least."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -31,6 +32,9 @@ class TrialReport:
         {place: {k: how often the first k drafts were kept, for k = 0 if there was one}}.
     blocks : mapping
         {place: counts of raw blocks}, for diagnosis.
+    shared : float
+        log10 of the evidence that rows depend on each other whatever their law, asked for
+        where law or dependence was decided.
     """
 
     report: CampaignReport
@@ -43,16 +47,22 @@ class TrialReport:
     kept: Mapping[Place, Mapping[int, int]]
     blocks: Mapping[Place, Mapping[Tokens, int]]
     seconds: float
+    shared: float = -math.inf
 
     @property
     def lossy(self) -> bool:
-        """Whether the law of blocks is provably not the target's."""
+        """Whether blocks are provably no independent draws from the target's law."""
         return self.far or self.report.impossible is not None or self.law >= self.threshold
 
     @property
     def dependent(self) -> bool:
-        """Whether blocks are provably not independent."""
-        return self.dependence >= self.threshold
+        """Whether bets at the target's odds, on what was seen before, have won."""
+        return self.dependence >= self.threshold or self.sharing
+
+    @property
+    def sharing(self) -> bool:
+        """Whether blocks are provably not independent, whatever their law."""
+        return self.shared >= self.threshold
 
 
 def misfit(counts: Floats, p: Floats) -> float:

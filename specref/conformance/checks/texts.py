@@ -27,7 +27,7 @@ def texts(name: str, judge: Judge) -> Outcome:
     if judge.capabilities.greedy:
         return not_applicable("decodes greedily: its texts have no law")
     found = judge.texts(name)
-    if found.dependent:
+    if found.dependent and not found.lossy:
         return failed(f"texts depend on each other: evidence 10^{found.dependence:.0f}")
     return outcome_of(judge, found)
 

@@ -83,7 +83,7 @@ def diagnose(
         raise ValueError("laws are those of other entries, or of another algorithm")
     cases, known, notes = _with_laws(observed, laws)
     if not cases:
-        return Diagnosis((), "blocks", False, False, (), notes, 0, 0, alpha, enough)
+        return Diagnosis((), "blocks", notes=notes, alpha=alpha, enough=enough)
     sure = sum(case.trials for case in cases) >= enough
     blocks, tokens = (
         _Weighed(cases, known, entries, basis, alpha, sure) for basis in get_args(Basis)
@@ -103,6 +103,11 @@ def diagnose(
         alpha=alpha,
         enough=enough,
     )
+
+
+def unnamed(dependent: tuple[str, ...]) -> Diagnosis:
+    """No comparison: blocks depend on each other, in the campaigns of these names."""
+    return Diagnosis((), "blocks", alpha=ALPHA, enough=ENOUGH, dependent=dependent)
 
 
 def _with_laws(

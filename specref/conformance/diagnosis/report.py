@@ -1,7 +1,7 @@
 """The outcome of a diagnosis, and what it says in words."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from specref.conformance.diagnosis.table import Basis
 from specref.zoo import Entry
@@ -125,12 +125,13 @@ class Diagnosis:
 
     candidates: tuple[Candidate, ...]
     basis: Basis
-    clean_fits: bool
-    tokens_fit: bool
-    blind: tuple[str, ...]
-    notes: tuple[str, ...]
-    trials: int
-    cases: int
+    clean_fits: bool = False
+    tokens_fit: bool = False
+    blind: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    trials: int = 0
+    cases: int = 0
+    _: KW_ONLY
     alpha: float
     enough: int
     dependent: tuple[str, ...] = ()
@@ -152,8 +153,8 @@ class Diagnosis:
         seen = f"{self.trials:,} blocks on {self.cases} case{'s' * (self.cases != 1)}"
         if self.dependent:
             where = ", ".join(self.dependent)
-            yield f"Rows depend on each other ({where}): look for shared random numbers first."
-            yield "No known bug is named: laws are compared by independent blocks."
+            yield f"Blocks depend on each other ({where}): look for shared random numbers first."
+            yield "No known bug is named: laws are told apart by independent blocks."
         elif not self.cases:
             yield "Nothing can be compared: the clean rule has no exact law on any case."
         elif self.clean_fits:
