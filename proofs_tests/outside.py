@@ -27,13 +27,17 @@ class Rows:
     n: Ints
     i: Ints
 
+    def of(self, rows: Floats, x: Ints) -> Floats:
+        """What each row gives to a token."""
+        return np.asarray(rows[np.arange(len(x)), x])
+
     def at(self, i: Ints) -> "Rows":
         """Another position of each row, from 0 to n."""
         return replace(self, i=np.clip(i, 0, self.n))
 
     @property
     def p(self) -> Floats:
-        return np.asarray(self.P[np.arange(len(self.i)), self.i])
+        return self.of(self.P, self.i)
 
     @property
     def q(self) -> Floats:
@@ -47,11 +51,11 @@ class Rows:
 
     @property
     def px(self) -> Floats:
-        return np.asarray(self.p[np.arange(len(self.i)), self.x])
+        return self.of(self.p, self.x)
 
     @property
     def qx(self) -> Floats:
-        return np.asarray(self.q[np.arange(len(self.i)), self.x])
+        return self.of(self.q, self.x)
 
     @property
     def ids(self) -> Ints:
@@ -64,7 +68,7 @@ Weights = Callable[[Rows], Floats]
 
 
 def ratio(at: Rows) -> Floats:
-    return at.px / np.maximum(at.qx, 1e-300)
+    return np.asarray(at.px / np.maximum(at.qx, 1e-9))
 
 
 def left(at: Rows) -> Floats:
@@ -155,10 +159,8 @@ BUGS: Mapping[str, Outside] = MappingProxyType(
         "never-surely": Outside(
             "accept min(0.95, p / q)", accept=lambda at: np.minimum(ratio(at), 0.95)
         ),
-        "barker": Outside("accept p / (p + q)", accept=lambda at: at.px / (at.px + at.qx)),
-        "sum-of-p-and-ratio": Outside(
-            "accept p + p / q", accept=lambda at: at.px + ratio(at)
-        ),
+        "barker": Outside("accept p / (p + q)", accept=lambda at: ratio(at) / (ratio(at) + 1)),
+        "sum-of-p-and-ratio": Outside("accept p + p / q", accept=lambda at: at.px + ratio(at)),
         "complement": Outside("accept 1 - q + p", accept=lambda at: 1 - at.qx + at.px),
         "ratio-floor": Outside(
             "accept max(0.2, p / q)", accept=lambda at: np.maximum(ratio(at), 0.2)
@@ -177,9 +179,7 @@ BUGS: Mapping[str, Outside] = MappingProxyType(
         ),
         "top-two-accepted": Outside(
             "accept x in the top 2 of p, else p / q",
-            accept=lambda at: np.where(
-                (at.p > at.px[:, None]).sum(axis=1) < 2, 1, ratio(at)
-            ),
+            accept=lambda at: np.where((at.p > at.px[:, None]).sum(axis=1) < 2, 1, ratio(at)),
         ),
         "last-draft-unverified": Outside(
             "x_(n-1) is accepted without a test",
@@ -191,15 +191,13 @@ BUGS: Mapping[str, Outside] = MappingProxyType(
         ),
         "p-of-the-next-row": Outside(
             "p_(i+1) / q_i",
-            accept=lambda at: at.at(at.i + 1).p[np.arange(len(at.i)), at.x] / at.qx,
+            accept=lambda at: at.of(at.at(at.i + 1).p, at.x) / np.maximum(at.qx, 1e-9),
         ),
         "q-of-the-first-row": Outside(
             "p_i / q_0",
-            accept=lambda at: at.px / np.maximum(at.at(at.i * 0).q[np.arange(len(at.i)), at.x], 1e-9),
+            accept=lambda at: at.px / np.maximum(at.of(at.at(at.i * 0).q, at.x), 1e-9),
         ),
-        "ratio-decays": Outside(
-            "accept p / q 0.8^i", accept=lambda at: ratio(at) * 0.8**at.i
-        ),
+        "ratio-decays": Outside("accept p / q 0.8^i", accept=lambda at: ratio(at) * 0.8**at.i),
         "cumulative-ratio": Outside(
             "accept by the product of the ratios so far",
             accept=lambda at: ratio(at) * np.where(at.i > 0, ratio(at.at(at.i - 1)), 1),

@@ -24,9 +24,7 @@ SECONDS = 2.0
 WEIGHTS = np.array([-0.2, 0.05, 0.2, 1.0, 4.0])
 
 
-def dependence(
-    sampler: Sampler, size: int, rng: np.random.Generator, threshold: float
-) -> float:
+def dependence(sampler: Sampler, size: int, rng: np.random.Generator, threshold: float) -> float:
     """The log-evidence that rows of a call, or calls after each other, depend on each other.
 
     An e-process: if they do not, it ever reaches log(1 / alpha) with probability at most alpha.

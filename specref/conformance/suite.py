@@ -433,17 +433,21 @@ def diagnosed(
     suspicious = (Stage.JOINT, Stage.ACCEPTANCE)
     if not any(r.stage in suspicious and r.status == Status.FAILED for r in results):
         return None
-    found = {name: judge.memo.get(f"blocks/{name}") for name in judge.fixtures}
-    seen = {name: one for name, one in found.items() if one and any(one.blocks.values())}
+    sharing = tuple(key for key, found in judge.memo.items() if found.sharing)
+    if sharing:
+        return unnamed(sharing)
+    hung = any(result.evidence.get("hung") for result in results)
+    seen, rule = observed(judge, draw_on=draw_on and not hung), judge.algorithm
     if not seen:
         return None
-    rule = judge.algorithm
-    shared = tuple(key for key, one in judge.memo.items() if one.sharing)
-    if shared:
-        return unnamed(shared)
-    hung = any(result.evidence.get("hung") for result in results)
-    more = further(judge, list(seen)) if draw_on and not hung else judge.further
-    observed = [
+    return diagnose(seen, compared_with(rule), algorithm=rule, laws=laws_beside(rule))
+
+
+def observed(judge: Judge, *, draw_on: bool) -> list[Observed]:
+    """The blocks of all campaigns over single iterations, and of `further`."""
+    names = [name for name in judge.fixtures if f"blocks/{name}" in judge.memo]
+    more = further(judge, names) if draw_on else judge.further
+    return [
         Observed(
             f"blocks/{name}, {place.name}",
             judge.teeth(name).target,
@@ -453,11 +457,10 @@ def diagnosed(
             counts,
             options=place.options,
         )
-        for name, one in seen.items()
-        for place in one.blocks
-        if (counts := Counter(one.blocks[place]) + more.get(name, {}).get(place, Counter()))
+        for name in names
+        for place, seen in judge.memo[f"blocks/{name}"].blocks.items()
+        if (counts := Counter(seen) + more.get(name, {}).get(place, Counter()))
     ]
-    return diagnose(observed, compared_with(rule), algorithm=rule, laws=laws_beside(rule))
 
 
 @cache

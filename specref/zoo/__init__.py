@@ -1,12 +1,11 @@
 """Planted bugs of speculative decoding, and lossless rules that look like bugs.
 
 Every mutant departs from a clean rule in one place and is lossy; every control departs from it
-and is lossless. `MUTANTS` and `CONTROLS` patch `standard.step`, for one vocabulary, and `OPERATORS`
-what its verifier reads;
-`entries_for` gives those of the other algorithms, `fixtures_for` the exact pairs on which they
-are told apart, `ALL` everybody: steps, decode loops, batched verifiers, and figures. What a
-step or a loop emits is known exactly: `total_variation_on` and `text_variation_on` enumerate
-every random path.
+and is lossless. `MUTANTS` and `CONTROLS` patch `standard.step`, for one vocabulary, `OPERATORS`
+the rows that its verifier reads; `entries_for` gives those of the other algorithms,
+`fixtures_for` the exact pairs on which they are told apart, `ALL` everybody: steps, decode loops,
+batched verifiers, and figures. What a step or a loop emits is known exactly:
+`total_variation_on` and `text_variation_on` enumerate every random path.
 """
 
 from collections.abc import Iterable, Mapping

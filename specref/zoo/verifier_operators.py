@@ -117,8 +117,7 @@ def variants() -> Iterator[Entry]:
         yield _at("verifier-top-k", k, reading(p=partial(top_k, k=k)))
     for mass in (0.7, 0.9):
         yield _at("verifier-top-p", mass, reading(p=partial(top_p, mass=mass)))
-    for floor in (0.3, 0.4):
-        yield _at("verifier-min-p", floor, reading(p=partial(min_p, floor=floor)))
+    yield _at("verifier-min-p", 0.3, reading(p=partial(min_p, floor=0.3)))
     for t in TEMPERATURES:
         row = partial(heated, temperature=t)
         yield _at("target-temperature-missing", t, reading(p=row))

@@ -21,7 +21,7 @@ def rows_independent(name: str, judge: Judge) -> Outcome:
             f"rows depend on each other, whatever their law: evidence 10^{found.shared:.0f}",
             log10_evidence=found.shared,
         )
-    if found.lossy:
+    if found.dependent and found.lossy:
         return not_run(f"blocked by joint/{name}: the bets take the target's law for granted")
     if found.dependent:
         named = [s.component for s in found.report.suspects if s.component.startswith("lag")]

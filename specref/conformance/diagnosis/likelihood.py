@@ -3,9 +3,9 @@
 Fit is judged by universal inference (Wasserman, Ramdas and Balakrishnan 2020,
 arXiv:1912.11436). Q, a mixture chosen before the data, is weighed against a hypothesis: on each
 case alone, and on all of them together. Under the true law each of these ratios has a mean of at
-most 1, and so has their average, which therefore reaches 1/alpha with probability at most alpha. A
-misfit on one case is as good as one on all: an average of C + 1 ratios needs C + 1 times as much of
-one. At the strength where the average is least it is at most that at the true strength.
+most 1, and so has their average, which therefore reaches 1/alpha with probability at most alpha.
+A misfit on one of C cases counts as much as on all, but for a factor of C + 1. Where a strength
+is fitted, the average is that at the strength where it is least, so at most that at the true one.
 """
 
 import math
@@ -71,18 +71,24 @@ def weigh(table: Table, trials: int) -> Likelihoods:
     used = np.where(fitted[:, None], best, whole)
     neutral = logsumexp(mixture, axis=0) - math.log(len(mixture))
     score = np.where(table.predicted, used, neutral).sum(axis=1) - fitted * math.log(trials) / 2
-    against = partial(_against, table, mixture)
+    against = partial(_against, table, neutral, _together(mixture, table))
     weakest = against(_best(table, lambda s: -against(s)))
     return Likelihoods(strength, score, against(1.0), weakest, _distance(table, strength))
 
 
-def _against(table: Table, mixture: Floats, strengths: Floats | float) -> Floats:
+def _together(mixture: Floats, table: Table) -> Floats:
+    """log Q over all cases where a hypothesis has a law; shape (hypotheses,)."""
+    known, of_hypothesis = np.unique(table.predicted, axis=0, return_inverse=True)
+    sums = logsumexp(mixture @ known.T.astype(np.float64), axis=0) - math.log(len(mixture))
+    return np.asarray(sums[of_hypothesis.ravel()])
+
+
+def _against(table: Table, of_case: Floats, together: Floats, strengths: Floats | float) -> Floats:
     """The logarithm of the average, over the cases and all of them together, of Q / likelihood."""
-    likelihood, size = _log_likelihood(table, strengths), math.log(len(mixture))
-    of_case = np.where(table.predicted, logsumexp(mixture, axis=0) - size - likelihood, -np.inf)
-    together = logsumexp(mixture @ table.predicted.T.astype(np.float64), axis=0) - size
-    of_all = together - (likelihood * table.predicted).sum(axis=1)
-    ratios = np.concatenate([of_case, of_all[:, None]], axis=1)
+    likelihood = _log_likelihood(table, strengths)
+    apart = np.where(table.predicted, of_case - likelihood, -np.inf)
+    joint = together - (likelihood * table.predicted).sum(axis=1)
+    ratios = np.concatenate([apart, joint[:, None]], axis=1)
     return np.asarray(logsumexp(ratios, axis=1) - np.log(table.predicted.sum(axis=1) + 1))
 
 
