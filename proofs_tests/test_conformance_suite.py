@@ -249,7 +249,7 @@ def test_false_alarms_are_fewer_than_alpha() -> None:
 
 
 def test_the_benchmark_counts_false_alarms(monkeypatch: Any) -> None:
-    monkeypatch.setattr(trials, "evidence_threshold", lambda alpha: -1.0)
+    monkeypatch.setattr(trials, "evidence_threshold", lambda alpha: -100.0)
     monkeypatch.setattr(kit_false_alarms, "ASKED", ("independence/rows-eos", "iterations/eos"))
     found = kit_false_alarms.alarms(0, 5, 0.2, 600, 0)
     assert all(ids for _, ids in found)

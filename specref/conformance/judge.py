@@ -1,7 +1,8 @@
 """What a check is given: the implementation, how it is called, and how sure one has to be."""
 
 import zlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -27,6 +28,7 @@ from specref.conformance.trees.places import GROVES, Grove
 from specref.conformance.trees.sampling import Trees
 from specref.conformance.trial import Trial, TrialReport
 from specref.losslessness.statistics import ALPHA
+from specref.vocabulary import Tokens
 from specref.zoo import fixtures_for
 
 Profile: TypeAlias = Literal["quick", "standard", "thorough"]
@@ -73,6 +75,10 @@ class Judge:
         The chance that a lossless sampler fails a statistical check, over all of them.
     checks : int
         How many share `alpha`.
+    memo : dict
+        Campaigns that checks share.
+    further : dict
+        {fixture: counted blocks} that were drawn after them, for a diagnosis.
     """
 
     implementation: Callable[..., Any]
@@ -86,6 +92,7 @@ class Judge:
     trials: int | None = None
     advance: Callable[[int], None] = lambda trials: None
     memo: dict[str, TrialReport] = field(default_factory=dict, repr=False)
+    further: dict[str, Mapping[Place, Counter[Tokens]]] = field(default_factory=dict, repr=False)
 
     @property
     def algorithm(self) -> str:
@@ -154,7 +161,7 @@ class Judge:
     def blocks(self, name: str, *, one_hot: bool = False) -> TrialReport:
         """The campaign over single iterations on a fixture."""
         key = f"blocks/{name}" + "/one-hot" * one_hot
-        return self._run(key, self._one_iteration(name, one_hot), self.teeth(name), None)
+        return self._run(key, self.one_iteration(name, one_hot=one_hot), self.teeth(name), None)
 
     def texts(self, name: str) -> TrialReport:
         """The campaign over the first tokens of whole texts on a fixture, at one place."""
@@ -182,7 +189,8 @@ class Judge:
         one = Steps(call, teeth.only(0), longest, self.patience)
         return tuple(one(1, self.rng("one call"))[1][0].tolist())
 
-    def _one_iteration(self, name: str, one_hot: bool) -> Sampler:
+    def one_iteration(self, name: str, *, one_hot: bool = False) -> Sampler:
+        """What draws single iterations on a fixture."""
         teeth = self.teeth(name)
         if isinstance(teeth, Grove):
             return Trees(self.verifier, teeth)

@@ -4,6 +4,7 @@ import difflib
 import itertools
 import platform
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -21,7 +22,8 @@ from specref.conformance.contract import (
     capabilities_of,
     signed,
 )
-from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose
+from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose, unnamed
+from specref.conformance.further import further
 from specref.conformance.judge import DETECT_TV, PATIENCE, Judge, Profile
 from specref.conformance.status import CheckResult, Finding, Outcome, Stage, Status, counted
 from specref.losslessness.statistics import ALPHA
@@ -32,7 +34,7 @@ BLOCKS: Mapping[Stage, tuple[Stage, ...]] = {
     Stage.BOUNDARY: (Stage.SMOKE,),
     Stage.JOINT: (Stage.SMOKE,),
     Stage.ACCEPTANCE: (Stage.SMOKE, Stage.JOINT),
-    Stage.INDEPENDENCE: (Stage.SMOKE, Stage.JOINT),
+    Stage.INDEPENDENCE: (Stage.SMOKE,),
     Stage.ITERATIONS: (Stage.SMOKE, Stage.JOINT, Stage.INDEPENDENCE),
     Stage.END_TO_END: (Stage.SMOKE, Stage.JOINT),
 }
@@ -333,11 +335,11 @@ def check(
             on_result(results[-1])
             if len(results) < len(asked):
                 on_report(report(so_far("not yet"), complete=False))
+        return report(results, diagnosed(judge, results))
     except KeyboardInterrupt as stop:
         found = so_far("interrupted")
-        diagnosis = diagnosed(judge, found)
+        diagnosis = diagnosed(judge, found, draw_on=False)
         raise Interrupted(report(found, diagnosis, complete=False)) from stop
-    return report(results, diagnosed(judge, results))
 
 
 def prepare(
@@ -526,14 +528,36 @@ def vacuous(judge: Judge) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def diagnosed(judge: Judge, results: Sequence[CheckResult]) -> Diagnosis | None:
-    """Which known bug the failures look like, if a law of blocks or a length failed."""
+def diagnosed(
+    judge: Judge, results: Sequence[CheckResult], *, draw_on: bool = True
+) -> Diagnosis | None:
+    """Which known bug the failures look like, if a law of blocks or a length failed.
+
+    Parameters
+    ----------
+    draw_on : bool
+        Whether the sampler is asked for more blocks: see `further`.
+    """
     suspicious = (Stage.JOINT, Stage.ACCEPTANCE)
     if not any(r.stage in suspicious and r.status == Status.FAILED for r in results):
         return None
-    observed = [
+    sharing = tuple(key for key, found in judge.memo.items() if found.sharing)
+    if sharing:
+        return unnamed(sharing)
+    hung = any(result.evidence.get("hung") for result in results)
+    seen, rule = observed(judge, draw_on=draw_on and not hung), judge.algorithm
+    if not seen:
+        return None
+    return diagnose(seen, compared_with(rule), algorithm=rule, laws=laws_beside(rule))
+
+
+def observed(judge: Judge, *, draw_on: bool) -> list[Observed]:
+    """The blocks of all campaigns over single iterations, and of `further`."""
+    names = [name for name in judge.fixtures if f"blocks/{name}" in judge.memo]
+    more = further(judge, names) if draw_on else judge.further
+    return [
         Observed(
-            f"{key}, {place.name}",
+            f"blocks/{name}, {place.name}",
             judge.teeth(name).target,
             judge.teeth(name).drafter,
             place.context,
@@ -541,16 +565,10 @@ def diagnosed(judge: Judge, results: Sequence[CheckResult]) -> Diagnosis | None:
             counts,
             options=place.options,
         )
-        for key, found in judge.memo.items()
-        if key in (f"blocks/{name}" for name in judge.fixtures)
-        for name in [key.removeprefix("blocks/")]
-        for place, counts in found.blocks.items()
-        if counts
+        for name in names
+        for place, seen in judge.memo[f"blocks/{name}"].blocks.items()
+        if (counts := Counter(seen) + more.get(name, {}).get(place, Counter()))
     ]
-    rule = judge.algorithm
-    if not observed:
-        return None
-    return diagnose(observed, compared_with(rule), algorithm=rule, laws=laws_beside(rule))
 
 
 @cache

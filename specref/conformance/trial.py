@@ -4,7 +4,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from specref.conformance.batch import BrokenContractError
 from specref.conformance.bugs import bugs_of
 from specref.conformance.contract import Ints
+from specref.conformance.dependence import dependence
 from specref.conformance.fixtures import NO_TOKEN, Place, Teeth
 from specref.conformance.sampling import Sampler
 from specref.conformance.stepping import until_end
@@ -53,6 +54,19 @@ def declared_case(
     )
 
 
+def tallied(blocks: Ints) -> Counter[Tokens]:
+    """How often each block occurs.
+
+    Examples
+    --------
+    >>> tallied(np.array([[1, -1], [0, 2], [1, -1]]))
+    Counter({(1,): 2, (0, 2): 1})
+    """
+    rows, times = np.unique(blocks, axis=0, return_counts=True)
+    pairs = zip(rows.tolist(), times.tolist(), strict=True)
+    return Counter({tuple(x for x in row if x >= 0): count for row, count in pairs})
+
+
 @dataclass
 class Trial:
     """A campaign over the places of a fixture, watched for its law and for dependence apart.
@@ -61,7 +75,8 @@ class Trial:
     ----------
     teeth : Teeth
     alpha : float
-        The chance of a false alarm, for law and dependence together.
+        The chance of a false alarm: a quarter each for the law by bets, the law by distance,
+        dependence by bets, and dependence whatever the law.
     algorithm : str
         Whose accepted lengths are expected.
     tokens : int, optional
@@ -102,7 +117,8 @@ class Trial:
         """Draw until the law is decided, or `trials` are done.
 
         Dependence alone does not end it: a wrong law makes blocks look dependent, too, and
-        decides a little later.
+        decides a little later. Dependent blocks make the law look wrong in turn: once either is
+        decided, more calls tell whether blocks depend on each other whatever their law.
         """
         started, size, done = time.perf_counter(), FIRST_BATCH, 0
         while done < trials and not self._decided():
@@ -114,7 +130,12 @@ class Trial:
             self._look()
             advance(len(place))
             done, size = done + len(place), min(2 * size, LARGEST_BATCH)
-        return self._report(time.perf_counter() - started)
+        found = self._report(time.perf_counter() - started)
+        if found.report.impossible or not (found.lossy or found.dependent):
+            return found
+        size, threshold = len(self.teeth.target.vocabulary), evidence_threshold(self.alpha / 2)
+        shared = dependence(sampler, size, rng, threshold)
+        return replace(found, shared=shared / math.log(10))
 
     def needed(self, tv: float) -> int:
         """Trials, over all places, after which any law at distance `tv` is found."""
@@ -131,9 +152,7 @@ class Trial:
             raise BrokenContractError(f"on {case.name}: {error}") from None
 
     def _count(self, index: int, blocks: Ints, drafts: Ints) -> None:
-        rows, times = np.unique(blocks, axis=0, return_counts=True)
-        for row, count in zip(rows.tolist(), times.tolist(), strict=True):
-            self.blocks[index][tuple(x for x in row if x >= 0)] += count
+        self.blocks[index] += tallied(blocks)
         kept = (blocks[:, : drafts.shape[1]] == drafts) & (drafts != NO_TOKEN)
         for k, count in enumerate(np.logical_and.accumulate(kept, axis=1).sum(axis=0).tolist(), 1):
             self.kept[index][k] += count
@@ -189,4 +208,4 @@ class Trial:
         return {"bonus": bonus, "residual": total - bonus}
 
 
-__all__ = ["Trial", "TrialReport", "declared_case"]
+__all__ = ["Trial", "TrialReport", "declared_case", "tallied"]

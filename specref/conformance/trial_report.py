@@ -1,5 +1,6 @@
 """What a trial found, and where blocks fit the target's law least."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -40,6 +41,9 @@ class TrialReport:
         Total variation that is not held against the sampler there.
     after_eos : bool
         Whether blocks do the impossible in what follows an EOS, and nowhere else.
+    shared : float
+        log10 of the evidence that rows depend on each other whatever their law, asked for
+        where law or dependence was decided.
     """
 
     report: CampaignReport
@@ -55,6 +59,7 @@ class TrialReport:
     laws: tuple[Floats, ...] = field(repr=False, compare=False)
     allowances: tuple[float, ...] = ()
     after_eos: bool = False
+    shared: float = -math.inf
 
     def needed(self, tv: float) -> int | None:
         """Trials, over all places, after which any law at distance `tv` is found.
@@ -66,13 +71,18 @@ class TrialReport:
 
     @property
     def lossy(self) -> bool:
-        """Whether the law of blocks is provably not the target's."""
+        """Whether blocks are provably no independent draws from the target's law."""
         return self.far or self.report.impossible is not None or self.law >= self.threshold
 
     @property
     def dependent(self) -> bool:
-        """Whether blocks are provably not independent."""
-        return self.dependence >= self.threshold
+        """Whether bets at the target's odds, on what was seen before, have won."""
+        return self.dependence >= self.threshold or self.sharing
+
+    @property
+    def sharing(self) -> bool:
+        """Whether blocks are provably not independent, whatever their law."""
+        return self.shared >= self.threshold
 
 
 def trials_needed(laws: Sequence[Floats], tv: float, alpha: float) -> int:

@@ -140,6 +140,7 @@ def _diagnosis(diagnosis: Diagnosis | None) -> dict[str, object] | None:
                 "strengths": candidate.strengths,
                 "log10_ratio": candidate.log10_ratio,
                 "fits": candidate.fits,
+                "resembles": candidate.resembles,
                 "stage": candidate.stage,
                 "cites": candidate.cites,
                 "hint": candidate.hint,

@@ -1,11 +1,11 @@
 """Planted bugs of speculative decoding, and lossless rules that look like bugs.
 
 Every mutant departs from a clean rule in one place and is lossy; every control departs from it
-and is lossless. `MUTANTS` and `CONTROLS` patch `standard.step`, for one vocabulary;
-`entries_for` gives those of the other algorithms, `fixtures_for` the exact pairs on which they
-are told apart, `ALL` everybody: steps, decode loops, batched verifiers, and figures. What a
-step or a loop emits is known exactly: `total_variation_on` and `text_variation_on` enumerate
-every random path.
+and is lossless. `MUTANTS` and `CONTROLS` patch `standard.step`, for one vocabulary, `OPERATORS`
+the rows that its verifier reads; `entries_for` gives those of the other algorithms,
+`fixtures_for` the exact pairs on which they are told apart, `ALL` everybody: steps, decode loops,
+batched verifiers, and figures. What a step or a loop emits is known exactly:
+`total_variation_on` and `text_variation_on` enumerate every random path.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,6 +35,7 @@ from specref.zoo import (
     text_controls,
     texts,
     truthful_drafts,
+    verifier_operators,
     vocabularies,
 )
 from specref.zoo.clean import speculative
@@ -53,6 +54,7 @@ __all__ = [
     "FIXTURES",
     "LOOPS",
     "MUTANTS",
+    "OPERATORS",
     "STEPS",
     "TEXTS",
     "VERIFIERS",
@@ -79,10 +81,11 @@ def _by_id(*groups: Iterable[D]) -> Mapping[str, D]:
 
 
 _SAME_VOCABULARY = (draft, accept, lenient, residual, bonus, randomness, context, length)
-_OTHERS = (vocabularies, matching, pushforward, operators)
+_OTHERS = (vocabularies, matching, pushforward, operators, verifier_operators)
 
 MUTANTS: Mapping[str, Entry] = _by_id(*(file.ENTRIES for file in _SAME_VOCABULARY))
 CONTROLS: Mapping[str, Entry] = _by_id(truthful_drafts.ENTRIES, controls.ENTRIES)
+OPERATORS: Mapping[str, Entry] = _by_id(verifier_operators.ENTRIES)
 STEPS: Mapping[str, Entry] = _by_id(
     MUTANTS.values(),
     CONTROLS.values(),

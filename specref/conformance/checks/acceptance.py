@@ -6,7 +6,13 @@ from functools import partial
 import numpy as np
 from scipy import stats
 
-from specref.conformance.checks.check import Check, failed, not_applicable, passed
+from specref.conformance.checks.check import (
+    Check,
+    failed,
+    not_applicable,
+    not_run,
+    passed,
+)
 from specref.conformance.checks.joint import BLOCKS
 from specref.conformance.contract import Contract
 from specref.conformance.fixtures import TEETH, Place, Teeth
@@ -23,6 +29,8 @@ def closed_form(name: str, judge: Judge) -> Outcome:
     """Accepted lengths follow the law of the declared rule: inflation is as wrong as deflation."""
     if judge.capabilities.rule is None:
         return not_applicable("declares no rule (rule='standard', for example)")
+    if judge.blocks(name).sharing:
+        return not_run(f"blocked by independence/rows-{name}: lengths are of dependent blocks")
     results = judge.blocks(name).report.acceptance
     if not results:
         return not_applicable(
@@ -81,6 +89,8 @@ def bound(name: str, judge: Judge) -> Outcome:
     is not the target's.
     """
     found, teeth = judge.blocks(name), judge.teeth(name)
+    if found.sharing:
+        return not_run(f"blocked by independence/rows-{name}: lengths are of dependent blocks")
     alpha = judge.alpha / judge.checks / sum(place.lookahead for place in teeth.places)
     for place, kept in found.kept.items():
         for k, most in enumerate(_most_kept(teeth, place), 1):

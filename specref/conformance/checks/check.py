@@ -131,6 +131,11 @@ def not_applicable(message: str) -> Outcome:
     return Outcome(Status.NOT_APPLICABLE, message)
 
 
+def not_run(message: str) -> Outcome:
+    """Something else has to be mended first."""
+    return Outcome(Status.NOT_RUN, message)
+
+
 def inconclusive(message: str, **evidence: object) -> Outcome:
     """Not enough was seen."""
     return Outcome(Status.INCONCLUSIVE, message, evidence)

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from specref.conformance.checks.check import Check, failed, passed
+from specref.conformance.checks.check import Check, failed, not_run, passed
 from specref.conformance.checks.joint import BLOCKS
 from specref.conformance.fixtures import TEETH
 from specref.conformance.judge import Judge
@@ -10,8 +10,19 @@ from specref.conformance.status import Outcome
 
 
 def rows_independent(name: str, judge: Judge) -> Outcome:
-    """Bet that a token repeats the one some rows before, or follows its rank."""
+    """Bet that a token repeats the one some rows before, or follows its rank.
+
+    Where the law is wrong such bets win without any dependence; then only what would be as true
+    of any other law counts.
+    """
     found = judge.blocks(name)
+    if found.sharing:
+        return failed(
+            f"rows depend on each other, whatever their law: evidence 10^{found.shared:.0f}",
+            log10_evidence=found.shared,
+        )
+    if found.dependent and found.lossy:
+        return not_run(f"blocked by joint/{name}: the bets take the target's law for granted")
     if found.dependent:
         named = [s.component for s in found.report.suspects if s.component.startswith("lag")]
         return failed(

@@ -1,5 +1,6 @@
 """Stage joint: is the joint law of the completed block the target's?"""
 
+import math
 from functools import partial
 
 from specref.chance import (
@@ -44,6 +45,8 @@ def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Out
     report, evidence = found.report, facts(found)
     if found.lossy:
         return failed(_finding(found), **evidence)
+    if found.dependent:
+        return inconclusive("the law is not judged: blocks depend on each other", **evidence)
     detectable = report.detectable or 1.0
     if judge.trials is not None and detectable > tv:
         needed = found.needed(tv)
@@ -70,16 +73,17 @@ def _finding(found: TrialReport) -> str:
     report = found.report
     if report.impossible:
         return f"impossible: {report.impossible}" + f"; {AFTER_EOS}" * found.after_eos
+    if found.sharing:
+        return (
+            f"blocks depend on each other, whatever their law: evidence 10^{found.shared:.0f}; "
+            "look for shared random numbers first. Whether the law of one block is the target's "
+            "cannot be told from dependent ones"
+        )
     worst = found.worst
     bound = f" (at least {worst.lower:.3f})" if worst.lower else ""
-    also = (
-        f"; blocks depend on each other, too (evidence 10^{found.dependence:.0f})"
-        if found.dependent
-        else ""
-    )
     return (
         f"the law is not the target's: TV about {worst.estimate:.3f}{bound} at {worst.case}, "
-        f"evidence 10^{found.law:.0f} after {report.trials:,} trials{also}"
+        f"evidence 10^{found.law:.0f} after {report.trials:,} trials"
     )
 
 
@@ -92,6 +96,7 @@ def facts(found: TrialReport) -> dict[str, object]:
         "detectable_tv": report.detectable,
         "log10_evidence": found.law,
         "log10_threshold": found.threshold,
+        "log10_dependence_whatever_the_law": None if math.isinf(found.shared) else found.shared,
         "tv": {interval.case: (interval.estimate, interval.lower, interval.upper)
                for interval in report.intervals},
         "suspects": [suspect.component for suspect in report.suspects] if found.lossy else [],

@@ -2,7 +2,7 @@
 
 from specref.conformance.diagnosis.laws import Laws
 from specref.conformance.diagnosis.observed import Observed
-from specref.conformance.diagnosis.ranking import diagnose
+from specref.conformance.diagnosis.ranking import diagnose, unnamed
 from specref.conformance.diagnosis.report import Candidate, Diagnosis
 
-__all__ = ["Candidate", "Diagnosis", "Laws", "Observed", "diagnose"]
+__all__ = ["Candidate", "Diagnosis", "Laws", "Observed", "diagnose", "unnamed"]

@@ -1,13 +1,17 @@
 """Likelihoods of hypotheses, fitted strengths, and a test of fit that holds for every size.
 
 Fit is judged by universal inference (Wasserman, Ramdas and Balakrishnan 2020,
-arXiv:1912.11436). Q, a mixture chosen before the data, is weighed against a hypothesis at its
-best strength. That ratio is at most Q against the true strength, whose mean is at most 1; so
-under the hypothesis it reaches 1/alpha with probability at most alpha.
+arXiv:1912.11436). Q, a mixture chosen before the data, is weighed against a hypothesis: on each
+case alone, and on all of them together. Under the true law each of these ratios has a mean of at
+most 1, and so has their average, which therefore reaches 1/alpha with probability at most alpha.
+A misfit on one of C cases counts as much as on all, but for a factor of C + 1. Where a strength
+is fitted, the average is that at the strength where it is least, so at most that at the true one.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,14 +38,18 @@ class Likelihoods:
     score : ndarray
         The log-likelihood at that strength. A fitted one pays log(blocks) / 2, as in the
         Bayesian information criterion. On cases where a hypothesis has no law, it is given Q's.
+    whole : ndarray
+        The logarithm of the evidence against a hypothesis that touches every block, over the
+        cases where there is a law.
     against : ndarray
-        log(Q / likelihood) at the best strength, over the cases where there is a law.
+        The same at the strength that has the least against it.
     distance : ndarray
         The largest total variation between frequencies and law on a case.
     """
 
     strength: Floats
     score: Floats
+    whole: Floats
     against: Floats
     distance: Floats
 
@@ -56,16 +64,32 @@ def weigh(table: Table, trials: int) -> Likelihoods:
         How many blocks were counted.
     """
     mixture = universal(table)
-    whole, (strength, best) = _log_likelihood(table, 1.0), _fitted(table)
+    strength = _best(table, lambda s: (_log_likelihood(table, s) * table.predicted).sum(axis=1))
+    whole, best = _log_likelihood(table, 1.0), _log_likelihood(table, strength)
     fitted = best.sum(axis=1) - math.log(trials) / 2 > whole.sum(axis=1)
     strength = np.where(fitted, strength, 1.0)
     used = np.where(fitted[:, None], best, whole)
     neutral = logsumexp(mixture, axis=0) - math.log(len(mixture))
     score = np.where(table.predicted, used, neutral).sum(axis=1) - fitted * math.log(trials) / 2
-    predicted = table.predicted.T.astype(np.float64)
-    evidence = logsumexp(mixture @ predicted, axis=0) - math.log(len(mixture))
-    against = evidence - (best * table.predicted).sum(axis=1)
-    return Likelihoods(strength, score, against, _distance(table, strength))
+    against = partial(_against, table, neutral, _together(mixture, table))
+    weakest = against(_best(table, lambda s: -against(s)))
+    return Likelihoods(strength, score, against(1.0), weakest, _distance(table, strength))
+
+
+def _together(mixture: Floats, table: Table) -> Floats:
+    """log Q over all cases where a hypothesis has a law; shape (hypotheses,)."""
+    known, of_hypothesis = np.unique(table.predicted, axis=0, return_inverse=True)
+    sums = logsumexp(mixture @ known.T.astype(np.float64), axis=0) - math.log(len(mixture))
+    return np.asarray(sums[of_hypothesis.ravel()])
+
+
+def _against(table: Table, of_case: Floats, together: Floats, strengths: Floats | float) -> Floats:
+    """The logarithm of the average, over the cases and all of them together, of Q / likelihood."""
+    likelihood = _log_likelihood(table, strengths)
+    apart = np.where(table.predicted, of_case - likelihood, -np.inf)
+    joint = together - (likelihood * table.predicted).sum(axis=1)
+    ratios = np.concatenate([apart, joint[:, None]], axis=1)
+    return np.asarray(logsumexp(ratios, axis=1) - np.log(table.predicted.sum(axis=1) + 1))
 
 
 def groups(table: Table, strengths: Floats) -> Ints:
@@ -120,21 +144,20 @@ def _log_likelihood(table: Table, strengths: Floats | float) -> Floats:
     return table.by_case(table.counts * np.log(table.law(strengths)))
 
 
-def _fitted(table: Table) -> tuple[Floats, Floats]:
-    """The likeliest strength of each hypothesis, and its log-likelihood on each case."""
+def _best(table: Table, value: Callable[[Floats], Floats]) -> Floats:
+    """The strength of each hypothesis at which a value of it is largest."""
     size, spread = len(table.mass), STRENGTHS[1] / STRENGTHS[0]
     trials = np.broadcast_to(STRENGTHS[:, None], (len(STRENGTHS), size))
     for _ in range(ZOOMS):
-        strength = _likeliest(table, trials)
+        strength = _largest(value, trials)
         trials = np.minimum(strength * spread ** np.linspace(-1, 1, 9)[:, None], 1)
         trials = np.maximum(trials, WEAKEST)
         spread **= 0.25
-    strength = _likeliest(table, trials)
-    return strength, _log_likelihood(table, strength)
+    return _largest(value, trials)
 
 
-def _likeliest(table: Table, trials: Floats) -> Floats:
-    values = [(_log_likelihood(table, s) * table.predicted).sum(axis=1) for s in trials]
+def _largest(value: Callable[[Floats], Floats], trials: Floats) -> Floats:
+    values = [value(strengths) for strengths in trials]
     return np.asarray(trials[np.argmax(values, axis=0), np.arange(trials.shape[1])])
 
 

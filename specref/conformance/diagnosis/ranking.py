@@ -15,6 +15,7 @@ from specref.conformance.diagnosis.table import Basis, tabulate
 from specref.zoo import MUTANTS, Entry
 
 ALPHA = 1e-6
+ENOUGH = 20_000
 LN10 = math.log(10)
 
 
@@ -25,12 +26,18 @@ def diagnose(
     algorithm: str = "standard",
     alpha: float = ALPHA,
     laws: Laws | None = None,
+    enough: int = ENOUGH,
 ) -> Diagnosis:
     """Name the known bugs that make what was seen likeliest, and say whether they explain it.
 
     Blocks are compared whole: their lengths tell much. If no bug, nor the clean rule, fits
     them, and the tokens are not the target's either, each token is compared given those before
-    it; a bug that fits then is reported, whatever the implementation does about lengths.
+    it; a bug that agrees then resembles what was seen, lengths aside.
+
+    A bug fits if nothing speaks against it on any case, nor on all together, at the strength at
+    which code has it: in every block. One that only a smaller share of blocks reconciles with what
+    was seen resembles it, and so does any other if fewer than `enough` blocks were seen: with
+    few of them, bugs that are none of `entries` are easily taken for one.
 
     Every law is mixed with a leak of one block (or token) in a million, so that a stray block
     is held against a bug without excluding it.
@@ -46,6 +53,8 @@ def diagnose(
         The chance that the true law is said not to fit.
     laws : Laws, optional
         Of the same entries and algorithm, to compute the laws of a case once.
+    enough : int
+        The number of blocks from which on a bug is said to fit.
 
     Raises
     ------
@@ -59,7 +68,7 @@ def diagnose(
     >>> wide = FIXTURES["wide"]
     >>> case = Observed("wide", wide.target, wide.drafter, (), wide.lookahead, {(0,): 1})
     >>> law = law_of(MUTANTS["residual-is-p"].step, case)
-    >>> counts = {block: round(20_000 * mass) for block, mass in law.items()}
+    >>> counts = {block: round(200_000 * mass) for block, mass in law.items()}
     >>> seen = Observed("wide", wide.target, wide.drafter, (), wide.lookahead, counts)
     >>> diagnosis = diagnose([seen])
     >>> diagnosis.known, diagnosis.candidates[0].ids
@@ -74,10 +83,13 @@ def diagnose(
         raise ValueError("laws are those of other entries, or of another algorithm")
     cases, known, notes = _with_laws(observed, laws)
     if not cases:
-        return Diagnosis((), "blocks", False, False, (), notes, 0, 0, alpha)
-    blocks, tokens = (_Weighed(cases, known, entries, basis, alpha) for basis in get_args(Basis))
+        return Diagnosis((), "blocks", notes=notes, alpha=alpha, enough=enough)
+    sure = sum(case.trials for case in cases) >= enough
+    blocks, tokens = (
+        _Weighed(cases, known, entries, basis, alpha, sure) for basis in get_args(Basis)
+    )
     chosen = blocks
-    if not (blocks.clean_fits or tokens.clean_fits or blocks.known) and tokens.known:
+    if not (blocks.clean_fits or tokens.clean_fits or blocks.similar) and tokens.similar:
         chosen = tokens
     return Diagnosis(
         candidates=chosen.candidates,
@@ -89,7 +101,13 @@ def diagnose(
         trials=sum(case.trials for case in cases),
         cases=len(cases),
         alpha=alpha,
+        enough=enough,
     )
+
+
+def unnamed(dependent: tuple[str, ...]) -> Diagnosis:
+    """No comparison: blocks depend on each other, in the campaigns of these names."""
+    return Diagnosis((), "blocks", alpha=ALPHA, enough=ENOUGH, dependent=dependent)
 
 
 def _with_laws(
@@ -120,6 +138,7 @@ class _Weighed:
         entries: Mapping[str, Entry],
         basis: Basis,
         alpha: float,
+        sure: bool,
     ) -> None:
         names = [name for name in entries if any(name in case.entries for case in laws)]
         table = tabulate(cases, laws, names, basis)
@@ -127,15 +146,17 @@ class _Weighed:
         self.cases, self.basis, self.predicted = cases, basis, table.predicted
         self.found = weigh(table, sum(case.trials for case in cases))
         self.first = groups(table, self.found.strength)
-        self.fits = self.found.against < -math.log(alpha)
+        self.whole = (self.found.whole < -math.log(alpha)) & (self.found.strength == 1)
+        self.alike = self.whole | (self.found.against < -math.log(alpha))
+        self.fits = self.whole & sure & (basis == "blocks")
 
     @property
     def clean_fits(self) -> bool:
-        return bool(self.fits[0])
+        return bool(self.whole[0])
 
     @property
-    def known(self) -> bool:
-        return any(candidate.fits for candidate in self.candidates)
+    def similar(self) -> bool:
+        return any(candidate.fits or candidate.resembles for candidate in self.candidates)
 
     @property
     def blind(self) -> tuple[str, ...]:
@@ -145,6 +166,7 @@ class _Weighed:
     def candidates(self) -> tuple[Candidate, ...]:
         score = self.found.score
         order = [row for row in np.argsort(-score, kind="stable") if self.first[row] == row > 0]
+        order.sort(key=lambda row: (not self.fits[row], not self.alike[row]))
         following = [*score[order[1:]], -math.inf]
         ahead = [float(score[row] - after) for row, after in zip(order, following, strict=True)]
         return tuple(map(self._candidate, map(int, order), ahead))
@@ -158,6 +180,7 @@ class _Weighed:
             log10_over_clean=float(found.score[row] - found.score[0]) / LN10,
             log10_against=float(found.against[row]) / LN10,
             fits=bool(self.fits[row]),
+            resembles=bool(self.alike[row] and not self.fits[row]),
             distance=float(found.distance[row]),
             no_law_on=tuple(self.cases[index].name for index in missing),
         )

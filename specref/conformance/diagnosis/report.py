@@ -1,7 +1,7 @@
 """The outcome of a diagnosis, and what it says in words."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from specref.conformance.diagnosis.table import Basis
 from specref.zoo import Entry
@@ -27,8 +27,12 @@ class Candidate:
     log10_against : float
         Evidence that what was seen has another law; see `fits`.
     fits : bool
-        False if the evidence against reached 1/alpha, which happens to the true bug with
-        probability at most alpha, at any strength from 0.01 to 1 and any number of blocks.
+        Whether it explains what was seen in every block of every case, and enough blocks were
+        seen to say so. False if the evidence against reached 1/alpha, which happens to the
+        true bug with probability at most alpha at any number of blocks.
+    resembles : bool
+        It does not fit, but is reconciled with what was seen by a share of blocks below 1, or
+        with their lengths left aside; or it would fit if more had been seen.
     distance : float
         The largest total variation between observed frequencies and law on a case (above 0 for
         the true bug as well). On the basis of next tokens the mean over prefixes.
@@ -42,6 +46,7 @@ class Candidate:
     log10_over_clean: float
     log10_against: float
     fits: bool
+    resembles: bool
     distance: float
     no_law_on: tuple[str, ...] = ()
 
@@ -81,6 +86,13 @@ class Candidate:
         shares = ("" if s == 1 else f" in {s:.0%} of blocks" for s in self.strengths)
         return " or ".join(map("".join, zip(self.ids, shares, strict=True)))
 
+    @property
+    def match(self) -> str:
+        """In words."""
+        if self.fits or self.resembles:
+            return "fits" if self.fits else "resembles it"
+        return f"does not fit (off by {self.distance:.3f})"
+
 
 @dataclass(frozen=True)
 class Diagnosis:
@@ -89,7 +101,8 @@ class Diagnosis:
     Attributes
     ----------
     candidates : tuple of Candidate
-        The likeliest first.
+        Those that fit, those that resemble what was seen, and the others; of each the
+        likeliest first.
     basis : {"blocks", "next tokens"}
         What was compared. Next tokens, if no known bug ends its blocks like this.
     clean_fits : bool
@@ -104,55 +117,79 @@ class Diagnosis:
         How many blocks, on how many cases.
     alpha : float
         The chance that the true law is said not to fit.
+    enough : int
+        The number of blocks from which on a bug is said to fit.
+    dependent : tuple of str
+        Where the rows of a batch depend on each other; then no law is compared.
     """
 
     candidates: tuple[Candidate, ...]
     basis: Basis
-    clean_fits: bool
-    tokens_fit: bool
-    blind: tuple[str, ...]
-    notes: tuple[str, ...]
-    trials: int
-    cases: int
+    clean_fits: bool = False
+    tokens_fit: bool = False
+    blind: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    trials: int = 0
+    cases: int = 0
+    _: KW_ONLY
     alpha: float
+    enough: int
+    dependent: tuple[str, ...] = ()
 
     @property
     def known(self) -> bool:
-        """Whether any candidate fits. If none does: unlike anything known."""
+        """Whether a candidate fits."""
         return any(candidate.fits for candidate in self.candidates)
+
+    @property
+    def resembling(self) -> bool:
+        """Whether none fits, and one resembles what was seen. If neither: unlike all."""
+        return not self.known and any(candidate.resembles for candidate in self.candidates)
 
     def __str__(self) -> str:
         return "\n".join((*self._summary(), *self._ranking()))
 
     def _summary(self) -> Iterator[str]:
         seen = f"{self.trials:,} blocks on {self.cases} case{'s' * (self.cases != 1)}"
-        if not self.cases:
+        if self.dependent:
+            where = ", ".join(self.dependent)
+            yield f"Blocks depend on each other ({where}): look for shared random numbers first."
+            yield "No known bug is named: laws are told apart by independent blocks."
+        elif not self.cases:
             yield "Nothing can be compared: the clean rule has no exact law on any case."
         elif self.clean_fits:
             yield f"Nothing to diagnose: {seen} fit the clean rule."
             yield "A check that failed saw something else than these blocks."
         else:
             yield f"{self._verdict()}, judging by {seen}."
+            if self.resembling:
+                yield from self._reservations(self.candidates[0])
             if self.tokens_fit:
                 yield "Block lengths are not the clean rule's; the tokens may be the target's."
 
     def _verdict(self) -> str:
         if not self.candidates:
             return "No known bug differs from the clean rule"
-        if not self.known:
-            return "Unlike anything known"
-        kind = "lossless rule" if self.candidates[0].lossless else "bug"
-        return f"Looks like a known {kind}{' (lengths aside)' * (self.basis == 'next tokens')}"
+        kind = f"known {'lossless rule' if self.candidates[0].lossless else 'bug'}"
+        if self.known:
+            return f"Looks like a {kind}"
+        return f"Resembles a {kind}" if self.resembling else "Unlike anything known"
+
+    def _reservations(self, candidate: Candidate) -> Iterator[str]:
+        if self.basis == "next tokens":
+            yield "Lengths aside: the tokens could be its, the block lengths are not."
+        if min(candidate.strengths) < 1:
+            yield "It would have to touch a share of the blocks; a bug of the code touches all."
+        if self.trials < self.enough:
+            yield f"Fewer than {self.enough:,} blocks are too few to say that it fits."
 
     def _ranking(self) -> Iterator[str]:
-        if self.clean_fits:
+        if self.clean_fits or self.dependent:
             return
         for rank, candidate in enumerate(self.candidates[:SHOWN], 1):
-            fit = "fits" if candidate.fits else f"does not fit (off by {candidate.distance:.3f})"
             lossless = ", lossless" * candidate.lossless
-            yield f"{rank}. {candidate.title} [{candidate.stage}{lossless}], {fit}"
-            yield f"   {_compared(candidate)}"
-            if rank == 1:
+            yield f"{rank}. {candidate.title} [{candidate.stage}{lossless}], {candidate.match}"
+            if rank == 1 and (candidate.fits or candidate.resembles):
                 yield from _details(candidate)
 
 
@@ -175,6 +212,7 @@ def _details(candidate: Candidate) -> Iterator[str]:
     yield f"   symptom: {candidate.symptom}"
     fix = "exact because" if candidate.lossless else "fix"
     yield f"   {fix if candidate.fits else f'{fix}, if it were that'}: {candidate.hint}"
+    yield f"   likelihood: {_compared(candidate)}"
     if candidate.cites:
         yield f"   seen in {', '.join(candidate.cites)}"
     if candidate.no_law_on:

@@ -1,0 +1,141 @@
+"""Mutants whose verifier applies sampling parameters to rows that have them already."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from specref.algorithms import Step
+from specref.distributions import Probabilities, normalise, top_k, top_p, with_temperature
+from specref.zoo import context
+from specref.zoo.clean import ratio, residual_or_p, speculative
+from specref.zoo.draft import SHARP
+from specref.zoo.entry import Entry
+
+Row = Callable[[Probabilities], Probabilities]
+
+
+def unchanged(row: Probabilities) -> Probabilities:
+    """The row itself."""
+    return row
+
+
+def reading(p: Row = unchanged, q: Row = unchanged) -> Step:
+    """Speculative decoding whose verifier reads every row of p, or of q, through a function.
+
+    Examples
+    --------
+    >>> from specref import Vocabulary, exact_distribution
+    >>> from specref.models import iid_model
+    >>> even = iid_model(Vocabulary("ab"), ["1/2", "1/2"])
+    >>> step = reading(q=partial(with_temperature, temperature=0))
+    >>> exact_distribution(lambda chance: step(even, even, (), 1, chance))[1, 1]
+    Fraction(1, 4)
+    """
+    return speculative(
+        accept=lambda at: ratio(p(at.p)[at.token], q(at.q)[at.token]),
+        recover=lambda at: residual_or_p(p(at.p), q(at.q)),
+        bonus=lambda at: p(at.p),
+    )
+
+
+def min_p(row: Probabilities, floor: Fraction | float) -> Probabilities:
+    """Keep the tokens that have at least this share of the likeliest one's probability.
+
+    Examples
+    --------
+    >>> min_p(np.array([0.5, 0.4, 0.1]), 0.25).round(2).tolist()
+    [0.56, 0.44, 0.0]
+    """
+    return normalise(np.where(row >= floor * row.max(), row, row * 0))
+
+
+ENTRIES = (
+    Entry(
+        "verifier-top-k",
+        "operator",
+        formula="p read as top-2(p) by the verifier, in tests, residuals and bonus tokens",
+        symptom="Only the few likeliest tokens come out, whatever plain sampling gives.",
+        hint="Filter once: rows that the verifier gets are already what is sampled from.",
+        step=reading(p=partial(top_k, k=2)),
+    ),
+    Entry(
+        "verifier-top-p",
+        "operator",
+        formula="p read as top-p(p), mass 4/5, by the verifier",
+        symptom="The unlikely tokens of flat rows are missing.",
+        hint="Filter once: rows that the verifier gets are already what is sampled from.",
+        step=reading(p=partial(top_p, mass=Fraction(4, 5))),
+    ),
+    Entry(
+        "verifier-min-p",
+        "operator",
+        formula="p read by the verifier without the tokens below max(p) / 2",
+        symptom="Tokens far below the likeliest are missing.",
+        hint="Filter once: rows that the verifier gets are already what is sampled from.",
+        step=reading(p=partial(min_p, floor=Fraction(1, 2))),
+    ),
+    Entry(
+        "verifier-temperature-of-q",
+        "operator",
+        formula="q read as norm(q^2) by the verifier, drafts drawn from q",
+        symptom="Acceptance falls where the drafter is sure, and text drifts away from it.",
+        hint="Declare the law that drafts were drawn from, temperature included, and leave it.",
+        step=reading(q=partial(with_temperature, temperature=SHARP)),
+    ),
+    Entry(
+        "verifier-temperature-of-both",
+        "operator",
+        formula="p and q read as norm(p^2) and norm(q^2) by the verifier, drafts drawn from q",
+        symptom="Sharper than plain sampling, and the ratio is not that of the drafts' law.",
+        hint="Divide logits by the temperature once, before the verifier.",
+        step=reading(
+            p=partial(with_temperature, temperature=SHARP),
+            q=partial(with_temperature, temperature=SHARP),
+        ),
+    ),
+)
+
+TEMPERATURES = (0.6, 0.7, 0.8, 0.9, 1.25, 1.5, 2.0)
+FAMILIES = {entry.id: entry for entry in (*ENTRIES, *context.ENTRIES)}
+
+
+def variants() -> Iterator[Entry]:
+    """The same, and `target-temperature-missing`, at other parameters and in floats.
+
+    To compare samplers with; they are no inhabitants of the zoo. Values that change next to
+    nothing on the fixtures of the kit (top-p 0.95, min-p 0.2) are left out.
+
+    Examples
+    --------
+    >>> next(variants()).id
+    'verifier-top-k at 1'
+    """
+    for k in (1, 3, 4):
+        yield _at("verifier-top-k", k, reading(p=partial(top_k, k=k)))
+    for mass in (0.7, 0.9):
+        yield _at("verifier-top-p", mass, reading(p=partial(top_p, mass=mass)))
+    yield _at("verifier-min-p", 0.3, reading(p=partial(min_p, floor=0.3)))
+    for t in TEMPERATURES:
+        row = partial(heated, temperature=t)
+        yield _at("target-temperature-missing", t, reading(p=row))
+        yield _at("verifier-temperature-of-q", t, reading(q=row))
+        yield _at("verifier-temperature-of-both", t, reading(p=row, q=row))
+
+
+def heated(row: Probabilities, temperature: float) -> Probabilities:
+    """The row at a temperature, in floats.
+
+    Examples
+    --------
+    >>> heated(np.array([0.64, 0.36]), 2.0).round(2).tolist()
+    [0.57, 0.43]
+    """
+    return with_temperature(row.astype(np.float64), temperature)
+
+
+def _at(id_: str, parameter: float, step: Step) -> Entry:
+    formula = f"{id_}, with parameter {parameter:g}"
+    return replace(FAMILIES[id_], id=f"{id_} at {parameter:g}", formula=formula, step=step)
