@@ -8,13 +8,13 @@ CUDA := $(PYTHON) -m pytest -k
 .PHONY: help verify test lint benchmark clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
 
 help:
-	@echo "make verify     prove every algorithm over the toy pairs (core dependencies only)"
+	@echo "make verify     prove every rule over the toy pairs (core dependencies only)"
 	@echo "make test       the whole test suite, linters and types (adds torch on the CPU)"
 	@echo "make benchmark  measured ratios and times, side by side"
 	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/gpu_results.md"
 
 verify: .venv/core
-	$(BIN)/specref verify
+	$(BIN)/specref verify --workers 2
 
 test: .venv/test lint
 	$(BIN)/pytest -n 2

@@ -40,6 +40,7 @@ optimum may be above or below that of drafts drawn without replacement.
 """
 
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Rational
 
 import numpy as np
@@ -184,6 +185,14 @@ def smallest_rho(p: Probabilities, q: Probabilities, drafts: int, *, grid: int =
     """
     _check(p, q, drafts)
     check_count(grid, "grid")
+    return _least(tuple(p.tolist()), tuple(q.tolist()), drafts, grid)
+
+
+@lru_cache(maxsize=1024)
+def _least(
+    p_row: tuple[Probability, ...], q_row: tuple[Probability, ...], drafts: int, grid: int
+) -> Fraction:
+    p, q = np.array(p_row), np.array(q_row)
     least, most = grid, drafts * grid
     while least < most:
         middle = (least + most) // 2

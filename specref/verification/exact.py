@@ -9,7 +9,7 @@ from specref.vocabulary import Tokens
 
 LOOP_TOKENS = 3
 LOOP_LOOKAHEAD = 2
-LOOP_PATHS = 100
+LOOP_PATHS = 1_000
 """The most random paths of an iteration whose loop is proved, too."""
 
 
