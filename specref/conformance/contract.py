@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from specref.algorithms import ALGORITHMS
 from specref.losslessness.coins import Coins
 from specref.models import Model
+from specref.rules import RULES
 from specref.theory.metrics import METRICS, Iteration
 from specref.vocabulary import Tokens
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Dtype: TypeAlias = Literal["float64", "float32", "float16", "bfloat16"]
-TREE_RULES = ("topdown", "traversal")
+TREE_RULES = tuple(rule.name for rule in RULES.values() if rule.tree)
 NAMED = ("rng", "coins", "lens", "chance", "generator")
 CAPABILITIES = "specref_capabilities"
 CLAIMABLE = "specref_claimable"

@@ -6,14 +6,12 @@ Texts are those of docstrings, in tables their first sentence.
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from specref.algorithms import ALGORITHMS
@@ -21,6 +19,7 @@ from specref.conformance.checks import CHECKS
 from specref.conformance.contract import FLAGS, SIGNATURES, WORDS, Capabilities, Contract
 from specref.conformance.implementations import IMPLEMENTATIONS
 from specref.conformance.trees.rules import RULES
+from specref.report.layout import Column, Table
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -152,7 +151,7 @@ def listing(sections: Sequence[str], contract: Contract | None = None) -> Render
     tables: list[RenderableType] = []
     for section in sections:
         rows = SECTIONS[section](contract)
-        tables += [Text(section, "bold"), _table(TABLES[section], rows)]
+        tables += [Text(section, "bold"), _table(TABLES[section], rows), ""]
     return Group(*tables)
 
 
@@ -161,7 +160,7 @@ def listing_record(sections: Sequence[str], contract: Contract | None = None) ->
     return {section: SECTIONS[section](contract) for section in sections}
 
 
-Column: TypeAlias = Callable[[Row], str]
+Cell: TypeAlias = Callable[[Row], str]
 
 
 def _sentence(row: Row) -> str:
@@ -182,15 +181,15 @@ def _installed(row: Row) -> str:
     return f"{row['text']}{missing}"
 
 
-def _listed(key: str) -> Column:
+def _listed(key: str) -> Cell:
     return lambda row: ", ".join(row[key])
 
 
-def _plain(key: str) -> Column:
+def _plain(key: str) -> Cell:
     return lambda row: str(row[key])
 
 
-TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
+TABLES: Mapping[str, Mapping[str, Cell]] = MappingProxyType(
     {
         "claims": {
             "claim": _plain("name"),
@@ -221,10 +220,6 @@ TABLES: Mapping[str, Mapping[str, Column]] = MappingProxyType(
 )
 
 
-def _table(columns: Mapping[str, Column], rows: Iterable[Row]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for index, title in enumerate(columns):
-        table.add_column(title, no_wrap=index == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell(row)) for cell in columns.values()))
-    return table
+def _table(cells: Mapping[str, Cell], rows: Sequence[Row]) -> Table:
+    columns = [Column(title, folds=index > 0) for index, title in enumerate(cells)]
+    return Table(columns, [[cell(row) for cell in cells.values()] for row in rows])

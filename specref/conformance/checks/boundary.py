@@ -8,10 +8,11 @@ from specref.conformance.contract import TREE_RULES, Floats
 from specref.conformance.fixtures import NO_TOKEN
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
+from specref.rules import RULES
 from specref.theory.acceptance import ONE_VOCABULARY
 
 SIZE = 512
-ACCEPT_EQUALS = ("standard", "union", "tli", "slrs", "block", *TREE_RULES)
+ACCEPT_EQUALS = frozenset(rule.name for rule in RULES.values() if rule.accepts_equals)
 
 
 def _batch(p: Floats, q: Floats, drafts: list[int]) -> Batch:
