@@ -97,7 +97,8 @@ def test_lossy_sampler_fails_and_its_snippet_repeats_the_failure(
     message = failure[0].removeprefix("AssertionError: joint/wide: lossy law: ")
     assert message.startswith("the law is not the target's: TV about 0.")
     assert failure[1] == "lossy, contract verify, seed 3, TV >= 0.05 is detected, alpha 1e-09"
-    assert "Looks like a known bug" in failure[2]
+    # A leniency of 10/7 is none of those that are known.
+    assert failure[2].startswith("Unlike anything known, judging by ")
     again = failure[failure.index("again:") + 1]
     expected = "pytest 'test_file.py::test_it[joint/wide]' --specref-seed 3"
     assert again == f"{expected} --specref-profile quick"

@@ -40,8 +40,10 @@ def compared_with(rule: str) -> Mapping[str, Entry]:
     """
     if rule in RULES:
         return beside(rule)
+    if rule == "block":  # whose verifier is another than the one that operators are put into
+        return MappingProxyType({**MUTANTS, **_own(rule)})
     operators = {**OPERATORS, **{entry.id: entry for entry in variants()}}
-    return MappingProxyType({**MUTANTS, **operators, **_own(rule)})
+    return MappingProxyType({**MUTANTS, **operators})
 
 
 def _own(rule: str) -> Mapping[str, Entry]:

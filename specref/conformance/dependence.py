@@ -39,7 +39,7 @@ def dependence(sampler: Sampler, size: int, rng: np.random.Generator, threshold:
     threshold : float
         The log-evidence that decides.
     """
-    wealth, found, until = np.zeros(3 * len(WEIGHTS)), 0.0, time.perf_counter() + SECONDS
+    won, found, until = np.zeros(3 * len(WEIGHTS)), 0.0, time.perf_counter() + SECONDS
     for _ in range(ROUNDS):
         try:
             sums = _calls(sampler, size, rng, until)
@@ -47,8 +47,8 @@ def dependence(sampler: Sampler, size: int, rng: np.random.Generator, threshold:
             break
         whole = sums[:, 0] + sums[:, 1]
         parts = (sums[:, 0], sums[:, 1]), (sums[:, 2], sums[:, 3]), (whole[:-1:2], whole[1::2])
-        wealth += np.concatenate([_wealth(x, y) for x, y in parts])
-        found = log_mean(wealth)
+        won += np.concatenate([wealth(x, y) for x, y in parts])
+        found = log_mean(won)
         if not 0 < found < threshold or time.perf_counter() > until:
             break
     return found
@@ -79,8 +79,8 @@ def features(blocks: Ints, size: int) -> Floats:
     return np.hstack([lengths, np.eye(size)[blocks[:, 0]], np.eye(size)[blocks[rows, counts - 1]]])
 
 
-def _wealth(x: Floats, y: Floats) -> Floats:
-    """The log-wealth of each weight, over all whole groups."""
+def wealth(x: Floats, y: Floats) -> Floats:
+    """The log-wealth of each weight, over all whole groups of calls."""
     groups = len(x) // GROUP
     shape = (groups, GROUP, x.shape[-1])
     x, y = (part[: groups * GROUP].reshape(shape) for part in (x, y))
