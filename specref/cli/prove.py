@@ -41,8 +41,8 @@ def prove_command(rule: str, profile: Profile, pairs: str, json_file: str | None
     MODULE:FUNCTION (or FILE.py:FUNCTION) names a function
     step(target, drafter, context, lookahead, chance) that returns a tuple of token ids and
     takes every random decision from chance.draw(probabilities, site) and
-    chance.accept(probability, site). Every path is run twice: a rule that does something else
-    on the same choices, or never asks for any, is not judged.
+    chance.accept(probability, site). Paths are run again, the first 32 and every 16th: a
+    rule that does something else on the same choices, or never asks for any, is not judged.
 
     Exit codes: 0 lossless on every case, 1 lossy on one, 2 it failed or cannot be judged.
 

@@ -19,7 +19,7 @@ from specref.conformance.sampling import Sampler
 from specref.losslessness.bets import log_mean
 
 ROUNDS, CALLS, ROWS, GROUP = 4, 128, 128, 8
-SECONDS = 2.0
+SECONDS = 20.0
 # Half of rho / (1 - rho^2), for features whose correlation is rho.
 WEIGHTS = np.array([-0.2, 0.05, 0.2, 1.0, 4.0])
 
@@ -29,7 +29,7 @@ def dependence(sampler: Sampler, size: int, rng: np.random.Generator, threshold:
 
     An e-process: if they do not, it ever reaches log(1 / alpha) with probability at most alpha.
     Calls are drawn in rounds, up to 512 of them, for as long as there is any evidence and it is
-    below the threshold; at most for 2 s, and not after the contract is broken.
+    below the threshold; at most for 20 s, and not after the contract is broken.
 
     Parameters
     ----------

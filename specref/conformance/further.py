@@ -12,12 +12,12 @@ from specref.vocabulary import Tokens
 
 Counts = Mapping[Place, Counter[Tokens]]
 BLOCKS = 200_000
-SECONDS = 5.0
+SECONDS = 20.0
 LARGEST = 1 << 14
 
 
 def further(judge: Judge, names: Sequence[str]) -> Mapping[str, Counts]:
-    """Blocks on fixtures whose campaigns are done, up to 200,000 with those, or for 5 s.
+    """Blocks on fixtures whose campaigns are done, up to 200,000 with those, or for 20 s.
 
     Drawn once: the judge remembers them. A sampler that breaks its contract now is left alone.
 

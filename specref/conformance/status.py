@@ -35,11 +35,15 @@ class Stage(StrEnum):
 class Finding(StrEnum):
     """What is wrong, in the order in which a verdict names it."""
 
+    DEPENDENCE = "dependent blocks"
     LAW = "lossy law"
     CONTRACT = "broken contract"
     EDGE = "edge"
     ACCEPTANCE = "accepted lengths"
     UNANSWERED = "not answered"
+
+
+LOSSY = frozenset({Finding.DEPENDENCE, Finding.LAW})
 
 
 @dataclass(frozen=True)
@@ -89,8 +93,8 @@ class CheckResult:
 
     @property
     def lossy(self) -> bool:
-        """Whether it says that the law is off."""
-        return self.finding == Finding.LAW
+        """Whether it says that the law of a block is off, or that of several together."""
+        return self.finding in LOSSY
 
     @property
     def traceback(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from specref.conformance.contract import (
 from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose, unnamed
 from specref.conformance.further import further
 from specref.conformance.judge import DETECT_TV, PATIENCE, Judge, Profile
-from specref.conformance.status import CheckResult, Finding, Outcome, Stage, Status, counted
+from specref.conformance.status import LOSSY, CheckResult, Finding, Outcome, Stage, Status, counted
 from specref.losslessness.statistics import ALPHA
 
 BLOCKS: Mapping[Stage, tuple[Stage, ...]] = {
@@ -41,6 +41,7 @@ BLOCKS: Mapping[Stage, tuple[Stage, ...]] = {
 RARE = 0.01
 NEAR = 0.75
 VERDICTS: Mapping[Finding, str] = {
+    Finding.DEPENDENCE: "LOSSY: blocks are not independent ({})",
     Finding.LAW: "LOSSY: the law is not the target's ({})",
     Finding.CONTRACT: "BROKEN CONTRACT ({}); nothing found says that its law is off",
     Finding.EDGE: "EDGE of a uniform: something impossible at a rate that matters ({})",
@@ -106,8 +107,8 @@ class Report:
 
     @property
     def lossy(self) -> bool:
-        """Whether a failure says that the law is not the target's."""
-        return self.finding == Finding.LAW
+        """Whether a failure says that the law of a block, or of several together, is off."""
+        return self.finding in LOSSY
 
     @property
     def wrong(self) -> tuple[CheckResult, ...]:
@@ -181,7 +182,7 @@ class Report:
         but = f", but for {len(known)} expected failures" if known else ""
         part = f" in the {len(self.results)} checks that were asked for" if self.partial else ""
         rare = [r for r in self.results if r.finding == Finding.EDGE and r.status == Status.PASSED]
-        edges = f"; {len(rare)} edges of uniforms, see warnings" if rare else ""
+        edges = f"; edges of uniforms in {', '.join(r.id for r in rare)}" if rare else ""
         return f"no difference from lossless{part}{but} ({power}){edges}"
 
     def _first(self, finding: Finding) -> str:

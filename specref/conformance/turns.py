@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 from specref.conformance.patience import HungError, pulse_here
 
-SLICE = 0.5
+SLICE = 0.02
 LONGEST = 600.0
 
 _LOCK = threading.Lock()
@@ -40,9 +40,10 @@ def turn(begin: Callable[[], Callable[[], None]]) -> Iterator[None]:
         return
     pulse = pulse_here()
     for _ in range(int(LONGEST / SLICE)):
-        if _LOCK.acquire(timeout=SLICE):
-            break
+        acquired = _LOCK.acquire(timeout=SLICE)
         pulse.beat()
+        if acquired:
+            break
     else:
         raise HungError(f"waited {LONGEST:g} s for another call that uses the global generators")
     token = _MINE.set(True)

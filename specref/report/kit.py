@@ -79,7 +79,7 @@ def _verdict_style(report: Report) -> str:
 
 def _unnamed(report: Report) -> bool:
     """Whether a failure kept laws from being compared with those of known bugs."""
-    hung = any(result.finding == Finding.UNANSWERED for result in report.results)
+    hung = any(r.finding == Finding.UNANSWERED or r.error for r in report.results)
     blocked = any(
         result.stage == Stage.JOINT and result.message.startswith("blocked by")
         for result in report.results

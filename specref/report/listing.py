@@ -16,7 +16,15 @@ from rich.text import Text
 
 from specref.algorithms import ALGORITHMS
 from specref.conformance.checks import CHECKS
-from specref.conformance.contract import FLAGS, SIGNATURES, WORDS, Capabilities, Contract
+from specref.conformance.contract import (
+    BY_NAME,
+    FLAGS,
+    POSITIONAL,
+    SIGNATURES,
+    WORDS,
+    Capabilities,
+    Contract,
+)
 from specref.conformance.implementations import IMPLEMENTATIONS
 from specref.conformance.trees.rules import RULES
 from specref.report.layout import Column, Table
@@ -64,7 +72,7 @@ def contracts(contract: Contract | None = None) -> list[Row]:
     return [
         {
             "name": str(one),
-            "parameters": list(inspect.signature(kind.__call__).parameters)[1:],
+            "parameters": [*POSITIONAL[one], *BY_NAME[one]],
             "text": _summary(kind).partition(": ")[2],
         }
         for one, kind in SIGNATURES.items()

@@ -1,5 +1,6 @@
 """The exact part of the main job: proofs of one iteration, of the loop, and of acceptance."""
 
+from specref.chance import OutsideChanceError, TooManyPathsError
 from specref.distributions import Probability
 from specref.losslessness.exact import Law, Proof, is_lossless_loop, output_distribution, proof
 from specref.pairs import Case, Pair, Profile, cases, toy_pairs
@@ -75,6 +76,8 @@ def _refuted(rule: Rule, case: Case) -> AlgorithmReport:
     """A case that refutes a rule, or does not; not applicable where its listing divides by 0."""
     try:
         _, proved = _proof(rule, case)
+    except (OutsideChanceError, TooManyPathsError):
+        raise
     except ValueError:
         return AlgorithmReport(rule.name, not_applicable=1)
     return AlgorithmReport(rule.name, 1, proved.paths, refuted=int(not proved))

@@ -55,7 +55,7 @@ class AlgorithmReport:
             self.loops + other.loops,
             self.acceptances + other.acceptances,
             self.failures + other.failures,
-            self.monte_carlo or other.monte_carlo,
+            other.monte_carlo if self.monte_carlo is None else self.monte_carlo,
             self.acceptance + other.acceptance,
             self.seconds + other.seconds,
             self.refuted + other.refuted,

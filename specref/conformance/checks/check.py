@@ -106,7 +106,7 @@ def edge(message: str, chance: float, **evidence: object) -> Outcome:
         Of the number that does it, per draw.
     """
     status = Status.FAILED if chance >= RARE_EDGE else Status.PASSED
-    often = f"chance {chance:.0e} a draw, at most {1e6 * chance:.0e} per million tokens"
+    often = f"chance {chance:.0e} a draw, {1e6 * chance:.0e} per million tokens at one draw each"
     numbers = {"chance": chance, "per_million_tokens": 1e6 * chance, **evidence}
     return Outcome(status, f"{message} ({often})", numbers, Finding.EDGE)
 

@@ -32,6 +32,7 @@ def edge_coins(judge: Judge) -> Outcome:
         return not_applicable("does not take coins")
     if beside := beside_coins(judge):
         return not_applicable(beside)
+    rare: Outcome | None = None
     for case, batch, coins in _edges(judge.capabilities.dtype):
         tokens = judge.verifier(batch, judge.rng("edge"), coins).tokens[0].tolist()
         allowed = _allowed(judge, case)
@@ -45,8 +46,8 @@ def edge_coins(judge: Judge) -> Outcome:
             ordinary = judge.verifier(batch, judge.rng("edge"), MIDDLE).tokens[0].tolist()
             if ordinary not in allowed:
                 return failed(message, **facts)
-            return edge(message, ROUNDING[judge.capabilities.dtype], **facts)
-    return passed()
+            rare = rare or edge(message, ROUNDING[judge.capabilities.dtype], **facts)
+    return rare or passed()
 
 
 def _edges(dtype: str) -> Iterator[tuple[str, Batch, Coins]]:

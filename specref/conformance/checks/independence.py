@@ -6,7 +6,7 @@ from specref.conformance.checks.check import Check, failed, not_run, passed
 from specref.conformance.checks.joint import BLOCKS
 from specref.conformance.fixtures import TEETH
 from specref.conformance.judge import Judge
-from specref.conformance.status import Outcome
+from specref.conformance.status import Finding, Outcome
 
 
 def rows_independent(name: str, judge: Judge) -> Outcome:
@@ -18,7 +18,8 @@ def rows_independent(name: str, judge: Judge) -> Outcome:
     found = judge.blocks(name)
     if found.sharing:
         return failed(
-            f"rows depend on each other, whatever their law: evidence 10^{found.shared:.0f}",
+            "rows of a call resemble each other: they share random numbers, or the law changes "
+            f"from call to call; evidence 10^{found.shared:.0f}",
             log10_evidence=found.shared,
         )
     if found.dependent and found.lossy:
@@ -39,6 +40,7 @@ CHECKS = tuple(
         BLOCKS,
         partial(rows_independent, name),
         statistical=True,
+        finding=Finding.DEPENDENCE,
         law=True,
     )
     for name in TEETH

@@ -22,7 +22,7 @@ from specref.conformance.fixtures import TEETH, Place, Teeth
 from specref.conformance.judge import Judge
 from specref.conformance.patience import within
 from specref.conformance.sampling import Alone, BesideIdle, Blocks
-from specref.conformance.status import Outcome
+from specref.conformance.status import Finding, Outcome
 from specref.conformance.stepping import AFTER_EOS, read_tokens, until_end
 from specref.conformance.trial import Trial, TrialReport
 from specref.losslessness.exact import Law, proof
@@ -44,7 +44,8 @@ def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Out
     tv = judge.detect_tv if tv is None else tv
     report, evidence = found.report, facts(found)
     if found.lossy:
-        return failed(_finding(found), **evidence)
+        only = Finding.DEPENDENCE if found.sharing and not report.impossible else None
+        return failed(_finding(found), only, **evidence)
     if found.dependent:
         return inconclusive("the law is not judged: blocks depend on each other", **evidence)
     detectable = report.detectable or 1.0
@@ -75,9 +76,9 @@ def _finding(found: TrialReport) -> str:
         return f"impossible: {report.impossible}" + f"; {AFTER_EOS}" * found.after_eos
     if found.sharing:
         return (
-            f"blocks depend on each other, whatever their law: evidence 10^{found.shared:.0f}; "
-            "look for shared random numbers first. Whether the law of one block is the target's "
-            "cannot be told from dependent ones"
+            "rows of a call resemble each other: they share random numbers, or the law changes "
+            f"from call to call; evidence 10^{found.shared:.0f}. Whether the law of one block is "
+            "the target's cannot be told from dependent ones"
         )
     worst = found.worst
     bound = f" (at least {worst.lower:.3f})" if worst.lower else ""
@@ -134,7 +135,10 @@ def small_batches(kind: type[Blocks], name: str, judge: Judge) -> Outcome:
     trials = max(1, int(kind.cost * wanted))
     found = trial.run(kind(judge.verifier, teeth), trials, rng, judge.advance)
     if found.dependent and not found.lossy:
-        return failed(f"blocks depend on earlier ones: evidence 10^{found.dependence:.0f}")
+        return failed(
+            f"blocks depend on earlier ones: evidence 10^{found.dependence:.0f}",
+            Finding.DEPENDENCE,
+        )
     return outcome_of(judge, found, tv)
 
 

@@ -27,7 +27,9 @@ def texts(name: str, judge: Judge) -> Outcome:
     """A campaign over the first tokens of texts, several iterations long."""
     found = judge.texts(name)
     if found.dependent and not found.lossy:
-        return failed(f"texts depend on each other: evidence 10^{found.dependence:.0f}")
+        return failed(
+            f"texts depend on each other: evidence 10^{found.dependence:.0f}", Finding.DEPENDENCE
+        )
     return outcome_of(judge, found)
 
 

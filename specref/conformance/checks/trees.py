@@ -136,7 +136,12 @@ ACCEPTANCE = tuple(
 )
 INDEPENDENCE = tuple(
     Check(
-        f"independence/rows-{name}", TREE, partial(independent, name), statistical=True, law=True
+        f"independence/rows-{name}",
+        TREE,
+        partial(independent, name),
+        statistical=True,
+        finding=Finding.DEPENDENCE,
+        law=True,
     )
     for name in GROVES
 )

@@ -179,7 +179,7 @@ class Diagnosis:
         if self.basis == "next tokens":
             yield "Lengths aside: the tokens could be its, the block lengths are not."
         if min(candidate.strengths) < 1:
-            yield "It would have to touch a share of the blocks; a bug of the code touches all."
+            yield "It would have to touch a share of the blocks, not all of them."
         if self.trials < self.enough:
             yield f"Fewer than {self.enough:,} blocks are too few to say that it fits."
 

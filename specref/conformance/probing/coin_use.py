@@ -5,7 +5,7 @@ from collections.abc import Callable
 from specref.conformance.probing.calls import Call, CannotInterpretError
 from specref.conformance.probing.points import Point
 from specref.conformance.probing.program import Outcome, Program
-from specref.conformance.probing.repeating import repeated
+from specref.conformance.probing.repeating import UnequalRunsError, repeated
 from specref.conformance.probing.source import Given, Request
 
 TIMES = 48
@@ -30,8 +30,10 @@ def drawn_elsewhere(program: Program) -> str:
     try:
         repeated(program)
         by_coins, other = _compared(program)
-    except CannotInterpretError as error:
+    except UnequalRunsError as error:
         return f"declares coins, but they do not decide its block alone: {error}"
+    except CannotInterpretError:
+        return ""  # it draws by what cannot be read, which may decide nothing
     if other is None:
         return ""
     if by_coins:

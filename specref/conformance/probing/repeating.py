@@ -8,12 +8,16 @@ from specref.conformance.probing.source import Given, Request
 TIMES = 16
 
 
+class UnequalRunsError(CannotInterpretError):
+    """Two runs on equal numbers differ."""
+
+
 def repeated(program: Program) -> set[Outcome]:
     """Run a program twice on each of some points spread over its numbers; what came out.
 
     Raises
     ------
-    CannotInterpretError
+    UnequalRunsError
         Two runs on equal numbers differ in their outcome, or in what they ask for.
     """
     seen: set[Outcome] = set()
@@ -21,12 +25,12 @@ def repeated(program: Program) -> set[Outcome]:
         point = Point({}, probe, probe)
         (first, asked), (second, again) = (_run(program, point) for _ in range(2))
         if asked != again:
-            raise CannotInterpretError(
+            raise UnequalRunsError(
                 f"it keeps random numbers between calls: {_named(asked)} in one call, "
                 f"{_named(again)} in the next"
             )
         if first != second:
-            raise CannotInterpretError(
+            raise UnequalRunsError(
                 f"randomness that is not intercepted: equal numbers give {first}, then {second} "
                 "(it keeps a random number between calls, or draws in another thread or library)"
             )
