@@ -226,12 +226,17 @@ def test_what_was_found_is_in_the_file_however_it_ends(tmp_path: Path, number: i
     while not file.exists() or json.loads(file.read_text())["counts"]["passed"] < 5:
         assert time.monotonic() - started < 60
         time.sleep(0.05)
+    time.sleep(2)  # until it sleeps
     running.send_signal(number)
     code = running.wait(timeout=60)
     record = json.loads(file.read_text())
     assert code == (130 if number == signal.SIGTERM else -signal.SIGKILL)
     assert record["complete"] is False
     assert record["exit_code"] == 2
+    if number == signal.SIGTERM:
+        assert record["verdict"] == "INCONCLUSIVE: interrupted in smoke/large-vocabulary"
+        running = {result["id"]: result for result in record["results"]}["smoke/large-vocabulary"]
+        assert any("time.sleep(600)" in line for line in running["evidence"]["traceback"])
     statuses = {result["id"]: result["status"] for result in record["results"]}
     assert statuses["smoke/answers"] == "passed"
     assert statuses["joint/wide"] == "not_run"
@@ -244,3 +249,60 @@ def test_a_finished_report_is_complete(tmp_path: Path) -> None:
     assert report.complete
     assert seen
     assert not any(seen)
+
+
+def antithetic_pairs(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    """Each second row has the seed of the row before it."""
+    seeds = np.repeat(rng.integers(2**63, size=(len(draft_tokens) + 1) // 2), 2)
+    rows = [
+        correct(
+            target_probs[i : i + 1],
+            None if draft_probs is None else draft_probs[i : i + 1],
+            draft_tokens[i : i + 1],
+            rng=np.random.default_rng(seeds[i]),
+        )
+        for i in range(len(draft_tokens))
+    ]
+    return tuple(np.concatenate(part) for part in zip(*rows, strict=True))
+
+
+def test_rows_that_share_numbers_are_no_wrong_law() -> None:
+    report = check(antithetic_pairs, only=["smoke/rows-vary"])
+    assert report.finding == Finding.DEPENDENCE
+    assert report.lossy
+    assert report.verdict == "LOSSY: blocks are not independent (smoke/rows-vary)"
+
+
+def test_a_rare_edge_hides_no_graver_failure() -> None:
+    """Accepts at u <= p / q, and rejects where p = q."""
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Any) -> Any:
+        p, q, x = target_probs[0, 0], draft_probs[0, 0], draft_tokens[0, 0]
+        if coins.accept[0, 0] <= p[x] / q[x] and not np.array_equal(p, q):
+            return np.array([[x, int(target_probs[0, 1].argmax())]]), np.array([2])
+        rest = np.maximum(p - q, 0)
+        return np.array([[int((rest if rest.any() else p).argmax()), -1]]), np.array([1])
+
+    report = check(verify, only=["replay/edge-coins"], batch=1, rule="standard")
+    assert report.results[0].status == Status.FAILED, report
+    assert "p = q" in report.results[0].message
+
+
+def test_a_draw_that_cannot_be_read_excuses_no_wrong_coin() -> None:
+    from specref.conformance.implementations.reference import verify as reference
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Any) -> Any:
+        np.random.permutation(3)  # noqa: NPY002 (it decides nothing)
+        coins.accept[:] = 1 - 2**-53 - coins.accept
+        return reference(target_probs, draft_probs, draft_tokens, coins=coins)
+
+    report = check(verify, only=["replay/coin-by-coin"], rule="standard", recovery="race")
+    assert report.results[0].status == Status.FAILED, report.results[0]
+
+
+def test_what_is_passed_by_name_has_to_be_named() -> None:
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, **keywords: Any) -> Any:
+        return correct(target_probs, draft_probs, draft_tokens, rng=keywords["rng"])
+
+    (result,) = check(verify, only=["smoke/answers"]).results
+    assert "has to be a parameter of its own" in result.message

@@ -126,7 +126,10 @@ def _integers(name: str, values: Any, rows: int, widths: range | None = None) ->
     try:
         array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
     except Exception as error:  # somebody's arrays may raise anything
-        raise BrokenContractError(f"{name} cannot be read as an array: {error}") from None
+        raise BrokenContractError(
+            f"{name} cannot be read as an array: expected rows of one length, padded with -1 "
+            f"({error})"
+        ) from None
     if array.dtype.kind == "f":
         _refuse(name, array, np.isnan(array), "expected integers")
     if array.dtype.kind not in "iu":

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from specref.conformance.batch import Answer, Batch, BrokenContractError, read_answer
-from specref.conformance.contract import Capabilities, Floats, accepted_keywords
+from specref.conformance.contract import NAMED, Capabilities, Floats, accepted_keywords
 from specref.conformance.drawing import draw_batch_coins
 from specref.conformance.logits import SHIFTS, as_logits
 from specref.conformance.patience import Pulse, described, within
@@ -132,7 +132,9 @@ class Verifier:
     def hint(
         self, error: BaseException, batch: Batch, row: int | None, rng: np.random.Generator
     ) -> str:
-        """Which claim would spare it the call, if any."""
+        """Which claim would spare it the call, or what it did not name, if any."""
+        if isinstance(error, KeyError) and set(error.args) & set(NAMED):
+            return " (what is passed by name has to be a parameter of its own, not in **keywords)"
         if self.capabilities.arrays == "numpy" and "ndarray" in described(error):
             return " (arrays='torch' gives tensors)"
         if batch.draft_probs is None:

@@ -93,6 +93,7 @@ class Bench:
         lines = [
             f"{check.id}: {result.finding}: {result.message}",
             f"{self.subject.name}, contract {judge.contract}, seed {self.seed}, {power}",
+            *(result.traceback if result.error is None else ()),  # else it is chained
             *str(diagnosed(self._alone(check), [result]) or "").splitlines(),
             "again:",
             f"    pytest {shlex.quote(nodeid)} {again}",

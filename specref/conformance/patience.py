@@ -102,7 +102,9 @@ def within(
     thread.start()
     try:
         _wait(thread, seconds, pulse)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            error.add_note("\n".join(stack_lines(thread)))
         pulse.abandon()
         raise
     if not errors:

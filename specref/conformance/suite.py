@@ -39,6 +39,7 @@ BLOCKS: Mapping[Stage, tuple[Stage, ...]] = {
     Stage.END_TO_END: (Stage.SMOKE, Stage.JOINT),
 }
 RARE = 0.01
+RUNNING = "interrupted while it ran"
 NEAR = 0.75
 VERDICTS: Mapping[Finding, str] = {
     Finding.DEPENDENCE: "LOSSY: blocks are not independent ({})",
@@ -170,6 +171,10 @@ class Report:
         """One line."""
         if self.finding is not None:
             return VERDICTS[self.finding].format(self._first(self.finding))
+        if not self.complete:
+            running = [r.id for r in self.results if r.message == RUNNING]
+            why = f"interrupted in {', '.join(running)}" if running else "not finished"
+            return f"INCONCLUSIVE: {why}"
         stale = [r.id for r in self.results if r.status == Status.UNEXPECTED_PASS]
         if stale:
             return f"expected failures that passed, to be taken off the list: {', '.join(stale)}"
@@ -196,6 +201,9 @@ class Report:
         if not any(found.values()):
             return "nothing was sampled, or not enough to say what would have been found"
         coarse = [id_ for id_, tv in found.items() if tv > self.detect_tv]
+        if len(coarse) == sum(tv > 0 for tv in found.values()):
+            largest = max(found.values())
+            return f"TV ≥ {largest:.2g} would have been found, false alarms {self.alpha:g}"
         but = f", by {', '.join(coarse)} only TV ≥ {max(found.values()):.2g}" if coarse else ""
         return f"TV ≥ {self.detect_tv:g} would have been found{but}, false alarms {self.alpha:g}"
 
@@ -339,6 +347,11 @@ def check(
         return report(results, diagnosed(judge, results))
     except KeyboardInterrupt as stop:
         found = so_far("interrupted")
+        if len(results) < len(found):
+            running = found[len(results)]
+            lines = [line for note in getattr(stop, "__notes__", ()) for line in note.splitlines()]
+            evidence = {"traceback": tuple(lines)} if lines else {}
+            found[len(results)] = replace(running, message=RUNNING, evidence=evidence)
         diagnosis = diagnosed(judge, found, draw_on=False)
         raise Interrupted(report(found, diagnosis, complete=False)) from stop
 
