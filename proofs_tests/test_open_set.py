@@ -5,7 +5,8 @@ places of the kit, as many as a diagnosis has after drawing on. Fixed seeds.
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from proofs_tests.benchmarks.diagnosis import drawn
 from proofs_tests.benchmarks.open_set import KNOWN, LIBRARY, RULE, Fewer, family, seen, variation
 from proofs_tests.outside import BUGS
+from proofs_tests.verifiers import clean
 from specref.conformance.contract import Contract
 from specref.conformance.diagnosis import Diagnosis, Observed, diagnose
 from specref.conformance.diagnosis.laws import Law, law_of
@@ -138,6 +140,39 @@ def test_what_the_kit_says_of_a_stranger_and_of_a_known_bug() -> None:
         assert not report.diagnosis.known, report.diagnosis
         assert report.diagnosis.trials > 190_000
     assert seen(BUGS["nine-tenths"].verify(rule=None), Contract.VERIFY, 1)
+
+
+def tempered(p: Any, temperature: float) -> Any:
+    return p ** (1 / temperature) / (p ** (1 / temperature)).sum(axis=-1, keepdims=True)
+
+
+def nucleus(p: Any) -> Any:
+    """The likeliest tokens, up to the one that reaches 0.9."""
+    order = np.argsort(-p, axis=-1, kind="stable")
+    ranked = np.take_along_axis(p, order, -1)
+    kept = ranked * (ranked.cumsum(axis=-1) - ranked < 0.9 - 1e-12)
+    back = np.take_along_axis(kept, np.argsort(order, axis=-1), -1)
+    return back / back.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("p_read", "q_read", "name"),
+    [
+        (partial(tempered, temperature=0.7), lambda q: q, "target-temperature-missing at 0.7"),
+        (lambda p: p, partial(tempered, temperature=0.5), "verifier-temperature-of-q"),
+        (nucleus, lambda q: q, "verifier-top-p at 0.9"),
+    ],
+)
+def test_a_sampler_that_applies_parameters_itself_is_named(
+    p_read: Any, q_read: Any, name: str
+) -> None:
+    def verify(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+        return clean(p_read(p), q_read(q), drafts, rng=rng)
+
+    report = check(verify, only=["joint/wide", "joint/deep", "joint/eos"], one_hot=False)
+    assert report.diagnosis is not None
+    assert report.diagnosis.known, report.diagnosis
+    assert name in report.diagnosis.candidates[0].ids
 
 
 @pytest.mark.parametrize("entry", [*variants()][::4], ids=lambda entry: entry.id)

@@ -27,6 +27,7 @@ from specref.zoo import (
     CONTROLS,
     FIXTURES,
     MUTANTS,
+    OPERATORS,
     Described,
     Entry,
     Fixture,
@@ -128,8 +129,15 @@ def test_the_whole_zoo_is_listed_once() -> None:
     assert stages.keys() == set(get_args(Stage))
 
 
+@pytest.mark.parametrize("entry", OPERATORS.values(), ids=OPERATORS)
+def test_parameters_in_the_verifier_are_lossy_on_every_fixture(entry: Entry) -> None:
+    found = {name: total_variation_on(entry, fixture) for name, fixture in FIXTURES.items()}
+    assert {name for name, variation in found.items() if not variation} == entry.blind
+    assert all(isinstance(variation, F) for variation in found.values())
+
+
 def test_each_algorithm_has_entries_of_its_own() -> None:
-    assert entries_for("standard") == {**MUTANTS, **CONTROLS}
+    assert entries_for("standard") == {**MUTANTS, **CONTROLS, **OPERATORS}
     assert fixtures_for("standard") is FIXTURES
     listed = [entry for algorithm in zoo.CLEAN for entry in entries_for(algorithm).values()]
     assert len(listed) == len(zoo.STEPS)

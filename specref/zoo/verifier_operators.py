@@ -8,12 +8,21 @@ from functools import partial
 import numpy as np
 
 from specref.algorithms import Step
-from specref.distributions import Probabilities, normalise, top_k, top_p, with_temperature
+from specref.distributions import (
+    Probabilities,
+    Probability,
+    is_exact,
+    normalise,
+    top_k,
+    top_p,
+    with_temperature,
+)
 from specref.zoo import context
 from specref.zoo.clean import ratio, residual_or_p, speculative
 from specref.zoo.draft import SHARP
 from specref.zoo.entry import Entry
 
+ROUNDING = 1e-9
 Row = Callable[[Probabilities], Probabilities]
 
 
@@ -39,6 +48,17 @@ def reading(p: Row = unchanged, q: Row = unchanged) -> Step:
         recover=lambda at: residual_or_p(p(at.p), q(at.q)),
         bonus=lambda at: p(at.p),
     )
+
+
+def nucleus(row: Probabilities, mass: Probability) -> Probabilities:
+    """As `top_p`; in floats a sum that rounding keeps just below the mass reaches it.
+
+    Examples
+    --------
+    >>> nucleus(np.array([0.7, 0.1, 0.2]), 0.9).round(2).tolist()
+    [0.78, 0.0, 0.22]
+    """
+    return top_p(row, mass if is_exact(row) else mass - ROUNDING)
 
 
 def min_p(row: Probabilities, floor: Fraction | float) -> Probabilities:
@@ -67,7 +87,7 @@ ENTRIES = (
         formula="p read as top-p(p), mass 4/5, by the verifier",
         symptom="The unlikely tokens of flat rows are missing.",
         hint="Filter once: rows that the verifier gets are already what is sampled from.",
-        step=reading(p=partial(top_p, mass=Fraction(4, 5))),
+        step=reading(p=partial(nucleus, mass=Fraction(4, 5))),
     ),
     Entry(
         "verifier-min-p",
@@ -116,7 +136,7 @@ def variants() -> Iterator[Entry]:
     for k in (1, 3, 4):
         yield _at("verifier-top-k", k, reading(p=partial(top_k, k=k)))
     for mass in (0.7, 0.9):
-        yield _at("verifier-top-p", mass, reading(p=partial(top_p, mass=mass)))
+        yield _at("verifier-top-p", mass, reading(p=partial(nucleus, mass=mass)))
     yield _at("verifier-min-p", 0.3, reading(p=partial(min_p, floor=0.3)))
     for t in TEMPERATURES:
         row = partial(heated, temperature=t)
