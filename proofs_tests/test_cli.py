@@ -8,17 +8,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from specref.algorithms import ALGORITHMS, autoregressive, standard
+from specref.algorithms import standard
 from specref.cli import main
 from specref.cli import prove as prove_module
 from specref.cli.group import progress
 from specref.cli.workers import _ctrl_c_later, worker_processes
+from specref.rules import RULES
 from specref.verification import main_job, sampled
+from specref.verification.table import TRIED
 
 RIGHT = "from specref.algorithms.standard import step\n"
 WRONG = """
@@ -122,8 +125,8 @@ def few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def small_job(few_trials: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = {"autoregressive": autoregressive.step, "standard": standard.step}
-    monkeypatch.setattr(main_job, "ALGORITHMS", few)
+    few = {name: RULES[name] for name in ("autoregressive", "standard")}
+    monkeypatch.setattr(main_job, "TRIED", few)
 
 
 def without_seconds(record: object) -> object:
@@ -146,7 +149,7 @@ def test_verify_holds_and_writes_json(tmp_path: Path) -> None:
     record = json.loads(file.read_text())
     assert record["ok"] is True
     assert record["seed"] == 3
-    assert [report["algorithm"] for report in record["reports"]] == list(ALGORITHMS)
+    assert [report["algorithm"] for report in record["reports"]] == list(TRIED)
     assert all(report["paths"] > 0 for report in record["reports"])
     assert list(tmp_path.iterdir()) == [file]
 
@@ -157,7 +160,7 @@ def test_verify_shows_what_the_samples_are_worth(monkeypatch: pytest.MonkeyPatch
     lines = run("verify").stdout.splitlines()
     assert max(map(len, lines)) <= 100
     assert "…" not in "".join(lines)
-    (header,) = (line for line in lines if "algorithm" in line and "lossless" in line)
+    (header,) = (line for line in lines if line.split()[:2] == ["rule", "lossless"])
     assert {"TV ≥", "alpha", "blocks"} <= {*header.replace("TV ≥", "TV_≥").split(), "TV ≥"}
     row = next(line.split() for line in lines if line.strip().startswith("standard"))
     assert row[-3:-1] == ["1e-09", "4,000"]
@@ -188,7 +191,8 @@ def test_verify_fails_on_a_planted_bug(monkeypatch: pytest.MonkeyPatch) -> None:
         seen = (*context, drafts[0].token)
         return (drafts[0].token, *standard.verify(target, seen, drafts[1:], chance))
 
-    monkeypatch.setattr(main_job, "ALGORITHMS", {"standard": first_draft_unverified})
+    wrong = replace(RULES["standard"], step=first_draft_unverified)
+    monkeypatch.setattr(main_job, "TRIED", {"standard": wrong})
     result = run("verify")
     assert result.exit_code == 1
     assert "lossy" in result.output

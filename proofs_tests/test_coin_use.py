@@ -93,7 +93,7 @@ def asked(sampler: Callable[..., Any]) -> tuple[dict[str, Status], dict[str, str
         (from_globals, "declares coins, but 48 changes of them left its block alone: it draws by"),
         (from_rng, "declares coins, but 48 changes of them left its block alone: it draws by"),
         (partly, "declares coins, but its block depends on what it draws by Generator.random"),
-        (without_reading, "they do not decide its block alone: Generator.normal"),
+        (without_reading, "they do not decide its block alone: equal coins give"),
     ],
 )
 def test_who_draws_elsewhere_is_told_where_and_judged_by_that(
@@ -106,7 +106,8 @@ def test_who_draws_elsewhere_is_told_where_and_judged_by_that(
         Status.FAILED,
     ]
     assert all(sentence in message[id_] for id_ in REPLAY)
-    assert all(".py:" in message[id_] for id_ in REPLAY)
+    if sampler is not without_reading:
+        assert all(".py:" in message[id_] for id_ in REPLAY)
     assert status["smoke/deterministic"] == status["joint/wide"] == Status.PASSED
     if sampler is not without_reading:
         assert status["joint/probed"] == Status.PASSED

@@ -277,6 +277,17 @@ FINDINGS = {
     ),
     "replay/edge-coins": Finding.EDGE,
     **dict.fromkeys(
+        (
+            "smoke/calls-vary",
+            "smoke/texts-vary",
+            "smoke/rows-vary",
+            "independence/rows-wide",
+            "independence/rows-deep",
+            "independence/rows-eos",
+        ),
+        Finding.DEPENDENCE,
+    ),
+    **dict.fromkeys(
         ("boundary/equal-rows", "acceptance/wide", "acceptance/deep"), Finding.ACCEPTANCE
     ),
 }

@@ -316,10 +316,10 @@ def output_distribution(
 def asks_chance(
     step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
 ) -> bool:
-    """Whether a step asks its chance for anything that is open, on its first path."""
+    """Whether a step asks its chance for anything, on its first path."""
     chance = Exact()
     _program(step, target, drafter, context, lookahead)(chance)
-    return any(sum(w > 0 for w in asked.weights) > 1 for asked in chance.requests)
+    return bool(chance.requests)
 
 
 def trace_to(

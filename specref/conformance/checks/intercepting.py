@@ -6,12 +6,14 @@ from typing import TypeVar
 
 import numpy as np
 
+from specref.conformance.drawing import draw_batch_coins
 from specref.conformance.judge import Judge
 from specref.conformance.patience import within
 from specref.conformance.probing.coin_use import drawn_elsewhere
 from specref.conformance.probing.verification import verification_program
 
 Result = TypeVar("Result")
+ROWS = 500
 
 
 def intercepted(judge: Judge, work: Callable[[], Result]) -> Result:
@@ -47,4 +49,20 @@ def beside_coins(judge: Judge) -> str:
     program = verification_program(
         judge.implementation, p, q, (1, 1), judge.capabilities, kind=type(judge.verifier)
     )
-    return intercepted(judge, partial(drawn_elsewhere, program))
+    found = intercepted(judge, partial(drawn_elsewhere, program))
+    return _equal_coins(judge) if found is None else found
+
+
+def _equal_coins(judge: Judge) -> str:
+    """What is seen of that without interception: blocks of equal coins and other randomness."""
+    batch = judge.sample("wide", ROWS, "equal coins")
+    coins = draw_batch_coins(batch, judge.rng("equal coins"))
+    one, other = (
+        judge.verifier(batch, judge.rng(name), coins).tokens for name in ("one", "other")
+    )
+    for row in np.flatnonzero((one != other).any(axis=1))[:1].tolist():
+        return (
+            "declares coins, but they do not decide its block alone: equal coins give "
+            f"{one[row].tolist()}, then {other[row].tolist()}"
+        )
+    return ""

@@ -12,7 +12,7 @@ TIMES = 48
 COINS = ("coins.accept", "coins.race")
 
 
-def drawn_elsewhere(program: Program) -> str:
+def drawn_elsewhere(program: Program) -> str | None:
     """What else than its coins decides the block of a sampler that declares them; or nothing.
 
     Its coins are kept, and what it draws otherwise is changed, then the reverse.
@@ -24,8 +24,9 @@ def drawn_elsewhere(program: Program) -> str:
 
     Returns
     -------
-    str
-        A sentence; empty if nothing else was seen to decide a block.
+    str or None
+        A sentence; empty if nothing else was seen to decide a block; None if it draws by what has
+        no exact reading, which may decide or not.
     """
     try:
         repeated(program)
@@ -33,7 +34,7 @@ def drawn_elsewhere(program: Program) -> str:
     except UnequalRunsError as error:
         return f"declares coins, but they do not decide its block alone: {error}"
     except CannotInterpretError:
-        return ""  # it draws by what cannot be read, which may decide nothing
+        return None
     if other is None:
         return ""
     if by_coins:
