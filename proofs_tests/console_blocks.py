@@ -48,6 +48,8 @@ CHANGING = (
     (re.compile(r" \d+\.\d$", flags=re.MULTILINE), ""),
     (re.compile(r"specref \d+\.\d+\.\d+\S*:"), "specref:"),
     (re.compile(r"─+"), "─"),
+    # As many as there was time for.
+    (re.compile(r"by [\d,]+ blocks"), "by blocks"),
 )
 
 
@@ -229,22 +231,41 @@ def agrees(expected: Sequence[str], printed: str) -> bool:
     --------
     >>> agrees(["one", "…", "3.1 s"], "one\\ntwo\\n4.5 s\\n"), agrees(["one"], "one\\ntwo\\n")
     (True, False)
+    >>> agrees(["…", "two", "…"], "one\\ntwo\\nthree\\n"), agrees(["…", "four", "…"], "one\\n")
+    (True, False)
     """
-    found, wanted = words(printed), words("\n".join(expected))
-    if LEFT_OUT not in wanted:
-        return found == wanted
-    cut = wanted.index(LEFT_OUT)
-    head, tail = wanted[:cut], wanted[cut + 1 :]
-    fits = len(found) >= len(head) + len(tail)
-    return fits and found[:cut] == head and found[len(found) - len(tail) :] == tail
+    found, pieces = words(printed), [[]]
+    for word in words("\n".join(expected)):
+        if word == LEFT_OUT:
+            pieces.append([])
+        else:
+            pieces[-1].append(word)
+    if len(pieces) == 1:
+        return found == pieces[0]
+    first, *middle, last = pieces
+    place = len(first)
+    if found[:place] != first:
+        return False
+    for piece in middle:
+        starts = range(place, len(found) - len(piece) + 1)
+        start = next((i for i in starts if found[i : i + len(piece)] == piece), None)
+        if start is None:
+            return False
+        place = start + len(piece)
+    return len(found) - len(last) >= place and found[len(found) - len(last) :] == last
 
 
 def shown(command: Command, printed: str) -> list[str]:
-    """What a page is to show of an output: as many lines at either end as it did."""
+    """What a page is to show of an output: as many lines at either end as it did.
+
+    What is left out in several places stays as it is.
+    """
     lines = [line.rstrip() for line in printed.strip("\n").splitlines()]
     expected = list(command.expected or ())
     if LEFT_OUT not in expected:
         return lines
+    if expected.count(LEFT_OUT) > 1:
+        return expected
     cut = expected.index(LEFT_OUT)
     after = len(expected) - cut - 1
     return [*lines[:cut], LEFT_OUT, *(lines[-after:] if after else ())]
