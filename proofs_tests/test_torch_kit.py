@@ -119,7 +119,10 @@ def test_planted_bugs_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> No
     name, broken, checks = BUGS[bug]
     monkeypatch.setattr(verification, name, broken)
     report = check(load_verify(recovery="inverse"), only=checks, detect_tv=0.1, blocking=False)
-    assert report.counts["failed"] == len(report.results) == len(checks), report
+    # In float64 what happens at u = 0 alone is a warning: its chance is 2^-53.
+    found = [result for result in report.results if result.finding is not None]
+    assert len(found) == len(report.results) == len(checks), report
+    assert bool(report) == ("u = 0" in bug)
 
 
 def test_rows_that_share_coins_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

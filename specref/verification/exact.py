@@ -44,6 +44,7 @@ def check_case(rule: Rule, case: Case) -> AlgorithmReport:
 
     Examples
     --------
+    >>> from specref.rules import RULES
     >>> check_case(RULES["standard"], cases_of("quick")[0]).failures
     ()
     """
