@@ -893,3 +893,14 @@ def test_a_distance_that_was_found_stays_found() -> None:
 def test_help_is_for_reading() -> None:
     """A library of bugs as a default would be printed in the signature: 26,000 characters."""
     assert len(str(inspect.signature(Campaign.case))) < 600
+
+
+@pytest.mark.parametrize(("eps", "said"), [(None, True), (0.02, False)])
+def test_without_eps_nothing_certifies_and_it_says_so(eps, said):
+    campaign = Campaign(eps=eps)
+    case = campaign.case(SMALL.target, SMALL.drafter, lookahead=SMALL.lookahead)
+    campaign.add(case, [(0,)] * 2)
+    report = campaign.report()
+    assert report.verdict == Verdict.INCONCLUSIVE
+    assert ("without eps no number of trials certifies the law" in str(report)) == said
+    assert ("trials on each case would decide (eps 0.02)" in str(report)) != said

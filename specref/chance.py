@@ -134,6 +134,10 @@ class Exact(Chance):
         What was asked for each of them.
     unexplored : list of (tuple of int, Fraction or float)
         Prefixes of the paths left open on the way, with their weights.
+    endless : TooManyPathsError or None
+        Raised where there were too many decisions; kept for programs that hide it.
+    ended : bool
+        Whether the run is over, after which nothing may be asked.
     """
 
     def __init__(

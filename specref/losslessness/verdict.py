@@ -170,6 +170,8 @@ def _remarks(report: CampaignReport) -> list[str]:
     }
     if report.needed is not None:
         lines |= {f"  {report.needed:,} trials on each case would decide (eps {report.eps})": True}
+    searched = report.verdict == Verdict.INCONCLUSIVE and report.eps is None
+    lines |= {"  without eps no number of trials certifies the law": searched}
     return [line for line, said in lines.items() if said]
 
 
