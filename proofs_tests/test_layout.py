@@ -4,6 +4,7 @@ import json
 import re
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner
@@ -16,7 +17,8 @@ from specref.cli import zoo as zoo_command
 from specref.conformance.matrix import kill_matrix
 from specref.conformance.status import Stage, Status
 from specref.report.layout import Column, Prose, Table
-from specref.verification import verify
+from specref.verification import cases_of, verify
+from specref.verification import main_job as job
 from specref.zoo import MUTANTS
 
 WIDTHS = [60, 80]
@@ -97,7 +99,14 @@ def killed(ids: tuple[str, ...]):
 
 @cache
 def main_job():
-    return verify("quick")
+    """All rows, of a few cases each."""
+    few = cases_of("quick")[:16]
+    with (
+        patch.object(job, "cases_of", lambda profile: few),
+        patch.dict(job.TRIALS, quick=2_000),
+        patch.dict(job.EPS, quick=0.25),
+    ):
+        return verify("quick")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
