@@ -5,11 +5,12 @@ BIN := .venv/bin
 JUDGED := gpu_tests/test_lossless.py gpu_tests/test_acceptance.py
 CUDA := $(PYTHON) -m pytest -k
 
-.PHONY: help verify test lint benchmark clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
+.PHONY: help verify test lint mutants benchmark clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
 
 help:
 	@echo "make verify     prove every rule over the toy pairs (core dependencies only)"
 	@echo "make test       the whole test suite, linters and types (adds torch on the CPU)"
+	@echo "make mutants    a sample of mutants of the code, and which of them no test notices"
 	@echo "make benchmark  measured ratios and times, side by side"
 	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/gpu_results.md"
 
@@ -23,6 +24,9 @@ lint: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+mutants: .venv/test
+	$(BIN)/python -m proofs_tests.mutation --workers 2
 
 benchmark: .venv/test
 	$(BIN)/python -m proofs_tests.benchmarks.exact
@@ -45,7 +49,7 @@ cuda-strings:
 	$(CUDA) "not [cpu and (slem or slrs)" $(JUDGED)
 
 cuda-rest:
-	$(CUDA) "not [cpu" gpu_tests proofs_tests/test_torch_device.py proofs_tests/test_torch_fused.py $(JUDGED:%=--ignore %)
+	$(CUDA) "not [cpu" gpu_tests proofs_tests/torch_backend/test_device.py proofs_tests/torch_backend/test_fused.py $(JUDGED:%=--ignore %)
 
 cuda-record:
 	$(PYTHON) -m gpu_tests.benchmarks.record --device cuda --output docs/gpu_results.json --markdown docs/gpu_results.md

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from gpu_tests.recording import Draws
-from specref.conformance.entropy import STAKES as SURPRISE_STAKES
-from specref.losslessness.bets import RARE, ROUNDING, STAKES, STRENGTHS
-from specref.losslessness.large import LENIENCE
+from specref.conformance.texts.entropy import STAKES as SURPRISE_STAKES
+from specref.statistics.campaign.bets import RARE, ROUNDING, STAKES, STRENGTHS
+from specref.statistics.campaign.large import LENIENCE
 
 ALPHA = 1e-9
 CHUNK = 8_192

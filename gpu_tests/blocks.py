@@ -10,11 +10,11 @@ from torch import Tensor
 
 from gpu_tests.forcing import forced_logits
 from gpu_tests.pairs import Pair
-from specref.losslessness.coins import Coins as ReferenceCoins
-from specref.losslessness.coins import draw_coins, verify_float64
+from specref.arrays import Floats
+from specref.statistics.floats.coins import Coins as ReferenceCoins
+from specref.statistics.floats.coins import draw_coins, verify_float64
 from specref.torch_backend import OUTSIDE, Coins, shape_logits
 
-Floats = NDArray[np.float64]
 BATCH = 512
 MARGIN = 1e-5
 LONGEST = 32

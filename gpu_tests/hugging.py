@@ -12,8 +12,8 @@ from torch import Tensor
 from gpu_tests.forcing import forced_laws
 from gpu_tests.pairs import Pair
 from gpu_tests.recording import Draws
-from specref.conformance.implementations.forwards import Block, Forward, blocks
-from specref.conformance.implementations.torch_state import seeded
+from specref.adapters.forwards import Block, Forward, blocks
+from specref.contracts.torch_state import seeded
 from specref.torch_backend import shape_logits
 
 Path: TypeAlias = Literal["ar", "sd", "pld", "tli", "tli, sorted"]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from specref import check
-from specref.conformance.implementations.torch_backend import load_seeded_verify, load_verify
+from specref.adapters.torch_backend import load_seeded_verify, load_verify
 from specref.torch_backend import Coins, row_coins, uniforms, verify, verify_matching
 
 COPIES = 3

@@ -24,9 +24,9 @@ from gpu_tests.betting import ALPHA, Rows, chunks, log10_evidence, log_bets
 from gpu_tests.cases import CASES
 from gpu_tests.lab import Figure, Lab
 from gpu_tests.recording import Record
-from specref.conformance.entropy import EntropyMartingale
-from specref.losslessness import Campaign
-from specref.losslessness.bets import FEATURES
+from specref.conformance.texts.entropy import EntropyMartingale
+from specref.statistics import Campaign
+from specref.statistics.campaign.bets import FEATURES
 
 LOSSY = -math.log10(ALPHA)
 SPECULATIVE = [name for name in CASES if name != "autoregressive"]

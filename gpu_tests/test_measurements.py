@@ -24,11 +24,11 @@ from gpu_tests.benchmarks.ngrams_page import rate
 from gpu_tests.pairs import card_entries
 from proofs_tests.benchmarks import ngrams as words
 from specref import Model, Vocabulary
-from specref.algorithms.ngram_drafts import Propose
-from specref.algorithms.ngram_tables import bigrams, extended_by_model
-from specref.simulate import traces as recorded
-from specref.simulate.schedulers import Profile
-from specref.theory.companion_table import Observation, profile
+from specref.algorithms.ngrams.drafts import Propose
+from specref.algorithms.ngrams.tables import bigrams, extended_by_model
+from specref.speed import traces as recorded
+from specref.speed.companion_table import Observation, profile
+from specref.speed.schedulers import Profile
 from specref.vocabulary import Tokens
 
 PLACES, POSITIONS, ALPHA = 1000, 2, 1e-9

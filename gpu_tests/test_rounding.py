@@ -15,7 +15,7 @@ from torch import Tensor
 from gpu_tests.forcing import forced_logits
 from gpu_tests.lab import Figure, Lab
 from gpu_tests.rounding import laws_in, misplaced, total_variation
-from specref.losslessness.floats import EQUIVALENCE_MARGIN, Dtype, rounding_bound
+from specref.statistics.floats.floats import EQUIVALENCE_MARGIN, Dtype, rounding_bound
 
 Laws = tuple[Tensor, Tensor]
 

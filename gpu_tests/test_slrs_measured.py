@@ -27,7 +27,8 @@ from gpu_tests.benchmarks.slrs_temperature import Bench, Sizes
 from gpu_tests.pairs import Models, card_entries
 from specref import Model, Vocabulary
 from specref.models import hashed_model
-from specref.theory import acceptance_rate, decompositions, psi, until_determined
+from specref.rules import RULES
+from specref.theory import acceptance, decompositions, psi, until_determined
 from specref.torch_backend.shaping import shape_logits
 from specref.torch_backend.vocabularies import TokenVocabulary
 from specref.vocabulary import Tokens
@@ -144,9 +145,11 @@ def missed(vocabulary: Vocabulary, key: str) -> tuple[float, float]:
         return {of.method: interval.low for of, interval in found.items()}
 
     expected = {
-        method: float(acceptance_rate(method, target, drafter, (), LOOKAHEAD, until_determined))
-        for method in ("union", "tli", "slem", "slrs")
+        method: float(RULES[method].acceptance_rate(target, drafter, (), LOOKAHEAD))
+        for method in ("union", "tli", "slem")
     }
+    lengths = acceptance.slrs(target, drafter, (), LOOKAHEAD, until_determined)
+    expected["slrs"] = float(acceptance.rate(lengths))
     exact = Law(exact_psi(drafter)[None], torch.zeros(1), 0)
     assert rates(exact) == pytest.approx(expected, abs=1e-12)
     planted = exact._replace(known=by_decompositions(drafter)[None])

@@ -9,8 +9,8 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 
 from gpu_tests.benchmarks.slrs import BYTES, LAZY, WHOLE, Sizes, contexts_of_psi, measure
 from gpu_tests.pairs import card_entries
-from proofs_tests.torch_drafting import softmax, tiny_llama, toy_vocabulary
-from proofs_tests.torch_lazy import FullPsi
+from proofs_tests.helpers.torch.drafting import softmax, tiny_llama, toy_vocabulary
+from proofs_tests.helpers.torch.lazy import FullPsi
 from specref.torch_backend import LazySlrsDrafter, TreeModel
 
 SMALL = Sizes((BYTES,), (1, 8), ("tli", "autoregressive"), 1, 4, 2, lookahead=2, repetitions=1)

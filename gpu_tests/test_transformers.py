@@ -3,8 +3,8 @@
 import pytest
 
 from specref import check
-from specref.conformance.implementations import IMPLEMENTATIONS
-from specref.conformance.implementations.transformers import load_verify
+from specref.adapters import IMPLEMENTATIONS
+from specref.adapters.transformers import load_verify
 
 KNOWN = {known.check: known.reason for known in IMPLEMENTATIONS["transformers"].known}
 

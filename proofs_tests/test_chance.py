@@ -8,12 +8,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proofs_tests import planted
+from proofs_tests.helpers.bugs import planted
 from specref import Exact, Replayed, Sampled, Traced, Vocabulary, chance, exact_distribution
-from specref.algorithms import ALGORITHMS
 from specref.chance import OutsideChanceError, TooManyPathsError, enumerate_paths
 from specref.distributions import as_distribution, total_variation
 from specref.models import hashed_model
+from specref.rules import RULES
 from specref.strategies import distributions, iterations, model_pairs
 
 LAST_UNIFORM = 1 - 2**-53
@@ -67,7 +67,7 @@ def test_exact_records_what_is_left_open():
 @given(iterations(model_pairs()))
 def test_weights_of_all_paths_sum_to_1(case):
     *arguments, lookahead = case
-    step = ALGORITHMS["standard"]
+    step = RULES["standard"].step
     paths = list(enumerate_paths(lambda reading: step(*arguments, lookahead, reading)))
     assert sum(path.weight for path in paths) == 1
     assert all(path.weight > 0 for path in paths)
@@ -334,7 +334,7 @@ def test_trace_names_sites_weights_and_choices():
 @given(iterations(model_pairs()))
 def test_trace_does_not_change_the_law(case):
     *arguments, lookahead = case
-    step = ALGORITHMS["standard"]
+    step = RULES["standard"].step
 
     def traced_step(reading):
         traced = Traced(reading)
@@ -384,7 +384,7 @@ def program_of(step):
 @pytest.mark.parametrize("algorithm", ["standard", "slrs"])
 def test_sampled_has_the_exact_distribution(algorithm):
     """Fixed seed; alpha 1e-9; a TV of 0.058 would be missed with probability 1e-9."""
-    program = program_of(ALGORITHMS[algorithm])
+    program = program_of(RULES[algorithm].step)
     law = exact_distribution(program)
     distance = empirical_distance(program, np.random.default_rng(2024), law)
     assert distance <= rejection_threshold(len(law))
@@ -392,14 +392,14 @@ def test_sampled_has_the_exact_distribution(algorithm):
 
 
 def test_biased_uniforms_are_rejected():
-    program = program_of(ALGORITHMS["standard"])
+    program = program_of(RULES["standard"].step)
     law = exact_distribution(program)
     biased = planted.SquaredUniforms(np.random.default_rng(2024))
     assert empirical_distance(program, biased, law) > rejection_threshold(len(law))
 
 
 def test_biased_step_is_rejected():
-    program, law = (program_of(step) for step in (planted.always_accepted, ALGORITHMS["standard"]))
+    program, law = (program_of(step) for step in (planted.always_accepted, RULES["standard"].step))
     law = exact_distribution(law)
     assert total_variation(exact_distribution(program), law) > detectable(len(law))
     distance = empirical_distance(program, np.random.default_rng(2024), law)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proofs_tests import planted
+from proofs_tests.helpers.bugs import planted
 from specref.distributions import (
     as_distribution,
     is_exact,

@@ -3,8 +3,8 @@
 import pytest
 
 from specref import check
-from specref.conformance.probing import probe_block
 from specref.examples import correct, lossy
+from specref.probing import probe_block
 from specref.zoo import FIXTURES, MUTANTS, total_variation_on
 
 

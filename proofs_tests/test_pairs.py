@@ -1,4 +1,4 @@
-"""The family of toy pairs has teeth."""
+"""The family of toy pairs has fixture."""
 
 import pytest
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
-from proofs_tests import planted
+from proofs_tests.helpers.bugs import planted
 from specref import Vocabulary, is_lossless
 from specref.distributions import is_exact
 from specref.strategies import (

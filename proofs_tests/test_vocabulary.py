@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs_tests import planted
+from proofs_tests.helpers.bugs import planted
 from specref import Vocabulary
 from specref.strategies import contexts, merge_spaces, vocabularies
 from specref.theory import decompositions

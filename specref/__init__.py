@@ -1,54 +1,31 @@
-"""The executable specification of lossless speculative decoding."""
+"""The executable specification of lossless speculative decoding.
 
+What is public is listed in `__init__.pyi`, and imported when it is asked for: the algorithms need
+NumPy alone, verdicts SciPy.
+"""
+
+import ast
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from specref.chance import Exact, Replayed, Sampled, Traced, exact_distribution
-from specref.models import Model
-from specref.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from specref.conformance.contract import Capabilities, Contract, capable
-    from specref.conformance.parametrize import parametrize
-    from specref.conformance.suite import Report, check
-    from specref.losslessness import Proof, completed, is_lossless
+from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Capabilities",
-    "Contract",
-    "Exact",
-    "Model",
-    "Proof",
-    "Replayed",
-    "Report",
-    "Sampled",
-    "Traced",
-    "Vocabulary",
-    "capable",
-    "check",
-    "completed",
-    "exact_distribution",
-    "is_lossless",
-    "parametrize",
-]
-
-# These need SciPy or more: imported only when they are asked for.
-_LATER = {
-    "Capabilities": "conformance.contract",
-    "Contract": "conformance.contract",
-    "Proof": "losslessness",
-    "Report": "conformance.suite",
-    "capable": "conformance.contract",
-    "check": "conformance.suite",
-    "completed": "losslessness",
-    "is_lossless": "losslessness",
-    "parametrize": "conformance.parametrize",
+_PUBLIC = {
+    alias.asname or alias.name: (str(line.module), alias.name)
+    for line in ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
+    if isinstance(line, ast.ImportFrom)
+    for alias in line.names
 }
+__all__ = list(_PUBLIC)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _PUBLIC:
         raise AttributeError(f"module 'specref' has no attribute {name!r}")
-    return getattr(import_module(f"specref.{_LATER[name]}"), name)
+    module, own = _PUBLIC[name]
+    return getattr(import_module(module), own)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

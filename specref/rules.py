@@ -1,15 +1,16 @@
 """The table of rules: every one that is proved here, what it needs, and what is known of it.
 
-Each rule has a `step`. What else there is of it is optional: a closed form of acceptance, whether
-it accepts every draft where p = q. Whoever asks for a part that a rule lacks reports that as not
-applicable.
+A rule is listed here once, and every other list of rules is made from this one. Each rule has a
+`step`. What else there is of it is optional: a closed form of what is accepted, a machine for the
+batched twin, a verification of drafts that are given. Whoever asks for a part that a rule lacks
+reports that as not applicable.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from specref.algorithms import (
     Step,
@@ -17,11 +18,9 @@ from specref.algorithms import (
     block,
     block_slrs,
     companion,
-    companion_rejecting,
     greedy_block,
     lazy_slrs,
     multi_draft,
-    multi_draft_rules,
     ngrams,
     path_slrs,
     slem,
@@ -29,30 +28,48 @@ from specref.algorithms import (
     standard,
     tli,
     traversal,
-    trees,
     union,
 )
+from specref.algorithms.companion import rejecting
+from specref.algorithms.standard import Draft
+from specref.algorithms.trees import topdown
+from specref.algorithms.trees.k_seq import smallest_rho
+from specref.algorithms.trees.transport import drafts_law, optimal_acceptance
 from specref.chance import Chance
 from specref.distributions import Probabilities, Probability
+from specref.machines import machines
+from specref.machines.block import BlockVerification
+from specref.machines.machines import Machine
 from specref.models import Model
-from specref.theory import accepted_length_distribution, conditional_psi
-from specref.theory import block as block_theory
+from specref.theory import acceptance
 from specref.theory import multi_draft as multi_draft_theory
 from specref.theory import trees as trees_theory
-from specref.theory.transport import drafts_law, optimal_acceptance
 from specref.vocabulary import Tokens
 
 Vocabularies: TypeAlias = Literal["one", "two", "two by text"]
-Lengths: TypeAlias = Callable[[Model, Model, Tokens, int], tuple[Probability, ...]]
+CoinOrder: TypeAlias = Literal["token by token", "jointly"]
 First: TypeAlias = Callable[[Probabilities, Probabilities], Probability]
+Verify: TypeAlias = Callable[[Model, Tokens, list[Draft], Chance], Tokens]
 
 LEVIATHAN = "Leviathan et al. 2023"
 TIMOR = "Timor et al. 2025"
-SUN = "Sun et al. 2024 (block verification)"
+SUN = "Sun et al. 2024"
 MIAO = "Miao et al. 2023 (SpecInfer)"
 KIM = "Kim et al. 2025"
+DEFAULT = "standard"
+"""The rule that is meant where none is declared."""
 DRAFTS = 2
 """Siblings that rules for several drafts of a token are given here."""
+
+
+class Lengths(Protocol):
+    """A closed form: P(accepted length = 0), P(= 1), … of one iteration."""
+
+    def __call__(
+        self, target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1
+    ) -> tuple[Probability, ...]:
+        """As far as it is positive."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -70,15 +87,31 @@ class Rule:
     vocabularies : {"one", "two", "two by text"}
         Whether the drafter has the target's vocabulary; if not, whether each has to read the
         other's text.
-    tree : bool
-        Whether drafts form a tree.
+    restricts : bool
+        Whether the drafter never drafts what the target lacks, but draws from the rest of q,
+        renormalised.
     accepts_equals : bool
-        Whether every draft is accepted where p = q.
+        Whether a draft is accepted at every position where p = q.
     accepted_lengths : callable, optional
         (target, drafter, context, lookahead) -> P(accepted length = 0), P(= 1), ….
     accepts_first : callable, optional
         (p, q) -> the probability that a draft of the first position is accepted; for rules
         without `accepted_lengths`.
+    machine : callable, optional
+        (target, drafter, context, lookahead) -> what the batched twin walks through.
+    verify : callable, optional
+        (target, context, drafts, chance) -> block, for drafts over the target's vocabulary that
+        are given: what samplers of the contract ``verify`` do.
+    coins : {"token by token", "jointly"}, optional
+        How `verify` decides by one coin for each draft: it keeps drafts up to the first coin
+        that fails, or up to the last that succeeds.
+    verify_tree : callable, optional
+        (target, context, tree, chance) -> block. Drafts of such a rule form a tree.
+    draws_from_q : bool
+        Whether a position has one draft, drawn from the drafter's law. No lossless rule keeps the
+        first of such drafts more often than sum min(p, q).
+    vectors : bool
+        Whether test vectors of it are published; they cite its first paper.
     lossless : bool
         False for one that is published, and refuted.
     """
@@ -87,11 +120,26 @@ class Rule:
     papers: tuple[str, ...]
     step: Step
     vocabularies: Vocabularies = "one"
-    tree: bool = False
+    restricts: bool = False
     accepts_equals: bool = False
     accepted_lengths: Lengths | None = None
     accepts_first: First | None = None
+    machine: Callable[[Model, Model, Tokens, int], Machine] | None = None
+    verify: Verify | None = None
+    coins: CoinOrder | None = None
+    verify_tree: topdown.Verify | None = None
+    draws_from_q: bool = True
+    vectors: bool = False
     lossless: bool = True
+
+    def __post_init__(self) -> None:
+        if (self.verify is None) != (self.coins is None):
+            raise ValueError(f"coins = {self.coins!r}: expected with `verify`, and only then")
+
+    @property
+    def tree(self) -> bool:
+        """Whether drafts form a tree."""
+        return self.verify_tree is not None
 
     @property
     def same_vocabulary(self) -> bool:
@@ -103,39 +151,87 @@ class Rule:
         """Whether target and drafter have to read each other's text."""
         return self.vocabularies == "two by text"
 
+    def acceptance_rate(
+        self, target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1
+    ) -> Probability:
+        """The probability that the first submitted token is accepted, in closed form.
 
-def _lengths(name: str) -> Lengths:
-    return partial(accepted_length_distribution, name)
+        0 where nothing can be submitted: an empty intersection, lookahead 0. Any other lookahead
+        matters for rules by text alone.
 
+        Raises
+        ------
+        ValueError
+            No closed form is known; or models, context or lookahead are bad.
 
-def _block_slrs_lengths(
-    target: Model, drafter: Model, context: Tokens, lookahead: int
-) -> tuple[Probability, ...]:
-    seen = drafter.vocabulary.encode(target.vocabulary.decode(context))
-    rows = conditional_psi(target.vocabulary, drafter, seen, lookahead)
-    return block_theory.accepted_length_distribution(target, context, rows)
+        Examples
+        --------
+        >>> from specref.models import iid_model
+        >>> from specref.vocabulary import Vocabulary
+        >>> target = iid_model(Vocabulary("ab"), ["2/3", "1/3"])
+        >>> drafter = iid_model(Vocabulary("abc"), ["1/3", "1/3", "1/3"])
+        >>> [str(RULES[name].acceptance_rate(target, drafter)) for name in ("union", "tli")]
+        ['2/3', '5/6']
+        """
+        return acceptance.rate(self._lengths(target, drafter, context, lookahead))
 
-
-def _tree_lengths(rule: str) -> Lengths:
-    def lengths(
-        target: Model, drafter: Model, context: Tokens, lookahead: int
+    def acceptance_by_position(
+        self, target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1
     ) -> tuple[Probability, ...]:
-        branching = trees.branching_of(lookahead)
+        """The probability of each acceptance given the earlier ones, while it is positive.
+
+        Errors as `acceptance_rate`.
+
+        Examples
+        --------
+        >>> from specref.models import iid_model
+        >>> from specref.vocabulary import Vocabulary
+        >>> vocabulary = Vocabulary("ab")
+        >>> p, q = iid_model(vocabulary, ["1/3", "2/3"]), iid_model(vocabulary, ["2/3", "1/3"])
+        >>> RULES["standard"].acceptance_by_position(p, q, lookahead=2)
+        (Fraction(2, 3), Fraction(2, 3))
+        """
+        return acceptance.by_position(self._lengths(target, drafter, context, lookahead))
+
+    def _lengths(
+        self, target: Model, drafter: Model, context: Tokens, lookahead: int
+    ) -> tuple[Probability, ...]:
+        if self.accepted_lengths is None:
+            raise ValueError(
+                f"rule {self.name!r}: no closed form of its accepted lengths is known"
+            )
+        return self.accepted_lengths(target, drafter, context, lookahead)
+
+
+def _of_tree(read: trees_theory.Read) -> Lengths:
+    def lengths(
+        target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1
+    ) -> tuple[Probability, ...]:
+        branching = topdown.branching_of(lookahead)
         law = trees_theory.accepted_length_distribution(
-            target, drafter, context, branching, rule=rule
+            target, drafter, context, branching, rule=read
         )
         return law[: max(length for length, mass in enumerate(law, 1) if mass > 0)]
 
     return lengths
 
 
-def _several(name: str, paper: str, rule: multi_draft.Rule, first: First) -> Rule:
+def _several(
+    name: str, paper: str, rule: multi_draft.Rule, first: First, *, accepts_equals: bool = True
+) -> Rule:
     step = partial(multi_draft.step, drafts=DRAFTS, rule=rule)
-    return Rule(name, (paper,), step, accepts_first=first)
+    return Rule(
+        name,
+        (paper,),
+        step,
+        accepts_equals=accepts_equals,
+        accepts_first=first,
+        draws_from_q=False,
+    )
 
 
 def _k_seq(p: Probabilities, q: Probabilities) -> Probability:
-    rho = multi_draft_theory.smallest_rho(p, q, DRAFTS)
+    rho = smallest_rho(p, q, DRAFTS)
     return multi_draft_theory.k_seq(p, q, DRAFTS, rho)
 
 
@@ -189,14 +285,19 @@ RULES: Mapping[str, Rule] = _table(
         ("the definition",),
         autoregressive.step,
         vocabularies="two",
-        accepted_lengths=_lengths("autoregressive"),
+        accepted_lengths=acceptance.autoregressive,
+        machine=machines.Autoregressive,
     ),
     Rule(
         "standard",
         (f"{LEVIATHAN}, Algorithm 1", "Chen et al. 2023, Algorithm 2", f"{TIMOR}, Algorithm 5"),
         standard.step,
         accepts_equals=True,
-        accepted_lengths=_lengths("standard"),
+        accepted_lengths=acceptance.standard,
+        machine=machines.Standard,
+        verify=standard.verify,
+        coins="token by token",
+        vectors=True,
     ),
     Rule(
         "union",
@@ -204,22 +305,29 @@ RULES: Mapping[str, Rule] = _table(
         union.step,
         vocabularies="two",
         accepts_equals=True,
-        accepted_lengths=_lengths("union"),
+        accepted_lengths=acceptance.union,
+        machine=machines.Union,
+        vectors=True,
     ),
     Rule(
         "tli",
         (f"{TIMOR}, Algorithm 4",),
         tli.step,
         vocabularies="two",
+        restricts=True,
         accepts_equals=True,
-        accepted_lengths=_lengths("tli"),
+        accepted_lengths=acceptance.tli,
+        machine=machines.TokenLevelIntersection,
+        vectors=True,
     ),
     Rule(
         "slem",
         (f"{TIMOR}, Algorithm 2",),
         slem.step,
         vocabularies="two by text",
-        accepted_lengths=_lengths("slem"),
+        accepted_lengths=acceptance.slem,
+        machine=machines.StringLevelExactMatch,
+        vectors=True,
     ),
     Rule(
         "slrs",
@@ -227,30 +335,38 @@ RULES: Mapping[str, Rule] = _table(
         slrs.step,
         vocabularies="two by text",
         accepts_equals=True,
-        accepted_lengths=_lengths("slrs"),
+        accepted_lengths=acceptance.slrs,
+        machine=machines.StringLevelRejectionSampling,
+        vectors=True,
     ),
     Rule(
         "block",
         (f"{SUN}, Algorithm 2",),
         block.step,
         accepts_equals=True,
-        accepted_lengths=_lengths("block"),
+        accepted_lengths=acceptance.block,
+        machine=BlockVerification,
+        verify=block.verify,
+        coins="jointly",
+        vectors=True,
     ),
     # An iteration emits the tokens that it owes, too: its length says nothing of acceptance.
-    Rule("greedy-block", (f"{SUN}, appendix",), greedy_block.step),
+    Rule("greedy-block", (f"{SUN}, appendix",), greedy_block.step, accepts_equals=True),
     Rule(
         "block-slrs",
         (f"{TIMOR}, Algorithm 3", f"{SUN}, Algorithm 2"),
         block_slrs.step,
         vocabularies="two by text",
-        accepted_lengths=_block_slrs_lengths,
+        accepts_equals=True,
+        accepted_lengths=acceptance.block_by_text,
     ),
     Rule(
         "lazy-slrs",
         (f"{TIMOR}, Algorithm 3",),
         lazy_slrs.step,
         vocabularies="two by text",
-        accepted_lengths=_lengths("slrs"),
+        accepts_equals=True,
+        accepted_lengths=acceptance.slrs,
     ),
     Rule("path-slrs", (f"{TIMOR}, Algorithm 3",), path_slrs.step, vocabularies="two by text"),
     _several(
@@ -259,62 +375,87 @@ RULES: Mapping[str, Rule] = _table(
         multi_draft.recursive_rejection,
         partial(multi_draft_theory.recursive_rejection, drafts=DRAFTS, replacement=False),
     ),
-    _several(
-        "matching",
-        MIAO,
-        multi_draft.matching,
-        _matching,
-    ),
-    _several("k-seq", "Sun et al. 2023 (SpecTr)", multi_draft_rules.k_seq, _k_seq),
+    _several("matching", MIAO, multi_draft.matching, _matching, accepts_equals=False),
+    _several("k-seq", "Sun et al. 2023 (SpecTr)", multi_draft.k_seq, _k_seq),
     _several(
         "top-drafts",
         "Hu et al. 2025",
-        multi_draft_rules.top_drafts,
+        multi_draft.top_drafts,
         partial(multi_draft_theory.top_drafts, drafts=DRAFTS),
     ),
     _several(
         "spechub",
         "Sun et al. 2024 (SpecHub)",
-        multi_draft_rules.spechub,
+        multi_draft.spechub,
         partial(multi_draft_theory.top_drafts, drafts=DRAFTS),
     ),
     _several(
         "optimal",
         "Sun et al. 2023 (SpecTr)",
-        multi_draft_rules.optimal,
+        multi_draft.optimal,
         _optimum,
     ),
     Rule(
         "topdown",
         (MIAO, "Chen et al. 2024 (Sequoia)"),
-        trees.step,
-        tree=True,
+        topdown.step,
         accepts_equals=True,
-        accepted_lengths=_tree_lengths("topdown"),
+        accepted_lengths=_of_tree(trees_theory.topdown),
+        verify_tree=topdown.verify,
+        draws_from_q=False,
     ),
     Rule(
         "traversal",
         ("Weng et al. 2025",),
         traversal.step,
-        tree=True,
         accepts_equals=True,
-        accepted_lengths=_tree_lengths("traversal"),
+        accepted_lengths=_of_tree(trees_theory.traversal),
+        verify_tree=traversal.verify,
+        draws_from_q=False,
     ),
-    Rule("ngrams", ("Stewart et al. 2024 (The N-Grammys)",), ngrams.step),
+    Rule("ngrams", ("Stewart et al. 2024 (The N-Grammys)",), ngrams.step, draws_from_q=False),
     Rule(
         "companion",
         (f"{KIM}, repaired: decided before the draw",),
         partial(guided, companion.predictable_step, lambda similarity: similarity),
+        accepts_equals=True,
     ),
     Rule(
         "companion-rejecting",
         (f"{KIM}, repaired: what is not verified is rejected",),
-        partial(guided, companion_rejecting.step, lambda similarity, acceptance: acceptance),
+        partial(guided, rejecting.step, lambda similarity, acceptance: acceptance),
+        accepts_equals=True,
     ),
     Rule(
         "companion-published",
         (f"{KIM}, sections 4.2 and 5",),
         partial(guided, companion.step, lambda similarity, acceptance: acceptance),
+        accepts_equals=True,
         lossless=False,
     ),
 )
+
+
+def rule_of(algorithm: str) -> Rule:
+    """The rule of a name.
+
+    Raises
+    ------
+    ValueError
+        There is none.
+    """
+    if algorithm not in RULES:
+        raise ValueError(f"algorithm = {algorithm!r}: expected one of {', '.join(RULES)}")
+    return RULES[algorithm]
+
+
+def declarable(*, tree: bool) -> tuple[str, ...]:
+    """The names of the rules that somebody's sampler may declare: for trees of drafts, or not.
+
+    Examples
+    --------
+    >>> declarable(tree=True)
+    ('topdown', 'traversal')
+    """
+    every = RULES.values()
+    return tuple(rule.name for rule in every if rule.lossless and rule.tree == tree)

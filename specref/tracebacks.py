@@ -9,9 +9,10 @@ from types import FrameType, TracebackType
 
 HOUSE = Path(__file__).parent
 JUDGED = (
+    "adapters",
     "algorithms",
-    "conformance/implementations",
     "examples",
+    "machines",
     "simulate",
     "torch_backend",
     "zoo",
@@ -30,7 +31,7 @@ def own_traceback(error: BaseException) -> TracebackType | None:
 
     Examples
     --------
-    >>> from specref.conformance.patience import within
+    >>> from specref.contracts.timeout import within
     >>> try:
     ...     within(1, lambda: [][0])
     ... except Exception as error:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpu_tests.benchmarks.companion_traces import Floats, Traces
-from specref.theory.companion_table import Observation, profile
+from specref.speed.companion_table import Observation, profile
 
 BINS = 2, 4, 8, 27
 

@@ -10,14 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from gpu_tests.benchmarks.companion_traces import Floats, Traces
-from specref.simulate import traces as recorded
-from specref.simulate.budgets import FirstDecline
-from specref.simulate.schedulers import Fixed, Oracle, Profile, Schedule, Scheduler
-from specref.simulate.speed import simulate_speed
-from specref.simulate.tallies import SpeedReport
-from specref.simulate.traces import Iterations
-from specref.theory.companion import companion_acceptance, similarity, truncated_law
-from specref.theory.companion_table import AcceptanceTable
+from specref.algorithms.companion.signals import companion_acceptance, similarity
+from specref.speed import traces as recorded
+from specref.speed.budgets import FirstDecline
+from specref.speed.companion import truncated_law
+from specref.speed.companion_table import AcceptanceTable
+from specref.speed.schedulers import Fixed, Oracle, Profile, Schedule, Scheduler
+from specref.speed.simulation import simulate_speed
+from specref.speed.tallies import SpeedReport
+from specref.speed.traces import Iterations
 
 BATCHES, ROOM = (1, 8, 32, 128), 32
 MEASURED, FREE = "by parameters", "drafts for nothing"

@@ -11,11 +11,11 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from gpu_tests.forcing import forced_laws
-from specref.theory.companion_table import Observation
+from specref.arrays import Floats
+from specref.speed.companion_table import Observation
 from specref.torch_backend import generate, shape_logits
 from specref.vocabulary import Tokens
 
-Floats = NDArray[np.float64]
 SIGNALS = (
     "similarity",
     "companion_acceptance",

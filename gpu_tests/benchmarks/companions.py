@@ -21,8 +21,8 @@ from gpu_tests.benchmarks.companion_traces import Traces, traces
 from gpu_tests.benchmarks.companions_page import render
 from gpu_tests.benchmarks.measurement_plots import plot_companions
 from gpu_tests.pairs import Models
-from specref.conformance.implementations.torch_state import one_thread
-from specref.theory.companion_table import profile
+from specref.contracts.torch_state import one_thread
+from specref.speed.companion_table import profile
 
 TRIPLE = "target", "companion", "drafter_bpe2k"
 BINS = 8, 8

@@ -13,8 +13,8 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from gpu_tests.benchmarks.lines import BY_ID, PLAIN, Line
 from gpu_tests.pairs import Pair
-from specref.conformance.implementations.forwards import Forward, blocks
-from specref.conformance.implementations.torch_state import seeded
+from specref.adapters.forwards import Forward, blocks
+from specref.contracts.torch_state import seeded
 from specref.torch_backend import Decoder
 
 SEEDS_OF_A_RUN = 1000

@@ -15,7 +15,7 @@ from gpu_tests.benchmarks.contenders import Contender, Ours, Tally, Transformers
 from gpu_tests.benchmarks.lines import OURS, PLAIN, SIZES, Line, Sizes
 from gpu_tests.benchmarks.timing import Spread
 from gpu_tests.pairs import Models, Pair
-from specref.conformance.implementations.torch_state import one_thread
+from specref.contracts.torch_state import one_thread
 
 WARM_UP_SEED, WARM_UP_TOKENS = 999, 4
 

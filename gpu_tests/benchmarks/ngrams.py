@@ -25,9 +25,9 @@ from gpu_tests.benchmarks.ngrams_page import rate, render
 from gpu_tests.forcing import forced_logits
 from gpu_tests.pairs import Models
 from proofs_tests.benchmarks.ngrams import Call, Strategies, measure
-from specref.algorithms.ngram_drafts import Table, context_drafts, table_drafts, unigram_drafts
-from specref.algorithms.ngram_tables import bigrams, extended, unigrams, unigrams_as_printed
-from specref.conformance.implementations.torch_state import one_thread
+from specref.algorithms.ngrams.drafts import Table, context_drafts, table_drafts, unigram_drafts
+from specref.algorithms.ngrams.tables import bigrams, extended, unigrams, unigrams_as_printed
+from specref.contracts.torch_state import one_thread
 from specref.torch_backend import generate
 from specref.vocabulary import Tokens
 
@@ -112,7 +112,7 @@ def next_logits(target: PreTrainedModel) -> np.ndarray:
 
 
 def continued(target: PreTrainedModel, table: Table, lookahead: int) -> Table:
-    """`ngram_tables.extended_by_model`, in batches; shape (V, k, lookahead)."""
+    """`tables.extended_by_model`, in batches; shape (V, k, lookahead)."""
     if lookahead == 1:
         return table[:, :, None]
     starts = [(token, int(first)) for token, row in enumerate(table) for first in row]

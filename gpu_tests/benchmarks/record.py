@@ -23,7 +23,7 @@ from transformers.utils import logging
 from fixtures.model_pairs.storing import read_card
 from gpu_tests.benchmarks import generation, verification
 from gpu_tests.benchmarks.page import render
-from specref.conformance.implementations.torch_state import one_thread
+from specref.contracts.torch_state import one_thread
 from specref.report.machine import check_destination, write_json
 
 MODULES: Mapping[str, Any] = {"verification": verification, "generation": generation}

@@ -16,7 +16,7 @@ from transformers.utils import logging
 
 from gpu_tests.benchmarks.timing import Spread
 from gpu_tests.pairs import Models, Pair
-from specref.conformance.implementations.torch_state import one_thread
+from specref.contracts.torch_state import one_thread
 from specref.report.machine import write_json
 from specref.torch_backend import Generation, LazySlrsDrafter, shape_logits
 from specref.torch_backend.cached import CachedModel

@@ -15,7 +15,7 @@ from gpu_tests.benchmarks.slrs_plots import plot_bounds, plot_growth, plot_tempe
 from gpu_tests.benchmarks.slrs_record import MODULES, defaults, read_record, write_record
 from gpu_tests.benchmarks.slrs_sections import blocks, bounds, growth, temperature
 from gpu_tests.benchmarks.slrs_verdict import verdict
-from specref.conformance.implementations.torch_state import one_thread
+from specref.contracts.torch_state import one_thread
 from specref.report.machine import check_destination, write_json
 
 Record: TypeAlias = Mapping[str, dict[str, Any]]

@@ -44,11 +44,11 @@ tokens have.
 
 BOUNDS = """\
 A verdict asks only whether psi(t) is below a number that the coin fixes. Bounds of psi(t) from a
-tree that is grown best first decide it (`specref.algorithms.lazy_slrs`), with the verdicts and the
-law of psi in full. Toy pairs are enumerated in fractions: expected forwards of the drafter in an
-iteration, summed over the pairs, the two laws asserted equal. *Fixed* drafts as many tokens as the
-lookahead, *until determined* at most as many: it stops where the first token of the target is
-certain. *One token* verifies that one alone, as Algorithm 3 is printed; *all tokens* goes on to
+tree that is grown best first decide it (`specref.algorithms.text.lazy_slrs`), with the verdicts
+and the law of psi in full. Toy pairs are enumerated in fractions: expected forwards of the drafter
+in an iteration, summed over the pairs, the two laws asserted equal. *Fixed* drafts as many tokens
+as the lookahead, *until determined* at most as many: it stops where the first token of the target
+is certain. *One token* verifies that one alone, as Algorithm 3 is printed; *all tokens* goes on to
 the next ones.
 
 ![Forwards by bounds and in full](slrs_bounds.png)
@@ -97,10 +97,11 @@ difference at the same contexts, each comparison for itself:
 BLOCKS = """\
 Expected tokens of an iteration, in fractions, over the toy pairs of two vocabularies that read
 each other's text. SLEM, SLRS with its two endings, and block verification (Sun et al. 2024) of the
-drafted text against psi and the probability that the text ends (`specref.algorithms.block_slrs`)
-read the same drafts, as many tokens of the drafter as the lookahead. Where the text ends, psi may
-have mass left on longer texts: *residual* draws the last token from norm((p - psi)+) all the same;
-*bonus* verifies with psi given that the text goes on, and draws the last token from p.
+drafted text against psi and the probability that the text ends
+(`specref.algorithms.text.block_slrs`) read the same drafts, as many tokens of the drafter as the
+lookahead. Where the text ends, psi may have mass left on longer texts: *residual* draws the last
+token from norm((p - psi)+) all the same; *bonus* verifies with psi given that the text goes on,
+and draws the last token from p.
 
 {table}
 

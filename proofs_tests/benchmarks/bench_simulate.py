@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from specref import Model, Sampled, Vocabulary
-from specref.algorithms import ALGORITHMS
+from specref.rules import RULES
 from specref.simulate import (
     CHUNK,
     MAX_NODES,
@@ -52,7 +52,7 @@ def fastest(run: Callable[[], object]) -> float:
 def reference_rate(
     algorithm: str, target: Model, drafter: Model, lookahead: int, trials: int = REFERENCE_TRIALS
 ) -> float:
-    step, chance = ALGORITHMS[algorithm], Sampled(np.random.default_rng(1))
+    step, chance = RULES[algorithm].step, Sampled(np.random.default_rng(1))
 
     def run() -> None:
         for _ in range(trials):
@@ -72,7 +72,7 @@ def print_algorithms(size: int) -> None:
     print(f"\niterations per second, V = {size}, lookahead = {LOOKAHEAD}, one core")
     print(f"{'algorithm':<16}{'reference':>12}{'tables [s]':>12}", end="")
     print("".join(f"{f'chunk {chunk}':>14}" for chunk in CHUNKS))
-    for algorithm in ALGORITHMS:
+    for algorithm in (name for name, rule in RULES.items() if rule.machine):
         reference = reference_rate(algorithm, target, drafter, LOOKAHEAD)
         start = time.process_time()
         tables = tabulate(algorithm, target, drafter, (), LOOKAHEAD)

@@ -10,13 +10,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from specref.simulate.budgets import FirstDecline, Priced, Scan, TopDrafts
-from specref.simulate.classes import Classes, constant
-from specref.simulate.schedulers import Fixed, Oracle, Profile, Scheduler, StopAtConfidence
-from specref.simulate.speed import compare_schedulers, simulate_speed
-from specref.simulate.tallies import SpeedReport
-from specref.simulate.traces import Source, Traces
-from specref.theory.latency import allocation, best, first_decline, goodputs, staircase
+from specref.speed.budgets import FirstDecline, Priced, Scan, TopDrafts
+from specref.speed.latency import allocation, best, first_decline, goodputs, staircase
+from specref.speed.schedulers import Fixed, Oracle, Profile, Scheduler, StopAtConfidence
+from specref.speed.simulation import compare_schedulers, simulate_speed
+from specref.speed.tallies import SpeedReport
+from specref.speed.traces import Classes, Source, Traces, constant
 
 BATCH, LOOKAHEAD, STEPS, WAVE, BASE = 8, 6, 100, 16, 2
 EASY, HARD = 0.9, 0.5

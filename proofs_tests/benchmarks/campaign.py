@@ -11,9 +11,9 @@ import numpy as np
 from proofs_tests.benchmarks.power import block_law, declared
 from specref.algorithms import standard
 from specref.chance import Sampled
-from specref.losslessness import Campaign, run
 from specref.models import Model, as_float, hashed_model
 from specref.simulate import tabulate
+from specref.statistics import Campaign, run
 from specref.verification import TwinSampler
 from specref.vocabulary import Vocabulary
 from specref.zoo import FIXTURES, MUTANTS

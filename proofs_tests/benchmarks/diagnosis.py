@@ -13,7 +13,7 @@ import numpy as np
 from specref.algorithms import Step, standard
 from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose
 from specref.conformance.diagnosis.laws import Law, law_of
-from specref.zoo import CONTROLS, FIXTURES, MUTANTS, Fixture
+from specref.zoo import CONTROLS, FIXTURES, MUTANTS, ExactFixture
 
 CASES = ("wide", "deep", "eos")
 TRIALS = (2_000, 20_000, 200_000)
@@ -44,7 +44,7 @@ def observe(step: Step, trials: int, seed: int, strength: float = 1.0) -> list[O
     return cases
 
 
-def of_fixture(fixture: Fixture, blocks: dict[tuple[int, ...], int]) -> Observed:
+def of_fixture(fixture: ExactFixture, blocks: dict[tuple[int, ...], int]) -> Observed:
     return Observed(fixture.name, fixture.target, fixture.drafter, (), fixture.lookahead, blocks)
 
 

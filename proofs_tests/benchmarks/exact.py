@@ -8,9 +8,9 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from specref import Model, Vocabulary, is_lossless
-from specref.algorithms import ALGORITHMS
-from specref.losslessness import is_lossless_loop
 from specref.models import hashed_model
+from specref.proofs import is_lossless_loop
+from specref.rules import RULES
 from specref.theory import psi, psi_iid
 
 REPEATS = 5
@@ -37,7 +37,7 @@ def main() -> None:
     print(f"exact proofs, best of {REPEATS}, models evaluated anew")
     print(f"{'algorithm':<15}{'V':>3}{'lookahead':>10}{'paths':>8}{'ms':>9}{'paths/s':>10}")
     for size, lookahead in ((3, 2), (4, 2), (4, 3)):
-        for name, step in ALGORITHMS.items():
+        for name, step in ((rule.name, rule.step) for rule in RULES.values() if rule.machine):
             seconds, proof = best_of(
                 lambda step=step, size=size, lookahead=lookahead: is_lossless(
                     step, dense(size, "p"), dense(size, "q"), (), lookahead
@@ -51,7 +51,7 @@ def main() -> None:
 
 def compare_loop() -> None:
     """Paths with and without merging equal contexts."""
-    step, length = ALGORITHMS["standard"], 4
+    step, length = RULES["standard"].step, 4
     target, drafter = dense(3, "p"), dense(3, "q")
     seconds, proof = best_of(lambda: is_lossless_loop(step, target, drafter, (), 1, length))
     print(f"decode loop of {length} tokens: {proof.paths} paths, {seconds * 1e3:.1f} ms")

@@ -20,10 +20,10 @@ from functools import cache
 import numpy as np
 
 from proofs_tests.benchmarks.power import block_law, declared
-from specref.losslessness.acceptance import binomial_interval
-from specref.losslessness.campaign import Campaign
-from specref.losslessness.cases import CampaignCase
-from specref.losslessness.verdict import Verdict
+from specref.statistics.campaign.acceptance import binomial_interval
+from specref.statistics.campaign.campaign import Campaign
+from specref.statistics.campaign.cases import CampaignCase
+from specref.statistics.campaign.verdict import Verdict
 from specref.zoo import CONTROLS, FIXTURES
 
 ALPHAS = (1e-1, 1e-2, 1e-3, 1e-4)

@@ -11,9 +11,9 @@ from functools import partial
 
 import numpy as np
 
-from specref.losslessness.coins import inverse_cdf_mismatch, race_mismatch
-from specref.losslessness.coupled import coupled_replay
-from specref.losslessness.floats import (
+from specref.statistics.floats.coins import inverse_cdf_mismatch, race_mismatch
+from specref.statistics.floats.coupled import coupled_replay
+from specref.statistics.floats.floats import (
     EQUIVALENCE_MARGIN,
     law_in,
     round_to,

@@ -16,18 +16,18 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
-from proofs_tests.verifiers import LOOK_ALIKES, clean
+from proofs_tests.helpers.bugs.verifiers import LOOK_ALIKES, clean
 from specref.conformance.checks import CHECKS
-from specref.conformance.contract import Contract
 from specref.conformance.status import Status
 from specref.conformance.suite import check
-from specref.losslessness.acceptance import binomial_interval
+from specref.contracts.table import VERIFY
+from specref.statistics.campaign.acceptance import binomial_interval
 
 SAMPLERS: dict[str, Callable[..., Any]] = {"standard": clean, **LOOK_ALIKES}
 ASKED = tuple(
     one.id
     for one in CHECKS
-    if Contract.VERIFY in one.contracts and (one.statistical or one.id.startswith("acceptance/"))
+    if VERIFY in one.contracts and (one.statistical or one.id.startswith("acceptance/"))
 )
 SHARE = 25
 
@@ -46,7 +46,7 @@ def alarms(
             trials=trials,
             seed=seed + index,
             blocking=False,
-            patience=None,
+            timeout=None,
         )
         failed = tuple(r.id for r in report.results if r.status == Status.FAILED)
         found.append((name, failed))

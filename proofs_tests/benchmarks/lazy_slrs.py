@@ -17,12 +17,12 @@ from fractions import Fraction
 import numpy as np
 
 from specref.algorithms import Step, lazy_slrs, slrs
+from specref.algorithms.lookahead import LookaheadRule
 from specref.chance import Chance, Sampled, enumerate_paths
 from specref.distributions import Probabilities, Probability
 from specref.models import Model, as_float, hashed_model
 from specref.pairs import Pair, other_vocabulary_pairs
 from specref.theory import fixed, proposals, until_determined
-from specref.theory.lookahead import LookaheadRule
 from specref.vocabulary import Tokens, Vocabulary
 
 LETTERS = Vocabulary("ab")

@@ -19,9 +19,9 @@ import numpy as np
 
 from specref import Model, Sampled, Vocabulary
 from specref.algorithms import autoregressive, decode
-from specref.algorithms.ngram_drafts import Propose, context_drafts, ranked, table_drafts
-from specref.algorithms.ngram_tables import bigram_rows, bigrams, extended
-from specref.algorithms.ngrams import Trie, trie
+from specref.algorithms.ngrams.drafts import Propose, context_drafts, ranked, table_drafts
+from specref.algorithms.ngrams.ngrams import Trie, trie
+from specref.algorithms.ngrams.tables import bigram_rows, bigrams, extended
 from specref.distributions import with_temperature
 from specref.vocabulary import Tokens
 

@@ -12,20 +12,23 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from proofs_tests.outside import BUGS
-from specref.conformance.bugs import compared_with
+from proofs_tests.helpers.bugs.outside import BUGS
 from specref.conformance.checks import CHECKS
-from specref.conformance.contract import Contract, capabilities_of
 from specref.conformance.diagnosis import Candidate, Diagnosis, Laws, Observed, diagnose
+from specref.conformance.diagnosis.bugs import compared_with
 from specref.conformance.diagnosis.laws import CaseLaws, law_of
-from specref.conformance.exact_laws import DrawnFromLaws
-from specref.conformance.fixtures import TEETH
 from specref.conformance.judge import Judge
+from specref.conformance.options import CheckOptions
 from specref.conformance.status import Stage, Status
 from specref.conformance.suite import laws_beside, observed
+from specref.contracts.capabilities import capabilities_of
+from specref.contracts.contract import Contract, Subject
+from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.contracts.table import STEP, VERIFY
 from specref.distributions import total_variation
-from specref.losslessness.acceptance import binomial_interval
-from specref.losslessness.exact import completed
+from specref.proofs.exact import completed
+from specref.statistics.campaign.acceptance import binomial_interval
+from specref.verification.exact_laws import DrawnFromLaws
 from specref.zoo import MUTANTS, OPERATORS
 
 RULE, ALPHA = "standard", 0.05
@@ -66,8 +69,8 @@ class Asked:
 def seen(implementation: Callable[..., Any], contract: Contract, seed: int) -> list[Observed]:
     """The blocks that a diagnosis would be made of; none if no law or length is failed."""
     statistical = sum(one.statistical and contract in one.contracts for one in CHECKS)
-    capabilities = capabilities_of(implementation)
-    judge = Judge(implementation, contract, capabilities, checks=statistical, seed=seed)
+    subject = Subject(implementation, capabilities_of(implementation))
+    judge = Judge(subject, CheckOptions(contract=contract, seed=seed), checks=statistical)
     asked = [one for one in CHECKS if one.stage in STAGES and one.statistical]
     results = [one.run(judge) for one in asked if contract in one.contracts]
     failed = any(result.status == Status.FAILED for result in results)
@@ -77,14 +80,14 @@ def seen(implementation: Callable[..., Any], contract: Contract, seed: int) -> l
 def outside(names: Iterable[str], seed: int) -> Iterator[Asked]:
     """Bugs outside the zoo, with the whole library."""
     for name in names:
-        blocks = seen(BUGS[name].verify(), Contract.VERIFY, seed)
+        blocks = seen(BUGS[name].verify(), VERIFY, seed)
         yield Asked(name, diagnose(blocks, LIBRARY, laws=laws_beside(RULE)) if blocks else None)
 
 
 def inside(names: Iterable[str], seed: int) -> Iterator[tuple[Asked, Asked]]:
     """Bugs of the zoo: with the whole library, and left out of it."""
     for name in names:
-        blocks = seen(DrawnFromLaws(LIBRARY[name].step), Contract.STEP, seed)
+        blocks = seen(DrawnFromLaws(LIBRARY[name].step), STEP, seed)
         if not blocks:
             yield Asked(name, None), Asked(name, None)
             continue
@@ -114,13 +117,13 @@ class Fewer(Laws):
 def variation(name: str) -> float:
     """The largest total variation of the completed block at a place of the kit."""
     found = []
-    for teeth in TEETH.values():
-        for place in teeth.places:
-            case = teeth.target, teeth.drafter, place.context, place.lookahead
+    for fixture in CHAIN_FIXTURES.values():
+        for place in fixture.places:
+            case = fixture.target, fixture.drafter, place.context, place.lookahead
             law = law_of(BUGS[name].step, Observed("place", *case, {(0,): 1}))
             length = place.lookahead + 1
             emitted, text = (
-                completed(blocks, teeth.target, place.context, length)
+                completed(blocks, fixture.target, place.context, length)
                 for blocks in (law, {(): 1.0})
             )
             found.append(float(total_variation(emitted, text)))

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from specref.chance import exact_distribution
-from specref.losslessness.blocks import as_blocks
-from specref.losslessness.campaign import Campaign
-from specref.losslessness.cases import CampaignCase
-from specref.losslessness.planning import information
 from specref.models import as_float
-from specref.zoo import FIXTURES, MUTANTS, Entry, Fixture, total_variation_on
+from specref.statistics.campaign.blocks import as_blocks
+from specref.statistics.campaign.campaign import Campaign
+from specref.statistics.campaign.cases import CampaignCase
+from specref.statistics.campaign.planning import information
+from specref.zoo import FIXTURES, MUTANTS, Entry, ExactFixture, total_variation_on
 
 ALPHA = 1e-9
 GROWTH = 1.15
@@ -27,13 +27,13 @@ HORIZON = 3_000_000
 LIBRARIES = ("library", "left out", "blind")
 
 
-def block_law(fixture: Fixture, entry: Entry) -> tuple[np.ndarray, np.ndarray]:
+def block_law(fixture: ExactFixture, entry: Entry) -> tuple[np.ndarray, np.ndarray]:
     target, drafter = as_float(fixture.target), as_float(fixture.drafter)
     law = exact_distribution(lambda c: entry.step(target, drafter, (), fixture.lookahead, c))
     return as_blocks(list(law)), np.array([float(p) for p in law.values()])
 
 
-def declared(fixture: Fixture) -> CampaignCase:
+def declared(fixture: ExactFixture) -> CampaignCase:
     """The case of a fixture, to be adopted by campaigns."""
     return Campaign().case(fixture.target, fixture.drafter, (), fixture.lookahead)
 
@@ -45,7 +45,9 @@ def without(case: CampaignCase, names: set[str]) -> CampaignCase:
     return replace(case, library=library, log_bets=case.log_bets[kept])
 
 
-def iterations_needed(template: CampaignCase, fixture: Fixture, entry: Entry, seed: int) -> int:
+def iterations_needed(
+    template: CampaignCase, fixture: ExactFixture, entry: Entry, seed: int
+) -> int:
     """Iterations until LOSSY, on a geometric grid; the horizon if it is not found."""
     rng = np.random.default_rng(seed)
     blocks, weights = block_law(fixture, entry)
@@ -79,7 +81,7 @@ class Found:
         return self.needed[-1] * self.tv**2
 
 
-def exact_laws(fixture: Fixture) -> dict[str, object]:
+def exact_laws(fixture: ExactFixture) -> dict[str, object]:
     """The completed law of every mutant that has one here."""
     laws: dict[str, object] = {}
     for name, entry in MUTANTS.items():
@@ -88,7 +90,7 @@ def exact_laws(fixture: Fixture) -> dict[str, object]:
     return laws
 
 
-def measured(fixture: Fixture, runs: int) -> list[Found]:
+def measured(fixture: ExactFixture, runs: int) -> list[Found]:
     """Every bug that is lossy on the fixture, and not decided by what the target excludes."""
     known, laws, found = declared(fixture), exact_laws(fixture), []
     for name, law in laws.items():

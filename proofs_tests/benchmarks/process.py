@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proofs_tests.programs import RUNS, built
+from proofs_tests.helpers.programs import RUNS, built
 from specref import check
-from specref.conformance.implementations.reference import verify
-from specref.conformance.process import Process
+from specref.adapters.reference import verify
+from specref.process import Process
 
 ROWS, CASES, LOOKAHEAD, TOKENS, REPEATS = 4096, 40, 2, 6, 5
 
@@ -46,7 +46,7 @@ def print_rates(name: str, sampler: Callable[..., object]) -> None:
     large = seconds(lambda: sampler(p, q, drafts, rng=rng))
     small = seconds(lambda: sampler(p[:1], q[:1], drafts[:1], rng=rng))
     start = time.perf_counter()
-    report = check(sampler, patience=None)
+    report = check(sampler, timeout=None)
     judged = time.perf_counter() - start
     print(
         f"{name:<12}{ROWS / large:>12,.0f}{small * 1e3:>12.2f}{judged:>12.1f}{report.exit_code:>8}"

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from proofs_tests.test_transformers_generate import (
+from proofs_tests.helpers.chains import (
     DRAFTER,
     DRIFT,
     DRIFT_RELABELLED,
@@ -19,12 +19,12 @@ from proofs_tests.test_transformers_generate import (
     kept_first,
     relabelled,
 )
-from specref.conformance.entropy import EntropyMartingale
-from specref.conformance.implementations import IMPLEMENTATIONS
-from specref.conformance.implementations.transformers_generate import Generate
-from specref.conformance.markov import judge_markov
-from specref.losslessness.acceptance import binomial_interval
+from specref.adapters import IMPLEMENTATIONS
+from specref.adapters.transformers_generate import Generate
+from specref.conformance.texts.entropy import EntropyMartingale
+from specref.conformance.texts.markov import judge_markov
 from specref.models import Model
+from specref.statistics.campaign.acceptance import binomial_interval
 
 PATHS: tuple[tuple[str, dict, Model], ...] = (
     ("ar", {}, DRAFTER),

@@ -18,10 +18,10 @@ from proofs_tests.benchmarks.power import (
     without,
 )
 from specref.distributions import Probability
-from specref.losslessness import TwoSample
-from specref.losslessness.blocks import as_blocks
+from specref.statistics import TwoSample
+from specref.statistics.campaign.blocks import as_blocks
 from specref.vocabulary import Tokens
-from specref.zoo import FIXTURES, MUTANTS, Entry, Fixture, total_variation_on
+from specref.zoo import FIXTURES, MUTANTS, Entry, ExactFixture, total_variation_on
 
 Texts = Callable[[int, np.random.Generator], np.ndarray]
 NAMES = ("residual-is-p", "bonus-argmax", "lenience-5-4", "exact-match-resample", "shared-u")
@@ -37,15 +37,15 @@ def texts_of(law: Mapping[Tokens, Probability]) -> Texts:
     return draw
 
 
-def completed_law(fixture: Fixture, entry: Entry) -> Texts:
+def completed_law(fixture: ExactFixture, entry: Entry) -> Texts:
     return texts_of(fixture.output(entry.step))
 
 
-def target_law(fixture: Fixture) -> Texts:
+def target_law(fixture: ExactFixture) -> Texts:
     return texts_of(fixture.continued())
 
 
-def trials_needed(fixture: Fixture, entry: Entry, seed: int) -> int:
+def trials_needed(fixture: ExactFixture, entry: Entry, seed: int) -> int:
     """Texts on each side until LOSSY at alpha 1e-9, on a geometric grid."""
     rng = np.random.default_rng(seed)
     left, right = completed_law(fixture, entry), target_law(fixture)

@@ -23,18 +23,18 @@ from numpy.typing import NDArray
 from scipy.stats import entropy
 
 from specref.algorithms import Step, standard
+from specref.arrays import Floats
 from specref.chance import exact_distribution
-from specref.conformance.contract import Contract
-from specref.conformance.exact_laws import DrawnFromLaws
-from specref.conformance.matrix import kill_matrix
 from specref.conformance.status import Status
 from specref.conformance.suite import check
-from specref.losslessness.blocks import as_blocks
+from specref.contracts.table import STEP
 from specref.models import Model
+from specref.statistics.campaign.blocks import as_blocks
+from specref.verification.exact_laws import DrawnFromLaws
+from specref.verification.kill_matrix import kill_matrix
 from specref.vocabulary import Vocabulary
 from specref.zoo import MUTANTS
 
-Floats = NDArray[np.float64]
 Pair = tuple[Floats, Floats]
 CLEAN = "clean rule"
 NAMES = (
@@ -136,9 +136,7 @@ def kit_killers(name: str) -> tuple[str, ...]:
     if name != CLEAN:
         return kill_matrix([name], detect_tv=DETECT_TV).rows[0].killers
     step = DrawnFromLaws(STEPS[name])
-    report = check(
-        step, contract=Contract.STEP, algorithm="standard", detect_tv=DETECT_TV, blocking=False
-    )
+    report = check(step, contract=STEP, algorithm="standard", detect_tv=DETECT_TV, blocking=False)
     return tuple(result.id for result in report.results if result.status == Status.FAILED)
 
 

@@ -1,78 +1,44 @@
-"""One file per algorithm, all with `step(target, drafter, context, lookahead, chance)`."""
+"""The algorithms, all with `step(target, drafter, context, lookahead, chance)`."""
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import TypeAlias
 
 from specref.algorithms import (
     autoregressive,
     block,
-    block_slrs,
     companion,
-    companion_batch,
-    companion_rejecting,
     greedy_block,
-    greedy_block_target,
-    lazy_slrs,
-    multi_draft,
-    multi_draft_rules,
-    ngram_drafts,
-    ngram_tables,
     ngrams,
-    path_slrs,
-    siblings,
-    slem,
-    slrs,
     standard,
     tli,
-    traversal,
-    trees,
     union,
 )
+from specref.algorithms.text import block_slrs, lazy_slrs, path_slrs, slem, slrs
+from specref.algorithms.trees import multi_draft, topdown, traversal
 from specref.chance import Chance
 from specref.models import Model
 from specref.vocabulary import Tokens
 
 Step: TypeAlias = Callable[[Model, Model, Tokens, int, Chance], Tokens]
 
-ALGORITHMS: Mapping[str, Step] = MappingProxyType(
-    {
-        "autoregressive": autoregressive.step,
-        "standard": standard.step,
-        "union": union.step,
-        "tli": tli.step,
-        "slem": slem.step,
-        "slrs": slrs.step,
-        "block": block.step,
-    }
-)
-
 __all__ = [
-    "ALGORITHMS",
     "Step",
     "autoregressive",
     "block",
     "block_slrs",
     "companion",
-    "companion_batch",
-    "companion_rejecting",
     "decode",
     "greedy_block",
-    "greedy_block_target",
     "lazy_slrs",
     "multi_draft",
-    "multi_draft_rules",
-    "ngram_drafts",
-    "ngram_tables",
     "ngrams",
     "path_slrs",
-    "siblings",
     "slem",
     "slrs",
     "standard",
     "tli",
+    "topdown",
     "traversal",
-    "trees",
     "union",
 ]
 

@@ -7,10 +7,10 @@ every draft was accepted, which is lossy (and 0/0 when q = p); it must be a draw
 
 from typing import NamedTuple
 
+from specref.algorithms.lookahead import positions
 from specref.chance import Chance
 from specref.distributions import Probabilities, Probability, corrected
 from specref.models import Model
-from specref.theory.lookahead import positions
 from specref.vocabulary import Tokens
 
 

@@ -5,12 +5,12 @@ against q' (see `standard` for its correction). Corrected here: q' is defined ov
 "x in T"; and where q has no mass on T ∩ D it is 0/0, so nothing is drafted from there on.
 """
 
+from specref.algorithms.lookahead import positions
 from specref.algorithms.standard import Draft, verify
 from specref.algorithms.union import read
 from specref.chance import Chance
 from specref.distributions import normalise, relabel
 from specref.models import Model
-from specref.theory.lookahead import positions
 from specref.vocabulary import Tokens, intersection
 
 

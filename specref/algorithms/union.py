@@ -6,11 +6,11 @@ q'; and p is never asked about a context with tokens outside T, because a draft 
 always rejected, so nothing after it is verified.
 """
 
+from specref.algorithms.lookahead import positions
 from specref.algorithms.standard import Draft, verify
 from specref.chance import Chance
 from specref.distributions import relabel
 from specref.models import Model
-from specref.theory.lookahead import positions
 from specref.vocabulary import Tokens, UntokenisableError, intersection, translate
 
 

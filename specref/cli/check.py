@@ -1,41 +1,56 @@
 """``specref check``: somebody's sampler, judged by the conformance kit."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 import click
 
-from specref.algorithms import ALGORITHMS
+from specref.adapters.needs import NotInstalledError
 from specref.cli.claims import claim_option, read_claims
-from specref.cli.group import INTERRUPTED, MISUSED, VIOLATED, json_option, progress, show
+from specref.cli.group import (
+    INTERRUPTED,
+    MISUSED,
+    VIOLATED,
+    json_option,
+    progress,
+    show,
+    timeout_option,
+)
 from specref.cli.targets import Target, closed_at_the_end, find_targets
-from specref.conformance.contract import TREE_RULES, Contract
 from specref.conformance.expectations import load_expected
-from specref.conformance.implementations.needs import NotInstalledError
-from specref.conformance.judge import PATIENCE, Profile
+from specref.conformance.options import CheckOptions, Listener, Profile
+from specref.conformance.report import Interrupted, Report
 from specref.conformance.saved import failing_cases
 from specref.conformance.status import Status
-from specref.conformance.suite import Interrupted, Report, check, chosen
-from specref.losslessness.statistics import ALPHA
+from specref.conformance.suite import chosen, judged
+from specref.contracts.table import CONTRACTS, VERIFY
 from specref.report.kit import kit_html, kit_junit, kit_record, kit_report
-from specref.report.machine import STDOUT, as_json, check_destination, check_folder, write_json
-
-CONTRACTS = [str(contract) for contract in Contract]
+from specref.report.machine import (
+    STDOUT,
+    as_json,
+    check_destination,
+    check_folder,
+    is_special,
+    write_json,
+)
+from specref.rules import declarable
+from specref.statistics.campaign.levels import ALPHA
 
 
 @click.command("check")
 @click.argument("target")
 @click.option(
     "--contract",
-    type=click.Choice(CONTRACTS),
+    type=click.Choice(tuple(CONTRACTS)),
     help="How it is called; by default verify, or what a registered name is made for.",
 )
 @click.option(
     "--algorithm",
-    type=click.Choice((*ALGORITHMS, *TREE_RULES)),
+    type=click.Choice((*declarable(tree=False), *declarable(tree=True))),
     help="The rule that it declares; then accepted lengths are judged as well.",
 )
 @click.option(
@@ -48,7 +63,7 @@ CONTRACTS = [str(contract) for contract in Contract]
 @click.option("--detect-tv", type=float, help="That distance itself.")
 @click.option("--alpha", default=ALPHA, show_default=True, help="False alarms, over all checks.")
 @click.option("--trials", type=int, help="For each statistical check, instead of --detect-tv.")
-@click.option("--patience", default=PATIENCE, show_default=True, help="Seconds for a call.")
+@timeout_option
 @click.option("--only", multiple=True, metavar="ID", help="Checks whose ids start like this.")
 @click.option("--seed", default=0, show_default=True, help="Of everything random.")
 @claim_option
@@ -95,25 +110,23 @@ def check_command(
             check_destination(file)
     if save:
         check_folder(save)
+    asked = CheckOptions(only=list(only) or None, claims=read_claims(claim), **options)
     reports: list[Report] = []
     interrupted = False
 
     def save_so_far(report: Report) -> None:
-        if json_file and json_file != STDOUT:
+        if json_file and json_file != STDOUT and not is_special(Path(json_file)):
             write_json(json_file, as_json(_records([*reports, report])))
 
-    for found in _found(target, contract, json_file, options["patience"]):
+    for found in _found(target, contract, json_file, options["timeout"]):
         try:
-            asked = list(only) or None
             # What the sampler itself prints must not get into the JSON.
             with redirect_stdout(sys.stderr) if json_file == STDOUT else nullcontext():
-                report = _judged(
-                    found, contract, expected, asked, read_claims(claim), options, save_so_far
-                )
+                report = _judged(found, contract, expected, asked, save_so_far)
         except Interrupted as stop:
             report, interrupted = stop.report, True
         show(kit_report(report), json_file)
-        _save(report, found.name, options, save)
+        _save(report, found.name, asked.timeout, save)
         reports.append(report)
         if interrupted:
             break
@@ -130,39 +143,35 @@ def _judged(
     found: Target,
     contract: str | None,
     expected: str | None,
-    only: list[str] | None,
-    claims: Mapping[str, Any],
-    options: Mapping[str, Any],
+    asked: CheckOptions,
     on_report: Callable[[Report], None],
 ) -> Report:
     expectations = {**found.expected, **(load_expected(expected, found.name) if expected else {})}
-    name = contract or str(found.contract or Contract.VERIFY)
-    total = sum(name in one.contracts for one in chosen(only))
+    options = replace(
+        asked,
+        contract=CONTRACTS[contract] if contract else found.contract or VERIFY,
+        expected_failures={k: v for k, v in expectations.items() if _asked(k, asked.only)},
+        detect_tv=_either(asked.detect_tv, found.detect_tv),
+        timeout=found.timeout,
+        name=found.name,
+        version=found.version,
+        claims={**found.claims, **asked.claims},
+    )
+    total = sum(one.is_for(options.contract) for one in chosen(options.only))
     with progress(total, "checks") as advance:
-        return check(
-            found.function,
-            contract=name,
-            expected_failures={k: v for k, v in expectations.items() if _asked(k, only)},
-            only=only,
-            name=found.name,
-            version=found.version,
-            on_report=on_report,
+        listener = Listener(
             on_start=lambda one: advance(0, one.id),
             on_result=lambda result: advance(result.status != Status.NOT_APPLICABLE, result.id),
-            **{
-                **options,
-                "detect_tv": _either(options["detect_tv"], found.detect_tv),
-                "patience": found.patience,
-            },
-            **{**found.claims, **claims},
+            on_report=on_report,
         )
+        return judged(found.function, options, listener)
 
 
 def _found(
-    target: str, contract: str | None, json_file: str | None, patience: float
+    target: str, contract: str | None, json_file: str | None, timeout: float
 ) -> tuple[Target, ...]:
     try:
-        return closed_at_the_end(find_targets(target, contract, patience))
+        return closed_at_the_end(find_targets(target, contract, timeout))
     except NotInstalledError as error:
         click.echo(f"not_run ({error})", err=True)
         if json_file:
@@ -175,12 +184,12 @@ def _either(asked: float | None, usual: float | None) -> float | None:
     return usual if asked is None else asked
 
 
-def _asked(id_: str, wanted: list[str] | None) -> bool:
+def _asked(id_: str, wanted: Sequence[str] | None) -> bool:
     return wanted is None or any(id_.startswith(start) for start in wanted)
 
 
-def _save(report: Report, target: str, options: Mapping[str, Any], save: str | None) -> None:
-    cases = failing_cases(report, target, options["trials"], options["patience"])
+def _save(report: Report, target: str, timeout: float | None, save: str | None) -> None:
+    cases = failing_cases(report, target, timeout)
     for name, case in cases.items() if save else ():
         folder = Path(str(save))
         folder.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from specref.contracts.timeout import TIMEOUT
 from specref.pairs import Profile
 from specref.report.machine import STDOUT, check_destination
 
@@ -119,6 +120,14 @@ profile_option = click.option(
     help="How many pairs and lookaheads.",
 )
 seed_option = click.option("--seed", default=0, show_default=True, help="Of everything sampled.")
+timeout_option = click.option(
+    "--timeout",
+    "--patience",
+    "timeout",
+    default=TIMEOUT,
+    show_default=True,
+    help="Seconds for a call.",
+)
 json_option = click.option(
     "--json",
     "json_file",

@@ -6,7 +6,7 @@ from typing import NoReturn
 import click
 
 from specref.cli.group import HOLDS, json_option, show
-from specref.conformance.contract import Contract
+from specref.contracts.table import CONTRACTS
 from specref.report.listing import SECTIONS, listing, listing_record
 from specref.report.machine import as_json, write_json
 
@@ -15,7 +15,7 @@ from specref.report.machine import as_json, write_json
 @click.argument("sections", nargs=-1, type=click.Choice(tuple(SECTIONS)))
 @click.option(
     "--contract",
-    type=click.Choice([str(contract) for contract in Contract]),
+    type=click.Choice(tuple(CONTRACTS)),
     help="Only the checks, names and rules of this contract, and itself; claims are for all.",
 )
 @json_option
@@ -36,7 +36,7 @@ def list_command(
       specref list names rules --json -
     """
     asked = sections or tuple(SECTIONS)
-    chosen = None if contract is None else Contract(contract)
+    chosen = None if contract is None else CONTRACTS[contract]
     show(listing(asked, chosen), json_file)
     if json_file:
         write_json(json_file, as_json(listing_record(asked, chosen)))

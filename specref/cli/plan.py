@@ -7,10 +7,10 @@ from click.core import ParameterSource
 
 from specref.cli.group import HOLDS, json_option, show
 from specref.cli.plan_speed import plan_speed_command
-from specref.losslessness import planning
-from specref.losslessness.statistics import ALPHA
 from specref.report import tables
 from specref.report.machine import as_json, write_json
+from specref.statistics.campaign import planning
+from specref.statistics.campaign.levels import ALPHA
 
 
 @click.group("plan", invoke_without_command=True)

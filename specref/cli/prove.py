@@ -16,12 +16,13 @@ from specref.cli.group import (
     show,
 )
 from specref.cli.loading import load_function
-from specref.conformance.contract import accepted_keywords, contracts_of
-from specref.losslessness.exact import check_step
+from specref.contracts.keywords import accepted_keywords
+from specref.contracts.table import contracts_of
 from specref.pairs import Profile
+from specref.proofs.exact import check_step
 from specref.report.machine import as_json, write_json
 from specref.report.rules import first_error, outside_chance, rule_record, rule_report
-from specref.verification import prove_rule, rule_cases
+from specref.verification import prove, rule_cases
 
 
 @click.command("prove")
@@ -59,7 +60,7 @@ def prove_command(rule: str, profile: Profile, pairs: str, json_file: str | None
         misused(f"{rule}: {error}{_judged_by(rule, step)}")
     same = pairs == "same"
     with progress(len(rule_cases(profile, same)), "cases") as advance:
-        report = prove_rule(step, profile, same_vocabulary=same, advance=lambda case: advance(1))
+        report = prove(step, profile, same_vocabulary=same, advance=lambda case: advance(1))
     show(rule_report(rule, report), json_file)
     if json_file:
         write_json(json_file, as_json(rule_record(rule, report)))

@@ -8,9 +8,10 @@ import click
 
 from specref.cli.group import json_option, show
 from specref.cli.targets import closed_at_the_end, find_targets
-from specref.conformance.judge import PATIENCE
+from specref.conformance.options import CheckOptions
 from specref.conformance.saved import load_case
-from specref.conformance.suite import check
+from specref.conformance.suite import judged
+from specref.contracts.timeout import TIMEOUT
 from specref.report.kit import kit_record, kit_report
 from specref.report.machine import as_json, write_json
 
@@ -30,21 +31,21 @@ def replay_command(case: str, json_file: str | None) -> NoReturn:
     """
     saved = load_case(case)
     with contextlib.chdir(saved.get("folder", ".")):
-        patience = saved.get("patience") or PATIENCE
-        (target,) = closed_at_the_end(find_targets(saved["target"], patience=patience))
-    report = check(
-        target.function,
+        timeout = saved.get("patience") or TIMEOUT
+        (target,) = closed_at_the_end(find_targets(saved["target"], timeout=timeout))
+    options = CheckOptions(
         contract=saved["contract"],
         only=[saved["check"]],
         seed=saved["seed"],
         alpha=saved["alpha"],
         detect_tv=saved["detect_tv"],
         trials=saved.get("trials"),
-        patience=target.patience,
+        timeout=target.timeout,
         name=target.name,
         version=target.version,
-        **saved["claims"],
+        claims=saved["claims"],
     )
+    report = judged(target.function, options)
     show(kit_report(report), json_file)
     if json_file:
         write_json(json_file, as_json(kit_record(report)))

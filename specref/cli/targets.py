@@ -6,15 +6,15 @@ from typing import Any
 
 import click
 
+from specref.adapters import IMPLEMENTATIONS
 from specref.cli.loading import load_function
 from specref.conformance.checks import CHECKS
-from specref.conformance.contract import Contract
-from specref.conformance.implementations import IMPLEMENTATIONS
-from specref.conformance.judge import PATIENCE
-from specref.conformance.process import Process
+from specref.contracts.contract import Contract
+from specref.contracts.table import CONTRACTS, VERIFY
+from specref.contracts.timeout import TIMEOUT
+from specref.process import Process
 
 EXAMPLES, PROCESS = "examples.", "process:"
-COARSE = {Contract.VERIFY: 0.1, Contract.GENERATE: 0.15}
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Target:
         What it claims besides what it carries.
     detect_tv : float or None
         For slow ones, what is detected unless something else is asked for.
-    patience : float or None
+    timeout : float or None
         Seconds for a call; None for a program, which keeps the time itself.
     close : callable
         Ends what was started to judge it.
@@ -44,12 +44,12 @@ class Target:
     expected: Mapping[str, str] = field(default_factory=dict)
     claims: Mapping[str, Any] = field(default_factory=dict)
     detect_tv: float | None = None
-    patience: float | None = PATIENCE
+    timeout: float | None = TIMEOUT
     close: Callable[[], None] = lambda: None
 
 
 def find_targets(
-    name: str, contract: str | None = None, patience: float = PATIENCE
+    name: str, contract: str | None = None, timeout: float = TIMEOUT
 ) -> tuple[Target, ...]:
     """The implementations that a name on the command line stands for.
 
@@ -74,9 +74,9 @@ def find_targets(
     ['reference']
     """
     if name.startswith(PROCESS):
-        return (_program(name, contract, patience),)
+        return (_program(name, contract, timeout),)
     if ":" in name:
-        return (Target(name, load_function(full_name(name), "target"), patience=patience),)
+        return (Target(name, load_function(full_name(name), "target"), timeout=timeout),)
     group = [key for key in IMPLEMENTATIONS if contract and key.startswith(f"{name}-{contract}")]
     wanted = group or [key for key in IMPLEMENTATIONS if key == name]
     if not wanted:
@@ -85,7 +85,7 @@ def find_targets(
             f"target = {name!r}: expected MODULE:FUNCTION, FILE.py:FUNCTION, process:COMMAND or "
             f"{known}"
         )
-    return tuple(replace(registered(key), patience=patience) for key in wanted)
+    return tuple(replace(registered(key), timeout=timeout) for key in wanted)
 
 
 def full_name(name: str) -> str:
@@ -106,12 +106,13 @@ def closed_at_the_end(targets: tuple[Target, ...]) -> tuple[Target, ...]:
     return targets
 
 
-def _program(name: str, contract: str | None, patience: float) -> Target:
-    if contract not in (None, Contract.VERIFY):
-        raise ValueError(f"contract = {contract!r}: expected verify, the only one of programs")
-    program = Process(name.removeprefix(PROCESS), patience=patience)
+def _program(name: str, contract: str | None, timeout: float) -> Target:
+    if contract and not CONTRACTS[contract].programs:
+        known = " or ".join(one.name for one in CONTRACTS.values() if one.programs)
+        raise ValueError(f"contract = {contract!r}: expected {known}, the only one of programs")
+    program = Process(name.removeprefix(PROCESS), timeout=timeout)
     version = str(program.declared)
-    return Target(name, program, Contract.VERIFY, version, patience=None, close=program.close)
+    return Target(name, program, VERIFY, version, timeout=None, close=program.close)
 
 
 def registered(name: str) -> Target:
@@ -131,5 +132,5 @@ def registered(name: str) -> Target:
         one.title,
         {known.check: known.reason for known in one.known if known.check in ids},
         {"greedy": one.greedy} | ({"rule": one.rule} if one.rule else {}),
-        COARSE.get(one.contract) if one.packages else None,
+        one.contract.coarse_tv if one.packages else None,
     )

@@ -11,17 +11,19 @@ from click.core import ParameterSource
 from rich.console import Group, RenderableType
 
 from specref.cli.claims import claim_option, read_claims
-from specref.cli.group import HOLDS, VIOLATED, json_option, show
+from specref.cli.group import HOLDS, VIOLATED, json_option, show, timeout_option
 from specref.cli.targets import closed_at_the_end, find_targets
-from specref.conformance.contract import Contract, capabilities_of
-from specref.conformance.judge import PATIENCE
-from specref.conformance.vectors import publishing
-from specref.conformance.vectors.deciding import DRAWS, POLICIES, RULES
-from specref.conformance.vectors.reading import load_cases
-from specref.conformance.vectors.results import Result, Run
-from specref.conformance.vectors.running import run
+from specref.contracts.capabilities import capabilities_of
+from specref.contracts.table import VERIFY
 from specref.report.layout import Column, Prose, Table
 from specref.report.machine import STDOUT, as_json, write_json
+from specref.rules import DEFAULT
+from specref.vectors import publishing
+from specref.vectors.deciding import DRAWS, POLICIES, verification
+from specref.vectors.groups.verifications import BOTH
+from specref.vectors.reading import load_cases
+from specref.vectors.results import Result, Run
+from specref.vectors.running import run
 
 SHOWN = 40
 BY_LAW = "by the exact law of the block, as it takes no coins"
@@ -32,7 +34,7 @@ BY_LAW = "by the exact law of the block, as it takes no coins"
 @click.option("--check", is_flag=True, help="Are the files what --write would put there?")
 @click.option("--run", "target", metavar="TARGET", help="Put the vectors to MODULE:FUNCTION.")
 @click.argument("folder", required=False)
-@click.option("--algorithm", type=click.Choice(tuple(RULES)), help="By default what it declares.")
+@click.option("--algorithm", type=click.Choice(BOTH), help="By default what it declares.")
 @click.option("--last", type=click.Choice(tuple(DRAWS)), help="How it draws the last token.")
 @click.option(
     "--policy",
@@ -41,7 +43,7 @@ BY_LAW = "by the exact law of the block, as it takes no coins"
     help="A convention that differs.",
 )
 @click.option("--only", default="", metavar="ID", help="Cases whose ids start like this.")
-@click.option("--patience", default=PATIENCE, show_default=True, help="Seconds for a call.")
+@timeout_option
 @claim_option
 @json_option
 def vectors_command(
@@ -113,16 +115,15 @@ def _run(
     only: str,
     claim: tuple[str, ...],
     json_file: str | None,
-    patience: float,
+    timeout: float,
     last: str | None,
 ) -> NoReturn:
-    if not patience > 0:
-        raise ValueError(f"--patience {patience:g}: expected a number of seconds > 0")
-    (found,) = closed_at_the_end(find_targets(target, Contract.VERIFY, patience))
+    if not timeout > 0:
+        raise ValueError(f"--timeout {timeout:g}: expected a number of seconds > 0")
+    (found,) = closed_at_the_end(find_targets(target, str(VERIFY), timeout))
     claims = {**found.claims, **read_claims(claim)}
-    rule = algorithm or capabilities_of(found.function, **claims).rule or "standard"
-    if rule not in RULES:
-        raise ValueError(f"rule {rule!r}: vectors of verification are for {' and '.join(RULES)}")
+    rule = algorithm or capabilities_of(found.function, **claims).rule or DEFAULT
+    verification(rule)
     cases = [case for case in load_cases(place, rule) if case["id"].startswith(only)]
     # What the sampler itself prints must not get into the JSON.
     with redirect_stdout(sys.stderr) if json_file == STDOUT else nullcontext():
@@ -132,7 +133,7 @@ def _run(
             algorithm=rule,
             last=last,
             policies=policy,
-            patience=found.patience,
+            timeout=found.timeout,
             **claims,
         )
     show(_report(found.name, done), json_file)

@@ -8,15 +8,16 @@ from typing import Any, NoReturn
 
 import click
 
-from specref.algorithms import ALGORITHMS
 from specref.cli.claims import claim_option, read_claims
 from specref.cli.group import HOLDS
 from specref.cli.loading import load_function
 from specref.cli.targets import full_name
-from specref.conformance.contract import Contract, capabilities_of, signed
+from specref.contracts.capabilities import capabilities_of
+from specref.contracts.table import CONTRACTS, VERIFY, signed
 from specref.report.machine import STDOUT, check_destination, write_json
+from specref.rules import declarable
 
-CONTRACTS = [str(contract) for contract in Contract if contract != Contract.TREE]
+WRITTEN = [one.name for one in CONTRACTS.values() if one.written]
 HARNESSES = "specref.examples.harnesses"
 SUFFIXES = {
     "cpp": ".cpp",
@@ -48,9 +49,9 @@ def test_{function}_is_lossless(check):
     type=click.Choice(tuple(SUFFIXES)),
     help="Print a program to start from, for `specref check process:COMMAND`; no TARGET then.",
 )
-@click.option("--contract", type=click.Choice(CONTRACTS), help="By default verify.")
+@click.option("--contract", type=click.Choice(WRITTEN), help="By default verify.")
 @click.option(
-    "--algorithm", type=click.Choice(tuple(ALGORITHMS)), help="The rule that it declares."
+    "--algorithm", type=click.Choice(declarable(tree=False)), help="The rule that it declares."
 )
 @claim_option
 @click.option(
@@ -84,7 +85,7 @@ def write_command(
     if language:
         _write(harness(language), output or STDOUT, force)
         sys.exit(HOLDS)
-    kind = contract or str(Contract.VERIFY)
+    kind = contract or str(VERIFY)
     file, text = _test_of(full_name(str(target)), kind, algorithm, read_claims(claim), output)
     _write(text, file, force)
     if file != STDOUT:
@@ -130,7 +131,7 @@ def _test_of(
     """Where the test goes, and its text."""
     sampler = load_function(target, "target")
     capabilities_of(sampler, **claims)
-    signed(sampler, Contract(contract))
+    signed(sampler, CONTRACTS[contract])
     module, folder, function = _importable(target)
     file = output or str(folder / f"test_{function}_specref.py")
     rule = {"algorithm": algorithm} if algorithm else {}

@@ -6,9 +6,9 @@ from typing import NoReturn
 import click
 
 from specref.cli.group import HOLDS, VIOLATED, json_option, progress, seed_option, show
-from specref.conformance.matrix import kill_matrix
 from specref.report.machine import as_json, check_destination, write_json
 from specref.report.zoo import zoo_markdown, zoo_record, zoo_table
+from specref.verification.kill_matrix import kill_matrix
 from specref.zoo import ALL
 
 

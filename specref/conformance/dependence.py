@@ -13,10 +13,10 @@ import time
 
 import numpy as np
 
-from specref.conformance.batch import BrokenContractError
-from specref.conformance.contract import Floats, Ints
-from specref.conformance.sampling import Sampler
-from specref.losslessness.bets import log_mean
+from specref.arrays import Floats, Ints
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.sampling import Sampler
+from specref.statistics.campaign.bets import log_mean
 
 ROUNDS, CALLS, ROWS, GROUP = 4, 128, 128, 8
 SECONDS = 20.0

@@ -4,10 +4,10 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from specref.conformance.batch import BrokenContractError
-from specref.conformance.fixtures import Place
 from specref.conformance.judge import Judge
 from specref.conformance.trial import tallied
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.fixtures import Place
 from specref.vocabulary import Tokens
 
 Counts = Mapping[Place, Counter[Tokens]]
@@ -36,7 +36,7 @@ def further(judge: Judge, names: Sequence[str]) -> Mapping[str, Counts]:
 
 
 def _drawn(judge: Judge, name: str, missing: int, seconds: float) -> Counts:
-    seen, places = judge.memo[f"blocks/{name}"], judge.teeth(name).places
+    seen, places = judge.memo[f"blocks/{name}"], judge.fixture(name).places
     counts: dict[Place, Counter[Tokens]] = {place: Counter() for place in places}
     sampler, rng = judge.one_iteration(name), judge.rng(f"further/{name}")
     speed, pair = seen.report.trials / max(seen.seconds, 1e-6), 2 * len(places)

@@ -6,16 +6,14 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from specref.conformance.contract import Capabilities
-from specref.conformance.suite import Report
+from specref.conformance.report import Report
+from specref.contracts.capabilities import Capabilities
 
 FORMAT = "specref case 1"
 NEEDED = ("format", "target", "contract", "check", "claims", "seed", "alpha", "detect_tv")
 
 
-def failing_cases(
-    report: Report, target: str, trials: int | None = None, patience: float | None = None
-) -> dict[str, Any]:
+def failing_cases(report: Report, target: str, timeout: float | None) -> dict[str, Any]:
     """{file name: case} for each failure of a report, and each check that was not answered.
 
     Parameters
@@ -23,8 +21,8 @@ def failing_cases(
     report : Report
     target : str
         What the implementation is called on the command line.
-    trials, patience : optional
-        As they were given to `check`.
+    timeout : float or None
+        Seconds for a call, as asked for: a program keeps the time itself.
     """
     return {
         f"{result.id.replace('/', '-')}-seed-{report.seed}.json": {
@@ -37,8 +35,8 @@ def failing_cases(
             "seed": report.seed,
             "alpha": report.alpha,
             "detect_tv": report.detect_tv,
-            "trials": trials,
-            "patience": patience,
+            "trials": report.options.trials,
+            "patience": timeout,
             "message": result.message,
             "evidence": dict(result.evidence),
         }

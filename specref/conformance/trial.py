@@ -3,28 +3,124 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
 
-from specref.conformance.batch import BrokenContractError
-from specref.conformance.bugs import bugs_of
-from specref.conformance.contract import Ints
+from specref.arrays import NO_TOKEN, Floats, Ints
 from specref.conformance.dependence import dependence
-from specref.conformance.fixtures import NO_TOKEN, Place, Teeth
-from specref.conformance.sampling import Sampler
-from specref.conformance.stepping import until_end
-from specref.conformance.trial_report import TrialReport, misfit, trials_needed
-from specref.losslessness.bets import log_mean
-from specref.losslessness.campaign import Campaign
-from specref.losslessness.cases import CampaignCase
-from specref.losslessness.collection import View
-from specref.losslessness.shares import evidence_threshold
+from specref.conformance.diagnosis.bugs import bugs_of
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.fixtures import Fixture, Place
+from specref.contracts.model_calls import until_end
+from specref.contracts.sampling import Sampler
 from specref.models import Model
+from specref.rules import DEFAULT
+from specref.statistics.campaign.bets import log_mean
+from specref.statistics.campaign.campaign import Campaign, View
+from specref.statistics.campaign.cases import CampaignCase
+from specref.statistics.campaign.error_budget import bound_share, evidence_threshold
+from specref.statistics.campaign.interval import trials_to_detect
+from specref.statistics.campaign.levels import BETA
+from specref.statistics.campaign.verdict import CampaignReport, Interval
 from specref.vocabulary import Tokens
 from specref.zoo import Entry
+
+
+@dataclass(frozen=True)
+class TrialReport:
+    """What one campaign of a check found.
+
+    Attributes
+    ----------
+    law, dependence : float
+        log10 of the evidence against the law of blocks, and against their independence.
+    threshold : float
+        From where on either decides.
+    far : bool
+        Whether the total-variation test decides.
+    worst : Interval
+        Of the place where blocks fit the target's law least.
+    hits : mapping
+        How often a block with drafts ended in a "residual" or a "bonus" token.
+    kept : mapping
+        {place: {k: how often the first k drafts were kept, for k = 0 if there was one}}.
+    blocks : mapping
+        {place: counts of raw blocks}, for diagnosis.
+    laws : tuple of ndarray
+        The target's law of completed blocks at each place.
+    allowances : tuple of float
+        Total variation that is not held against the sampler there.
+    after_eos : bool
+        Whether blocks do the impossible in what follows an EOS, and nowhere else.
+    shared : float
+        log10 of the evidence that rows depend on each other whatever their law, asked for
+        where law or dependence was decided.
+    """
+
+    report: CampaignReport
+    law: float
+    dependence: float
+    threshold: float
+    far: bool
+    worst: Interval
+    hits: Mapping[str, int]
+    kept: Mapping[Place, Mapping[int, int]]
+    blocks: Mapping[Place, Mapping[Tokens, int]]
+    seconds: float
+    laws: tuple[Floats, ...] = field(repr=False, compare=False)
+    allowances: tuple[float, ...] = ()
+    after_eos: bool = False
+    shared: float = -math.inf
+
+    def needed(self, tv: float) -> int | None:
+        """Trials, over all places, after which any law at distance `tv` is found.
+
+        None if no number is enough: as much is not held against the sampler.
+        """
+        beyond = tv - max(self.allowances)
+        return trials_needed(self.laws, beyond, self.report.alpha) if beyond > 0 else None
+
+    @property
+    def lossy(self) -> bool:
+        """Whether blocks are provably no independent draws from the target's law."""
+        return self.far or self.report.impossible is not None or self.law >= self.threshold
+
+    @property
+    def dependent(self) -> bool:
+        """Whether bets at the target's odds, on what was seen before, have won."""
+        return self.dependence >= self.threshold or self.sharing
+
+    @property
+    def sharing(self) -> bool:
+        """Whether blocks are provably not independent, whatever their law."""
+        return self.shared >= self.threshold
+
+
+def trials_needed(laws: Sequence[Floats], tv: float, alpha: float) -> int:
+    """Trials, over all places, after which a campaign finds any law at distance `tv`."""
+    share = bound_share(alpha, 1, len(laws))
+    each = max(trials_to_detect(law, tv, share, BETA) for law in laws)
+    return len(laws) * (each + each % 2)
+
+
+def misfit(counts: Floats, p: Floats) -> float:
+    """The likelihood ratio of counted tokens against p, less what it is by chance.
+
+    Examples
+    --------
+    >>> misfit(np.array([[50.0, 50.0]]), np.array([[0.5, 0.5]]))
+    -1.0
+    >>> round(misfit(np.array([[60.0, 40.0]]), np.array([[0.5, 0.5]])), 2)
+    3.03
+    """
+    expected = counts.sum(axis=1, keepdims=True) * p
+    seen = (counts > 0) & (p > 0)
+    deviance = 2 * (counts[seen] * np.log(counts[seen] / expected[seen])).sum()
+    return float(deviance - ((expected > 0).sum() - (expected > 0).any(axis=1).sum()))
+
 
 FIRST_BATCH, LARGEST_BATCH = 1_800, 1 << 16
 
@@ -73,7 +169,7 @@ class Trial:
 
     Parameters
     ----------
-    teeth : Teeth
+    fixture : Fixture
     alpha : float
         The chance of a false alarm: a quarter each for the law by bets, the law by distance,
         dependence by bets, and dependence whatever the law.
@@ -86,9 +182,9 @@ class Trial:
     tolerance : float
     """
 
-    teeth: Teeth
+    fixture: Fixture
     alpha: float
-    algorithm: str = "standard"
+    algorithm: str = DEFAULT
     tokens: int | None = None
     mutants: Mapping[str, Entry] | None = None
     tolerance: float = 0.0
@@ -99,13 +195,15 @@ class Trial:
         mutants = bugs_of(self.algorithm) if self.mutants is None else self.mutants
         declared = (self.algorithm, self.tokens, self.tolerance, tuple(mutants.items()))
         self.cases = [
-            campaign.adopt(declared_case(self.teeth.target, self.teeth.drafter, place, *declared))
-            for place in self.teeth.places
+            campaign.adopt(
+                declared_case(self.fixture.target, self.fixture.drafter, place, *declared)
+            )
+            for place in self.fixture.places
         ]
         self.campaign = campaign
         self.law = self.dependence = -math.inf
-        self.blocks: list[Counter[Tokens]] = [Counter() for _ in self.teeth.places]
-        self.kept: list[Counter[int]] = [Counter() for _ in self.teeth.places]
+        self.blocks: list[Counter[Tokens]] = [Counter() for _ in self.fixture.places]
+        self.kept: list[Counter[int]] = [Counter() for _ in self.fixture.places]
 
     def run(
         self,
@@ -133,7 +231,7 @@ class Trial:
         found = self._report(time.perf_counter() - started)
         if found.report.impossible or not (found.lossy or found.dependent):
             return found
-        size, threshold = len(self.teeth.target.vocabulary), evidence_threshold(self.alpha / 2)
+        size, threshold = len(self.fixture.target.vocabulary), evidence_threshold(self.alpha / 2)
         shared = dependence(sampler, size, rng, threshold)
         return replace(found, shared=shared / math.log(10))
 
@@ -159,7 +257,7 @@ class Trial:
         self.kept[index][0] += int((drafts[:, 0] != NO_TOKEN).sum())
 
     def _look(self) -> None:
-        families = self.campaign.evidence.families()
+        families = self.campaign.wealth()
         self.dependence = max(self.dependence, log_mean(families.pop("lag")))
         rest = np.array([log_mean(wealth) for wealth in families.values()])
         self.law = max(self.law, log_mean(rest))
@@ -179,8 +277,8 @@ class Trial:
             far=any(found.estimate > found.threshold for found in report.intervals),
             worst=max(report.intervals, key=lambda interval: misfits[interval.case]),
             hits=self._hits(),
-            kept=dict(zip(self.teeth.places, self.kept, strict=True)),
-            blocks=dict(zip(self.teeth.places, self.blocks, strict=True)),
+            kept=dict(zip(self.fixture.places, self.kept, strict=True)),
+            blocks=dict(zip(self.fixture.places, self.blocks, strict=True)),
             seconds=seconds,
             laws=tuple(case.tree.law for case in self.cases),
             allowances=tuple(self.tolerance * case.tree.length for case in self.cases),
@@ -188,24 +286,21 @@ class Trial:
         )
 
     def _after_eos(self) -> bool:
-        places = zip(self.teeth.places, self.blocks, strict=True)
+        places = zip(self.fixture.places, self.blocks, strict=True)
         drawn = [(place, block) for place, found in places for block in found]
-        cut = [(place, until_end(self.teeth, block)) for place, block in drawn]
+        cut = [(place, until_end(self.fixture, block)) for place, block in drawn]
         return cut != drawn and all(self._possible(*one) for one in cut)
 
     def _possible(self, place: Place, block: Tokens) -> bool:
         before = ((*place.context, *block[:length]) for length in range(len(block)))
-        rows = map(self.teeth.target.next_token, before)
+        rows = map(self.fixture.target.next_token, before)
         return all(row[token] > 0 for row, token in zip(rows, block, strict=True))
 
     def _hits(self) -> dict[str, int]:
         bonus = total = 0
-        for place, counts in zip(self.teeth.places, self.blocks, strict=True):
+        for place, counts in zip(self.fixture.places, self.blocks, strict=True):
             if not place.lookahead:
                 continue  # a row without drafts has neither
             total += sum(counts.values())
             bonus += sum(n for block, n in counts.items() if len(block) > place.lookahead)
         return {"bonus": bonus, "residual": total - bonus}
-
-
-__all__ = ["Trial", "TrialReport", "declared_case", "tallied"]

@@ -12,11 +12,11 @@ import pytest
 
 from specref.conformance.checks import Check
 from specref.conformance.expectations import Expectation, read_expectations
-from specref.conformance.items import Bench, Question, Run, Settings
-from specref.conformance.judge import DETECT_TV, Profile
-from specref.conformance.parametrize import MARK
+from specref.conformance.options import DETECT_TV, Profile
 from specref.conformance.status import CheckResult, Finding, Stage, Status
-from specref.losslessness.statistics import ALPHA
+from specref.pytest_plugin.items import Question, Run, Session, Settings
+from specref.pytest_plugin.parametrize import MARK
+from specref.statistics.campaign.levels import ALPHA
 from specref.tracebacks import in_its_own_frames
 
 ARGUMENT = "check"
@@ -42,13 +42,13 @@ class Call:
     """What a test gets as `check`: to be called."""
 
     check: Check
-    bench: Bench
+    session: Session
     settings: Settings
     nodeid: str
     called: bool = False
 
     def __repr__(self) -> str:
-        return repr(Question(self.bench.subject, self.check))
+        return repr(Question(self.session.subject, self.check))
 
     def __call__(self) -> CheckResult:
         """Run the check.
@@ -60,8 +60,8 @@ class Call:
         """
         __tracebackhide__ = True
         self.called = True
-        result = self.bench.result(self.check)
-        expected = self.settings.expected(self.bench.subject, self.check.id)
+        result = self.session.result(self.check)
+        expected = self.settings.expected(self.session.subject, self.check.id)
         if expected is not None:
             self._compare(result, expected)
         return self._judge(result)
@@ -82,17 +82,17 @@ class Call:
     def _judge(self, result: CheckResult) -> CheckResult:
         __tracebackhide__ = True
         if result.status == Status.FAILED:
-            failure = self.bench.failure(self.check, self.nodeid)
+            failure = self.session.failure(self.check, self.nodeid)
             raise AssertionError(failure) from in_its_own_frames(result.error)
         if result.finding == Finding.UNANSWERED:
-            pytest.fail(self.bench.failure(self.check, self.nodeid), pytrace=False)
+            pytest.fail(self.session.failure(self.check, self.nodeid), pytrace=False)
         if result.status == Status.INCONCLUSIVE and self.settings.inconclusive == "fail":
             pytest.fail(f"INCONCLUSIVE {result.id}: {result.message}", pytrace=False)
         if result.status != Status.PASSED:
             pytest.skip(f"{result.status} ({result.id}: {result.message})")
         if result.finding == Finding.EDGE:
             warnings.warn(f"{result.id}: {result.message}", stacklevel=3)
-        for warning in self.bench.warnings(self.check) if result.stage == Stage.JOINT else ():
+        for warning in self.session.warnings(self.check) if result.stage == Stage.JOINT else ():
             warnings.warn(warning, stacklevel=3)
         return result
 
@@ -191,8 +191,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
     if question is None:
         return (yield)
     run = pyfuncitem.config.stash[RUN]
-    bench = run.bench(_key(pyfuncitem, question), question)
-    call = Call(question.check, bench, run.settings, pyfuncitem.nodeid)
+    session = run.session(_key(pyfuncitem, question), question)
+    call = Call(question.check, session, run.settings, pyfuncitem.nodeid)
     pyfuncitem.funcargs[ARGUMENT] = call
     done = yield
     if not call.called:

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
-from specref.algorithms.greedy_block_target import Modification, Modifications
+from specref.algorithms.greedy_block import Modification, Modifications
 from specref.chance import Chance, exact_distribution
 from specref.distributions import Probability
 from specref.models import Model
 from specref.vocabulary import Tokens
-from specref.zoo.fixtures import Fixture
-from specref.zoo.greedy_block_parts import Iterate, Iterated
+from specref.zoo.fixtures import ExactFixture
+from specref.zoo.parts.greedy_block import Iterate, Iterated
 
 
 def tokens_of_iterations(
-    iterate: Iterate, fixture: Fixture, lookahead: int, iterations: int
+    iterate: Iterate, fixture: ExactFixture, lookahead: int, iterations: int
 ) -> list[Probability]:
     """The expected number of tokens of the 1st, 2nd, … iteration, for models of order 1 at most.
 
@@ -22,7 +22,7 @@ def tokens_of_iterations(
     Examples
     --------
     >>> from specref.algorithms import greedy_block
-    >>> from specref.zoo.block_pairs import TOKENS
+    >>> from specref.zoo.block_fixtures import TOKENS
     >>> coin = TOKENS["coin"]
     >>> [str(x) for x in tokens_of_iterations(greedy_block.iterate, coin, 2, 3)]
     ['7/3', '19/9', '19/9']
@@ -37,23 +37,20 @@ def tokens_of_iterations(
                 iterate, fixture, last, lookahead, carried
             ).items():
                 means[-1] += weight * probability * len(tokens)
-                state = tokens[-1:], _shifted(left, 1 - len(last) - len(tokens))
+                ago = len(last) + len(tokens) - 1  # contexts are cut to their last token
+                state = tokens[-1:], tuple(Modification(r, end - ago) for r, end in left)
                 following[state] = following.get(state, 0) + weight * probability
         states = following
     return means
 
 
 def _blocks(
-    iterate: Iterate, fixture: Fixture, last: Tokens, lookahead: int, carried: Modifications
+    iterate: Iterate, fixture: ExactFixture, last: Tokens, lookahead: int, carried: Modifications
 ) -> Mapping[Iterated, Probability]:
     def program(chance: Chance) -> Iterated:
         return iterate(fixture.target, fixture.drafter, last, lookahead, chance, carried)
 
     return exact_distribution(program)
-
-
-def _shifted(carried: Modifications, by: int) -> Modifications:
-    return tuple(Modification(ratio, end + by) for ratio, end in carried)
 
 
 def stateless(step: Callable[..., Tokens]) -> Iterate:

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from specref import __version__
 from specref.conformance.diagnosis import Diagnosis
+from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
-from specref.conformance.suite import Report
 from specref.report.layout import Column, Prose, Table
 
 STYLES: Mapping[Status, str] = {
@@ -54,7 +54,8 @@ def kit_report(report: Report) -> RenderableType:
         parts.append(Prose(str(report.diagnosis)))
     if _unnamed(report):
         parts.append(Prose(BY_ITSELF))
-    parts.append(Prose(_counts(report), "dim"))
+    counted = ", ".join(f"{number} {status}" for status, number in report.counts.items())
+    parts.append(Prose(f"{counted}; {report.seconds:.1f} s", "dim"))
     parts.append(Prose(report.verdict, _verdict_style(report)))
     return Group(*parts)
 
@@ -85,11 +86,6 @@ def _unnamed(report: Report) -> bool:
         for result in report.results
     )
     return report.diagnosis is None and bool(report.failures) and blocked and not hung
-
-
-def _counts(report: Report) -> str:
-    counted = ", ".join(f"{number} {status}" for status, number in report.counts.items())
-    return f"{counted}; {report.seconds:.1f} s"
 
 
 def kit_record(report: Report) -> dict[str, object]:

@@ -77,7 +77,6 @@ class Table:
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType]:
-        """Its lines."""
         for line in self.lines(options.max_width):
             line.no_wrap, line.overflow = True, "ignore"
             yield line
@@ -194,7 +193,6 @@ class Prose:
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType]:
-        """Its lines."""
         for line in folded(Text(self.text, self.style), options.max_width):
             line.no_wrap, line.overflow = True, "ignore"
             yield line
@@ -223,7 +221,6 @@ def folded(cell: Text | str, width: int, indent: str = "") -> list[Text]:
 
 
 def _parts(line: str, room: int) -> list[str]:
-    """A line folded at spaces."""
     parts = [""]
     for space, word in re.findall(r"(\s*)(\S+)", line):
         for piece in _pieces(word, room):

@@ -8,26 +8,20 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from specref.algorithms import ALGORITHMS
+from specref.adapters import IMPLEMENTATIONS
 from specref.conformance.checks import CHECKS
-from specref.conformance.contract import (
-    BY_NAME,
-    FLAGS,
-    POSITIONAL,
-    SIGNATURES,
-    WORDS,
-    Capabilities,
-    Contract,
-)
-from specref.conformance.implementations import IMPLEMENTATIONS
-from specref.conformance.trees.rules import RULES
+from specref.contracts.capabilities import FLAGS, WORDS, Capabilities
+from specref.contracts.contract import Contract
+from specref.contracts.table import CONTRACTS, GENERATE, STEP, TREE, VERIFY
 from specref.report.layout import Column, Table
+from specref.rules import RULES, Rule
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -72,10 +66,10 @@ def contracts(contract: Contract | None = None) -> list[Row]:
     return [
         {
             "name": str(one),
-            "parameters": [*POSITIONAL[one], *BY_NAME[one]],
-            "text": _summary(kind).partition(": ")[2],
+            "parameters": [*one.positional, *one.by_name],
+            "text": _summary(one.protocol).partition(": ")[2],
         }
-        for one, kind in SIGNATURES.items()
+        for one in CONTRACTS.values()
         if contract in (None, one)
     ]
 
@@ -97,21 +91,42 @@ def names(contract: Contract | None = None) -> list[Row]:
 
 
 def rules(contract: Contract | None = None) -> list[Row]:
-    """Every rule that may be declared: of trees, or of all other contracts that draft."""
-    chains = [Contract.VERIFY, Contract.STEP, Contract.GENERATE]
-    told: list[tuple[str, Callable[..., Any], list[Contract]]] = [
-        *((name, rule, chains) for name, rule in ALGORITHMS.items()),
-        *((name, rule, [Contract.TREE]) for name, rule in RULES.items()),
-    ]
-    return [
-        {
-            "name": name,
-            "contracts": [str(one) for one in whose],
-            "text": _summary(sys.modules[rule.__module__]),
-        }
-        for name, rule, whose in told
-        if contract is None or contract in whose
-    ]
+    """Every rule: the contracts under which it may be declared, and what there is of it."""
+    chains = [str(one) for one in (VERIFY, STEP, GENERATE)]
+    found: list[dict[str, Any]] = []
+    for rule in RULES.values():
+        declared = [str(TREE)] if rule.tree else chains
+        found.append(
+            {
+                "name": rule.name,
+                "contracts": declared if rule.lossless else [],
+                "papers": list(rule.papers),
+                "vocabularies": rule.vocabularies,
+                "lossless": rule.lossless,
+                "parts": {name: has(rule) for name, has in PARTS.items()},
+                "text": _summary(_listing_of(rule)),
+            }
+        )
+    return [row for row in found if contract is None or contract.name in row["contracts"]]
+
+
+PARTS: Mapping[str, Callable[[Rule], bool]] = MappingProxyType(
+    {
+        "accepted lengths": lambda rule: rule.accepted_lengths is not None,
+        "first acceptance": lambda rule: bool(rule.accepted_lengths or rule.accepts_first),
+        "twin": lambda rule: rule.machine is not None,
+        "coins": lambda rule: rule.coins is not None,
+        "vectors": lambda rule: rule.vectors,
+    }
+)
+
+
+def _listing_of(rule: Rule) -> object:
+    """What says what a rule is: its file, or the part that its step is made with."""
+    if isinstance(rule.step, partial):
+        parts = (*rule.step.args, *rule.step.keywords.values())
+        return next(part for part in parts if callable(part))
+    return sys.modules[rule.step.__module__]
 
 
 SECTIONS: Mapping[str, Callable[[Contract | None], list[Row]]] = MappingProxyType(
@@ -189,6 +204,14 @@ def _installed(row: Row) -> str:
     return f"{row['text']}{missing}"
 
 
+def _declared(row: Row) -> str:
+    return ", ".join(row["contracts"]) or "none: refuted"
+
+
+def _missing(row: Row) -> str:
+    return ", ".join(name for name, has in row["parts"].items() if not has)
+
+
 def _listed(key: str) -> Cell:
     return lambda row: ", ".join(row[key])
 
@@ -221,8 +244,9 @@ TABLES: Mapping[str, Mapping[str, Cell]] = MappingProxyType(
         },
         "rules": {
             "rule": _plain("name"),
-            "contracts": _listed("contracts"),
+            "contracts": _declared,
             "what it is": _sentence,
+            "n/a": _missing,
         },
     }
 )

@@ -33,8 +33,8 @@ def write_json(destination: str, text: str) -> None:
         click.echo(text)
         return
     path = Path(destination).resolve()
-    if _is_special(path):
-        path.write_text(text + "\n", encoding="utf-8")
+    if is_special(Path(destination)):
+        Path(destination).write_text(text + "\n", encoding="utf-8")
         return
     unfinished = _unfinished(path)
     try:
@@ -51,7 +51,7 @@ def check_destination(destination: str) -> None:
     path = Path(destination).resolve()
     if path.is_dir():
         raise ValueError(f"cannot write {destination}: it is a directory")
-    if _is_special(path):
+    if is_special(Path(destination)):
         return
     try:
         _unfinished(path).touch()
@@ -76,7 +76,7 @@ def _unfinished(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}")
 
 
-def _is_special(path: Path) -> bool:
+def is_special(path: Path) -> bool:
     """Whether it is a pipe or a device, such as /dev/stdout, which a file must not replace."""
     return path.exists() and not path.is_file()
 

@@ -3,10 +3,9 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from specref.losslessness.acceptance import MeasuredAcceptance
-from specref.losslessness.verdict import CampaignReport
 from specref.report.layout import Column, Prose, Table
-from specref.simulate.registry import MACHINES
+from specref.statistics.campaign.acceptance import MeasuredAcceptance
+from specref.statistics.campaign.verdict import CampaignReport
 from specref.verification import AlgorithmReport, Verification
 from specref.verification.exact import LOOP_LOOKAHEAD, LOOP_PATHS, LOOP_TOKENS
 from specref.verification.table import TRIED
@@ -49,7 +48,7 @@ def _checks_row(report: AlgorithmReport) -> list[Text | str]:
         report.algorithm,
         _exact(report),
         *map("{:,}".format, numbers),
-        *([_unsampled(report), "", "", ""] if sampled is None else _sampled(report, sampled)),
+        *([unsampled(report), "", "", ""] if sampled is None else _sampled(report, sampled)),
         f"{report.seconds:.1f}",
     ]
 
@@ -60,8 +59,9 @@ def _exact(report: AlgorithmReport) -> Text:
     return _marked(f"refuted ×{report.refuted}", report.refuted > 0)
 
 
-def _unsampled(report: AlgorithmReport) -> str:
-    return "not run" if report.algorithm in MACHINES else "n/a"
+def unsampled(report: AlgorithmReport) -> str:
+    """What is said of a rule that has no sampled blocks."""
+    return "not run" if TRIED[report.algorithm].machine else "n/a"
 
 
 def _marked(what: str, holds: bool) -> Text:
@@ -82,7 +82,8 @@ def _checks_legend(verification: Verification) -> Prose:
         f"{verification.pairs} toy pairs, profile {verification.profile}, seed "
         f"{verification.seed}. lossless: proved on all its cases, or, of a rule that is published "
         f"and lossy, on how many it is refuted; cases: exact proofs of one iteration; n/a: "
-        f"vocabularies the rule is not defined for, or no batched twin; paths: random paths "
+        f"vocabularies the rule is not defined for, a listing that divides 0 by 0, or no "
+        f"batched twin; paths: random paths "
         f"enumerated; loops: exact proofs of the first {LOOP_TOKENS} decoded tokens, where "
         f"an iteration has at most {LOOP_PATHS} paths; accept: "
         f"formula equals the enumerated law of the accepted length, or of the first acceptance, "

@@ -10,15 +10,16 @@ from pathlib import Path
 import click
 
 from specref.algorithms import block, greedy_block, standard
+from specref.algorithms.trees.k_seq import smallest_rho
+from specref.algorithms.trees.transport import drafts_law, optimal_acceptance
 from specref.distributions import Probability
 from specref.report.greedy_runs import stateless, tokens_of_iterations
-from specref.theory import accepted_length_distribution, multi_draft, trees
+from specref.theory import acceptance, multi_draft, trees
 from specref.theory import block as jointly
 from specref.theory import greedy_block as greedily
 from specref.theory.block import draft_rows
-from specref.theory.transport import drafts_law, optimal_acceptance
-from specref.zoo.block_pairs import TOKENS
-from specref.zoo.multi_draft_parts import PAIRS
+from specref.zoo.block_fixtures import TOKENS
+from specref.zoo.parts.siblings import PAIRS
 
 Row = Sequence[str | Probability]
 PATHS = (("coin", 2), ("coin", 3), ("c", 2), ("c", 3), ("m", 2), ("m", 3))
@@ -30,11 +31,11 @@ ITERATIONS = 5
 def siblings() -> Iterator[Row]:
     """Acceptance of one position, for two and three drafts of S1 and M."""
     yield ("rule", *(f"{name.upper()}, k = {k}" for name, k in _positions()))
-    for rule, acceptance in _rules().items():
+    for rule, accepted in _rules().items():
         cells = []
         for name, k in _positions():
             p, q = (model.next_token(()) for model in (PAIRS[name].target, PAIRS[name].drafter))
-            cells.append(acceptance(p, q, k))
+            cells.append(accepted(p, q, k))
         yield (rule, *cells)
 
 
@@ -58,7 +59,7 @@ def _rules() -> Mapping[str, Callable[..., Probability]]:
         ),
         "k-SEQ, rho = k": lambda p, q, k: multi_draft.k_seq(p, q, k, k),
         "k-SEQ, least rho in 64ths": lambda p, q, k: multi_draft.k_seq(
-            p, q, k, multi_draft.smallest_rho(p, q, k)
+            p, q, k, smallest_rho(p, q, k)
         ),
         "top drafts; SpecHub for k = 2": multi_draft.top_drafts,
         "optimum, with": lambda p, q, k: (
@@ -89,7 +90,7 @@ def token_trees() -> Iterator[Row]:
                     )
                 )
                 for replacement in (True, False)
-                for rule in trees.RULES
+                for rule in (trees.topdown, trees.traversal)
             ]
             yield (f"{_name(name)}, {shape}", *cells)
 
@@ -101,7 +102,7 @@ def one_path() -> Iterator[Row]:
         pair = TOKENS[name].target, TOKENS[name].drafter
         rows = draft_rows(*pair, (), lookahead)
         laws = (
-            accepted_length_distribution("standard", *pair, (), lookahead),
+            acceptance.standard(*pair, (), lookahead),
             jointly.accepted_length_distribution(pair[0], (), rows),
             greedily.accepted_length_distribution(pair[0], (), rows),
         )

@@ -49,7 +49,6 @@ class Drawn:
     nodes: int
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Tree]:
-        """The tree."""
         yield spelling_tree(self.found, self.nodes, options.max_width)
 
 

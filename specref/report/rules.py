@@ -3,7 +3,7 @@
 from rich.console import Group, RenderableType
 
 from specref.models import Model
-from specref.pairs import Case, Pair
+from specref.pairs import Pair
 from specref.report.layout import Prose
 from specref.verification import Refutation, RuleReport
 from specref.vocabulary import Vocabulary
@@ -27,7 +27,7 @@ def rule_report(name: str, report: RuleReport) -> RenderableType:
 def first_error(report: RuleReport) -> str:
     """On which case the rule failed first, and how."""
     case, error = report.raised[0]
-    return _error(case, error)
+    return f"{type(error).__name__} on {case}: {error}"
 
 
 def outside_chance(report: RuleReport) -> str:
@@ -66,10 +66,6 @@ def _counts(report: RuleReport) -> str:
     if report.not_run:
         counts.append(f"{report.not_run} not run (two vocabularies: --pairs all)")
     return f"{', '.join(counts)}; {report.paths:,} paths"
-
-
-def _error(case: Case, error: BaseException) -> str:
-    return f"{type(error).__name__} on {case}: {error}"
 
 
 def _refutation(refutation: Refutation) -> str:

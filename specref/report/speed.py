@@ -7,7 +7,7 @@ from rich.text import Text
 
 from specref.distributions import Probability
 from specref.report.layout import Column, Prose, Table
-from specref.theory.speedup import (
+from specref.speed.speedup import (
     Acceptance,
     break_even_acceptance,
     expected_block_length,
@@ -58,7 +58,7 @@ def speed_plan(
     Raises
     ------
     ValueError
-        As `theory.speedup.walltime_improvement` and `operations_increase`.
+        As `speed.speedup.walltime_improvement` and `operations_increase`.
 
     Examples
     --------
@@ -88,8 +88,9 @@ def speed_table(plan: SpeedPlan) -> RenderableType:
     pays = [row.lookahead for row in plan.rows if row.speedup > 1]
     last = max(pays, default=0)
     rows = [_cells(row, row.lookahead == plan.best_lookahead) for row in plan.rows]
+    acceptance = ", ".join(f"{float(rate):g}" for rate in plan.acceptance)
     return Group(
-        Prose(f"acceptance {_numbers(plan.acceptance)}, cost {float(plan.cost):g}"),
+        Prose(f"acceptance {acceptance}, cost {float(plan.cost):g}"),
         Table(columns, rows, dashed_after=last + 1 if last < len(rows) - 1 else None),
         *(Prose(line, "dim") for line in _notes(plan, last)),
     )
@@ -125,7 +126,3 @@ def _notes(plan: SpeedPlan, last: int) -> list[str]:
         "longer",
         "Leviathan et al. 2023, Equation 1, Theorems 3.8 and 3.11, Corollary 3.9",
     ]
-
-
-def _numbers(rates: tuple[Probability, ...]) -> str:
-    return ", ".join(f"{float(rate):g}" for rate in rates)

@@ -2,8 +2,8 @@
 
 from rich.console import Group, RenderableType
 
-from specref.losslessness.planning import MutantPlan, Plan, typical_trials, typical_tv
 from specref.report.layout import Column, Prose, Table
+from specref.statistics.campaign.planning import MutantPlan, Plan, typical_trials, typical_tv
 
 
 def plan_table(

@@ -3,11 +3,10 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from specref.conformance.matrix import Matrix, Row
 from specref.conformance.status import Stage
 from specref.report.layout import Column, Prose, Table
-from specref.zoo.beside import BESIDE
-from specref.zoo.entry import Described
+from specref.verification.kill_matrix import Matrix, Row
+from specref.zoo import Entry
 
 STAGES = tuple(Stage)
 
@@ -44,7 +43,7 @@ def _zoo_row(row: Row) -> list[Text]:
 
 LEGEND = (
     "Cells: failed / asked checks of a stage. TV: the largest exact total variation on the "
-    "fixtures of its algorithm, where it is a step. Controls are lossless and must pass."
+    "pairs of its rule, where it is a step. Controls are lossless and must pass."
 )
 
 
@@ -66,16 +65,13 @@ def zoo_record(matrix: Matrix) -> dict[str, object]:
             }
             for row in matrix.rows
         ],
-        "beside": [
-            _described(entry) | {"rule": rule, "total_variation": float(variation)}
-            for entry, rule, variation in BESIDE.values()
-        ],
     }
 
 
-def _described(entry: Described) -> dict[str, object]:
+def _described(entry: Entry) -> dict[str, object]:
     return {
         "id": entry.id,
+        "rule": entry.rule,
         "stage": entry.stage,
         "lossless": entry.lossless,
         "formula": entry.formula,
@@ -89,51 +85,29 @@ def zoo_markdown(matrix: Matrix) -> str:
     lines += [f"* `{name}`: {_ids(ids)}" for name, ids in matrix.missed.items()]
     lines += [
         "",
-        "| id | stage | formula | TV | killed by | seen in |",
-        "|---|---|---|---|---|---|",
+        "| id | rule | stage | formula | TV | killed by | seen in |",
+        "|---|---|---|---|---|---|---|",
     ]
     for row in matrix.rows:
         killers = ", ".join(dict.fromkeys(_family(id_) for id_ in row.killers)) or "passes"
         cites = ", ".join(row.entry.cites)
-        cells = (f"`{row.entry.id}`", _kind(row.entry), row.entry.formula, _variation(row))
+        entry = row.entry
+        cells = (f"`{entry.id}`", entry.rule, _kind(entry), entry.formula, _variation(row))
         lines.append("| " + " | ".join(_cell(c) for c in (*cells, killers, cites)) + " |")
-    return "\n".join([*lines, *beside_lines()])
-
-
-def beside_lines() -> list[str]:
-    """The last section of the docs: those that are not in the matrix."""
-    lines = [
-        BESIDE_TITLE,
-        "| id | rule | stage | formula | TV | seen in |",
-        "|---|---|---|---|---|---|",
-    ]
-    for entry, rule, variation in BESIDE.values():
-        told = _kind(entry), entry.formula, f"{float(variation):.4f}", ", ".join(entry.cites)
-        cells = (f"`{entry.id}`", f"`{rule}`", *told)
-        lines.append("| " + " | ".join(map(_cell, cells)) + " |")
-    return lines
+    return "\n".join(lines)
 
 
 TITLE = """# The zoo
 
 Every planted bug and every lossless look-alike, under every check that can be put to it. Written
 by `specref zoo --markdown docs/zoo.md` (seed {seed}, --detect-tv {detect_tv:g}): {killed} of
-{mutants} mutants killed, {passed} of {controls} controls passed. TV is the largest exact total
-variation of the completed block on the fixtures of its algorithm, where the entry is a step.
-Figures that are reported wrongly, verifiers that break their contract, and dependence between rows
-have none.
+{mutants} mutants killed, {passed} of {controls} controls passed. The rule is the clean one; of a
+figure, its definition. TV is the largest exact total variation on the pairs of the rule: of the
+completed block where the entry is a step, of the first tokens where it is a loop that carries
+something, of the joint law of two requests where it is a step of a batch. Figures that are
+reported wrongly, verifiers that break their contract, and dependence between rows have none.
 
 What each fixture alone would miss, because its campaign passes it:
-"""
-
-BESIDE_TITLE = """
-## Beside the kit
-
-Mutants and controls of rules that the matrix above does not try. Exact proof refutes each mutant
-and passes each control: `proofs_tests/test_ngrams.py`, `test_companion.py`, `test_zoo_block.py`,
-`test_greedy_block.py`, `test_zoo_multi_draft.py`. TV is that of the smallest case that refutes it,
-or the largest of several. Those of block verification over one vocabulary are also put to
-`specref check --algorithm block`, by `test_conformance_block.py`.
 """
 
 
@@ -149,7 +123,7 @@ def _family(id_: str) -> str:
     return id_.split("/")[0] if id_.split("/")[0] not in ("smoke", "boundary", "replay") else id_
 
 
-def _kind(entry: Described) -> str:
+def _kind(entry: Entry) -> str:
     return f"{entry.stage}, control" if entry.lossless else entry.stage
 
 

@@ -10,18 +10,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from specref.algorithms.lookahead import positions
+from specref.arrays import Floats
 from specref.distributions import FLOAT_TOLERANCE, corrected
+from specref.machines.states import inverse_cdf
 from specref.simulate.sampling import (
     CHUNK,
     Coins,
     Simulation,
-    checked_uniforms,
     chunks,
-    fresh_coins,
+    coins_of,
 )
-from specref.simulate.states import inverse_cdf
-from specref.simulate.tables import NOTHING, Floats, Integers
-from specref.theory.lookahead import positions
+from specref.simulate.tables import NOTHING, Integers
 
 BUCKETS_PER_TOKEN = 4
 Guides: TypeAlias = NDArray[np.unsignedinteger[Any]]
@@ -244,7 +244,7 @@ def draw_markov(
            [1, 0, 1]])
     """
     parts = chunks(trials, chunk, "chunk")
-    coins = _coins(rng, uniforms, (trials, len(markov_columns(lookahead))))
+    coins = coins_of(rng, uniforms, (trials, len(markov_columns(lookahead))))
     rows = _starts(start, trials, tables.size)
     out = Simulation(np.full((trials, lookahead + 1), NOTHING), np.empty(trials, dtype=np.intp))
     for part in parts:
@@ -310,17 +310,6 @@ def _acceptance(p: Floats, q: Floats) -> Floats:
     with np.errstate(over="ignore"):
         ratio = np.divide(p, q, out=np.ones_like(p), where=q > 0)
     return np.minimum(ratio, 1, out=ratio)
-
-
-def _coins(
-    rng: np.random.Generator | None, uniforms: ArrayLike | None, shape: tuple[int, int]
-) -> Coins:
-    if rng is not None and uniforms is None:
-        return fresh_coins(rng)
-    if rng is not None or uniforms is None:
-        raise TypeError("expected either rng or uniforms, and not both")
-    given = checked_uniforms(np.asarray(uniforms, dtype=np.float64), shape)
-    return lambda column, trials: given[trials, column]
 
 
 def _starts(start: ArrayLike | None, trials: int, size: int) -> Integers:

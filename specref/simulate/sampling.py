@@ -10,8 +10,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from specref.arrays import Floats
 from specref.models import Model
-from specref.simulate.tables import Floats, Integers, Tables, tabulate
+from specref.simulate.tables import Integers, Tables, tabulate
 from specref.vocabulary import Tokens
 
 CHUNK = 1 << 14
@@ -92,7 +93,7 @@ def simulate(
            [ 1, -1]])
     """
     tables = tabulate(algorithm, target, drafter, context, lookahead)
-    return _simulated(tables, trials, _coins(tables, trials, rng, uniforms), chunk)
+    return _simulated(tables, trials, coins_of(rng, uniforms, (trials, len(tables.sites))), chunk)
 
 
 def draw_blocks(
@@ -265,32 +266,34 @@ def _check_at_least(least: int, value: int, name: str) -> None:
         raise ValueError(f"{name} = {value!r}: expected an integer >= {least}")
 
 
-def _coins(
-    tables: Tables, trials: int, rng: np.random.Generator | None, uniforms: ArrayLike | None
+def coins_of(
+    rng: np.random.Generator | None, uniforms: ArrayLike | None, shape: tuple[int, int]
 ) -> Coins:
+    """Coins drawn when they are needed, or those that are given: exactly one of both.
+
+    Raises
+    ------
+    TypeError
+        Both are given, or neither.
+    ValueError
+        `uniforms` has another shape, or an entry outside [0, 1).
+    """
     if rng is not None and uniforms is None:
         return fresh_coins(rng)
     if rng is not None or uniforms is None:
         raise TypeError("expected either rng or uniforms, and not both")
-    given = checked_uniforms(np.asarray(uniforms, dtype=np.float64), (trials, len(tables.sites)))
+    given = np.asarray(uniforms, dtype=np.float64)
+    if given.shape != shape:
+        raise ValueError(f"uniforms has shape {given.shape}: expected (trials, sites) = {shape}")
+    outside = np.argwhere(~((given >= 0) & (given < 1)))
+    if len(outside):
+        row, column = outside[0].tolist()
+        raise ValueError(
+            f"uniforms[{row}, {column}] = {given[row, column]}: expected a number in [0, 1)"
+        )
     return lambda column, rows: given[rows, column]
 
 
 def fresh_coins(rng: np.random.Generator) -> Coins:
     """Coins drawn when they are needed."""
     return lambda column, rows: rng.random(len(rows))
-
-
-def checked_uniforms(uniforms: Floats, shape: tuple[int, int]) -> Floats:
-    """Raise `ValueError` unless the uniforms have this shape and lie in [0, 1)."""
-    if uniforms.shape != shape:
-        raise ValueError(
-            f"uniforms has shape {uniforms.shape}: expected (trials, sites) = {shape}"
-        )
-    outside = np.argwhere(~((uniforms >= 0) & (uniforms < 1)))
-    if len(outside):
-        row, column = outside[0].tolist()
-        raise ValueError(
-            f"uniforms[{row}, {column}] = {uniforms[row, column]}: expected a number in [0, 1)"
-        )
-    return uniforms

@@ -9,16 +9,16 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from specref.arrays import Floats
+from specref.machines.machines import Machine
+from specref.machines.states import END, NOWHERE, Branches, State
 from specref.models import Model
-from specref.simulate.machines import Machine
-from specref.simulate.registry import MACHINES
-from specref.simulate.states import END, NOWHERE, Branches, State
+from specref.rules import RULES, rule_of
 from specref.vocabulary import Tokens
 
 MAX_NODES = 1_000_000
 NOTHING = -1
 Integers = NDArray[np.intp]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ def tabulate(
     Parameters
     ----------
     algorithm : str
-        A name in `specref.algorithms.ALGORITHMS`.
+        A rule in `specref.rules.RULES` that has a machine.
     target, drafter : Model
     context : tuple of int
         Target token ids.
@@ -117,8 +117,8 @@ def tabulate(
     Raises
     ------
     ValueError
-        Unknown algorithm, a tree with more than `limit` nodes, or an argument that the
-        algorithm refuses.
+        An unknown algorithm, or one without a machine; a tree with more than `limit` nodes; or
+        an argument that the algorithm refuses.
 
     Examples
     --------
@@ -128,9 +128,11 @@ def tabulate(
     >>> tabulate("standard", target, target).columns
     ('draft[0]', 'accept[0]', 'bonus')
     """
-    if algorithm not in MACHINES:
-        raise ValueError(f"algorithm = {algorithm!r}: expected one of {', '.join(MACHINES)}")
-    return compiled(MACHINES[algorithm](target, drafter, context, lookahead), limit)
+    machine = rule_of(algorithm).machine
+    if machine is None:
+        twins = ", ".join(rule.name for rule in RULES.values() if rule.machine)
+        raise ValueError(f"algorithm = {algorithm!r}: it has no batched twin, as {twins} have")
+    return compiled(machine(target, drafter, context, lookahead), limit)
 
 
 def compiled(machine: Machine, limit: int = MAX_NODES) -> Tables:

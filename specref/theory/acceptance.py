@@ -12,58 +12,81 @@ verification accepts jointly: the first draft as standard does, and more of the 
 (`theory.block`).
 """
 
+import operator
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TypeAlias
 
 import numpy as np
 
+from specref.algorithms.lookahead import LookaheadRule, fixed, positions
+from specref.algorithms.text.push_forward import conditional_psi
 from specref.distributions import Probabilities, Probability, normalise, relabel
 from specref.models import Model
-from specref.theory import block
-from specref.theory.lookahead import LookaheadRule, fixed, positions
-from specref.theory.push_forward import conditional_psi
+from specref.theory import block as jointly
 from specref.vocabulary import Tokens, UntokenisableError, intersection, translate
 
-ALGORITHMS = ("autoregressive", "standard", "union", "tli", "slem", "slrs", "block")
-ONE_VOCABULARY = ("standard", "block")
 Submitted: TypeAlias = Callable[[Tokens], Probabilities]
+Lengths: TypeAlias = tuple[Probability, ...]
 
 
-def acceptance_rate(
-    algorithm: str,
-    target: Model,
-    drafter: Model,
-    context: Tokens = (),
-    lookahead: int = 1,
-    rule: LookaheadRule = fixed,
-) -> Probability:
-    """The probability that the first submitted target token is accepted.
-
-    Timor et al. 2025, Table 3; Leviathan et al. 2023, Theorem 3.5.
+def autoregressive(
+    target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1
+) -> Lengths:
+    """P(accepted length = 0), P(= 1), … of one iteration: nothing is ever submitted.
 
     Parameters
     ----------
-    algorithm : str
-        One of autoregressive, standard, union, tli, slem, slrs, block.
     target, drafter : Model
     context : tuple of int
         Target token ids.
     lookahead : int
-        Matters for slem and slrs only, where psi depends on it (if it is not 0).
-    rule : callable
-        The lookahead rule of slrs (with its `ending` "residual").
+        How many tokens are drafted.
 
     Returns
     -------
-    Fraction or float
-        0 where nothing can be submitted (empty intersection, lookahead 0).
+    tuple of Fraction or float
+        As far as it is positive. Where nothing can be submitted (empty intersection,
+        lookahead 0), (1,).
 
     Raises
     ------
     ValueError
-        An unknown algorithm; bad models, context or lookahead.
+        Bad models, context or lookahead.
+    """
+    nothing = target.next_token(context) * 0
+    return _lengths(target, context, lambda prefix: nothing)
+
+
+def standard(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
+    """P(accepted length = 0), P(= 1), … with mu = q, over one vocabulary.
+
+    Leviathan et al. 2023, Theorem 3.5. Parameters and result as `autoregressive`.
+
+    Raises
+    ------
+    ValueError
+        The vocabularies differ; or as `autoregressive`.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> vocabulary = Vocabulary("ab")
+    >>> p, q = iid_model(vocabulary, ["1/3", "2/3"]), iid_model(vocabulary, ["2/3", "1/3"])
+    >>> [str(x) for x in standard(p, q, lookahead=2)]
+    ['1/3', '2/9', '4/9']
+    """
+    if target.vocabulary.tokens != drafter.vocabulary.tokens:
+        raise ValueError("drafter has another vocabulary than target: standard is not defined")
+    return union(target, drafter, context, lookahead)
+
+
+def union(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
+    """P(accepted length = 0), P(= 1), … with mu = q on T ∩ D.
+
+    Timor et al. 2025, Table 3. Parameters, result and errors as `autoregressive`.
 
     Examples
     --------
@@ -71,61 +94,86 @@ def acceptance_rate(
     >>> from specref.vocabulary import Vocabulary
     >>> target = iid_model(Vocabulary("ab"), ["2/3", "1/3"])
     >>> drafter = iid_model(Vocabulary("abc"), ["1/3", "1/3", "1/3"])
-    >>> acceptance_rate("union", target, drafter), acceptance_rate("tli", target, drafter)
-    (Fraction(2, 3), Fraction(5, 6))
+    >>> union(target, drafter)[0], tli(target, drafter)[0]
+    (Fraction(1, 3), Fraction(1, 6))
     """
-    submitted = _submitted(algorithm, target, drafter, context, lookahead, rule)
-    return _total(_accepted(algorithm, target.next_token(context), submitted(())))
+    return _lengths(target, context, _by_token(target, drafter, context, lookahead, _unchanged))
 
 
-def acceptance_by_position(
-    algorithm: str,
+def tli(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
+    """P(accepted length = 0), P(= 1), … with mu = q on T ∩ D, renormalised.
+
+    Timor et al. 2025, Table 3. Parameters, result and errors as `autoregressive`.
+    """
+    return _lengths(target, context, _by_token(target, drafter, context, lookahead, _normalised))
+
+
+def slem(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
+    """P(accepted length = 0), P(= 1), … of exact match with mu = psi, which lookahead changes.
+
+    Timor et al. 2025, Table 3. Parameters, result and errors as `autoregressive`.
+    """
+    psi = _psi(target, drafter, context, lookahead)
+    return _lengths(target, context, psi.__getitem__, operator.mul)
+
+
+def slrs(
     target: Model,
     drafter: Model,
     context: Tokens = (),
     lookahead: int = 1,
     rule: LookaheadRule = fixed,
-) -> tuple[Probability, ...]:
-    """The probability of each acceptance given the earlier ones, while it is positive.
+) -> Lengths:
+    """P(accepted length = 0), P(= 1), … with mu = psi, under a lookahead rule.
 
-    Parameters and errors as `acceptance_rate`.
+    Timor et al. 2025, Table 3; the rule has its `ending` "residual". Other parameters, result and
+    errors as `autoregressive`.
+    """
+    psi = _psi(target, drafter, context, lookahead, rule)
+    return _lengths(target, context, psi.__getitem__)
+
+
+def block(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
+    """P(accepted length = 0), P(= 1), … of block verification, over one vocabulary.
+
+    Parameters, result and errors as `standard`.
+    """
+    rows = jointly.draft_rows(target, drafter, context, lookahead)
+    return jointly.accepted_length_distribution(target, context, rows)
+
+
+def block_by_text(
+    target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1
+) -> Lengths:
+    """P(accepted length = 0), P(= 1), … of block verification of text, with mu = psi.
+
+    Parameters, result and errors as `autoregressive`.
+    """
+    psi = _psi(target, drafter, context, lookahead)
+    return jointly.accepted_length_distribution(target, context, psi)
+
+
+def rate(lengths: Lengths) -> Probability:
+    """The probability that the first submitted token is accepted, given a law of lengths.
 
     Examples
     --------
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> vocabulary = Vocabulary("ab")
-    >>> p, q = iid_model(vocabulary, ["1/3", "2/3"]), iid_model(vocabulary, ["2/3", "1/3"])
-    >>> acceptance_by_position("standard", p, q, lookahead=2)
+    >>> rate((Fraction(1, 3), Fraction(2, 9), Fraction(4, 9)))
+    Fraction(2, 3)
+    """
+    return sum(lengths[1:], start=Fraction(0))
+
+
+def by_position(lengths: Lengths) -> tuple[Probability, ...]:
+    """The probability of each acceptance given the earlier ones, given a law of lengths.
+
+    Examples
+    --------
+    >>> by_position((Fraction(1, 3), Fraction(2, 9), Fraction(4, 9)))
     (Fraction(2, 3), Fraction(2, 3))
     """
-    survival = _survival(algorithm, target, drafter, context, lookahead, rule)
+    survival = [*accumulate(lengths[::-1])][::-1]
     return tuple(after / before for before, after in pairwise(survival))
-
-
-def accepted_length_distribution(
-    algorithm: str,
-    target: Model,
-    drafter: Model,
-    context: Tokens = (),
-    lookahead: int = 1,
-    rule: LookaheadRule = fixed,
-) -> tuple[Probability, ...]:
-    """P(accepted length = 0), P(= 1), … of one iteration, for context-dependent models.
-
-    Parameters and errors as `acceptance_rate`.
-
-    Examples
-    --------
-    >>> from specref.models import iid_model
-    >>> from specref.vocabulary import Vocabulary
-    >>> vocabulary = Vocabulary("ab")
-    >>> p, q = iid_model(vocabulary, ["1/3", "2/3"]), iid_model(vocabulary, ["2/3", "1/3"])
-    >>> [str(x) for x in accepted_length_distribution("standard", p, q, lookahead=2)]
-    ['1/3', '2/9', '4/9']
-    """
-    survival = (*_survival(algorithm, target, drafter, context, lookahead, rule), 0)
-    return tuple(now - later for now, later in pairwise(survival))
 
 
 def expected_tokens(acceptance: Probability, lookahead: int) -> Probability:
@@ -150,19 +198,13 @@ def expected_tokens(acceptance: Probability, lookahead: int) -> Probability:
     return sum((acceptance**i for i in positions(lookahead)), start=acceptance**lookahead)
 
 
-def _survival(
-    algorithm: str,
+def _lengths(
     target: Model,
-    drafter: Model,
     context: Tokens,
-    lookahead: int,
-    rule: LookaheadRule,
-) -> tuple[Probability, ...]:
-    """P(at least k accepted) for k = 0, 1, …, while positive."""
-    submitted = _submitted(algorithm, target, drafter, context, lookahead, rule)
-    if algorithm == "block":
-        rows = block.draft_rows(target, drafter, context, lookahead)
-        return block.survival(target, context, rows)
+    submitted: Submitted,
+    kept: Callable[[Probabilities, Probabilities], Probabilities] = np.minimum,
+) -> Lengths:
+    """The law of the accepted length, where the next token t is accepted with kept(p, mu)(t)."""
     reached: dict[Tokens, Probability] = {(): Fraction(1)}
     survival: list[Probability] = []
     while reached:
@@ -171,51 +213,22 @@ def _survival(
         for prefix, weight in reached.items():
             if not target.vocabulary.ends(prefix):
                 p = target.next_token((*context, *prefix))
-                for token, mass in enumerate(_accepted(algorithm, p, submitted(prefix))):
+                for token, mass in enumerate(kept(p, submitted(prefix))):
                     if mass > 0:
                         longer[(*prefix, token)] = weight * mass
         reached = longer
-    return tuple(survival)
+    return tuple(now - later for now, later in pairwise((*survival, 0)))
 
 
-def _accepted(algorithm: str, p: Probabilities, mu: Probabilities) -> Probabilities:
-    return p * mu if algorithm == "slem" else np.minimum(p, mu)
-
-
-def _submitted(
-    algorithm: str,
-    target: Model,
-    drafter: Model,
-    context: Tokens,
-    lookahead: int,
-    rule: LookaheadRule,
-) -> Submitted:
-    """mu: accepted tokens -> the (sub-)law over T of the next submitted token."""
-    nothing = target.next_token(context) * 0
-    if algorithm == "autoregressive":
-        return lambda prefix: nothing
-    if algorithm in ("slem", "slrs"):
-        seen = drafter.vocabulary.encode(target.vocabulary.decode(context))
-        used_rule = rule if algorithm == "slrs" else fixed
-        psi = conditional_psi(target.vocabulary, drafter, seen, lookahead, used_rule)
-        return lambda prefix: psi[prefix]
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"algorithm = {algorithm!r}: expected one of {ALGORITHMS}")
-    other = target.vocabulary.tokens != drafter.vocabulary.tokens
-    if algorithm in ONE_VOCABULARY and other:
-        raise ValueError(f"drafter has another vocabulary than target: {algorithm} is not defined")
-    lift = _normalised if algorithm == "tli" else _unchanged
-    return _token_level(target, drafter, context, lookahead, lift, nothing)
-
-
-def _token_level(
+def _by_token(
     target: Model,
     drafter: Model,
     context: Tokens,
     lookahead: int,
     lift: Callable[[Probabilities], Probabilities],
-    nothing: Probabilities,
 ) -> Submitted:
+    """mu of drafts that are tokens of both vocabularies."""
+    nothing = target.next_token(context) * 0
     shared = intersection(target.vocabulary, drafter.vocabulary)
     size, limit = len(target.vocabulary), len(positions(lookahead))
 
@@ -231,6 +244,14 @@ def _token_level(
     return submitted
 
 
+def _psi(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, rule: LookaheadRule = fixed
+) -> jointly.Rows:
+    """mu of drafts that are what the target reads in the drafter's text."""
+    seen = drafter.vocabulary.encode(target.vocabulary.decode(context))
+    return conditional_psi(target.vocabulary, drafter, seen, lookahead, rule)
+
+
 def _normalised(weights: Probabilities) -> Probabilities:
     """The weights normalised; all-zero ones as they are."""
     return normalise(weights) if weights.any() else weights
@@ -238,8 +259,3 @@ def _normalised(weights: Probabilities) -> Probabilities:
 
 def _unchanged(weights: Probabilities) -> Probabilities:
     return weights
-
-
-def _total(masses: Probabilities) -> Probability:
-    total: Probability = masses.sum()
-    return total

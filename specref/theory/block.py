@@ -17,14 +17,14 @@ text starts with x it goes on with p, in all, and also given that fewer than k d
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
 
+from specref.algorithms.lookahead import positions
 from specref.distributions import Probabilities, Probability
 from specref.models import Model
-from specref.theory.lookahead import positions
+from specref.theory import prefixes
 from specref.vocabulary import Tokens
 
 Rows: TypeAlias = Mapping[Tokens, Probabilities]
@@ -142,7 +142,7 @@ def accepted_length_distribution(
     >>> [str(x) for x in accepted_length_distribution(p, (), draft_rows(p, q, (), 2))]
     ['1/3', '1/9', '5/9']
     """
-    return tuple(now - later for now, later in pairwise((*survival(target, context, rows), 0)))
+    return prefixes.length_law(accepted_prefixes(target, context, rows))
 
 
 def survival(target: Model, context: Tokens, rows: Rows) -> tuple[Probability, ...]:
@@ -158,16 +158,11 @@ def survival(target: Model, context: Tokens, rows: Rows) -> tuple[Probability, .
     >>> [str(x) for x in survival(p, (), draft_rows(p, q, (), 2))]
     ['1', '2/3', '5/9']
     """
-    reached: dict[int, Probability] = {}
-    for prefix, weight in accepted_prefixes(target, context, rows).items():
-        reached[len(prefix)] = reached.get(len(prefix), 0) + weight
-    return tuple(reached.values())
+    return prefixes.survival(accepted_prefixes(target, context, rows))
 
 
 def expected_block_length(target: Model, context: Tokens, rows: Rows) -> Probability:
     """Tokens of one iteration: the sum of W(x) over all x that EOS does not end.
-
-    Every such x is followed by one more token, whether that is a draft or the last of the block.
 
     Parameters as `accepted_prefixes`.
 
@@ -179,8 +174,8 @@ def expected_block_length(target: Model, context: Tokens, rows: Rows) -> Probabi
     >>> expected_block_length(p, (), draft_rows(p, q, (), 2))
     Fraction(20, 9)
     """
-    accepted = accepted_prefixes(target, context, rows).items()
-    return sum(weight for prefix, weight in accepted if not target.vocabulary.ends(prefix))
+    accepted = accepted_prefixes(target, context, rows)
+    return prefixes.tokens_emitted(accepted, target.vocabulary)
 
 
 def _joint(

@@ -12,13 +12,13 @@ it holds for one iteration's drafts, and the next ones meet a target that is far
 """
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from specref.distributions import Probabilities, Probability, normalise
 from specref.models import Model
+from specref.theory import prefixes
 from specref.theory.block import Rows
 from specref.vocabulary import Tokens
 
@@ -109,10 +109,7 @@ def survival(target: Model, context: Tokens, rows: Rows) -> tuple[Probability, .
     >>> [str(x) for x in survival(p, (), draft_rows(p, q, (), 3))]
     ['1', '2/3', '2/3', '14/27']
     """
-    reached: dict[int, Probability] = {}
-    for prefix, weight in accepted_prefixes(target, context, rows).items():
-        reached[len(prefix)] = reached.get(len(prefix), 0) + weight
-    return tuple(reached.values())
+    return prefixes.survival(accepted_prefixes(target, context, rows))
 
 
 def accepted_length_distribution(
@@ -131,8 +128,7 @@ def accepted_length_distribution(
     >>> [str(x) for x in accepted_length_distribution(p, (), draft_rows(p, q, (), 2))]
     ['1/3', '0', '2/3']
     """
-    reached = (*survival(target, context, rows), 0)
-    return tuple(max(now - later, 0) for now, later in pairwise(reached))
+    return prefixes.length_law(accepted_prefixes(target, context, rows))
 
 
 def expected_block_length(target: Model, context: Tokens, rows: Rows) -> Probability:
@@ -149,8 +145,8 @@ def expected_block_length(target: Model, context: Tokens, rows: Rows) -> Probabi
     >>> expected_block_length(p, (), draft_rows(p, q, (), 2))
     Fraction(7, 3)
     """
-    accepted = accepted_prefixes(target, context, rows).items()
-    return sum(weight for prefix, weight in accepted if not target.vocabulary.ends(prefix))
+    accepted = accepted_prefixes(target, context, rows)
+    return prefixes.tokens_emitted(accepted, target.vocabulary)
 
 
 def _nodes(target: Model, context: Tokens, rows: Rows) -> Iterator[Node]:

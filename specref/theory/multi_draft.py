@@ -1,4 +1,4 @@
-"""Several drafts of one token: how often each rule of `algorithms.multi_draft` accepts, exactly.
+"""Several drafts of one token: how often each rule of `trees.multi_draft` accepts, exactly.
 
 With drafts drawn independently from q, two rules accept a token y with probability
 
@@ -39,24 +39,18 @@ k-SEQ with rho = k: where p = q, it accepts 1 - (1 - 1/k)^k. Top drafts are othe
 optimum may be above or below that of drafts drawn without replacement.
 """
 
-from fractions import Fraction
-from functools import lru_cache
-from numbers import Rational
-
 import numpy as np
 
+from specref.algorithms.trees.k_seq import k_seq_law
+from specref.algorithms.trees.siblings import remaining
+from specref.algorithms.trees.transport import DraftsLaw
 from specref.distributions import (
-    FLOAT_TOLERANCE,
     Probabilities,
     Probability,
-    is_exact,
     normalise,
     overlap,
 )
-from specref.theory.checks import check_count, check_law, check_pair
-from specref.theory.transport import DraftsLaw
-
-GRID = 64
+from specref.validation import check_count, check_law, check_pair
 
 
 def recursive_rejection(
@@ -81,7 +75,8 @@ def recursive_rejection(
     >>> recursive_rejection(p, q, 2, replacement=False)
     Fraction(7, 9)
     """
-    _check(p, q, drafts)
+    check_count(drafts)
+    check_pair(p, q)
     if not replacement:
         return _without_replacement(p, q, drafts)
     scale: Probability = 0
@@ -109,7 +104,7 @@ def matching(p: Probabilities, law: DraftsLaw) -> Probability:
     Examples
     --------
     >>> from specref.distributions import as_distribution
-    >>> from specref.theory.transport import drafts_law
+    >>> from specref.algorithms.trees.transport import drafts_law
     >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
     >>> matching(p, drafts_law(q, 2, replacement=True))
     Fraction(25, 54)
@@ -131,77 +126,13 @@ def k_seq(p: Probabilities, q: Probabilities, drafts: int, rho: Probability) -> 
     --------
     >>> from specref.distributions import as_distribution
     >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
+    >>> from fractions import Fraction
     >>> k_seq(p, q, 2, Fraction(3, 2)), k_seq(p, q, 2, 2)
     (Fraction(3, 4), Fraction(95, 144))
     """
     kept, _ = k_seq_law(p, q, drafts, rho)
     accepted: Probability = 1 - (1 - kept.sum()) ** drafts
     return accepted
-
-
-def k_seq_law(
-    p: Probabilities, q: Probabilities, drafts: int, rho: Probability
-) -> tuple[Probabilities, Probabilities]:
-    """What k-SEQ accepts of each token: from one sibling, m, and in all, m G.
-
-    Raises
-    ------
-    ValueError
-        `rho` is not admissible.
-
-    Examples
-    --------
-    >>> from specref.distributions import as_distribution
-    >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
-    >>> k_seq_law(p, q, 2, 1)
-    Traceback (most recent call last):
-    ValueError: rho = 1: token 1 would be accepted with probability 4/9, and p[1] = 1/3
-    """
-    _check(p, q, drafts)
-    if not rho > 0:
-        raise ValueError(f"rho = {rho}: expected a number > 0")
-    if is_exact(p) and not isinstance(rho, Rational):
-        raise TypeError(f"rho = {rho}: expected an exact number, as p has")
-    kept, accepted, _ = _k_seq(p, q, drafts, rho)
-    exceeding = accepted > p + _tolerance(p)
-    if exceeding.any():
-        token = int(np.argmax(exceeding))
-        raise ValueError(
-            f"rho = {rho}: token {token} would be accepted with probability {accepted[token]}, "
-            f"and p[{token}] = {p[token]}"
-        )
-    return kept, accepted
-
-
-def smallest_rho(p: Probabilities, q: Probabilities, drafts: int, *, grid: int = GRID) -> Fraction:
-    """The least multiple of 1 / `grid`, from 1 to k, for which k-SEQ has G <= rho; by bisection.
-
-    Examples
-    --------
-    >>> from specref.distributions import as_distribution
-    >>> p, q = as_distribution(["1/2", "1/3", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
-    >>> smallest_rho(p, q, 2)
-    Fraction(3, 2)
-    """
-    _check(p, q, drafts)
-    check_count(grid, "grid")
-    return _least(tuple(p.tolist()), tuple(q.tolist()), drafts, grid)
-
-
-@lru_cache(maxsize=1024)
-def _least(
-    p_row: tuple[Probability, ...], q_row: tuple[Probability, ...], drafts: int, grid: int
-) -> Fraction:
-    p, q = np.array(p_row), np.array(q_row)
-    least, most = grid, drafts * grid
-    while least < most:
-        middle = (least + most) // 2
-        rho = Fraction(middle, grid)
-        if _k_seq(p, q, drafts, rho)[2] <= rho + _tolerance(p):
-            most = middle
-        else:
-            least = middle + 1
-    return Fraction(least, grid)
 
 
 def top_drafts(p: Probabilities, q: Probabilities, drafts: int) -> Probability:
@@ -218,24 +149,12 @@ def top_drafts(p: Probabilities, q: Probabilities, drafts: int) -> Probability:
     >>> top_drafts(p, q, 2)
     Fraction(5, 6)
     """
-    _check(p, q, drafts)
-    drawn = [int(token) for token in np.flatnonzero(q)]
-    top = sorted(drawn, key=lambda token: (-q[token], token))[: drafts - 1]
-    outside = q.copy()
-    outside[top] = q[0] * 0
-    by_chance = overlap(p, normalise(outside)) if outside.any() else 0
-    accepted: Probability = p[top].sum() + by_chance
-    return accepted
-
-
-def _check(p: Probabilities, q: Probabilities, drafts: int) -> None:
     check_count(drafts)
     check_pair(p, q)
-
-
-def _tolerance(p: Probabilities) -> float:
-    """How far floats may exceed what exact numbers may not, which `is_one` asks as well."""
-    return 0 if is_exact(p) else FLOAT_TOLERANCE
+    drawn = [int(token) for token in np.flatnonzero(q)]
+    top = sorted(drawn, key=lambda token: (-q[token], token))[: drafts - 1]
+    accepted: Probability = p[top].sum() + overlap(p, remaining(q, *top))
+    return accepted
 
 
 def _without_replacement(p: Probabilities, q: Probabilities, drafts: int) -> Probability:
@@ -244,18 +163,8 @@ def _without_replacement(p: Probabilities, q: Probabilities, drafts: int) -> Pro
         return accepted
     rejected, residual = np.maximum(q - p, 0), normalise(np.maximum(p - q, 0))
     for token in map(int, np.flatnonzero(rejected)):
-        left = q.copy()
-        left[token] = q[token] * 0
+        left = remaining(q, token)
         if left.any():
-            rest = _without_replacement(residual, normalise(left), drafts - 1)
+            rest = _without_replacement(residual, left, drafts - 1)
             accepted += rejected[token] * rest
     return accepted
-
-
-def _k_seq(
-    p: Probabilities, q: Probabilities, drafts: int, rho: Probability
-) -> tuple[Probabilities, Probabilities, Probability]:
-    """In this order: m, m G, and G, the expected number of siblings tried if all are refused."""
-    kept = np.minimum(q, p / (rho if is_exact(p) else float(rho)))
-    tries: Probability = sum((1 - kept.sum()) ** j for j in range(drafts))
-    return kept, kept * tries, tries

@@ -23,18 +23,17 @@ three tokens, where two siblings are the only case, no example was found. Nor is
 another lossless rule may accept more, as linear programming shows already for one depth.
 """
 
-from collections.abc import Iterator
-from itertools import pairwise
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from specref.distributions import Probabilities, Probability, normalise
+from specref.algorithms.trees.siblings import remaining
+from specref.distributions import Probabilities, Probability
 from specref.models import Model
-from specref.theory.checks import check_branching
+from specref.theory import prefixes
+from specref.validation import check_branching
 from specref.vocabulary import Tokens
-
-RULES = ("topdown", "traversal")
 
 
 class Stage(NamedTuple):
@@ -51,13 +50,28 @@ class Stage(NamedTuple):
         return least
 
 
+Read: TypeAlias = Callable[[Stage], Probabilities]
+"""The probability that the child is x, and what is below it is read."""
+
+
+def topdown(stage: Stage) -> Probabilities:
+    """What is below a child is read once the child is accepted."""
+    return stage.accepted
+
+
+def traversal(stage: Stage) -> Probabilities:
+    """What is below a child is read before the child is verified."""
+    read: Probabilities = stage.reach * stage.q
+    return read
+
+
 def accepted_prefixes(
     target: Model,
     drafter: Model,
     context: Tokens,
     branching: tuple[int, ...],
     *,
-    rule: str = "topdown",
+    rule: Read = topdown,
     replacement: bool = False,
 ) -> dict[Tokens, Probability]:
     """W: the probability that the accepted drafts start with each prefix, where positive.
@@ -70,8 +84,8 @@ def accepted_prefixes(
         Target token ids.
     branching : tuple of int
         How many siblings are drafted at each depth.
-    rule : str
-        One of `RULES`.
+    rule : callable
+        `topdown` or `traversal`.
     replacement : bool
         Whether siblings may repeat.
 
@@ -83,15 +97,16 @@ def accepted_prefixes(
     Raises
     ------
     ValueError
-        The vocabularies differ, a token id is out of range, `branching` is not a tuple of
-        integers >= 1, or `rule` is unknown.
+        The vocabularies differ, a token id is out of range, or `branching` is not a tuple of
+        integers >= 1.
 
     Examples
     --------
     >>> from specref.models import iid_model
     >>> from specref.vocabulary import Vocabulary
     >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> [str(accepted_prefixes(p, q, (), (2, 1), rule=rule)[0, 1]) for rule in RULES]
+    >>> rules = topdown, traversal
+    >>> [str(accepted_prefixes(p, q, (), (2, 1), rule=rule)[0, 1]) for rule in rules]
     ['1/9', '2/9']
     """
     accepted: dict[Tokens, Probability] = {(): 1}
@@ -106,7 +121,7 @@ def block_law(
     context: Tokens,
     branching: tuple[int, ...],
     *,
-    rule: str = "topdown",
+    rule: Read = topdown,
     replacement: bool = False,
 ) -> dict[Tokens, Probability]:
     """The law of the block that a rule emits; neither trees nor coins are enumerated.
@@ -142,7 +157,7 @@ def accepted_length_distribution(
     context: Tokens,
     branching: tuple[int, ...],
     *,
-    rule: str = "topdown",
+    rule: Read = topdown,
     replacement: bool = False,
 ) -> tuple[Probability, ...]:
     """P(accepted length = 0), P(= 1), … of one iteration; an accepted EOS counts.
@@ -154,16 +169,13 @@ def accepted_length_distribution(
     >>> from specref.models import iid_model
     >>> from specref.vocabulary import Vocabulary
     >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> [str(x) for x in accepted_length_distribution(p, q, (), (2, 1), rule="traversal")]
+    >>> [str(x) for x in accepted_length_distribution(p, q, (), (2, 1), rule=traversal)]
     ['0', '2/9', '7/9']
     """
-    reached: list[Probability] = [0] * (len(branching) + 1)
-    accepted = accepted_prefixes(
-        target, drafter, context, branching, rule=rule, replacement=replacement
+    law = prefixes.length_law(
+        accepted_prefixes(target, drafter, context, branching, rule=rule, replacement=replacement)
     )
-    for prefix, weight in accepted.items():
-        reached[len(prefix)] += weight
-    return tuple(max(now - later, 0) for now, later in pairwise((*reached, 0)))
+    return law + (0,) * (len(branching) + 1 - len(law))
 
 
 def expected_block_length(
@@ -172,7 +184,7 @@ def expected_block_length(
     context: Tokens,
     branching: tuple[int, ...],
     *,
-    rule: str = "topdown",
+    rule: Read = topdown,
     replacement: bool = False,
 ) -> Probability:
     """Tokens of one iteration: the sum of W(x) over all x that EOS does not end.
@@ -184,13 +196,13 @@ def expected_block_length(
     >>> from specref.models import iid_model
     >>> from specref.vocabulary import Vocabulary
     >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/3", "2/3"], ["2/3", "1/3"]))
-    >>> expected_block_length(p, q, (), (2, 1), rule="traversal")
+    >>> expected_block_length(p, q, (), (2, 1), rule=traversal)
     Fraction(25, 9)
     """
     accepted = accepted_prefixes(
         target, drafter, context, branching, rule=rule, replacement=replacement
     )
-    return sum(w for prefix, w in accepted.items() if not target.vocabulary.ends(prefix))
+    return prefixes.tokens_emitted(accepted, target.vocabulary)
 
 
 def siblings(
@@ -209,7 +221,7 @@ def siblings(
         yield from siblings(refused.sum(), left, q, drafts - 1, replacement)
         return
     for token, share in _positive(refused / refused.sum()).items():
-        yield from siblings(refused[token], left * share, _without(q, token), drafts - 1, False)
+        yield from siblings(refused[token], left * share, remaining(q, token), drafts - 1, False)
 
 
 def _stages(
@@ -217,11 +229,13 @@ def _stages(
     drafter: Model,
     context: Tokens,
     branching: tuple[int, ...],
-    rule: str,
+    rule: Read,
     replacement: bool,
 ) -> Iterator[tuple[Tokens, Stage]]:
     """Every child of every accepted prefix, shorter prefixes first; nodes of one a are merged."""
-    _check(target, drafter, branching, rule)
+    if target.vocabulary.tokens != drafter.vocabulary.tokens:
+        raise ValueError("drafter has another vocabulary than target: drafts are target tokens")
+    check_branching(branching)
     nodes: dict[tuple[Tokens, Probability], Probability] = {((), 1): 1}
     for width in (*branching, 0):
         children: dict[tuple[Tokens, Probability], Probability] = {}
@@ -231,26 +245,12 @@ def _stages(
             q = drafter.next_token((*context, *prefix)) if drafts else 0 * p
             for stage in siblings(reach, reach * survival * p, q, drafts, replacement):
                 yield prefix, stage
+                read = rule(stage)
                 for token, accepted in _positive(stage.accepted).items():
-                    read = stage.reach * stage.q[token] if rule == "traversal" else accepted
-                    child = ((*prefix, token), accepted / read)
+                    child = ((*prefix, token), accepted / read[token])
                     if not target.vocabulary.ends((token,)):
-                        children[child] = children.get(child, 0) + read
+                        children[child] = children.get(child, 0) + read[token]
         nodes = children
-
-
-def _check(target: Model, drafter: Model, branching: tuple[int, ...], rule: str) -> None:
-    if target.vocabulary.tokens != drafter.vocabulary.tokens:
-        raise ValueError("drafter has another vocabulary than target: drafts are target tokens")
-    check_branching(branching)
-    if rule not in RULES:
-        raise ValueError(f"rule = {rule!r}: expected one of {RULES}")
-
-
-def _without(q: Probabilities, token: int) -> Probabilities:
-    others = q.copy()
-    others[token] = 0 * q[token]
-    return normalise(others) if others.any() else others
 
 
 def _add(law: dict[Tokens, Probability], prefix: Tokens, weights: Probabilities) -> None:

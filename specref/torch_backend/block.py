@@ -22,7 +22,7 @@ from torch import Tensor
 
 from specref.torch_backend.randomness import Coins
 from specref.torch_backend.validation import NO_DRAFT, check_coins, check_shapes, padded_drafts
-from specref.torch_backend.verification import _blocks, _last_token, _rejected_law
+from specref.torch_backend.verification import blocks_of, last_token, rejected_law
 
 
 def verify_block(
@@ -74,7 +74,7 @@ def verify_block(
     survival = _survival(target_probs, draft_probs, drafts)
     kept = _kept(_stopping(target_probs, draft_probs, drafts, survival), coins.accept)
     weights = _weights(target_probs, draft_probs, drafts, kept, survival)
-    return _blocks(drafts, kept, _last_token(weights, coins))
+    return blocks_of(drafts, kept, last_token(weights, coins))
 
 
 def _survival(target_probs: Tensor, draft_probs: Tensor | None, drafts: Tensor) -> Tensor:
@@ -134,5 +134,5 @@ def _excess(
     """(P p - q)+ at one position of each row, shape (B, V); q is 0 after the last draft."""
     p = target_probs[torch.arange(len(position), device=position.device), position]
     p = p.to(torch.promote_types(p.dtype, torch.float32))
-    q = _rejected_law(draft_probs, drafts, position, p).to(p.dtype)
+    q = rejected_law(draft_probs, drafts, position, p).to(p.dtype)
     return p.mul_(survival.gather(1, position[:, None])).sub_(q).clamp_(min=0)

@@ -7,14 +7,14 @@ from specref.torch_backend.randomness import Coins
 from specref.torch_backend.validation import (
     NO_DRAFT,
     OUTSIDE,
-    _check_coin_values,
-    _check_drafted,
-    _check_laws,
-    _expect_kind,
-    _expect_shape,
-    _refuse,
+    check_coin_values,
     check_coins,
+    check_drafted,
+    check_laws,
     check_shapes,
+    expect_kind,
+    expect_shape,
+    refuse,
 )
 
 ROOT, NO_NODE = -1, -2
@@ -57,13 +57,13 @@ def validate_tree(
     _check_parents(parents)
     _check_tokens(draft_tokens, parents, target_probs.shape[2])
     drafted, read = _read(draft_tokens, parents)
-    _check_laws("target_probs", target_probs, read, least=1.0)
+    check_laws("target_probs", target_probs, read, least=1.0)
     if draft_probs is not None:
-        _check_laws("draft_probs", draft_probs, drafted, least=0.0)
-        _check_drafted(draft_probs, draft_tokens.long(), drafted)
+        check_laws("draft_probs", draft_probs, drafted, least=0.0)
+        check_drafted(draft_probs, draft_tokens.long(), drafted)
     if coins is not None:
         check_coins(coins, target_probs)
-        _check_coin_values(coins)
+        check_coin_values(coins)
 
 
 def check_tree_shapes(
@@ -79,25 +79,25 @@ def check_tree_shapes(
         Shapes do not fit.
     """
     check_shapes(target_probs, draft_probs, draft_tokens, None)
-    _expect_kind("parents", parents, floats=False)
-    _expect_shape("parents", parents, tuple(draft_tokens.shape))
+    expect_kind("parents", parents, floats=False)
+    expect_shape("parents", parents, tuple(draft_tokens.shape))
 
 
 def _check_parents(parents: Tensor) -> None:
     none = parents == NO_NODE
     after = "-2 after the last node"
-    _refuse("parents", parents, (none.cumsum(dim=1) > 0) & ~none, after)
+    refuse("parents", parents, (none.cumsum(dim=1) > 0) & ~none, after)
     for i, parent in enumerate(parents.unbind(1)):
         wrong = torch.zeros_like(none)
         wrong[:, i] = (parent >= i) | (parent < NO_NODE)
-        _refuse("parents", parents, wrong, f"{ROOT}, a node before {i}, or {NO_NODE}")
+        refuse("parents", parents, wrong, f"{ROOT}, a node before {i}, or {NO_NODE}")
 
 
 def _check_tokens(tokens: Tensor, parents: Tensor, size: int) -> None:
     present = parents != NO_NODE
     known = ((tokens >= 0) & (tokens < size)) | (tokens == OUTSIDE)
-    _refuse("draft_tokens", tokens, present & ~known, f"0 <= id < {size}, or {OUTSIDE}")
-    _refuse("draft_tokens", tokens, ~present & (tokens != NO_DRAFT), "-1 where there is no node")
+    refuse("draft_tokens", tokens, present & ~known, f"0 <= id < {size}, or {OUTSIDE}")
+    refuse("draft_tokens", tokens, ~present & (tokens != NO_DRAFT), "-1 where there is no node")
 
 
 def _read(tokens: Tensor, parents: Tensor) -> tuple[Tensor, Tensor]:

@@ -29,7 +29,7 @@ from torch import Tensor
 from specref.torch_backend.randomness import Coins
 from specref.torch_backend.tree_validation import NO_NODE, ROOT, check_tree_shapes
 from specref.torch_backend.validation import NO_DRAFT, check_coins, padded_drafts
-from specref.torch_backend.verification import _blocks, _last_token
+from specref.torch_backend.verification import blocks_of, last_token
 
 RULES = ("topdown", "traversal")
 
@@ -107,7 +107,7 @@ def verify_tree(
     accepted, weights = walk(trees, coins.accept)
     path = drafts.gather(1, accepted.long().argsort(dim=1, descending=True, stable=True))
     kept = accepted.sum(dim=1)
-    return _blocks(padded_drafts(path, None), kept, _last_token(weights, coins))
+    return blocks_of(padded_drafts(path, None), kept, last_token(weights, coins))
 
 
 class _Trees(NamedTuple):

@@ -48,14 +48,14 @@ def validate(
     drafts = padded_drafts(draft_tokens, lens)
     negative = (drafts < 0).long()
     reached = negative.cumsum(dim=1) == negative
-    _check_laws("target_probs", target_probs, reached, least=1.0)
+    check_laws("target_probs", target_probs, reached, least=1.0)
     if draft_probs is not None:
         drafted = (reached & (drafts != NO_DRAFT))[:, :-1]
-        _check_laws("draft_probs", draft_probs, drafted, least=0.0)
-        _check_drafted(draft_probs, drafts[:, :-1], reached[:, :-1])
+        check_laws("draft_probs", draft_probs, drafted, least=0.0)
+        check_drafted(draft_probs, drafts[:, :-1], reached[:, :-1])
     if coins is not None:
         check_coins(coins, target_probs)
-        _check_coin_values(coins)
+        check_coin_values(coins)
 
 
 def check_shapes(
@@ -75,19 +75,19 @@ def check_shapes(
         Shapes do not fit.
     """
     target, drafter = f"target_{kind}", f"draft_{kind}"
-    _expect_kind(target, target_laws, floats=True)
-    _expect_kind("draft_tokens", draft_tokens, floats=False)
+    expect_kind(target, target_laws, floats=True)
+    expect_kind("draft_tokens", draft_tokens, floats=False)
     if draft_laws is not None:
-        _expect_kind(drafter, draft_laws, floats=True)
+        expect_kind(drafter, draft_laws, floats=True)
     if lens is not None:
-        _expect_kind("lens", lens, floats=False)
+        expect_kind("lens", lens, floats=False)
     if target_laws.ndim != 3 or not all(target_laws.shape[1:]):
         shape = tuple(target_laws.shape)
         raise ValueError(f"{target} has shape {shape}: expected (B, K + 1, V), V >= 1")
     rows, longest, size = target_laws.shape
-    _expect_shape("draft_tokens", draft_tokens, (rows, longest - 1))
-    _expect_shape(drafter, draft_laws, (rows, longest - 1, size))
-    _expect_shape("lens", lens, (rows,))
+    expect_shape("draft_tokens", draft_tokens, (rows, longest - 1))
+    expect_shape(drafter, draft_laws, (rows, longest - 1, size))
+    expect_shape("lens", lens, (rows,))
 
 
 def check_coins(coins: Coins, target_probs: Tensor) -> None:
@@ -99,9 +99,9 @@ def check_coins(coins: Coins, target_probs: Tensor) -> None:
         Shapes do not fit, or there is neither `final` nor `race`.
     """
     rows, longest, size = target_probs.shape
-    _expect_shape("coins.accept", coins.accept, (rows, longest - 1))
-    _expect_shape("coins.final", coins.final, (rows,))
-    _expect_shape("coins.race", coins.race, (rows, size))
+    expect_shape("coins.accept", coins.accept, (rows, longest - 1))
+    expect_shape("coins.final", coins.final, (rows,))
+    expect_shape("coins.race", coins.race, (rows, size))
     if coins.final is None and coins.race is None:
         raise ValueError("coins.final and coins.race are None: expected one of them")
 
@@ -121,14 +121,16 @@ def padded_drafts(draft_tokens: Tensor, lens: Tensor | None) -> Tensor:
     return drafts.masked_fill(position >= lens[:, None], NO_DRAFT)
 
 
-def _expect_kind(name: str, values: object, *, floats: bool) -> None:
+def expect_kind(name: str, values: object, *, floats: bool) -> None:
+    """Raise `TypeError` if it is no tensor of floats, or else of integers."""
     kind = values.dtype if isinstance(values, Tensor) else type(values).__name__
     if kind not in (FLOATS if floats else INTEGERS):
         expected = "floats" if floats else "integers"
         raise TypeError(f"{name} is of {kind}: expected a tensor of {expected}")
 
 
-def _expect_shape(name: str, values: Tensor | None, shape: tuple[int, ...]) -> None:
+def expect_shape(name: str, values: Tensor | None, shape: tuple[int, ...]) -> None:
+    """Raise `ValueError` if there is a tensor, and it has another shape."""
     if values is not None and values.shape != shape:
         raise ValueError(f"{name} has shape {tuple(values.shape)}: expected {shape}")
 
@@ -137,41 +139,44 @@ def _check_tokens(tokens: Tensor, lens: Tensor | None, size: int) -> None:
     most = tokens.shape[1]
     if lens is None:
         ended = (tokens == NO_DRAFT).cumsum(dim=1) > 0
-        _refuse("draft_tokens", tokens, ended & (tokens != NO_DRAFT), "-1 after the last draft")
+        refuse("draft_tokens", tokens, ended & (tokens != NO_DRAFT), "-1 after the last draft")
         inside = ~ended
     else:
-        _refuse("lens", lens, (lens < 0) | (lens > most), f"0 to {most}")
+        refuse("lens", lens, (lens < 0) | (lens > most), f"0 to {most}")
         inside = torch.arange(most, device=tokens.device) < lens[:, None]
     known = ((tokens >= 0) & (tokens < size)) | (tokens == OUTSIDE)
-    _refuse("draft_tokens", tokens, inside & ~known, f"0 <= id < {size}, or {OUTSIDE}")
+    refuse("draft_tokens", tokens, inside & ~known, f"0 <= id < {size}, or {OUTSIDE}")
 
 
-def _check_laws(name: str, laws: Tensor, read: Tensor, least: float) -> None:
+def check_laws(name: str, laws: Tensor, read: Tensor, least: float) -> None:
+    """Raise `ValueError` if a row that is read is negative, or its sum is not in [least, 1]."""
     wrong = read[..., None] & ~(laws >= 0)
-    _refuse(name, laws, wrong, "a non-negative probability")
+    refuse(name, laws, wrong, "a non-negative probability")
     tolerance = TOLERANCES.get(laws.dtype, COARSE)
     totals = laws.sum(dim=-1, dtype=torch.float64)
     wrong = read & ~((totals >= least - tolerance) & (totals <= 1 + tolerance))
     expected = "1" if least == 1 else "at most 1"
-    _refuse(f"sum of {name}", totals, wrong, f"{expected} within {tolerance:g}")
+    refuse(f"sum of {name}", totals, wrong, f"{expected} within {tolerance:g}")
 
 
-def _check_drafted(laws: Tensor, drafts: Tensor, reached: Tensor) -> None:
+def check_drafted(laws: Tensor, drafts: Tensor, reached: Tensor) -> None:
+    """Raise `ValueError` if q excludes a draft that is reached."""
     chance = laws.gather(2, drafts.clamp(min=0)[..., None])[..., 0]
     wrong = reached & (drafts >= 0) & ~(chance > 0)
-    _refuse("q of draft_tokens", chance, wrong, "> 0, since it was drafted")
+    refuse("q of draft_tokens", chance, wrong, "> 0, since it was drafted")
 
 
-def _check_coin_values(coins: Coins) -> None:
+def check_coin_values(coins: Coins) -> None:
+    """Raise `ValueError` if a uniform is not in [0, 1), or noise is negative."""
     for name, uniforms in {"accept": coins.accept, "final": coins.final}.items():
         if uniforms is not None:
             wrong = ~((uniforms >= 0) & (uniforms < 1))
-            _refuse(f"coins.{name}", uniforms, wrong, "a number in [0, 1)")
+            refuse(f"coins.{name}", uniforms, wrong, "a number in [0, 1)")
     if coins.race is not None:
-        _refuse("coins.race", coins.race, ~(coins.race >= 0), "a number >= 0")
+        refuse("coins.race", coins.race, ~(coins.race >= 0), "a number >= 0")
 
 
-def _refuse(name: str, values: Tensor, wrong: Tensor, expected: str) -> None:
+def refuse(name: str, values: Tensor, wrong: Tensor, expected: str) -> None:
     """Raise `ValueError` for the first value that is wrong."""
     for place in wrong.nonzero()[:1].tolist():
         value = values[tuple(place)].item()

@@ -80,7 +80,7 @@ def verify(
     drafts = padded_drafts(draft_tokens, lens)
     kept = _leading(_accepted(target_probs, draft_probs, drafts, coins.accept))
     weights = _last_weights(target_probs, draft_probs, drafts, kept)
-    return _blocks(drafts, kept, _last_token(weights, coins))
+    return blocks_of(drafts, kept, last_token(weights, coins))
 
 
 def verify_matching(
@@ -123,7 +123,7 @@ def verify_matching(
     positions = zip(target_probs.unbind(1), uniforms.unbind(1), strict=True)
     samples = torch.stack([draw(p, u) for p, u in positions], dim=1)
     kept = _leading(samples == drafts)
-    return _blocks(drafts, kept, samples.gather(1, kept[:, None]))
+    return blocks_of(drafts, kept, samples.gather(1, kept[:, None]))
 
 
 def _accepted(
@@ -149,14 +149,12 @@ def _last_weights(
     p = target_probs[torch.arange(len(kept), device=kept.device), kept]
     p = p.to(torch.promote_types(p.dtype, torch.float32))
     # In place: rows of a large vocabulary cost more to allocate than to read.
-    excess = _rejected_law(draft_probs, drafts, kept, p).to(p.dtype).neg_().add_(p).clamp_(min=0)
+    excess = rejected_law(draft_probs, drafts, kept, p).to(p.dtype).neg_().add_(p).clamp_(min=0)
     left = excess.amax(dim=1, keepdim=True) > 0
     return torch.where(left, excess, p, out=excess)
 
 
-def _rejected_law(
-    draft_probs: Tensor | None, drafts: Tensor, kept: Tensor, like: Tensor
-) -> Tensor:
+def rejected_law(draft_probs: Tensor | None, drafts: Tensor, kept: Tensor, like: Tensor) -> Tensor:
     """The law q of each row's rejected draft, shape (B, V); 0 in rows without one."""
     token = drafts.gather(1, kept[:, None])
     if draft_probs is None or not draft_probs.shape[1]:
@@ -167,7 +165,8 @@ def _rejected_law(
     return q.masked_fill_(token == NO_DRAFT, 0)
 
 
-def _last_token(weights: Tensor, coins: Coins) -> Tensor:
+def last_token(weights: Tensor, coins: Coins) -> Tensor:
+    """A token of each row of weights, by its race or its last coin; shape (B, 1)."""
     if coins.race is not None:
         arrival = coins.race.double() / weights
         return arrival.masked_fill_(weights <= 0, torch.inf).argmin(dim=1, keepdim=True)
@@ -175,7 +174,7 @@ def _last_token(weights: Tensor, coins: Coins) -> Tensor:
     return draw(weights, coins.final)[:, None]
 
 
-def _blocks(drafts: Tensor, kept: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+def blocks_of(drafts: Tensor, kept: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
     """The drafts that are kept and the last token, padded with -1; and how many these are."""
     position = torch.arange(drafts.shape[1], device=drafts.device)
     tokens = drafts.masked_fill(position >= kept[:, None], NO_DRAFT)

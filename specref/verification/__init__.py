@@ -3,7 +3,7 @@
 from specref.verification.exact import accepted_lengths, applies, cases_of, check_case
 from specref.verification.main_job import verify
 from specref.verification.reports import AlgorithmReport, Verification
-from specref.verification.rules import Refutation, RuleReport, prove_rule, rule_cases
+from specref.verification.rules import Refutation, RuleReport, prove, rule_cases
 from specref.verification.sampled import TwinSampler, sample
 
 __all__ = [
@@ -16,7 +16,7 @@ __all__ = [
     "applies",
     "cases_of",
     "check_case",
-    "prove_rule",
+    "prove",
     "rule_cases",
     "sample",
     "verify",

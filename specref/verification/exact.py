@@ -2,8 +2,9 @@
 
 from specref.chance import OutsideChanceError, TooManyPathsError
 from specref.distributions import Probability
-from specref.losslessness.exact import Law, Proof, is_lossless_loop, output_distribution, proof
+from specref.laws import Law
 from specref.pairs import Case, Pair, Profile, cases, toy_pairs
+from specref.proofs.exact import Proof, is_lossless_loop, output_distribution, proof
 from specref.rules import Rule
 from specref.verification.reports import AlgorithmReport
 from specref.vocabulary import Tokens

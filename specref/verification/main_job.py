@@ -10,7 +10,6 @@ from operator import add
 from typing import TypeAlias
 
 from specref.pairs import Profile, toy_pairs
-from specref.simulate.registry import MACHINES
 from specref.verification.exact import cases_of, check_case
 from specref.verification.reports import AlgorithmReport, Verification
 from specref.verification.sampled import sample
@@ -61,7 +60,7 @@ def verify(
         sampled = {
             name: workers.start(_Samples(name, TRIALS[profile], EPS[profile], seed))
             for name in TRIED
-            if name in MACHINES
+            if TRIED[name].machine
         }
         proofs = {name: [workers.start(job) for job in _proofs(name, profile)] for name in TRIED}
         reports = tuple(_report(proofs[name], sampled.get(name), advance) for name in TRIED)

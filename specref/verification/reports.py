@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from specref.losslessness.acceptance import MeasuredAcceptance
-from specref.losslessness.verdict import CampaignReport, Conformance, Verdict
 from specref.pairs import Profile
-from specref.simulate.registry import MACHINES
+from specref.statistics.campaign.acceptance import MeasuredAcceptance
+from specref.statistics.campaign.verdict import CampaignReport, Conformance, Verdict
 from specref.verification.table import TRIED
 
 
@@ -69,12 +68,12 @@ class AlgorithmReport:
     @property
     def problems(self) -> tuple[str, ...]:
         """One line for each thing that failed, or was not done."""
-        found = list(self.failures)
+        found, rule = list(self.failures), TRIED[self.algorithm]
         if not self.cases:
             found.append("nothing was proved")
-        if not TRIED[self.algorithm].lossless and not self.refuted:
+        if not rule.lossless and not self.refuted:
             found.append("published as it is, and not refuted")
-        if self.monte_carlo is None and self.algorithm in MACHINES:
+        if self.monte_carlo is None and rule.machine:
             found.append("nothing was sampled")
         if self.monte_carlo is not None and not self.sampled_ok:
             sampled = self.monte_carlo
@@ -85,12 +84,12 @@ class AlgorithmReport:
 
     @property
     def sampled_ok(self) -> bool:
-        """Whether the samples certify losslessness, and accepted lengths conform."""
-        sampled = self.monte_carlo
+        """Whether the samples certify losslessness, and accepted lengths their closed form."""
+        sampled, law = self.monte_carlo, TRIED[self.algorithm].accepted_lengths
         return (
             sampled is not None
             and sampled.verdict == Verdict.LOSSLESS_WITHIN_EPS
-            and sampled.conformance == Conformance.CONFORMS
+            and sampled.conformance == (Conformance.CONFORMS if law else Conformance.NOT_RUN)
             and all(measured.agrees for measured in self.acceptance)
         )
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from specref.algorithms import Step
 from specref.chance import OutsideChanceError, TooManyPathsError
 from specref.distributions import Probability
-from specref.losslessness.exact import (
+from specref.models import Model
+from specref.pairs import Case, Profile
+from specref.proofs.exact import (
     Difference,
     asks_chance,
     check_step,
@@ -14,8 +16,6 @@ from specref.losslessness.exact import (
     proof,
     trace_to,
 )
-from specref.models import Model
-from specref.pairs import Case, Profile
 from specref.verification.exact import cases_of
 from specref.vocabulary import Tokens, UntokenisableError
 
@@ -67,7 +67,7 @@ class RuleReport:
     outside: tuple[Case, OutsideChanceError] | None = None
 
 
-def prove_rule(
+def prove(
     step: Step,
     profile: Profile = "quick",
     *,
@@ -94,10 +94,10 @@ def prove_rule(
     Examples
     --------
     >>> from specref.algorithms import slem, standard
-    >>> report = prove_rule(standard.step)
+    >>> report = prove(standard.step)
     >>> report.proved, report.refuted, report.raised
     (68, (), ())
-    >>> report = prove_rule(slem.step, same_vocabulary=False)
+    >>> report = prove(slem.step, same_vocabulary=False)
     >>> report.proved, report.raised, report.not_applicable
     (138, (), 16)
     """

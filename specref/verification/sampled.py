@@ -3,14 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from specref.losslessness.acceptance import MeasuredAcceptance, measure_acceptance
-from specref.losslessness.campaign import Campaign
-from specref.losslessness.driver import run
-from specref.losslessness.verdict import CampaignReport
 from specref.pairs import Pair, toy_pairs
 from specref.rules import RULES
 from specref.simulate import Tables, draw_blocks, tabulate
-from specref.theory import accepted_length_distribution
+from specref.statistics.campaign.acceptance import MeasuredAcceptance, measure_acceptance
+from specref.statistics.campaign.campaign import Campaign
+from specref.statistics.campaign.driver import run
+from specref.statistics.campaign.verdict import CampaignReport
 from specref.verification.exact import LOOP_LOOKAHEAD, applies
 
 SAMPLED_PAIRS = ("order 1, zeros", "same vocabulary #0", "reordered", "two vocabularies #0")
@@ -71,11 +70,8 @@ def sampled_pairs(algorithm: str) -> tuple[Pair, ...]:
 
 def _acceptance(campaign: Campaign) -> tuple[MeasuredAcceptance, ...]:
     alpha = campaign.alpha / len(campaign.cases)
-    measured = []
-    for case in campaign.cases:
-        tree = case.tree
-        arguments = (tree.target, tree.drafter, tree.context, tree.lookahead)
-        law = [float(x) for x in accepted_length_distribution(case.algorithm, *arguments)]
-        if case.trials:
-            measured.append(measure_acceptance(case.name, case.lengths, law, alpha))
-    return tuple(measured)
+    return tuple(
+        measure_acceptance(case.name, case.lengths, case.accepted, alpha)
+        for case in campaign.cases
+        if case.accepted is not None and case.trials
+    )

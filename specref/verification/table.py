@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from specref.rules import RULES, Rule
-from specref.zoo.printed import algorithm_5
+from specref.zoo.standard.printed import algorithm_5
 
 PRINTED = Rule(
     "algorithm-5-printed",

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from specref.zoo.batched_parts import (
+from specref.zoo.entry import Entry
+from specref.zoo.parts.batched import (
     altered,
     bonus_of_longest,
     cartesian,
@@ -16,8 +17,8 @@ from specref.zoo.batched_parts import (
     padding_read,
     same_in_all_rows,
     sorted_by_length,
+    verifier,
 )
-from specref.zoo.verifying import VerifyEntry, verifier
 
 # How many drafts each row has: shapes of a batch on which a mutant may be blind.
 BATCHES: Mapping[str, tuple[int, ...]] = MappingProxyType(
@@ -29,7 +30,7 @@ LONG = "Needs rows with fewer drafts than others."
 TWO_ROWS = "Needs a second row."
 
 ENTRIES = (
-    VerifyEntry(
+    Entry(
         "rows-share-uniforms",
         "randomness",
         formula="u_i of row 0 decides in all rows",
@@ -43,7 +44,7 @@ ENTRIES = (
         blind=ONE,
         note=TWO_ROWS,
     ),
-    VerifyEntry(
+    Entry(
         "rows-share-noise",
         "randomness",
         formula="the noise of row 0 draws the last token of all rows",
@@ -55,7 +56,7 @@ ENTRIES = (
         blind=ONE,
         note=TWO_ROWS,
     ),
-    VerifyEntry(
+    Entry(
         "q-of-row-before",
         "batch",
         formula="row b is verified with q of row b - 1 if the batch has more than two rows",
@@ -67,7 +68,7 @@ ENTRIES = (
         blind=ONE,
         note="Needs three rows.",
     ),
-    VerifyEntry(
+    Entry(
         "dead-row-overwrites-q",
         "batch",
         formula="q of row 0 is overwritten by that of a row without drafts",
@@ -79,7 +80,7 @@ ENTRIES = (
         blind=EVEN,
         note="Needs a row without drafts.",
     ),
-    VerifyEntry(
+    Entry(
         "padding-is-last-token",
         "batch",
         formula="a missing draft, -1, is read as token V - 1, and lengths are ignored",
@@ -90,7 +91,7 @@ ENTRIES = (
         blind=EVEN,
         note=LONG,
     ),
-    VerifyEntry(
+    Entry(
         "bonus-of-longest-row",
         "batch",
         formula="bonus token ~ p_K instead of p_n, n the number of drafts of the row",
@@ -101,7 +102,7 @@ ENTRIES = (
         blind=EVEN,
         note=LONG,
     ),
-    VerifyEntry(
+    Entry(
         "order-not-restored",
         "batch",
         formula="rows are sorted by their number of drafts, and returned in that order",
@@ -112,7 +113,7 @@ ENTRIES = (
         blind=EVEN,
         note=LONG,
     ),
-    VerifyEntry(
+    Entry(
         "cartesian-write",
         "batch",
         formula="tokens[:, count] = last: every row's last token is written into all rows",
@@ -124,7 +125,7 @@ ENTRIES = (
         blind=ONE,
         note=TWO_ROWS,
     ),
-    VerifyEntry(
+    Entry(
         "only-first-row-recovers",
         "batch",
         formula="recovered tokens of rows 1, 2, … are left at 0",
@@ -136,7 +137,7 @@ ENTRIES = (
         blind=ONE,
         note=TWO_ROWS,
     ),
-    VerifyEntry(
+    Entry(
         "counts-without-last",
         "length",
         formula="counts = accepted drafts: the recovered or bonus token is cut off",
@@ -145,7 +146,7 @@ ENTRIES = (
         make=lambda: verifier(write=counted(lambda batch, count: count)),
         shows="row",
     ),
-    VerifyEntry(
+    Entry(
         "counts-one-too-many",
         "length",
         formula="counts = accepted drafts + 2 after a rejection",
@@ -156,7 +157,7 @@ ENTRIES = (
         ),
         shows="row",
     ),
-    VerifyEntry(
+    Entry(
         "missing-q-recovers-from-p",
         "residual",
         formula="without q: accept with p(x), then recovered token ~ p",

@@ -1,7 +1,8 @@
 """Mutants and controls of batched verification that one call with ordinary coins cannot tell."""
 
 from specref.zoo.batched import EVERY
-from specref.zoo.batched_parts import (
+from specref.zoo.entry import Entry
+from specref.zoo.parts.batched import (
     burning,
     counted,
     drawing,
@@ -11,12 +12,12 @@ from specref.zoo.batched_parts import (
     remembering,
     row_by_row,
     up_to_ratio,
+    verifier,
     without_fallback,
 )
-from specref.zoo.verifying import VerifyEntry, verifier
 
 ENTRIES = (
-    VerifyEntry(
+    Entry(
         "residual-of-previous-call",
         "bonus",
         formula="bonus token ~ the residual of the latest rejection in an earlier call",
@@ -27,7 +28,7 @@ ENTRIES = (
         blind=EVERY,
         note="Needs two calls of one verifier.",
     ),
-    VerifyEntry(
+    Entry(
         "own-generator",
         "randomness",
         formula="every call has a generator of its own with the same seed",
@@ -38,7 +39,7 @@ ENTRIES = (
         blind=EVERY,
         note="Needs two calls; it takes no coins.",
     ),
-    VerifyEntry(
+    Entry(
         "le-at-zero",
         "accept",
         formula="accept iff u <= p / q, so that u = 0 accepts p = 0",
@@ -50,7 +51,7 @@ ENTRIES = (
         blind=EVERY,
         note="Needs u = 0 and a draft with p = 0.",
     ),
-    VerifyEntry(
+    Entry(
         "empty-residual-is-token-0",
         "residual",
         formula="recovered token = argmin noise / (p - q)+ even where (p - q)+ is all zero",
@@ -62,7 +63,7 @@ ENTRIES = (
         blind=EVERY,
         note="Needs p / q just below 1 everywhere, and u = 1 - 2^-53.",
     ),
-    VerifyEntry(
+    Entry(
         "zero-noise-wins",
         "residual",
         formula="last token = argmin noise / weight, where 0 / 0 is NaN and comes first",
@@ -76,7 +77,7 @@ ENTRIES = (
     ),
 )
 CONTROLS = (
-    VerifyEntry(
+    Entry(
         "zero-draft-row-burns-coins",
         "randomness",
         formula="V numbers are drawn and thrown away for each row without drafts",
@@ -87,7 +88,7 @@ CONTROLS = (
         cites=("vllm-project/vllm-ascend#13608", "vllm-project/vllm-ascend#13755"),
         lossless=True,
     ),
-    VerifyEntry(
+    Entry(
         "coins-row-by-row",
         "randomness",
         formula="uniforms and noise of a row are drawn together, rows one after the other",
@@ -98,7 +99,7 @@ CONTROLS = (
         cites=("Blaizzy/mlx-vlm#2029", "microsoft/onnxruntime-genai#2495"),
         lossless=True,
     ),
-    VerifyEntry(
+    Entry(
         "product-instead-of-ratio",
         "accept",
         formula="accept iff u q < p",
@@ -108,7 +109,7 @@ CONTROLS = (
         shows="coins",
         lossless=True,
     ),
-    VerifyEntry(
+    Entry(
         "bonus-withheld",
         "bonus",
         formula="counts = accepted drafts if all of them were, and there were any",

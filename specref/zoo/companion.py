@@ -1,36 +1,35 @@
-"""Mutants of companion-guided verification: lengths that know the token they decide about.
+"""Mutants of companion-guided verification, of one request and of a batch.
 
-They sit beside the kit's zoo, in `zoo.beside` and not in `zoo.ALL`: the clean rule is
-`companion.predictable_step`, which no contract of the kit calls. Each comes with the smallest case
-that refutes it. What else can go wrong here the kit's zoo has: `drop-low-probability-draft`,
-`truncated-bonus-from-residual`.
+The clean rules are `companion.predictable_step` and, for batches, `fixed_budget_step`. Each mutant
+comes with the smallest case that refutes it; of a batch, two requests with that case. Lengths know
+the token that they decide about; in a batch drafts compete, or make room for others.
+"batch-makes-room" is exact for each request by itself, and no test of single outputs sees it. What
+else can go wrong here others have: `drop-low-probability-draft`, `truncated-bonus-from-residual`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
-from specref.algorithms import Step, standard
-from specref.algorithms.companion import Length, Prior
-from specref.algorithms.companion import step as published
+from specref.algorithms import standard
+from specref.algorithms.companion.companion import Judge, Length, Prior
+from specref.algorithms.companion.companion import step as published
+from specref.algorithms.companion.signals import companion_acceptance, similarity
 from specref.chance import Chance
 from specref.distributions import Probability, Row
 from specref.models import Model, iid_model, table_model
-from specref.theory.companion import (
-    companion_acceptance,
-    greedy_length,
-    optimal_length,
-    similarity,
-)
-from specref.theory.latency import Rates, first_decline, goodputs
+from specref.speed.companion import greedy_length, optimal_length
+from specref.speed.latency import Rates, allocation, first_decline, goodputs
 from specref.vocabulary import Tokens, Vocabulary
-from specref.zoo.entry import Described
+from specref.zoo.entry import Entry, exactly
+from specref.zoo.fixtures import ExactFixture
 
 AB = Vocabulary("ab")
 HALF = ("1/2", "1/2")
+COIN = iid_model(AB, HALF)
+BIASED = iid_model(AB, ("1/4", "3/4"))
+BatchRates: TypeAlias = list[list[Probability]]
 
 
 def after(first: Row, rows: Mapping[Tokens, Row] | None = None) -> Model:
@@ -38,47 +37,11 @@ def after(first: Row, rows: Mapping[Tokens, Row] | None = None) -> Model:
     return table_model(AB, rows or {}, otherwise=first)
 
 
-@dataclass(frozen=True)
-class Case:
-    """Three models, and what the rule is told.
-
-    Attributes
-    ----------
-    target, drafter, companion : Model
-    lookahead : int
-    total_variation : Fraction
-        Of the completed block from the target's law, exact.
-    told : mapping
-        The other keywords of the rule.
-    """
-
-    target: Model
-    drafter: Model
-    companion: Model
-    lookahead: int
-    total_variation: Fraction
-    told: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompanionEntry(Described):
-    """A rule that departs from `companion.predictable_step` in one place.
-
-    Attributes
-    ----------
-    rule : callable
-        As `companion.step`.
-    case : Case
-        The smallest that refutes it.
-    """
-
-    rule: Callable[..., Tokens]
-    case: Case
-
-    @property
-    def step(self) -> Step:
-        """The rule with the companion of its case, and what it is told there."""
-        return partial(self.rule, companion=self.case.companion, **self.case.told)
+def guided(
+    name: str, target: Model, drafter: Model, companion: Model, lookahead: int, **told: Any
+) -> ExactFixture:
+    """A pair with a companion, and what else the rule is told."""
+    return ExactFixture(name, target, drafter, lookahead, options={"companion": companion, **told})
 
 
 def look_past(
@@ -97,10 +60,10 @@ def look_past(
     Examples
     --------
     >>> from specref import is_lossless
-    >>> entry = COMPANION["companion-looks-past-the-draft"]
-    >>> case = entry.case
-    >>> proof = is_lossless(entry.step, case.target, case.drafter, (), case.lookahead)
-    >>> print(proof.difference)
+    >>> from specref.zoo import ALL
+    >>> case = ALL["companion-looks-past-the-draft"].case
+    >>> step = partial(look_past, **case.options)
+    >>> print(is_lossless(step, case.target, case.drafter, (), case.lookahead).difference)
     P(0,) = 17/20, the target's is 7/10
     """
     drafts = standard.draft(drafter, context, lookahead, chance)
@@ -130,74 +93,150 @@ def declining_length(rates: Rates, latencies: Rates) -> int:
     return first_decline(goodputs([rates], latencies))
 
 
-COMPANION: Mapping[str, CompanionEntry] = MappingProxyType(
-    {
-        entry.id: entry
-        for entry in (
-            CompanionEntry(
-                "companion-judges-the-draft",
-                "length",
-                formula="v from a_k(S_k, A_k), A_k = min(1, c_k / q_k)(x_k); token v ~ p_v",
-                symptom="Tokens that the companion finds unlikely come out too rarely.",
-                hint="Estimate from S_k alone, or reject unverified drafts: (p - q [passes])+.",
-                cites=("arXiv:2509.24328",),
-                rule=published,
-                case=Case(
-                    iid_model(AB, HALF),
-                    iid_model(AB, HALF),
-                    iid_model(AB, ("1/10", "9/10")),
-                    lookahead=1,
-                    total_variation=Fraction(1, 4),
-                    told={
-                        "estimate": mean,
-                        "length": partial(greedy_length, latencies=(0, 1, Fraction(3, 2))),
-                    },
-                ),
-                note="Exact if target or drafter is greedy.",
-            ),
-            CompanionEntry(
-                "companion-looks-past-the-draft",
-                "length",
-                formula="v = argmax goodput(a_1, …, a_n), a_k from S_k(x_<k): v >= k sees x_k",
-                symptom="Drafts that promise well for what follows come out too often.",
-                hint="Stop at the first decline, or fix the number of drafts beforehand.",
-                cites=("deepseek-ai/DeepSpec",),
-                rule=look_past,
-                case=Case(
-                    after(("7/10", "3/10")),
-                    after(HALF, {(1,): (1, 0)}),
-                    after(("3/10", "7/10"), {(0,): ("2/5", "3/5"), (1,): (0, 1)}),
-                    lookahead=2,
-                    total_variation=Fraction(3, 20),
-                    told={
-                        "estimate": lambda alike: alike,
-                        "length": partial(optimal_length, latencies=(0, 1, 2, Fraction(20, 9))),
-                    },
-                ),
-                note="With `greedy_length` as the length it is lossless for all latencies.",
-            ),
-            CompanionEntry(
-                "companion-steps-back-among-equals",
-                "length",
-                formula="walk until goodput declines, v = the first position with the last value",
-                symptom="Only where two goodputs are equal: as looking past the draft.",
-                hint="Let a tie end the walk, or keep what it passed.",
-                rule=look_past,
-                case=Case(
-                    iid_model(AB, HALF),
-                    after(HALF, {(1,): (1, 0)}),
-                    after((1, 0), {(0,): HALF, (1,): (0, 1)}),
-                    lookahead=2,
-                    total_variation=Fraction(1, 4),
-                    told={
-                        "estimate": lambda alike: alike,
-                        "length": partial(
-                            declining_length, latencies=(0, 1, Fraction(3, 2), Fraction(19, 10))
-                        ),
-                    },
-                ),
-                note="Whether draft 0 stays depends on draft 1's estimate, a function of draft 0.",
-            ),
-        )
-    }
+def draft_first(
+    target: Model,
+    drafter: Model,
+    contexts: Sequence[Tokens],
+    lookahead: int,
+    chance: Chance,
+    *,
+    companion: Model,
+    estimate: Judge,
+    lengths: Callable[[BatchRates], Sequence[int]],
+) -> tuple[Tokens, ...]:
+    """Draft everything for everybody, judge the drafts, then say how many of each are verified.
+
+    Lossless with an estimate that leaves A out and a fixed total (`allocation`): what it then
+    verifies is what `fixed_budget_step` would have drafted.
+
+    Examples
+    --------
+    >>> from specref.proofs.batches import is_jointly_lossless
+    >>> from specref.zoo import ALL
+    >>> case = ALL["batch-makes-room"].case
+    >>> step = partial(draft_first, **case.options)
+    >>> proof = is_jointly_lossless(step, case.target, case.drafter, [(), ()])
+    >>> proof.total_variation, proof.alone(0), proof.alone(1)
+    (Fraction(1, 8), Fraction(0, 1), Fraction(0, 1))
+    """
+    batch = [standard.draft(drafter, context, lookahead, chance) for context in contexts]
+    rates = [
+        [estimate(*signal) for signal in signals(companion, context, drafts)]
+        for context, drafts in zip(contexts, batch, strict=True)
+    ]
+    requests = zip(contexts, batch, lengths(rates), strict=True)
+    return tuple(
+        standard.verify(target, x, drafts[:length], chance) for x, drafts, length in requests
+    )
+
+
+def room_left(rates: BatchRates) -> list[int]:
+    """One draft at most in each request, and none where another one is sure of its own."""
+    sure = [rate == 1 for (rate,) in rates]
+    return [int(not any(sure[:r] + sure[r + 1 :])) for r in range(len(sure))]
+
+
+ENTRIES = (
+    Entry(
+        "companion-judges-the-draft",
+        "length",
+        rule="companion",
+        formula="v from a_k(S_k, A_k), A_k = min(1, c_k / q_k)(x_k); token v ~ p_v",
+        symptom="Tokens that the companion finds unlikely come out too rarely.",
+        hint="Estimate from S_k alone, or reject unverified drafts: (p - q [passes])+.",
+        cites=("arXiv:2509.24328",),
+        step=published,
+        case=guided(
+            "an unlikely draft",
+            COIN,
+            COIN,
+            iid_model(AB, ("1/10", "9/10")),
+            lookahead=1,
+            estimate=mean,
+            length=partial(greedy_length, latencies=(0, 1, Fraction(3, 2))),
+        ),
+        distances=exactly(**{"an unlikely draft": "1/4"}),
+        note="Exact if target or drafter is greedy.",
+    ),
+    Entry(
+        "companion-looks-past-the-draft",
+        "length",
+        rule="companion",
+        formula="v = argmax goodput(a_1, …, a_n), a_k from S_k(x_<k): v >= k sees x_k",
+        symptom="Drafts that promise well for what follows come out too often.",
+        hint="Stop at the first decline, or fix the number of drafts beforehand.",
+        cites=("deepseek-ai/DeepSpec",),
+        step=look_past,
+        case=guided(
+            "a promising draft",
+            after(("7/10", "3/10")),
+            after(HALF, {(1,): (1, 0)}),
+            after(("3/10", "7/10"), {(0,): ("2/5", "3/5"), (1,): (0, 1)}),
+            lookahead=2,
+            estimate=lambda alike: alike,
+            length=partial(optimal_length, latencies=(0, 1, 2, Fraction(20, 9))),
+        ),
+        distances=exactly(**{"a promising draft": "3/20"}),
+        note="With `greedy_length` as the length it is lossless for all latencies.",
+    ),
+    Entry(
+        "companion-steps-back-among-equals",
+        "length",
+        rule="companion",
+        formula="walk until goodput declines, v = the first position with the last value",
+        symptom="Only where two goodputs are equal: as looking past the draft.",
+        hint="Let a tie end the walk, or keep what it passed.",
+        step=look_past,
+        case=guided(
+            "equal goodputs",
+            COIN,
+            after(HALF, {(1,): (1, 0)}),
+            after((1, 0), {(0,): HALF, (1,): (0, 1)}),
+            lookahead=2,
+            estimate=lambda alike: alike,
+            length=partial(declining_length, latencies=(0, 1, Fraction(3, 2), Fraction(19, 10))),
+        ),
+        distances=exactly(**{"equal goodputs": "1/4"}),
+        note="Whether draft 0 stays depends on draft 1's estimate, a function of draft 0.",
+    ),
+    Entry(
+        "batch-drafts-compete",
+        "batch",
+        rule="companion",
+        formula="the K drafts of the batch with the greatest products of A_k(x_k)",
+        symptom="Tokens that the companion finds unlikely come out too rarely.",
+        hint="Let S_k compete, which is known before x_k is drawn.",
+        cites=("arXiv:2509.24328",),
+        batch_step=draft_first,
+        case=guided(
+            "one draft for two",
+            COIN,
+            COIN,
+            BIASED,
+            lookahead=1,
+            estimate=lambda alike, acceptance: acceptance,
+            lengths=partial(allocation, drafts=1),
+        ),
+        distances=exactly(**{"one draft for two": "1/8"}),
+    ),
+    Entry(
+        "batch-makes-room",
+        "batch",
+        rule="companion",
+        formula="v_r = 1 iff no other request drafted x with A(x) = 1",
+        symptom="Each request is exact, but their outputs are not independent.",
+        hint="Draw a draft after its place is decided, from what is drawn by then.",
+        batch_step=draft_first,
+        case=guided(
+            "room for two",
+            COIN,
+            COIN,
+            BIASED,
+            lookahead=1,
+            estimate=lambda alike, acceptance: acceptance,
+            lengths=room_left,
+        ),
+        distances=exactly(**{"room for two": "1/8"}),
+        note="No draft has a say about itself; two requests have it about each other.",
+    ),
 )

@@ -1,14 +1,21 @@
 """What the zoo knows about one unusual sampler: a planted bug, or a control."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from specref.algorithms import Step
-from specref.chance import Chance
-from specref.models import Model
+from specref.algorithms.trees.topdown import Verify as VerifyTree
+from specref.chance import exact_distribution
+from specref.distributions import Probability, total_variation
+from specref.laws import Law
 from specref.theory.metrics import Iteration
 from specref.vocabulary import Tokens
+from specref.zoo.fixtures import ExactFixture
+from specref.zoo.parts.batched import Verify
+from specref.zoo.parts.greedy_block import Iterate, first_tokens
+from specref.zoo.parts.loop import Generate
 
 Stage: TypeAlias = Literal[
     "draft",
@@ -24,13 +31,21 @@ Stage: TypeAlias = Literal[
     "reporting",
     "contract",
 ]
-Algorithm: TypeAlias = Literal["standard", "union", "tli", "slem", "slrs", "warped"]
-Generate: TypeAlias = Callable[[Model, Model, Tokens, int, int, Chance], Tokens]
+Figure: TypeAlias = Callable[[Sequence[Iteration]], Any]
+
+
+def no_step(*arguments: Any, **options: Any) -> Tokens:
+    """The step of an entry that is judged as something else; raises `TypeError`."""
+    raise TypeError("this entry of the zoo is no step")
 
 
 @dataclass(frozen=True)
-class Described:
-    """What every inhabitant of the zoo says about itself.
+class Entry:
+    """A planted bug, or a lossless rule that looks like one.
+
+    It departs from a clean rule in one place, and is judged as one of: a step, a decode loop,
+    iterations that carry something, a step of a batch, a batched verifier, a figure. Some steps
+    come with the verifier of trees that they are made of.
 
     Attributes
     ----------
@@ -38,6 +53,9 @@ class Described:
         Kebab-case; never reused.
     stage : str
         Where the departure happens.
+    rule : str
+        The clean rule, by its name in `specref.rules`; "warped" for standard speculative decoding
+        from a target with sampling parameters; of a figure, the definition in `theory.metrics`.
     formula : str
         The mechanism in one line; x is the drafted token, i its position, n the number of
         drafts, p_i and q_i the rows at position i, and (v)+ the positive part.
@@ -54,11 +72,35 @@ class Described:
         The fixtures on which a mutant cannot be told from the clean rule.
     note : str
         Why it is blind there, or what else there is to know.
+    distances : mapping
+        {fixture: total variation}, as far as they are pinned; 0 where it survives.
+    case : ExactFixture, optional
+        The pair on which it is tried, if it is not tried on those of its rule.
+    step : callable
+        (target, drafter, context, lookahead, chance) -> block, with the sites of the clean
+        rule where it draws the same thing; it may take the options of a fixture besides.
+    generate : callable, optional
+        (target, drafter, context, lookahead, tokens, chance) -> at most `tokens` token ids.
+    iterate : callable, optional
+        As `greedy_block.iterate`.
+    batch_step : callable, optional
+        As `companion.batch.fixed_budget_step`; its fixture is every request of a batch.
+    make : callable, optional
+        () -> a batched verifier of its own, since some keep state.
+    shows : {"row", "rows", "calls", "coins"}, optional
+        Where the departure of a batched verifier can be seen: in the law of one row, only in
+        the joint law of the rows of a call, only in that of several calls, or only with coins
+        that a generator yields once in millions of draws. For a control, where it looks wrong.
+    figure : callable, optional
+        Log -> value.
+    verify_tree : callable, optional
+        As `topdown.verify`: what the step does with the tree that it drafts.
     """
 
     id: str
     stage: Stage
     _: KW_ONLY
+    rule: str = "standard"
     formula: str
     symptom: str
     hint: str
@@ -66,50 +108,57 @@ class Described:
     lossless: bool = False
     blind: frozenset[str] = frozenset()
     note: str = ""
+    distances: Mapping[str, Probability] = field(default_factory=dict, hash=False)
+    case: ExactFixture | None = None
+    step: Callable[..., Tokens] = no_step
+    generate: Generate | None = None
+    iterate: Iterate | None = None
+    batch_step: Callable[..., tuple[Tokens, ...]] | None = None
+    make: Callable[[], Verify] | None = None
+    shows: Literal["row", "rows", "calls", "coins"] | None = None
+    figure: Figure | None = None
+    verify_tree: VerifyTree | None = None
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it is judged as a step."""
+        return self.step is not no_step
+
+    def on(self, fixture: ExactFixture) -> Callable[..., Any]:
+        """The step, or the step of a batch, told the options of a fixture."""
+        return partial(self.batch_step or self.step, **fixture.options)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entry(Described):
-    """A step that departs from the clean rule of an algorithm in one place.
+def exactly(**distances: str) -> Mapping[str, Probability]:
+    """Distances as fractions."""
+    return {name: Fraction(distance) for name, distance in distances.items()}
 
-    Attributes
-    ----------
-    step : callable
-        (target, drafter, context, lookahead, chance) -> block, with the sites of the clean
-        rule where it draws the same thing.
-    algorithm : str
-        The clean rule that it patches, whose fixtures it needs: `standard` and its kin, or
-        "warped", standard speculative decoding from a target with sampling parameters.
+
+def law_on(entry: Entry, fixture: ExactFixture) -> Law:
+    """The law of `fixture.length` tokens: a block completed by the target, or a loop's first.
+
+    Raises
+    ------
+    TypeError
+        The entry is neither a step, nor a decode loop, nor iterations.
+    ValueError
+        A block is longer; or as `exact_distribution`.
     """
+    if entry.iterate is not None:
+        return first_tokens(entry.iterate, fixture)
+    if entry.generate is None:
+        return fixture.output(entry.step)
+    generate, pair = entry.generate, (fixture.target, fixture.drafter, fixture.context)
+    wanted = fixture.lookahead, fixture.length
+    return exact_distribution(lambda chance: generate(*pair, *wanted, chance))
 
-    step: Step
-    algorithm: Algorithm = "standard"
 
+def total_variation_on(entry: Entry, fixture: ExactFixture) -> Probability:
+    """How far what an entry emits is from the target's own tokens, exactly.
 
-@dataclass(frozen=True, kw_only=True)
-class TextEntry(Described):
-    """A decode loop that departs from `algorithms.decode` in one place.
-
-    Attributes
-    ----------
-    generate : callable
-        (target, drafter, context, lookahead, tokens, chance) -> at most `tokens` token ids.
+    Raises
+    ------
+    TypeError, ValueError
+        As `law_on`.
     """
-
-    generate: Generate
-
-
-@dataclass(frozen=True, kw_only=True)
-class MetricEntry(Described):
-    """A figure computed otherwise than its name says, from a log that is right.
-
-    Attributes
-    ----------
-    metric : str
-        The definition in `theory.metrics` that it claims to be.
-    report : callable
-        Log -> value.
-    """
-
-    metric: str
-    report: Callable[[Sequence[Iteration]], Any]
+    return total_variation(law_on(entry, fixture), fixture.continued())

@@ -1,22 +1,20 @@
 """Small exact model pairs, and the law of a completed block on them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
+from typing import Any
 
-from specref.algorithms import Step
 from specref.chance import Chance, exact_distribution
-from specref.distributions import Probability, total_variation
+from specref.distributions import Probability
+from specref.laws import Law, completed
 from specref.models import Model, hashed_model, iid_model, markov_model
 from specref.vocabulary import Tokens, Vocabulary
-from specref.zoo.entry import Entry
-
-Law = dict[Tokens, Probability]
 
 
 @dataclass(frozen=True)
-class Fixture:
+class ExactFixture:
     """A target, a drafter, a context and a lookahead, all exact.
 
     Attributes
@@ -32,6 +30,8 @@ class Fixture:
         text need more.
     plain : Model, optional
         What plain sampling draws from, if that is not the target's own row.
+    options : mapping
+        What a step is told besides: {keyword: value}.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Fixture:
     context: Tokens = ()
     longest: int | None = None
     plain: Model | None = None
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def reference(self) -> Model:
@@ -52,15 +53,16 @@ class Fixture:
         """How many tokens a completed block has, if EOS does not end it."""
         return self.longest or self.lookahead + 1
 
-    def blocks(self, step: Step) -> Law:
-        """The law of one block of a step."""
+    def blocks(self, step: Callable[..., Tokens]) -> Law:
+        """The law of one block of a step, which is told the options of the pair."""
 
         def run(chance: Chance) -> Tokens:
-            return tuple(step(self.target, self.drafter, self.context, self.lookahead, chance))
+            case = self.target, self.drafter, self.context, self.lookahead
+            return tuple(step(*case, chance, **self.options))
 
         return exact_distribution(run)
 
-    def output(self, step: Step) -> Law:
+    def output(self, step: Callable[..., Tokens]) -> Law:
         """The law of a block completed by the target to `length` tokens, or EOS.
 
         Raises
@@ -76,28 +78,10 @@ class Fixture:
 
     def completed(self, blocks: Mapping[Tokens, Probability]) -> Law:
         """Every block extended by the target to `length` tokens, or EOS."""
-        law: Law = {}
-        shorter = dict(blocks)
-        while shorter:
-            block = min(shorter, key=len)
-            weight = shorter.pop(block)
-            if len(block) > self.length:
-                raise ValueError(f"block {block}: expected at most {self.length} tokens")
-            if len(block) == self.length or self.reference.vocabulary.ends(block):
-                law[block] = law.get(block, 0) + weight
-                continue
-            for token, p in enumerate(self.reference.next_token((*self.context, *block))):
-                if p > 0:
-                    shorter[*block, token] = shorter.get((*block, token), 0) + weight * p
-        return law
+        return completed(blocks, self.reference, self.context, self.length)
 
 
-def total_variation_on(entry: Entry, fixture: Fixture) -> Probability:
-    """How far the completed block of an entry is from the target's own tokens, exactly."""
-    return total_variation(fixture.output(entry.step), fixture.continued())
-
-
-def by_name(*fixtures: Fixture) -> Mapping[str, Fixture]:
+def by_name(*fixtures: ExactFixture) -> Mapping[str, ExactFixture]:
     """A read-only {name: fixture}."""
     return MappingProxyType({fixture.name: fixture for fixture in fixtures})
 
@@ -111,17 +95,17 @@ def hashed_pair(
     )
 
 
-def _hashed(name: str, key: int, vocabulary: Vocabulary, lookahead: int) -> Fixture:
-    return Fixture(name, *hashed_pair(name, key, vocabulary, vocabulary), lookahead)
+def _hashed(name: str, key: int, vocabulary: Vocabulary, lookahead: int) -> ExactFixture:
+    return ExactFixture(name, *hashed_pair(name, key, vocabulary, vocabulary), lookahead)
 
 
-def _m() -> Fixture:
+def _m() -> ExactFixture:
     vocabulary = Vocabulary("abcd")
     target = iid_model(vocabulary, ["5/12", "1/6", "1/12", "1/3"])
-    return Fixture("m", target, iid_model(vocabulary, ["1/12", "1/6", "1/2", "1/4"]), 1)
+    return ExactFixture("m", target, iid_model(vocabulary, ["1/12", "1/6", "1/2", "1/4"]), 1)
 
 
-def _c() -> Fixture:
+def _c() -> ExactFixture:
     vocabulary = Vocabulary("abc")
     target = markov_model(
         vocabulary,
@@ -133,12 +117,12 @@ def _c() -> Fixture:
         ["1/6", "2/3", "1/6"],
         [["2/3", "1/3", 0], ["5/6", 0, "1/6"], ["1/2", "1/3", "1/6"]],
     )
-    return Fixture("c", target, drafter, 2)
+    return ExactFixture("c", target, drafter, 2)
 
 
 # The keys were found by search: rows with p = q, zeros on either side, ratios above 1 after
 # ratios below 1, residuals of three tokens ("wide", "eos"), an EOS of real mass ("eos").
-FIXTURES: Mapping[str, Fixture] = by_name(
+FIXTURES: Mapping[str, ExactFixture] = by_name(
     _m(),
     _c(),
     _hashed("wide", 939, Vocabulary("abcde"), 2),

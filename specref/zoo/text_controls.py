@@ -6,15 +6,15 @@ from typing import cast
 import numpy as np
 
 from specref.algorithms import slem, slrs
+from specref.algorithms.lookahead import fixed, until_determined
 from specref.algorithms.standard import Draft
 from specref.chance import Chance, exact_distribution
 from specref.distributions import Probabilities
 from specref.models import Model
-from specref.theory.lookahead import fixed, until_determined
 from specref.vocabulary import Text, Tokens, Vocabulary
-from specref.zoo.clean import verified
 from specref.zoo.entry import Entry
-from specref.zoo.matching import matched, reencoded
+from specref.zoo.parts.standard import verified
+from specref.zoo.slem import matched, reencoded
 
 
 def with_bos(target: Model, drafter: Model, context: Tokens) -> Tokens:
@@ -88,7 +88,7 @@ ENTRIES = (
         symptom="Each new encoding of the context puts another <s> into it.",
         hint="What is proposed never changes the law of what the target samples.",
         step=matched(read=with_bos),
-        algorithm="slem",
+        rule="slem",
         cites=("huggingface/transformers#46124",),
         lossless=True,
     ),
@@ -99,7 +99,7 @@ ENTRIES = (
         symptom="Looks like slem-prefix-match: texts are compared, not ids.",
         hint="What is emitted are the target's own tokens, in its own context.",
         step=matched(by_text),
-        algorithm="slem",
+        rule="slem",
         lossless=True,
     ),
     Entry(
@@ -109,7 +109,7 @@ ENTRIES = (
         symptom="Blocks are shorter than what was drafted.",
         hint="What is proposed never changes the law of what the target samples.",
         step=matched(propose=halved),
-        algorithm="slem",
+        rule="slem",
         lossless=True,
     ),
     Entry(
@@ -119,7 +119,7 @@ ENTRIES = (
         symptom="Next to nothing matches.",
         hint="What is proposed never changes the law of what the target samples.",
         step=matched(propose=backwards),
-        algorithm="slem",
+        rule="slem",
         lossless=True,
     ),
     Entry(
@@ -129,7 +129,7 @@ ENTRIES = (
         symptom="Fully matched blocks are one token short.",
         hint="The next iteration draws from the same row of the target.",
         step=matched(without_bonus),
-        algorithm="slem",
+        rule="slem",
         lossless=True,
     ),
     Entry(
@@ -139,7 +139,7 @@ ENTRIES = (
         symptom="Every block has one token.",
         hint="It is Algorithm 3 with its missing otherwise, once.",
         step=slrs.single_token_step,
-        algorithm="slrs",
+        rule="slrs",
         cites=("arXiv:2502.05202",),
         lossless=True,
     ),
@@ -150,7 +150,7 @@ ENTRIES = (
         symptom="Looks like slrs-end-ignored: the text's end has no row.",
         hint="Given that the text goes on, t_k has exactly the normalised law.",
         step=lambda *arguments: slrs.step(*arguments, ending="bonus"),
-        algorithm="slrs",
+        rule="slrs",
         lossless=True,
     ),
     Entry(
@@ -160,7 +160,7 @@ ENTRIES = (
         symptom="The number of drafts depends on the drafts.",
         hint="psi is the law of what that very rule lets through.",
         step=lambda *arguments: slrs.step(*arguments, rule=until_determined),
-        algorithm="slrs",
+        rule="slrs",
         cites=("arXiv:2502.05202",),
         lossless=True,
     ),
@@ -171,7 +171,7 @@ ENTRIES = (
         symptom="Looks like slrs-exact-decompositions: overshooting drafts are not summed over.",
         hint="Overshooting drafts submit nothing, so the sub-law is that of the submitted token.",
         step=verified(exactly_spelled),
-        algorithm="slrs",
+        rule="slrs",
         lossless=True,
     ),
 )

@@ -17,10 +17,10 @@ from specref.distributions import (
     top_p,
     with_temperature,
 )
-from specref.zoo import context
-from specref.zoo.clean import ratio, residual_or_p, speculative
-from specref.zoo.draft import SHARP
 from specref.zoo.entry import Entry
+from specref.zoo.parts.standard import ratio, residual_or_p, speculative
+from specref.zoo.standard import context
+from specref.zoo.standard.draft import SHARP
 
 ROUNDING = 1e-9
 Row = Callable[[Probabilities], Probabilities]

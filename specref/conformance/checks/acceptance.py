@@ -6,29 +6,28 @@ from functools import partial
 import numpy as np
 from scipy import stats
 
-from specref.conformance.checks.check import (
-    Check,
-    failed,
-    not_applicable,
-    not_run,
-    passed,
-)
+from specref.conformance.checks.check import Check, failed, not_applicable, not_run, passed
 from specref.conformance.checks.joint import BLOCKS
-from specref.conformance.contract import Contract
-from specref.conformance.fixtures import TEETH, Place, Teeth
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
-from specref.losslessness.acceptance import compare_lengths
-from specref.losslessness.verdict import AcceptanceResult, Conformance
+from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
+from specref.contracts.verify.contract import VerifyContract
 from specref.models import as_float
-from specref.theory import accepted_length_distribution, block
-from specref.theory.acceptance import ONE_VOCABULARY
+from specref.rules import RULES, Rule
+from specref.statistics.campaign.acceptance import compare_lengths
+from specref.statistics.campaign.verdict import AcceptanceResult, Conformance
+from specref.theory import block
 
 
 def closed_form(name: str, judge: Judge) -> Outcome:
     """Accepted lengths follow the law of the declared rule: inflation is as wrong as deflation."""
-    if judge.capabilities.rule is None:
+    declared = judge.declared
+    if declared is None:
         return not_applicable("declares no rule (rule='standard', for example)")
+    if declared.accepted_lengths is None:
+        return not_applicable(
+            f"no closed form of the accepted lengths of {declared.name} is known"
+        )
     if judge.blocks(name).sharing:
         return not_run(f"blocked by independence/rows-{name}: lengths are of dependent blocks")
     results = judge.blocks(name).report.acceptance
@@ -36,19 +35,21 @@ def closed_form(name: str, judge: Judge) -> Outcome:
         return not_applicable(
             "an accepted EOS ends a block: lengths do not tell what was accepted"
         )
-    allowance = judge.capabilities.tolerance * judge.teeth(name).lookahead
-    others = [rule for rule in _others(judge) if _fits(rule, name, judge, results, allowance)]
+    allowance = judge.capabilities.tolerance * judge.fixture(name).lookahead
+    fitting = [
+        rule.name for rule in others(declared) if _fits(rule, name, judge, results, allowance)
+    ]
     for result in results:
         if _deviates(result, allowance):
             return failed(
                 f"accepted lengths are {result.conformance} at {result.case}: mean "
                 f"{result.mean:.4f}, closed form {result.expected:.4f}"
-                + "".join(f"; they are those of {rule!r}" for rule in others),
+                + "".join(f"; they are those of {rule!r}" for rule in fitting),
                 mean=result.mean,
                 expected=result.expected,
             )
     means = ", ".join(f"{result.mean:.3f} (formula {result.expected:.3f})" for result in results)
-    also = "".join(f"; {rule!r} would fit, too" for rule in others)
+    also = "".join(f"; {rule!r} would fit, too" for rule in fitting)
     return passed(f"mean accepted length {means}{also}")
 
 
@@ -57,26 +58,31 @@ def _deviates(result: AcceptanceResult, allowance: float) -> bool:
     return wrong and abs(result.largest_gap) > result.allowed_gap + allowance
 
 
-def _others(judge: Judge) -> list[str]:
-    """The rules over one vocabulary, besides the declared one if that is such a rule."""
-    declared = judge.capabilities.rule
-    return [rule for rule in ONE_VOCABULARY if declared in ONE_VOCABULARY and rule != declared]
+def others(declared: Rule) -> list[Rule]:
+    """Besides a rule that is given drafts, those with a closed form that are given them as well.
+
+    Examples
+    --------
+    >>> [rule.name for rule in others(RULES["block"])], others(RULES["tli"])
+    (['standard'], [])
+    """
+    given = [rule for rule in RULES.values() if rule.verify and rule.accepted_lengths]
+    return [rule for rule in given if declared.verify and rule != declared]
 
 
 def _fits(
-    rule: str, name: str, judge: Judge, results: Sequence[AcceptanceResult], allowance: float
+    rule: Rule, name: str, judge: Judge, results: Sequence[AcceptanceResult], allowance: float
 ) -> bool:
     """Whether the same accepted lengths are as near to the law of another rule as they may be."""
-    teeth = judge.teeth(name)
+    fixture, lengths = judge.fixture(name), rule.accepted_lengths
+    assert lengths is not None, "only rules with a closed form are compared"
     seen = [(place, blocks) for place, blocks in judge.blocks(name).blocks.items() if blocks]
     for (place, blocks), result in zip(seen, results, strict=True):
-        law = accepted_length_distribution(
-            rule, teeth.target, teeth.drafter, place.context, place.lookahead
-        )
-        counts = np.zeros(teeth.lookahead + 1, dtype=np.int64)
+        law = lengths(fixture.target, fixture.drafter, place.context, place.lookahead)
+        counts = np.zeros(fixture.lookahead + 1, dtype=np.int64)
         for tokens, times in blocks.items():
             counts[len(tokens) - 1] += times
-        found = compare_lengths(place.name, counts, [float(x) for x in law], judge.alpha)
+        found = compare_lengths(place.name, counts, [float(x) for x in law], judge.options.alpha)
         if abs(found.largest_gap) > result.allowed_gap + allowance:
             return False
     return True
@@ -88,12 +94,12 @@ def bound(name: str, judge: Judge) -> Outcome:
     That is sum min(p, q) for k = 1. Above it, drafts are not from the declared q, or the output
     is not the target's.
     """
-    found, teeth = judge.blocks(name), judge.teeth(name)
+    found, fixture = judge.blocks(name), judge.fixture(name)
     if found.sharing:
         return not_run(f"blocked by independence/rows-{name}: lengths are of dependent blocks")
-    alpha = judge.alpha / judge.checks / sum(place.lookahead for place in teeth.places)
+    alpha = judge.level / sum(place.lookahead for place in fixture.places)
     for place, kept in found.kept.items():
-        for k, most in enumerate(_most_kept(teeth, place), 1):
+        for k, most in enumerate(_most_kept(fixture, place), 1):
             least = _at_least(kept[k], kept[0], alpha)
             if least > most + k * judge.capabilities.tolerance + 1e-12:
                 return failed(
@@ -107,9 +113,9 @@ def bound(name: str, judge: Judge) -> Outcome:
     return passed("no drafts kept more often than a lossless rule can")
 
 
-def _most_kept(teeth: Teeth, place: Place) -> list[float]:
+def _most_kept(fixture: Fixture, place: Place) -> list[float]:
     """P(the first k drafts are accepted) under block verification, for k = 1 to the lookahead."""
-    target, drafter = as_float(teeth.target), as_float(teeth.drafter)
+    target, drafter = as_float(fixture.target), as_float(fixture.drafter)
     rows = block.draft_rows(target, drafter, place.context, place.lookahead)
     survival = [float(x) for x in block.survival(target, place.context, rows)[1:]]
     return survival + [0.0] * (place.lookahead - len(survival))
@@ -122,7 +128,7 @@ def _at_least(times: int, trials: int, alpha: float) -> float:
 
 CHECKS = tuple(
     check
-    for name in TEETH
+    for name in CHAIN_FIXTURES
     for check in (
         Check(
             f"acceptance/{name}",
@@ -133,7 +139,7 @@ CHECKS = tuple(
         ),
         Check(
             f"acceptance/bound-{name}",
-            frozenset({Contract.VERIFY}),
+            VerifyContract,
             partial(bound, name),
             statistical=True,
             law=True,

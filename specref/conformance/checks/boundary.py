@@ -2,17 +2,13 @@
 
 import numpy as np
 
-from specref.conformance.batch import Answer, Batch
+from specref.arrays import NO_TOKEN, Floats
 from specref.conformance.checks.check import DRAFTS, Check, failed, not_applicable, passed
-from specref.conformance.contract import TREE_RULES, Floats
-from specref.conformance.fixtures import NO_TOKEN
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
-from specref.rules import RULES
-from specref.theory.acceptance import ONE_VOCABULARY
+from specref.contracts.batch import Answer, Batch
 
 SIZE = 512
-ACCEPT_EQUALS = frozenset(rule.name for rule in RULES.values() if rule.accepts_equals)
 
 
 def _batch(p: Floats, q: Floats, drafts: list[int]) -> Batch:
@@ -34,7 +30,7 @@ def _all_are(answer: Answer, allowed: set[tuple[int, ...]], why: str) -> Outcome
 
 def equal_rows(judge: Judge) -> Outcome:
     """Where p = q every draft is accepted, by the rules that promise it."""
-    if judge.capabilities.rule not in ACCEPT_EQUALS:
+    if judge.declared is None or not judge.declared.accepts_equals:
         return not_applicable("declares no rule that accepts every draft where p = q")
     if judge.capabilities.inputs == "logits":
         return not_applicable("is given logits: where p = q their softmax may differ by rounding")
@@ -83,7 +79,8 @@ def tiny(judge: Judge) -> Outcome:
     p = np.array([[0.5, 1e-37, 0.5], [1e-37, 0.5, 0.5]])
     q = np.array([[0.25, 1e-20, 0.75]])
     answer = judge.verifier(_batch(p, q, [1]), judge.rng("tiny"))
-    one = judge.capabilities.rule in (*ONE_VOCABULARY, *TREE_RULES)
+    rule = judge.declared
+    one = bool(rule and (rule.verify or rule.tree))
     one &= not judge.capabilities.greedy  # tokens 0 and 2 are both an argmax
     why = "draft 1 is kept with probability 1e-17" + ", and token 0 alone has p > q" * one
     return _all_are(answer, {(0,)} if one else {(0,), (2,)}, why)
@@ -94,7 +91,7 @@ def ragged(judge: Judge) -> Outcome:
     if not judge.capabilities.ragged:
         return not_applicable("does not take ragged batches")
     most, size = 3, 12
-    least = int(judge.reads_trees and not judge.capabilities.empty_trees)
+    least = judge.contract.fewest_drafts(judge.capabilities)
     lens = least + np.arange(SIZE) % (most + 1 - least)
     path = (np.arange(SIZE)[:, None] + 3 * np.arange(most + 1)) % (size - 1)
     p = np.eye(size)[path]

@@ -4,17 +4,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from specref.conformance.batch import BrokenContractError
-from specref.conformance.contract import Contract
 from specref.conformance.judge import Judge
-from specref.conformance.patience import HungError, described
 from specref.conformance.status import CheckResult, Finding, Outcome, Stage, Status
+from specref.contracts.contract import BatchContract, Contract, ModelContract
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.table import CONTRACTS
+from specref.contracts.timeout import HungError, described
 from specref.tracebacks import traceback_lines
 
-VERIFY = frozenset({Contract.VERIFY})
-TREE = frozenset({Contract.TREE})
-DRAFTS = VERIFY | TREE
-CALLS = frozenset({Contract.STEP, Contract.GENERATE})
+DRAFTS, CALLS = BatchContract, ModelContract
 RARE_EDGE = 1e-12
 GREEDY = "decodes greedily: no token is random"
 
@@ -27,8 +25,8 @@ class Check:
     ----------
     id : str
         ``stage/name``.
-    contracts : frozenset of Contract
-        Those it is for; not_applicable under others.
+    kinds : type or tuple of types
+        The kinds of contracts that it is for; not_applicable under others.
     statistical : bool
         Whether it spends a share of alpha.
     finding : Finding
@@ -38,7 +36,7 @@ class Check:
     """
 
     id: str
-    contracts: frozenset[Contract]
+    kinds: type[Contract] | tuple[type[Contract], ...]
     ask: Callable[[Judge], Outcome]
     statistical: bool = False
     finding: Finding = Finding.LAW
@@ -49,10 +47,19 @@ class Check:
         """The first part of the id."""
         return Stage(self.id.split("/")[0])
 
+    def is_for(self, contract: Contract) -> bool:
+        """Whether it asks implementations of a contract anything."""
+        return isinstance(contract, self.kinds)
+
+    @property
+    def contracts(self) -> tuple[Contract, ...]:
+        """Those it is for."""
+        return tuple(filter(self.is_for, CONTRACTS.values()))
+
     def run(self, judge: Judge) -> CheckResult:
         """Ask; whatever the implementation does becomes an outcome."""
         started = time.perf_counter()
-        if judge.contract not in self.contracts:
+        if not self.is_for(judge.contract):
             outcome = not_applicable(f"not for the contract {judge.contract}")
         elif self.law and judge.capabilities.greedy:
             outcome = not_applicable(GREEDY)

@@ -6,7 +6,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from specref.conformance.contract import Floats, Ints
+from specref.arrays import Floats, Ints
+from specref.rules import CoinOrder
 
 Decide: TypeAlias = Callable[[Floats, Floats, Ints, Floats], tuple[int, Floats]]
 
@@ -65,4 +66,6 @@ def jointly(p: Floats, q: Floats, drafts: Ints, coins: Floats) -> tuple[int, Flo
     return found
 
 
-DECIDED: Mapping[str, Decide] = MappingProxyType({"standard": token_by_token, "block": jointly})
+DECIDED: Mapping[CoinOrder, Decide] = MappingProxyType(
+    {"token by token": token_by_token, "jointly": jointly}
+)

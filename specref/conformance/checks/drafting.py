@@ -7,27 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from specref.conformance.batch import BrokenContractError
+from specref.arrays import Floats
 from specref.conformance.checks.check import Check, failed, inconclusive, passed
-from specref.conformance.contract import Contract, Floats
-from specref.conformance.fixtures import TEETH, Place, Teeth
 from specref.conformance.judge import Judge
-from specref.conformance.patience import Pulse, within
 from specref.conformance.status import Outcome
-from specref.conformance.stepping import giver
-from specref.losslessness.campaign import Campaign
-from specref.losslessness.planning import typical_trials
+from specref.contracts.drafter import DrafterContract
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
+from specref.contracts.model_calls import giver
+from specref.contracts.timeout import Deadline, within
 from specref.models import as_float
+from specref.statistics.campaign.campaign import Campaign
+from specref.statistics.campaign.planning import typical_trials
 
-DRAFTER = frozenset({Contract.DRAFTER})
 LOOK = 100
 
 
 def declared(name: str, judge: Judge) -> Outcome:
     """Bet on every drafted token with the q that was declared for it."""
-    tolerance, alpha = judge.capabilities.tolerance, judge.alpha / judge.checks
-    campaign, pulse = Campaign(alpha=alpha, eps=None, tolerance=tolerance), Pulse()
-    drafts = within(judge.patience, partial(observed, name, judge, campaign, pulse), pulse)
+    tolerance, alpha = judge.capabilities.tolerance, judge.level
+    campaign, deadline = Campaign(alpha=alpha, eps=None, tolerance=tolerance), Deadline()
+    drafts = within(judge.timeout, partial(observed, name, judge, campaign, deadline), deadline)
     evidence = campaign.peak / math.log(10)
     if campaign.impossible:
         return failed(f"a draft that its declared q excludes: {campaign.impossible}")
@@ -44,26 +44,26 @@ def declared(name: str, judge: Judge) -> Outcome:
     return passed(f"{drafts:,} drafts follow their declared q (TV about {judge.detect_tv:g})")
 
 
-def observed(name: str, judge: Judge, campaign: Campaign, pulse: Pulse) -> int:
+def observed(name: str, judge: Judge, campaign: Campaign, deadline: Deadline) -> int:
     """Draft and bet until it is decided or enough; how many drafts there were."""
-    teeth, rng = judge.teeth(name).drafted(), judge.rng(f"drafter/{name}")
-    models, give, drafts = as_float(teeth.drafter), giver(judge.implementation), 0
+    fixture, rng = judge.fixture(name).drafted(), judge.rng(f"drafter/{name}")
+    models, give, drafts = as_float(fixture.drafter), giver(judge.implementation), 0
     for trial in range(judge.trials or typical_trials(judge.detect_tv)):
-        place = teeth.places[trial % len(teeth.places)]
+        place = fixture.places[trial % len(fixture.places)]
         raw = give((models, place.context, place.lookahead), rng)
         try:
-            for position, (token, law) in enumerate(read_drafts(raw, teeth, place)):
+            for position, (token, law) in enumerate(read_drafts(raw, fixture, place)):
                 campaign.observe(law, token, position=position)
                 drafts += 1
         except (TypeError, ValueError) as error:
             raise BrokenContractError(f"at {place.name}: {error}") from error
-        pulse.beat()
+        deadline.restart()
         if trial % LOOK == 0 and campaign.decided_lossy:
             break
     return drafts
 
 
-def read_drafts(raw: Any, teeth: Teeth, place: Place) -> list[tuple[int, Floats]]:
+def read_drafts(raw: Any, fixture: Fixture, place: Place) -> list[tuple[int, Floats]]:
     """Drafts with their declared laws.
 
     Raises
@@ -73,7 +73,7 @@ def read_drafts(raw: Any, teeth: Teeth, place: Place) -> list[tuple[int, Floats]
     """
     if not isinstance(raw, (tuple, list)) or len(raw) != 2:
         raise TypeError(f"returned a {type(raw).__name__}: expected a pair (tokens, q rows)")
-    size = len(teeth.drafter.vocabulary)
+    size = len(fixture.drafter.vocabulary)
     tokens, laws = (x.tolist() if hasattr(x, "tolist") else x for x in raw)
     q = np.asarray(laws, dtype=np.float64)
     for index, token in enumerate(tokens):
@@ -88,6 +88,6 @@ def read_drafts(raw: Any, teeth: Teeth, place: Place) -> list[tuple[int, Floats]
 
 
 CHECKS = tuple(
-    Check(f"joint/declared-q-{name}", DRAFTER, partial(declared, name), statistical=True)
-    for name in TEETH
+    Check(f"joint/declared-q-{name}", DrafterContract, partial(declared, name), statistical=True)
+    for name in CHAIN_FIXTURES
 )

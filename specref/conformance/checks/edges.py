@@ -5,17 +5,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from specref.conformance.batch import Batch
+from specref.arrays import NO_TOKEN
 from specref.conformance.checks.check import edge, failed, not_applicable, passed
 from specref.conformance.checks.intercepting import beside_coins
-from specref.conformance.fixtures import NO_TOKEN
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
-from specref.losslessness.coins import Coins
-from specref.theory.acceptance import ONE_VOCABULARY
+from specref.contracts.batch import Batch
+from specref.statistics.floats.coins import Coins
 
 ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-# A race of 36 is a `final` just below 1; at 37 it would round to 1, which no uniform is.
+# A race of 36 is a `final` just below 1; at 38 it would round to 1, which no uniform is.
 NOISE = (0.0, 1e-300, 1.0, 36.0)
 MIDDLE = Coins(np.full((1, 1), 0.5), np.ones((1, 4)))
 
@@ -68,7 +67,8 @@ def _edges(dtype: str) -> Iterator[tuple[str, Batch, Coins]]:
 
 def _allowed(judge: Judge, case: str) -> list[list[int]]:
     # A softmax may leave p > q where they were equal.
-    one = judge.capabilities.rule in ONE_VOCABULARY and judge.capabilities.inputs == "probs"
+    rule = judge.declared
+    one = bool(rule and rule.verify) and judge.capabilities.inputs == "probs"
     if case == "p = 0":
         return [[2, NO_TOKEN]] if one else [[2, NO_TOKEN], [1, NO_TOKEN]]
     draft = 1 if case == "p = q" else 3

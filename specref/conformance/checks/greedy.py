@@ -4,22 +4,16 @@ import itertools
 
 import numpy as np
 
-from specref.conformance.argmax import departures, greedy_block, likeliest
-from specref.conformance.batch import Batch
-from specref.conformance.checks.check import (
-    DRAFTS,
-    Check,
-    failed,
-    not_applicable,
-    passed,
-)
+from specref.conformance.checks.check import DRAFTS, Check, failed, not_applicable, passed
 from specref.conformance.checks.smoke import large_batch
-from specref.conformance.contract import Contract
-from specref.conformance.fixtures import TEETH, Teeth
 from specref.conformance.judge import Judge
-from specref.conformance.sampling import Steps, step_call
 from specref.conformance.status import Outcome
-from specref.conformance.stepping import AFTER_EOS, until_end
+from specref.conformance.texts.argmax import departures, greedy_block, likeliest
+from specref.contracts.batch import Batch
+from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture
+from specref.contracts.model_calls import AFTER_EOS, step_call, until_end
+from specref.contracts.sampling import Steps
+from specref.contracts.step import StepContract
 from specref.models import as_float
 
 SIZE, TIMES = 512, 4
@@ -33,7 +27,7 @@ def blocks(judge: Judge) -> Outcome:
     if not judge.capabilities.greedy:
         return UNCLAIMED
     for name in judge.fixtures:
-        problem = _problem(judge, name, judge.sample(name, SIZE, name), judge.teeth(name).eos)
+        problem = _problem(judge, name, judge.sample(name, SIZE, name), judge.fixture(name).eos)
         if problem:
             return problem
     return passed()
@@ -88,13 +82,13 @@ def steps(judge: Judge) -> Outcome:
     """Each token of a block is an argmax of the target after what comes before it."""
     if not judge.capabilities.greedy:
         return UNCLAIMED
-    for name in TEETH:
-        teeth = judge.teeth(name)
-        call = step_call(judge.implementation, teeth)
-        one = Steps(call, teeth, teeth.lookahead + 1, judge.patience)
+    for name in CHAIN_FIXTURES:
+        fixture = judge.fixture(name)
+        call = step_call(judge.implementation, fixture)
+        one = Steps(call, fixture, fixture.lookahead + 1, judge.timeout)
         place, drawn, _ = one(STEPS, judge.rng(f"greedy/{name}"))
         for index, block in zip(place.tolist(), drawn.tolist(), strict=True):
-            problem = _step_problem(teeth, index, tuple(x for x in block if x >= 0))
+            problem = _step_problem(fixture, index, tuple(x for x in block if x >= 0))
             if problem:
                 return problem
     return passed()
@@ -130,15 +124,15 @@ def _problem(judge: Judge, name: str, batch: Batch, eos: int | None = None) -> O
     return None
 
 
-def _step_problem(teeth: Teeth, index: int, block: tuple[int, ...]) -> Outcome | None:
-    place, target = teeth.places[index], as_float(teeth.target)
-    if until_end(teeth, block) != block:
-        return failed(f"{teeth.name}, {place.name}: {block} has {AFTER_EOS}")
+def _step_problem(fixture: Fixture, index: int, block: tuple[int, ...]) -> Outcome | None:
+    place, target = fixture.places[index], as_float(fixture.target)
+    if until_end(fixture, block) != block:
+        return failed(f"{fixture.name}, {place.name}: {block} has {AFTER_EOS}")
     for position, token in enumerate(block):
         law = target.next_token((*place.context, *block[:position])).tolist()
         if law[token] < max(law):
             return failed(
-                f"{teeth.name}, {place.name}: {block} has token {token} at position {position}, "
+                f"{fixture.name}, {place.name}: {block} has token {token} at position {position}, "
                 f"the argmax of the target is {law.index(max(law))}"
             )
     return None
@@ -150,5 +144,5 @@ CHECKS = (
     Check("boundary/greedy-ties", DRAFTS, ties),
     Check("boundary/greedy-large", DRAFTS, large),
     Check("boundary/greedy-randomness", DRAFTS, randomness),
-    Check("boundary/greedy-steps", frozenset({Contract.STEP}), steps),
+    Check("boundary/greedy-steps", StepContract, steps),
 )

@@ -4,9 +4,10 @@ from functools import partial
 
 from specref.conformance.checks.check import Check, failed, not_run, passed
 from specref.conformance.checks.joint import BLOCKS
-from specref.conformance.fixtures import TEETH
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
+from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.statistics.campaign.lags import LAGS
 
 
 def rows_independent(name: str, judge: Judge) -> Outcome:
@@ -31,7 +32,8 @@ def rows_independent(name: str, judge: Judge) -> Outcome:
             + (named[0].removeprefix("lag: ") if named else "follows an earlier one"),
             log10_evidence=found.dependence,
         )
-    return passed(f"{found.report.trials:,} blocks, no token follows one before it")
+    lags = ", ".join(map(str, LAGS))
+    return passed(f"{found.report.trials:,} blocks, no token follows the one {lags} blocks before")
 
 
 CHECKS = tuple(
@@ -43,5 +45,5 @@ CHECKS = tuple(
         finding=Finding.DEPENDENCE,
         law=True,
     )
-    for name in TEETH
+    for name in CHAIN_FIXTURES
 )

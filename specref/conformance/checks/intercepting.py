@@ -6,11 +6,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from specref.conformance.drawing import draw_batch_coins
 from specref.conformance.judge import Judge
-from specref.conformance.patience import within
-from specref.conformance.probing.coin_use import drawn_elsewhere
-from specref.conformance.probing.verification import verification_program
+from specref.contracts.batch import draw_batch_coins
+from specref.contracts.timeout import within
+from specref.probing.coin_use import drawn_elsewhere
+from specref.probing.verification import verification_program
 
 Result = TypeVar("Result")
 ROWS = 500
@@ -33,7 +33,7 @@ def intercepted(judge: Judge, work: Callable[[], Result]) -> Result:
         except Exception as error:
             return error
 
-    found = within(judge.patience, attempt)
+    found = within(judge.timeout, attempt)
     if isinstance(found, Exception):
         raise found
     return found

@@ -10,27 +10,23 @@ from specref.chance import (
     TooManyPathsError,
     exact_distribution,
 )
-from specref.conformance.checks.check import (
-    Check,
-    failed,
-    inconclusive,
-    not_applicable,
-    passed,
-)
-from specref.conformance.contract import Contract
-from specref.conformance.fixtures import TEETH, Place, Teeth
+from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
 from specref.conformance.judge import Judge
-from specref.conformance.patience import within
-from specref.conformance.sampling import Alone, BesideIdle, Blocks
 from specref.conformance.status import Finding, Outcome
-from specref.conformance.stepping import AFTER_EOS, read_tokens, until_end
 from specref.conformance.trial import Trial, TrialReport
-from specref.losslessness.exact import Law, proof
+from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
+from specref.contracts.model_calls import AFTER_EOS, read_tokens, until_end
+from specref.contracts.step import StepContract
+from specref.contracts.timeout import within
+from specref.contracts.verify.contract import VerifyContract
+from specref.contracts.verify.sampling import Alone, Blocks, IdlePairs
+from specref.laws import Law
+from specref.proofs.exact import proof
 from specref.vocabulary import Tokens
 
 ROUNDING = 1e-9
 COARSE = 4
-BLOCKS = frozenset({Contract.VERIFY, Contract.STEP})
+BLOCKS = (VerifyContract, StepContract)
 
 
 def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Outcome:
@@ -123,17 +119,15 @@ def small_batches(kind: type[Blocks], name: str, judge: Judge) -> Outcome:
 
     Few trials, for distances four times as large as elsewhere.
     """
-    teeth = judge.teeth(name)
-    if kind is BesideIdle and (not teeth.ragged or judge.capabilities.batch == 1):
+    fixture = judge.fixture(name)
+    if kind is IdlePairs and (not fixture.ragged or judge.capabilities.batch == 1):
         return not_applicable("does not take ragged batches")
-    trial = Trial(
-        teeth, judge.alpha / judge.checks, judge.algorithm, tolerance=judge.capabilities.tolerance
-    )
+    trial = Trial(fixture, judge.level, judge.rule, tolerance=judge.capabilities.tolerance)
     tv = min(COARSE * judge.detect_tv, 0.5)
-    rng = judge.rng(f"{kind.__name__}/{name}")
+    rng = judge.rng(f"{kind.key}/{name}")
     wanted = judge.trials // COARSE**2 if judge.trials else trial.needed(tv)
     trials = max(1, int(kind.cost * wanted))
-    found = trial.run(kind(judge.verifier, teeth), trials, rng, judge.advance)
+    found = trial.run(kind(judge.verifier, fixture), trials, rng, judge.advance)
     if found.dependent and not found.lossy:
         return failed(
             f"blocks depend on earlier ones: evidence 10^{found.dependence:.0f}",
@@ -146,15 +140,19 @@ def exact(judge: Judge) -> Outcome:
     """Every random path enumerated, for functions that take `chance`: a proof in fractions."""
     if "chance" not in judge.keywords:
         return not_applicable("takes no chance: cannot be enumerated")
-    places = [(teeth, place) for teeth in TEETH.values() for place in teeth.drafted().places]
-    for teeth, place in places:
-        problem = refuted(judge, teeth, place, teeth.lookahead + 1)
+    places = [
+        (fixture, place)
+        for fixture in CHAIN_FIXTURES.values()
+        for place in fixture.drafted().places
+    ]
+    for fixture, place in places:
+        problem = refuted(judge, fixture, place, fixture.lookahead + 1)
         if problem:
             return problem
     return passed(f"{len(places)} cases proved by enumeration")
 
 
-def refuted(judge: Judge, teeth: Teeth, place: Place, longest: int) -> Outcome | None:
+def refuted(judge: Judge, fixture: Fixture, place: Place, longest: int) -> Outcome | None:
     """What is wrong with one iteration at a place; None if it is proved lossless.
 
     Parameters
@@ -164,66 +162,67 @@ def refuted(judge: Judge, teeth: Teeth, place: Place, longest: int) -> Outcome |
     """
 
     def run(chance: Chance) -> Tokens:
-        models = teeth.target, teeth.drafter
+        models = fixture.target, fixture.drafter
         raw = judge.implementation(*models, place.context, place.lookahead, chance=chance)
-        return read_tokens(raw, longest, teeth)
+        return read_tokens(raw, longest, fixture)
 
     def enumerated() -> Law | TooManyPathsError | OutsideChanceError:
         try:
             blocks = exact_distribution(run)
         except (TooManyPathsError, OutsideChanceError) as error:
             return error
-        found = proof(blocks, teeth.target, place.context, len(blocks))
+        found = proof(blocks, fixture.target, place.context, len(blocks))
         if found.total_variation > ROUNDING and len(blocks) == 1 < len(found.expected):
             chance = Exact()
             if run(chance) and not chance.requests:
                 return OutsideChanceError("takes no decision from chance: it asked for nothing")
         return blocks
 
-    blocks = within(judge.patience, enumerated)
+    blocks = within(judge.timeout, enumerated)
     if isinstance(blocks, TooManyPathsError):
         return not_applicable(str(blocks))
     if isinstance(blocks, OutsideChanceError):
-        return inconclusive(f"{teeth.name}, {place.name}: {blocks}")
-    found = proof(blocks, teeth.target, place.context, len(blocks))
+        return inconclusive(f"{fixture.name}, {place.name}: {blocks}")
+    found = proof(blocks, fixture.target, place.context, len(blocks))
     if found.total_variation <= ROUNDING:
         return None
-    cut = _until_end(teeth, blocks)
-    rest = proof(cut, teeth.target, place.context, len(blocks))
+    cut = _until_end(fixture, blocks)
+    rest = proof(cut, fixture.target, place.context, len(blocks))
     why = f"; {AFTER_EOS}" if rest.total_variation <= ROUNDING else ""
     return failed(
-        f"{teeth.name}, {place.name}: TV {found.total_variation} exactly; {found.difference}{why}",
+        f"{fixture.name}, {place.name}: TV {found.total_variation} exactly; "
+        f"{found.difference}{why}",
         total_variation=str(found.total_variation),
     )
 
 
-def _until_end(teeth: Teeth, blocks: Law) -> Law:
+def _until_end(fixture: Fixture, blocks: Law) -> Law:
     cut: Law = {}
     for block, weight in blocks.items():
-        shorter = until_end(teeth, block)
+        shorter = until_end(fixture, block)
         cut[shorter] = cut.get(shorter, 0) + weight
     return cut
 
 
 CHECKS = (
-    Check("joint/exact", frozenset({Contract.STEP}), exact, law=True),
+    Check("joint/exact", StepContract, exact, law=True),
     *(
         Check(f"joint/{name}", BLOCKS, partial(on_fixture, name), statistical=True, law=True)
-        for name in TEETH
+        for name in CHAIN_FIXTURES
     ),
     Check(
         "joint/batch-of-one",
-        frozenset({Contract.VERIFY}),
+        VerifyContract,
         partial(small_batches, Alone, "wide"),
         statistical=True,
         law=True,
     ),
     Check(
         "joint/beside-idle",
-        frozenset({Contract.VERIFY}),
-        partial(small_batches, BesideIdle, "wide"),
+        VerifyContract,
+        partial(small_batches, IdlePairs, "wide"),
         statistical=True,
         law=True,
     ),
-    Check("joint/one-hot", frozenset({Contract.VERIFY}), one_hot, statistical=True, law=True),
+    Check("joint/one-hot", VerifyContract, one_hot, statistical=True, law=True),
 )

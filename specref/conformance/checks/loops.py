@@ -9,22 +9,20 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from specref.conformance.chains import FLAT, PAIRS, PEAKED
 from specref.conformance.checks.check import Check, failed, not_applicable, passed
-from specref.conformance.contract import Contract
 from specref.conformance.judge import Judge
-from specref.conformance.patience import within
 from specref.conformance.status import Finding, Outcome
+from specref.conformance.texts.chains import FLAT, PAIRS, PEAKED
+from specref.contracts.generate import GenerateContract
+from specref.contracts.timeout import within
 from specref.distributions import overlap
 from specref.models import Model
 from specref.vocabulary import Tokens, Vocabulary
 
-GENERATE = frozenset({Contract.GENERATE})
 TEXTS, TOKENS = 10, 200
 SUM_MIN = float(overlap(FLAT.next_token(()), PEAKED.next_token(())))
-KEEPS_ALL = ("standard", "union", "tli", "slrs", "block")
-BY_TEXT = ("union", "tli", "slem", "slrs")
-STRANGERS = {"tli": "xy"}
+STRANGERS = "xy"
+ROUNDING = 1e-9
 UNTOLD = "does not tell its blocks"
 
 
@@ -32,6 +30,8 @@ def first_drafts(judge: Judge) -> Outcome:
     """No lossless rule keeps a first draft more often than sum min(p, q)."""
     if not hasattr(judge.implementation, "blocks"):
         return not_applicable(UNTOLD)
+    if judge.declared and not judge.declared.draws_from_q:
+        return not_applicable("declares a rule whose drafts are not drawn from q, one a position")
     kept, drafted = _first_drafts(judge)
     if not drafted:
         return not_applicable("nothing was drafted")
@@ -47,7 +47,10 @@ def first_drafts(judge: Judge) -> Outcome:
 
 def lost_drafts(judge: Judge) -> Outcome:
     """The declared rule keeps first drafts no less often than sum min(p, q)."""
-    if judge.capabilities.rule not in KEEPS_ALL:
+    rule = judge.declared
+    if rule and rule.accepted_lengths is None:
+        return not_applicable(f"no closed form of the accepted lengths of {rule.name} is known")
+    if rule is None or rule.acceptance_rate(FLAT, PEAKED) < SUM_MIN - ROUNDING:
         return not_applicable("declares no rule that keeps sum min(p, q) of first drafts")
     if not hasattr(judge.implementation, "blocks"):
         return not_applicable(UNTOLD)
@@ -77,7 +80,7 @@ def _first_drafts(judge: Judge) -> tuple[int, int]:
 
 def _share(judge: Judge, kept: int, drafted: int) -> tuple[float, float]:
     """The share of drafts kept, from below and from above, each at this check's alpha."""
-    alpha, lost = judge.alpha / judge.checks, drafted - kept
+    alpha, lost = judge.level, drafted - kept
     least = float(stats.beta.ppf(alpha, kept, lost + 1)) if kept else 0.0
     return least, float(stats.beta.isf(alpha, kept + 1, lost)) if lost else 1.0
 
@@ -98,10 +101,10 @@ def self_draft(judge: Judge) -> Outcome:
     """
     if not hasattr(judge.implementation, "blocks"):
         return not_applicable(UNTOLD)
-    rule = judge.capabilities.rule
-    if rule not in KEEPS_ALL:
+    rule = judge.declared
+    if rule is None or not (rule.accepts_equals and rule.draws_from_q):
         return not_applicable("declares no rule that keeps every draft where p = q")
-    drafter = relabelled(PAIRS, STRANGERS.get(rule, "")) if rule in BY_TEXT else PAIRS
+    drafter = PAIRS if rule.same_vocabulary else relabelled(PAIRS, STRANGERS * rule.restricts)
     blocks = _blocks(judge, PAIRS, drafter)
     drafted, kept = (sum(getattr(b, name) for b in blocks) for name in ("drafted", "accepted"))
     if not drafted:
@@ -142,19 +145,19 @@ def relabelled(model: Model, strangers: Sequence[str] = ()) -> Model:
 def _blocks(judge: Judge, target: Model, drafter: Model, number: int = 0) -> Sequence[Any]:
     rng = judge.rng(f"blocks {number}")
     implementation: Any = judge.implementation
-    within(judge.patience, lambda: implementation(target, drafter, (0,), TOKENS, rng))
+    within(judge.timeout, lambda: implementation(target, drafter, (0,), TOKENS, rng))
     return tuple(implementation.blocks)
 
 
 CHECKS = (
-    Check("acceptance/first-drafts", GENERATE, first_drafts, statistical=True, law=True),
+    Check("acceptance/first-drafts", GenerateContract, first_drafts, statistical=True, law=True),
     Check(
         "acceptance/lost-drafts",
-        GENERATE,
+        GenerateContract,
         lost_drafts,
         statistical=True,
         finding=Finding.ACCEPTANCE,
         law=True,
     ),
-    Check("acceptance/self-draft", GENERATE, self_draft, finding=Finding.ACCEPTANCE),
+    Check("acceptance/self-draft", GenerateContract, self_draft, finding=Finding.ACCEPTANCE),
 )

@@ -4,25 +4,19 @@ from functools import partial
 
 import numpy as np
 
-from specref.conformance.checks.check import (
-    DRAFTS,
-    Check,
-    edge,
-    failed,
-    not_applicable,
-    passed,
-)
+from specref.arrays import Floats
+from specref.conformance.checks.check import DRAFTS, Check, edge, failed, not_applicable, passed
 from specref.conformance.checks.intercepting import intercepted
-from specref.conformance.contract import Floats
 from specref.conformance.judge import Judge
-from specref.conformance.probing import probe_block
-from specref.conformance.probing.blocks import ProbedBlock
-from specref.conformance.probing.edges import probed_edges
-from specref.conformance.probing.verification import verification_program
 from specref.conformance.status import Finding, Outcome, Status
-from specref.conformance.trees.places import grown
-from specref.conformance.trees.probing import probe_trees
+from specref.contracts.tree.contract import TreeContract
+from specref.contracts.tree.fixtures import tree_place
 from specref.models import table_model
+from specref.probing import probe_block
+from specref.probing.blocks import ProbedBlock
+from specref.probing.edges import probed_edges
+from specref.probing.trees import probe_trees
+from specref.probing.verification import verification_program
 from specref.vocabulary import Tokens
 from specref.zoo import FIXTURES
 
@@ -34,7 +28,8 @@ def probed(judge: Judge) -> Outcome:
     """The exact joint law of the completed block on a fixture, if all calls can be interpreted."""
     if _low(judge):
         return not_applicable("low precision: the law is not exact")
-    found = intercepted(judge, partial(_trees if judge.reads_trees else _drafts, judge))
+    law = _trees if isinstance(judge.contract, TreeContract) else _drafts
+    found = intercepted(judge, partial(law, judge))
     if found.uninterpreted:
         return not_applicable(f"cannot be probed: {found.uninterpreted}")
     numbers = {"total_variation": found.total_variation, "error_bound": found.error_bound}
@@ -66,6 +61,7 @@ def _drafts(judge: Judge) -> ProbedBlock:
         pair.context,
         pair.lookahead,
         capabilities=judge.capabilities,
+        kind=type(judge.verifier),
     )
 
 
@@ -73,7 +69,7 @@ def _trees(judge: Judge) -> ProbedBlock:
     """Two trees: two siblings without replacement, in either order, a certain child of each."""
     target = FIXTURES["c"].target
     drafter = table_model(target.vocabulary, {(): [0, "3/4", "1/4"]}, [0, 1, 0])
-    return probe_trees(judge.verifier, target, drafter, grown((), (2, 1)))
+    return probe_trees(judge.verifier, target, drafter, tree_place((), (2, 1)))
 
 
 def _low(judge: Judge) -> bool:

@@ -5,32 +5,37 @@ from dataclasses import replace
 
 import numpy as np
 
-from specref.conformance.batch import Batch
-from specref.conformance.checks.check import VERIFY, Check, failed, not_applicable, passed
+from specref.arrays import NO_TOKEN, Floats, Ints
+from specref.conformance.checks.check import Check, failed, not_applicable, passed
 from specref.conformance.checks.decided import DECIDED
 from specref.conformance.checks.edges import edge_coins
 from specref.conformance.checks.intercepting import beside_coins
-from specref.conformance.checks.rounded import RULES, arithmetic_of, falls, wins
-from specref.conformance.contract import Capabilities, Floats, Ints
-from specref.conformance.drawing import draw_batch_coins, sample_batch
-from specref.conformance.fixtures import NO_TOKEN, TEETH
+from specref.conformance.checks.rounded import ENCLOSED, arithmetic_of, falls, wins
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
-from specref.losslessness.coins import Coins, race_winner
-from specref.losslessness.floats import EQUIVALENCE_MARGIN
+from specref.contracts.batch import Batch, draw_batch_coins
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.contracts.verify.contract import VerifyContract
+from specref.contracts.verify.drawing import sample_batch
+from specref.rules import RULES, CoinOrder
+from specref.statistics.floats.coins import Coins, race_winner
+from specref.statistics.floats.floats import EQUIVALENCE_MARGIN
 
 SIZE = 2_000
 
 
-def expected_tokens(batch: Batch, coins: Coins, recovery: str, rule: str = "standard") -> Ints:
-    """What a rule of `DECIDED` emits under given coins, row by row as the definition has it.
+def expected_tokens(
+    batch: Batch, coins: Coins, recovery: str, order: CoinOrder = "token by token"
+) -> Ints:
+    """What a rule with such coins emits under given coins, row by row as the definition has it.
 
     The last token is drawn by the exponential race or by the inverse CDF of `coins.final`.
     """
     tokens = np.full((len(batch), batch.draft_tokens.shape[1] + 1), NO_TOKEN)
     for row in range(len(batch)):
         p, q, drafts = _row(batch, row)
-        kept, weights = DECIDED[rule](p, q, drafts, coins.accept[row])
+        kept, weights = DECIDED[order](p, q, drafts, coins.accept[row])
         tokens[row, :kept] = drafts[:kept]
         tokens[row, kept] = _last(weights, coins[row : row + 1], recovery)
     return tokens
@@ -52,9 +57,9 @@ def coin_by_coin(judge: Judge) -> Outcome:
     claims = judge.capabilities
     if "coins" not in judge.keywords:
         return not_applicable("does not take coins")
-    rule = claims.rule or ""
-    if claims.recovery is None or rule not in DECIDED:
-        wanted = " or ".join(f"rule={name!r}" for name in DECIDED)
+    order = _order(claims)
+    if claims.recovery is None or order is None:
+        wanted = " or ".join(f"rule={rule.name!r}" for rule in RULES.values() if rule.coins)
         return not_applicable(f"declares no recovery ('race' or 'inverse') for {wanted}")
     if claims.inputs == "logits":
         return not_applicable("is given logits: no bound on the rounding of a softmax is known")
@@ -63,7 +68,7 @@ def coin_by_coin(judge: Judge) -> Outcome:
         coins = draw_batch_coins(batch, judge.rng(f"coins {name}"))
         given = _given(judge, batch)
         got = judge.verifier(batch, judge.rng("replay"), coins).tokens
-        expected = expected_tokens(given, coins, claims.recovery, rule)
+        expected = expected_tokens(given, coins, claims.recovery, order)
         for row in np.flatnonzero((got != expected).any(axis=1)).tolist():
             if not _possible(claims, given, coins, row, got[row]):
                 if beside := beside_coins(judge):
@@ -74,9 +79,14 @@ def coin_by_coin(judge: Judge) -> Outcome:
     return passed(f"{blocks:,} blocks, coin by coin" + (f"; {near} by rounding" if near else ""))
 
 
+def _order(claims: Capabilities) -> CoinOrder | None:
+    """How the declared rule decides by coins, if it is given drafts."""
+    return None if claims.rule is None else RULES[claims.rule].coins
+
+
 def _batches(judge: Judge) -> Iterator[tuple[str, Batch]]:
-    for name in TEETH:
-        batch = sample_batch(judge.teeth(name), SIZE, judge.rng(name))
+    for name in CHAIN_FIXTURES:
+        batch = sample_batch(judge.fixture(name), SIZE, judge.rng(name))
         yield name, batch
         if judge.capabilities.one_hot:
             yield f"{name}, no draft_probs", batch.without_q()
@@ -97,7 +107,9 @@ def _possible(claims: Capabilities, batch: Batch, coins: Coins, row: int, tokens
         arithmetic.around,
         (coins.accept[row, : len(drafts)], coins.race[row], coins[row : row + 1].final),
     )
-    possible, weights = RULES[claims.rule or ""](p, q, drafts, accept, kept, arithmetic)
+    order = _order(claims)
+    assert order is not None, "only rules with coins are replayed"
+    possible, weights = ENCLOSED[order](p, q, drafts, accept, kept, arithmetic)
     if claims.recovery == "race":
         return possible and wins(weights, race, int(tokens[kept]), arithmetic)
     return possible and falls(weights, final, int(tokens[kept]), arithmetic)
@@ -144,7 +156,7 @@ def permuted(judge: Judge) -> Outcome:
     """Rows permuted with their coins, or given in chunks, get the same blocks."""
     if "coins" not in judge.keywords:
         return not_applicable("does not take coins")
-    batch = sample_batch(judge.teeth("wide"), 60, judge.rng("permuted"))
+    batch = sample_batch(judge.fixture("wide"), 60, judge.rng("permuted"))
     coins = draw_batch_coins(batch, judge.rng("permuted coins"))
     order = judge.rng("order").permutation(len(batch))
     whole = judge.verifier(batch, judge.rng("call"), coins).tokens
@@ -170,7 +182,7 @@ def _rows(coins: Coins, order: Ints) -> Coins:
 
 
 CHECKS = (
-    Check("replay/coin-by-coin", VERIFY, coin_by_coin, finding=Finding.CONTRACT, law=True),
-    Check("replay/edge-coins", VERIFY, edge_coins, law=True),
-    Check("replay/permuted", VERIFY, permuted, finding=Finding.CONTRACT, law=True),
+    Check("replay/coin-by-coin", VerifyContract, coin_by_coin, finding=Finding.CONTRACT, law=True),
+    Check("replay/edge-coins", VerifyContract, edge_coins, law=True),
+    Check("replay/permuted", VerifyContract, permuted, finding=Finding.CONTRACT, law=True),
 )

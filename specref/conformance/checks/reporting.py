@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from specref.conformance.calling import within
 from specref.conformance.checks.check import Check, failed, passed
-from specref.conformance.contract import Contract
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
+from specref.contracts.calling import within
+from specref.contracts.metrics import MetricsContract
 from specref.theory.metrics import METRICS, Iteration, Log
 
 YES, NO = True, False
@@ -35,7 +35,7 @@ def reported(judge: Judge) -> Outcome:
     """The figure equals its definition on logs with everything that public figures missed."""
     metric = judge.capabilities.metric
     for number, log in enumerate(LOGS):
-        got = within(judge.patience, partial(judge.implementation, log))
+        got = within(judge.timeout, partial(judge.implementation, log))
         expected = METRICS[metric](log)
         if not _equal(got, expected):
             return failed(
@@ -53,8 +53,4 @@ def _equal(got: object, expected: object) -> bool:
         return False
 
 
-CHECKS = (
-    Check(
-        "acceptance/reported", frozenset({Contract.METRICS}), reported, finding=Finding.ACCEPTANCE
-    ),
-)
+CHECKS = (Check("acceptance/reported", MetricsContract, reported, finding=Finding.ACCEPTANCE),)

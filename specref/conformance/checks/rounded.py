@@ -13,8 +13,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from specref.conformance.contract import Capabilities, Floats, Ints
-from specref.losslessness.floats import FORMATS
+from specref.arrays import Floats, Ints
+from specref.contracts.capabilities import Capabilities
+from specref.rules import CoinOrder
+from specref.statistics.floats.floats import FORMATS
 
 OPERATIONS = 4
 
@@ -56,7 +58,7 @@ class Length(NamedTuple):
     weights: Interval
 
 
-Rule: TypeAlias = Callable[[Floats, Floats, Ints, Interval, int, Arithmetic], Length]
+Enclose: TypeAlias = Callable[[Floats, Floats, Ints, Interval, int, Arithmetic], Length]
 
 
 def arithmetic_of(claims: Capabilities) -> Arithmetic:
@@ -146,7 +148,9 @@ def _stopping(survival: Interval, excess: Interval, arithmetic: Arithmetic) -> I
     return Interval(least / below * (1 - error), most / above * (1 + error) if most else most)
 
 
-RULES: Mapping[str, Rule] = MappingProxyType({"standard": token_by_token, "block": jointly})
+ENCLOSED: Mapping[CoinOrder, Enclose] = MappingProxyType(
+    {"token by token": token_by_token, "jointly": jointly}
+)
 
 
 def wins(weights: Interval, race: Interval, token: int, arithmetic: Arithmetic) -> bool:

@@ -3,21 +3,20 @@
 import math
 from functools import partial
 
-from specref.conformance.calling import within
-from specref.conformance.chains import CHAIN, GUESS
 from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
 from specref.conformance.checks.joint import BLOCKS, outcome_of
-from specref.conformance.contract import Contract
-from specref.conformance.fixtures import TEETH
-from specref.conformance.greedy import judge_greedy
 from specref.conformance.judge import Judge
-from specref.conformance.markov import judge_markov
 from specref.conformance.status import Finding, Outcome
-from specref.losslessness import CampaignReport
-from specref.losslessness.planning import typical_trials
-from specref.losslessness.verdict import Verdict
+from specref.conformance.texts.chains import CHAIN, GUESS
+from specref.conformance.texts.greedy import judge_greedy
+from specref.conformance.texts.markov import judge_markov
+from specref.contracts.calling import within
+from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.contracts.generate import GenerateContract
+from specref.statistics import CampaignReport
+from specref.statistics.campaign.planning import typical_trials
+from specref.statistics.campaign.verdict import Verdict
 
-GENERATE = frozenset({Contract.GENERATE})
 TEXTS = 50
 STARTS = ((0,), (1,), (2,), (3, 4), (4, 0, 0))
 LONG = 40
@@ -38,10 +37,10 @@ def markov(judge: Judge) -> Outcome:
     needed = len(CHAIN.vocabulary) * typical_trials(judge.detect_tv)
     tokens = judge.trials or needed
     report = within(
-        judge.patience and TEXTS * judge.patience,
+        judge.timeout and TEXTS * judge.timeout,
         partial(
             judge_markov, judge.implementation, CHAIN, GUESS,
-            tokens=tokens, seed=judge.seed, alpha=judge.alpha / judge.checks,
+            tokens=tokens, seed=judge.options.seed, alpha=judge.level,
         ),
     )  # fmt: skip
     return transitions(report, judge.detect_tv, needed if tokens < needed else None)
@@ -78,9 +77,15 @@ def greedy(judge: Judge) -> Outcome:
     if not judge.capabilities.greedy:
         return not_applicable("does not decode greedily")
     report = within(
-        judge.patience,
+        judge.timeout,
         partial(
-            judge_greedy, judge.implementation, CHAIN, GUESS, STARTS, tokens=LONG, seed=judge.seed
+            judge_greedy,
+            judge.implementation,
+            CHAIN,
+            GUESS,
+            STARTS,
+            tokens=LONG,
+            seed=judge.options.seed,
         ),
     )
     if report.difference is not None:
@@ -89,15 +94,19 @@ def greedy(judge: Judge) -> Outcome:
 
 
 CHECKS = (
-    Check("end-to-end/greedy", GENERATE, greedy),
-    Check("end-to-end/markov", GENERATE, markov, statistical=True, law=True),
+    Check("end-to-end/greedy", GenerateContract, greedy),
+    Check("end-to-end/markov", GenerateContract, markov, statistical=True, law=True),
     *(
         check
-        for name in TEETH
+        for name in CHAIN_FIXTURES
         for check in (
             Check(f"iterations/{name}", BLOCKS, partial(texts, name), statistical=True, law=True),
             Check(
-                f"end-to-end/{name}", GENERATE, partial(texts, name), statistical=True, law=True
+                f"end-to-end/{name}",
+                GenerateContract,
+                partial(texts, name),
+                statistical=True,
+                law=True,
             ),
         )
     ),

@@ -6,18 +6,19 @@ from functools import partial
 
 import numpy as np
 
-from specref.conformance.checks.check import TREE, Check, failed, not_applicable, passed
+from specref.arrays import NO_TOKEN, Ints
+from specref.conformance.checks.check import Check, failed, not_applicable, passed
 from specref.conformance.checks.independence import rows_independent
 from specref.conformance.checks.joint import outcome_of
-from specref.conformance.contract import Ints
-from specref.conformance.fixtures import NO_TOKEN
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
-from specref.conformance.trees.batch import ROOT, TreeBatch, as_tree
-from specref.conformance.trees.places import GROVES, WITH, Grove
-from specref.conformance.trees.rules import RULES, lengths
-from specref.losslessness.acceptance import compare_lengths
-from specref.losslessness.verdict import AcceptanceResult, Conformance
+from specref.contracts.tree.batch import ROOT, TreeBatch, as_tree
+from specref.contracts.tree.contract import TreeContract
+from specref.contracts.tree.fixtures import TREE_FIXTURES, WITH, TreeFixture
+from specref.contracts.tree.rules import lengths
+from specref.rules import declarable
+from specref.statistics.campaign.acceptance import compare_lengths
+from specref.statistics.campaign.verdict import AcceptanceResult, Conformance
 
 SIZE = 512
 REPEATED = "; siblings may repeat there (repeats=false if they never do)"
@@ -54,10 +55,10 @@ def greedy_texts(batch: TreeBatch) -> Ints:
     return texts
 
 
-def on_grove(name: str, judge: Judge) -> Outcome:
-    """A campaign over trees of all places of a grove."""
-    if judge.untaken(name):
-        return not_applicable(judge.untaken(name))
+def on_trees(name: str, judge: Judge) -> Outcome:
+    """A campaign over trees of all places of a fixture."""
+    if judge.refusal(name):
+        return not_applicable(judge.refusal(name))
     outcome = outcome_of(judge, judge.blocks(name))
     if outcome.status == Status.FAILED and WITH in outcome.message:
         return replace(outcome, message=outcome.message + REPEATED)
@@ -66,13 +67,13 @@ def on_grove(name: str, judge: Judge) -> Outcome:
 
 def lengths_of_rule(name: str, judge: Judge) -> Outcome:
     """How many tokens blocks have follows the law of the declared rule."""
-    rule = judge.capabilities.rule
+    rule, rules = judge.capabilities.rule, declarable(tree=True)
     if rule is None:
-        return not_applicable("declares no rule (rule='topdown' or 'traversal')")
-    if judge.untaken(name):
-        return not_applicable(judge.untaken(name))
+        return not_applicable(f"declares no rule (rule={' or '.join(map(repr, rules))})")
+    if judge.refusal(name):
+        return not_applicable(judge.refusal(name))
     results = list(compared(name, judge, rule))
-    fitting = [other for other in RULES if other != rule and _fits(name, judge, other)]
+    fitting = [other for other in rules if other != rule and _fits(name, judge, other)]
     for result in results:
         if _deviates(judge, result):
             return failed(
@@ -89,16 +90,16 @@ def lengths_of_rule(name: str, judge: Judge) -> Outcome:
 
 def compared(name: str, judge: Judge, rule: str) -> Iterator[AcceptanceResult]:
     """Lengths at each place against those of a rule."""
-    grove = judge.teeth(name)
-    assert isinstance(grove, Grove)
+    fixture = judge.fixture(name)
+    assert isinstance(fixture, TreeFixture)
     blocks = judge.blocks(name).blocks
-    for place in grove.places:
+    for place in fixture.places:
         counts = np.zeros(place.lookahead + 1, dtype=np.int64)
         for block, times in blocks[place].items():
             counts[len(block) - 1] += times
         if counts.any():
-            alpha = judge.alpha / judge.checks / len(grove.places)
-            yield compare_lengths(place.name, counts, lengths(grove, place, rule), alpha)
+            alpha = judge.level / len(fixture.places)
+            yield compare_lengths(place.name, counts, lengths(fixture, place, rule), alpha)
 
 
 def _fits(name: str, judge: Judge, rule: str) -> bool:
@@ -106,42 +107,44 @@ def _fits(name: str, judge: Judge, rule: str) -> bool:
 
 
 def _deviates(judge: Judge, result: AcceptanceResult) -> bool:
-    allowance = judge.capabilities.tolerance * max(grove.lookahead for grove in GROVES.values())
+    allowance = judge.capabilities.tolerance * max(
+        fixture.lookahead for fixture in TREE_FIXTURES.values()
+    )
     wrong = result.conformance != Conformance.CONFORMS
     return wrong and abs(result.largest_gap) > result.allowed_gap + allowance
 
 
 def independent(name: str, judge: Judge) -> Outcome:
     """Rows of a batch share no randomness."""
-    if judge.untaken(name):
-        return not_applicable(judge.untaken(name))
+    if judge.refusal(name):
+        return not_applicable(judge.refusal(name))
     return rows_independent(name, judge)
 
 
-GREEDY = (Check("boundary/greedy-tree", TREE, greedy),)
+GREEDY = (Check("boundary/greedy-tree", TreeContract, greedy),)
 JOINT = tuple(
-    Check(f"joint/{name}", TREE, partial(on_grove, name), statistical=True, law=True)
-    for name in GROVES
+    Check(f"joint/{name}", TreeContract, partial(on_trees, name), statistical=True, law=True)
+    for name in TREE_FIXTURES
 )
 ACCEPTANCE = tuple(
     Check(
         f"acceptance/{name}",
-        TREE,
+        TreeContract,
         partial(lengths_of_rule, name),
         statistical=True,
         finding=Finding.ACCEPTANCE,
         law=True,
     )
-    for name in GROVES
+    for name in TREE_FIXTURES
 )
 INDEPENDENCE = tuple(
     Check(
         f"independence/rows-{name}",
-        TREE,
+        TreeContract,
         partial(independent, name),
         statistical=True,
         finding=Finding.DEPENDENCE,
         law=True,
     )
-    for name in GROVES
+    for name in TREE_FIXTURES
 )

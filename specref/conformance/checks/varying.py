@@ -6,15 +6,15 @@ from functools import partial
 
 import numpy as np
 
-from specref.conformance.argmax import departures, likeliest
-from specref.conformance.batch import Answer, Batch
+from specref.arrays import NO_TOKEN, Floats, Ints
 from specref.conformance.checks.check import CALLS, DRAFTS, Check, failed, not_applicable, passed
-from specref.conformance.contract import Contract, Floats, Ints
-from specref.conformance.fixtures import NO_TOKEN, TEETH, Teeth
-from specref.conformance.greedy import greedy_text
-from specref.conformance.judge import TEXT, Judge
-from specref.conformance.sampling import LARGE_BATCH, Steps, generate_call, step_call
+from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
+from specref.conformance.texts.argmax import departures, likeliest
+from specref.conformance.texts.greedy import greedy_text
+from specref.contracts.batch import Answer, Batch
+from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.contracts.sampling import LARGE_BATCH
 from specref.models import as_float
 
 ROWS, TIMES = 16, 256
@@ -54,37 +54,29 @@ def calls_vary(judge: Judge) -> Outcome:
         return passed(_seen(len(distinct), SINGLE))
     batch = judge.sample(judge.fixtures[0], SAMPLE, "argmax")
     tokens = judge.verifier(batch, judge.rng("argmax")).tokens
-    eos = judge.teeth(judge.fixtures[0]).eos
+    eos = judge.fixture(judge.fixtures[0]).eos
     own = departures(batch, likeliest(judge.verifier, batch), tokens, eos)
     return failed(_never(SINGLE, greedy=next(own, None) is None))
 
 
 def texts_vary(judge: Judge) -> Outcome:
     """Other randomness gives other tokens."""
-    _, blocks, _ = _steps(judge, judge.teeth("wide").only(0))(TEXTS, judge.rng("varying"))
+    _, blocks, _ = judge.calls(judge.fixture("wide").only(0))(TEXTS, judge.rng("varying"))
     distinct = len(np.unique(blocks, axis=0))
     if distinct > 1:
         return passed(_seen(distinct, TEXTS))
-    return failed(_never(TEXTS, greedy=all(map(partial(_is_argmax, judge), TEETH))))
-
-
-def _steps(judge: Judge, teeth: Teeth) -> Steps:
-    if judge.contract == Contract.STEP:
-        call, longest = step_call(judge.implementation, teeth), teeth.lookahead + 1
-    else:
-        call, longest = generate_call(judge.implementation, teeth, TEXT), TEXT
-    return Steps(call, teeth, longest, judge.patience)
+    return failed(_never(TEXTS, greedy=all(map(partial(_is_argmax, judge), CHAIN_FIXTURES))))
 
 
 def _is_argmax(judge: Judge, name: str) -> bool:
     """Whether at each place of a fixture the tokens are those of greedy decoding."""
-    teeth = judge.teeth(name)
-    _, blocks, _ = _steps(judge, teeth)(len(teeth.places), judge.rng("argmax"))
+    fixture = judge.fixture(name)
+    _, blocks, _ = judge.calls(fixture)(len(fixture.places), judge.rng("argmax"))
     drawn = [tuple(token for token in block if token >= 0) for block in blocks.tolist()]
-    target = as_float(teeth.target)
+    target = as_float(fixture.target)
     return all(
         block == greedy_text(target, place.context, len(block))
-        for place, block in zip(teeth.places, drawn, strict=True)
+        for place, block in zip(fixture.places, drawn, strict=True)
     )
 
 

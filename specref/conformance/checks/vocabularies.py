@@ -4,11 +4,9 @@ from functools import partial
 
 from specref.conformance.checks.check import Check, not_applicable, passed
 from specref.conformance.checks.joint import outcome_of, refuted
-from specref.conformance.contract import Contract
-from specref.conformance.judge import TWO_VOCABULARIES, Judge
+from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
-
-STEP = frozenset({Contract.STEP})
+from specref.contracts.step import TWO_VOCABULARIES, StepContract
 
 
 def on_fixture(name: str, judge: Judge) -> Outcome:
@@ -21,12 +19,12 @@ def on_fixture(name: str, judge: Judge) -> Outcome:
 
 def exact(name: str, judge: Judge) -> Outcome:
     """Every random path enumerated, for functions that take `chance`."""
-    teeth, rules = TWO_VOCABULARIES[name].teeth, TWO_VOCABULARIES[name].rules
+    fixture, rules = TWO_VOCABULARIES[name], TWO_VOCABULARIES[name].rules
     if judge.capabilities.rule not in rules:
         return not_applicable(f"a fixture for rules {', '.join(rules)}")
     if "chance" not in judge.keywords:
         return not_applicable("takes no chance: cannot be enumerated")
-    problem = refuted(judge, teeth, teeth.places[0], TWO_VOCABULARIES[name].longest)
+    problem = refuted(judge, fixture, fixture.places[0], TWO_VOCABULARIES[name].longest)
     return problem or passed("proved by enumeration")
 
 
@@ -34,7 +32,9 @@ CHECKS = tuple(
     check
     for name in TWO_VOCABULARIES
     for check in (
-        Check(f"joint/exact-{name}", STEP, partial(exact, name), law=True),
-        Check(f"joint/{name}", STEP, partial(on_fixture, name), statistical=True, law=True),
+        Check(f"joint/exact-{name}", StepContract, partial(exact, name), law=True),
+        Check(
+            f"joint/{name}", StepContract, partial(on_fixture, name), statistical=True, law=True
+        ),
     )
 )

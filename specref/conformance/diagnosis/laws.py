@@ -3,19 +3,17 @@
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 
-from specref.algorithms import ALGORITHMS, Step
+from specref.algorithms import Step
 from specref.conformance.diagnosis.observed import Observed
-from specref.conformance.trees.rules import RULES, Planted
-from specref.losslessness.lazy import Enumerator, ReadableModel
+from specref.contracts.tree.rules import tree_step
+from specref.laws import first_tokens
+from specref.proofs.lazy import Enumerator, ReadableModel
+from specref.rules import DEFAULT, rule_of
 from specref.vocabulary import Tokens
 from specref.zoo import MUTANTS, Entry
 
 Law = dict[Tokens, float]
-CLEAN: Mapping[str, Step] = MappingProxyType(
-    {**ALGORITHMS, **{name: Planted(verify) for name, verify in RULES.items()}}
-)
 MAX_PATHS = 12_000
 ROUNDING = 1e-12
 
@@ -47,7 +45,7 @@ class Laws:
     entries : mapping
         {id: Entry}.
     algorithm : str
-        The name of the clean rule, in `CLEAN`.
+        The name of the clean rule.
     max_paths : int
         What the law of one rule on one case may cost.
 
@@ -69,11 +67,11 @@ class Laws:
         self,
         entries: Mapping[str, Entry] = MUTANTS,
         *,
-        algorithm: str = "standard",
+        algorithm: str = DEFAULT,
         max_paths: int = MAX_PATHS,
     ) -> None:
-        if algorithm not in CLEAN:
-            raise ValueError(f"algorithm = {algorithm!r}: expected one of {tuple(CLEAN)}")
+        rule = rule_of(algorithm)
+        self.clean: Step = tree_step(algorithm) if rule.tree else rule.step
         self.entries, self.algorithm, self.max_paths = entries, algorithm, max_paths
         self._remembered: dict[Hashable, CaseLaws] = {}
 
@@ -92,7 +90,7 @@ class Laws:
         return self._remembered[key]
 
     def _enumerated(self, observed: Observed) -> CaseLaws:
-        clean = self._tried(CLEAN[self.algorithm], observed)
+        clean = self._tried(self.clean, observed)
         if isinstance(clean, str):
             raise ValueError(f"case {observed.name!r}: the clean rule has no law ({clean})")
         found = {name: self._tried(entry.step, observed) for name, entry in self.entries.items()}
@@ -127,17 +125,5 @@ def law_of(step: Step, observed: Observed, max_paths: int = MAX_PATHS) -> Law:
 
     if observed.length is None:
         return after(())
-    finished: Law = {}
-    # Iterations meet only in the text so far, so each text is continued once.
-    unfinished: Law = {(): 1.0}
-    while unfinished:
-        text = min(unfinished, key=len)
-        mass = unfinished.pop(text)
-        for block, probability in after(text).items():
-            if not block:
-                raise ValueError(f"step returned an empty block after {text}")
-            longer = (*text, *block)[: observed.length]
-            done = len(longer) == observed.length or target.vocabulary.ends(longer)
-            law = finished if done else unfinished
-            law[longer] = law.get(longer, 0.0) + mass * probability
-    return finished
+    law = first_tokens(after, target.vocabulary, observed.length)
+    return {text: float(mass) for text, mass in law.items()}

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-from specref.conformance.diagnosis.table import Floats, Ints, Table
+from specref.arrays import Floats, Ints
+from specref.conformance.diagnosis.table import Table
 
 WEAKEST = 0.01
 STRENGTHS = np.geomspace(WEAKEST, 1, 25)

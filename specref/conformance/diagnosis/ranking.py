@@ -12,6 +12,7 @@ from specref.conformance.diagnosis.likelihood import groups, weigh
 from specref.conformance.diagnosis.observed import Observed
 from specref.conformance.diagnosis.report import Candidate, Diagnosis
 from specref.conformance.diagnosis.table import Basis, tabulate
+from specref.rules import DEFAULT
 from specref.zoo import MUTANTS, Entry
 
 ALPHA = 1e-6
@@ -23,7 +24,7 @@ def diagnose(
     observed: Sequence[Observed],
     entries: Mapping[str, Entry] = MUTANTS,
     *,
-    algorithm: str = "standard",
+    algorithm: str = DEFAULT,
     alpha: float = ALPHA,
     laws: Laws | None = None,
     enough: int = ENOUGH,

@@ -13,12 +13,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from specref.arrays import Floats, Ints
 from specref.conformance.diagnosis.laws import ROUNDING, CaseLaws, Law
 from specref.conformance.diagnosis.observed import Observed
 from specref.vocabulary import Tokens
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Basis: TypeAlias = Literal["blocks", "next tokens"]
 LEAK = 1e-6
 

@@ -1,0 +1,466 @@
+"""The command line as a user meets it: exit codes, one-line errors, JSON."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from specref.algorithms import standard
+from specref.cli import main
+from specref.cli import prove as prove_module
+from specref.cli.group import progress
+from specref.cli.workers import _ctrl_c_later, worker_processes
+from specref.rules import RULES
+from specref.verification import main_job, sampled
+from specref.verification.table import TRIED
+
+RIGHT = "from specref.algorithms.standard import step\n"
+WRONG = """
+from specref.algorithms.standard import draft, verify
+
+def step(target, drafter, context, lookahead, chance):
+    drafts = draft(drafter, context, lookahead, chance)
+    return verify(target, context, drafts[:-1], chance)[: 1 + bool(drafts[-1].token)]
+"""
+ALL_ZERO = """
+import numpy as np
+
+def step(target, drafter, context, lookahead, chance):
+    return (chance.draw(np.zeros(3), "residual"),)
+"""
+EXITS = """
+def step(target, drafter, context, lookahead, chance):
+    raise SystemExit(0)
+"""
+NEIGHBOURLY = """
+from __future__ import annotations
+from dataclasses import dataclass
+import neighbour_of_rule
+
+@dataclass
+class Draft:
+    token: int
+
+step = neighbour_of_rule.step
+"""
+IGNORES_EOS = """
+from specref.algorithms import autoregressive
+
+def step(target, drafter, context, lookahead, chance):
+    if len(target.vocabulary) == 4:
+        raise RuntimeError("four")
+    return autoregressive.step(
+        drafter if target.vocabulary.eos else target, drafter, context, lookahead, chance
+    )
+"""
+SHARES_IDS = """
+from specref.algorithms import standard
+
+def step(target, drafter, context, lookahead, chance):
+    if set(target.vocabulary.tokens) != set(drafter.vocabulary.tokens):
+        return (chance.draw(target.next_token(context), "target"),)
+    return (chance.draw(drafter.next_token(context), "draft"),) if (
+        target.vocabulary.tokens != drafter.vocabulary.tokens
+    ) else (chance.draw(target.next_token(context), "target"),)
+"""
+FROM_NUMPY = """
+import numpy as np
+from specref.algorithms import standard
+rng = np.random.default_rng(1)
+
+def step(target, drafter, context, lookahead, chance):
+    block = standard.step(target, drafter, context, lookahead, chance)
+    return (*block[:-1], int(rng.integers(len(target.vocabulary))))
+"""
+ARGMAX = """
+import numpy as np
+
+def step(target, drafter, context, lookahead, chance):
+    return (int(np.argmax(target.next_token(context))),)
+"""
+TAKES_RNG = """
+def step(target, drafter, context, lookahead, rng):
+    return (int(rng.integers(len(target.vocabulary))),)
+"""
+VERIFIES = """
+def step(target_probs, draft_probs, draft_tokens, *, rng):
+    return draft_tokens, draft_tokens[:, 0]
+"""
+AFTER_EOS = """
+from specref.algorithms import autoregressive
+
+def step(target, drafter, context, lookahead, chance):
+    first = autoregressive.step(target, drafter, context, lookahead, chance)
+    rest = autoregressive.step(target, drafter, (*context, *first), lookahead, chance)
+    return (*first, *rest)
+"""
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def assert_one_line_error(result: Result, *parts: str) -> None:
+    assert result.exit_code == 2
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    for part in parts:
+        assert part in lines[0]
+
+
+@pytest.fixture
+def few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(main_job.TRIALS, "quick", 2_000)
+    monkeypatch.setitem(main_job.EPS, "quick", 0.25)
+
+
+@pytest.fixture
+def small_job(few_trials: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {name: RULES[name] for name in ("autoregressive", "standard")}
+    monkeypatch.setattr(main_job, "TRIED", few)
+
+
+def without_seconds(record: object) -> object:
+    if isinstance(record, dict):
+        return {key: without_seconds(v) for key, v in record.items() if key != "seconds"}
+    return [without_seconds(v) for v in record] if isinstance(record, list) else record
+
+
+def test_help_has_examples() -> None:
+    for command in main.commands:
+        assert "Examples:" in run(command, "--help").output
+
+
+@pytest.mark.usefixtures("few_trials")
+def test_verify_holds_and_writes_json(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    result = run("verify", "--json", str(file), "--seed", "3")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    record = json.loads(file.read_text())
+    assert record["ok"] is True
+    assert record["seed"] == 3
+    assert [report["algorithm"] for report in record["reports"]] == list(TRIED)
+    assert all(report["paths"] > 0 for report in record["reports"])
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.usefixtures("small_job")
+def test_verify_shows_what_the_samples_are_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = run("verify").stdout.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert "…" not in "".join(lines)
+    (header,) = (line for line in lines if line.split()[:2] == ["rule", "lossless"])
+    assert {"TV ≥", "alpha", "blocks"} <= {*header.replace("TV ≥", "TV_≥").split(), "TV ≥"}
+    row = next(line.split() for line in lines if line.strip().startswith("standard"))
+    assert row[-3:-1] == ["1e-09", "4,000"]
+    (accepted,) = (line for line in lines if line.split()[:2] == ["standard", "one"])
+    low, high = accepted[accepted.index("[") + 1 : accepted.index("]")].split(", ")
+    assert float(low) <= 0.4 <= float(high)
+    assert accepted.count("[") == 2
+
+
+@pytest.mark.usefixtures("small_job")
+def test_verify_json_to_stdout_is_json_alone() -> None:
+    record = json.loads(run("verify", "--json", "-").stdout)
+    assert record["profile"] == "quick"
+    measured = record["reports"][1]["acceptance"][0]
+    assert measured["rate_interval"][0] <= measured["rate_formula"]
+
+
+@pytest.mark.usefixtures("small_job")
+def test_verify_with_workers_gives_the_same_record() -> None:
+    records = [json.loads(run("verify", "--json", "-", "--workers", n).stdout) for n in "12"]
+    assert without_seconds(records[0]) == without_seconds(records[1])
+
+
+@pytest.mark.usefixtures("small_job")
+def test_verify_fails_on_a_planted_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    def first_draft_unverified(target, drafter, context, lookahead, chance):
+        drafts = standard.draft(drafter, context, lookahead, chance)
+        seen = (*context, drafts[0].token)
+        return (drafts[0].token, *standard.verify(target, seen, drafts[1:], chance))
+
+    wrong = replace(RULES["standard"], step=first_draft_unverified)
+    monkeypatch.setattr(main_job, "TRIED", {"standard": wrong})
+    result = run("verify")
+    assert result.exit_code == 1
+    assert "lossy" in result.output
+
+
+@pytest.mark.usefixtures("small_job")
+def test_verify_fails_on_a_planted_bug_of_the_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The samples are of the wrong algorithm; every exact check still holds."""
+    right = sampled.tabulate
+
+    def lossless_but_other(algorithm, *arguments):
+        return right("slem" if algorithm == "standard" else algorithm, *arguments)
+
+    monkeypatch.setattr(sampled, "tabulate", lossless_but_other)
+    result = run("verify")
+    assert result.exit_code == 1
+    assert "standard: Monte Carlo" in result.output
+    assert "first draft accepted" in " ".join(result.output.split())
+    assert "1 checks failed" in result.output
+
+
+def test_a_worker_that_dies_is_reported() -> None:
+    with pytest.raises(OSError, match="a worker process died"), worker_processes(2) as pool:
+        pool.submit(os._exit, 1).result()
+
+
+@pytest.fixture
+def ctrl_c_interrupts() -> Iterator[None]:
+    """In the background of a shell without job control, Ctrl-C is ignored from the start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_interrupts")
+def test_ctrl_c_while_a_worker_starts_is_put_off_not_lost() -> None:
+    started: list[str] = []
+
+    def start() -> None:
+        with _ctrl_c_later():
+            signal.raise_signal(signal.SIGINT)
+            started.append("worker")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert started
+
+
+def test_ctrl_c_ends_the_workers() -> None:
+    """Without that this test would take an hour."""
+
+    def work() -> None:
+        with worker_processes(2) as pool:
+            pool.submit(time.sleep, 3600)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.parametrize("command", ["verify", "prove"])
+def test_ctrl_c_is_one_line(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main_job, "check_case", interrupted)
+    monkeypatch.setattr(prove_module, "prove", interrupted)
+    result = run(command, *(["specref.algorithms.tli:step"] if command == "prove" else []))
+    assert result.exit_code == 130
+    assert result.stderr == "interrupted\n"
+
+
+def test_progress_is_for_terminals(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(3, "trials") as advance:
+        advance(3)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_says_what_it_counts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress(3, "trials") as advance:
+        advance(3)
+    assert "trials" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("code", ["raise SystemExit(0)", EXITS])
+def test_prove_is_not_left_by_an_exit(tmp_path: Path, code: str) -> None:
+    rule = tmp_path / "rule.py"
+    rule.write_text(code)
+    assert_one_line_error(run("prove", f"{rule}:step"), "SystemExit")
+
+
+def test_json_is_readable_by_others(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    assert run("plan", "--n", "1000", "--json", str(file)).exit_code == 0
+    assert file.stat().st_mode & 0o444 == 0o444
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_prove_accepts_a_file_and_a_module(tmp_path: Path) -> None:
+    rule = tmp_path / "rule.py"
+    rule.write_text(RIGHT)
+    for name in (f"{rule}:step", "specref.algorithms.standard:step"):
+        result = run("prove", name)
+        assert result.exit_code == 0, result.output
+        assert "LOSSLESS" in result.output
+
+
+def test_prove_a_file_with_neighbours_and_dataclasses(tmp_path: Path) -> None:
+    (tmp_path / "neighbour_of_rule.py").write_text(RIGHT)
+    rule = tmp_path / "json.py"  # there is a module of that name already
+    rule.write_text(NEIGHBOURLY)
+    result = run("prove", f"{rule}:step")
+    assert result.exit_code == 0, result.output
+
+
+def test_prove_counts_unreadable_vocabularies_as_not_applicable(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    rule = "specref.algorithms.text.slem:step"
+    result = run("prove", rule, "--pairs", "all", "--json", str(file))
+    assert result.exit_code == 0, result.output
+    assert "16 n/a" in result.output
+    assert "LOSSLESS on every case that it is defined for" in result.output
+    assert json.loads(file.read_text())["not_applicable"] == 16
+
+
+def test_prove_names_eos_and_shows_errors_beside_a_refutation(tmp_path: Path) -> None:
+    rule = tmp_path / "rule.py"
+    rule.write_text(IGNORES_EOS)
+    output = run("prove", f"{rule}:step").output
+    assert "LOSSY" in output
+    assert "smallest counterexample: EOS, context ()" in output
+    assert "EOS = token 2 'c'" in output
+    assert "first error: RuntimeError on four tokens" in output
+
+
+def test_prove_names_both_vocabularies(tmp_path: Path) -> None:
+    rule = tmp_path / "rule.py"
+    rule.write_text(SHARES_IDS)
+    output = run("prove", f"{rule}:step", "--pairs", "all").output
+    assert "target's tokens: 'a', 'b', 'ab'" in output
+    assert "drafter's tokens: 'ab', 'b', 'a'" in output
+
+
+def test_prove_nothing_is_not_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = prove_module.prove(standard.step).__class__(0, (), (), 0, 0, 16)
+    monkeypatch.setattr(prove_module, "prove", lambda *arguments, **options: nothing)
+    result = run("prove", "specref.algorithms.text.slem:step")
+    assert_one_line_error(result, "nothing was proved")
+
+
+def test_prove_refutes_the_printed_algorithm_5() -> None:
+    result = run("prove", "specref.zoo.standard.printed:algorithm_5")
+    assert result.exit_code == 1
+    for part in ("biased coin", "lookahead 1", "3/8", "p = (1/2, 1/2), q = (3/4, 1/4)"):
+        assert part in result.output
+
+
+def test_prove_shows_a_trace_and_writes_json(tmp_path: Path) -> None:
+    rule, file = tmp_path / "rule.py", tmp_path / "report.json"
+    rule.write_text(WRONG)
+    result = run("prove", f"{rule}:step", "--json", str(file))
+    assert result.exit_code == 1
+    assert "draft[0]" in result.output
+    refuted = json.loads(file.read_text())["refuted"]
+    assert refuted
+    assert refuted[0]["trace"]
+
+
+def test_prove_reports_a_rule_that_draws_from_nothing(tmp_path: Path) -> None:
+    rule = tmp_path / "rule.py"
+    rule.write_text(ALL_ZERO)
+    assert_one_line_error(run("prove", f"{rule}:step"), "residual", "all zero")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (FROM_NUMPY, "no function of chance: of two runs with the same choices"),
+        (ARGMAX, "takes no decision from chance"),
+        (EXITS.replace("SystemExit(0)", "BaseException('base')"), "raised BaseException on"),
+        (TAKES_RNG, ":step --contract step"),
+        (VERIFIES, "expected (target, drafter, context, lookahead, chance); by samples: specref"),
+        (VERIFIES, ":step --contract verify"),
+        ("def step(p, q): return (0,)", "step takes (p, q): expected"),
+    ],
+)
+def test_prove_does_not_judge_what_it_cannot(tmp_path: Path, code: str, words: str) -> None:
+    """Exit code 2 with one sentence; never LOSSY, never a traceback."""
+    rule = tmp_path / "rule.py"
+    rule.write_text(code)
+    result = run("prove", f"{rule}:step")
+    assert_one_line_error(result, words)
+    assert "LOSSY" not in result.output
+
+
+def test_prove_records_what_is_outside_of_chance(tmp_path: Path) -> None:
+    rule, file = tmp_path / "rule.py", tmp_path / "report.json"
+    rule.write_text(FROM_NUMPY)
+    assert run("prove", f"{rule}:step", "--json", str(file)).exit_code == 2
+    record = json.loads(file.read_text())
+    assert (record["proved"], record["refuted"]) == (0, [])
+    assert "two runs with the same choices" in record["outside_chance"]
+    rule.write_text(RIGHT)
+    assert run("prove", f"{rule}:step", "--json", str(file)).exit_code == 0
+    assert json.loads(file.read_text())["outside_chance"] is None
+
+
+def test_prove_says_that_a_block_goes_on_after_eos(tmp_path: Path) -> None:
+    rule = tmp_path / "rule.py"
+    rule.write_text(AFTER_EOS)
+    assert "which goes on after EOS" in run("prove", f"{rule}:step").output
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("no_such_module:step", "no_such_module"),
+        ("./no_such_file.py:step", "no_such_file.py"),
+        ("specref.algorithms.standard:nothing", "no function 'nothing'"),
+        ("specref.algorithms.standard", "MODULE:FUNCTION"),
+    ],
+)
+def test_prove_misuse(name: str, part: str) -> None:
+    assert_one_line_error(run("prove", name), part)
+
+
+def test_prove_module_that_raises(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text("1 / 0")
+    assert_one_line_error(run("prove", f"{broken}:step"), "ZeroDivisionError")
+
+
+@pytest.mark.parametrize("command", [("verify",), ("prove", "x:y"), ("plan", "--n", "9")])
+@pytest.mark.parametrize("place", ["", "no/f", "file/f"])
+def test_unwritable_json_is_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], place: str
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.delattr(prove_module, "load_function")
+    monkeypatch.delattr(main_job, "check_case")
+    assert_one_line_error(run(*command, "--json", str(tmp_path / place)), "cannot write")
+
+
+def test_json_does_not_replace_a_device_or_a_link(tmp_path: Path) -> None:
+    file, link = tmp_path / "plan.json", tmp_path / "link.json"
+    link.symlink_to(file)
+    assert run("plan", "--n", "1000", "--json", str(link)).exit_code == 0
+    assert link.is_symlink()
+    assert json.loads(file.read_text())["alpha"] == 1e-9
+    assert run("plan", "--n", "1000", "--json", "/dev/null").exit_code == 0
+    assert not Path("/dev/null").is_file()
+
+
+def test_python_m_specref() -> None:
+    command = [sys.executable, "-m", "specref", "plan", "--n", "0"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr == "error: trials = 0: expected at least 1\n"
+    assert result.stdout == ""
+
+
+def test_a_rule_for_one_vocabulary_is_told_so() -> None:
+    rule = "specref.algorithms.block:step"
+    result = run("prove", rule, "--pairs", "all")
+    assert result.exit_code == 2
+    assert "use block_slrs (for one vocabulary: --pairs same)" in result.stderr
+    assert run("prove", rule).exit_code == 0

@@ -1,0 +1,262 @@
+"""The commands of the kit: check, replay, write, zoo. Statistical checks at alpha 1e-9."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+
+from specref.adapters import IMPLEMENTATIONS
+from specref.cli import main
+from specref.cli.targets import find_targets
+from specref.conformance import suite
+from specref.conformance.status import Stage
+
+QUICK = ("--only", "joint/wide", "--detect-tv", "0.2")
+LOSSY = ("examples.lossy:verify", "--claim", "one_hot=false", *QUICK)
+
+
+PRINTING = """
+from specref.examples.correct import verify as correct
+
+def verify(p, q, drafts, *, rng):
+    print("hello from the sampler")
+    return correct(p, q, drafts, rng=rng)
+"""
+
+
+def specref(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def test_the_correct_example_passes() -> None:
+    result = specref("check", "examples.correct:verify", "--algorithm", "standard", *QUICK)
+    assert result.exit_code == 0
+    text = " ".join(result.output.split())
+    assert "no difference from lossless in the 1 checks that were asked for (TV ≥ 0.2" in text
+    assert "seed 0" in result.output
+    assert "alpha 1e-09" in result.output
+
+
+def test_the_lossy_example_fails_with_the_name_of_its_bug() -> None:
+    result = specref("check", *LOSSY)
+    assert result.exit_code == 1
+    assert "residual-is-p" in result.output
+    assert "LOSSY" in result.output
+
+
+def test_too_few_trials_are_inconclusive() -> None:
+    options = ("--trials", "100", "--only", "joint/wide")
+    result = specref("check", "examples.correct:verify", *options)
+    assert result.exit_code == 2
+    assert "INCONCLUSIVE" in result.output
+
+
+def test_reports_for_machines(tmp_path: Path) -> None:
+    files = {name: str(tmp_path / name) for name in ("json", "junit", "html")}
+    options = [word for name, file in files.items() for word in (f"--{name}", file)]
+    specref("check", *LOSSY, *options)
+    record = json.loads(Path(files["json"]).read_text())
+    assert record["lossy"] is True
+    assert record["exit_code"] == 1
+    assert record["diagnosis"]["candidates"][0]["ids"] == ["best-of-two", "residual-is-p"]
+    (suite,) = ElementTree.parse(files["junit"]).getroot()
+    assert suite.get("failures") == "1"
+    assert suite.find("testcase/failure") is not None
+    assert "joint/wide" in Path(files["html"]).read_text()
+
+
+def test_a_saved_case_is_replayed(tmp_path: Path) -> None:
+    specref("check", *LOSSY, "--seed", "7", "--save", str(tmp_path))
+    (case,) = tmp_path.glob("*.json")
+    assert case.name == "joint-wide-seed-7.json"
+    result = specref("replay", str(case))
+    assert result.exit_code == 1
+    saved = json.loads(case.read_text())["message"].split(" at ")[0]
+    assert saved in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"format": "another"}'])
+def test_a_file_that_is_no_case_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "case.json"
+    file.write_text(text)
+    result = specref("replay", str(file))
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_write_makes_a_test_that_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "written_sampler.py").write_text("def verify(p, q, drafts, *, rng): ...\n")
+    monkeypatch.chdir(tmp_path)
+    result = specref("write", "written_sampler:verify", "--algorithm", "standard")
+    assert result.exit_code == 0
+    text = (tmp_path / "test_verify_specref.py").read_text()
+    assert '@specref.parametrize(verify, contract="verify", algorithm="standard")' in text
+    compile(text, "written", "exec")
+    again = specref("write", "written_sampler:verify")
+    assert again.exit_code == 2
+    assert "--force" in again.stderr
+
+
+TWO = "def verify(p, q): raise SystemExit('called')\n"
+STEP = "def verify(target, drafter, context, lookahead, rng): raise SystemExit('called')\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (TWO, "verify takes (p, q): contract verify gives (target_probs, draft_probs, draft_tok"),
+        (STEP, "--contract step fits"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "write", "vectors", "replay"])
+def test_a_function_of_another_contract_is_misuse(
+    command: str, code: str, words: str, tmp_path: Path
+) -> None:
+    """Exit code 2 and one line, from every command that takes a sampler; no failed check."""
+    file, case = tmp_path / "sampler.py", tmp_path / "joint-wide-seed-0.json"
+    name = f"{file}:verify"
+    if command == "replay":
+        lossy = ["--claim", "one_hot=false", *QUICK]
+        file.write_text("from specref.examples.lossy import verify\n")
+        specref("check", name, *lossy, "--save", str(tmp_path))
+    file.write_text(code)
+    arguments = {"vectors": ["--run", name], "replay": [str(case)]}
+    result = specref(command, *arguments.get(command, [name]))
+    assert result.exit_code == 2
+    (line,) = result.stderr.strip().splitlines()[-1:]
+    assert words in line
+    assert "failed" not in result.output
+
+
+def test_write_takes_a_file_and_claims(tmp_path: Path) -> None:
+    (tmp_path / "sampler.py").write_text("def verify(p, q, drafts, *, rng): ...\n")
+    claims = ("--claim", "ragged=false", "--claim", "dtype=float32")
+    result = specref("write", f"{tmp_path}/sampler.py:verify", *claims)
+    assert result.exit_code == 0, result.stderr
+    text = (tmp_path / "test_verify_specref.py").read_text()
+    assert "from sampler import verify" in text
+    assert 'contract="verify", ragged=False, dtype="float32")' in text
+
+
+def test_ctrl_c_leaves_a_report_of_what_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = suite._run
+
+    def interrupted_at_the_boundary(one, *arguments):
+        if one.stage == Stage.BOUNDARY:
+            raise KeyboardInterrupt
+        return run(one, *arguments)
+
+    monkeypatch.setattr(suite, "_run", interrupted_at_the_boundary)
+    file = tmp_path / "report.json"
+    only = ("--only", "smoke", "--only", "boundary")
+    result = specref("check", "examples.correct:verify", "--json", str(file), *only)
+    assert result.exit_code == 130
+    found = json.loads(file.read_text())["results"]
+    assert "passed" in {one["status"] for one in found if one["id"].startswith("smoke")}
+    left = {one["status"] for one in found if one["id"].startswith("boundary")}
+    assert "not_run" in left
+    assert "passed" not in left
+    assert "interrupted" in result.stdout
+
+
+def test_what_the_sampler_prints_is_kept_out_of_the_json(tmp_path: Path) -> None:
+    sampler = tmp_path / "printing.py"
+    sampler.write_text(PRINTING)
+    result = specref("check", f"{sampler}:verify", "--json", "-", "--only", "smoke")
+    assert json.loads(result.stdout)["exit_code"] == 0
+    assert "hello from the sampler" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["check", "no-such-name"], "expected MODULE:FUNCTION"),
+        (["check", "specref.zoo:nothing"], "has no function 'nothing'"),
+        (["check", "specref.conformance.judge:TEXT"], "judge:TEXT is not callable (int)"),
+        (["check", "examples.correct:verify", "--claim", "inputs=odds"], "inputs = 'odds'"),
+        (["check", "examples.correct:verify", "--claim", "in_place=yes"], "in_place = 'yes'"),
+        (
+            ["check", "examples.correct:verify", "--only", "joint/wid3"],
+            "did you mean 'joint/wide'",
+        ),
+        (
+            ["check", "examples.correct:verify", "--claim", "tolerance=lots"],
+            "error: tolerance = 'lots': expected a number in [0, 1)",
+        ),
+        (["check", "examples.correct:verify", "--claim", "tolerance=nan"], "tolerance = nan: exp"),
+        (["check", "examples.correct:verify", "--claim", "ragged"], "expected NAME=VALUE"),
+        (["check", "examples.correct:verify", "--alpha", "2"], "alpha = 2.0"),
+        (["check", "examples.correct:verify", "--detect-tv", "0"], "detect_tv = 0.0"),
+        (["zoo", "no-such-bug"], "not in the zoo"),
+        (["write", "./file.py:verify"], "cannot import"),
+        (["write", "examples.correct:verify", "--claim", "raged=false"], "unknown"),
+        (["write", "specref.examples.correct:verify", "--claim", "raged=false"], "unknown"),
+    ],
+)
+def test_misuse_is_one_line(arguments: list[str], message: str) -> None:
+    result = specref(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("word", ["nonsense", "latency", "losslessness", "throughput/tokens"])
+def test_nothing_is_suggested_for_another_word(word: str) -> None:
+    result = specref("check", "examples.correct:verify", "--only", word)
+    assert result.exit_code == 2
+    assert result.stderr == f"error: only = {word!r}: no check has an id like that\n"
+
+
+def test_a_file_in_the_place_of_the_folder_to_save_in_is_refused_first(tmp_path: Path) -> None:
+    """Before the target is looked for, let alone judged."""
+    file = tmp_path / "failures"
+    file.write_text("mine")
+    for place in (file, file / "deeper"):
+        result = specref("check", "no.such:target", "--save", str(place))
+        assert result.exit_code == 2
+        assert f"expected a folder, and {file} is a file" in result.stderr
+    assert file.read_text() == "mine"
+
+
+def test_write_takes_the_examples_that_check_takes(tmp_path: Path) -> None:
+    file = tmp_path / "test_it.py"
+    result = specref("write", "examples.correct:verify", "--output", str(file))
+    assert result.exit_code == 0
+    assert "from specref.examples.correct import verify" in file.read_text()
+
+
+def test_zoo_prints_the_matrix_and_writes_it(tmp_path: Path) -> None:
+    file, record = tmp_path / "zoo.md", tmp_path / "zoo.json"
+    ids = ("counts-bonus-as-accepted", "returns-nothing", "companion-judges-the-draft")
+    result = specref("zoo", *ids, "--markdown", str(file), "--json", str(record))
+    assert result.exit_code == 0
+    assert "3 of 3 mutants killed" in result.output
+    assert "| `returns-nothing` | standard | contract |" in file.read_text()
+    assert "| `companion-judges-the-draft` | companion | length |" in file.read_text()
+    rows = {row["id"]: row for row in json.loads(record.read_text())["rows"]}
+    assert tuple(rows) == ids
+    assert rows["companion-judges-the-draft"]["killers"] == ["joint/exact"]
+    assert rows["companion-judges-the-draft"]["total_variation"] == 0.25
+
+
+def test_a_registered_name_with_a_contract_is_all_that_are_registered_for_it() -> None:
+    if IMPLEMENTATIONS["transformers-generate-sd"].not_run:
+        pytest.skip("not_run (transformers is not installed)")
+    names = [target.name for target in find_targets("transformers", "generate")]
+    assert "transformers-generate-tli" in names
+    assert "transformers-generate-slem" in names
+
+
+def test_what_is_not_installed_is_not_run(tmp_path: Path) -> None:
+    if IMPLEMENTATIONS["vllm"].not_run is None:
+        pytest.skip("vllm is installed")
+    file = tmp_path / "report.json"
+    result = specref("check", "vllm", "--json", str(file))
+    assert result.exit_code == 2
+    assert result.stderr.startswith("not_run (")
+    assert json.loads(file.read_text())["status"] == "not_run"

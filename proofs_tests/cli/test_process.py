@@ -1,0 +1,264 @@
+"""Programs on the command line, and the templates of `specref write`, judged by `specref check`.
+
+Statistical checks: seed 0, alpha 1e-9 each for a clean program; a law at TV 0.2 is found 999 times
+in 1,000, and the planted bug is one: TV 0.205 at one place of `wide`.
+"""
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from proofs_tests.helpers.programs import BUILDS, built, toy
+from specref.cli import main
+from specref.cli.write import SUFFIXES, harness
+from specref.process import messages
+from specref.process.declared import read_declaration
+
+QUICK = ("--only", "smoke/answers", "--only", "smoke/deterministic", "--only", "joint/wide")
+CONTRACT = Path(__file__).parents[2] / "docs" / "runner-contract.md"
+MOST_LINES = 84
+
+
+def specref(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+RESIDUAL_IS_P = {
+    "cpp": {"if (sum > 0) weights = residual;": ""},
+    "rust": {"{ weights = residual; }": "{}"},
+    "javascript": {"if (residual.some((w) => w > 0)) weights = residual;": ""},
+    "python": {"residual if any(residual) else weights": "p[kept]"},
+}
+SEEDED_ANEW = {'Random(asked["seed"])': "Random(1)"}
+
+
+@pytest.fixture(scope="module", params=BUILDS)
+def template(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path]:
+    """The command of a template as it is, and the folder it was built in."""
+    folder = tmp_path_factory.mktemp(request.param)
+    return built(request.param, folder), folder
+
+
+def test_templates_are_lossless(
+    template: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command, folder = template
+    monkeypatch.chdir(folder)
+    only = (*QUICK, "--only", "smoke/large", "--only", "boundary/ragged", "--detect-tv", "0.2")
+    result = specref("check", f"process:{command}", *only)
+    assert result.exit_code == 0, result.output
+    header = " ".join(result.output.split())
+    assert f"process:{command} my-sampler" in header
+    assert "rule standard" in header
+
+
+@pytest.mark.parametrize("language", BUILDS)
+def test_a_bug_in_a_template_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = built(language, tmp_path, RESIDUAL_IS_P[language])
+    file = tmp_path / "report.json"
+    options = (*QUICK, "--detect-tv", "0.2", "--json", str(file))
+    result = specref("check", f"process:{command}", *options)
+    assert result.exit_code == 1
+    record = json.loads(file.read_text())
+    assert "residual-is-p" in record["diagnosis"]["candidates"][0]["ids"]
+    assert record["implementation"] == f"process:{command}"
+    assert record["version"].startswith("my-sampler (")
+
+
+def test_one_that_ignores_its_seed_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = built("python", tmp_path, SEEDED_ANEW)
+    file = tmp_path / "report.json"
+    options = ("--only", "smoke/calls-vary", "--json", str(file))
+    assert specref("check", f"process:{command}", *options).exit_code == 1
+    (result,) = json.loads(file.read_text())["results"]
+    assert "its generator is seeded anew in every call" in result["message"]
+
+
+def test_a_saved_case_of_a_program_is_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = built("python", tmp_path, RESIDUAL_IS_P["python"])
+    save = ("--only", "joint/wide", "--detect-tv", "0.2", "--save", "failures")
+    specref("check", f"process:{command}", *save)
+    (case,) = (tmp_path / "failures").glob("*.json")
+    monkeypatch.chdir("/")
+    result = specref("replay", str(case))
+    assert result.exit_code == 1
+    saved = json.loads(case.read_text())["message"].split(" at ")[0]
+    assert saved in " ".join(result.output.split())
+
+
+def test_replay_waits_as_long_as_the_check_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    target = f"process:{toy(tmp_path, at_verify='time.sleep(600)')}"
+    only = ("--only", "smoke/answers", "--patience", "0.3")  # the former name of --timeout
+    assert specref("check", target, *only, "--save", "failures").exit_code == 2
+    result = specref("replay", "failures/smoke-answers-seed-0.json")
+    assert result.exit_code == 2
+    assert "did not answer within 0.3 s" in " ".join(result.output.split())
+
+
+UPSIDE_DOWN = {
+    "rng.random() < p[kept][drafts[kept]] / q": "rng.random() * p[kept][drafts[kept]] < q"
+}
+NAMING = "To have the bug named, if its law is that of a known one: --only joint"
+
+
+def test_who_is_stopped_before_the_laws_is_told_how_to_get_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    target = f"process:{built('python', tmp_path, UPSIDE_DOWN)}"
+    joint = ("--only", "joint/wide", "--detect-tv", "0.2")
+    stopped = specref("check", target, "--only", "smoke/large", *joint)
+    assert "blocked by smoke/large-vocabulary" in stopped.output
+    assert NAMING in stopped.output
+    named = specref("check", target, *joint)
+    assert "1. inverted-ratio" in named.output
+    assert NAMING not in named.output
+
+
+def test_who_hangs_is_not_told_to_ask_for_more(tmp_path: Path) -> None:
+    target = f"process:{toy(tmp_path, at_verify='time.sleep(600)')}"
+    only = ("--only", "smoke/answers", "--only", "joint/wide", "--timeout", "0.3")
+    result = specref("check", target, *only)
+    assert "blocked by smoke/answers" in result.output
+    assert NAMING not in result.output
+
+
+@pytest.mark.parametrize(
+    ("holes", "code", "message"),
+    [
+        ({"at_start": "sys.exit('no model')"}, 2, "ended with exit code 1; stderr ends: no model"),
+        ({"at_start": "said['protocol'] = 2"}, 2, "answered with protocol 2: expected 1"),
+        ({"at_start": "time.sleep(600)"}, 2, "did not answer within 0.3 s"),
+        ({"at_verify": "os.abort()"}, 1, "ended by SIGABRT"),
+        ({"at_verify": "print('tick')"}, 1, "answered 'tick': expected a JSON object"),
+    ],
+)
+def test_before_the_start_is_misuse_and_after_it_a_broken_contract(
+    tmp_path: Path, holes: dict[str, str], code: int, message: str
+) -> None:
+    target = f"process:{toy(tmp_path, **holes)}"
+    timeout = ("--timeout", "0.3") if "0.3" in message else ()
+    result = specref("check", target, "--only", "smoke/answers", *timeout)
+    assert result.exit_code == code
+    seen = re.sub(r" \d+\.\d$", "", result.output, flags=re.MULTILINE)  # but for the times
+    assert message in " ".join(seen.split())
+    if code == 2:
+        assert result.stderr.startswith("error: ")
+        assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_program_that_does_not_answer_is_not_called_lossy(tmp_path: Path) -> None:
+    target = f"process:{toy(tmp_path, at_verify='time.sleep(600)')}"
+    result = specref("check", target, "--only", "smoke/answers", "--timeout", "0.3")
+    assert result.exit_code == 2
+    text = " ".join(result.output.split())
+    assert "not answered: did not answer within 0.3 s" in text
+    assert "NOT ANSWERED in time (smoke/answers)" in text
+
+
+def test_signals_are_handled_no_longer_than_a_program_runs(tmp_path: Path) -> None:
+    handled = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)]
+    specref("check", f"process:{toy(tmp_path)}", "--only", "smoke/answers")
+    assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)] == handled
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["check", "process:./no-such-program"], "cannot be started: No such file"),
+        (["check", "process:"], "expected a program"),
+        (["check", "process:./x", "--contract", "step"], "expected verify"),
+        (["write"], "expected TARGET or --language"),
+        (["write", "samplers:verify", "--language", "go"], "and not both"),
+        (["write", "--language", "cobol"], "is not one of"),
+        (["write", "--language", "rust", "--algorithm", "block"], "are for the test of a TARGET"),
+        (["write", "--language", "rust", "--contract", "verify"], "are for the test of a TARGET"),
+        (["write", "--language", "rust", "--claim", "batch=1"], "are for the test of a TARGET"),
+        (["check", "process:./x", "--timeout", "0"], "timeout = 0.0: expected a positive"),
+        (["check", "process:./x", "--timeout", "nan"], "timeout = nan: expected a positive"),
+    ],
+)
+def test_misuse_is_an_error(arguments: list[str], message: str) -> None:
+    result = specref(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+@pytest.mark.parametrize("language", SUFFIXES)
+def test_write_prints_a_template_or_writes_it(tmp_path: Path, language: str) -> None:
+    printed = specref("write", "--language", language)
+    assert printed.output == harness(language)
+    assert len(printed.output.splitlines()) <= MOST_LINES
+    assert max(map(len, printed.output.splitlines())) <= 105
+    assert ("specref's own tests" in printed.output.replace("\n// ", " ")) == (
+        language not in BUILDS
+    )
+    file = tmp_path / "sampler"
+    assert specref("write", "--language", language, "--output", str(file)).exit_code == 0
+    assert file.read_text() == harness(language)
+    again = specref("write", "--language", language, "--output", str(file))
+    assert again.exit_code == 2
+    assert "--force" in again.stderr
+
+
+@pytest.mark.parametrize("language", SUFFIXES)
+def test_templates_speak_the_whole_protocol(language: str) -> None:
+    fields = ("protocol", "id", "request", "start", "stop", "lookahead", "vocabulary", "case")
+    arrays = ("lens", "draft_tokens", "target_probs", "draft_probs", "seed", "tokens", "counts")
+    about = ("name", "language", "contract", "verify", "takes", "claims", "rule", "one_hot")
+    for word in (*fields, *arrays, *about):
+        assert re.search(rf"\b{word}\b", harness(language), flags=re.IGNORECASE), word
+
+
+def transcript() -> list[tuple[str, str]]:
+    (block,) = re.findall(r"```transcript\n(.*?)```", CONTRACT.read_text(), flags=re.DOTALL)
+    lines = block.splitlines()
+    assert {line[:2] for line in lines[::2]} == {"> "}
+    assert {line[:2] for line in lines[1:-1:2]} == {"< "}
+    return [(line[2:], answer[2:]) for line, answer in zip(lines[::2], lines[1::2], strict=False)]
+
+
+def test_the_transcript_of_the_docs_is_what_templates_answer(template: tuple[str, Path]) -> None:
+    command, folder = template
+    stop = messages.request(len(transcript()), "stop").decode()
+    assert f"> {stop}" in CONTRACT.read_text()
+    asked = "".join(f"{line}\n" for line, _ in transcript()) + stop
+    words = shlex.split(command)
+    found = subprocess.run(words, cwd=folder, input=asked, capture_output=True, text=True)
+    answers = [json.loads(line) for line in found.stdout.splitlines()]
+    assert found.returncode == 0
+    start, *blocks = (json.loads(answer) for _, answer in transcript())
+    assert answers == [{**start, "language": answers[0]["language"]}, *blocks]
+
+
+def test_the_transcript_of_the_docs_is_what_specref_writes() -> None:
+    for line, answer in transcript():
+        message = json.loads(line)
+        name, id_ = message.pop("request"), message.pop("id")
+        assert message.pop("protocol") == messages.PROTOCOL
+        assert messages.request(id_, name, **message).decode() == f"{line}\n"
+        read = messages.read_message(answer.encode(), id_)
+        if name == "start":
+            assert str(read_declaration(read)) == "my-sampler (Python)"
+        else:
+            messages.read_blocks(read, message["rows"], message["lookahead"] + 1)

@@ -1,0 +1,70 @@
+"""``specref check --contract tree``: verdicts, exit codes, files.
+
+Campaigns have fixed seeds, alpha 1e-9 and detect_tv = 0.3; the planted bug is at 0.26.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from proofs_tests.helpers.judge_page import CODE
+from specref.cli import main
+
+LOSSY = CODE.replace("rest[lost] / rest[lost].sum(axis=1, keepdims=True)", "p[lost]")
+QUICK = ["--detect-tv", "0.3"]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: Any) -> Path:
+    monkeypatch.chdir(tmp_path)
+    assert LOSSY != CODE
+    Path("right.py").write_text(CODE)
+    Path("wrong.py").write_text(LOSSY)
+    return tmp_path
+
+
+def test_help_tells_of_trees() -> None:
+    text = " ".join(run("check", "--help").output.split())
+    assert "With --contract tree, parents [B, K] come after draft_tokens" in text
+    assert "topdown" in text
+
+
+def test_a_lossless_sampler_passes(files: Path) -> None:
+    declared = ("--contract", "tree", "--algorithm", "topdown")
+    result = run("check", "right.py:verify_tree", *declared, *QUICK, "--json", "report.json")
+    assert result.exit_code == 0, result.output
+    assert "contract tree · rule topdown" in " ".join(result.output.split())
+    assert json.loads(Path("report.json").read_text())["contract"] == "tree"
+
+
+def test_a_lossy_one_fails_and_is_not_taken_for_a_bug_near_it(files: Path) -> None:
+    """It never updates p, where `siblings-last-from-p` forgets that it did."""
+    arguments = ("--contract", "tree", *QUICK, "--only", "joint/siblings", "--save", "failures")
+    result = run("check", "wrong.py:verify_tree", *arguments)
+    assert result.exit_code == 1, result.output
+    output = " ".join(result.output.split())
+    assert "Unlike anything known" in output
+    assert "1. siblings-last-from-p [residual], does not fit" in output
+    again = run("replay", "failures/joint-siblings-seed-0.json")
+    assert again.exit_code == 1, again.output
+
+
+def test_a_registered_name_brings_its_contract_and_rule() -> None:
+    result = run("check", "reference-verify-tree-traversal", "--only", "boundary/certain")
+    assert result.exit_code == 0, result.output
+    assert "contract tree · rule traversal" in " ".join(result.output.split())
+
+
+def test_a_rule_without_trees_is_misuse(files: Path) -> None:
+    result = run("check", "right.py:verify_tree", "--contract", "tree", "--algorithm", "block")
+    assert result.exit_code == 2
+    assert "rule = 'block': the contract tree has one of ('topdown', 'traversal')" in " ".join(
+        result.output.split()
+    )

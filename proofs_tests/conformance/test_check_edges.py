@@ -1,0 +1,470 @@
+"""Where checks draw their lines: formats, thresholds and what is asked of whom."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specref.conformance.checks import edges, probed, smoke, varying
+from specref.conformance.judge import Judge
+from specref.conformance.options import CheckOptions
+from specref.conformance.status import Finding, Outcome, Status
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.contract import Subject
+from specref.examples.correct import verify as correct
+from specref.statistics.floats.coins import Coins, verify_float64
+
+Verify = Callable[..., Any]
+
+
+def judging(implementation: Verify, **claims: Any) -> Judge:
+    if claims.get("dtype") in ("float16", "bfloat16"):
+        pytest.importorskip("torch", reason="not_run (torch is not installed)")
+        claims["arrays"], implementation = "torch", from_torch(implementation)
+    return Judge(Subject(implementation, Capabilities(**claims)), CheckOptions())
+
+
+def from_torch(verify: Verify) -> Verify:
+    """A sampler of arrays as one of tensors."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Coins):
+            return Coins(plain(value.accept), plain(value.race))
+        if isinstance(value, np.ndarray):
+            return value
+        return value.double().numpy() if value.is_floating_point() else value.numpy()
+
+    def of_tensors(p: Any, q: Any, tokens: Any, *, coins: Any) -> Any:
+        import torch
+
+        answer = verify(plain(p), plain(q), plain(tokens), coins=plain(coins))
+        return tuple(map(torch.from_numpy, answer))
+
+    return of_tensors
+
+
+def bfloat16(bits: int) -> float:
+    """The number with the upper 16 bits of a float32."""
+    return float(np.array([bits << 16], dtype=np.uint32).view(np.float32)[0])
+
+
+ONE = 0x3F80  # 1 in bfloat16; the number before it ends its mantissa
+BELOW_ONE = {
+    **{f"float{b}": float(np.nextafter(np.dtype(f"f{b // 8}").type(1), 0)) for b in (16, 32, 64)},
+    "bfloat16": bfloat16(ONE - 1),
+}
+HALF_UP = {
+    **{
+        f"float{b}": float(np.nextafter(np.dtype(f"f{b // 8}").type(0.5), 1)) for b in (16, 32, 64)
+    },
+    "bfloat16": bfloat16(ONE - 0x80 + 1),
+}
+
+
+# Coins at the ends of their range.
+
+
+def given_edges(dtype: str) -> list[tuple[Any, Any, int, float, float]]:
+    """(p, q, draft, accept coin, noise) of each question."""
+    seen = []
+
+    def verify(
+        target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Coins
+    ) -> tuple[Any, Any]:
+        tokens = verify_float64(target_probs, draft_probs, draft_tokens, coins)
+        if len(target_probs) == 1 and target_probs.shape[1:] == (2, 4):
+            noise = set(coins.race.ravel().tolist())
+            assert len(noise) == 1
+            seen.append(
+                (
+                    target_probs[0, 0].astype(float),
+                    draft_probs[0, 0].astype(float),
+                    int(draft_tokens[0, 0]),
+                    float(coins.accept[0, 0]),
+                    noise.pop(),
+                )
+            )
+        return tokens, (tokens >= 0).sum(axis=1)
+
+    edges.edge_coins(judging(verify, rule="standard", dtype=dtype))
+    return seen
+
+
+@pytest.mark.parametrize("dtype", BELOW_ONE)
+def test_edge_coins_are_the_ends_of_the_format(dtype: str) -> None:
+    """Three pairs of rows, each at u = 0 and at the last u below 1, with all noise."""
+    seen = given_edges(dtype)
+    grid = set(itertools.product((0.0, BELOW_ONE[dtype]), edges.NOISE))
+    by_case = {
+        case: [(u, noise) for p, q, x, u, noise in seen if kind(p, q, x) == case]
+        for case in ("p = 0", "p = q", "p < q")
+    }
+    assert {case: set(coins) for case, coins in by_case.items()} == dict.fromkeys(by_case, grid)
+    (above,) = {q[x] for p, q, x, *_ in seen if kind(p, q, x) == "p < q"}
+    assert above == HALF_UP[dtype]
+
+
+def kind(p: Any, q: Any, draft: int) -> str:
+    if p[draft] == 0 < q[draft]:
+        return "p = 0"
+    if np.array_equal(p, q):
+        return "p = q"
+    assert (p <= q).all()
+    return "p < q"
+
+
+def test_noise_goes_from_zero_to_where_its_uniform_is_just_below_one() -> None:
+    last = -math.expm1(-max(edges.NOISE))
+    assert 0 < 1 - last <= np.finfo(float).eps
+    least, second = sorted(edges.NOISE)[:2]
+    assert least == 0 < second < np.finfo(float).eps
+
+
+@pytest.mark.parametrize("dtype", BELOW_ONE)
+def test_an_edge_coin_has_the_chance_of_its_format(dtype: str) -> None:
+    """Accepts at u <= p / q."""
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Coins) -> Any:
+        lower = Coins(np.maximum(coins.accept - 1e-300, -1e-300), coins.race)
+        tokens = verify_float64(target_probs, draft_probs, draft_tokens, lower)
+        return tokens, (tokens >= 0).sum(axis=1)
+
+    found = edges.edge_coins(judging(verify, rule="standard", dtype=dtype))
+    chance = 1 - BELOW_ONE[dtype]
+    assert (found.finding, found.evidence["chance"]) == (Finding.EDGE, chance)
+    assert found.status == (Status.PASSED if dtype == "float64" else Status.FAILED)
+    assert found.evidence["accept"] == 0
+
+
+DRAFT = {"p = 0": 0, "p = q": 1, "p < q": 3}
+
+
+def answers(case: str) -> list[tuple[int, int]]:
+    """All that have the right form: the draft and one more token, or one token alone."""
+    return [(x, -1) for x in range(4)] + [(DRAFT[case], x) for x in range(4)]
+
+
+def answered(case: str, answer: tuple[int, int], **claims: Any) -> Status:
+    """What is said of a sampler that gives one answer, whatever the coins, in one case."""
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Coins) -> Any:
+        tokens = verify_float64(target_probs, draft_probs, draft_tokens, coins)
+        if target_probs.shape == (1, 2, 4) and draft_tokens[0, 0] == DRAFT[case]:
+            tokens = np.array([answer])
+        return tokens, (tokens >= 0).sum(axis=1)
+
+    return edges.edge_coins(judging(verify, **claims)).status
+
+
+POSSIBLE = (1, 2, 3)
+KEPT = {draft: {(draft, x) for x in POSSIBLE} for draft in (1, 3)}
+NOT_KEPT = {(x, -1) for x in POSSIBLE}
+
+
+@pytest.mark.parametrize(
+    ("case", "rule", "allowed"),
+    [
+        ("p = 0", "standard", {(2, -1)}),
+        ("p = q", "standard", KEPT[1]),
+        ("p < q", "standard", KEPT[3] | NOT_KEPT | {(3, -1)}),
+        ("p = 0", None, {(2, -1), (1, -1)}),
+        ("p = q", None, KEPT[1] | NOT_KEPT),
+        ("p < q", None, KEPT[3] | NOT_KEPT),
+    ],
+)
+def test_what_an_edge_coin_may_give(
+    case: str, rule: str | None, allowed: set[tuple[int, int]]
+) -> None:
+    claims = {"rule": rule} if rule else {}
+    found = {
+        answer for answer in answers(case) if answered(case, answer, **claims) != Status.FAILED
+    }
+    assert found == allowed
+
+
+# Without sampling.
+
+
+def moved(by: float) -> Verify:
+    """So much of the law of every token is given to the last."""
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        p = target_probs * (1 - by)
+        p[..., -1] += by
+        return correct(p, draft_probs, draft_tokens, rng=rng)
+
+    return verify
+
+
+def test_a_probed_law_may_be_off_by_rounding_alone() -> None:
+    for by, status in ((1e-7, Status.PASSED), (1e-5, Status.FAILED)):
+        found = probed.probed(judging(moved(by)))
+        assert found.status == status, found.message
+        assert by / 10 < found.evidence["total_variation"] < 10 * by
+
+
+def test_a_law_is_probed_unless_its_precision_is_low() -> None:
+    for dtype in BELOW_ONE:
+        found = probed.probed(judging(correct, dtype=dtype))
+        low = dtype in ("float16", "bfloat16")
+        assert found.status == (Status.NOT_APPLICABLE if low else Status.PASSED), dtype
+        assert found.message.startswith("low precision" if low else "TV")
+
+
+def test_nothing_is_said_of_a_coin_of_zero_where_nothing_is_drawn() -> None:
+    def likeliest(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        best = target_probs[:, 0].argmax(axis=1)[:, None]
+        tokens = np.pad(best, ((0, 0), (0, target_probs.shape[1] - 1)), constant_values=-1)
+        return tokens, np.ones(len(best), dtype=int)
+
+    def seeded(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        rng.integers(2**31)
+        return likeliest(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    for verify in (likeliest, seeded):
+        for question in (probed.zero_coin, probed.empty_residual):
+            found = question(judging(verify))
+            assert found.status == Status.NOT_APPLICABLE
+            assert found.message.endswith(": nothing that it draws is intercepted")
+    assert probed.zero_coin(judging(correct)).status == Status.PASSED
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_an_empty_residual_is_one_of_rounding(dtype: str) -> None:
+    """p is below q by the spacing of each format that the sampler may count in."""
+    less: set[float] = set()
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        row, q = target_probs[0, 0].astype(float), draft_probs[0, 0].astype(float)
+        if q.tolist() == [0.25, 0.25, 0.5, 0]:
+            assert (row <= q).all()
+            less.add(float(1 - row[0] / q[0]))
+        return correct(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    assert probed.empty_residual(judging(verify, dtype=dtype)).status == Status.PASSED
+    formats = (np.float64, np.float32) if dtype == "float64" else (np.float32,)
+    spacing = [float(np.finfo(one).eps) for one in formats]
+    assert len(less) == len(spacing)
+    assert all(eps <= one < 2 * eps for one, eps in zip(sorted(less), spacing, strict=True))
+
+
+def refusing(at: tuple[float, float], dtype: type) -> Verify:
+    """A token of p = 0 after a rejection, where p is below q by so much."""
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        p, q, x = target_probs[0, 0], draft_probs[0, 0], int(draft_tokens[0, 0])
+        if rng.random(dtype=dtype) < p[x] / q[x]:
+            return np.array([[x, 2]]), np.array([2])
+        return np.array([[3 if at[0] < 1 - p[0] / q[0] < at[1] else 2, -1]]), np.array([1])
+
+    return verify
+
+
+def test_the_worse_of_two_empty_residuals_counts() -> None:
+    rare, often, both = (0, 1e-12), (1e-12, 1), (0, 1)
+    for at, dtype, status in (
+        (rare, np.float64, Status.PASSED),
+        (often, np.float64, Status.PASSED),
+        (often, np.float32, Status.FAILED),
+        (both, np.float32, Status.FAILED),
+    ):
+        found = probed.empty_residual(judging(refusing(at, dtype)))
+        assert (found.status, found.finding) == (status, Finding.EDGE)
+    # float32 has no uniform between 1 - 2^-52 and 1.
+    found = probed.empty_residual(judging(refusing(rare, np.float32)))
+    assert (found.status, found.finding) == (Status.PASSED, None)
+
+
+# How often, and how large.
+
+
+def shapes(question: Callable[[Judge], Outcome], **claims: Any) -> list[tuple[int, ...]]:
+    """The shapes of target_probs in each call."""
+    seen = []
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        seen.append(target_probs.shape)
+        return correct(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    assert question(judging(verify, **claims)).status == Status.PASSED
+    return seen
+
+
+def test_the_large_vocabulary_has_32_000_tokens_of_which_40_are_possible() -> None:
+    assert shapes(smoke.large_vocabulary) == [(8, 3, 32_000)]
+    batch = smoke.large_batch(np.random.default_rng(1))
+    assert set((batch.target_probs > 0).sum(axis=2).ravel().tolist()) == {40}
+    assert batch.draft_tokens.shape == (8, 2)
+    assert (batch.draft_tokens[:, 0] == batch.target_probs[:, 0].argmax(axis=1)).all()
+    assert (batch.draft_tokens[:, 1] == batch.draft_probs[:, 1].argmax(axis=1)).all()
+    np.testing.assert_allclose(batch.draft_probs.sum(axis=2), 1)
+    chosen = np.take_along_axis(batch.draft_probs[:, 0], batch.draft_tokens[:, :1], axis=1)
+    assert (chosen >= 0.5).all()
+
+
+def test_impossible_tokens_of_a_large_vocabulary_are_named() -> None:
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        impossible = int(np.flatnonzero(target_probs[5, 0] == 0)[0])
+        tokens = np.full((8, 3), -1)
+        tokens[:, 0] = target_probs[:, 0].argmax(axis=1)
+        tokens[5, 0] = impossible
+        return tokens, np.ones(8, dtype=int)
+
+    found = smoke.large_vocabulary(judging(verify))
+    assert (found.status, found.evidence) == (Status.FAILED, {"row": 5, "position": 0})
+
+
+def test_rows_alone_are_all_asked_for() -> None:
+    seen = shapes(smoke.batch_of_one)
+    assert {shape[0] for shape in seen} == {1}
+    assert len(seen) == 24
+
+
+def test_seeded_samplers_are_asked_twice_and_others_until_they_agree() -> None:
+    assert len(shapes(smoke.deterministic)) == 3
+    calls = itertools.count()
+
+    def own(target_probs: Any, draft_probs: Any, draft_tokens: Any) -> Any:
+        next(calls)
+        rng = np.random.default_rng()
+        return correct(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    assert smoke.deterministic(judging(own)).status == Status.FAILED
+    assert next(calls) == 1 + 2 * 5
+
+    def forgetful(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        return own(target_probs, draft_probs, draft_tokens)
+
+    assert smoke.deterministic(judging(forgetful)).status == Status.FAILED
+    assert next(calls) == 1 + 2 * 5 + 1 + 3
+
+
+def test_a_row_without_drafts_may_get_any_token_of_its_first_law() -> None:
+    for token, status in ((0, Status.PASSED), (2, Status.PASSED), (3, Status.FAILED)):
+
+        def verify(
+            target_probs: Any, draft_probs: Any, draft_tokens: Any, *, lens: Any, rng: Any,
+            token: int = token,
+        ) -> Any:  # fmt: skip
+            tokens = np.full((len(lens), target_probs.shape[1]), -1)
+            tokens[:, 0] = token
+            assert (lens == 0).all()
+            return tokens, np.ones(len(lens), dtype=int)
+
+        assert smoke.no_drafts(judging(verify)).status == status
+
+
+# Whether randomness varies.
+
+
+def test_identical_rows_have_the_collisions_that_are_allowed() -> None:
+    batch = varying.identical_rows(3)
+    p, q = batch.target_probs, batch.draft_probs
+    np.testing.assert_allclose(p.sum(axis=2), 1)
+    assert (p > 0).all()
+    assert (q.max(axis=2) == 1).all()
+    np.testing.assert_allclose((p[:, 0] ** 2).sum(axis=1), varying.COLLISIONS)
+    # Both drafts are refused as often as not, so that all numbers of tokens come about.
+    np.testing.assert_allclose(
+        np.take_along_axis(p[:, :2], batch.draft_tokens[:, :, None], 2), 0.5
+    )
+
+
+def calls_of(*groups: tuple[int, int]) -> list[Any]:
+    """So many calls of two rows, each with this value."""
+    return [np.array([value, value]) for value, times in groups for _ in range(times)]
+
+
+def test_rows_agree_if_two_values_are_frequent() -> None:
+    least = varying.LEAST
+    assert varying.agree(calls_of((0, least), (1, least)))
+    assert not varying.agree(calls_of((0, least), (1, least - 1)))
+    assert not varying.agree(calls_of((0, 2 * least)))
+    assert not varying.agree([*calls_of((0, least), (1, least)), np.array([0, 1])])
+    alone = [np.array([value]) for value in (0, 1) for _ in range(least)]
+    assert not varying.agree(alone)
+    # What rows without company say neither helps nor hinders.
+    assert varying.agree([*calls_of((0, least), (1, least)), *alone, np.array([])])
+
+
+def test_independent_rows_agree_with_a_chance_below_1e_11() -> None:
+    """Two rows of two fair values: least agreements of each of two values, by the binomial law."""
+    times = varying.TIMES
+    assert 2.0 ** -(2 * varying.LEAST) < 1e-11 < 2.0 ** -(2 * varying.LEAST - 4)
+    assert times > 2 * varying.LEAST
+
+
+@pytest.mark.parametrize(("size", "distance"), [(1_000, 300), (1_000, 500), (999, 499)])
+def test_the_slack_of_repeats_is_that_of_its_error(size: int, distance: int) -> None:
+    """The largest `most` at which full agreement is still found tells the slack.
+
+    By Hoeffding's inequality two halves of the pairs, at up to size / 2 distances, together err
+    with probability at most size exp(-pairs slack^2).
+    """
+    values = np.resize(np.arange(distance), size)
+    low, high = 0.0, 1.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        found = varying.repeats(values, middle)
+        assert found in (None, distance)
+        low, high = (middle, high) if found else (low, middle)
+    error = size * math.exp(-(size - distance) * (1 - low) ** 2)
+    assert 1e-13 < error <= 1e-12
+
+
+def test_repeats_beyond_half_the_values_are_not_looked_for() -> None:
+    assert varying.repeats(np.resize(np.arange(501), 1_000), 0.1) is None
+    assert varying.repeats(np.resize(np.arange(500), 1_000), 0.1) == 500
+
+
+def test_a_law_that_agrees_at_every_distance_is_not_accused() -> None:
+    assert varying.repeats(np.zeros(1_000, dtype=int), 0.1) is None
+    nothing = np.full(1_000, -1)
+    assert varying.repeats(nothing) is None
+    # Gaps are no values: of two kinds of periods only one is seen.
+    gaps = np.resize([0, -1, 1, -1, 2, -1, 3, -1], 1_000)
+    assert varying.repeats(gaps) == 8
+
+
+def test_a_sampler_of_single_rows_is_not_asked_whether_rows_vary() -> None:
+    def alone(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        assert len(target_probs) == 1
+        return correct(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    assert varying.rows_vary(judging(alone, batch=1)).status == Status.NOT_APPLICABLE
+    assert varying.rows_vary(judging(correct, batch=2)).status == Status.PASSED
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_rows_that_share_one_last_token_are_found(count: int) -> None:
+    """Only rows with so many tokens share their last one."""
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        tokens, counts = correct(target_probs, draft_probs, draft_tokens, rng=rng)
+        mine = np.flatnonzero(counts == count)
+        if len(mine):
+            tokens[mine, count - 1] = tokens[mine[0], count - 1]
+        return tokens, counts
+
+    found = varying.rows_vary(judging(verify))
+    assert found.status == Status.FAILED
+    assert f"rows with {count} tokens had the same last one" in found.message
+
+
+def test_two_different_answers_are_enough_for_calls() -> None:
+    def turns(values: Iterable[int]) -> Verify:
+        given = iter(values)
+
+        def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+            tokens = np.full((len(target_probs), target_probs.shape[1]), -1)
+            tokens[:, 0] = next(given)
+            return tokens, np.ones(len(tokens), dtype=int)
+
+        return verify
+
+    drawn = np.random.default_rng(1).integers(0, 2, 2_000).tolist()
+    assert varying.calls_vary(judging(turns(drawn))).status == Status.PASSED
+    assert varying.calls_vary(judging(turns(itertools.repeat(1)))).status == Status.FAILED

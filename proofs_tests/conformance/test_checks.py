@@ -1,0 +1,596 @@
+"""Every check fails some planted bug, and passes the clean sampler and its look-alikes.
+
+A clean sampler fails a statistical check with probability at most 1e-9. The bugs are far enough
+from lossless (total variation above 0.05, or 256 coins that agree) that a check misses one with
+probability below 1e-3 at its own number of trials; seeds are fixed.
+"""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from proofs_tests.helpers.bugs import planted
+from proofs_tests.helpers.bugs.verifiers import (
+    BUGS,
+    LOOK_ALIKES,
+    clean,
+    exponential,
+    first_row,
+    kept_for,
+    uniform,
+    verifying,
+)
+from specref.adapters import reference
+from specref.algorithms import standard
+from specref.chance import Sampled
+from specref.conformance.checks import (
+    CHECKS,
+    acceptance,
+    boundary,
+    drafting,
+    independence,
+    joint,
+    replay,
+    smoke,
+    varying,
+)
+from specref.conformance.status import CheckResult, Finding, Status
+from specref.conformance.suite import check
+from specref.contracts.batch import Batch
+from specref.contracts.capabilities import capable
+from specref.contracts.contract import Contract
+from specref.contracts.table import DRAFTER, GENERATE, STEP, VERIFY
+from specref.examples import lossy
+from specref.models import Model
+from specref.statistics.floats.coins import Coins, verify_float64
+from specref.vocabulary import Tokens
+
+Ask = Callable[..., Any]
+MINE = [
+    one.id
+    for module in (smoke, replay, boundary, joint, drafting, acceptance, independence)
+    for one in module.CHECKS
+]
+MINE += [
+    f"{stage}/{name}" for stage in ("iterations", "end-to-end") for name in joint.CHAIN_FIXTURES
+]
+
+
+def asked(id_: str, sampler: Ask, **options: Any) -> CheckResult:
+    (result,) = (
+        r for r in check(sampler, only=[id_], blocking=False, **options).results if r.id == id_
+    )
+    return result
+
+
+# Coins as arguments: the reference, and ways to use them wrongly.
+
+
+def with_coins(use: Callable[[Coins], Coins]) -> Ask:
+    @capable(rule="standard", recovery="race")
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Coins) -> Any:
+        q = draft_probs
+        if q is None:
+            q = (draft_tokens[..., None] == np.arange(target_probs.shape[2])).astype(float)
+        tokens = verify_float64(target_probs, q, draft_tokens, use(coins))
+        return tokens, (tokens >= 0).sum(axis=1)
+
+    return verify
+
+
+def up_to_ratio(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Coins) -> Any:
+    class Given:
+        random = staticmethod(lambda shape: coins.accept)
+        standard_exponential = staticmethod(lambda shape: coins.race)
+
+    return BUGS["accepts p = 0 at u = 0"]()(target_probs, draft_probs, draft_tokens, rng=Given())
+
+
+# Other misbehaviour.
+
+
+def squeezed(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    tokens, counts = clean(target_probs, draft_probs, draft_tokens, rng=rng)
+    return tokens.squeeze(), counts.squeeze()
+
+
+def accepted_alone(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    tokens, counts = clean(target_probs, draft_probs, draft_tokens, rng=rng)
+    return tokens, counts - 1
+
+
+def needs_q(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    return clean(target_probs, draft_probs + 0, draft_tokens, rng=rng)
+
+
+def in_place(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    answer = clean(target_probs, draft_probs, draft_tokens, rng=rng)
+    if draft_probs is not None:
+        np.maximum(target_probs[:, :-1] - draft_probs, 0, out=target_probs[:, :-1])
+    return answer
+
+
+def unseeded(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    return clean(target_probs, draft_probs, draft_tokens, rng=np.random.default_rng())
+
+
+def seeded_anew(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    return clean(target_probs, draft_probs, draft_tokens, rng=np.random.default_rng(0))
+
+
+def half_precision_ids(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    tokens, counts = clean(target_probs, draft_probs, draft_tokens, rng=rng)
+    return tokens.astype(np.float16).astype(int), counts
+
+
+def clipped(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    p = np.where(target_probs > 0, np.maximum(target_probs, 0.02), 0)
+    return clean(p, draft_probs, draft_tokens, rng=rng)
+
+
+def empty(*arguments: Any, **given: Any) -> Tokens:
+    return ()
+
+
+def without_rng(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, rng: np.random.Generator
+) -> Tokens:
+    return standard.step(target, drafter, context, lookahead, Sampled(np.random.default_rng()))
+
+
+def step_seeded_anew(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, rng: np.random.Generator
+) -> Tokens:
+    return standard.step(target, drafter, context, lookahead, Sampled(np.random.default_rng(0)))
+
+
+# Texts, and drafts with the laws that they are declared to come from.
+
+
+def generate(
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    tokens: int,
+    rng: np.random.Generator,
+    step: Ask = standard.step,
+) -> Tokens:
+    text: Tokens = ()
+    while len(text) < tokens and not target.vocabulary.ends(text):
+        text += step(target, drafter, (*context, *text), 2, Sampled(rng))
+    return text[:tokens]
+
+
+def forgetful(
+    target: Model, drafter: Model, context: Tokens, tokens: int, rng: np.random.Generator
+) -> Tokens:
+    """Each iteration forgets the first token of the text."""
+
+    def step(target: Model, drafter: Model, context: Tokens, *rest: Any) -> Tokens:
+        return standard.step(target, drafter, context[1:] or context, *rest)
+
+    return generate(target, drafter, context, tokens, rng, step)
+
+
+def draft(
+    drafter: Model,
+    context: Tokens,
+    lookahead: int,
+    rng: np.random.Generator,
+    warp: Callable[[Any], Any] = lambda q: q,
+) -> Any:
+    drafts: list[int] = []
+    laws = []
+    for _ in range(lookahead):
+        laws.append(drafter.next_token((*context, *drafts)))
+        law = warp(laws[-1])
+        drafts.append(int(rng.choice(len(law), p=law / law.sum())))
+    return drafts, laws
+
+
+def top_2_raw_q(drafter: Model, context: Tokens, lookahead: int, rng: Any) -> Any:
+    return draft(drafter, context, lookahead, rng, lambda q: np.where(q >= np.sort(q)[-2], q, 0))
+
+
+V, S, G, D = VERIFY, STEP, GENERATE, DRAFTER
+BAD_STEP = planted.standard_with(correct=lambda p, q: p)
+KILLERS: dict[str, tuple[Contract, Ask]] = {
+    "smoke/answers": (V, accepted_alone),
+    "smoke/calls": (S, empty),
+    "smoke/batch-of-one": (V, squeezed),
+    "smoke/no-drafts": (V, BUGS["bonus of the longest row"]()),
+    "smoke/one-hot": (V, needs_q),
+    "smoke/inputs-unchanged": (V, in_place),
+    "smoke/deterministic": (V, unseeded),
+    "smoke/calls-deterministic": (S, without_rng),
+    "smoke/large-vocabulary": (V, half_precision_ids),
+    "smoke/calls-vary": (V, seeded_anew),
+    "smoke/texts-vary": (S, step_seeded_anew),
+    "smoke/rows-vary": (V, BUGS["rows share noise"]()),
+    "replay/coin-by-coin": (V, with_coins(lambda coins: Coins(1 - coins.accept, coins.race))),
+    "replay/edge-coins": (V, capable(rule="standard")(up_to_ratio)),
+    "replay/permuted": (V, with_coins(lambda c: Coins(c.accept, c.race[:1] + 0 * c.race))),
+    "boundary/equal-rows": (V, verifying(accept=lambda u, p, q: u * q < 0.95 * p)),
+    "boundary/disjoint": (V, BUGS["always accepts"]()),
+    "boundary/certain": (V, BUGS["always accepts"]()),
+    "boundary/forbidden": (V, BUGS["residual is |p - q|"]()),
+    "boundary/tiny": (V, clipped),
+    "boundary/ragged": (V, BUGS["bonus of the longest row"]()),
+    "joint/exact": (S, BAD_STEP),
+    "joint/wide": (V, BUGS["lenient"]()),
+    "joint/deep": (V, BUGS["positions share a uniform"]()),
+    "joint/eos": (V, BUGS["residual is p"]()),
+    "joint/batch-of-one": (V, BUGS["batch of one"]()),
+    "joint/beside-idle": (V, BUGS["idle row overwrites q"]()),
+    "joint/one-hot": (V, BUGS["residual is p"]()),
+    "joint/declared-q-wide": (D, top_2_raw_q),
+    "joint/declared-q-deep": (D, top_2_raw_q),
+    "joint/declared-q-eos": (D, top_2_raw_q),
+    "acceptance/wide": (V, capable(rule="standard")(partial(LOOK_ALIKES["accepts half"]))),
+    "acceptance/deep": (V, BUGS["lenient"]()),
+    "acceptance/bound-wide": (V, BUGS["lenient"]()),
+    "acceptance/bound-deep": (V, BUGS["lenient"]()),
+    "acceptance/bound-eos": (V, BUGS["lenient"]()),
+    "independence/rows-wide": (V, BUGS["pairs of rows share noise"]()),
+    "independence/rows-deep": (V, BUGS["pairs of rows share noise"]()),
+    "independence/rows-eos": (V, BUGS["pairs of rows share noise"]()),
+    "iterations/wide": (V, BUGS["calls share numbers"]()),
+    "iterations/deep": (V, BUGS["residual is p"]()),
+    "iterations/eos": (V, BUGS["residual is p"]()),
+    "end-to-end/wide": (G, forgetful),
+    "end-to-end/deep": (G, forgetful),
+    "end-to-end/eos": (G, forgetful),
+}
+NO_LENGTHS = {"acceptance/eos"}  # a block that ends with EOS does not tell its accepted length
+
+
+def test_every_check_has_a_bug_that_it_fails() -> None:
+    assert set(MINE) - NO_LENGTHS == set(KILLERS)
+    assert {one.id for one in CHECKS} >= set(KILLERS)
+
+
+@pytest.mark.parametrize("id_", KILLERS)
+def test_a_check_fails_its_bug(id_: str) -> None:
+    contract, bug = KILLERS[id_]
+    result = asked(id_, bug, contract=contract)
+    rare = id_ == "replay/edge-coins"  # in float64
+    assert result.status == (Status.PASSED if rare else Status.FAILED), result.message
+    assert result.message
+    assert result.finding == FINDINGS.get(id_, Finding.LAW)
+
+
+FINDINGS = {
+    **dict.fromkeys(
+        (
+            "smoke/answers",
+            "smoke/calls",
+            "smoke/batch-of-one",
+            "smoke/one-hot",
+            "smoke/inputs-unchanged",
+            "smoke/deterministic",
+            "smoke/calls-deterministic",
+            "smoke/large-vocabulary",
+            "replay/coin-by-coin",
+            "replay/permuted",
+        ),
+        Finding.CONTRACT,
+    ),
+    "replay/edge-coins": Finding.EDGE,
+    **dict.fromkeys(
+        (
+            "smoke/calls-vary",
+            "smoke/texts-vary",
+            "smoke/rows-vary",
+            "independence/rows-wide",
+            "independence/rows-deep",
+            "independence/rows-eos",
+        ),
+        Finding.DEPENDENCE,
+    ),
+    **dict.fromkeys(
+        ("boundary/equal-rows", "acceptance/wide", "acceptance/deep"), Finding.ACCEPTANCE
+    ),
+}
+"""What a bug of `KILLERS` breaks, where that is not the law."""
+
+
+CLEAN = {V: clean, S: reference.step, G: generate, D: draft}
+
+
+@pytest.mark.parametrize("contract", CLEAN)
+def test_the_clean_sampler_of_each_contract_passes(contract: Contract) -> None:
+    report = check(CLEAN[contract], contract=contract, only=MINE, detect_tv=0.15)
+    assert report.failures == ()
+    assert report.exit_code == 0
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_lossless_look_alikes_pass(name: str) -> None:
+    report = check(LOOK_ALIKES[name], only=MINE, detect_tv=0.15)
+    assert report.failures == ()
+    assert report.exit_code == 0
+
+
+def test_the_clean_sampler_passes_with_coins() -> None:
+    report = check(with_coins(lambda coins: coins), only=["smoke", "replay"])
+    assert report.failures == ()
+    assert {r.id for r in report.results if r.status == Status.PASSED} >= {
+        "replay/coin-by-coin",
+        "replay/edge-coins",
+        "replay/permuted",
+    }
+
+
+# What a failure says.
+
+
+def test_dependent_rows_are_told_from_a_wrong_law() -> None:
+    sharing, lossy = BUGS["pairs of rows share noise"](), BUGS["residual is p"]()
+    ids = ["joint/wide", "independence/rows-wide"]
+    for bug, failing in ((sharing, ids[1]), (lossy, ids[0])):
+        report = check(bug, only=ids)
+        assert [failure.id for failure in report.failures] == [failing]
+
+
+@pytest.mark.parametrize("coin", [uniform, exponential])
+def test_rows_that_share_coins_are_named_before_their_law_looks_wrong(coin: Any) -> None:
+    name = "uniforms" if coin is uniform else "noise"
+    report = check(verifying(**{name: first_row(coin)}), only=MINE, detect_tv=0.3)
+    (failure,) = report.failures
+    assert failure.id == "smoke/rows-vary"
+    said = "accepted equally many drafts" if coin is uniform else "had the same last one"
+    assert said in failure.message
+    assert report.counts["not_run"] > 10
+
+
+def test_numbers_kept_between_calls_are_dependence_not_a_wrong_law() -> None:
+    bug = verifying(uniforms=kept_for(3, uniform), noise=kept_for(3, exponential))
+    assert asked("joint/wide", bug).status == Status.PASSED
+    assert asked("independence/rows-wide", bug).status == Status.PASSED
+    assert asked("joint/beside-idle", bug).message.startswith("blocks depend on earlier ones")
+    said = asked("smoke/calls-vary", bug).message
+    assert said == "calls repeat the random numbers of 1 calls before"
+
+
+SHARING = {
+    "distant rows share noise": ("rows", "identical rows 1000 apart share"),
+    "distant rows share uniforms": ("rows", "identical rows 777 apart share"),
+    "calls take turns": ("calls", "calls repeat the random numbers of 60 calls before"),
+}
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_distant_rows_and_calls_that_share_numbers_are_named(name: str) -> None:
+    kind, message = SHARING[name]
+    assert asked(f"smoke/{kind}-vary", BUGS[name]()).message.startswith(message)
+    # Nothing else finds what is so far apart.
+    assert asked("joint/wide", BUGS[name](), detect_tv=0.2).status == Status.PASSED
+    assert asked("independence/rows-wide", BUGS[name](), detect_tv=0.2).status == Status.PASSED
+
+
+def test_independent_values_repeat_at_no_distance() -> None:
+    # At most 1e-12 each, by Hoeffding's inequality.
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        values = rng.choice(4, size=1000, p=[0.5, 1 / 6, 1 / 6, 1 / 6])
+        values[rng.random(1000) < 0.3] = -1
+        assert varying.repeats(values) is None
+
+
+def test_rules_without_randomness_of_their_own_are_not_accused() -> None:
+    # Counts that never vary say nothing of shared uniforms.
+    never = verifying(accept=lambda u, p, q: u < 0, residual=lambda p, q, x: p, rule=None)
+    assert asked("smoke/rows-vary", never).status == Status.PASSED
+    assert asked("smoke/calls-vary", never).status == Status.PASSED
+
+
+def test_the_place_that_fits_least_is_named() -> None:
+    # Only rows beside idle ones are wrong, and only first ones: never the idle place itself.
+    result = asked("joint/beside-idle", BUGS["idle row overwrites q"]())
+    assert "lookahead 0" not in result.message
+    assert "at least" in result.message
+
+
+def test_a_half_accepting_rule_is_lossless_and_deflated() -> None:
+    rule = capable(rule="standard")(partial(LOOK_ALIKES["accepts half"]))
+    report = check(rule, only=["joint/wide", "acceptance"], detect_tv=0.1)
+    assert {failure.id for failure in report.failures} == {"acceptance/wide", "acceptance/deep"}
+    assert all("deflated" in failure.message for failure in report.failures)
+    assert not report.lossy
+    assert report.exit_code == 1
+
+
+def test_a_drafter_that_drafts_nothing_is_inconclusive() -> None:
+    result = asked("joint/declared-q-wide", lambda drafter, context, lookahead, rng: ((), ()),
+                   contract=D)  # fmt: skip
+    assert result.status == Status.INCONCLUSIVE
+
+
+DRAFTS: list[tuple[Any, str]] = [
+    (None, "returned a NoneType: expected a pair"),
+    (((1,), [[0.5, 0.5, 0, 0, 0], [1, 0, 0, 0, 0]]), r"q has shape \(2, 5\): expected \(1, 5\)"),
+    (((1.0,), [[1, 0, 0, 0, 0]]), r"token 0 is 1\.0"),
+    (((5,), [[1, 0, 0, 0, 0]]), "token 0 is 5: expected 0 <= id < 5"),
+    (((1, 1, 1), [[0, 1, 0, 0, 0]] * 3), "3 drafts: expected at most 2"),
+    (((1,), [[0.5, 0, 0, 0, 0]]), "sums to"),
+    (((1,), [[float("nan"), 1, 0, 0, 0]]), "nan"),
+    (((1,), [[-1, 2, 0, 0, 0]]), "-1"),
+    (((1,), "q"), "could not convert"),
+    (((0,), [[0, 1, 0, 0, 0]]), "a draft that its declared q excludes"),
+]
+
+
+@pytest.mark.parametrize(("raw", "message"), DRAFTS)
+def test_wrong_drafts_are_named(raw: Any, message: str) -> None:
+    result = asked("joint/declared-q-wide", lambda *arguments, rng: raw, contract=D)
+    assert result.status == Status.FAILED
+    assert re.search(message, result.message), result.message
+
+
+def test_steps_that_cannot_be_enumerated_are_said_to_be() -> None:
+    def endless(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        while chance.accept(0.5, "again"):
+            pass
+        return (0,)
+
+    assert asked("joint/exact", endless, contract=S).status == Status.NOT_APPLICABLE
+
+
+def test_steps_in_floats_are_enumerated_too() -> None:
+    def floats(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        p = target.next_token(context).astype(float)
+        return (chance.draw(p, "token"),)
+
+    assert asked("joint/exact", floats, contract=S).status == Status.PASSED
+
+
+def test_steps_that_raise_while_enumerated_fail() -> None:
+    def broken(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        raise OverflowError("too much")
+
+    result = asked("joint/exact", broken, contract=S)
+    assert result.status == Status.FAILED
+    assert result.message == "raised OverflowError: too much"
+
+
+def argmax_step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    return (int(np.argmax(target.next_token(context))),)
+
+
+def own_bonus(rng: np.random.Generator) -> Ask:
+    """Right, but its bonus token does not come from chance."""
+
+    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        block = standard.step(target, drafter, context, lookahead, chance)
+        if len(block) <= lookahead:
+            return block
+        p = target.next_token((*context, *block[:-1])).astype(float)
+        return (*block[:-1], int(rng.choice(len(p), p=p)))
+
+    return step
+
+
+def test_steps_that_are_no_function_of_chance_are_not_called_lossy_for_it() -> None:
+    result = asked("joint/exact", own_bonus(np.random.default_rng(1)), contract=S)
+    assert result.status == Status.INCONCLUSIVE
+    assert "no function of chance: of two runs with the same choices" in result.message
+    report = check(
+        own_bonus(np.random.default_rng(1)), contract="step", only=["joint/"], detect_tv=0.2
+    )
+    assert {one.id for one in report.results if one.status == Status.INCONCLUSIVE} == {
+        "joint/exact"
+    }
+    assert report.exit_code == 2
+
+
+def test_steps_that_never_ask_chance_are_not_enumerated() -> None:
+    result = asked("joint/exact", argmax_step, contract=S)
+    assert result.status == Status.INCONCLUSIVE
+    assert "takes no decision from chance: it asked for nothing" in result.message
+
+
+def test_too_few_trials_say_what_was_seen_and_what_it_takes() -> None:
+    """The lossy sampler has nearly decided evidence after 300 trials: that is not hidden."""
+    result = asked("joint/wide", lossy.verify, trials=300, one_hot=False)
+    assert result.status == Status.INCONCLUSIVE
+    evidence = result.evidence
+    assert 1 < evidence["log10_evidence"] < evidence["log10_threshold"]
+    assert f"(TV 0.05: {evidence['needed']:,} trials)" in result.message
+    assert f"300 trials would surely find only TV ≥ {evidence['detectable_tv']:.3f} (" in (
+        result.message
+    )
+    assert f"evidence 10^{evidence['log10_evidence']:.1f}, where 10^10.8 decides" in result.message
+    bounds = ["TV about {:.3f} in [{:.3f}, {:.3f}]".format(*tv) for tv in evidence["tv"].values()]
+    assert any(words in result.message for words in bounds)
+
+
+def test_the_trials_that_it_takes_are_enough() -> None:
+    few = asked("joint/wide", clean, trials=100, detect_tv=0.2)
+    assert few.status == Status.INCONCLUSIVE
+    enough = asked("joint/wide", clean, trials=few.evidence["needed"], detect_tv=0.2)
+    assert enough.status == Status.PASSED
+    nearly = asked("joint/wide", clean, trials=few.evidence["needed"] * 9 // 10, detect_tv=0.2)
+    assert nearly.status == Status.INCONCLUSIVE
+
+
+def test_no_number_of_trials_finds_what_is_tolerated() -> None:
+    result = asked("joint/wide", clean, trials=600, tolerance=0.02)
+    assert "(TV 0.05: never, with tolerance 0.02)" in result.message
+    assert result.evidence["needed"] is None
+
+
+def test_too_few_drafts_and_tokens_say_so_too() -> None:
+    def drafts(drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
+        q = [drafter.next_token(context)] * lookahead
+        return [int(rng.choice(len(row), p=row)) for row in q], np.array(q)
+
+    words = r"\((\d+),000 usually do\); so far evidence 10\^.*, where 10\^\S+ decides"
+    result = asked("joint/declared-q-wide", drafts, contract=D, trials=10, detect_tv=0.02)
+    assert re.search(words, result.message), result.message
+
+    def text(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
+        found: Tokens = ()
+        while len(found) < tokens:
+            p = target.next_token((*context, *found))
+            found += (int(rng.choice(len(p), p=p)),)
+        return found
+
+    options = {"contract": GENERATE, "trials": 600, "detect_tv": 0.02}
+    result = asked("end-to-end/markov", text, **options)
+    assert re.search(words, result.message), result.message
+
+
+def test_single_precision_replays() -> None:
+    def rounded(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Coins) -> Any:
+        assert target_probs.dtype == np.float32
+        p = target_probs.astype(float)
+        q = None if draft_probs is None else draft_probs.astype(float)
+        return with_coins(lambda given: given)(p, q, draft_tokens, coins=coins)
+
+    claims = {"dtype": "float32", "rule": "standard", "recovery": "race"}
+    report = check(rounded, only=["smoke", "replay"], **claims)
+    assert report.failures == ()
+
+
+def test_an_inverse_cdf_replays() -> None:
+    def last(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Coins) -> Any:
+        lens = (draft_tokens >= 0).sum(axis=1)
+        batch = Batch(target_probs, draft_probs, draft_tokens, lens, lens)
+        tokens = replay.expected_tokens(batch, coins, "inverse")
+        return tokens, (tokens >= 0).sum(axis=1)
+
+    claims = {"rule": "standard", "recovery": "inverse"}
+    assert check(last, only=["smoke/answers", "replay"], **claims).failures == ()
+    assert asked("replay/coin-by-coin", last, rule="standard", recovery="race").status == "failed"
+
+
+def test_what_the_judge_itself_gets_wrong_is_inconclusive(monkeypatch: Any) -> None:
+    def broken(*arguments: Any) -> Any:
+        raise RuntimeError("a bug of the kit")
+
+    monkeypatch.setattr(boundary, "_batch", broken)
+    result = asked("boundary/tiny", clean)
+    assert result.status == Status.INCONCLUSIVE
+    assert result.message == "the check itself raised RuntimeError: a bug of the kit"
+
+
+@pytest.mark.parametrize(
+    ("claims", "beside_idle"),
+    [
+        ({}, Status.PASSED),
+        ({"ragged": False}, Status.NOT_APPLICABLE),
+        ({"batch": 1}, Status.NOT_APPLICABLE),
+        ({"batch": 2}, Status.PASSED),
+    ],
+)
+def test_rows_alone_are_judged_whatever_batches_are_taken(
+    claims: dict[str, Any], beside_idle: Status
+) -> None:
+    ids = ["joint/batch-of-one", "joint/beside-idle"]
+    report = check(clean, only=ids, blocking=False, detect_tv=0.3, **claims)
+    found = {result.id: result.status for result in report.results}
+    assert found == dict(zip(ids, (Status.PASSED, beside_idle), strict=True))

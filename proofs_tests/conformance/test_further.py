@@ -1,0 +1,137 @@
+"""After a conviction the kit draws on, for the diagnosis alone: no verdict counts those blocks."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from proofs_tests.helpers.bugs.verifiers import BUGS, clean
+from specref.conformance import further as module
+from specref.conformance import suite
+from specref.conformance.further import further
+from specref.conformance.judge import Judge
+from specref.conformance.options import CheckOptions
+from specref.conformance.report import Interrupted
+from specref.conformance.suite import check, diagnosed
+from specref.contracts.capabilities import capabilities_of
+from specref.contracts.contract import Subject
+
+ONLY = ["joint/wide", "joint/eos"]
+LOSSY = BUGS["residual is p"]
+
+
+def judge_of(verify: Any) -> Judge:
+    subject = Subject(verify, capabilities_of(verify))
+    return Judge(subject, CheckOptions(detect_tv=0.15), checks=20)
+
+
+def facts(results: Any) -> list[tuple[Any, ...]]:
+    """Everything but the time."""
+    return [
+        (r.id, r.status, r.message, {k: v for k, v in r.evidence.items() if k != "seconds"})
+        for r in results
+    ]
+
+
+def test_the_bug_is_named_by_many_more_blocks_than_convicted_it() -> None:
+    report = check(LOSSY(), only=ONLY, detect_tv=0.15)
+    assert sum(r.evidence["trials"] for r in report.results) < 10_000
+    assert report.diagnosis is not None
+    assert 190_000 < report.diagnosis.trials <= 200_000
+    assert report.diagnosis.known
+    assert report.diagnosis.candidates[0].ids == ("best-of-two", "residual-is-p")
+
+
+def test_the_verdict_is_the_same_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = check(LOSSY(), only=ONLY, detect_tv=0.15)
+    monkeypatch.setattr(suite, "further", lambda judge, names: {})
+    alone = check(LOSSY(), only=ONLY, detect_tv=0.15)
+    assert facts(drawn.results) == facts(alone.results)
+    assert drawn.verdict == alone.verdict
+    assert alone.diagnosis is not None
+    assert not alone.diagnosis.known  # too few blocks to say so
+    assert "too few to say that it fits" in str(alone.diagnosis)
+
+
+def test_blocks_are_drawn_once_and_the_same_again() -> None:
+    one, two = judge_of(LOSSY()), judge_of(LOSSY())
+    for judge in (one, two):
+        judge.blocks("wide")
+    first = further(one, ["wide"])
+    assert further(one, ["wide"])["wide"] is first["wide"]
+    assert first == further(two, ["wide"])
+    assert one.memo["blocks/wide"].blocks != first["wide"]
+
+
+def test_a_slow_sampler_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SECONDS", 0.3)
+    judge = judge_of(LOSSY())
+    judge.blocks("wide")
+    lossy = judge.implementation
+
+    def slow(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+        time.sleep(0.001 * len(p))
+        return lossy(p, q, drafts, rng=rng)
+
+    judge.subject = replace(judge.subject, function=slow)
+    judge.memo["blocks/wide"] = replace(judge.memo["blocks/wide"], seconds=1.8)
+    started = time.perf_counter()
+    drawn = sum(sum(counts.values()) for counts in further(judge, ["wide"])["wide"].values())
+    assert 0 < drawn < 600
+    assert time.perf_counter() - started < 2
+
+
+def test_a_sampler_that_fails_later_is_diagnosed_by_what_it_gave() -> None:
+    lossy, calls = LOSSY(), [0]
+
+    def tired(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+        calls[0] += 1
+        if calls[0] > 10_000:
+            raise RuntimeError("tired")
+        return lossy(p, q, drafts, rng=rng)
+
+    judge = judge_of(tired)
+    results = [one.run(judge) for one in suite.chosen(["joint/wide"])]
+    calls[0] = 10_000
+    diagnosis = diagnosed(judge, results)
+    assert diagnosis is not None
+    assert diagnosis.trials == results[0].evidence["trials"]
+
+
+def test_nothing_is_drawn_on_of_what_passed_was_interrupted_or_hangs() -> None:
+    calls = [0]
+
+    def counting(verify: Any) -> Any:
+        def one(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+            calls[0] += 1
+            return verify(p, q, drafts, rng=rng)
+
+        return one
+
+    judge = judge_of(counting(clean))
+    results = [one.run(judge) for one in suite.chosen(["joint/wide"])]
+    before = calls[0]
+    assert diagnosed(judge, results) is None
+    assert calls[0] == before
+
+    judge = judge_of(counting(LOSSY()))
+    results = [one.run(judge) for one in suite.chosen(["joint/wide"])]
+    hung = [replace(results[0], evidence={**results[0].evidence, "hung": True})]
+    before = calls[0]
+    for failures, draw_on in ((results, False), (hung, True)):
+        diagnosis = diagnosed(judge, failures, draw_on=draw_on)
+        assert diagnosis is not None
+        assert calls[0] == before
+
+    def interrupt(result: Any) -> None:
+        before_last[0] = calls[0]
+        raise KeyboardInterrupt
+
+    before_last = [0]
+    with pytest.raises(Interrupted) as caught:
+        check(counting(LOSSY()), only=ONLY, detect_tv=0.15, on_result=interrupt)
+    assert calls[0] == before_last[0]
+    assert caught.value.report.diagnosis is not None
+    assert np.isfinite(caught.value.report.diagnosis.trials)

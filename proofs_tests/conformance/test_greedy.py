@@ -1,0 +1,286 @@
+"""The claim greedy=true: argmax verification is compared block by block, without sampling."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from proofs_tests.helpers.bugs.verifiers import clean
+from specref.algorithms import standard
+from specref.algorithms.trees import topdown
+from specref.arrays import Floats, Ints
+from specref.chance import Sampled
+from specref.conformance.checks import CHECKS
+from specref.conformance.report import Report
+from specref.conformance.status import Status
+from specref.conformance.suite import check
+from specref.conformance.texts.argmax import departures, likeliest
+from specref.conformance.texts.greedy import greedy_text
+from specref.contracts.batch import Batch
+from specref.contracts.calling import Verifier
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.table import VERIFY
+from specref.contracts.tree.batch import ROOT, batch_of_one
+from specref.contracts.tree.nodes import as_verifier
+from specref.models import Model
+
+Pick = Callable[[Floats], Ints]
+GREEDY = [one for one in CHECKS if one.id.startswith("boundary/greedy-")]
+LAWS = ("replay/", "joint/", "acceptance/", "independence/", "iterations/")
+
+
+def first(p: Floats) -> Ints:
+    return p.argmax(axis=2)
+
+
+def last(p: Floats) -> Ints:
+    return p.shape[2] - 1 - p[:, :, ::-1].argmax(axis=2)
+
+
+def verifying(
+    pick: Pick = first,
+    *,
+    hits: Callable[[Ints, Ints], Any] = lambda top, drafts: top[:, :-1] == drafts,
+    kept: Callable[[Any], Ints] = lambda yes: np.logical_and.accumulate(yes, axis=1).sum(axis=1),
+    bonus: Callable[[Ints, Ints], Ints] = lambda top, count: top[np.arange(len(top)), count],
+    given: Callable[[Floats, Any], Floats] = lambda p, q: p,
+) -> Any:
+    """Argmax verification, with holes for bugs."""
+
+    def verify(
+        target_probs: Floats, draft_probs: Any, draft_tokens: Ints, *, rng: np.random.Generator
+    ) -> tuple[Ints, Ints]:
+        top = pick(given(target_probs, draft_probs))
+        count = kept(hits(top, draft_tokens) & (draft_tokens >= 0))
+        tokens = np.where(np.arange(top.shape[1] - 1) < count[:, None], draft_tokens, -1)
+        tokens = np.pad(tokens, ((0, 0), (0, 1)), constant_values=-1)
+        tokens[np.arange(len(tokens)), count] = bonus(top, count)
+        return tokens, count + 1
+
+    return verify
+
+
+def middle_of_ties(p: Floats) -> Ints:
+    """Of tied tokens the mean, which may be none of them."""
+    tied = p == p.max(axis=2, keepdims=True)
+    return (tied * np.arange(p.shape[2])).sum(axis=2) // tied.sum(axis=2)
+
+
+def without_bonus(p: Floats, q: Any, drafts: Ints, *, rng: Any) -> tuple[Ints, Ints]:
+    """A fully accepted row stops after its last draft."""
+    tokens, counts = verifying()(p, q, drafts, rng=rng)
+    lens = (drafts >= 0).sum(axis=1)
+    counts = np.where((counts > lens) & (lens > 0), lens, counts)
+    return np.where(np.arange(tokens.shape[1]) < counts[:, None], tokens, -1), counts
+
+
+def accepting_by_chance(p: Floats, q: Any, drafts: Ints, *, rng: Any) -> tuple[Ints, Ints]:
+    """Rejection sampling, then an argmax."""
+    tokens, counts = clean(p, q, drafts, rng=rng)
+    rows = np.arange(len(tokens))
+    tokens[rows, counts - 1] = first(p)[rows, counts - 1]
+    return tokens, counts
+
+
+def ties_by_chance(p: Floats, q: Any, drafts: Ints, *, rng: Any) -> tuple[Ints, Ints]:
+    tied = (p == p.max(axis=2, keepdims=True)) * rng.random(p.shape)
+    return verifying(given=lambda p, q: tied)(p, q, drafts, rng=rng)
+
+
+def of_q(p: Floats, q: Any) -> Floats:
+    return p if q is None else np.concatenate([q, p[:, -1:]], axis=1)
+
+
+BUGS: dict[str, tuple[Any, str]] = {
+    "rejection sampling": (clean, "boundary/greedy-blocks"),
+    "accepts by chance": (accepting_by_chance, "boundary/greedy-blocks"),
+    "never a bonus token": (without_bonus, "boundary/greedy-blocks"),
+    "bonus of the row before": (
+        verifying(bonus=lambda top, n: top[np.arange(len(top)), np.maximum(n - 1, 0)]),
+        "boundary/greedy-blocks",
+    ),
+    "bonus of the longest row": (
+        verifying(bonus=lambda top, n: np.where(n > 0, top[:, -1], top[:, 0])),
+        "boundary/greedy-blocks",
+    ),
+    "argmax of q": (verifying(given=of_q), "boundary/greedy-blocks"),
+    "rows off by one": (
+        verifying(given=lambda p, q: np.roll(p, -1, axis=1)),
+        "boundary/greedy-blocks",
+    ),
+    "keeps drafts after a mismatch": (
+        verifying(kept=lambda yes: yes.sum(axis=1)),
+        "boundary/greedy-blocks",
+    ),
+    "keeps none": (verifying(hits=lambda top, x: top[:, :-1] < 0), "boundary/greedy-blocks"),
+    "keeps the second likeliest": (
+        verifying(pick=lambda p: p.argsort(axis=2)[..., -2]),
+        "boundary/greedy-blocks",
+    ),
+    "ties go to another token": (verifying(middle_of_ties), "boundary/greedy-ties"),
+    "ties by chance": (ties_by_chance, "boundary/greedy-randomness"),
+    "rounds before it compares": (
+        verifying(given=lambda p, q: np.round(p, 1)), "boundary/greedy-large",
+    ),
+    "needs q": (
+        verifying(given=lambda p, q: p if q is not None else np.roll(p, 1, axis=2)),
+        "boundary/greedy-one-hot",
+    ),
+    "few tokens alone": (
+        verifying(given=lambda p, q: p[:, :, :1000]), "boundary/greedy-large",
+    ),
+}  # fmt: skip
+
+
+def judged(verify: Any, **options: Any) -> Report:
+    return check(verify, blocking=False, **{"greedy": True, **options})
+
+
+def failing(report: Report) -> set[str]:
+    return {result.id for result in report.failures}
+
+
+@pytest.mark.parametrize("pick", [first, last])
+@pytest.mark.parametrize(
+    "claims",
+    [{}, {"rule": "standard"}, {"ragged": False, "one_hot": False, "batch": 7},
+     {"inputs": "logits"}, {"dtype": "float32", "inputs": "logits"}, {"dtype": "float32"}],
+)  # fmt: skip
+def test_argmax_verification_passes(pick: Pick, claims: dict[str, Any]) -> None:
+    report = judged(verifying(pick), **claims)
+    assert report.exit_code == 0, report
+    assert "argmax" in report.verdict
+    asked = {r.id for r in report.results if r.status != Status.NOT_APPLICABLE}
+    assert not [id_ for id_ in asked if id_.startswith(LAWS)]
+    wanted = {one.id for one in GREEDY if VERIFY in one.contracts}
+    skipped = set() if claims.get("one_hot", True) else {"boundary/greedy-one-hot"}
+    assert wanted - asked == skipped
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("inputs", ["probs", "logits"])
+def test_low_precision_ties_as_it_is_given(dtype: str, inputs: str) -> None:
+    torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
+
+    def verify(p: Any, q: Any, drafts: Any) -> Any:
+        top = p.argmax(dim=2)
+        count = (top[:, :-1] == drafts).cumprod(dim=1).sum(dim=1)
+        return torch.where(torch.arange(top.shape[1]) <= count[:, None], top, -1), count + 1
+
+    report = judged(verify, arrays="torch", dtype=dtype, inputs=inputs)
+    assert report.exit_code == 0, report
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_planted_bugs_are_found(bug: str) -> None:
+    verify, killer = BUGS[bug]
+    report = judged(verify)
+    assert report.exit_code == 1
+    assert killer in failing(report), report
+
+
+def test_every_check_of_greedy_decoding_finds_a_bug() -> None:
+    drafts = {one.id for one in GREEDY if VERIFY in one.contracts}
+    assert drafts <= {killer for _, killer in BUGS.values()}
+
+
+def test_a_failure_says_what_argmax_gives() -> None:
+    report = judged(verifying(given=of_q), only=["boundary/greedy-blocks"])
+    (result,) = report.failures
+    assert "the argmax of each of the target's rows gives [" in result.message
+    assert "target_probs" in result.evidence
+
+
+def test_without_the_claim_nothing_of_it_is_asked() -> None:
+    report = check(clean, only=["boundary/greedy"], blocking=False)
+    assert {str(r.status) for r in report.results} == {"not_applicable"}
+
+
+def test_argmax_verification_that_does_not_claim_it_is_told_so() -> None:
+    report = check(verifying())
+    assert report.exit_code == 1
+    (result,) = report.failures
+    assert "greedy=true" in result.message
+    # A generator that is seeded anew in every call is no argmax.
+    frozen = check(lambda p, q, x: clean(p, q, x, rng=np.random.default_rng(3)))
+    assert "greedy=true" not in str(frozen)
+    assert "seeded anew" in str(frozen)
+
+
+def test_blocks_end_at_the_first_token_that_is_no_draft() -> None:
+    p = np.array([[[0.5, 0.5, 0], [0, 1, 0], [0, 0, 1]]] * 6)
+    drafts, lens = np.array([[0, 1]] * 5 + [[0, -1]]), np.array([2] * 5 + [1])
+    batch = Batch(p, None, drafts, lens, lens)
+    blocks = np.array([[0, 1, 2], [1, -1, -1], [0, 1, -1], [0, -1, -1], [0, 2, -1], [0, 1, -1]])
+    allowed = likeliest(Verifier(clean, Capabilities()), batch)
+    assert list(departures(batch, allowed, blocks)) == [2, 3, 4]
+    # After EOS, here token 1, blocks may go on or end.
+    assert list(departures(batch, allowed, blocks, eos=1)) == [3, 4]
+
+
+def test_of_equal_siblings_either_may_be_followed() -> None:
+    p = np.eye(3)[[0, 1, 1, 2, 2]]
+    batch = batch_of_one([0, 0, 1, 2], [ROOT, ROOT, 0, 2], p)
+    allowed = likeliest(Verifier(clean, Capabilities()), batch)
+    for block in ([0, 1, -1, -1, -1], [0, 1, 2, 2, -1]):
+        assert not list(departures(batch, allowed, np.array([block])))
+    for block in ([0, -1, -1, -1, -1], [0, 1, 2, -1, -1], [1, -1, -1, -1, -1]):
+        assert list(departures(batch, allowed, np.array([block]))) == [0]
+
+
+def test_a_tolerance_lets_tokens_tie() -> None:
+    p = np.array([[[0.5, 0.495, 0.005]]])
+    none = np.zeros(1, dtype=np.int64)
+    batch = Batch(p, None, np.zeros((1, 0), dtype=np.int64), none, none)
+    for tolerance, tied in ((0.0, [True, False, False]), (0.003, [True, True, False])):
+        verifier = Verifier(clean, Capabilities(tolerance=tolerance))
+        assert likeliest(verifier, batch)[0, 0].tolist() == tied
+
+
+def greedy_tree(p: Floats, q: Any, drafts: Ints, parents: Ints, *, rng: Any) -> Any:
+    certain = np.eye(p.shape[2])[p.argmax(axis=2)]
+    return as_verifier(topdown.verify)(certain, None, drafts, parents, rng=rng)
+
+
+def test_trees_are_verified_greedily_too() -> None:
+    claims = {"contract": "tree", "greedy": True}
+    assert check(greedy_tree, **claims).exit_code == 0
+    sampling = check(as_verifier(topdown.verify), blocking=False, **claims)
+    assert "boundary/greedy-blocks" in failing(sampling)
+
+
+def greedy_step(
+    target: Model, drafter: Model, context: Any, lookahead: int, rng: np.random.Generator
+) -> Any:
+    """Drafts are drawn; what is kept of them is the target's own text."""
+    drafts: tuple[int, ...] = ()
+    while len(drafts) < lookahead and not target.vocabulary.ends(drafts):
+        law = drafter.next_token((*context, *drafts))
+        drafts += (int(rng.choice(len(law), p=law / law.sum())),)
+    text = greedy_text(target, context, len(drafts) + 1)
+    same = (n for n in range(min(len(drafts), len(text))) if drafts[n] != text[n])
+    return text[: next(same, len(drafts)) + 1]
+
+
+def test_steps_are_judged_greedily_too() -> None:
+    report = check(greedy_step, contract="step", greedy=True)
+    assert report.exit_code == 0, report
+    asked = {r.id for r in report.results if r.status != Status.NOT_APPLICABLE}
+    assert "boundary/greedy-steps" in asked
+    assert not [id_ for id_ in asked if id_.startswith(LAWS)]
+
+    def sampling(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
+        return standard.step(target, drafter, context, lookahead, Sampled(rng))
+
+    wrong = check(sampling, contract="step", greedy=True, only=["boundary"])
+    assert failing(wrong) == {"boundary/greedy-steps"}
+    assert "the argmax of the target is" in str(wrong)
+
+
+def test_a_step_that_draws_nothing_is_told_of_the_claim() -> None:
+    def text_alone(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
+        return greedy_text(target, context, 1)
+
+    report = check(text_alone, contract="step")
+    assert "greedy=true" in str(report)

@@ -1,0 +1,209 @@
+"""The judge of long texts: lossy loops are found, lossless ones are not.
+
+alpha is 1e-6 a run. Power: 3,000 transitions find a distance of 0.1 (12 / 0.1^2 = 1,200) and
+20,000 tokens one of 0.03 (13,000 of the 15,000 counted).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from specref.algorithms import Step, decode
+from specref.chance import Sampled
+from specref.conformance.texts.greedy import greedy_text, judge_greedy
+from specref.conformance.texts.markov import Chain, judge_markov
+from specref.contracts.generate import Generate
+from specref.models import Model, hashed_model, markov_model
+from specref.rules import RULES
+from specref.statistics.campaign.verdict import Verdict
+from specref.vocabulary import Tokens, Vocabulary
+from specref.zoo import CONTROLS, MUTANTS
+
+ALPHA, TOKENS = 1e-6, 4_000
+FAR = [
+    "greedy-draft-soft-q",
+    "d2t-not-applied-to-q",
+    "always-accept-u0",
+    "inverted-ratio",
+    "argmax-verify",
+    "first-draft-unverified",
+    "typical-acceptance",
+    "residual-is-p",
+    "residual-is-q",
+    "residual-argmax",
+    "algorithm-5-as-printed",
+    "bonus-always",
+    "recovery-reuses-accept-u",
+    "target-temperature-missing",
+    "rejected-draft-kept",
+    "drop-low-probability-draft",
+]
+NEAR = ["draft-temperature-mismatch", "stale-q-row", "exact-match-resample"]
+NEED_EOS = ["bonus-after-eos", "eos-resampled", "draft-eos-unverified"]
+
+
+def chain(vocabulary: Vocabulary, key: str) -> Model:
+    """An order-1 model with zeros and ties."""
+    rows = hashed_model(vocabulary, key, 9)
+    after = [rows.next_token((last,)) for last in range(len(vocabulary))]
+    return Chain(markov_model(vocabulary, after[0], after))
+
+
+FIVE = Vocabulary("abcde")
+TARGET, DRAFTER = chain(FIVE, "p"), chain(FIVE, "q")
+
+
+def by(step: Step) -> Generate:
+    def generate(
+        target: Model, drafter: Model, context: Tokens, tokens: int, rng: np.random.Generator
+    ) -> Tokens:
+        return decode(step, target, drafter, context, 2, tokens, Sampled(rng))
+
+    return generate
+
+
+def judged(generate: Generate, tokens: int = TOKENS, seed: int = 1):
+    return judge_markov(generate, TARGET, DRAFTER, tokens=tokens, seed=seed, alpha=ALPHA)
+
+
+@pytest.mark.parametrize("name", [name for name, rule in RULES.items() if rule.machine])
+def test_algorithms_are_not_found(name: str) -> None:
+    assert judged(by(RULES[name].step)).verdict == Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("id_", CONTROLS)
+def test_controls_are_not_found(id_: str) -> None:
+    assert judged(by(CONTROLS[id_].step)).verdict == Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("id_", FAR)
+def test_mutants_are_found(id_: str) -> None:
+    assert judged(by(MUTANTS[id_].step)).verdict == Verdict.LOSSY
+
+
+@pytest.mark.parametrize("id_", NEAR)
+def test_mutants_close_to_the_target_need_more_tokens(id_: str) -> None:
+    assert judged(by(MUTANTS[id_].step)).verdict == Verdict.INCONCLUSIVE
+    assert judged(by(MUTANTS[id_].step), tokens=20_000).verdict == Verdict.LOSSY
+
+
+@pytest.mark.parametrize("id_", NEED_EOS)
+def test_chains_without_end_are_blind_to_eos(id_: str) -> None:
+    assert judged(by(MUTANTS[id_].step)).verdict == Verdict.INCONCLUSIVE
+
+
+def test_another_vocabulary() -> None:
+    other = chain(Vocabulary("edcbax"), "r")
+    for step, found in ((RULES["tli"].step, False), (swapped_tli, True)):
+        report = judge_markov(by(step), TARGET, other, tokens=TOKENS, seed=1, alpha=ALPHA)
+        assert (report.verdict == Verdict.LOSSY) == found
+
+
+def swapped_tli(target, drafter, context, lookahead, chance):
+    """TLI, verified against q in the opposite order."""
+    from specref.algorithms.standard import Draft
+    from specref.algorithms.tli import draft
+
+    drafts = draft(target, drafter, context, lookahead, chance)
+    declared = [Draft(token, q[::-1]) for token, q in drafts]
+    for i, (token, q) in enumerate(declared):
+        block = tuple(draft.token for draft in drafts[:i])
+        p = target.next_token((*context, *block))
+        if q[token] and not chance.accept(min(1.0, p[token] / q[token]), f"accept[{i}]"):
+            excess = np.maximum(p - q, 0)
+            return (*block, chance.draw(excess / excess.sum(), "residual"))
+    return tuple(draft.token for draft in drafts) or (
+        chance.draw(target.next_token(context), "target"),
+    )
+
+
+def sampled(row: Callable[[Tokens], np.ndarray]) -> Generate:
+    """A sampler of the chain itself, or of something near it."""
+
+    def generate(target, drafter, context, tokens, rng):
+        text = list(context)
+        for u in rng.random(tokens):
+            text.append(int(np.searchsorted(np.cumsum(row(tuple(text[-1:]))), u)))
+        return tuple(text[len(context) :])
+
+    return generate
+
+
+def test_false_alarms() -> None:
+    """At alpha 0.1, 100 runs of a right sampler give more than 25 once in 100,000 times."""
+    most = stats.binom.ppf(1 - 1e-5, 100, 0.1)
+    assert most == 25
+    alarms = [
+        judge_markov(
+            sampled(TARGET.next_token), TARGET, DRAFTER, tokens=300, seed=seed, alpha=0.1
+        ).verdict
+        == Verdict.LOSSY
+        for seed in range(100)
+    ]
+    assert sum(alarms) <= most
+
+
+def test_the_number_of_transitions_is_fixed_beforehand() -> None:
+    """Three quarters of what is expected, so that hardly any token falls short."""
+    first = judged(sampled(TARGET.next_token), seed=1)
+    second = judged(sampled(TARGET.next_token), seed=2)
+    counts = [[interval.trials for interval in report.intervals] for report in (first, second)]
+    assert counts[0] == counts[1]
+    assert 0.74 * TOKENS < sum(counts[0]) <= 0.75 * TOKENS
+
+
+def test_an_impossible_token_decides_at_once() -> None:
+    rows = ["1/2", "1/2", 0], ["1/6", "1/2", "1/3"], ["1/3", "2/3", 0]
+    zeros = markov_model(Vocabulary("abc"), rows[0], rows)
+    report = judge_markov(
+        sampled(lambda context: np.full(3, 1 / 3)), zeros, zeros, tokens=600, seed=1
+    )
+    assert report.verdict == Verdict.LOSSY
+    assert str(report.impossible).endswith("the target excludes it")
+
+
+@pytest.mark.parametrize(
+    ("generate", "stopped"),
+    [
+        (lambda *arguments: (0, 1), "generate gave 2 tokens, not 500"),
+        (lambda *arguments: (0,) * 501, "generate gave 501 tokens, not 500"),
+        (lambda *arguments: (5,) * 500, "expected token ids < 5"),
+        (lambda *arguments: (0.5,) * 500, "expected token ids < 5"),
+        (lambda *arguments: 1 / 0, "generate raised ZeroDivisionError"),
+        (lambda *arguments: None, "generate raised TypeError"),
+    ],
+)
+def test_bad_texts_stop_the_campaign(generate: Generate, stopped: str) -> None:
+    report = judged(generate)
+    assert report.verdict == Verdict.INCONCLUSIVE
+    assert stopped in str(report.stopped)
+
+
+def test_bad_arguments() -> None:
+    generate = by(RULES["autoregressive"].step)
+    with pytest.raises(ValueError, match="depends on more than the last token"):
+        judge_markov(generate, hashed_model(FIVE, "p"), DRAFTER, tokens=100, seed=1)
+    ends = chain(Vocabulary("abcde", eos="e"), "p")
+    with pytest.raises(ValueError, match="target has EOS 'e'"):
+        judge_markov(generate, ends, DRAFTER, tokens=100, seed=1)
+    with pytest.raises(ValueError, match="tokens = 1"):
+        judge_markov(generate, TARGET, DRAFTER, tokens=1, seed=1)
+
+
+def test_greedy_text_ends_with_eos_and_takes_the_first_of_equals() -> None:
+    ends = Vocabulary("abc", eos="c")
+    model = markov_model(ends, ["1/2", "1/2", 0], [[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    assert greedy_text(model, (), 9) == (0, 1, 2)
+
+
+def test_greedy_judge_names_the_first_difference() -> None:
+    def generate(target, drafter, context, tokens, rng):
+        return greedy_text(drafter if context else target, context, tokens)
+
+    contexts = [(), (0,), (1,)]
+    report = judge_greedy(generate, TARGET, DRAFTER, contexts, tokens=9, seed=1)
+    assert not report.equal
+    assert str(report.difference).startswith("after (0,): ")
+    assert judge_greedy(generate, TARGET, DRAFTER, [()], tokens=9, seed=1).equal

@@ -1,0 +1,196 @@
+"""Bugs that are not in the library are not said to fit; those that are in it are named.
+
+The sampled version of `proofs_tests.benchmarks.open_set`: blocks are drawn from exact laws at the
+places of the kit, as many as a diagnosis has after drawing on. Fixed seeds.
+"""
+
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from proofs_tests.benchmarks.diagnosis import drawn
+from proofs_tests.benchmarks.open_set import KNOWN, LIBRARY, RULE, Fewer, family, seen, variation
+from proofs_tests.helpers.bugs.outside import BUGS
+from proofs_tests.helpers.bugs.verifiers import clean
+from specref.conformance.diagnosis import Diagnosis, Observed, diagnose
+from specref.conformance.diagnosis.laws import Law, law_of
+from specref.conformance.suite import check, laws_beside
+from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.contracts.table import VERIFY
+from specref.statistics.campaign.levels import total_variation_test
+from specref.zoo import MUTANTS, OPERATORS
+from specref.zoo.verifier_operators import variants
+
+BLOCKS = 200_000
+MOST_WRONG = 0.05
+SOME = KNOWN[::4]
+PLACES = tuple(
+    Observed(f"{name}, {place.name}", fixture.target, fixture.drafter, place.context,
+             place.lookahead, {(0,): 1})
+    for name, fixture in CHAIN_FIXTURES.items()
+    for place in fixture.places
+)  # fmt: skip
+
+
+def counted(place: Observed, blocks: dict[tuple[int, ...], int]) -> Observed:
+    models = place.target, place.drafter
+    return Observed(place.name, *models, place.context, place.lookahead, blocks)
+
+
+def sampled(laws: Sequence[Law | None], seed: int) -> list[Observed]:
+    rng, each = np.random.default_rng(seed), BLOCKS // len(PLACES)
+    pairs = zip(PLACES, laws, strict=True)
+    return [counted(place, drawn(law, each, rng)) for place, law in pairs if law]
+
+
+@cache
+def of_stranger(name: str) -> Diagnosis:
+    laws = [law_of(BUGS[name].step, place) for place in PLACES]
+    return diagnose(sampled(laws, list(BUGS).index(name)), LIBRARY, laws=laws_beside(RULE))
+
+
+@cache
+def of_known(name: str) -> tuple[Diagnosis, Diagnosis]:
+    """With the bug in the library, and without it."""
+    known = [laws_beside(RULE).of(place).entries.get(name) for place in PLACES]
+    blocks = sampled(known, KNOWN.index(name))
+    whole = diagnose(blocks, LIBRARY, laws=laws_beside(RULE))
+    twins = next((set(c.ids) for c in whole.candidates if name in c.ids), {name})
+    rest = {
+        other: entry
+        for other, entry in LIBRARY.items()
+        if other not in twins and family(other) != family(name)
+    }
+    return whole, diagnose(blocks, rest, laws=Fewer(rest))
+
+
+def test_there_are_enough_bugs_outside_the_zoo() -> None:
+    assert len(BUGS) >= 30
+    assert not set(BUGS) & set(LIBRARY)
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_bugs_outside_the_zoo_are_lossy_and_none_of_its_laws(name: str) -> None:
+    assert variation(name) > 0.01
+    laws = [law_of(BUGS[name].step, place) for place in PLACES]
+    for other in LIBRARY:
+        known = [laws_beside(RULE).of(place).entries.get(other) for place in PLACES]
+        apart = [
+            sum(abs(law.get(block, 0) - one.get(block, 0)) for block in {**law, **one}) / 2
+            for law, one in zip(laws, known, strict=True)
+            if one is not None
+        ]
+        assert max(apart, default=1) > 0.005, other
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_batched_bug_has_the_law_of_its_step(name: str) -> None:
+    """Alpha 1e-9 each; power: 20,000 blocks find a law that is 0.06 away."""
+    fixture, rng = CHAIN_FIXTURES["wide"], np.random.default_rng(3)
+    place, verify = PLACES[0], BUGS[name].verify()
+    p = np.array([[float(x) for x in fixture.target.next_token(())]])
+    assert place.lookahead == 2
+    size, blocks = 20_000, []
+    rows = fixture.target.next_token, fixture.drafter.next_token
+    tables = [
+        {c: np.array(row(c), dtype=float) for c in [(), *((x,) for x in range(5)), *PAIRS]}
+        for row in rows
+    ]
+    first = rng.choice(5, size, p=tables[1][()])
+    second = np.array([rng.choice(5, p=tables[1][x,]) for x in first.tolist()])
+    drafts = np.stack([first, second], axis=1)
+    texts = list(zip(first.tolist(), second.tolist(), strict=True))
+    target = np.array([[p[0], tables[0][x,], tables[0][x, y]] for x, y in texts])
+    drafter = np.array([[tables[1][()], tables[1][x,]] for x, _ in texts])
+    tokens, counts = verify(target, drafter, drafts, rng=rng)
+    blocks = [tuple(row[:n]) for row, n in zip(tokens.tolist(), counts.tolist(), strict=True)]
+    seen_counts = {block: blocks.count(block) for block in set(blocks)}
+    assert not total_variation_test(seen_counts, law_of(BUGS[name].step, place)).rejected
+
+
+PAIRS = [(x, y) for x in range(5) for y in range(5)]
+
+
+def test_wrong_fits_of_bugs_outside_the_zoo_are_rare() -> None:
+    wrong = [name for name in BUGS if of_stranger(name).known]
+    assert len(wrong) <= MOST_WRONG * len(BUGS), wrong
+    assert not any(of_stranger(name).clean_fits for name in BUGS)
+
+
+def test_wrong_fits_of_bugs_left_out_of_the_library_are_rare() -> None:
+    wrong = [name for name in SOME if of_known(name)[1].known]
+    assert len(wrong) <= MOST_WRONG * len(SOME), wrong
+
+
+def test_bugs_in_the_library_are_named() -> None:
+    for name in SOME:
+        best = of_known(name)[0].candidates[0]
+        assert name in best.ids, name
+        assert best.fits, name
+
+
+def test_what_the_kit_says_of_a_stranger_and_of_a_known_bug() -> None:
+    """By the whole of `check`, at its own sample sizes. Each of these was called known once."""
+    for name in ("square-root-ratio", "residual-squared", "residual-half-p"):
+        report = check(BUGS[name].verify(), only=["joint/wide", "joint/deep", "joint/eos"])
+        assert report.diagnosis is not None
+        assert not report.diagnosis.known, report.diagnosis
+        assert report.diagnosis.trials > 190_000
+    assert seen(BUGS["nine-tenths"].verify(rule=None), VERIFY, 1)
+
+
+def tempered(p: Any, temperature: float) -> Any:
+    return p ** (1 / temperature) / (p ** (1 / temperature)).sum(axis=-1, keepdims=True)
+
+
+def nucleus(p: Any) -> Any:
+    """The likeliest tokens, up to the one that reaches 0.9."""
+    order = np.argsort(-p, axis=-1, kind="stable")
+    ranked = np.take_along_axis(p, order, -1)
+    kept = ranked * (ranked.cumsum(axis=-1) - ranked < 0.9 - 1e-12)
+    back = np.take_along_axis(kept, np.argsort(order, axis=-1), -1)
+    return back / back.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("p_read", "q_read", "name"),
+    [
+        (partial(tempered, temperature=0.7), lambda q: q, "target-temperature-missing at 0.7"),
+        (lambda p: p, partial(tempered, temperature=0.5), "verifier-temperature-of-q"),
+        (nucleus, lambda q: q, "verifier-top-p at 0.9"),
+    ],
+)
+def test_a_sampler_that_applies_parameters_itself_is_named(
+    p_read: Any, q_read: Any, name: str
+) -> None:
+    def verify(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+        return clean(p_read(p), q_read(q), drafts, rng=rng)
+
+    report = check(verify, only=["joint/wide", "joint/deep", "joint/eos"], one_hot=False)
+    assert report.diagnosis is not None
+    assert report.diagnosis.known, report.diagnosis
+    assert name in report.diagnosis.candidates[0].ids
+
+
+@pytest.mark.parametrize("entry", [*variants()][::4], ids=lambda entry: entry.id)
+def test_parameters_in_the_verifier_are_lossy_and_told_apart(entry) -> None:
+    law = [law_of(entry.step, place) for place in PLACES]
+    clean = [laws_beside(RULE).of(place).clean for place in PLACES]
+    apart = [
+        sum(abs(a.get(block, 0) - b.get(block, 0)) for block in {**a, **b}) / 2
+        for a, b in zip(law, clean, strict=True)
+    ]
+    assert max(apart) > 0.005
+    best = diagnose(sampled(law, 5), LIBRARY, laws=laws_beside(RULE)).candidates[0]
+    assert entry.id in best.ids
+    assert best.fits
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_parameters_in_the_verifier_are_no_other_bug(name: str) -> None:
+    assert name not in MUTANTS
+    assert OPERATORS[name].stage == "operator"
+    assert of_known(name)[0].candidates[0].ids == (name,)

@@ -1,0 +1,363 @@
+"""Four outcomes are told apart, whatever the report is read as; none is a silent pass."""
+
+import io
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specref import check
+from specref.adapters import reference
+from specref.conformance.checks.check import RARE_EDGE
+from specref.conformance.report import NotPassedError
+from specref.conformance.status import Finding, Status
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.timeout import within
+from specref.examples.correct import verify as correct
+from specref.examples.lossy import verify as lossy
+from specref.models import hashed_model
+from specref.report.kit import kit_junit, kit_record, kit_report
+from specref.statistics import Campaign, TwoSample, Verdict, run, run_two_sample
+from specref.tracebacks import HOUSE, JUDGED, MOST_FRAMES, traceback_lines
+from specref.vocabulary import Vocabulary
+
+QUICK = ["smoke/answers", "boundary"]
+
+
+def raising(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    return helper(draft_tokens)
+
+
+def helper(draft_tokens: Any) -> Any:
+    return draft_tokens[:, 999]
+
+
+def hanging(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    threading.Event().wait(60)
+
+
+def mutating(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    answer = correct(target_probs, draft_probs, draft_tokens, rng=rng)
+    draft_tokens[:] = 0
+    return answer
+
+
+def up_to(dtype: Any) -> Any:
+    """Accepts a draft iff u <= p/q, for uniforms of a format: at u = 0 also where p = 0."""
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        tokens = np.full((len(draft_tokens), draft_tokens.shape[1] + 1), -1)
+        for row, drafts in enumerate(draft_tokens):
+            p, last = target_probs[row], None
+            for i, x in enumerate(drafts[drafts >= 0]):
+                q = np.eye(p.shape[1])[x] if draft_probs is None else draft_probs[row, i]
+                if rng.random(dtype=dtype) <= p[i, x] / q[x]:
+                    tokens[row, i] = x
+                    continue
+                last = np.maximum(p[i] - q, 0)
+                break
+            kept = int((tokens[row] >= 0).sum())
+            weights = p[kept] if last is None or not last.any() else last
+            tokens[row, kept] = rng.choice(len(weights), p=weights / weights.sum())
+        return tokens, (tokens >= 0).sum(axis=1)
+
+    return verify
+
+
+CASES = {
+    "lossy law": (lossy, ["joint/wide"], {"one_hot": False}, Finding.LAW, 1, "LOSSY"),
+    "raises": (raising, QUICK, {}, Finding.CONTRACT, 1, "BROKEN CONTRACT"),
+    "mutates": (mutating, ["smoke"], {}, Finding.CONTRACT, 1, "BROKEN CONTRACT"),
+    "hangs": (hanging, QUICK, {"patience": 0.2}, Finding.UNANSWERED, 2, "NOT ANSWERED"),
+    "edge in float32": (
+        *(up_to(np.float32), ["boundary/zero-coin"], {}),
+        *(Finding.EDGE, 1, "EDGE of a uniform"),
+    ),
+    "edge in float64": (up_to(np.float64), ["boundary/zero-coin"], {}, None, 0, "no difference"),
+    "right": (correct, QUICK, {}, None, 0, "no difference"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_outcome_has_its_verdict_and_exit_code(name: str) -> None:
+    verify, only, options, finding, code, verdict = CASES[name]
+    report = check(verify, only=only, **options)
+    assert (report.finding, report.exit_code) == (finding, code)
+    assert report.verdict.startswith(verdict)
+    assert report.lossy == (finding == Finding.LAW)
+    assert ("LOSSY" in report.verdict) == report.lossy
+    record = kit_record(report)
+    assert (record["finding"], record["exit_code"]) == (finding, code)
+    assert bool(report) is report.passed is (code == 0)
+    if code:
+        with pytest.raises(NotPassedError, match=re.escape(report.verdict)) as caught:
+            report.raise_for_status()
+        assert caught.value.report is report
+    else:
+        report.raise_for_status()
+
+
+def test_a_lossy_sampler_fails_an_assertion() -> None:
+    report = check(lossy, one_hot=False, only=["joint/wide"])
+    with pytest.raises(AssertionError, match="joint/wide: lossy law: the law is not"):
+        assert report
+
+
+@pytest.mark.parametrize(("bits", "dtype"), [(53, np.float64), (24, np.float32)])
+def test_an_edge_comes_with_its_rate(bits: int, dtype: Any) -> None:
+    report = check(up_to(dtype), only=["boundary/zero-coin"])
+    (result,) = report.results
+    assert result.evidence["chance"] == 2.0**-bits
+    assert result.evidence["per_million_tokens"] == 1e6 * 2.0**-bits
+    assert (2.0**-bits >= RARE_EDGE) == (result.status == Status.FAILED) == (not report)
+    assert "per million tokens" in result.message
+    assert bool(report.warnings) == bool(report)
+    assert all("per million tokens" in warning for warning in report.warnings)
+
+
+def test_the_traceback_is_the_samplers_own() -> None:
+    report = check(raising, only=["smoke/answers", "smoke/batch-of-one"])
+    (lines,) = report.tracebacks.values()
+    assert [line.strip() for line in lines if "File" in line] == [
+        f'File "{__file__}", line {line}, in {name}'
+        for name, line in (
+            (one.__name__, one.__code__.co_firstlineno + 1) for one in (raising, helper)
+        )
+    ]
+    assert lines[-1].startswith("IndexError: index 999 is out of bounds")
+    assert "traceback of smoke/answers, smoke/batch-of-one:" in str(report)
+    assert str(report).count("in helper") == 1
+    assert kit_record(report)["results"][0]["evidence"]["traceback"] == lines
+    assert "in helper" in kit_junit([report])
+    with pytest.raises(NotPassedError) as caught:
+        report.raise_for_status()
+    assert isinstance(caught.value.__cause__, IndexError)
+
+
+def test_a_report_for_people_has_the_traceback_once() -> None:
+    from rich.console import Console
+
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(kit_report(check(raising, only=["smoke/answers", "smoke/batch-of-one"])))
+    assert console.export_text().count("in helper") == 1
+
+
+def test_an_endless_recursion_has_a_short_traceback() -> None:
+    def odd(number: int) -> Any:
+        return even(number + 1)
+
+    def even(number: int) -> Any:
+        return odd(number + 1)
+
+    try:
+        odd(0)
+    except RecursionError as error:
+        lines = traceback_lines(error)
+    assert len(lines) <= 4 * MOST_FRAMES + 1
+    assert any("more lines" in line for line in lines)
+
+
+def test_errors_of_the_kit_have_no_traceback_of_the_sampler() -> None:
+    try:
+        check(correct, only=["smoke/answers"], seed=-1)
+    except ValueError as error:
+        lines = traceback_lines(error)
+    assert lines[1].strip().startswith(f'File "{__file__}"')  # this test called it
+    report = check(lambda p, q, x, *, rng: None, only=["smoke/answers"])
+    assert report.finding == Finding.CONTRACT
+    assert report.tracebacks == {}
+
+
+ABC = Vocabulary("abc")
+TARGET, DRAFTER = hashed_model(ABC, "p"), hashed_model(ABC, "q")
+
+
+def test_the_former_name_of_timeout_is_read_but_not_beside_it() -> None:
+    only = ["smoke/answers"]
+    assert check(correct, only=only, patience=7).options.timeout == 7
+    assert check(correct, only=only, patience=None).options.timeout is None
+    with pytest.raises(TypeError, match="patience is the former name of timeout"):
+        check(correct, only=only, timeout=7, patience=7)
+
+
+def test_adapters_are_somebodys_code_too() -> None:
+    assert all((HOUSE / room).is_dir() for room in JUDGED)
+    with pytest.raises(BrokenContractError) as raised:
+        within(1, partial(reference.verify, 1, 2, 3, rng=None))
+    lines = traceback_lines(raised.value.__cause__)
+    assert "reference.py" in lines[1]
+
+
+def test_a_campaign_keeps_the_traceback_and_is_no_pass() -> None:
+    campaign = Campaign(eps=None, seed=1)
+    campaign.case(TARGET, DRAFTER)
+
+    def draw(name: str, trials: int, rng: Any) -> Any:
+        return helper(np.zeros((trials, 1)))
+
+    report = run(campaign, draw, budget=1_000, seed=1)
+    assert "in helper" in (report.stopped or "")
+    assert "\n      File" in str(report)
+    assert report.verdict == Verdict.INCONCLUSIVE
+    assert not report
+
+
+def test_reports_of_campaigns_are_true_only_if_certified() -> None:
+    def fair(trials: int, rng: Any) -> Any:
+        return rng.integers(0, 2, (trials, 1))
+
+    certified = run_two_sample(TwoSample(), fair, fair, budget=40_000, seed=1)
+    assert certified.verdict == Verdict.LOSSLESS_WITHIN_EPS
+    assert certified
+    assert not run_two_sample(TwoSample(eps=None), fair, fair, budget=1_000, seed=1)
+
+
+SLOW = """
+import time
+from specref.examples.correct import verify as correct
+def verify(target_probs, draft_probs, draft_tokens, *, rng):
+    if target_probs.shape[2] > 1_000:  # smoke/large-vocabulary
+        time.sleep(600)
+    return correct(target_probs, draft_probs, draft_tokens, rng=rng)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_what_was_found_is_in_the_file_however_it_ends(tmp_path: Path, number: int) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    file = tmp_path / "report.json"
+    words = ["check", "slow.py:verify", "--json", str(file), "--patience", "600"]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "specref", *words],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    started = time.monotonic()
+    while not file.exists() or json.loads(file.read_text())["counts"]["passed"] < 5:
+        assert time.monotonic() - started < 60
+        time.sleep(0.05)
+    time.sleep(2)  # until it sleeps
+    running.send_signal(number)
+    code = running.wait(timeout=60)
+    record = json.loads(file.read_text())
+    assert code == (130 if number == signal.SIGTERM else -signal.SIGKILL)
+    assert record["complete"] is False
+    assert record["exit_code"] == 2
+    if number == signal.SIGTERM:
+        assert record["verdict"] == "INCONCLUSIVE: interrupted in smoke/large-vocabulary"
+        running = {result["id"]: result for result in record["results"]}["smoke/large-vocabulary"]
+        assert any("time.sleep(600)" in line for line in running["evidence"]["traceback"])
+    statuses = {result["id"]: result["status"] for result in record["results"]}
+    assert statuses["smoke/answers"] == "passed"
+    assert statuses["joint/wide"] == "not_run"
+    assert [path.name for path in tmp_path.glob(".report*")] == []
+
+
+def test_a_finished_report_is_complete(tmp_path: Path) -> None:
+    seen: list[bool] = []
+    report = check(correct, only=QUICK, on_report=lambda part: seen.append(part.complete))
+    assert report.complete
+    assert seen
+    assert not any(seen)
+
+
+def pairs_of_one_seed(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    """Each second row has the seed of the row before it."""
+    seeds = np.repeat(rng.integers(2**63, size=(len(draft_tokens) + 1) // 2), 2)
+    rows = [
+        correct(
+            target_probs[i : i + 1],
+            None if draft_probs is None else draft_probs[i : i + 1],
+            draft_tokens[i : i + 1],
+            rng=np.random.default_rng(seeds[i]),
+        )
+        for i in range(len(draft_tokens))
+    ]
+    return tuple(np.concatenate(part) for part in zip(*rows, strict=True))
+
+
+def test_rows_that_share_numbers_are_no_wrong_law() -> None:
+    report = check(pairs_of_one_seed, only=["smoke/rows-vary"])
+    assert report.finding == Finding.DEPENDENCE
+    assert report.lossy
+    assert report.verdict == "LOSSY: blocks are not independent (smoke/rows-vary)"
+
+
+def test_a_rare_edge_hides_no_graver_failure() -> None:
+    """Accepts at u <= p / q, and rejects where p = q."""
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Any) -> Any:
+        p, q, x = target_probs[0, 0], draft_probs[0, 0], draft_tokens[0, 0]
+        if coins.accept[0, 0] <= p[x] / q[x] and not np.array_equal(p, q):
+            return np.array([[x, int(target_probs[0, 1].argmax())]]), np.array([2])
+        rest = np.maximum(p - q, 0)
+        return np.array([[int((rest if rest.any() else p).argmax()), -1]]), np.array([1])
+
+    report = check(verify, only=["replay/edge-coins"], batch=1, rule="standard")
+    assert report.results[0].status == Status.FAILED, report
+    assert "p = q" in report.results[0].message
+
+
+def test_a_draw_that_cannot_be_read_excuses_no_wrong_coin() -> None:
+    from specref.adapters.reference import verify as reference
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Any) -> Any:
+        np.random.permutation(3)  # noqa: NPY002 (it decides nothing)
+        coins.accept[:] = 1 - 2**-53 - coins.accept
+        return reference(target_probs, draft_probs, draft_tokens, coins=coins)
+
+    report = check(verify, only=["replay/coin-by-coin"], rule="standard", recovery="race")
+    assert report.results[0].status == Status.FAILED, report.results[0]
+
+
+def test_what_is_passed_by_name_has_to_be_named() -> None:
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, **keywords: Any) -> Any:
+        return correct(target_probs, draft_probs, draft_tokens, rng=keywords["rng"])
+
+    (result,) = check(verify, only=["smoke/answers"]).results
+    assert "has to be a parameter of its own" in result.message
+
+
+def test_a_special_file_gets_one_report(tmp_path: Path) -> None:
+    words = ["check", "examples.correct:verify", "--only", "smoke/answers", "--only", "boundary"]
+    run = subprocess.run(
+        [sys.executable, "-m", "specref", *words, "--json", "/dev/stderr"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert run.stderr.count('"exit_code"') == 1
+    assert json.loads(run.stderr)["complete"] is True
+
+
+def test_a_generator_that_others_use_is_no_broken_contract() -> None:
+    """Some calls under one seed agree, and some do not: neither a pass nor a failure."""
+    calls = iter(range(10**9))
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any) -> Any:
+        if next(calls) in (1, 3):  # as if another thread drew a number
+            np.random.random()  # noqa: NPY002
+        rng = np.random.default_rng(np.random.randint(2**31))  # noqa: NPY002
+        return correct(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    (result,) = check(verify, only=["smoke/deterministic"]).results
+    assert result.status == Status.INCONCLUSIVE
+    assert "does another thread draw" in result.message
+
+
+def test_randomness_of_its_own_is_still_a_broken_contract() -> None:
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any) -> Any:
+        return correct(target_probs, draft_probs, draft_tokens, rng=np.random.default_rng())
+
+    (result,) = check(verify, only=["smoke/deterministic"]).results
+    assert (result.status, result.finding) == (Status.FAILED, Finding.CONTRACT)

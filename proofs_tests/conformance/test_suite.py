@@ -1,0 +1,385 @@
+"""The suite: fixtures with fixture, the account of alpha, power, and what a report says."""
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from proofs_tests.benchmarks import kit_false_alarms
+from proofs_tests.helpers.bugs.verifiers import BUGS, LOOK_ALIKES, clean, verifying
+from specref.adapters import reference
+from specref.algorithms import standard
+from specref.arrays import NO_TOKEN
+from specref.conformance import trial as trials
+from specref.conformance.checks import CHECKS
+from specref.conformance.judge import Judge
+from specref.conformance.options import DETECT_TV
+from specref.conformance.status import CheckResult, Stage, Status
+from specref.conformance.suite import check
+from specref.conformance.trial import Trial, declared_case
+from specref.contracts.calling import Verifier
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.contract import Contract
+from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
+from specref.contracts.sampling import Drawn
+from specref.contracts.table import DRAFTER, GENERATE, STEP, VERIFY
+from specref.contracts.verify.sampling import Blocks, Iterations
+from specref.models import Model, iid_model
+from specref.statistics.campaign.error_budget import LOOKS, bound_share, evidence_threshold
+from specref.vocabulary import Tokens, Vocabulary
+
+# Fixtures: every property is counted in fractions, over the rows that can be reached.
+
+
+def reachable(fixture: Fixture) -> list[tuple[Place, Tokens]]:
+    """The prefixes after which a draft may be verified."""
+    found = []
+    for place in fixture.places:
+        prefixes: list[Tokens] = [()] * bool(place.lookahead)
+        for prefix in prefixes:
+            found.append((place, prefix))
+            p, q = pair(fixture, place, prefix)
+            if len(prefix) + 1 < place.lookahead:
+                prefixes += [(*prefix, x) for x in range(len(p)) if p[x] > 0 and q[x] > 0]
+    return found
+
+
+def pair(fixture: Fixture, place: Place, prefix: Tokens) -> tuple[Any, Any]:
+    context = (*place.context, *prefix)
+    return fixture.target.next_token(context), fixture.drafter.next_token(context)
+
+
+def ranked_against(p: Any, q: Any) -> bool:
+    """More pairs of tokens are ordered differently by p and q than alike."""
+    signs = [(p[x] - p[y]) * (q[x] - q[y]) for x, y in itertools.combinations(range(len(p)), 2)]
+    return sum(sign < 0 for sign in signs) > sum(sign > 0 for sign in signs)
+
+
+def rising_chain(fixture: Fixture) -> bool:
+    """A draft with p / q > 1 after one with p / q < 1: where products of ratios go wrong."""
+    for place, prefix in reachable(fixture):
+        rows = [pair(fixture, place, prefix[:i]) for i in range(len(prefix))]
+        ratios = [p[x] / q[x] for (p, q), x in zip(rows, prefix, strict=True)]
+        p, q = pair(fixture, place, prefix)
+        last = [p[x] / q[x] for x in range(len(p)) if q[x] > 0]
+        if any(ratio < 1 for ratio in ratios) and max(last) > 1:
+            return True
+    return False
+
+
+def teeth_of(fixture: Fixture) -> dict[str, bool]:
+    rows = [pair(fixture, *where) for where in reachable(fixture)]
+    lookaheads = [place.lookahead for place in fixture.places]
+    first = [pair(fixture, place, ()) for place in fixture.places]
+    return {
+        "p differs by position": any(
+            (pair(fixture, place, ())[0] != pair(fixture, place, prefix)[0]).any()
+            for place, prefix in reachable(fixture)
+        ),
+        "p, q differ by context": len({str(row) for row in first}) == len(first),
+        "residual of three tokens": any((p > q).sum() >= 3 for p, q in rows),
+        "q ranked against p": any(ranked_against(p, q) for p, q in rows),
+        "p = 0 < q": any(((p == 0) & (q > 0)).any() for p, q in rows),
+        "q = 0 < p": any(((q == 0) & (p > 0)).any() for p, q in rows),
+        "p = q": any((p == q).all() for p, q in rows),
+        "rising ratios": rising_chain(fixture),
+        "three lengths, 0 among them": len(set(lookaheads)) >= 3 and 0 in lookaheads,
+        "EOS of real mass": fixture.eos is not None
+        and all(min(p[fixture.eos], q[fixture.eos]) > Fraction(1, 20) for p, q in first),
+    }
+
+
+LACKING = {
+    "wide": {"EOS of real mass"},
+    "deep": {"EOS of real mass", "residual of three tokens"},
+    "eos": {"p = q"},
+}
+
+
+def dull() -> Fixture:
+    vocabulary = Vocabulary("ab")
+    target, drafter = (iid_model(vocabulary, [x, 1 - x]) for x in (Fraction(3, 4), Fraction(2, 3)))
+    return Fixture("dull", target, drafter, (Place((), 1), Place((1,), 1)))
+
+
+@pytest.mark.parametrize("name", CHAIN_FIXTURES)
+def test_fixtures_have_their_teeth(name: str) -> None:
+    found = teeth_of(CHAIN_FIXTURES[name])
+    assert {tooth for tooth, has in found.items() if not has} == LACKING[name]
+
+
+def test_all_teeth_are_there_and_a_dull_pair_has_none() -> None:
+    assert set.intersection(*LACKING.values()) == set()
+    assert not any(teeth_of(dull()).values())
+
+
+def test_teeth_in_exact_numbers() -> None:
+    wide, deep, eos = (CHAIN_FIXTURES[name] for name in ("wide", "deep", "eos"))
+    assert [len(set(map(str, pair(t, t.places[0], ())))) for t in (wide, deep, eos)] == [2, 2, 2]
+    p, q = pair(wide, wide.places[0], (0,))
+    assert p.tolist() == q.tolist() == [0, Fraction(1, 3), Fraction(2, 3), 0, 0]
+    p, q = pair(wide, wide.places[1], (4,))
+    assert q.tolist() == [0, 0, Fraction(3, 7), Fraction(4, 7), 0]
+    assert p.tolist() == [Fraction(x, 14) for x in (4, 3, 2, 1, 4)]
+    masses = [tuple(row[eos.eos] for row in pair(eos, place, ())) for place in eos.places]
+    assert masses[0] == (Fraction(1, 8), Fraction(2, 13))
+    assert masses[2] == (Fraction(1, 8), Fraction(1, 2))
+    ratios = [Fraction(3, 5), Fraction(20, 7), Fraction(18, 5)]
+    rows = [pair(deep, deep.places[0], (0, 0, 1)[:i]) for i in range(3)]
+    assert [p[x] / q[x] for (p, q), x in zip(rows, (0, 0, 1), strict=True)] == ratios
+
+
+def test_fixtures_for_those_who_take_less() -> None:
+    for fixture in CHAIN_FIXTURES.values():
+        most = fixture.lookahead
+        assert [place.lookahead for place in fixture.places] == [most, most, most - 1, 0]
+        assert [place.lookahead for place in fixture.drafted().places] == [most, most, most - 1]
+        assert [place.lookahead for place in fixture.even().places] == [most] * 3
+        assert (fixture.ragged, fixture.even().ragged) == (True, False)
+        assert fixture.only(2).places == (fixture.places[2],)
+
+
+# The account of alpha, and power.
+
+
+@pytest.mark.parametrize("name", CHAIN_FIXTURES)
+def test_a_trial_spends_at_most_its_alpha(name: str) -> None:
+    alpha, places = 0.01, len(CHAIN_FIXTURES[name].places)
+    trial = Trial(CHAIN_FIXTURES[name], alpha)
+    evidence = 2 * math.exp(-evidence_threshold(alpha / 2))  # of the law, and of dependence
+    far = places * bound_share(trial.campaign.alpha, 1, places)
+    lengths = trial.campaign.alpha / LOOKS
+    assert evidence + far + lengths < alpha
+    assert evidence == pytest.approx(alpha / 2)
+
+
+STATISTICAL = (VERIFY, STEP, GENERATE, DRAFTER)
+
+
+@pytest.mark.parametrize("contract", STATISTICAL)
+def test_every_statistical_check_gets_an_equal_share(contract: Contract, monkeypatch: Any) -> None:
+    asking = [one for one in CHECKS if one.statistical and contract in one.contracts]
+    seen: list[float] = []
+
+    def spied(*arguments: Any) -> Judge:
+        judge = Judge(*arguments)
+        seen.append(judge.level)
+        return judge
+
+    monkeypatch.setattr("specref.conformance.suite.Judge", spied)
+    check(lambda *anything: None, contract=contract, only=["replay/permuted"], alpha=0.01)
+    assert len(asking) >= 3
+    assert seen == [pytest.approx(0.01 / len(asking))]
+
+
+@pytest.mark.parametrize("name", CHAIN_FIXTURES)
+@pytest.mark.parametrize("tokens", [None, 3])
+def test_enough_trials_are_drawn_for_what_is_promised(name: str, tokens: int | None) -> None:
+    fixture, tv = CHAIN_FIXTURES[name], 0.2
+    verifier = Verifier(clean, Capabilities())
+    mutants: dict[str, Any] | None = {} if tokens else None
+    trial = Trial(fixture, 1e-6, tokens=tokens, mutants=mutants)
+    sampler = (
+        Blocks(verifier, fixture) if tokens is None else Iterations(verifier, fixture, tokens)
+    )
+    found = trial.run(sampler, trial.needed(tv), np.random.default_rng(1))
+    assert not found.lossy
+    assert not found.dependent
+    assert found.report.detectable is not None
+    assert found.report.detectable <= tv
+    counts = [sum(blocks.values()) for blocks in found.blocks.values()]
+    assert max(counts) - min(counts) <= 2
+
+
+class Mixed:
+    """Whole blocks of the target's law, but for a share on the least likely one."""
+
+    def __init__(self, trial: Trial, tv: float) -> None:
+        self.laws = []
+        for case in trial.cases:
+            node, last = np.nonzero(case.tree.leaves)
+            blocks = np.full((len(node), case.tree.length), NO_TOKEN)
+            for row, (here, token) in enumerate(zip(node, last, strict=True)):
+                block = (*case.tree.prefixes[here], token)
+                blocks[row, : len(block)] = block
+            law, least = case.tree.law, int(case.tree.law.argmin())
+            share = tv / (1 - law[least])
+            self.laws.append((blocks, (1 - share) * law + share * (np.arange(len(law)) == least)))
+
+    def __call__(self, trials: int, rng: np.random.Generator) -> Drawn:
+        place = np.arange(trials) % len(self.laws)
+        rows = np.full((trials, max(blocks.shape[1] for blocks, _ in self.laws)), NO_TOKEN)
+        for index, (blocks, law) in enumerate(self.laws):
+            here = np.flatnonzero(place == index)
+            rows[here, : blocks.shape[1]] = blocks[rng.choice(len(law), len(here), p=law)]
+        return place, rows, np.full((trials, 1), NO_TOKEN)
+
+
+def test_the_promised_distance_is_found() -> None:
+    # Each run misses with probability at most 1e-3 by proof, so all 12 are found but for 1.2 %
+    # of seeds; the seed is fixed. At a fortieth of the distance nearly none is.
+    fixture, tv, found = CHAIN_FIXTURES["eos"].drafted(), 0.2, Counter()
+    for seed, distance in itertools.product(range(12), (tv, tv / 40)):
+        trial = Trial(fixture, 1e-6, mutants={})
+        report = trial.run(Mixed(trial, distance), trial.needed(tv), np.random.default_rng(seed))
+        found[distance] += report.lossy
+    assert found[tv] == 12
+    assert found[tv / 40] <= 3
+
+
+def test_cases_are_declared_once_and_kept_empty() -> None:
+    fixture = CHAIN_FIXTURES["eos"]
+    first, second = Trial(fixture, 0.1), Trial(fixture, 0.2)
+    assert all(a.log_bets is b.log_bets for a, b in zip(first.cases, second.cases, strict=True))
+    first.run(Blocks(Verifier(clean, Capabilities()), fixture), 800, np.random.default_rng(1))
+    assert all(case.trials == 200 for case in first.cases)
+    assert all(case.trials == 0 for case in (*second.cases, *Trial(fixture, 0.3).cases))
+    assert declared_case.cache_info().hits >= 2 * len(fixture.places)
+    other = Trial(fixture, 0.1, tolerance=0.01)
+    assert other.cases[0].log_bets is not first.cases[0].log_bets
+
+
+# False alarms, at a large alpha and with few trials.
+
+
+def test_false_alarms_are_fewer_than_alpha() -> None:
+    # 10 runs at alpha 0.2: more than 8 alarms have probability below 1e-5.
+    found = kit_false_alarms.alarms(0, 10, 0.2, 300, 0)
+    assert {name for name, _ in found} == {"standard", *LOOK_ALIKES}
+    assert stats.binom.sf(8, 10, 0.2) < 1e-5
+    assert sum(bool(ids) for _, ids in found) <= 8
+
+
+def test_the_benchmark_counts_false_alarms(monkeypatch: Any) -> None:
+    monkeypatch.setattr(trials, "evidence_threshold", lambda alpha: -100.0)
+    monkeypatch.setattr(kit_false_alarms, "ASKED", ("independence/rows-eos", "iterations/eos"))
+    found = kit_false_alarms.alarms(0, 5, 0.2, 600, 0)
+    assert all(ids for _, ids in found)
+    rows = list(kit_false_alarms.table(found, 0.2))
+    assert rows[2].startswith("| standard | 1 | 1 | 1.0000 (")
+    assert any(row.startswith("| all | 5 | 5 |") for row in rows)
+    assert any("independence/rows-eos" in row for row in rows)
+
+
+def test_the_benchmark_does_not_depend_on_processes(monkeypatch: Any) -> None:
+    monkeypatch.setattr(kit_false_alarms, "SHARE", 2)
+    monkeypatch.setattr(kit_false_alarms, "ASKED", ("joint/eos", "independence/rows-eos"))
+    whole = kit_false_alarms.alarms(0, 4, 0.2, 200, 3)
+    assert kit_false_alarms.counted(4, 0.2, 200, 1, 3) == whole
+
+
+# Reports.
+
+ASKED = ["smoke", "boundary/tiny", "joint/wide", "acceptance/wide", "independence/rows-wide"]
+
+
+def statuses(results: tuple[CheckResult, ...]) -> dict[str, Status]:
+    applied = (r for r in results if r.status != Status.NOT_APPLICABLE)
+    return {result.id: result.status for result in applied}
+
+
+def test_a_report_repeats_itself() -> None:
+    first, second, other = (
+        check(clean, only=ASKED, detect_tv=0.3, seed=seed) for seed in (1, 1, 2)
+    )
+    evidence = [
+        [dict(r.evidence, seconds=0) for r in report.results] for report in (first, second, other)
+    ]
+    assert evidence[0] == evidence[1] != evidence[2]
+
+
+def test_a_check_is_the_same_alone_and_among_others() -> None:
+    among = {r.id: r for r in check(clean, only=ASKED, detect_tv=0.3).results}
+    alone = check(clean, only=["joint/wide"], detect_tv=0.3).results[0]
+    assert among["joint/wide"].message == alone.message
+
+
+def test_causes_block_what_depends_on_them() -> None:
+    report = check(BUGS["bonus of the longest row"](), only=ASKED)
+    found = statuses(report.results)
+    assert found["smoke/no-drafts"] == Status.FAILED
+    assert found["boundary/tiny"] == found["joint/wide"] == Status.NOT_RUN
+    assert "blocked by smoke/no-drafts" in {r.message for r in report.results}
+    report = check(BUGS["bonus of the longest row"](), only=ASKED, blocking=False, detect_tv=0.3)
+    assert statuses(report.results)["joint/wide"] == Status.FAILED
+
+
+def test_expected_failures_do_not_stand_in_the_way() -> None:
+    bug, expected = BUGS["lenient"](), {"joint/wide": "known"}
+    only = ["smoke", "joint/wide", "independence/rows-wide"]
+    report = check(bug, only=only, detect_tv=0.2, expected_failures=expected)
+    assert statuses(report.results)["joint/wide"] == Status.EXPECTED_FAILURE
+    assert report.exit_code == 0
+    assert report.counts["not_run"] == 0
+    stale = check(clean, only=["boundary/tiny"], expected_failures={"boundary/tiny": "fixed?"})
+    assert statuses(stale.results) == {"boundary/tiny": Status.UNEXPECTED_PASS}
+    assert stale.exit_code == 2
+
+
+def test_too_few_trials_are_inconclusive() -> None:
+    report = check(clean, only=["joint/wide"], trials=100)
+    assert statuses(report.results) == {"joint/wide": Status.INCONCLUSIVE}
+    assert report.exit_code == 2
+
+
+def test_a_branch_that_was_not_taken_is_a_warning() -> None:
+    # Whoever accepts nothing never gets to a bonus token, but for rows without drafts.
+    never = verifying(
+        accept=lambda u, p, q: u < 0, residual=lambda p, q, x: p, rule=None, ragged=False
+    )
+    report = check(never, only=["joint/wide"], detect_tv=0.3)
+    assert report.failures == ()
+    assert len(report.warnings) == 1
+    assert "blocks ended in a bonus token" in report.warnings[0]
+
+
+def test_bugs_are_found_in_the_order_of_causes() -> None:
+    order = list(Stage)
+    positions = [order.index(one.stage) for one in CHECKS]
+    for stage in (Stage.REPLAY, Stage.BOUNDARY, Stage.JOINT):
+        first = positions.index(order.index(stage))
+        assert positions.index(0) < first
+    assert positions.index(order.index(Stage.JOINT)) < positions.index(
+        order.index(Stage.INDEPENDENCE)
+    )
+
+
+def test_the_quick_profile_promises_five_percent() -> None:
+    report = check(reference.verify, only=["joint/eos"])
+    (result,) = report.results
+    assert report.detect_tv == DETECT_TV["quick"] == 0.05
+    assert float(result.evidence["detectable_tv"]) <= 0.05  # type: ignore[arg-type]
+
+
+def step_of_length_3(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Any
+) -> Tokens:
+    return (*standard.step(target, drafter, context, lookahead, chance), 0, 0, 0)[:5]
+
+
+def test_a_step_that_returns_too_much_is_named() -> None:
+    report = check(step_of_length_3, contract="step", only=["smoke/calls"])
+    assert report.failures[0].message.startswith("returned more than 3 tokens: expected 1 to 3")
+
+
+def test_the_verdict_names_the_checks_that_detect_less() -> None:
+    report = check(clean, only=["joint/wide", "joint/batch-of-one"], detect_tv=0.1)
+    assert "TV ≥ 0.1 would have been found, by joint/batch-of-one only TV ≥ 0.4" in report.verdict
+
+
+def test_too_short_texts_are_inconclusive() -> None:
+    def plain(target, drafter, context, tokens, rng):
+        text = ()
+        for _ in range(tokens):
+            row = target.next_token((*context, *text))
+            text = (*text, int(rng.choice(len(row), p=row)))
+        return text
+
+    options = {"contract": "generate", "only": ["end-to-end/markov"], "detect_tv": 0.3}
+    assert check(plain, trials=100, **options).exit_code == 2
+    assert check(plain, **options).exit_code == 0

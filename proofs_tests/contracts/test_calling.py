@@ -1,0 +1,362 @@
+"""Calling and sampling: timeout, chunks, batches with traps, texts, and what they are worth."""
+
+import threading
+import time
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from proofs_tests.helpers.bugs.verifiers import clean
+from specref.algorithms import standard
+from specref.arrays import NO_TOKEN
+from specref.conformance.suite import check
+from specref.contracts.batch import draw_batch_coins
+from specref.contracts.calling import Verifier
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, rows
+from specref.contracts.model_calls import generate_call, read_tokens, step_call
+from specref.contracts.sampling import Steps, batch_sizes, until_eos
+from specref.contracts.timeout import Deadline, HungError, described, within
+from specref.contracts.verify.drawing import draw_batch, draw_tokens, sample_batch
+from specref.contracts.verify.sampling import Alone, Blocks, IdlePairs, Iterations
+from specref.models import as_float
+from specref.proofs.exact import completed
+
+# A clean sampler fails a law test of this file with this probability, each.
+ALPHA = 1e-9
+
+
+def test_work_that_ends_returns() -> None:
+    assert within(5, lambda: 3) == within(None, lambda: 3) == 3
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), SystemExit(2), KeyboardInterrupt()])
+def test_whatever_work_raises_is_named(error: BaseException) -> None:
+    def work() -> None:
+        raise error
+
+    with pytest.raises(BrokenContractError, match=f"raised {type(error).__name__}"):
+        within(5, work)
+
+
+def test_a_broken_contract_stays_what_it_is() -> None:
+    broken = BrokenContractError("tokens[3] is wrong", row=3)
+
+    def work() -> None:
+        raise broken
+
+    with pytest.raises(BrokenContractError) as caught:
+        within(5, work)
+    assert caught.value is broken
+    assert caught.value.evidence == {"row": 3}
+
+
+def test_work_that_does_not_end_is_left_behind_and_ends_at_its_next_beat() -> None:
+    deadline, release, beaten = Deadline(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        release.wait(30)
+        try:
+            deadline.restart()
+        finally:
+            beaten.set()
+        pytest.fail("went on")
+
+    with pytest.raises(HungError, match=r"did not return within 0\.05 s"):
+        within(0.05, work, deadline)
+    release.set()
+    assert beaten.wait(30)
+    assert deadline.abandoned
+
+
+def test_the_time_counts_from_the_last_beat() -> None:
+    deadline = Deadline()
+
+    def work() -> str:
+        for _ in range(4):
+            time.sleep(0.3)
+            deadline.restart()
+        return "done"
+
+    assert within(1.0, work, deadline) == "done"
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("a\nb"), "ValueError at row 1: a"),
+        (ValueError(), "ValueError at row 1"),
+        (ValueError("x" * 1000), f"ValueError at row 1: {'x' * 300}"),
+    ],
+)
+def test_errors_are_described_in_one_line(error: Exception, text: str) -> None:
+    assert described(error, "at row 1") == text
+
+
+class Given:
+    """Coins where a generator is expected."""
+
+    def __init__(self, coins: Any) -> None:
+        self.coins = coins
+
+    def random(self, shape: Any) -> Any:
+        return self.coins.accept
+
+    def standard_exponential(self, shape: Any) -> Any:
+        return self.coins.race
+
+
+@pytest.mark.parametrize("most", [1, 7, 24, 100])
+def test_chunks_are_put_together_in_order(most: int) -> None:
+    # With coins, a row's block does not depend on its chunk.
+    sizes: list[int] = []
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Any) -> Any:
+        sizes.append(len(draft_tokens))
+        return clean(target_probs, draft_probs, draft_tokens, rng=Given(coins))
+
+    batch = sample_batch(CHAIN_FIXTURES["wide"], 24, np.random.default_rng(1))
+    coins, rng = draw_batch_coins(batch, np.random.default_rng(2)), np.random.default_rng(3)
+    whole, parts = (
+        Verifier(verify, Capabilities(batch=size))(batch, rng, coins) for size in (None, most)
+    )
+    assert (whole.tokens == parts.tokens).all()
+    assert (whole.counts == parts.counts).all()
+    assert max(sizes[1:]) == min(most, 24)
+
+
+def test_tokens_are_drawn_from_their_rows() -> None:
+    p = np.tile([[0.5, 0.0, 0.3, 0.2]], (40_000, 1))
+    counts = np.bincount(draw_tokens(p, np.random.default_rng(1)), minlength=4)
+    assert counts[1] == 0
+    assert stats.chisquare(counts[[0, 2, 3]], 40_000 * p[0, [0, 2, 3]]).pvalue > ALPHA
+
+
+@pytest.mark.parametrize("name", CHAIN_FIXTURES)
+def test_batches_hold_the_rows_of_their_models(name: str) -> None:
+    fixture = CHAIN_FIXTURES[name]
+    batch = sample_batch(fixture, 400, np.random.default_rng(1))
+    target, drafter = as_float(fixture.target), as_float(fixture.drafter)
+    trap = np.eye(len(fixture.target.vocabulary))[-1]
+    for row in range(len(batch)):
+        place, drafts = fixture.places[batch.place[row]], batch.draft_tokens[row]
+        number = batch.lens[row]
+        assert (drafts[number:] == NO_TOKEN).all()
+        for i in range(fixture.lookahead + 1):
+            seen = (*place.context, *drafts[:i].tolist())
+            p = target.next_token(seen) if i <= number else trap
+            assert (batch.target_probs[row, i] == p).all()
+            if i < fixture.lookahead:
+                q = drafter.next_token(seen) if i < number else trap
+                assert (batch.draft_probs[row, i] == q).all()
+
+
+def test_drafting_ends_with_eos_in_ragged_batches_alone() -> None:
+    fixture = CHAIN_FIXTURES["eos"]
+    ragged, even = (
+        sample_batch(each, 2_000, np.random.default_rng(1)) for each in (fixture, fixture.even())
+    )
+    ended = ragged.draft_tokens[:, 0] == fixture.eos
+    assert ended.any()
+    assert (ragged.lens[ended] == 1).all()
+    assert (ragged.lens == 0).any()
+    assert (even.lens == fixture.lookahead).all()
+    assert (even.draft_tokens[:, 0] == fixture.eos).any()
+
+
+def test_a_row_alone_in_its_batch_is_ragged_all_the_same() -> None:
+    fixture = CHAIN_FIXTURES["eos"]
+    tables, rng = rows(fixture, fixture.lookahead), np.random.default_rng(1)
+    for _ in range(200):
+        batch = draw_batch(fixture, tables, tables.root[:1], np.zeros(1, dtype=int), rng)
+        if batch.draft_tokens[0, 0] == fixture.eos:
+            assert batch.lens[0] == 1
+            return
+    pytest.fail("EOS was never drafted")
+
+
+def test_tables_know_every_prefix_and_cannot_be_changed() -> None:
+    fixture = CHAIN_FIXTURES["eos"]
+    tables = rows(fixture, 2)
+    node = tables.child[tables.child[tables.root[1], 2], 0]
+    assert (tables.p[node] == as_float(fixture.target).next_token((1, 2, 0))).all()
+    assert (tables.q[node] == as_float(fixture.drafter).next_token((1, 2, 0))).all()
+    assert (tables.child[node] == -1).all()
+    with pytest.raises(ValueError, match="read-only"):
+        tables.p[node] = 0
+
+
+@pytest.mark.parametrize("largest", [None, 1, 10, 5_000])
+@pytest.mark.parametrize("trials", [1, 31, 32, 1_000, 20_000])
+def test_batch_sizes_add_up_and_respect_the_largest(trials: int, largest: int | None) -> None:
+    sizes = batch_sizes(trials, largest)
+    assert sum(sizes) == trials
+    assert min(sizes) >= 1
+    assert largest is None or max(sizes) <= max(largest, 13)
+    assert trials < 1_000 or set(sizes) >= {1, 2, 3, 5}
+
+
+@pytest.mark.parametrize("kind", [Blocks, Alone, IdlePairs])
+def test_places_get_their_shares(kind: type[Blocks]) -> None:
+    fixture = CHAIN_FIXTURES["wide"]
+    place, blocks, first = kind(Verifier(clean, Capabilities()), fixture)(
+        240, np.random.default_rng(1)
+    )
+    shares = Counter(fixture.places[index].lookahead > 0 for index in place.tolist())
+    each = Counter(place.tolist())
+    expected = {Blocks: (180, 60), Alone: (180, 60), IdlePairs: (120, 120)}[kind]
+    assert (shares[True], shares[False]) == expected
+    assert each[0] == each[1] == each[2]
+    assert kind.cost * each[0] == 60
+    assert len(blocks) == len(first) == 240
+
+
+def test_rows_beside_idle_ones_come_first_and_last() -> None:
+    seen: list[list[int]] = []
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        seen.append((draft_tokens[:, 0] >= 0).tolist())
+        return clean(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    IdlePairs(Verifier(verify, Capabilities()), CHAIN_FIXTURES["wide"])(
+        48, np.random.default_rng(1)
+    )
+    assert seen == [[True, False], [False, True]] * 12
+
+
+def test_what_follows_eos_is_taken_away() -> None:
+    eos = CHAIN_FIXTURES["eos"].eos
+    blocks = np.array([[0, eos, 2], [eos, eos, 1], [1, 0, eos], [1, -1, -1]])
+    cut = [[0, eos, -1], [eos, -1, -1], [1, 0, eos], [1, -1, -1]]
+    assert until_eos(CHAIN_FIXTURES["eos"], blocks).tolist() == cut
+    assert (until_eos(CHAIN_FIXTURES["wide"], blocks) == blocks).all()
+
+
+def texts_of(fixture: Fixture, tokens: int) -> dict[tuple[int, ...], Fraction]:
+    return completed({(): Fraction(1)}, fixture.target, fixture.places[0].context, tokens)
+
+
+@pytest.mark.parametrize("name", CHAIN_FIXTURES)
+def test_texts_of_a_clean_verifier_have_the_law_of_the_target(name: str) -> None:
+    # The campaign says so too; this is a test of the loop that does not use it.
+    fixture, tokens, trials = CHAIN_FIXTURES[name].only(1), 3, 6_000
+    sampler = Iterations(Verifier(clean, Capabilities()), fixture, tokens)
+    _, texts, _ = sampler(trials, np.random.default_rng(1))
+    counts = Counter(tuple(x for x in text if x >= 0) for text in texts.tolist())
+    law = {text: float(mass) for text, mass in texts_of(fixture, tokens).items() if mass}
+    assert set(counts) <= set(law)
+    frequent = [text for text in law if trials * law[text] >= 5]
+    seen = [*(counts[text] for text in frequent), 0]
+    mean = [*(trials * law[text] for text in frequent), 0]
+    seen[-1], mean[-1] = trials - sum(seen), trials - sum(mean)
+    if mean[-1] < 5:
+        seen[-2:], mean[-2:] = [sum(seen[-2:])], [sum(mean[-2:])]
+    assert stats.chisquare(seen, mean).pvalue > ALPHA
+
+
+def test_tokens_are_read_from_any_sequence() -> None:
+    torch = pytest.importorskip("torch")
+    fixture = CHAIN_FIXTURES["wide"]
+    for raw in ([1, 4], (1, 4), np.array([1, 4]), torch.tensor([1, 4]), (np.int8(1), 4)):
+        assert read_tokens(raw, 3, fixture) == (1, 4)
+
+
+def endless() -> Any:
+    while True:
+        yield 1
+
+
+BLOCKS: list[tuple[Any, str]] = [
+    (None, "returned a NoneType: expected tokens"),
+    (7, "returned a int: expected tokens"),
+    (np.int64(7), "returned a int64: expected tokens"),
+    ((), "returned 0 tokens: expected 1 to 3"),
+    ((1, 1, 1, 1), "returned more than 3 tokens: expected 1 to 3"),
+    (endless(), "returned more than 3 tokens"),
+    ((1, 5), "token 1 is 5: expected 0 <= id < 5"),
+    ((-1,), "token 0 is -1"),
+    ((1, 2.0), r"token 1 is 2\.0"),
+    ((True,), "token 0 is True"),
+    ("ab", "token 0 is 'a'"),
+    (np.array([[1, 2]]), r"token 0 is \[1, 2\]"),
+]
+
+
+@pytest.mark.parametrize(("raw", "message"), BLOCKS)
+def test_other_blocks_are_named(raw: Any, message: str) -> None:
+    with pytest.raises(BrokenContractError, match=message):
+        read_tokens(raw, 3, CHAIN_FIXTURES["wide"])
+    steps = Steps(lambda place, rng: raw, CHAIN_FIXTURES["wide"].only(0), 3, 5)
+    if raw is not BLOCKS[5][0]:
+        with pytest.raises(BrokenContractError, match=rf"{message}.* \(at context \(\)"):
+            steps(1, np.random.default_rng(1))
+
+
+def by_rng(target: Any, drafter: Any, context: Any, lookahead: int, *, rng: Any) -> Any:
+    return target.vocabulary, rng.random(), context, lookahead
+
+
+def by_chance(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    return target.vocabulary, chance.accept(0.5, "coin"), context, lookahead
+
+
+def by_global(target: Any, drafter: Any, context: Any, lookahead: int) -> Any:
+    return target.vocabulary, np.random.random(), context, lookahead  # noqa: NPY002
+
+
+@pytest.mark.parametrize("way", [by_rng, by_chance, by_global])
+def test_functions_of_models_get_what_they_take(way: Any) -> None:
+    fixture = CHAIN_FIXTURES["wide"]
+    step, generate = step_call(way, fixture), generate_call(way, fixture, 9)
+    for call, number in ((step, 2), (generate, 9)):
+        first, second = (call(fixture.places[1], np.random.default_rng(1)) for _ in range(2))
+        assert first == second
+        assert first[2:] == ((1,), number)
+        assert first[0] is fixture.target.vocabulary
+
+
+def test_patience_of_steps_is_for_one_call() -> None:
+    def call(place: Any, rng: Any) -> Any:
+        time.sleep(0.02)
+        return (0,)
+
+    fixture = CHAIN_FIXTURES["wide"].only(0)
+    assert len(Steps(call, fixture, 3, 0.5)(50, np.random.default_rng(1))[1]) == 50
+    with pytest.raises(HungError):
+        Steps(lambda place, rng: time.sleep(20), fixture, 3, 0.05)(1, np.random.default_rng(1))
+
+
+def test_a_step_of_the_reference_gives_blocks_of_every_place() -> None:
+    fixture = CHAIN_FIXTURES["eos"].drafted()
+    place, blocks, first = Steps(step_call(standard.step, fixture), fixture, 3)(
+        300, np.random.default_rng(1)
+    )
+    assert Counter(place.tolist()) == {0: 100, 1: 100, 2: 100}
+    assert (first == NO_TOKEN).all()
+    assert (blocks[place == 2][:, 2] == NO_TOKEN).all()
+
+
+def test_a_crash_on_a_shorter_row_names_the_claim_that_would_spare_it() -> None:
+    def full_rows_only(p, q, drafts, *, rng):
+        if q is not None and (drafts < 0).any():
+            raise IndexError("token -1")
+        return clean(p, q, drafts, rng=rng)
+
+    failures = check(full_rows_only, only=["smoke"]).failures
+    assert any("ragged=false" in one.message for one in failures)
+    assert not check(full_rows_only, only=["smoke"], ragged=False, one_hot=False).failures
+
+
+def test_a_crash_without_draft_probs_names_the_claim_that_would_spare_it() -> None:
+    def sampled_only(p, q, drafts, *, rng):
+        if q is None:
+            raise TypeError("draft_probs is None")
+        return clean(p, q, drafts, rng=rng)
+
+    failures = check(sampled_only, only=["smoke"]).failures
+    assert any("one_hot=false" in one.message for one in failures)

@@ -1,0 +1,612 @@
+"""Every kind of misbehaviour is a named failure with its row; nothing crashes the judge."""
+
+import inspect
+import itertools
+import random
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from proofs_tests.helpers.bugs.verifiers import clean
+from specref.conformance.checks.smoke import SIZE
+from specref.conformance.report import Report
+from specref.conformance.status import Finding, Status
+from specref.conformance.suite import check
+from specref.contracts.batch import Batch, read_answer
+from specref.contracts.calling import Verifier
+from specref.contracts.capabilities import Capabilities, capabilities_of, capable
+from specref.contracts.contract import Contract
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.contracts.keywords import accepted_keywords
+from specref.contracts.table import CONTRACTS, contracts_of, signed
+from specref.contracts.timeout import TIMEOUT
+from specref.contracts.verify.drawing import sample_batch
+from specref.pytest_plugin.parametrize import parametrize
+from specref.vectors.running import run as run_vectors
+
+Answered = Callable[[Any, Any, Any, Any, Any], Any]
+
+
+class Unspeakable(Exception):  # noqa: N818
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+def answering(change: Answered) -> Callable[..., Any]:
+    """The clean verifier, and then something done to its answer."""
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        answer = clean(target_probs, draft_probs, draft_tokens, rng=rng)
+        return change(*answer, target_probs, draft_probs, draft_tokens)
+
+    return verify
+
+
+def with_values(array: Any, where: Any, value: Any) -> Any:
+    array = array.copy()
+    array[where] = value
+    return array
+
+
+def raised(error: BaseException) -> Any:
+    raise error
+
+
+def raise_if(condition: Any, error: BaseException) -> None:
+    if np.any(condition):
+        raise error
+
+
+OOM = RuntimeError("out of memory\nand more")
+ANSWERS: dict[str, tuple[Answered, str]] = {
+    "raises": (lambda t, n, p, q, x: raised(OOM), r"raised RuntimeError at row 0: out of memory$"),
+    "exits": (lambda t, n, p, q, x: raised(SystemExit(3)), r"raised SystemExit at row 0: 3"),
+    "raises at token 3": (
+        lambda t, n, p, q, x: (raise_if(x == 3, KeyError("3")), (t, n))[1],
+        r"raised KeyError at row \d+: '3'",
+    ),
+    "raises in batches": (
+        lambda t, n, p, q, x: (raise_if(len(x) > 1, TypeError("one row")), (t, n))[1],
+        r"raised TypeError in a batch of \d+: one row",
+    ),
+    "raises without words": (
+        lambda t, n, p, q, x: raised(Unspeakable()),
+        r"raised Unspeakable at row 0: its message cannot be shown",
+    ),
+    "None": (lambda t, n, p, q, x: None, r"returned None: expected a pair \(tokens, counts\)"),
+    "tokens alone": (lambda t, n, p, q, x: t, r"returned a ndarray: expected a pair"),
+    "three": (lambda t, n, p, q, x: (t, n, n), r"returned a tuple of 3: expected a pair"),
+    "two letters": (lambda t, n, p, q, x: "ab", r"returned a str: expected a pair"),
+    "no bonus column": (
+        lambda t, n, p, q, x: (t[:, :-1], n),
+        r"tokens has shape \((\d+), \d\): expected \(\1, \d\)",
+    ),
+    "counts in a column": (
+        lambda t, n, p, q, x: (t, n[:, None]),
+        r"counts has shape \((\d+), 1\): expected \(\1,\)",
+    ),
+    "ragged lists": (
+        lambda t, n, p, q, x: ([row[:k] for row, k in zip(t.tolist(), n, strict=True)], n),
+        r"tokens (cannot be read as an array|has dtype|has shape)",
+    ),
+    "floats": (
+        lambda t, n, p, q, x: (t.astype(np.float32), n),
+        r"tokens has dtype float32: expected integers",
+    ),
+    "NaN": (
+        lambda t, n, p, q, x: (with_values(t.astype(np.float64), np.s_[-1, 1], np.nan), n),
+        r"tokens\[\d+, 1\] = nan: expected integers",
+    ),
+    "bools": (lambda t, n, p, q, x: (t, n > 1), r"counts has dtype bool: expected integers"),
+    "objects": (lambda t, n, p, q, x: (t.astype(object), n), r"tokens has dtype object"),
+    "id too large": (
+        lambda t, n, p, q, x: (with_values(t, np.s_[-1, 0], p.shape[2]), n),
+        r"tokens\[\d+, 0\] = (\d+): expected 0 <= id < \1, or -1",
+    ),
+    "id too small": (
+        lambda t, n, p, q, x: (np.where(t < 0, -2, t), n),
+        r"tokens\[\d+, \d\] = -2: expected 0 <= id",
+    ),
+    "unsigned padding": (
+        lambda t, n, p, q, x: (t.astype(np.uint64), n),
+        r"tokens\[\d+, \d\] = 18446744073709551615: out of range",
+    ),
+    "padded with 0": (
+        lambda t, n, p, q, x: (np.maximum(t, 0), n),
+        r"counts\[\d+\] = \d but tokens\[\d+\] = \[.*\]: expected that many tokens, then -1",
+    ),
+    "counts of accepted": (
+        lambda t, n, p, q, x: (t, n - 1),
+        r"counts\[\d+\] = \d.*expected (1 to|that many)",
+    ),
+    "no token": (
+        lambda t, n, p, q, x: (with_values(t, -1, -1), with_values(n, -1, 0)),
+        r"counts\[\d+\] = 0: expected 1 to",
+    ),
+    "more than drafts and one": (
+        lambda t, n, p, q, x: (np.maximum(t, 0), np.full_like(n, t.shape[1])),
+        r"counts\[\d+\] = \d: expected 1 to",
+    ),
+    "other tokens than drafts": (
+        lambda t, n, p, q, x: (np.where(t >= 0, (t + (n[:, None] > 1)) % p.shape[2], -1), n),
+        r"tokens\[\d+\] = \[.*\]: expected its drafts \[.*\] up to the last token",
+    ),
+}
+
+
+def first_failure(report: Report) -> Any:
+    assert report.exit_code == 1
+    assert report.finding == Finding.CONTRACT
+    assert not report.lossy
+    return report.failures[0]
+
+
+def test_the_clean_verifier_passes() -> None:
+    report = check(clean, only=["smoke"])
+    assert report.failures == ()
+    assert report.exit_code == 0
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("tensors", [False, True])
+def test_a_wrong_answer_is_a_named_failure(name: str, tensors: bool) -> None:
+    change, message = ANSWERS[name]
+    verify = answering(change)
+    asked = {"only": ["smoke/answers"], "arrays": "torch" if tensors else "numpy"}
+    failure = first_failure(check(in_torch(verify) if tensors else verify, **asked))
+    if name == "tokens alone" and tensors:
+        message = "returned a Tensor"
+    assert_matches(message, failure.message)
+
+
+def assert_matches(pattern: str, text: str) -> None:
+    assert re.search(pattern, text), f"{text!r} does not say {pattern!r}"
+
+
+def in_torch(verify: Callable[..., Any]) -> Callable[..., Any]:
+    """The same verifier, between tensors."""
+    torch = pytest.importorskip("torch")
+
+    def tensor(value: Any) -> Any:
+        known = isinstance(value, np.ndarray) and value.dtype.kind in "iufb"
+        return torch.from_numpy(value) if known and value.dtype != np.uint64 else value
+
+    def wrapped(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        q = None if draft_probs is None else draft_probs.numpy()
+        raw = verify(target_probs.numpy(), q, draft_tokens.numpy(), rng=rng)
+        return tuple(map(tensor, raw)) if isinstance(raw, tuple) else tensor(raw)
+
+    return wrapped
+
+
+def test_the_offending_row_is_the_one_that_was_given() -> None:
+    seen: list[Any] = []
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        seen.append(draft_tokens.copy())
+        raise_if(draft_tokens[:, 0] == 1, ValueError("token 1"))
+        return clean(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    failure = first_failure(check(verify, only=["smoke/answers"]))
+    row = failure.evidence["row"]
+    assert len(seen[0]) == SIZE
+    assert np.flatnonzero(seen[0][:, 0] == 1)[0] == row
+    assert failure.evidence["draft_tokens"] == seen[0][row].tolist()
+    assert len(failure.evidence["target_probs"][0]) == 5
+
+
+@pytest.mark.parametrize("row", [0, 700, 4095])
+def test_the_offending_row_is_found_in_a_large_batch(row: int) -> None:
+    batch = sample_batch(CHAIN_FIXTURES["wide"], 4096, np.random.default_rng(1))
+    marked = batch.target_probs.copy()
+    marked[row] = [0.125, 0.125, 0.25, 0.25, 0.25]
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        raise_if((target_probs[:, 0, 0] == 0.125).any(), ZeroDivisionError())
+        return clean(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    given = Batch(marked, batch.draft_probs, batch.draft_tokens, batch.lens, batch.place)
+    verifier = Verifier(verify, Capabilities(), TIMEOUT)
+    with pytest.raises(BrokenContractError, match=f"ZeroDivisionError at row {row}$"):
+        verifier(given, np.random.default_rng(1))
+
+
+def test_a_call_that_hangs_is_a_named_failure() -> None:
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        time.sleep(30)
+
+    report = check(verify, only=["smoke/answers", "joint/wide"], timeout=0.2)
+    assert report.exit_code == 2
+    assert report.finding == Finding.UNANSWERED
+    assert report.verdict == (
+        "NOT ANSWERED in time (smoke/answers); nothing found says that its law is off"
+    )
+    hung, blocked = report.results
+    assert hung.message == "did not return within 0.2 s"
+    assert hung.evidence["hung"]
+    assert "time.sleep(30)" in "\n".join(hung.traceback)
+    assert "specref" not in "\n".join(hung.traceback)
+    assert blocked.message == "blocked by smoke/answers"
+
+
+def test_patience_is_for_a_call_not_for_all() -> None:
+    nap, timeout, calls = 0.02, 0.5, []
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        calls.append(time.sleep(nap))
+        return clean(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    report = check(verify, only=["joint/wide"], timeout=timeout, trials=200, batch=4)
+    assert len(calls) * nap > timeout
+    assert report.failures == ()
+
+
+MUTATED = ("target_probs", "draft_probs", "draft_tokens", "lens", "coins.accept", "coins.race")
+
+
+@pytest.mark.parametrize("name", MUTATED)
+def test_a_changed_argument_is_a_named_failure(name: str) -> None:
+    def verify(
+        target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any, coins: Any, lens: Any
+    ) -> Any:
+        answer = clean(target_probs, draft_probs, draft_tokens, rng=rng)
+        given = {"target_probs": target_probs, "draft_probs": draft_probs, "lens": lens}
+        given |= {"draft_tokens": draft_tokens, "coins.accept": coins.accept}
+        given["coins.race"] = coins.race
+        if given[name] is not None:
+            given[name][2] += 1
+        return answer
+
+    report = check(verify, only=["smoke/inputs-unchanged"])
+    failure = first_failure(report)
+    assert_matches(rf"^{name}\[2.*\] was .* and is .* after the call", failure.message)
+
+
+@pytest.mark.parametrize("name", ["target_probs", "draft_probs", "draft_tokens"])
+def test_a_changed_tensor_is_a_named_failure(name: str) -> None:
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        answer = in_torch(clean)(target_probs, draft_probs, draft_tokens, rng=rng)
+        given = {"target_probs": target_probs, "draft_probs": draft_probs}
+        changed = given.get(name, draft_tokens)
+        if changed is not None:
+            changed[2] += 1
+        return answer
+
+    failure = first_failure(check(verify, only=["smoke/inputs-unchanged"], arrays="torch"))
+    assert failure.message.startswith(f"{name}[2")
+
+
+def test_changing_arguments_deceives_no_other_check() -> None:
+    # Whoever overwrites the drafts and lengths with what it emitted would look right.
+    def verify(
+        target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any, lens: Any
+    ) -> Any:
+        tokens = np.zeros((len(lens), draft_tokens.shape[1] + 1), dtype=np.int64)
+        draft_tokens[:], lens[:] = 0, draft_tokens.shape[1]
+        return tokens, lens + 1
+
+    assert first_failure(check(verify, only=["smoke/answers"])).message.startswith("counts[")
+
+
+KEPT = np.random.default_rng(5)
+OWN = {"unseeded": np.random.default_rng, "kept": lambda: KEPT}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_randomness_of_its_own_is_a_named_failure(name: str) -> None:
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        return clean(target_probs, draft_probs, draft_tokens, rng=OWN[name]())
+
+    report = check(verify, only=["smoke"])
+    assert [failure.id for failure in report.failures] == ["smoke/deterministic"]
+    assert_matches(
+        r"row \d+ is \[.*\], then \[.*\] under the same seed", report.failures[0].message
+    )
+    assert check(verify, only=["smoke"], seeded=False).failures == ()
+
+
+# Ways to be given randomness: parameters, how they become a NumPy generator, arrays, and claims.
+
+
+def from_coins(coins: Any) -> Any:
+    class Given:
+        random = staticmethod(lambda shape: coins.accept)
+        standard_exponential = staticmethod(lambda shape: coins.race)
+
+    return Given()
+
+
+def by_rng(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    return clean(target_probs, draft_probs, draft_tokens, rng=rng)
+
+
+def by_coins(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Any) -> Any:
+    return clean(target_probs, draft_probs, draft_tokens, rng=from_coins(coins))
+
+
+def by_both(
+    target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any, coins: Any, lens: Any
+) -> Any:
+    assert (lens == (draft_tokens >= 0).sum(axis=1)).all()
+    return clean(target_probs, draft_probs, draft_tokens, rng=from_coins(coins))
+
+
+def by_global(target_probs: Any, draft_probs: Any, draft_tokens: Any) -> Any:
+    seed = np.random.randint(2**31)  # noqa: NPY002
+    return clean(target_probs, draft_probs, draft_tokens, rng=np.random.default_rng(seed))
+
+
+def by_python(target_probs: Any, draft_probs: Any, draft_tokens: Any, lens: Any) -> Any:
+    rng = np.random.default_rng(random.getrandbits(60))
+    return clean(target_probs, draft_probs, draft_tokens, rng=rng)
+
+
+def by_torch(target_probs: Any, draft_probs: Any, draft_tokens: Any) -> Any:
+    import torch
+
+    rng = np.random.default_rng(int(torch.randint(2**60, (1,))))
+    return clean(target_probs, draft_probs, draft_tokens, rng=rng)
+
+
+def by_generator(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, generator: Any) -> Any:
+    import torch
+
+    rng = np.random.default_rng(int(torch.randint(2**60, (1,), generator=generator)))
+    return clean(target_probs, draft_probs, draft_tokens, rng=rng)
+
+
+WAYS = (by_rng, by_coins, by_both, by_global, by_python, by_torch, by_generator)
+CLAIMS = (
+    {},
+    {"batch": 1},
+    {"batch": 5, "dtype": "float32"},
+    {"ragged": False, "one_hot": False},
+)
+
+
+def even_only(verify: Callable[..., Any]) -> Callable[..., Any]:
+    """Raises for what it does not claim."""
+    names = accepted_keywords(verify)
+
+    def strict(target_probs: Any, draft_probs: Any, draft_tokens: Any, **given: Any) -> Any:
+        assert (draft_tokens >= 0).all()
+        assert draft_probs is not None
+        return verify(target_probs, draft_probs, draft_tokens, **given)
+
+    strict.__signature__ = inspect.signature(verify)  # type: ignore[attr-defined]
+    assert accepted_keywords(strict) == names
+    return strict
+
+
+def limited(verify: Callable[..., Any], rows: int) -> Callable[..., Any]:
+    """Raises for larger batches."""
+
+    def strict(target_probs: Any, draft_probs: Any, draft_tokens: Any, **given: Any) -> Any:
+        assert len(draft_tokens) <= rows
+        return verify(target_probs, draft_probs, draft_tokens, **given)
+
+    strict.__signature__ = inspect.signature(verify)  # type: ignore[attr-defined]
+    return strict
+
+
+def combinations() -> Iterator[Any]:
+    for way, claims in itertools.product(WAYS, CLAIMS):
+        name = ", ".join(f"{key}={value}" for key, value in claims.items())
+        yield pytest.param(way, claims, id=f"{way.__name__} {name}".strip())
+
+
+ASKED = (
+    "smoke",
+    "replay/permuted",
+    "boundary/equal-rows",
+    "boundary/disjoint",
+    "boundary/certain",
+    "boundary/forbidden",
+    "boundary/tiny",
+    "boundary/ragged",
+    "joint/eos",
+)
+
+
+def adapted(way: Callable[..., Any], claims: dict[str, Any]) -> Callable[..., Any]:
+    way = even_only(way) if not claims.get("ragged", True) else way
+    return limited(way, claims["batch"]) if "batch" in claims else way
+
+
+@pytest.mark.parametrize(("way", "claims"), list(combinations()))
+def test_every_way_to_be_called_passes(way: Callable[..., Any], claims: dict[str, Any]) -> None:
+    # A clean sampler fails with probability at most 1e-9; so few trials leave the law open.
+    if way in (by_torch, by_generator):
+        pytest.importorskip("torch")
+    only = ["smoke", "joint/eos"] if claims.get("batch") == 1 else ASKED
+    report = check(adapted(way, claims), only=only, trials=200, **claims)
+    assert report.failures == ()
+    assert {r.id for r in report.results if r.status == Status.INCONCLUSIVE} == {"joint/eos"}
+    if not claims.get("ragged", True):
+        assert status(report, "smoke/no-drafts") == Status.NOT_APPLICABLE
+        assert status(report, "smoke/one-hot") == Status.NOT_APPLICABLE
+
+
+def status(report: Report, id_: str) -> Status:
+    return next(result.status for result in report.results if result.id == id_)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_same_seed_repeats_every_way(way: Callable[..., Any]) -> None:
+    if way in (by_torch, by_generator):
+        pytest.importorskip("torch")
+    batch = sample_batch(CHAIN_FIXTURES["wide"], SIZE, np.random.default_rng(1))
+    verifier = Verifier(way, Capabilities(), TIMEOUT)
+    first, second, other = (verifier(batch, np.random.default_rng(s)).tokens for s in (1, 1, 2))
+    assert (first == second).all()
+    assert (first != other).any()
+
+
+def test_global_generators_are_put_back() -> None:
+    torch = pytest.importorskip("torch")
+    before = np.random.get_state()[1], torch.get_rng_state()  # noqa: NPY002
+    check(by_global, only=["smoke"])
+    check(by_torch, only=["smoke"])
+    assert (before[0] == np.random.get_state()[1]).all()  # noqa: NPY002
+    assert (before[1] == torch.get_rng_state()).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_probabilities_are_cast_and_put_on_the_device(dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    seen: list[Any] = []
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, generator: Any) -> Any:
+        seen.append((target_probs.dtype, draft_tokens.dtype, generator.device.type))
+        p, q = target_probs.double(), None if draft_probs is None else draft_probs.double()
+        return in_torch(clean)(p, q, draft_tokens, rng=np.random.default_rng(1))
+
+    check(verify, only=["smoke/answers"], arrays="torch", dtype=dtype)
+    assert set(seen) == {(getattr(torch, dtype), torch.int64, "cpu")}
+
+
+CLAIMED = [
+    ({"rule": "magic"}, ValueError, r"rule = 'magic': expected one of \(None, 'autoregressive'"),
+    ({"batch": 0}, ValueError, "batch = 0: expected an integer >= 1, or None"),
+    ({"batch": 2.5}, ValueError, "batch = 2.5"),
+    ({"tolerance": -0.1}, ValueError, "tolerance = -0.1"),
+    ({"tolerance": "low"}, ValueError, "tolerance = 'low'"),
+    ({"dtype": "float8"}, ValueError, "dtype = 'float8'"),
+    ({"arrays": "jax"}, ValueError, "arrays = 'jax'"),
+    ({"recovery": "gumbel"}, ValueError, "recovery = 'gumbel'"),
+    ({"ragged": "no"}, TypeError, "ragged = 'no': expected True or False"),
+    ({"dtype": "bfloat16"}, ValueError, "expected 'torch' for bfloat16"),
+    ({"device": "cuda"}, ValueError, "expected 'torch' for float64 on cuda"),
+    ({"speed": 9}, TypeError, "speed"),
+]
+
+
+@pytest.mark.parametrize(("claims", "error", "message"), CLAIMED)
+def test_a_claim_that_means_nothing_is_refused(
+    claims: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        check(clean, **claims)
+
+
+def test_claims_travel_with_the_function() -> None:
+    claimed = capable(rule="standard", ragged=False)(lambda p, q, x, *, rng: None)
+    assert capabilities_of(claimed, batch=3) == Capabilities("standard", batch=3, ragged=False)
+    claimed.specref_capabilities = {"rule": "standard"}  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="expected Capabilities"):
+        capabilities_of(claimed)
+
+
+def test_only_declared_parameters_are_passed() -> None:
+    assert accepted_keywords(lambda p, q, x, **rest: None) == frozenset()
+    assert accepted_keywords(lambda p, q, x, lens, temperature=1: None) == {"lens"}
+    assert accepted_keywords(min) == frozenset()
+    with pytest.raises(TypeError, match="expected a function"):
+        accepted_keywords(3)  # type: ignore[arg-type]
+
+
+def test_lists_and_tensors_are_answers_too() -> None:
+    torch = pytest.importorskip("torch")
+    batch = sample_batch(CHAIN_FIXTURES["wide"], 8, np.random.default_rng(1))
+    tokens, counts = clean(
+        batch.target_probs, batch.draft_probs, batch.draft_tokens, rng=np.random.default_rng(1)
+    )
+    for raw in (
+        [tokens.tolist(), counts.tolist()],
+        (torch.from_numpy(tokens).int(), torch.from_numpy(counts)),
+        (tokens.astype(np.int16), counts.astype(np.uint8)),
+    ):
+        answer = read_answer(raw, batch)
+        assert answer.tokens.dtype == answer.counts.dtype == np.int64
+        assert (answer.tokens == tokens).all()
+
+
+def test_tensors_that_numpy_cannot_read_are_a_named_failure() -> None:
+    torch = pytest.importorskip("torch")
+    batch = sample_batch(CHAIN_FIXTURES["wide"], 8, np.random.default_rng(1))
+    tokens = torch.zeros((8, 3), dtype=torch.bfloat16)
+    with pytest.raises(BrokenContractError, match="tokens cannot be read as an array"):
+        read_answer((tokens, tokens[:, 0]), batch)
+
+
+V, T, S, G, D, M = (
+    CONTRACTS[name] for name in ("verify", "tree", "step", "generate", "drafter", "metrics")
+)
+CALLABLE: list[tuple[Callable[..., Any], tuple[Contract, ...]]] = [
+    # As documented: one contract takes each, though others have as many arguments.
+    (lambda target_probs, draft_probs, draft_tokens, *, rng: 0, (V,)),
+    (lambda target_probs, draft_probs, draft_tokens, rng: 0, (V,)),
+    (lambda target_probs, draft_probs, draft_tokens, *, coins, lens: 0, (V,)),
+    (lambda target_probs, draft_probs, draft_tokens, generator: 0, (V,)),
+    (lambda target_probs, draft_probs, draft_tokens: 0, (V,)),
+    (lambda target_probs, draft_probs, draft_tokens, top_k=0, *, rng: 0, (V,)),
+    (lambda target_probs, draft_probs, draft_tokens, parents, *, rng: 0, (T,)),
+    (lambda target_probs, draft_probs, draft_tokens, parents=None, *, rng: 0, (V, T)),
+    (lambda target, drafter, context, lookahead, rng: 0, (S,)),
+    (lambda target, drafter, context, lookahead, chance: 0, (S,)),
+    (lambda target, drafter, context, lookahead, *, chance: 0, (S,)),
+    (lambda target, drafter, context, lookahead: 0, (S,)),
+    (lambda target, drafter, context, tokens, rng: 0, (G,)),
+    (lambda drafter, context, lookahead, rng: 0, (D,)),
+    (lambda log: 0, (M,)),
+    # Other names: whatever calls with as many.
+    (lambda p, q, x, *, rng: 0, (V, D)),
+    (lambda p, q, x, parents, *, rng: 0, (T, S, G)),
+    (lambda target, drafter, context, n, rng: 0, (T, S, G)),
+    (lambda p, q, x, parents=None: 0, (V, T, S, G, D)),
+    (lambda *arguments, **keywords: 0, (V, T, S, G, D, M)),
+    (min, (V, T, S, G, D, M)),
+    # What no contract passes, or passes otherwise.
+    (lambda: 0, ()),
+    (lambda p, q: 0, ()),
+    (lambda p, q, x, *, rng, temperature: 0, ()),
+    (lambda p, q, x, *, rng, temperature=1: 0, (V, D)),
+    (lambda p, q, x, rng, /: 0, ()),
+    (lambda p, q, x, /, *, rng: 0, (V, D)),
+    (lambda p, q, x, *, parents, rng: 0, ()),
+    (lambda target, drafter, context, lookahead, rng, chance: 0, ()),
+    (lambda target, drafter, context, lookahead, coins: 0, ()),
+    (lambda a, b, c, d, e, f: 0, ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("contract", CONTRACTS.values(), ids=str)
+@pytest.mark.parametrize(("function", "fitting"), CALLABLE, ids=range(len(CALLABLE)))
+def test_a_function_is_judged_by_the_contracts_that_can_call_it(
+    function: Callable[..., Any], fitting: tuple[Contract, ...], contract: Contract
+) -> None:
+    if contract in fitting:
+        signed(function, contract)
+        return
+    with pytest.raises(TypeError, match=f"contract {contract} gives .* fits$") as refused:
+        signed(function, contract)
+    named = [one for one in CONTRACTS.values() if f"--contract {one}" in str(refused.value)]
+    assert set(named) <= set(fitting)
+    assert bool(named) == bool(fitting)
+
+
+def test_of_several_contracts_those_are_named_whose_words_it_uses() -> None:
+    assert contracts_of(lambda p, q, x, parents, *, rng: 0) == (T,)
+    assert contracts_of(lambda target, drafter, context, n, rng: 0) == (S, G)
+    assert contracts_of(lambda p, q: 0) == ()
+
+
+def test_what_cannot_be_called_is_never_called_lossy() -> None:
+    def two(p: Any, q: Any) -> Any:
+        raise AssertionError("called")
+
+    words = (
+        r"two takes \(p, q\): contract verify gives \(target_probs, draft_probs, draft_tokens\), "
+        "and by name any of rng, coins, lens, generator; no contract fits"
+    )
+    with pytest.raises(TypeError, match=words):
+        check(two)
+    with pytest.raises(TypeError, match=words):
+        parametrize(two)
+    with pytest.raises(TypeError, match=words):
+        run_vectors(two, [])

@@ -1,0 +1,212 @@
+"""Claims about what an implementation is given: logits, arrays of its own, trees with nodes."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from proofs_tests.helpers.bugs.verifiers import BUGS, clean
+from specref.adapters import reference
+from specref.arrays import Floats
+from specref.conformance.report import Report
+from specref.conformance.status import Status
+from specref.conformance.suite import check
+from specref.contracts.calling import Verifier
+from specref.contracts.capabilities import Capabilities, capable
+from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.contracts.logits import SHIFTS
+from specref.contracts.verify.drawing import sample_batch
+from specref.probing import probe_verify
+
+ROOT = Path(__file__).parents[2]
+QUICK = ["smoke", "boundary", "replay", "joint/wide", "joint/eos", "joint/probed"]
+
+
+def softmax(logits: Any) -> Any:
+    if logits is None:
+        return None
+    weights = np.exp(logits - logits.max(axis=2, keepdims=True))
+    return weights / weights.sum(axis=2, keepdims=True)
+
+
+def reading(verify: Any, target: Any = softmax, drafter: Any = softmax) -> Any:
+    """A verifier of probabilities, given what these functions make of its arguments."""
+
+    def of_logits(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return verify(target(target_probs), drafter(draft_probs), draft_tokens, rng=rng)
+
+    return of_logits
+
+
+def judged(verify: Any, **options: Any) -> Report:
+    return check(verify, **{"only": QUICK, "detect_tv": 0.1, "inputs": "logits", **options})
+
+
+def exponential(logits: Any) -> Any:
+    return None if logits is None else np.exp(logits)
+
+
+def same(laws: Any) -> Any:
+    return laws
+
+
+# Logits.
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_sampler_that_takes_the_softmax_passes(dtype: str) -> None:
+    report = judged(reading(clean), rule="standard", dtype=dtype)
+    assert report.exit_code == 0, report
+    found = {r.id: r for r in report.results}
+    assert "without sampling" in found["joint/probed"].message
+    assert found["boundary/zero-coin"].status == Status.PASSED
+    assert "logits" in found["boundary/equal-rows"].message
+
+
+@pytest.mark.parametrize(
+    ("target", "drafter"),
+    [(same, same), (softmax, same), (same, softmax), (exponential, exponential),
+     (softmax, exponential), (exponential, softmax)],
+)  # fmt: skip
+def test_a_sampler_that_forgets_it_fails(target: Any, drafter: Any) -> None:
+    assert judged(reading(clean, target, drafter), blocking=False).exit_code == 1
+
+
+@pytest.mark.parametrize("bug", ["residual is p", "bonus of the longest row", "lenient"])
+def test_bugs_are_found_beneath_logits(bug: str) -> None:
+    assert judged(reading(BUGS[bug]())).exit_code == 1
+
+
+def test_probabilities_are_given_unless_it_is_claimed() -> None:
+    assert judged(clean, inputs="probs").exit_code == 0
+    assert judged(reading(clean), inputs="probs", blocking=False).exit_code == 1
+
+
+def test_logits_are_logarithms_and_a_number_for_each_position() -> None:
+    batch = sample_batch(CHAIN_FIXTURES["deep"], 24, np.random.default_rng(1))
+    verifier = Verifier(clean, Capabilities(inputs="logits"))
+    (p, q, drafts), _ = verifier.arguments(batch, np.random.default_rng(1))
+    assert (drafts == batch.draft_tokens).all()
+    assert np.allclose(softmax(p), batch.target_probs, rtol=1e-14, atol=0)
+    assert np.allclose(softmax(q), batch.draft_probs, rtol=1e-14, atol=0)
+    assert (np.isneginf(p) == (batch.target_probs == 0)).all()
+    shifts = [np.exp(logits).sum(axis=2).mean(axis=0) for logits in (p, q)]
+    assert len({round(float(shift), 9) for row in shifts for shift in row}) == 6
+    for shift in shifts[1]:
+        assert (abs(shifts[0] / shift - 1) > 0.3).all()
+    with pytest.raises(ValueError, match="inputs = 'odds'"):
+        Capabilities(inputs="odds")  # type: ignore[arg-type]
+
+
+def test_the_page_says_which_numbers() -> None:
+    page = " ".join((ROOT / "docs" / "judge-your-sampler.md").read_text().split())
+    for first, second, third in SHIFTS.values():
+        assert f"plus {first:g}, {second:g} or {third:g}".replace("-", "−") in page
+
+
+@capable(rule="standard", recovery="race", inputs="logits")
+def by_coins(
+    target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any, coins: Any
+) -> Any:
+    p, q = softmax(target_probs), softmax(draft_probs)
+    return reference.verify(p, q, draft_tokens, rng=rng, coins=coins)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_coins_are_not_replayed_one_by_one(dtype: str) -> None:
+    report = check(by_coins, only=QUICK, detect_tv=0.1, dtype=dtype)
+    assert report.exit_code == 0, report
+    found = {r.id: r for r in report.results}
+    assert found["replay/coin-by-coin"].status == Status.NOT_APPLICABLE
+    assert found["replay/permuted"].status == found["replay/edge-coins"].status == Status.PASSED
+
+
+def test_logits_are_probed() -> None:
+    p, q = np.array([[0.25, 0.75, 0.0], [0.5, 0.5, 0.0]]), np.array([[0.5, 0.25, 0.25]])
+    law = probe_verify(by_coins, p, q, (0,)).distribution
+    assert {block: round(weight, 9) for block, weight in law.items()} == {
+        (0, 0): 0.25, (0, 1): 0.25, (1,): 0.5,
+    }  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_trees_get_logits_too() -> None:
+    def tree(p: Any, q: Any, drafts: Any, parents: Any, *, rng: Any) -> Any:
+        return reference.verify_tree(softmax(p), softmax(q), drafts, parents, rng=rng)
+
+    claims = {"contract": "tree", "detect_tv": 0.3, "inputs": "logits"}
+    assert check(tree, **claims).exit_code == 0
+    assert check(reference.verify_tree, blocking=False, **claims).exit_code == 1
+
+
+# Changes in place.
+
+
+def scribbling(p: Floats, q: Any, drafts: Any, *, rng: Any) -> Any:
+    answer = clean(p, q, drafts.copy(), rng=rng)
+    p[:] = 0.25
+    drafts[:] = 0
+    if q is not None:
+        q[:] = np.nan
+    return answer
+
+
+def test_a_sampler_may_use_its_arguments_as_scratch() -> None:
+    report = check(scribbling)
+    (result,) = report.failures
+    assert result.id == "smoke/inputs-unchanged"
+    assert "in_place=true" in result.message
+    report = check(scribbling, only=QUICK, detect_tv=0.1, in_place=True, rule="standard")
+    assert report.exit_code == 0, report
+    assert report.counts["passed"] > 15
+
+    def wrong(p: Floats, q: Any, drafts: Any, *, rng: Any) -> Any:
+        answer = BUGS["residual is p"]()(p, q, drafts, rng=rng)
+        p[:] = 0
+        return answer
+
+    assert check(wrong, only=QUICK, detect_tv=0.1, in_place=True).exit_code == 1
+
+
+def test_coins_may_be_changed_in_place() -> None:
+    def verify(p: Any, q: Any, drafts: Any, *, rng: Any, coins: Any) -> Any:
+        answer = reference.verify(p, q, drafts, rng=rng, coins=coins)
+        coins.accept[:] = 0
+        coins.race[:] = 1
+        return answer
+
+    claims = {"rule": "standard", "recovery": "race", "in_place": True}
+    report = check(verify, only=QUICK, detect_tv=0.1, **claims)
+    assert report.exit_code == 0, report
+
+
+# Trees.
+
+
+def never_empty(p: Any, q: Any, drafts: Any, parents: Any, *, rng: Any) -> Any:
+    if (drafts < 0).all(axis=1).any():
+        raise IndexError("no nodes")
+    return reference.verify_tree(p, q, drafts, parents, rng=rng)
+
+
+def test_who_never_gets_empty_trees_is_judged_without_them() -> None:
+    claims = {"contract": "tree", "algorithm": "topdown", "detect_tv": 0.3}
+    found = check(never_empty, **claims).failures
+    assert len(found) == 6
+    hinted = [r.id for r in found if "empty_trees=false" in r.message]
+    assert {r.id for r in found} - set(hinted) == {"smoke/inputs-unchanged"}
+    report = check(never_empty, empty_trees=False, **claims)
+    assert report.exit_code == 0, report
+    by_status = {r.id: r.status for r in report.results}
+    assert by_status["smoke/no-drafts"] == Status.NOT_APPLICABLE
+    assert by_status["joint/siblings"] == by_status["boundary/ragged"] == Status.PASSED
+
+
+def test_the_rest_of_its_mistakes_is_still_found() -> None:
+    def lossy(p: Any, q: Any, drafts: Any, parents: Any, *, rng: Any) -> Any:
+        return never_empty(np.roll(p, 1, axis=2), q, drafts, parents, rng=rng)
+
+    report = check(lossy, contract="tree", detect_tv=0.3, empty_trees=False, blocking=False)
+    assert {"joint/siblings", "boundary/ragged"} <= {r.id for r in report.failures}

@@ -1,0 +1,13 @@
+"""The tree verifier that docs/judge-your-sampler.md shows."""
+
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs" / "judge-your-sampler.md"
+
+
+CODE = next(
+    code
+    for code in re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+    if "def verify_tree" in code
+)

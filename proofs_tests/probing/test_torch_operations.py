@@ -1,0 +1,102 @@
+"""torch's operations as NumPy says them: on plain numbers they are those of torch."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
+
+from specref.probing.calls import EscapedError  # noqa: E402
+from specref.probing.torch_operations import OPERATIONS  # noqa: E402
+
+X = np.array([[0.5, 0.25, 2.0], [1.5, 0.75, 0.125]])
+Y = np.array([[0.25, 0.25, 3.0], [1.25, 1.0, 0.5]])
+ROW = np.array([0.25, 0.5, 0.5, 1.0])
+MASK = Y > X
+IDS = np.array([[2, 0], [1, 1]])
+LAST = np.array([2, 0, 2])
+NAMED: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
+    **{
+        name: [((X, Y), {})]
+        for name in ("lt", "le", "gt", "ge", "mul", "div", "maximum", "minimum")
+    },
+    **{name: [((X, Y), {}), ((X, Y), {"alpha": 2})] for name in ("add", "sub", "rsub")},
+    **{name: [((X,), {})] for name in ("reciprocal", "neg", "log", "log2", "log1p", "exp")},
+    **{name: [((X,), {})] for name in ("expm1", "sqrt", "clone")},
+    "pow": [((X, 2), {}), ((X, Y), {})],
+    "clamp": [
+        ((X, 0.3), {}),
+        ((X,), {"max": 0.8}),
+        ((X, 0.3, 0.8), {}),
+        ((X,), {"min": 0.3, "max": None}),
+        ((-X,), {"min": None, "max": -0.3}),
+    ],
+    "clamp_min": [((X, 0.3), {})],
+    "where": [((MASK, X, Y), {})],
+    "masked_fill": [((X, MASK, -1.0), {})],
+    **{
+        name: [((X,), {}), ((X, 0), {}), ((X, -1, True), {}), ((X, 1), {"keepdim": False})]
+        for name in ("argmax", "argmin")
+    },
+    **{
+        name: [((X, 0), {}), ((X, -1), {}), ((X, 1, True), {}), ((X, 1), {"keepdim": True})]
+        for name in ("max", "min")
+    },
+    "searchsorted": [
+        ((ROW, X), {}),
+        ((ROW, X), {"right": True}),
+        ((ROW, X), {"side": "right"}),
+        ((ROW, X), {"side": "left"}),
+    ],
+    "index_select": [((X, 1, LAST), {}), ((X, 0, np.array([1, 1])), {})],
+    "gather": [((X, 1, IDS), {})],
+    "flip": [((X, [1]), {}), ((X, [0, 1]), {})],
+    "cat": [(([X, Y],), {}), (([X, Y], 1), {}), (([X, Y],), {"dim": -1})],
+    "stack": [(([X, Y],), {}), (([X, Y], 1), {}), (([X, Y],), {"dim": 2})],
+}
+CASES = [(name, *case) for name, cases in NAMED.items() for case in cases]
+
+
+def tensors(value: Any) -> Any:
+    if isinstance(value, list) and any(isinstance(one, np.ndarray) for one in value):
+        return [tensors(one) for one in value]
+    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+
+
+@pytest.mark.parametrize(("name", "arguments", "options"), CASES)
+def test_an_operation_is_that_of_torch(
+    name: str, arguments: tuple[Any, ...], options: dict[str, Any]
+) -> None:
+    theirs = getattr(torch.ops.aten, name)(*map(tensors, arguments), **options)
+    ours = OPERATIONS[name](*arguments, **options)
+    pairs = zip(theirs, ours, strict=True) if isinstance(theirs, tuple) else [(theirs, ours)]
+    for expected, found in pairs:
+        assert np.shape(found) == tuple(expected.shape)
+        np.testing.assert_allclose(np.asarray(found, dtype=float), expected.double(), rtol=1e-15)
+
+
+IN_PLACE: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "copy": lambda: (OPERATIONS["copy"](X, ROW[:3]), np.tile(ROW[:3], (2, 1))),
+    "fill": lambda: (OPERATIONS["fill"](X, 7.0), np.full((2, 3), 7.0)),
+    "zero": lambda: (OPERATIONS["zero"](X), np.zeros((2, 3))),
+    "_to_copy": lambda: (OPERATIONS["_to_copy"](X), X),
+    "index": lambda: (OPERATIONS["index"](X, [None, LAST]), X[:, LAST]),
+    "index of rows": lambda: (OPERATIONS["index"](X, [np.array([1, 0])]), X[::-1]),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_what_is_written_has_the_shape_of_where_it_goes(name: str) -> None:
+    found, expected = IN_PLACE[name]()
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_every_operation_is_tried() -> None:
+    assert set(NAMED) | {name.split(" of ")[0] for name in IN_PLACE} == set(OPERATIONS)
+
+
+def test_one_cdf_at_a_time_is_searched() -> None:
+    with pytest.raises(EscapedError, match=r"torch\.searchsorted in many rows"):
+        OPERATIONS["searchsorted"](np.stack([ROW, ROW]), X)

@@ -1,0 +1,180 @@
+"""What the commands print fits the terminal: no line is longer, no word and no id is cut."""
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from click.testing import CliRunner
+from rich.cells import cell_len
+from rich.console import Console
+
+from specref.cli import main
+from specref.cli import verify as verify_command
+from specref.cli import zoo as zoo_command
+from specref.conformance.status import Stage, Status
+from specref.report.layout import Column, Prose, Table
+from specref.verification import cases_of, verify
+from specref.verification import main_job as job
+from specref.verification.kill_matrix import kill_matrix
+from specref.zoo import MUTANTS
+
+WIDTHS = [60, 80]
+DRAWS_WRONG = """
+from specref.adapters.reference import verify as reference
+
+def verify(target_probs, draft_probs, draft_tokens, *, coins):
+    coins = type(coins)(coins.accept[::-1] / 2, coins.race[:, ::-1])
+    return reference(target_probs, draft_probs, draft_tokens, rng=None, coins=coins)
+"""
+
+
+def printed(width: int | None, *arguments: str) -> str:
+    """What a command prints into a pipe."""
+    return CliRunner(env={"COLUMNS": width and str(width)}).invoke(main, arguments).stdout
+
+
+def words(text: str) -> set[str]:
+    return set(text.split())
+
+
+def check_fits(text: str, width: int) -> None:
+    assert text.strip()
+    assert max(map(cell_len, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("examples.lossy:verify", "--only", "smoke", "--only", "joint", "--only", "acceptance"),
+        ("transformers", "--only", "boundary", "--only", "smoke/answers"),
+    ],
+    ids=lambda options: options[0],
+)
+def test_reports_of_the_kit_fit(options: tuple[str, ...], width: int, tmp_path: Path) -> None:
+    if options[0] == "transformers":
+        pytest.importorskip("transformers", reason="not_run (no transformers)")
+    file = tmp_path / "report.json"
+    text = printed(width, "check", *options, "--json", str(file))
+    check_fits(text, width)
+    seen = [one for one in json.loads(file.read_text())["results"] if asked(one)]
+    assert {one["id"] for one in seen} <= words(text)
+    assert {one["status"] for one in seen} <= words(text)
+    for one in seen:
+        short = {word for word in one["message"].split() if "/" not in word}
+        assert short <= words(text)
+
+
+def asked(result: dict) -> bool:
+    return result["status"] != Status.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_kill_matrix_fits(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    longest = max(MUTANTS, key=len)
+    monkeypatch.setattr(zoo_command, "kill_matrix", lambda ids, **options: killed(ids))
+    text = printed(width, "zoo", longest, "shared-u")
+    check_fits(text, width)
+    assert {longest, "shared-u"} <= words(text)
+    assert len(re.findall(r"\d/\d", text)) >= len(Stage)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_main_job_fits(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify_command, "verify", lambda *given: main_job())
+    text = printed(width, "verify")
+    check_fits(text, width)
+    for report in main_job().reports:
+        assert f"{report.paths:,}" in words(text)
+        assert report.monte_carlo is None or f"{report.monte_carlo.trials:,}" in words(text)
+
+
+@cache
+def killed(ids: tuple[str, ...]):
+    return kill_matrix(ids)
+
+
+@cache
+def main_job():
+    """All rows, of a few cases each."""
+    few = cases_of("quick")[:16]
+    with (
+        patch.object(job, "cases_of", lambda profile: few),
+        patch.dict(job.TRIALS, quick=2_000),
+        patch.dict(job.EPS, quick=0.25),
+    ):
+        return verify("quick")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    ("arguments", "whole"),
+    [
+        (("plan", "--tv", "0.01"), ["fixture", "wide"]),
+        (("plan", "--mutant", "residual-is-p"), ["expected", "wide"]),
+        (("plan", "speed", "--acceptance", "0.7", "--cost", "0.05"), ["break-even", "2.353x"]),
+        (("psi", "hello" * 12, "--tokens", "h,e,l,o,he,llo"), ["decompositions", "'llo'"]),
+        (("prove", "specref.zoo.standard.printed:algorithm_5"), ["LOSSY", "counterexample:"]),
+        (("vocabularies", "--only", "overlap"), ["mixtral-8x22b", "vocabularies"]),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_other_commands_fit(arguments: tuple[str, ...], whole: list[str], width: int) -> None:
+    text = printed(width, *arguments)
+    check_fits(text, width)
+    assert set(whole) <= words(text)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_failed_vectors_fit(width: int, tmp_path: Path) -> None:
+    file, record = tmp_path / "wrong.py", tmp_path / "wrong.json"
+    file.write_text(DRAWS_WRONG)
+    text = printed(width, "vectors", "--run", f"{file}:verify", "--json", str(record))
+    check_fits(text, width)
+    results = json.loads(record.read_text())["results"]
+    failed = [one["id"] for one in results if one["status"] == "failed"]
+    assert failed
+    assert set(failed[:40]) <= words(text)
+
+
+def test_a_pipe_has_80_columns_unless_told() -> None:
+    text = printed(None, "plan", "speed", "--acceptance", "0.7", "--cost", "0.05")
+    assert text == printed(80, "plan", "speed", "--acceptance", "0.7", "--cost", "0.05")
+    assert text != printed(60, "plan", "speed", "--acceptance", "0.7", "--cost", "0.05")
+
+
+def rendered(what: object, width: int) -> list[str]:
+    console = Console(width=width, color_system=None)
+    with console.capture() as captured:
+        console.print(what)
+    return captured.get().splitlines()
+
+
+def test_what_does_not_fit_goes_below_or_into_another_table() -> None:
+    columns = [Column("id"), Column("seen", folds=True), Column("s", right=True)]
+    table = Table(columns, [("joint/wide", "a much longer message than fits", "0.1")])
+    assert rendered(table, 60)[-1] == "joint/wide a much longer message than fits 0.1"
+    assert rendered(table, 20)[2:] == [
+        "joint/wide 0.1",
+        "  a much longer",
+        "  message than fits",
+    ]
+    numbers = Table([Column(name, right=True) for name in ("key", "one", "two")], [(1, 22, 333)])
+    assert [line.split() for line in rendered(numbers, 8)] == [
+        *(["key", "one"], ["───────"], ["1", "22"], []),
+        *(["key", "two"], ["───────"], ["1", "333"]),
+    ]
+
+
+def test_a_row_that_fits_in_no_table_is_a_record() -> None:
+    table = Table([Column("id"), Column("name")], [("one", "of_fourteen_14"), ("two", "")])
+    assert rendered(table, 12) == ["one", "  name:", "  of_fourtee", "  n_14", "two"]
+
+
+def test_paragraphs_keep_their_indent() -> None:
+    assert rendered(Prose("1. one\n   more than there is room for"), 18) == [
+        *("1. one", "   more than there", "   is room for"),
+    ]

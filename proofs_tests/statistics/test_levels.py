@@ -1,0 +1,80 @@
+"""Tests at a fixed sample size: they keep their alpha, and reject what they say they detect."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from specref.statistics.campaign.levels import (
+    chi_square_test,
+    expected_total_variation,
+    total_variation_test,
+)
+
+TESTS = [total_variation_test, chi_square_test]
+LAW = {0: 0.4, 1: 0.3, 2: 0.2, 3: 0.1}
+
+
+def sample(probabilities: np.ndarray, trials: int, rng: np.random.Generator) -> dict[int, int]:
+    return dict(enumerate(rng.multinomial(trials, probabilities)))
+
+
+def test_expected_total_variation_by_enumeration() -> None:
+    # Three draws from (1/3, 2/3): the count of the first is 0, 1, 2, 3.
+    chances = [Fraction(8, 27), Fraction(12, 27), Fraction(6, 27), Fraction(1, 27)]
+    mean = sum(c * abs(Fraction(k, 3) - Fraction(1, 3)) for k, c in enumerate(chances))
+    assert expected_total_variation(np.array([1 / 3, 2 / 3]), 3) == pytest.approx(float(mean))
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_false_alarms_stay_near_alpha(test) -> None:
+    # 2,000 correct samplers at alpha 0.01: at most 48 alarms with probability 1 - 1e-7.
+    rng = np.random.default_rng(1)
+    law = np.array(list(LAW.values()))
+    alarms = sum(test(sample(law, 2_000, rng), LAW, alpha=0.01).rejected for _ in range(2_000))
+    assert alarms <= 48
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_detects_what_it_says(test) -> None:
+    # 200 samplers at the stated distance, beta 0.01: more than 12 misses has chance 1e-6.
+    rng = np.random.default_rng(2)
+    law = np.array(list(LAW.values()))
+    detectable = test(sample(law, 20_000, rng), LAW, beta=0.01).detectable
+    signs = np.array([1.0, -1.0, 1.0, -1.0])
+    # Evenly spread: +-eps p, rescaled to sum 1, so the distance is the detectable one.
+    shift = law * signs
+    shift[signs > 0] *= law[signs < 0].sum() / law[signs > 0].sum()
+    biased = law + shift * detectable / (np.abs(shift).sum() / 2)
+    misses = sum(
+        not test(sample(biased, 20_000, rng), LAW, beta=0.01).rejected for _ in range(200)
+    )
+    assert misses <= 12
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_an_impossible_outcome_rejects_at_once(test) -> None:
+    result = test({0: 40, 1: 30, 2: 20, 3: 10, 4: 1}, LAW)
+    assert result.rejected
+    assert result.impossible == (4,)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_bad_input(test) -> None:
+    with pytest.raises(ValueError, match="at least one trial"):
+        test({}, LAW)
+    with pytest.raises(ValueError, match=r"counts\[2\] = -1"):
+        test({0: 10, 2: -1}, LAW)
+    with pytest.raises(ValueError, match="law sums to"):
+        test({0: 10}, {0: 0.5})
+
+
+def test_chi_square_needs_two_cells() -> None:
+    with pytest.raises(ValueError, match="expected at least 2"):
+        chi_square_test({0: 3, 1: 1}, LAW)
+
+
+def test_chi_square_pools_rare_outcomes() -> None:
+    law = {0: 0.5, 1: 0.4999, 2: 0.0001}
+    result = chi_square_test({0: 5000, 1: 4995, 2: 5}, law, alpha=0.5)
+    assert result.statistic < 1

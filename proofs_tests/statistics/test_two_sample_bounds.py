@@ -1,0 +1,143 @@
+"""Bounds on the distance of two unknown laws, checked by enumeration: no sampling here."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from specref.statistics.two_sample import bounds as two_sample_bounds
+from specref.statistics.two_sample.bounds import (
+    LOOKS,
+    PARTS,
+    detectable_distance,
+    least_trials,
+    measure,
+    relabelled_deviation,
+    relabelled_mean,
+    shortfall,
+    width,
+)
+
+POOLED = ([3, 3], [2, 2, 2], [1] * 6, [4, 1, 1], [5, 5], [4, 4, 2], [3, 3, 2, 2], [8])
+
+
+def deals(pooled: list[int]) -> np.ndarray:
+    """The distance of the two sides, for every deal of half of the texts to one side."""
+    copies = np.array(pooled)
+    texts = np.repeat(np.arange(len(copies)), copies)
+    half = len(texts) // 2
+    sides = (
+        np.bincount(hand, minlength=len(copies)) for hand in itertools.combinations(texts, half)
+    )
+    return np.array([np.abs(2 * side - copies).sum() / (2 * half) for side in sides])
+
+
+@pytest.mark.parametrize("pooled", POOLED)
+def test_the_mean_deal_is_exact(pooled: list[int]) -> None:
+    mean = relabelled_mean(np.array(pooled), sum(pooled) // 2)
+    assert mean == pytest.approx(deals(pooled).mean(), abs=1e-12)
+
+
+def exceeded(factor: float) -> list[bool]:
+    """Whether deals exceed their mean by a part of the bound more often than they may."""
+    found = []
+    for pooled, alpha in itertools.product(POOLED, (0.3, 0.1, 0.03, 0.01)):
+        distances = deals(pooled)
+        limit = distances.mean() + factor * relabelled_deviation(sum(pooled) // 2, alpha) + 1e-12
+        found.append(bool((distances > limit).mean() > alpha))
+    return found
+
+
+def test_deals_keep_to_the_threshold() -> None:
+    assert not any(exceeded(1.0))
+    assert any(exceeded(0.5))
+
+
+def crossing(alpha: float, factor: float) -> float:
+    """P(a mean of [X] - [Y] ever exceeds a part of the width) for fair coins, in 2,000 trials."""
+    trials = 2_000
+    law = np.array([0.25, 0.5, 0.25])
+    chance = np.zeros(2 * trials + 1)
+    chance[trials] = 1
+    crossed = 0.0
+    sums = np.arange(-trials, trials + 1)
+    for n in range(1, trials + 1):
+        chance = np.convolve(chance, law)[1:-1]
+        out = sums > factor * width(n, alpha) * n
+        crossed += chance[out].sum()
+        chance[out] = 0
+    return crossed
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.01])
+def test_the_width_holds_at_every_number_of_trials(alpha: float) -> None:
+    assert 0 < crossing(alpha, 1.0) <= alpha
+    assert crossing(alpha, 0.7) > alpha
+
+
+def missed(distance: float, factor: float) -> float:
+    """P(distance >= detectable, and the threshold is not exceeded), for 60 throws of two coins."""
+    trials, missed = 60, 0.0
+    first, second = (
+        stats.binom.pmf(np.arange(trials + 1), trials, 0.5 + sign * distance / 2)
+        for sign in (1, -1)
+    )
+    for a, b in itertools.product(range(trials + 1), repeat=2):
+        weight = first[a] * second[b]
+        if weight > 1e-9:
+            found = measure(np.array([[a, trials - a], [b, trials - b]]), alpha=0.05)
+            detectable = found.threshold + factor * (found.detectable - found.threshold)
+            if distance >= detectable and found.estimate <= found.threshold:
+                missed += weight
+    return missed
+
+
+@pytest.mark.parametrize("distance", [0.5, 0.6, 0.7, 0.8])
+def test_what_is_detectable_is_rarely_missed(distance: float) -> None:
+    assert missed(distance, 1.0) <= 0.001
+
+
+def test_halving_the_shortfall_is_noticed() -> None:
+    assert missed(0.5, 0.5) > 0.001
+
+
+def test_the_planned_distance_covers_the_measured_one() -> None:
+    rng = np.random.default_rng(1)
+    for texts, trials in ((2, 50), (5, 400), (125, 3_000)):
+        law = rng.dirichlet(np.ones(texts))
+        counts = np.array([rng.multinomial(trials, law) for _ in range(2)])
+        found = measure(counts, alpha=1e-3 / PARTS)
+        planned = detectable_distance(trials, texts, alpha=1e-3)
+        assert found.detectable <= planned < 1.3 * found.detectable
+
+
+def test_bounds_shrink_with_trials_and_looks_cost() -> None:
+    counts = np.array([[50, 50], [50, 50]])
+    assert measure(counts, 0.01).estimate == 0
+    assert measure(10 * counts, 0.01).threshold < measure(counts, 0.01).threshold
+    assert measure(counts, 0.01, look=2).threshold > measure(counts, 0.01).threshold
+    assert measure(counts, 0.01, look=2).threshold == measure(counts, 0.01 / 4).threshold
+    assert measure(counts[:, :0], 0.01).threshold == 1
+    assert width(0, 0.1) == 1
+    assert relabelled_deviation(100, 0.01 / LOOKS) < shortfall(100, 1e-9)
+
+
+def test_the_least_trials_are_the_least() -> None:
+    trials = least_trials(0.05, 1e-9)
+    assert width(trials, 1e-9) <= 0.05 < width(trials - 1, 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"trials": 0, "texts": 2}, "trials = 0"),
+        ({"trials": 1, "texts": 0}, "texts = 0"),
+        ({"trials": 1, "texts": 2, "alpha": 1.0}, "alpha = 1.0"),
+        ({"trials": 1, "texts": 2, "beta": 0.0}, "beta = 0.0"),
+    ],
+)
+def test_bad_input(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        detectable_distance(**options)
+    assert two_sample_bounds.detectable_distance(1, 2) == 1

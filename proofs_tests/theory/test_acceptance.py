@@ -1,0 +1,250 @@
+"""The closed forms of acceptance equal what enumeration counts."""
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from proofs_tests.helpers.bugs import planted
+from specref import Traced, Vocabulary, exact_distribution, is_lossless
+from specref.algorithms import slrs, standard
+from specref.models import iid_model
+from specref.rules import RULES
+from specref.statistics import Conformance
+from specref.statistics.campaign.acceptance import compare_lengths, measure_acceptance
+from specref.strategies import (
+    distributions,
+    heterogeneous_pairs,
+    iterations,
+    lookaheads,
+    model_pairs,
+    non_injective_pairs,
+    token_level_pairs,
+)
+from specref.theory import (
+    acceptance,
+    at_most_n_max,
+    expected_tokens,
+    until_determined,
+)
+
+SAME = iterations(model_pairs(), max_lookahead=3)
+TOKEN_LEVEL = iterations(token_level_pairs())
+STRINGS = iterations(heterogeneous_pairs() | non_injective_pairs())
+CASES = {
+    "autoregressive": TOKEN_LEVEL,
+    "standard": SAME,
+    "union": TOKEN_LEVEL,
+    "tli": TOKEN_LEVEL,
+    "slem": STRINGS,
+    "slrs": STRINGS,
+    "block": SAME,
+}
+
+
+def count_accepted(algorithm, target, drafter, block, steps):
+    if algorithm != "slem":
+        accepts = [s.site for s in steps if s.site.startswith("accept") and s.choice]
+        return max((int(site[7:-1]) + 1 for site in accepts), default=0)
+    drafts = [step.choice for step in steps if step.site.startswith("draft")]
+    proposal = target.vocabulary.encode(drafter.vocabulary.decode(drafts))
+    agreeing = [token == proposed for token, proposed in zip(block, proposal, strict=False)]
+    return [*agreeing, False].index(False)
+
+
+def enumerated(algorithm, step, case):
+    """The law of the accepted length, from every random path."""
+    target, drafter, context, lookahead = case
+
+    def program(chance):
+        traced = Traced(chance)
+        block = step(target, drafter, context, lookahead, traced)
+        return count_accepted(algorithm, target, drafter, block, traced.steps)
+
+    law = exact_distribution(program)
+    return tuple(law.get(length, 0) for length in range(max(law) + 1))
+
+
+def formula_holds(algorithm, step, case):
+    return RULES[algorithm].accepted_lengths(*case) == enumerated(algorithm, step, case)
+
+
+@pytest.mark.parametrize("algorithm", CASES)
+@given(data=st.data())
+def test_closed_forms_equal_enumeration(algorithm, data):
+    case = data.draw(CASES[algorithm])
+    law = enumerated(algorithm, RULES[algorithm].step, case)
+    assert RULES[algorithm].accepted_lengths(*case) == law
+    assert RULES[algorithm].acceptance_rate(*case) == 1 - law[0]
+    by_position = RULES[algorithm].acceptance_by_position(*case)
+    reached = [sum(law[length:]) for length in range(len(law))]
+    assert [math.prod(by_position[:length]) for length in range(len(law))] == reached
+
+
+@pytest.mark.parametrize("algorithm", ["union", "tli"])
+def test_drafter_eos_that_the_target_does_not_share_ends_the_draft(algorithm):
+    target = iid_model(Vocabulary("a"), [1])
+    drafter = iid_model(Vocabulary("a", eos="a"), [1])
+    assert formula_holds(algorithm, RULES[algorithm].step, (target, drafter, (), 2))
+
+
+@given(iterations(heterogeneous_pairs()), st.sampled_from([until_determined, at_most_n_max]))
+def test_closed_forms_for_other_lookahead_rules(case, rule):
+    def step(*arguments):
+        return slrs.step(*arguments, rule=rule)
+
+    assert acceptance.slrs(*case, rule=rule) == enumerated("slrs", step, case)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "formula"),
+    [
+        ("standard", "slem"),
+        ("union", "tli"),
+        ("tli", "union"),
+        ("slem", "slrs"),
+        ("slrs", "slem"),
+        ("block", "standard"),
+        ("standard", "block"),
+    ],
+)
+def test_formula_of_another_algorithm_is_rejected(algorithm, formula, counterexample):
+    step = RULES[algorithm].step
+
+    def holds(case):
+        return RULES[formula].accepted_lengths(*case) == enumerated(algorithm, step, case)
+
+    assert counterexample(CASES[algorithm], holds)
+
+
+@pytest.mark.parametrize("name", ["accepts_half", "always_accepted", "lenient", "one_coin"])
+def test_step_that_accepts_too_much_or_too_little_is_rejected(name, counterexample):
+    step = getattr(planted, name)
+    assert counterexample(SAME, lambda case: formula_holds("standard", step, case))
+
+
+@given(SAME)
+def test_lossless_step_can_accept_too_little(case):
+    assert is_lossless(planted.accepts_half, *case)
+
+
+def mean_block_length(step, target, drafter, lookahead):
+    blocks = exact_distribution(lambda chance: step(target, drafter, (), lookahead, chance))
+    return sum(len(block) * probability for block, probability in blocks.items())
+
+
+@pytest.mark.parametrize("algorithm", ["standard", "union", "tli"])
+@given(p=distributions(3), q=distributions(3), lookahead=lookaheads())
+def test_expected_tokens_for_models_that_ignore_context(algorithm, p, q, lookahead):
+    target = iid_model(Vocabulary("abc"), p)
+    drafter = iid_model(Vocabulary("abc" if algorithm == "standard" else "xba"), q)
+    rate = RULES[algorithm].acceptance_rate(target, drafter)
+    mean = mean_block_length(RULES[algorithm].step, target, drafter, lookahead)
+    assert expected_tokens(rate, lookahead) == mean
+
+
+@pytest.mark.parametrize("lookahead", range(4))
+def test_expected_tokens_when_everything_is_accepted(lookahead):
+    model = iid_model(Vocabulary("ab"), ["1/3", "2/3"])
+    mean = mean_block_length(standard.step, model, model, lookahead)
+    assert expected_tokens(Fraction(1), lookahead) == mean == lookahead + 1
+
+
+def test_expected_tokens_without_the_bonus_token_is_rejected():
+    """(1 - a^n) / (1 - a), as an explainer prints it for the loop with a bonus token."""
+    p, q = ["1/3", "2/3"], ["2/3", "1/3"]
+    target, drafter = (iid_model(Vocabulary("ab"), row) for row in (p, q))
+    rate = RULES["standard"].acceptance_rate(target, drafter)
+    assert (1 - rate**2) / (1 - rate) != mean_block_length(standard.step, target, drafter, 2)
+
+
+@pytest.mark.parametrize(("acceptance", "lookahead"), [(-0.1, 1), (1.1, 1), (0.5, -1), (0.5, 1.0)])
+def test_expected_tokens_names_the_bad_argument(acceptance, lookahead):
+    name = "lookahead" if 0 <= acceptance <= 1 else "acceptance"
+    with pytest.raises(ValueError, match=f"{name} = "):
+        expected_tokens(acceptance, lookahead)
+
+
+def test_a_rule_without_a_closed_form_says_so():
+    model = iid_model(Vocabulary("a"), [1])
+    for method in (RULES["ngrams"].acceptance_rate, RULES["ngrams"].acceptance_by_position):
+        with pytest.raises(ValueError, match="rule 'ngrams': no closed form of its accepted len"):
+            method(model, model)
+
+
+LAWS = [[0.5, 0.3, 0.2], [0.02, 0.0, 0.98], [1.0, 0.0, 0.0], [0.97, 0.02, 0.01]]
+
+
+def coverage(law, covers, trials=12):
+    """The exact probability, over all counts of so many trials, that an interval covers."""
+    counts = [c for c in product(range(trials + 1), repeat=len(law)) if sum(c) == trials]
+    return sum(stats.multinomial.pmf(c, trials, law) for c in counts if covers(np.array(c), law))
+
+
+def rate_covered(counts, law):
+    low, high = measure_acceptance("", counts, law, 0.2).rate_interval
+    return low <= 1 - law[0] <= high
+
+
+def mean_covered(counts, law):
+    low, high = measure_acceptance("", counts, law, 0.2).mean_interval
+    return low <= law[1] + 2 * law[2] <= high
+
+
+def normal_covered(counts, law):
+    rate = counts[1:].sum() / counts.sum()
+    width = stats.norm.ppf(0.95) * math.sqrt(rate * (1 - rate) / counts.sum())
+    return abs(rate - (1 - law[0])) <= width
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("covered", [rate_covered, mean_covered])
+def test_intervals_of_acceptance_cover_at_least_as_often_as_they_say(covered, law):
+    """Exact, no sampling: half of alpha = 0.2 is for each interval."""
+    assert coverage(law, covered) >= 0.9
+
+
+def test_the_coverage_check_rejects_a_normal_interval():
+    assert min(coverage(law, normal_covered) for law in LAWS) < 0.9
+
+
+def test_measured_acceptance_is_what_was_counted():
+    measured = measure_acceptance("coin", np.array([500, 200, 300]), [0.5, 0.2, 0.3], 1e-9)
+    assert measured.trials == 1000
+    assert (measured.rate, measured.rate_formula) == (0.5, 0.5)
+    assert measured.mean == pytest.approx(0.8, abs=1e-12)
+    assert measured.mean_formula == pytest.approx(0.8, abs=1e-12)
+    assert measured.agrees
+    assert "first draft accepted 0.5000" in str(measured)
+
+
+@pytest.mark.parametrize("law", [[0.4, 0.3, 0.3], [0.6, 0.1, 0.3], [0.5, 0.0, 0.5], [0.5, 0.5]])
+def test_measured_acceptance_disagrees_with_another_law(law):
+    measured = measure_acceptance("coin", np.array([50_000, 20_000, 30_000]), law, 1e-9)
+    assert not measured.agrees
+
+
+def test_nothing_counted_is_an_error():
+    with pytest.raises(ValueError, match="trials = 0"):
+        measure_acceptance("coin", np.array([0, 0]), [0.5, 0.5], 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("counts", "conformance"),
+    [
+        ([3_000, 3_000, 3_000], Conformance.CONFORMS),
+        ([0, 4_500, 4_500], Conformance.INFLATED),
+        ([4_500, 4_500, 0], Conformance.DEFLATED),
+        ([0, 9_000, 0], Conformance.DEVIATES),
+        ([4_500, 0, 4_500], Conformance.DEVIATES),
+    ],
+)
+def test_lengths_that_are_off_both_ways_deviate(counts, conformance):
+    """Against equal thirds: too few of the shortest is longer, too few of the longest shorter."""
+    found = compare_lengths("thirds", np.array(counts), [1 / 3] * 3, 1e-9)
+    assert found.conformance == conformance

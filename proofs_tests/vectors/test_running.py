@@ -1,0 +1,269 @@
+"""Implementations under the published vectors: right ones pass, wrong ones fail by name."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from proofs_tests.helpers.vectors.files import FILES
+from specref import zoo
+from specref.adapters import torch_backend
+from specref.adapters.reference import verify
+from specref.contracts.capabilities import capable
+from specref.vectors.deciding import POLICIES
+from specref.vectors.running import run
+from specref.zoo.parts.batched import leading, ratios, verifier
+
+FORMATS = ["float16", "float32", "float64"]
+
+
+def failing(implementation, rule_="standard", **options):
+    done = run(implementation, FILES[rule_]["cases"], algorithm=rule_, **options)
+    return {one.id.split("/", 1)[1] for one in done.failures}
+
+
+def inverse(accept=lambda u, p, q: u * q < p, residual=lambda p, q: p - q, search="right"):
+    """Standard verification of a batch of one, the last token by an inverse CDF."""
+
+    @capable(rule="standard", recovery="inverse")
+    def verify(target_probs, draft_probs, draft_tokens, *, coins):
+        (p,), (drafts,) = target_probs, draft_tokens
+        q = np.eye(p.shape[1])[drafts] if draft_probs is None else draft_probs[0]
+        kept = 0
+        while kept < len(drafts) and (x := drafts[kept]) >= 0:
+            if not accept(coins.accept[0, kept], p[kept, x], q[kept, x]):
+                break
+            kept += 1
+        rejected = kept < (drafts >= 0).sum()
+        weights = np.maximum(residual(p[kept], q[kept]), 0) if rejected else p[kept]
+        ends = np.cumsum(weights)
+        last = np.searchsorted(ends, coins.final[0] * ends[-1], side=search)
+        tokens = np.full((1, len(drafts) + 1), -1)
+        tokens[0, : kept + 1] = [*drafts[:kept], last]
+        return tokens, np.array([kept + 1])
+
+    return verify
+
+
+def test_right_ones_pass():
+    assert failing(verify) == set()
+    assert failing(inverse()) == set()
+    assert failing(zoo.ALL["product-instead-of-ratio"].make(), last="race") == set()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+@pytest.mark.parametrize("recovery", ["race", "inverse"])
+def test_the_torch_backend_passes(recovery, dtype):
+    """All cases that the format decides, and it is said of the others that they need a wider."""
+    pytest.importorskip("torch", reason="not_run (no torch)")
+    for name, load in (
+        ("standard", torch_backend.load_verify),
+        ("block", torch_backend.load_verify_block),
+    ):
+        cases = [case for case in FILES[name]["cases"] if case["level"] == "verify"]
+        done = run(load(dtype=dtype, recovery=recovery), cases, algorithm=name)
+        assert done.exit_code == 0, done.failures
+        narrow = FORMATS[: FORMATS.index(dtype) + 1]
+        decided = [case for case in cases if case["precision"] in narrow]
+        assert done.counts["passed"] == len(decided) > 40
+        assert sum(done.counts.values()) == len(cases)
+
+
+def test_block_verification_is_not_token_verification():
+    pytest.importorskip("torch", reason="not_run (no torch)")
+    wrong = failing(torch_backend.load_verify_block(recovery="inverse"), "standard")
+    assert "later-coins/001" in wrong
+
+
+def test_rules_are_told_apart():
+    wrong = failing(inverse(), "block")
+    assert {"failures-overruled/001", "joint-ratio/001", "residual-of-prefix/001"} <= wrong
+
+
+PLANTED = {
+    "accepts at u = 0 where p = 0": (
+        inverse(accept=lambda u, p, q: u * q <= p),
+        "zero-target-mass/001",
+    ),
+    "coins of single precision": (
+        inverse(accept=lambda u, p, q: np.float32(u) * q < p),
+        "coin-at-ratio/002",
+    ),
+    "inverted ratio": (inverse(accept=lambda u, p, q: u * p < q), "ratio-above-one/001"),
+    "always accepts": (inverse(accept=lambda u, p, q: True), "interior/004"),
+    "tiny ratios are 0": (
+        inverse(accept=lambda u, p, q: u < p / q * (p / q > 1e-30)),
+        "subnormal-ratio/001",
+    ),
+    "residual is p": (inverse(residual=lambda p, q: p), "zero-draft-mass/003"),
+    "residual is |p - q|": (inverse(residual=lambda p, q: abs(p - q)), "interior/004"),
+    "impossible token at u = 0": (inverse(search="left"), "zeros-at-the-ends/001"),
+    "rejects where p = q": (inverse(accept=lambda u, p, q: u * q < p - 1e-9), "tie-at-one/002"),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_bugs_fail_by_name(name):
+    implementation, case = PLANTED[name]
+    assert case in failing(implementation)
+
+
+RACING = {
+    "padding-is-last-token": "truncated-draft/001",
+    "bonus-of-longest-row": "truncated-draft/001",
+    "missing-q-recovers-from-p": "one-hot-drafts/002",
+    "le-at-zero": "zero-target-mass/001",
+    "zero-noise-wins": "noise-zero/001",
+    "ratio-in-float16": "subnormal-ratio/001",
+    "counts-without-last": "interior/001",
+}
+
+
+@pytest.mark.parametrize("name", RACING)
+def test_mutants_of_the_zoo_fail_by_name(name):
+    assert RACING[name] in failing(zoo.ALL[name].make(), last="race")
+
+
+def test_counting_acceptances_fails_by_name():
+    counted = verifier(accepted=lambda batch: (batch.accept < ratios(batch)).sum(axis=1))
+    assert "later-coins/001" in failing(counted, last="race")
+
+
+def test_one_coin_for_all_fails_by_name():
+    shared = verifier(accepted=lambda batch: leading(batch.accept[:, :1] < ratios(batch)))
+    assert "coins-in-order/001" in failing(shared, last="race")
+
+
+def test_a_bonus_of_the_row_before_fails_by_name():
+    def weights(batch, count):
+        p = batch.p[batch.rows, np.maximum(count - 1, 0)]
+        full = (count == batch.lens)[:, None]
+        q = batch.q[batch.rows, np.minimum(count, batch.q.shape[1] - 1)]
+        return np.where(full, p, np.maximum(batch.p[batch.rows, count] - q, 0))
+
+    assert "bonus-of-last-row/003" in failing(verifier(weights=weights), last="race")
+
+
+def test_legitimate_conventions_are_declared_not_forgiven():
+    up_to = inverse(accept=lambda u, p, q: u * q <= p and p > 0)
+    assert failing(up_to) != set()
+    assert failing(up_to, policies=["accept-up-to"]) == set()
+    assert run(up_to, FILES["standard"]["cases"]).fits == "--last inverse --policy accept-up-to"
+    impossible = inverse(accept=lambda u, p, q: u * q <= p)
+    assert "zero-target-mass/001" in failing(impossible, policies=["accept-up-to"])
+    assert run(impossible, FILES["standard"]["cases"]).fits == ""
+
+
+def test_closed_cdf_is_a_policy():
+    @capable(rule="standard", recovery="inverse")
+    def closed(target_probs, draft_probs, draft_tokens, *, coins):
+        tokens, counts = inverse(search="left")(
+            target_probs, draft_probs, draft_tokens, coins=coins
+        )
+        if coins.final[0] == 0:
+            return inverse()(target_probs, draft_probs, draft_tokens, coins=coins)
+        return tokens, counts
+
+    assert failing(closed) == {
+        case["id"].split("/", 1)[1]
+        for case in FILES["standard"]["cases"]
+        for one in case.get("either", [])
+        if one["policies"] == ["closed-cdf"]
+        if one["tokens"]["inverse"] != case["expected"]["tokens"]["inverse"]
+    }
+    assert failing(closed, policies=["closed-cdf"]) == set()
+
+
+def lenient(target_probs, draft_probs, draft_tokens, *, coins, highest_first=False):
+    """Both policies at once: u <= p / q unless p is 0, and cumulative >= u unless it is 0."""
+    (p,), (drafts,) = target_probs, draft_tokens
+    q = np.eye(p.shape[1])[drafts] if draft_probs is None else draft_probs[0]
+    kept = 0
+    while kept < len(drafts) and (x := drafts[kept]) >= 0:
+        if p[kept, x] == 0 or coins.accept[0, kept] * q[kept, x] > p[kept, x]:
+            break
+        kept += 1
+    rejected = kept < (drafts >= 0).sum()
+    weights = np.maximum(p[kept] - q[kept], 0) if rejected else p[kept]
+    (order,) = np.nonzero(weights)
+    order = order[::-1] if highest_first else order
+    ends = np.cumsum(weights[order])
+    last = order[np.searchsorted(ends, coins.final[0] * ends[-1], side="left")]
+    tokens = np.full((1, len(drafts) + 1), -1)
+    tokens[0, : kept + 1] = [*drafts[:kept], last]
+    return tokens, np.array([kept + 1])
+
+
+@pytest.mark.parametrize("last", ["inverse", "descending"])
+def test_two_policies_may_be_declared_together(last):
+    both = {"policies": ["accept-up-to", "closed-cdf"]}
+    sampler = capable(rule="standard")(partial(lenient, highest_first=last == "descending"))
+    assert failing(sampler, last=last, **both) == set()
+    backwards = {"policies": both["policies"][::-1]}
+    assert failing(sampler, last=last, **backwards) == set()
+    assert run(sampler, FILES["standard"]["cases"]).fits == (
+        f"--last {last} --policy accept-up-to --policy closed-cdf"
+    )
+
+
+def test_one_policy_is_not_enough_for_those_who_follow_two():
+    sampler = capable(rule="standard")(partial(lenient, highest_first=True))
+    needed = {"coin-at-ratio/003", "certain-draft/002", "one-hot-draft/003"}
+    for policy in POLICIES:
+        assert needed <= failing(sampler, last="descending", policies=[policy])
+
+
+def test_a_failure_says_which_convention_it_follows():
+    sampler = capable(rule="standard")(partial(lenient, highest_first=True))
+    done = run(sampler, FILES["standard"]["cases"], last="inverse")
+    notes = {one.id.split("/", 1)[1]: one.note for one in done.failures}
+    both = "--policy accept-up-to --policy closed-cdf"
+    assert notes["coin-at-ratio/003"] == f"what {both} --last descending expects"
+    assert notes["zeros-at-the-ends/001"] == "what --last descending expects"
+    wrong = run(inverse(residual=lambda p, q: p), FILES["standard"]["cases"])
+    assert any(not one.note for one in wrong.failures)
+
+
+def test_without_ragged_rows_every_place_has_a_draft():
+    seen = []
+
+    def full(target_probs, draft_probs, draft_tokens, *, coins):
+        seen.append(draft_tokens.copy())
+        return inverse()(target_probs, draft_probs, draft_tokens, coins=coins)
+
+    for name in ("standard", "block"):
+        run(full, FILES[name]["cases"], ragged=False)
+    assert len(seen) > 100
+    assert all(np.all(tokens >= 0) for tokens in seen)
+
+
+def test_what_is_not_claimed_is_not_applicable():
+    done = run(verify, FILES["standard"]["cases"], dtype="float32", ragged=False, one_hot=False)
+    notes = {one.note for one in done.results if one.status == "not_applicable"}
+    assert done.exit_code == 0
+    assert notes == {
+        "needs float64",
+        "it is never called without draft_probs",
+        "it never gets rows with fewer drafts",
+    }
+
+
+def test_errors_are_failures_with_their_message():
+    def raising(p, q, drafts, *, coins):
+        raise RuntimeError("no kernel")
+
+    done = run(raising, FILES["standard"]["cases"][:2])
+    assert [one.note for one in done.failures] == ["raised RuntimeError: no kernel"] * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"last": "argmax"}, "expected one of inverse, descending, race"),
+        ({"policies": ["acceptable"]}, "expected one of accept-up-to, closed-cdf"),
+        ({"dtype": "bfloat16", "arrays": "torch"}, "expected one of float16"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        run(verify, [], **options)

@@ -1,0 +1,79 @@
+"""The zoo under the kit: every mutant is killed, every control passes, checks kill their witness.
+
+Stages that can be put to it in little time; all of them are `specref zoo`. Statistical checks
+spend alpha 1e-9 on each inhabitant: 200 of them fail by chance with probability below 1e-6.
+Seeds are fixed.
+"""
+
+import pytest
+
+from specref.conformance.checks import CHECKS
+from specref.verification.kill_matrix import Matrix, Row, kill_matrix
+from specref.zoo import ALL, MUTANTS
+
+DETECT_TV = 0.2
+STAGES = ("smoke", "replay", "boundary", "joint", "end-to-end")
+# One mutant that each check fails; the full matrix is `specref zoo`.
+WITNESSES = {
+    "smoke/answers": "returns-nothing",
+    "smoke/batch-of-one": "squeezes-batch-of-one",
+    "smoke/no-drafts": "needs-a-draft",
+    "smoke/one-hot": "needs-draft-probs",
+    "smoke/inputs-unchanged": "writes-into-target-probs",
+    "smoke/deterministic": "ignores-its-generator",
+    "smoke/large-vocabulary": "ids-in-fifteen-bits",
+    "boundary/tiny": "ratio-in-float16",
+    "acceptance/reported": "counts-bonus-as-accepted",
+}
+
+
+@pytest.mark.parametrize("id_", ALL)
+def test_mutants_are_killed_and_controls_pass(id_: str) -> None:
+    stages = ("acceptance",) if ALL[id_].stage == "reporting" else STAGES
+    (row,) = kill_matrix([id_], stages=stages, detect_tv=DETECT_TV).rows
+    assert row.problem is None
+
+
+@pytest.mark.parametrize("check", WITNESSES)
+def test_witnesses_are_killed_by_their_check(check: str) -> None:
+    stage = check.split("/")[0]
+    (row,) = kill_matrix([WITNESSES[check]], stages=[stage], detect_tv=DETECT_TV).rows
+    assert check in row.killers
+
+
+def test_there_are_enough_mutants_and_controls() -> None:
+    mutants = [entry for entry in ALL.values() if not entry.lossless]
+    assert len(mutants) >= 60
+    assert len(ALL) - len(mutants) >= 10
+    assert {entry.stage for entry in mutants} >= {
+        "draft", "accept", "residual", "bonus", "randomness", "context", "operator",
+        "vocabulary", "length", "reporting", "batch",
+    }  # fmt: skip
+
+
+def row(lossless: bool, killers: tuple[str, ...]) -> Row:
+    wanted = next(entry for entry in ALL.values() if entry.lossless == lossless)
+    return Row(wanted, killers, frozenset({"smoke/answers", "joint/wide"}), None)
+
+
+def test_a_surviving_mutant_a_failing_control_and_an_idle_check_are_problems() -> None:
+    survivor, failing = row(False, ()), row(True, ("joint/wide",))
+    killed, passing = row(False, ("smoke/answers",)), row(True, ())
+    assert Matrix((survivor, failing), 0, 0.1, whole=False).problems == (
+        f"mutant {survivor.entry.id} survives",
+        f"control {failing.entry.id} fails joint/wide",
+    )
+    assert Matrix((killed, passing), 0, 0.1).problems == (
+        "check joint/wide is idle: it fails no mutant",
+    )
+    assert Matrix((killed, passing), 0, 0.1, whole=False).problems == ()
+
+
+def test_an_unknown_id_is_refused() -> None:
+    with pytest.raises(ValueError, match="ids has 'no-such-bug': not in the zoo"):
+        kill_matrix(["no-such-bug"])
+
+
+def test_every_check_of_the_kit_can_be_put_to_the_zoo() -> None:
+    assert set(WITNESSES) <= {check.id for check in CHECKS}
+    assert set(MUTANTS) <= set(ALL)

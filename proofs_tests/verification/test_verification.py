@@ -1,0 +1,399 @@
+"""The main job notices what it is there to notice."""
+
+import itertools
+import pkgutil
+import random
+import sys
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+
+from specref import algorithms
+from specref.algorithms import autoregressive, slem, slrs, standard
+from specref.distributions import overlap
+from specref.models import hashed_model, iid_model
+from specref.pairs import Case, toy_pairs
+from specref.proofs import output_distribution
+from specref.report import main_job as main_job_tables
+from specref.rules import RULES, declarable
+from specref.verification import (
+    AlgorithmReport,
+    Verification,
+    accepted_lengths,
+    applies,
+    cases_of,
+    check_case,
+    main_job,
+    prove,
+    rules,
+    sample,
+    verify,
+)
+from specref.verification.table import TRIED
+from specref.vocabulary import UntokenisableError, Vocabulary
+
+
+def case_named(name: str, lookahead: int = 2) -> Case:
+    return Case(next(pair for pair in toy_pairs() if pair.name == name), (), lookahead)
+
+
+def test_a_lossless_step_with_another_acceptance_law_fails() -> None:
+    case = case_named("four tokens")
+    assert not check_case(RULES["standard"], case).failures
+    failures = check_case(replace(RULES["standard"], step=slem.step), case).failures
+    assert any("acceptance" in failure for failure in failures)
+    assert not any("lossy" in failure for failure in failures)
+
+
+def test_a_step_that_is_right_only_at_the_empty_context_fails_in_the_loop() -> None:
+    def forgetful(target, drafter, context, lookahead, chance):
+        return standard.step(target, drafter, context[:0], lookahead, chance)
+
+    rule = replace(RULES["standard"], step=forgetful)
+    failures = check_case(rule, case_named("order 1, zeros")).failures
+    assert len(failures) == 1
+    assert "decode loop lossy" in failures[0]
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_each_rule_has_cases(name: str) -> None:
+    assert sum(applies(TRIED[name], pair) for pair in toy_pairs()) >= 15
+
+
+def modules(step) -> set[str]:
+    """Where a step is written, and those that it is made of."""
+    parts = (step.func, *step.args, *step.keywords.values()) if isinstance(step, partial) else ()
+    return {getattr(step, "__module__", "")}.union(*map(modules, parts))
+
+
+def in_no_row() -> set[str]:
+    """The algorithm files that have a `step` of their own which no rule is made of."""
+    found = pkgutil.walk_packages(algorithms.__path__, f"{algorithms.__name__}.")
+    files = [import_module(one.name) for one in found]
+    own = {
+        file.__name__ for file in files if file.__name__ in modules(getattr(file, "step", None))
+    }
+    assert len(own) >= 16
+    return own.difference(*(modules(rule.step) for rule in TRIED.values()))
+
+
+def test_every_file_with_a_step_is_in_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert in_no_row() == set()
+    (tmp_path / "planted.py").write_text("def step(): ...")
+    monkeypatch.setattr(algorithms, "__path__", [*algorithms.__path__, str(tmp_path)])
+    assert in_no_row() == {"specref.algorithms.planted"}
+    monkeypatch.delitem(sys.modules, "specref.algorithms.planted")
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_a_rule_is_proved_or_refuted_on_a_case_and_a_broken_one_is_noticed(name: str) -> None:
+    rule, case = TRIED[name], case_named("four tokens", 1)
+    report = check_case(rule, case)
+    assert not report.failures
+    if rule.lossless:
+        assert (report.cases, report.refuted) == (1, 0)
+        broken = replace(rule, step=lambda t, d, context, lookahead, chance: (0,))
+        assert check_case(broken, case).failures
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_table_says_which_rules_accept_every_draft_where_p_is_q(name: str) -> None:
+    whole = []
+    for model in (
+        hashed_model(Vocabulary("abc"), "p"),
+        iid_model(Vocabulary("ab"), ["1/3", "2/3"]),
+    ):
+        for lookahead in (1, 2):
+            blocks, _ = output_distribution(RULES[name].step, model, model, (), lookahead)
+            whole.append(all(len(block) > lookahead for block in blocks))
+    assert all(whole) == RULES[name].accepts_equals
+
+
+@pytest.mark.parametrize("name", declarable(tree=False) + declarable(tree=True))
+def test_the_table_says_whose_first_drafts_are_drawn_from_q(name: str) -> None:
+    """Such a draft is kept with sum min(p, q) at most; others are kept more often somewhere."""
+    abc = Vocabulary("abc")
+    hashed = [[hashed_model(abc, f"{key}{which}") for which in "pq"] for key in range(3)]
+    flat = [iid_model(abc, row) for row in (["4/5", "1/10", "1/10"], ["1/3"] * 3)]
+    kept, bounds = [], []
+    for target, drafter in (*hashed, flat):
+        blocks, _ = output_distribution(RULES[name].step, target, drafter, (0, 1, 0), 1)
+        kept.append(1 - accepted_lengths(blocks)[0])
+        bounds.append(overlap(target.next_token((0, 1, 0)), drafter.next_token((0, 1, 0))))
+    within = all(share <= bound for share, bound in zip(kept, bounds, strict=True))
+    assert within == RULES[name].draws_from_q
+
+
+def test_coins_go_with_a_verification_of_drafts_that_are_given() -> None:
+    with pytest.raises(ValueError, match="coins = 'jointly': expected with `verify`"):
+        replace(RULES["tli"], coins="jointly")
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_what_a_rule_lacks_is_not_applicable(name: str) -> None:
+    rule, report = RULES[name], AlgorithmReport(name, cases=1, refuted=1)
+    sampled = [] if rule.machine is None else [f"{name}: nothing was sampled"]
+    assert list(report.problems) == sampled
+    assert main_job_tables.unsampled(report) == ("not run" if rule.machine else "n/a")
+
+
+def test_published_rules_that_are_lossy_are_refuted() -> None:
+    lossy = [rule for rule in TRIED.values() if not rule.lossless]
+    assert {rule.name for rule in lossy} == {"companion-published", "algorithm-5-printed"}
+    for rule in lossy:
+        found = [check_case(rule, case) for case in cases_of("quick") if case.lookahead == 1]
+        assert sum(report.refuted for report in found) >= 5
+        right = replace(rule, step=standard.step)
+        assert not sum(check_case(right, case).refuted for case in cases_of("quick")[:40])
+        assert AlgorithmReport(rule.name, cases=5).problems == (
+            f"{rule.name}: published as it is, and not refuted",
+        )
+
+
+def test_nothing_checked_is_not_ok() -> None:
+    assert not AlgorithmReport("standard").ok
+
+
+def test_an_empty_block_is_an_error_not_a_pass() -> None:
+    report = prove(lambda target, drafter, context, lookahead, chance: ())
+    assert report.proved == 0
+    assert "empty block" in str(report.raised[0][1])
+
+
+def test_accepted_lengths() -> None:
+    assert accepted_lengths({(0, 1, 2): 0.5, (1,): 0.5}) == (0.5, 0, 0.5)
+
+
+def test_a_rule_that_draws_for_ever_is_stopped_once() -> None:
+    def never_ends(target, drafter, context, lookahead, chance):
+        while not chance.accept(Fraction(1, 2), "again"):
+            pass
+        return (0,)
+
+    report = prove(never_ends)
+    assert len(report.raised) == 1
+    assert "random decisions on one path" in str(report.raised[0][1])
+
+
+def keeps_state(lengths):
+    def step(target, drafter, context, lookahead, chance):
+        return standard.step(target, drafter, context, next(lengths) % 2 * lookahead, chance)
+
+    return step
+
+
+def draws_now_and_then(rng):
+    """Wrong in one of a hundred blocks, from a generator of its own."""
+
+    def step(target, drafter, context, lookahead, chance):
+        block = standard.step(target, drafter, context, lookahead, chance)
+        return block[:1] if rng.random() < 0.01 else block
+
+    return step
+
+
+def two_threads(target, drafter, context, lookahead, chance):
+    drawn = {}
+    threads = [
+        Thread(target=lambda i=i: drawn.update({i: chance.draw(target.next_token(context), "t")}))
+        for i in (0, 1)
+    ]
+    for thread in random.sample(threads, 2):
+        thread.start()
+        thread.join()
+    return (drawn[0],)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        keeps_state(itertools.count()),
+        draws_now_and_then(np.random.default_rng(1)),
+        two_threads,
+    ],
+    ids=["state", "numpy, rarely", "threads"],
+)
+def test_a_rule_that_is_no_function_of_chance_is_not_judged(step) -> None:
+    report = prove(step)
+    assert (report.proved, report.refuted, report.raised) == (0, (), ())
+    _, error = report.outside
+    assert "no function of chance: of two runs with the same choices" in str(error)
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_a_rule_that_never_asks_chance_is_not_judged(seed) -> None:
+    def from_numpy(target, drafter, context, lookahead, chance):
+        p = target.next_token(context).astype(float)
+        return (int(np.random.default_rng(seed).choice(len(p), p=p)),)
+
+    report = prove(from_numpy)
+    assert (report.proved, report.refuted, report.raised) == (0, (), ())
+    assert "takes no decision from chance: it asked for nothing" in str(report.outside[1])
+
+
+def test_a_rule_that_asks_somewhere_is_judged_everywhere() -> None:
+    """Without drafts it takes the likeliest token: a bug, and a function of chance."""
+
+    def no_last_draw(target, drafter, context, lookahead, chance):
+        if len(target.vocabulary) == 2:
+            return (int(np.argmax(target.next_token(context))),)
+        return standard.step(target, drafter, context, lookahead, chance)
+
+    report = prove(no_last_draw)
+    assert report.outside is None
+    assert report.proved
+    assert {len(found.case.pair.target.vocabulary) for found in report.refuted} == {2}
+
+
+def test_a_rule_may_ask_nothing_where_all_is_certain() -> None:
+    def lazy(target, drafter, context, lookahead, chance):
+        p = target.next_token(context)
+        return (
+            (int(np.argmax(p)),)
+            if max(p) == 1
+            else autoregressive.step(target, drafter, context, lookahead, chance)
+        )
+
+    report = prove(lazy)
+    assert report.proved == 68
+    assert report.outside is None
+
+
+def test_very_long_blocks_are_an_error_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "MAX_TEXTS", 2_000)
+    report = prove(lambda *case: (*standard.step(*case), *[0] * 40))
+    assert len(report.raised) == 1
+    assert "more than 2,000 texts of 42 tokens" in str(report.raised[0][1])
+
+
+def test_a_rule_that_raises_on_some_paths_is_not_proved_there() -> None:
+    def some(*case):
+        block = standard.step(*case)
+        if len(block) == 2:
+            raise GeneratorExit
+        return block
+
+    report = prove(some)
+    assert report.refuted == ()
+    assert {type(error) for _, error in report.raised} == {GeneratorExit}
+
+
+def test_a_rule_may_draw_from_a_list() -> None:
+    def listed(target, drafter, context, lookahead, chance):
+        return (chance.draw(list(target.next_token(context)), "target[0]"),)
+
+    assert prove(listed).proved > 50
+
+
+@pytest.mark.parametrize("step", [slem.step, slrs.step])
+def test_vocabularies_that_cannot_be_read_are_not_applicable(step) -> None:
+    report = prove(step, same_vocabulary=False)
+    assert (report.proved, report.not_applicable) == (138, 16)
+    assert not report.raised
+    assert not report.refuted
+
+
+def test_a_rule_that_cannot_read_what_can_be_read_has_failed() -> None:
+    def unread(target, drafter, context, lookahead, chance):
+        raise UntokenisableError("cannot tokenise 'ab'")
+
+    report = prove(unread, same_vocabulary=False)
+    assert (report.proved, report.not_applicable) == (0, 16)
+    assert len(report.raised) == 138
+
+
+def test_an_error_on_unreadable_vocabularies_is_still_an_error() -> None:
+    def fails(target, drafter, context, lookahead, chance):
+        drafter.vocabulary.ids[target.vocabulary.tokens[0]]
+        return standard.step(target, target, context, lookahead, chance)
+
+    report = prove(fails, same_vocabulary=False)
+    assert report.not_applicable == 0
+    assert {type(error) for _, error in report.raised} == {KeyError}
+
+
+@pytest.fixture
+def small_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {name: RULES[name] for name in ("standard", "autoregressive")}
+    monkeypatch.setattr(main_job, "TRIED", few)
+    monkeypatch.setitem(main_job.TRIALS, "quick", 2_000)
+    monkeypatch.setitem(main_job.EPS, "quick", 0.25)
+
+
+def outcome(seed: int = 0, executor: Executor | None = None) -> Verification:
+    """A verification without its times."""
+    verification = verify(seed=seed, executor=executor)
+    reports = [
+        replace(report, seconds=0, monte_carlo=replace(report.monte_carlo, seconds=0))
+        for report in verification.reports
+    ]
+    return replace(verification, reports=tuple(reports))
+
+
+@pytest.mark.usefixtures("small_job")
+def test_the_result_does_not_depend_on_the_workers() -> None:
+    serial = outcome()
+    assert serial.ok
+    assert [report.cases for report in serial.reports] == [68, 154]
+    with ThreadPoolExecutor(3) as threads:
+        assert outcome(executor=threads) == serial
+    for workers in (1, 2):
+        with ProcessPoolExecutor(workers) as processes:
+            assert outcome(executor=processes) == serial
+    assert outcome(seed=1) != serial
+
+
+@pytest.mark.usefixtures("small_job")
+def test_each_case_is_told_once() -> None:
+    told: list[str] = []
+    verify(advance=told.append)
+    assert told == ["standard"] * len(cases_of("quick")) + ["autoregressive"] * len(
+        cases_of("quick")
+    )
+
+
+@pytest.mark.usefixtures("small_job")
+def test_an_error_gives_up_what_has_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(target, drafter, context, lookahead, chance):
+        raise RuntimeError("broken step")
+
+    broken = replace(RULES["standard"], step=fails)
+    monkeypatch.setattr(main_job, "TRIED", {"standard": broken})
+    with ThreadPoolExecutor(1) as threads, pytest.raises(RuntimeError, match="broken step"):
+        verify(executor=threads)
+
+
+def test_acceptance_is_measured_beside_the_closed_form() -> None:
+    """Alpha 1e-9 for the four pairs; the planted law is 0.4 away, so power is 1."""
+    report, acceptance = sample("slem", 20_000, 0.1, seed=1)
+    assert report.trials == 80_000
+    assert all(measured.agrees for measured in acceptance)
+    assert [measured.trials for measured in acceptance] == [20_000] * 4
+    assert sum(measured.alpha for measured in acceptance) == pytest.approx(report.alpha)
+    wrong = replace(acceptance[0], rate_formula=acceptance[0].rate + 0.4)
+    passed = AlgorithmReport("slem", cases=1, monte_carlo=report, acceptance=acceptance)
+    assert passed.ok
+    failed = replace(passed, acceptance=(wrong, *acceptance[1:]))
+    assert "first draft accepted" in failed.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("slow",), "profile = 'slow'"),
+        (("quick", -1), "seed = -1"),
+        (("quick", "0"), "seed = '0'"),
+    ],
+)
+def test_bad_input(arguments: tuple, part: str) -> None:
+    with pytest.raises(ValueError, match=part):
+        verify(*arguments)

@@ -1,0 +1,29 @@
+from specref.algorithms import decode as decode
+from specref.chance import Exact as Exact
+from specref.chance import Replayed as Replayed
+from specref.chance import Sampled as Sampled
+from specref.chance import Traced as Traced
+from specref.chance import exact_distribution as exact_distribution
+from specref.conformance.options import CheckOptions as CheckOptions
+from specref.conformance.report import Report as Report
+from specref.conformance.suite import check as check
+from specref.contracts.capabilities import Capabilities as Capabilities
+from specref.contracts.capabilities import capable as capable
+from specref.contracts.table import CONTRACTS as CONTRACTS
+from specref.models import Model as Model
+from specref.proofs import Proof as Proof
+from specref.proofs import completed as completed
+from specref.proofs import is_lossless as is_lossless
+from specref.proofs import is_lossless_loop as is_lossless_loop
+from specref.proofs import output_distribution as output_distribution
+from specref.pytest_plugin.parametrize import parametrize as parametrize
+from specref.rules import RULES as RULES
+from specref.rules import Rule as Rule
+from specref.statistics import Campaign as Campaign
+from specref.statistics import TwoSample as TwoSample
+from specref.statistics import assert_lossless as assert_lossless
+from specref.statistics import assert_same_law as assert_same_law
+from specref.verification import prove as prove
+from specref.vocabulary import Vocabulary as Vocabulary
+
+__version__: str

@@ -1,0 +1,200 @@
+"""The implementations that can be judged by name."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Any
+
+from specref.adapters import known, reference, torch_backend, transformers, vllm
+from specref.adapters.known import Deviation
+from specref.adapters.needs import NotInstalledError, require, title
+from specref.contracts.contract import Contract
+from specref.contracts.table import GENERATE, STEP, TREE, VERIFY
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """Somebody's sampler, and how to get it.
+
+    Attributes
+    ----------
+    name : str
+    contract : Contract
+    text : str
+        What it is, without versions.
+    make : callable
+        Returns the function of the contract; what it imports is in `packages`.
+    packages : tuple of str
+    remedy : str
+        How to install them.
+    greedy : bool
+        It decodes by argmax: to be judged by equality (`judge_greedy`), not by a law.
+    rule : str or None
+        The algorithm that it declares, if the function does not carry that.
+    known : tuple of Deviation
+        The failures that are expected.
+    """
+
+    name: str
+    contract: Contract
+    text: str
+    make: Callable[[], Callable[..., Any]]
+    packages: tuple[str, ...] = ()
+    remedy: str = ""
+    greedy: bool = False
+    rule: str | None = None
+    known: tuple[Deviation, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What it is, with the versions that are installed."""
+        return title(self.text, self.packages)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The packages that are not installed; none is imported."""
+        return tuple(package for package in self.packages if find_spec(package) is None)
+
+    @property
+    def not_run(self) -> str | None:
+        """Why it cannot be judged here, as ``not_run (…)``; None if it can."""
+        try:
+            self.load()
+        except NotInstalledError as error:
+            return f"not_run ({str(error).split(':')[0]})"
+        return None
+
+    def load(self) -> Callable[..., Any]:
+        """The function of the contract.
+
+        Raises
+        ------
+        NotInstalledError
+            A package is missing; says how to install it.
+        """
+        require(self.packages, self.remedy)
+        return self.make()
+
+
+def _generate(path: str, **options: Any) -> Callable[..., Any]:
+    from specref.adapters.transformers_generate import Generate
+
+    return Generate(path, **options)  # type: ignore[arg-type]
+
+
+def _transformers(
+    name: str, text: str, known: tuple[Deviation, ...] = (), greedy: bool = False, **options: Any
+) -> Implementation:
+    return Implementation(
+        name=f"transformers-generate-{name}",
+        contract=GENERATE,
+        text=f"Hugging Face Transformers generate, {text}",
+        make=partial(_generate, name.split("-")[0], **options),
+        packages=("torch", "tokenizers", "transformers"),
+        remedy=transformers.REMEDY,
+        greedy=greedy,
+        rule=RULES.get(name),
+        known=known,
+    )
+
+
+RULES = {"sd": "standard", "sd-warm": "standard", "tli": "tli", "tli-sorted": "tli"}
+ALL = (
+    Implementation("reference", STEP, "specref standard, step", lambda: reference.step),
+    Implementation(
+        "reference-verify", VERIFY, "specref standard, batches", lambda: reference.verify
+    ),
+    Implementation(
+        "reference-verify-tree",
+        TREE,
+        "specref trees, row by row",
+        lambda: reference.verify_tree,
+    ),
+    Implementation(
+        "reference-verify-tree-traversal",
+        TREE,
+        "specref traversal, row by row",
+        lambda: reference.verify_tree_traversal,
+    ),
+    Implementation(
+        "torch-backend",
+        VERIFY,
+        "specref torch_backend, batches",
+        torch_backend.load_verify,
+        torch_backend.PACKAGES,
+        torch_backend.REMEDY,
+    ),
+    Implementation(
+        "torch-backend-seeded",
+        VERIFY,
+        "specref torch_backend, a seed for each row",
+        torch_backend.load_seeded_verify,
+        torch_backend.PACKAGES,
+        torch_backend.REMEDY,
+    ),
+    Implementation(
+        "torch-backend-fused",
+        VERIFY,
+        "specref torch_backend, Triton kernels",
+        torch_backend.load_fused_on_cuda,
+        torch_backend.FUSED_PACKAGES,
+        torch_backend.FUSED_REMEDY,
+    ),
+    Implementation(
+        "torch-backend-block",
+        VERIFY,
+        "specref torch_backend, block verification",
+        torch_backend.load_verify_block,
+        torch_backend.PACKAGES,
+        torch_backend.REMEDY,
+    ),
+    Implementation(
+        "torch-backend-tree",
+        TREE,
+        "specref torch_backend, trees from the root down",
+        torch_backend.load_verify_tree,
+        torch_backend.PACKAGES,
+        torch_backend.REMEDY,
+    ),
+    Implementation(
+        "torch-backend-tree-traversal",
+        TREE,
+        "specref torch_backend, trees by traversal",
+        partial(torch_backend.load_verify_tree, rule="traversal"),
+        torch_backend.PACKAGES,
+        torch_backend.REMEDY,
+    ),
+    Implementation(
+        "transformers",
+        VERIFY,
+        "Hugging Face Transformers _speculative_sampling",
+        transformers.load_verify,
+        transformers.PACKAGES,
+        transformers.REMEDY,
+        known=known.SAMPLER,
+    ),
+    _transformers("ar", "sampling without an assistant"),
+    _transformers("sd", "assistant_model"),
+    _transformers("sd-warm", "assistant_model, temperature 0.6", known.WARM, temperature=0.6),
+    _transformers("tli", "assistant_tokenizer, sampling", known.TLI, anew=True),
+    _transformers(
+        "tli-sorted",
+        "assistant_tokenizer that lists its vocabulary by id, sampling",
+        known.TLI[-1:],
+        order="sorted",
+    ),
+    _transformers("slem", "assistant_tokenizer, greedy", greedy=True),
+    _transformers("pld", "prompt_lookup_num_tokens"),
+    Implementation(
+        "vllm",
+        VERIFY,
+        "vLLM rejection_sample",
+        vllm.load_verify,
+        vllm.PACKAGES,
+        vllm.REMEDY,
+    ),
+)
+
+IMPLEMENTATIONS: Mapping[str, Implementation] = MappingProxyType({one.name: one for one in ALL})

@@ -1,0 +1,195 @@
+"""specref's own batched backend, `torch_backend`, under the contracts ``verify``, ``tree``."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from specref.adapters.needs import NotInstalledError, require
+from specref.contracts.capabilities import Dtype, capable
+from specref.statistics.floats.coins import Coins, draw_coins
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PACKAGES = ("torch",)
+FUSED_PACKAGES = ("torch", "triton")
+REMEDY = "pip install 'specref[torch]'"
+FUSED_REMEDY = f"{REMEDY} triton"
+Verified: TypeAlias = Callable[..., tuple["Tensor", "Tensor"]]
+TOLERANCES: Mapping[Dtype, float] = MappingProxyType({"float16": 2.0**-10, "bfloat16": 2.0**-7})
+
+
+def load_verify(
+    device: str = "cpu",
+    dtype: Dtype = "float64",
+    recovery: Literal["race", "inverse"] = "race",
+) -> Verified:
+    """`verify` with the kit's coins; the last token by a race, or by an inverse CDF.
+
+    Half precision rounds p and q by one unit each: two units are declared as tolerance.
+
+    Raises
+    ------
+    NotInstalledError
+        torch is missing.
+
+    Examples
+    --------
+    >>> from specref.conformance.suite import check
+    >>> check(load_verify(), only=["boundary/certain"]).exit_code
+    0
+    """
+    require(PACKAGES, REMEDY)
+    from specref.torch_backend import verification
+
+    claims = _claims(device, dtype) | {"rule": "standard", "recovery": recovery}
+    return _with_coins(lambda: verification.verify, claims)
+
+
+def load_fused_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verified:
+    """`fused.verify` with the kit's coins; without CUDA in Triton's interpreter, which is slow.
+
+    Raises
+    ------
+    NotInstalledError
+        torch or triton is missing.
+    """
+    require(FUSED_PACKAGES, FUSED_REMEDY)
+    from specref.torch_backend import fused
+
+    claims = _claims(device, dtype) | {"rule": "standard", "recovery": "inverse"}
+    return _with_coins(lambda: fused.verify, claims)
+
+
+def load_fused_on_cuda() -> Verified:
+    """`load_fused_verify` on CUDA; the whole kit would take the interpreter hours.
+
+    Raises
+    ------
+    NotInstalledError
+        torch, triton or CUDA is missing.
+    """
+    require(FUSED_PACKAGES, FUSED_REMEDY)
+    from torch import cuda
+
+    if not cuda.is_available():
+        raise NotInstalledError("no CUDA: these kernels are judged on a GPU")
+    return load_fused_verify("cuda")
+
+
+def load_verify_block(
+    device: str = "cpu",
+    dtype: Dtype = "float64",
+    recovery: Literal["race", "inverse"] = "race",
+) -> Verified:
+    """`verify_block` with the kit's coins; the last token by a race, or by an inverse CDF.
+
+    Raises
+    ------
+    NotInstalledError
+        torch is missing.
+    """
+    require(PACKAGES, REMEDY)
+    from specref.torch_backend import block
+
+    claims = _claims(device, dtype) | {"rule": "block", "recovery": recovery}
+    return _with_coins(lambda: block.verify_block, claims)
+
+
+def load_seeded_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verified:
+    """`verify` with a seed for each row, drawn from `rng`: judges `randomness.uniforms` as well.
+
+    Raises
+    ------
+    NotInstalledError
+        torch is missing.
+    """
+    require(PACKAGES, REMEDY)
+    from torch import from_numpy
+
+    from specref.torch_backend import randomness, verification
+
+    @capable(rule="standard", **_claims(device, dtype))
+    def verify(
+        target_probs: "Tensor",
+        draft_probs: "Tensor | None",
+        draft_tokens: "Tensor",
+        *,
+        rng: np.random.Generator,
+    ) -> tuple["Tensor", "Tensor"]:
+        """`torch_backend.verification.verify` with coins of `randomness.row_coins`."""
+        seeds = from_numpy(rng.integers(2**63, size=len(draft_tokens))).to(device)
+        coins = randomness.row_coins(seeds, 0, draft_tokens.shape[1])
+        return verification.verify(target_probs, draft_probs, draft_tokens, coins=coins)
+
+    return verify
+
+
+def load_verify_tree(
+    device: str = "cpu",
+    dtype: Dtype = "float64",
+    rule: Literal["topdown", "traversal"] = "topdown",
+) -> Verified:
+    """`verify_tree` with the kit's coins; the last token by a race.
+
+    Raises
+    ------
+    NotInstalledError
+        torch is missing.
+    """
+    require(PACKAGES, REMEDY)
+    from torch import from_numpy
+
+    from specref.torch_backend import tree_verification
+    from specref.torch_backend.randomness import Coins as Drawn
+
+    @capable(rule=rule, row_seeds=True, **_claims(device, dtype))
+    def verify_tree(
+        target_probs: "Tensor",
+        draft_probs: "Tensor | None",
+        draft_tokens: "Tensor",
+        parents: "Tensor",
+        *,
+        coins: Coins,
+    ) -> tuple["Tensor", "Tensor"]:
+        accept, race = (from_numpy(one).to(device) for one in (coins.accept, coins.race))
+        given = target_probs, draft_probs, draft_tokens, parents
+        drawn = Drawn(accept=accept, race=race)
+        return tree_verification.verify_tree(*given, rule=rule, coins=drawn)
+
+    return verify_tree
+
+
+def _with_coins(rule: Callable[[], Verified], claims: Mapping[str, Any]) -> Verified:
+    """A rule, looked up at each call, with coins of NumPy."""
+    from torch import from_numpy
+
+    from specref.torch_backend.randomness import Coins as Drawn
+
+    device, race = claims["device"], claims["recovery"] == "race"
+
+    @capable(row_seeds=True, **claims)
+    def verify(
+        target_probs: "Tensor",
+        draft_probs: "Tensor | None",
+        draft_tokens: "Tensor",
+        *,
+        rng: np.random.Generator,
+        coins: Coins | None = None,
+        lens: "Tensor | None" = None,
+    ) -> tuple["Tensor", "Tensor"]:
+        rows, longest, size = target_probs.shape
+        given = coins or draw_coins(rows, longest - 1, size, rng)
+        last = {"race": given.race} if race else {"final": given.final}
+        arrays = {"accept": given.accept, **last}
+        drawn = Drawn(**{name: from_numpy(one).to(device) for name, one in arrays.items()})
+        return rule()(target_probs, draft_probs, draft_tokens, lens=lens, coins=drawn)
+
+    return verify
+
+
+def _claims(device: str, dtype: Dtype) -> dict[str, Any]:
+    tolerance = TOLERANCES.get(dtype, 0.0)
+    return {"arrays": "torch", "device": device, "dtype": dtype, "tolerance": tolerance}

@@ -1,0 +1,23 @@
+"""Drafting by n-grams, without a drafter: where drafts come from, and the rule for them."""
+
+from specref.algorithms.ngrams.ngrams import (
+    DRAFTS,
+    QUERY,
+    expected_accepted,
+    learning_free,
+    match,
+    proposals,
+    step,
+    trie,
+)
+
+__all__ = [
+    "DRAFTS",
+    "QUERY",
+    "expected_accepted",
+    "learning_free",
+    "match",
+    "proposals",
+    "step",
+    "trie",
+]

@@ -1,0 +1,1 @@
+"""Rules for drafters with another vocabulary that compare text: SLEM, SLRS and its forms."""

@@ -1,0 +1,179 @@
+"""Kernels kappa(path | t): a target over drafted paths that needs the laws of single paths only.
+
+A path is a whole draft: drafted until the rule stops, or EOS. Its probability Q(path) is a product
+of laws along it, and psi(t) is the sum of Q over the paths whose text starts with the token t.
+SLRS may verify the path in place of t (`specref.algorithms.text.path_slrs`), against the target
+p(t) kappa(path | t), where kappa(. | t) is any law. It accepts sum min(p kappa, Q), at most
+sum min(p, psi): a sum of minima is at most the minimum of sums. They are equal iff no token has
+paths on both sides, one with p kappa > Q and one with p kappa < Q. The drafter's conditional law,
+`posterior`, is such a kernel for every p, and where p = psi the only one.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import TypeAlias
+
+from specref.algorithms.lookahead import Stop
+from specref.distributions import Probabilities, Probability
+from specref.models import Model
+from specref.vocabulary import Tokens, UntokenisableError, Vocabulary
+
+Kernel: TypeAlias = Callable[[int], Mapping[Tokens, Probability]]
+NO_PATH: Mapping[Tokens, Probability] = MappingProxyType({(): Fraction(1)})
+
+
+@dataclass(frozen=True)
+class Drafting:
+    """How a text is drafted: what paths there are, with which probabilities and first tokens.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        The target's.
+    drafter : Model
+    context : tuple of int
+        What the drafter conditions on: ids of its own vocabulary.
+    stop : callable
+        What a lookahead rule gives.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.algorithms.lookahead import until_determined
+    >>> target, letters = Vocabulary(["a", "b", "ab"]), Vocabulary("ab")
+    >>> stop = until_determined(target, letters, 2)
+    >>> drafting = Drafting(target, iid_model(letters, ["1/4", "3/4"]), (), stop)
+    >>> [(path, drafting.token(path), str(drafting.weight(path))) for path in drafting.paths()]
+    [((0, 0), 0, '1/16'), ((0, 1), 2, '3/16'), ((1,), 1, '3/4')]
+    """
+
+    vocabulary: Vocabulary
+    drafter: Model
+    context: Tokens
+    stop: Stop
+
+    def ends(self, drafts: Tokens) -> bool:
+        """Whether nothing is drafted after these."""
+        return self.stop(drafts) or self.drafter.vocabulary.ends(drafts)
+
+    def weight(self, path: Tokens) -> Probability:
+        """Q(path), in as many forwards as it has drafts, or one; 0 for what is no whole draft."""
+        weight: Probability = Fraction(1)
+        for length, draft in enumerate(path):
+            if self.ends(path[:length]):
+                return 0 * weight
+            weight *= self.drafter.next_token((*self.context, *path[:length]))[draft]
+        return weight if self.ends(path) else 0 * weight
+
+    def token(self, path: Tokens) -> int:
+        """The first target token of the text."""
+        return self.vocabulary.first_token(self.drafter.vocabulary.decode(path))
+
+    def paths(self) -> Iterator[Tokens]:
+        """Every whole draft, also such as the drafter's laws exclude: no forward."""
+        pending: list[Tokens] = [()]
+        while pending:
+            path = pending.pop()
+            if self.ends(path):
+                yield path
+            else:
+                size = len(self.drafter.vocabulary)
+                pending += [(*path, draft) for draft in reversed(range(size))]
+
+
+def canonical(drafting: Drafting) -> Kernel:
+    """One path for each token: its greedy spelling, and lowest ids that leave the token first.
+
+    A token without such a path is never accepted, only drawn from the residual.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.algorithms.lookahead import until_determined
+    >>> target, letters = Vocabulary(["a", "ab"]), Vocabulary("ab")
+    >>> stop = until_determined(target, letters, 2)
+    >>> kernel = canonical(Drafting(target, iid_model(letters, ["1/4", "3/4"]), (), stop))
+    >>> kernel(0), kernel(1)
+    ({(0, 0): Fraction(1, 1)}, {(0, 1): Fraction(1, 1)})
+    """
+    spell = drafting.drafter.vocabulary.encode
+
+    def kernel(token: int) -> Mapping[Tokens, Probability]:
+        try:
+            path = spell(drafting.vocabulary.tokens[token])
+        except UntokenisableError:
+            return NO_PATH
+        while path and _starts(drafting, path, token):
+            if drafting.ends(path):
+                return {path: Fraction(1)}
+            path = _longer(drafting, path, token)
+        return NO_PATH
+
+    return kernel
+
+
+def uniform(drafting: Drafting) -> Kernel:
+    """All paths of a token alike, whatever the drafter's laws; lists every path there is."""
+    found: dict[int, list[Tokens]] = {}
+    for path in drafting.paths():
+        if path:
+            found.setdefault(drafting.token(path), []).append(path)
+
+    def kernel(token: int) -> Mapping[Tokens, Probability]:
+        paths = found.get(token, [()])
+        return {path: Fraction(1, len(paths)) for path in paths}
+
+    return kernel
+
+
+def posterior(drafting: Drafting) -> Kernel:
+    """Q(path) / psi(t): accepts as much as psi, and costs as much."""
+    found: dict[int, dict[Tokens, Probability]] = {}
+    for path in drafting.paths():
+        weight = drafting.weight(path) if path else 0
+        if weight > 0:
+            found.setdefault(drafting.token(path), {})[path] = weight
+
+    def kernel(token: int) -> Mapping[Tokens, Probability]:
+        weights = found.get(token, NO_PATH)
+        psi = sum(weights.values())
+        return {path: weight / psi for path, weight in weights.items()}
+
+    return kernel
+
+
+def path_acceptance(p: Probabilities, drafting: Drafting, kernel: Kernel) -> Probability:
+    """sum over tokens and paths of min(p kappa, Q): the probability that a path is accepted.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.algorithms.lookahead import fixed
+    >>> target, drafter = Vocabulary(["a", "b"]), Vocabulary(["a", "b", "ab"])
+    >>> q = iid_model(drafter, ["1/4", "1/4", "1/2"])
+    >>> drafting = Drafting(target, q, (), fixed(target, drafter, 1))
+    >>> p = iid_model(target, ["1/2", "1/2"]).next_token(())
+    >>> [str(path_acceptance(p, drafting, rule(drafting))) for rule in (canonical, posterior)]
+    ['1/2', '3/4']
+    """
+    total: Probability = 0
+    for token, share in enumerate(p):
+        for path, probability in kernel(token).items():
+            if path:
+                total += min(share * probability, drafting.weight(path))
+    return total
+
+
+def _starts(drafting: Drafting, path: Tokens, token: int) -> bool:
+    try:
+        return drafting.token(path) == token
+    except UntokenisableError:
+        return False
+
+
+def _longer(drafting: Drafting, path: Tokens, token: int) -> Tokens:
+    """The path with one more draft, or () if with any draft another token is first."""
+    longer = [(*path, draft) for draft in range(len(drafting.drafter.vocabulary))]
+    return next((path for path in longer if _starts(drafting, path, token)), ())

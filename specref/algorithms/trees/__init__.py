@@ -1,0 +1,1 @@
+"""Several drafts of a token, and trees of them."""

@@ -1,0 +1,111 @@
+"""How an implementation is to be judged: made once, and carried by judge and report."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from specref.contracts.contract import Contract
+from specref.contracts.table import contract_named
+from specref.contracts.timeout import TIMEOUT
+from specref.contracts.verify.contract import VERIFY
+from specref.statistics.campaign.levels import ALPHA
+
+if TYPE_CHECKING:
+    from specref.conformance.checks import Check
+    from specref.conformance.report import Report
+    from specref.conformance.status import CheckResult
+
+Profile: TypeAlias = Literal["quick", "standard", "thorough"]
+DETECT_TV: dict[Profile, float] = {"quick": 0.05, "standard": 0.02, "thorough": 0.01}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """What `check` is asked for; attributes are its keyword arguments.
+
+    Attributes
+    ----------
+    contract : Contract
+    algorithm : str or None
+        The rule that is declared.
+    expected_failures : mapping
+        {id of a check: reason}.
+    only : sequence of str or None
+        Ids of checks, or starts of them.
+    profile : {"quick", "standard", "thorough"}
+    detect_tv : float or None
+        The distance that is detected, if not that of the profile.
+    alpha : float
+    seed : int
+    trials : int or None
+    timeout : float or None
+        Seconds that a call may take.
+    blocking : bool
+        Whether what depends on a failed stage is left out.
+    name, version : str
+        For the report.
+    claims : mapping
+        Fields of `Capabilities`.
+    """
+
+    contract: Contract = VERIFY
+    algorithm: str | None = None
+    expected_failures: Mapping[str, str] = field(default_factory=dict)
+    only: Sequence[str] | None = None
+    profile: Profile = "quick"
+    detect_tv: float | None = None
+    alpha: float = ALPHA
+    seed: int = 0
+    trials: int | None = None
+    timeout: float | None = TIMEOUT
+    blocking: bool = True
+    name: str = ""
+    version: str = ""
+    claims: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "contract", contract_named(self.contract))
+        if self.profile not in DETECT_TV:
+            raise ValueError(f"profile = {self.profile!r}: expected one of {get_args(Profile)}")
+        for label, value in (("alpha", self.alpha), ("detect_tv", self.tv)):
+            if not 0 < value < 1:
+                raise ValueError(f"{label} = {value}: expected a number in (0, 1)")
+        if self.seed < 0:
+            raise ValueError(f"seed = {self.seed}: expected at least 0")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(
+                f"timeout = {self.timeout}: expected a positive number of seconds, or None"
+            )
+        if self.trials is not None and self.trials < 1:
+            raise ValueError(f"trials = {self.trials}: expected at least 1")
+
+    @property
+    def tv(self) -> float:
+        """The distance that every statistical check detects."""
+        return DETECT_TV[self.profile] if self.detect_tv is None else self.detect_tv
+
+
+def timeout_of(timeout: float | None, claims: dict[str, Any]) -> float | None:
+    """Seconds for a call, where `claims` may have them by the former name; they are taken out.
+
+    Raises
+    ------
+    TypeError
+        Both names are given.
+    """
+    if "patience" not in claims:
+        return timeout
+    if timeout != TIMEOUT:
+        raise TypeError("patience is the former name of timeout: expected one of them")
+    patience: float | None = claims.pop("patience")
+    return patience
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who is told of trials, checks and results as they come; see `check`."""
+
+    advance: Callable[[int], None] = lambda trials: None
+    on_start: "Callable[[Check], None]" = lambda one: None
+    on_result: "Callable[[CheckResult], None]" = lambda result: None
+    on_report: "Callable[[Report], None]" = lambda report: None

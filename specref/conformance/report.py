@@ -1,0 +1,241 @@
+"""What the checks found: a verdict, an exit code, and how to repeat them."""
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from specref.conformance.checks import CHECKS
+from specref.conformance.diagnosis import Diagnosis
+from specref.conformance.options import CheckOptions
+from specref.conformance.status import LOSSY, CheckResult, Finding, Status, counted
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.contract import Contract
+
+RUNNING = "interrupted while it ran"
+VERDICTS: Mapping[Finding, str] = {
+    Finding.DEPENDENCE: "LOSSY: blocks are not independent ({})",
+    Finding.LAW: "LOSSY: the law is not the target's ({})",
+    Finding.CONTRACT: "BROKEN CONTRACT ({}); nothing found says that its law is off",
+    Finding.EDGE: "EDGE of a uniform: something impossible at a rate that matters ({})",
+    Finding.ACCEPTANCE: "acceptance does not follow the declared rule ({}); nothing found says "
+    "that it is lossy",
+    Finding.UNANSWERED: "NOT ANSWERED in time ({}); nothing found says that its law is off",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """What the checks found, and how to repeat them.
+
+    Attributes
+    ----------
+    options : CheckOptions
+        What was asked for.
+    capabilities : Capabilities
+        What the implementation claims, or is claimed to.
+    results : tuple of CheckResult
+        In order of stages.
+    warnings : tuple of str
+        Branches that were hardly ever taken, so that little was learned of them.
+    diagnosis : Diagnosis or None
+        Which known bug a failure looks like.
+    complete : bool
+        False while `check` runs, and where it was interrupted.
+    """
+
+    options: CheckOptions
+    capabilities: Capabilities
+    results: tuple[CheckResult, ...]
+    warnings: tuple[str, ...] = ()
+    diagnosis: Diagnosis | None = None
+    seconds: float = 0.0
+    complete: bool = True
+    python: str = field(default_factory=platform.python_version)
+
+    @property
+    def name(self) -> str:
+        """What the implementation is called."""
+        return self.options.name
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+        return self.options.version
+
+    @property
+    def contract(self) -> Contract:
+        """How it was called."""
+        return self.options.contract
+
+    @property
+    def seed(self) -> int:
+        """Of everything random."""
+        return self.options.seed
+
+    @property
+    def alpha(self) -> float:
+        """The chance that a lossless sampler fails, over all statistical checks."""
+        return self.options.alpha
+
+    @property
+    def detect_tv(self) -> float:
+        """The distance that every statistical check detects."""
+        return self.options.tv
+
+    @property
+    def partial(self) -> bool:
+        """Whether some checks were left out, by `only`."""
+        return len(self.results) < len(CHECKS)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often each of the seven statuses occurs."""
+        return counted(self.results)
+
+    @property
+    def failures(self) -> tuple[CheckResult, ...]:
+        """The checks that failed without being expected to."""
+        return tuple(result for result in self.results if result.status == Status.FAILED)
+
+    @property
+    def tracebacks(self) -> Mapping[str, tuple[str, ...]]:
+        """{ids of checks: the traceback of what the implementation raised in them}."""
+        found: dict[tuple[str, ...], list[str]] = {}
+        for result in self.results:
+            if result.traceback:
+                found.setdefault(result.traceback, []).append(result.id)
+        return {", ".join(ids): lines for lines, ids in found.items()}
+
+    @property
+    def lossy(self) -> bool:
+        """Whether a failure says that the law of a block, or of several together, is off."""
+        return self.finding in LOSSY
+
+    @property
+    def wrong(self) -> tuple[CheckResult, ...]:
+        """The failures, and the checks that were not answered in time."""
+        return tuple(
+            result
+            for result in self.results
+            if result.status == Status.FAILED or result.finding == Finding.UNANSWERED
+        )
+
+    @property
+    def finding(self) -> Finding | None:
+        """The gravest of what is wrong, if anything; an edge too rare to fail for is not."""
+        found = {result.finding for result in self.wrong}
+        return next((finding for finding in Finding if finding in found), None)
+
+    @property
+    def exit_code(self) -> int:
+        """0 not distinguishable from lossless at the declared power, 1 violation, 2 open.
+
+        Checks that do not apply are no obstacle; stale expected failures, and checks that
+        were not run, not answered or not decided, are.
+        """
+        if self.failures:
+            return 1
+        seen = {result.status for result in self.results}
+        undecided = seen & {Status.INCONCLUSIVE, Status.NOT_RUN, Status.UNEXPECTED_PASS}
+        return 2 if undecided or not seen & {Status.PASSED, Status.EXPECTED_FAILURE} else 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether the exit code is 0; so is the truth value of a report."""
+        return self.exit_code == 0
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def raise_for_status(self) -> None:
+        """Do nothing if the exit code is 0.
+
+        Raises
+        ------
+        NotPassedError
+            It is not; the message is the report, the cause what the implementation raised.
+
+        Examples
+        --------
+        >>> from specref.conformance.suite import check
+        >>> from specref.examples.lossy import verify
+        >>> check(verify, one_hot=False, only=["joint/wide"]).raise_for_status()
+        Traceback (most recent call last):
+        specref.conformance.report.NotPassedError: ...
+        """
+        if not self.passed:
+            errors = (result.error for result in self.results)
+            raise NotPassedError(self) from next(filter(None, errors), None)
+
+    @property
+    def verdict(self) -> str:
+        """One line."""
+        if self.finding is not None:
+            return VERDICTS[self.finding].format(self._first(self.finding))
+        if not self.complete:
+            running = [r.id for r in self.results if r.message == RUNNING]
+            why = f"interrupted in {', '.join(running)}" if running else "not finished"
+            return f"INCONCLUSIVE: {why}"
+        stale = [r.id for r in self.results if r.status == Status.UNEXPECTED_PASS]
+        if stale:
+            return f"expected failures that passed, to be taken off the list: {', '.join(stale)}"
+        if self.exit_code:
+            return "INCONCLUSIVE"
+        power = self._power()
+        known = [r for r in self.results if r.status == Status.EXPECTED_FAILURE]
+        if any(result.lossy for result in known):
+            return f"LOSSY as expected: {len(known)} known failures, and nothing else ({power})"
+        but = f", but for {len(known)} expected failures" if known else ""
+        part = f" in the {len(self.results)} checks that were asked for" if self.partial else ""
+        rare = [r for r in self.results if r.finding == Finding.EDGE and r.status == Status.PASSED]
+        edges = f"; edges of uniforms in {', '.join(r.id for r in rare)}" if rare else ""
+        return f"no difference from lossless{part}{but} ({power}){edges}"
+
+    def _first(self, finding: Finding) -> str:
+        """The id of the first check that found this."""
+        return next(result.id for result in self.wrong if result.finding == finding)
+
+    def _power(self) -> str:
+        if self.capabilities.greedy:
+            return "greedy=true: blocks and texts were compared with argmax, and no law was judged"
+        found = {r.id: r.evidence.get("detectable_tv") or 0.0 for r in self.results}
+        if not any(found.values()):
+            return "nothing was sampled, or not enough to say what would have been found"
+        coarse = [id_ for id_, tv in found.items() if tv > self.detect_tv]
+        if len(coarse) == sum(tv > 0 for tv in found.values()):
+            largest = max(found.values())
+            return f"TV ≥ {largest:.2g} would have been found, false alarms {self.alpha:g}"
+        but = f", by {', '.join(coarse)} only TV ≥ {max(found.values()):.2g}" if coarse else ""
+        return f"TV ≥ {self.detect_tv:g} would have been found{but}, false alarms {self.alpha:g}"
+
+    def __repr__(self) -> str:
+        """The report itself: what `assert check(…)` shows."""
+        return f"<{self}>"
+
+    def __str__(self) -> str:
+        lines = [f"{self.name} {self.version}, contract {self.contract}, seed {self.seed}"]
+        lines += [f"  {r.status}: {r.id}: {r.finding}: {r.message}" for r in self.wrong]
+        for ids, traceback in self.tracebacks.items():
+            lines += [f"  traceback of {ids}:", *(f"    {line}" for line in traceback)]
+        lines += [f"  warning: {warning}" for warning in self.warnings]
+        lines += [f"  {line}" for line in str(self.diagnosis or "").splitlines()]
+        return "\n".join([*lines, self.verdict])
+
+
+class NotPassedError(AssertionError):
+    """A report whose exit code is not 0, raised by `Report.raise_for_status`."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(str(report))
+        self.report = report
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during `check`; carries the report of what was found until then.
+
+    Its cause is the KeyboardInterrupt.
+    """
+
+    def __init__(self, report: Report) -> None:
+        super().__init__()
+        self.report = report

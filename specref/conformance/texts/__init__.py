@@ -1,0 +1,1 @@
+"""Whole texts: several iterations, long chains, argmax decoding."""

@@ -1,0 +1,113 @@
+"""Greedy verification of drafts: which blocks follow from the likeliest tokens alone."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specref.arrays import Floats, Ints
+from specref.contracts.batch import Batch
+from specref.contracts.calling import Verifier
+from specref.contracts.tree.batch import ROOT, TreeBatch, as_tree
+from specref.vocabulary import Tokens
+
+Likeliest = NDArray[np.bool_]
+
+
+def likeliest(verifier: Verifier, batch: Batch) -> Likeliest:
+    """Which tokens are an argmax of each of the target's rows, as the implementation gets them.
+
+    Ties are all of them. Where a tolerance is claimed, so is what lies within twice as much:
+    rounding may raise one token, and lower another, by that.
+
+    Returns
+    -------
+    ndarray of bool, shape (B, K + 1, V)
+    """
+    rows = verifier.read("target_probs", batch.target_probs)
+    if verifier.capabilities.inputs == "logits":
+        rows = _softmax(rows)
+    slack = 2 * verifier.capabilities.tolerance
+    return np.asarray(rows >= rows.max(axis=2, keepdims=True) - slack)
+
+
+def _softmax(logits: Floats) -> Floats:
+    weights = np.exp(logits - logits.max(axis=2, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=2, keepdims=True))
+
+
+def departures(
+    batch: Batch, allowed: Likeliest, tokens: Ints, eos: int | None = None
+) -> Iterator[int]:
+    """The rows whose blocks are none of greedy decoding.
+
+    A block goes on while its tokens are drafts, and ends with the first that is not. What comes
+    after EOS does not matter.
+
+    Parameters
+    ----------
+    batch : Batch
+        Drafts, as chains or trees.
+    allowed : ndarray of bool
+        From `likeliest`.
+    tokens : ndarray of int, shape (B, K + 1)
+        Blocks padded with -1.
+    eos : int, optional
+
+    Examples
+    --------
+    >>> p = np.array([[[0.2, 0.8], [0.7, 0.3]]] * 3)
+    >>> one = np.ones(3, dtype=np.int64)
+    >>> batch = Batch(p, None, one[:, None], one, one)
+    >>> list(departures(batch, p > 0.5, np.array([[1, 0], [1, -1], [0, -1]])))
+    [1, 2]
+    """
+    tree = as_tree(batch)
+    for row, block in enumerate(tokens.tolist()):
+        if not _follows(tree, row, allowed[row], tuple(x for x in block if x >= 0), eos):
+            yield row
+
+
+def _follows(
+    tree: TreeBatch, row: int, allowed: Likeliest, block: Tokens, eos: int | None
+) -> bool:
+    nodes = [ROOT]
+    for token, left in zip(block, range(len(block) - 1, -1, -1), strict=True):
+        if not allowed[nodes[0] + 1, token]:
+            return False
+        if token == eos:
+            return True
+        below = [_children(tree, row, node, token) for node in nodes]
+        if not left:
+            return not all(below)
+        nodes = [child for children in below for child in children]
+        if not nodes:
+            return False
+    return False
+
+
+def _children(tree: TreeBatch, row: int, node: int, token: int) -> list[int]:
+    """The nodes below one that hold a token; several where siblings repeat."""
+    found = (tree.parents[row] == node) & (tree.draft_tokens[row] == token)
+    return np.flatnonzero(found).tolist()
+
+
+def greedy_block(batch: Batch, row: int, allowed: Likeliest) -> Tokens:
+    """A block of greedy decoding; of tied tokens one that was drafted, or the first.
+
+    Examples
+    --------
+    >>> p = np.array([[[0.5, 0.5], [0.7, 0.3]]])
+    >>> one = np.ones(1, dtype=np.int64)
+    >>> greedy_block(Batch(p, None, one[:, None], one, one), 0, p[0] >= 0.5)
+    (1, 0)
+    """
+    tree, node = as_tree(batch), ROOT
+    block: Tokens = ()
+    while True:
+        tokens = np.flatnonzero(allowed[node + 1]).tolist()
+        below = [(child, x) for x in tokens for child in _children(tree, row, node, x)[:1]]
+        if not below:
+            return (*block, tokens[0])
+        node, token = below[0]
+        block = (*block, token)

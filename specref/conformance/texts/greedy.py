@@ -1,0 +1,90 @@
+"""Greedy decoding: a text is right or wrong, so equality is asked for, not a distribution."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from specref.contracts.generate import Generate
+from specref.models import Model
+from specref.vocabulary import Tokens
+
+
+@dataclass(frozen=True)
+class GreedyReport:
+    """How many texts are the target's own, and the first that is not.
+
+    Attributes
+    ----------
+    texts : int
+    difference : str or None
+        What was generated, and what greedy decoding of the target gives.
+    """
+
+    texts: int
+    difference: str | None
+
+    @property
+    def equal(self) -> bool:
+        """Whether every text is the target's own."""
+        return self.difference is None
+
+
+def greedy_text(target: Model, context: Tokens, tokens: int) -> Tokens:
+    """The likeliest token, again and again, up to EOS; of equally likely ones the first.
+
+    Examples
+    --------
+    >>> from specref.models import markov_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> ab = Vocabulary("ab")
+    >>> greedy_text(markov_model(ab, [0.5, 0.5], [[0.1, 0.9], [0.6, 0.4]]), (0,), 4)
+    (1, 0, 1, 0)
+    """
+    text: Tokens = ()
+    while len(text) < tokens and not target.vocabulary.ends(text):
+        row = target.next_token((*context, *text)).tolist()
+        text = (*text, row.index(max(row)))
+    return text
+
+
+def judge_greedy(
+    generate: Generate,
+    target: Model,
+    drafter: Model,
+    contexts: Sequence[Tokens],
+    *,
+    tokens: int,
+    seed: int,
+) -> GreedyReport:
+    """Generate after every context, and compare with greedy decoding of the target alone.
+
+    Parameters
+    ----------
+    generate : callable
+        That decodes by argmax, whatever its rng.
+    target, drafter : Model
+    contexts : sequence of tuple
+    tokens : int
+        Of each text.
+    seed : int
+        Of the rng that `generate` is given.
+
+    Examples
+    --------
+    >>> from specref.models import hashed_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> abc = Vocabulary("abc")
+    >>> p, q = hashed_model(abc, "p"), hashed_model(abc, "q")
+    >>> def drafter_alone(target, drafter, context, tokens, rng):
+    ...     return greedy_text(drafter, context, tokens)
+    >>> judge_greedy(drafter_alone, p, q, [()], tokens=3, seed=1).difference
+    'after (): (2, 1, 1), not (1, 2, 1)'
+    """
+    rng = np.random.default_rng(seed)
+    for context in contexts:
+        text = tuple(generate(target, drafter, context, tokens, rng))
+        expected = greedy_text(target, context, tokens)
+        if text != expected:
+            return GreedyReport(len(contexts), f"after {context}: {text}, not {expected}")
+    return GreedyReport(len(contexts), None)

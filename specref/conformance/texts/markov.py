@@ -1,0 +1,219 @@
+"""A judge of `generate`: long texts of an order-1 Markov target, with a bet at every transition.
+
+For such a target the next token depends on the last one alone, so one long text is many
+samples of few laws: what a check of a slow sampler needs. `Chain` has the target in tables, as
+quick after a long text as after a short one.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from specref.arrays import Floats, Ints
+from specref.contracts.generate import Generate
+from specref.contracts.timeout import described
+from specref.models import Model, as_float
+from specref.statistics import Campaign, CampaignCase, CampaignReport
+from specref.statistics.campaign.levels import ALPHA
+from specref.tracebacks import traceback_lines
+from specref.vocabulary import Tokens
+
+TEXT = 500
+START = 0
+COUNTED = 0.75
+
+
+class Chain(Model):
+    """An order-1 model, in float64, that is asked about the last token of a context alone.
+
+    Parameters
+    ----------
+    model : Model
+        Whose next token depends on the last one.
+
+    Raises
+    ------
+    ValueError
+        It depends on more.
+
+    Examples
+    --------
+    >>> from specref.models import markov_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> Chain(markov_model(Vocabulary("ab"), [1, 0], [[0, 1], ["1/4", "3/4"]])).rows
+    array([[0.  , 1.  ],
+           [0.25, 0.75]])
+    """
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model.vocabulary, as_float(model).next_token)
+        size = range(len(model.vocabulary))
+        for before, last in itertools.product(size, size):
+            if (model.next_token((before, last)) != model.next_token((last,))).any():
+                raise ValueError(f"model depends on more than the last token of {(before, last)}")
+        self.rows = np.stack([self.next_token((last,)) for last in size])
+
+    def next_token(self, context: Sequence[int]) -> Floats:
+        """The law after a context, in a time that does not grow with it."""
+        return super().next_token(tuple(context[-1:]))
+
+
+class BadText(ValueError):  # noqa: N818 (a finding about the sampler, not an error of the caller)
+    """The sampler gave something other than the text it was asked for."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A token that is followed: its case, and how many transitions from it may be counted."""
+
+    case: CampaignCase
+    quota: int
+
+
+def judge_markov(
+    generate: Generate,
+    target: Model,
+    drafter: Model,
+    *,
+    tokens: int,
+    seed: int,
+    alpha: float = ALPHA,
+) -> CampaignReport:
+    """Generate texts of an order-1 Markov target, and bet on each token given the one before.
+
+    The campaign has one case for each token that can come before another. How many transitions
+    each counts is fixed beforehand (three quarters of those expected of the target), because
+    the bounds on total variation do not hold for numbers that the text itself decides.
+
+    Parameters
+    ----------
+    generate : callable
+        (target, drafter, context, tokens, rng) -> token ids.
+    target : Model
+        Whose next token depends on the last one; without EOS.
+    drafter : Model
+        Any that `generate` takes.
+    tokens : int
+        To generate, in texts of up to 500; each goes on where the last one ended.
+    seed : int
+    alpha : float
+        The chance that a lossless sampler is called LOSSY.
+
+    Returns
+    -------
+    CampaignReport
+        It only looks for bugs: LOSSY, or INCONCLUSIVE with what would have been found. If
+        `generate` fails, or gives no text of the length it was asked for, `stopped` says so.
+
+    Raises
+    ------
+    ValueError
+        The target is not of order 1 or has EOS, or `tokens` is too few to count any.
+
+    Examples
+    --------
+    >>> from specref.algorithms import decode, standard
+    >>> from specref.chance import Sampled
+    >>> from specref.models import markov_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> ab = Vocabulary("ab")
+    >>> p = markov_model(ab, [0.5, 0.5], [[0.2, 0.8], [0.7, 0.3]])
+    >>> q = markov_model(ab, [0.5, 0.5], [[0.6, 0.4], [0.5, 0.5]])
+    >>> def drafter_alone(target, drafter, context, tokens, rng):
+    ...     return decode(standard.step, drafter, drafter, context, 1, tokens, Sampled(rng))
+    >>> str(judge_markov(drafter_alone, p, q, tokens=2_000, seed=1).verdict)
+    'LOSSY'
+    """
+    if target.vocabulary.eos is not None:
+        raise ValueError(f"target has EOS {target.vocabulary.eos!r}: expected an endless chain")
+    chain = Chain(target)
+    campaign = Campaign(alpha=alpha, eps=None, view="stream", seed=seed)
+    places = _places(campaign, chain, drafter, _quotas(chain.rows, tokens))
+    rng = np.random.default_rng(seed)
+    try:
+        for text in _texts(generate, chain, _quick(drafter), tokens, rng):
+            _count(campaign, places, text)
+            if campaign.decided_lossy:
+                break
+    except BadText as failure:
+        campaign.stopped = str(failure)
+    return campaign.report()
+
+
+def _quick(model: Model) -> Model:
+    try:
+        return Chain(model)
+    except ValueError:
+        return as_float(model)
+
+
+def _quotas(chain: Floats, tokens: int) -> Ints:
+    """Three quarters of the visits that the target is expected to pay each token."""
+    here, visits = np.eye(len(chain))[START], np.zeros(len(chain))
+    for _ in range(tokens):
+        visits += here
+        here = here @ chain
+    quotas = np.floor(COUNTED * visits).astype(np.int64)
+    if not quotas.any():
+        raise ValueError(f"tokens = {tokens}: expected more, to count any transition")
+    return quotas
+
+
+def _places(campaign: Campaign, target: Model, drafter: Model, quotas: Ints) -> dict[int, Place]:
+    return {
+        int(last): Place(
+            campaign.case(
+                target,
+                drafter,
+                (int(last),),
+                algorithm="autoregressive",
+                name=f"after {target.vocabulary.tokens[last]!r}",
+                mutants={},
+                tokens=1,
+            ),
+            int(quotas[last]),
+        )
+        for last in np.flatnonzero(quotas)
+    }
+
+
+def _texts(
+    generate: Generate, target: Model, drafter: Model, tokens: int, rng: np.random.Generator
+) -> Iterator[Ints]:
+    """Texts with the token before them."""
+    last = START
+    for start in range(0, tokens, TEXT):
+        wanted = min(TEXT, tokens - start)
+        try:
+            text = tuple(generate(target, drafter, (last,), wanted, rng))
+        except Exception as error:
+            reason = f"generate raised {described(error)}"
+            raise BadText("\n".join([reason, *traceback_lines(error)])) from error
+        yield _checked((last, *text), wanted, len(target.vocabulary))
+        last = int(text[-1])
+
+
+def _checked(text: Tokens, wanted: int, size: int) -> Ints:
+    array = np.array(text)
+    if len(text) != wanted + 1:
+        raise BadText(f"generate gave {len(text) - 1} tokens, not {wanted}")
+    if array.dtype.kind not in "iu" or not ((array >= 0) & (array < size)).all():
+        raise BadText(f"generate gave {text[1:9]}, …: expected token ids < {size}")
+    return array.astype(np.int64)
+
+
+def _count(campaign: Campaign, places: dict[int, Place], text: Ints) -> None:
+    """Bet on the transitions of one text; look only afterwards.
+
+    In between, the bets are in the order of the cases, which is not that of the text.
+    """
+    samples = []
+    for last, place in places.items():
+        following = text[1:][text[:-1] == last][: place.quota - place.case.trials]
+        excluded = following[place.case.tree.p[0, following] <= 0]
+        if len(excluded):
+            campaign.exclude(f"token {excluded[0]} {place.case.name}: the target excludes it")
+        samples.append((place.case, following[:, None]))
+    campaign.add_all(samples)

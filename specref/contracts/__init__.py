@@ -1,0 +1,1 @@
+"""Contracts: how an implementation is called, and what it claims to be."""

@@ -1,0 +1,186 @@
+"""Batches for the contract ``verify``, and how their answers are read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specref.arrays import NO_TOKEN, Floats, Ints
+from specref.contracts.errors import BrokenContractError
+from specref.statistics.floats.coins import Coins
+
+MOST_SHOWN = 16
+LARGEST_ID = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The arguments of one call; attributes are those of `Verify`, and the place of each row."""
+
+    target_probs: Floats
+    draft_probs: Floats | None
+    draft_tokens: Ints
+    lens: Ints
+    place: Ints
+
+    def __len__(self) -> int:
+        return len(self.draft_tokens)
+
+    def __getitem__(self, chosen: "slice | Ints") -> Self:
+        """Some rows."""
+        arrays = {one.name: getattr(self, one.name) for one in fields(self)}
+        rows: dict[str, Any] = {name: x if x is None else x[chosen] for name, x in arrays.items()}
+        return replace(self, **rows)
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """What is passed by position."""
+        names = ("target_probs", "draft_probs", "draft_tokens")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def most(self) -> Ints:
+        """How many tokens each row may get."""
+        return self.lens + 1
+
+    @property
+    def widths(self) -> range:
+        """How many columns tokens may have."""
+        return range(self.draft_tokens.shape[1] + 1, self.draft_tokens.shape[1] + 2)
+
+    @property
+    def origin(self) -> str:
+        """What a token before the last has to be."""
+        return "its drafts"
+
+    def drafted(self, tokens: Ints) -> NDArray[np.bool_]:
+        """Whether the token in each column, but for the last one, is the draft."""
+        return np.asarray(tokens[:, :-1] == self.draft_tokens)
+
+    def without_q(self) -> Self:
+        """The same drafts, declared as certain."""
+        return replace(self, draft_probs=None)
+
+    def facts(self, row: int) -> dict[str, Any]:
+        """What a row was given, for reports; laws of many tokens are left out."""
+        found: dict[str, Any] = {
+            "draft_tokens": self.draft_tokens[row].tolist(),
+            "lens": int(self.lens[row]),
+        }
+        if self.target_probs.shape[2] <= MOST_SHOWN:
+            q = self.draft_probs
+            found["target_probs"] = self.target_probs[row].tolist()
+            found["draft_probs"] = None if q is None else q[row].tolist()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Blocks padded with -1, shape (B, K + 1)."""
+
+    tokens: Ints
+    counts: Ints
+
+
+def read_answer(raw: Any, batch: Batch) -> Answer:
+    """Check what an implementation returned.
+
+    Raises
+    ------
+    BrokenContractError
+        It is no pair of integer arrays of the right shapes, an id is out of range, counts
+        do not fit tokens, or a token before the last is not a draft; with the first row for
+        which that is so.
+    """
+    if not isinstance(raw, Sequence) or isinstance(raw, str) or len(raw) != 2:
+        raise BrokenContractError(f"returned {_kind(raw)}: expected a pair (tokens, counts)")
+    tokens = _widened(_integers("tokens", raw[0], len(batch), batch.widths), batch.widths[-1])
+    counts = _integers("counts", raw[1], len(batch))
+    _check_counts(tokens, counts, batch)
+    size = batch.target_probs.shape[2]
+    wrong = (tokens >= size) | (tokens < NO_TOKEN)
+    _refuse("tokens", tokens, wrong, f"expected 0 <= id < {size}, or -1")
+    _check_drafts(tokens, counts, batch)
+    return Answer(tokens, counts)
+
+
+def _integers(name: str, values: Any, rows: int, widths: range | None = None) -> Ints:
+    try:
+        array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    except Exception as error:  # somebody's arrays may raise anything
+        raise BrokenContractError(
+            f"{name} cannot be read as an array: expected rows of one length, padded with -1 "
+            f"({error})"
+        ) from None
+    if array.dtype.kind == "f":
+        _refuse(name, array, np.isnan(array), "expected integers")
+    if array.dtype.kind not in "iu":
+        raise BrokenContractError(f"{name} has dtype {array.dtype}: expected integers")
+    shapes = [(rows,)] if widths is None else [(rows, width) for width in widths]
+    if array.shape not in shapes:
+        known = " to ".join(map(str, dict.fromkeys((shapes[0], shapes[-1]))))
+        raise BrokenContractError(f"{name} has shape {array.shape}: expected {known}")
+    # Unsigned padding would become -1 unseen.
+    _refuse(name, array, array > LARGEST_ID, "out of range")
+    return array.astype(np.int64)
+
+
+def _widened(tokens: Ints, width: int) -> Ints:
+    missing = (0, width - tokens.shape[1])
+    return np.pad(tokens, ((0, 0), missing), constant_values=NO_TOKEN) if missing[1] else tokens
+
+
+def _refuse(name: str, array: Any, wrong: Any, why: str) -> None:
+    if wrong.any():
+        where = np.argwhere(wrong)[0].tolist()
+        index = ", ".join(map(str, where))
+        row = where[0] if where else None
+        raise BrokenContractError(f"{name}[{index}] = {array[tuple(where)]}: {why}", row)
+
+
+def _check_counts(tokens: Ints, counts: Ints, batch: Batch) -> None:
+    most = batch.most
+    wrong = (counts < 1) | (counts > most)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise BrokenContractError(
+            f"counts[{row}] = {counts[row]}: expected 1 to {most[row]} "
+            f"({most[row] - 1} drafts and one more)",
+            row,
+        )
+    padded = np.arange(tokens.shape[1]) >= counts[:, None]
+    wrong = ((tokens < 0) != padded).any(axis=1)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise BrokenContractError(
+            f"counts[{row}] = {counts[row]} but tokens[{row}] = {tokens[row].tolist()}: expected "
+            "that many tokens, then -1",
+            row,
+        )
+
+
+def _check_drafts(tokens: Ints, counts: Ints, batch: Batch) -> None:
+    kept = np.arange(tokens.shape[1] - 1) < counts[:, None] - 1
+    wrong = (kept & ~batch.drafted(tokens)).any(axis=1)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise BrokenContractError(
+            f"tokens[{row}] = {tokens[row].tolist()}: expected {batch.origin} "
+            f"{batch.draft_tokens[row].tolist()} up to the last token",
+            row,
+        )
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {len(value)}"
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def draw_batch_coins(batch: Batch, rng: np.random.Generator) -> Coins:
+    """Coins for a batch."""
+    size = batch.target_probs.shape[2]
+    race = rng.standard_exponential((len(batch), size))
+    return Coins(rng.random(batch.draft_tokens.shape), race)

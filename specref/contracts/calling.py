@@ -1,0 +1,254 @@
+"""Calling somebody's code: with randomness handed over, and its answers checked."""
+
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from specref.arrays import Floats
+from specref.contracts.batch import Answer, Batch, draw_batch_coins, read_answer
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.keywords import NAMED, accepted_keywords
+from specref.contracts.logits import SHIFTS, as_logits
+from specref.contracts.timeout import Deadline, described, within
+from specref.contracts.turns import turn
+from specref.statistics.floats.coins import Coins
+
+__all__ = ["Verifier", "global_randomness", "within"]
+
+
+FEW = 8
+
+
+@contextmanager
+def global_randomness(rng: np.random.Generator) -> Iterator[None]:
+    """Seed the global generators of Python, NumPy and torch, and put them back afterwards.
+
+    One call at a time: checks in other threads wait.
+    """
+    with turn(partial(_seeded, int(rng.integers(2**31)))):
+        yield
+
+
+def _seeded(seed: int) -> Callable[[], None]:
+    torch = sys.modules.get("torch")
+    # Somebody else's code may use the legacy generator.
+    kept = random.getstate(), np.random.get_state()  # noqa: NPY002
+    devices = torch.cuda.get_rng_state_all() if torch and torch.cuda.is_initialized() else []
+    cpu = torch and torch.get_rng_state()
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    if torch:
+        torch.manual_seed(seed)
+
+    def undo() -> None:
+        random.setstate(kept[0])
+        np.random.set_state(kept[1])  # noqa: NPY002
+        if torch:
+            torch.set_rng_state(cpu)
+            torch.cuda.set_rng_state_all(devices)
+
+    return undo
+
+
+class Verifier:
+    """An implementation of the contract ``verify``, called batch by batch.
+
+    Parameters
+    ----------
+    implementation : callable
+    capabilities : Capabilities
+        Its largest batch, its arrays, its dtype.
+    timeout : float or None
+        Seconds for a call.
+    """
+
+    def __init__(
+        self,
+        implementation: Callable[..., Any],
+        capabilities: Capabilities,
+        timeout: float | None = None,
+    ) -> None:
+        self.implementation, self.capabilities = implementation, capabilities
+        self.timeout = timeout
+        self.keywords = accepted_keywords(implementation)
+
+    def shaped(self, batch: Batch) -> Batch:
+        """A batch as the contract gives it."""
+        return batch
+
+    @property
+    def own_randomness(self) -> bool:
+        """Whether it draws from global generators."""
+        return not self.keywords & {"rng", "coins", "generator"}
+
+    def __call__(
+        self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
+    ) -> Answer:
+        """The answer to a batch, in chunks as large as the implementation takes."""
+        deadline = Deadline()
+        return within(self.timeout, lambda: self.answer(batch, rng, coins, deadline), deadline)
+
+    def answer(
+        self,
+        batch: Batch,
+        rng: np.random.Generator,
+        coins: Coins | None = None,
+        deadline: Deadline | None = None,
+    ) -> Answer:
+        """The same for those who keep the time themselves."""
+        step = self.capabilities.batch or max(1, len(batch))
+        parts = []
+        for start in range(0, len(batch), step):
+            chunk = slice(start, start + step)
+            own = None if coins is None else _copied(coins[chunk])
+            parts.append(self._call(batch[chunk], rng, own))
+            if deadline:
+                deadline.restart()
+        if len(parts) == 1:
+            return parts[0]
+        return Answer(
+            np.concatenate([part.tokens for part in parts]),
+            np.concatenate([part.counts for part in parts]),
+        )
+
+    def _call(self, batch: Batch, rng: np.random.Generator, coins: Coins | None) -> Answer:
+        try:
+            return read_answer(self.raw(batch, rng, coins), batch)
+        except BrokenContractError as error:
+            broken = error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # somebody's code may raise anything
+            row = self._offender(batch, rng, coins, type(error))
+            where = f"in a batch of {len(batch)}" if row is None else f"at row {row}"
+            hint = self.hint(error, batch, row, rng)
+            broken = BrokenContractError(f"raised {described(error, where)}{hint}", row)
+            broken.__cause__ = error
+        if broken.row is not None and broken.row < len(batch):
+            broken.evidence |= batch.facts(broken.row)
+        raise broken
+
+    def hint(
+        self, error: BaseException, batch: Batch, row: int | None, rng: np.random.Generator
+    ) -> str:
+        """Which claim would spare it the call, or what it did not name, if any."""
+        if isinstance(error, KeyError) and set(error.args) & set(NAMED):
+            return " (what is passed by name has to be a parameter of its own, not in **keywords)"
+        if self.capabilities.arrays == "numpy" and "ndarray" in described(error):
+            return " (arrays='torch' gives tensors)"
+        if batch.draft_probs is None:
+            return " (one_hot=false if it is never called without draft_probs)"
+        full = np.flatnonzero(batch.lens == batch.draft_tokens.shape[1])
+        if row is not None and row not in full and len(full):
+            short = np.setdiff1d(np.arange(len(batch)), full)[:FEW]
+            if all(self._raises(batch[one : one + 1], rng) for one in short.tolist()):
+                return " (ragged=false if it never gets rows with fewer drafts)"
+        return ""
+
+    def _raises(self, batch: Batch, rng: np.random.Generator) -> bool:
+        try:
+            self.raw(batch, rng)
+        except BaseException:  # somebody's code may raise anything
+            return True
+        return False
+
+    def raw(self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None) -> Any:
+        """What one call returns, unchecked."""
+        arguments, keywords = self.arguments(batch, rng, coins)
+        return self.call(arguments, keywords, rng)
+
+    def arguments(
+        self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What one call is given: copies, so that nobody changes what answers are judged by."""
+        given = tuple(self._given(name, values) for name, values in batch.arguments.items())
+        keywords: dict[str, Any] = {}
+        if "coins" in self.keywords:
+            keywords["coins"] = draw_batch_coins(batch, rng) if coins is None else coins
+        if "rng" in self.keywords:
+            keywords["rng"] = rng
+        if "generator" in self.keywords:
+            keywords["generator"] = self._generator(rng)
+        if "lens" in self.keywords:
+            keywords["lens"] = self._array(batch.lens)
+        return given, keywords
+
+    def call(
+        self, arguments: tuple[Any, ...], keywords: dict[str, Any], rng: np.random.Generator
+    ) -> Any:
+        """Call it; if it takes no generator, with the global ones seeded from `rng`.
+
+        Coins should be all that it needs then, but who declares them may draw elsewhere.
+        """
+        if self.keywords & {"rng", "generator"}:
+            return self.implementation(*arguments, **keywords)
+        with global_randomness(rng if self.own_randomness else deepcopy(rng)):
+            return self.implementation(*arguments, **keywords)
+
+    def read(self, name: str, values: Floats) -> Floats:
+        """Laws as the implementation reads them: rounded, or logits; held in float64."""
+        given = self._given(name, values)
+        exact = given.double().cpu() if hasattr(given, "cpu") else given
+        return np.asarray(exact, dtype=np.float64)
+
+    def _given(self, name: str, values: Any) -> Any:
+        if self.capabilities.inputs == "logits" and name in SHIFTS and values is not None:
+            values = as_logits(name, values)
+        return self._array(values)
+
+    def _array(self, values: Any) -> Any:
+        if values is None:
+            return None
+        if self.capabilities.arrays == "numpy":
+            dtype = self.capabilities.dtype if values.dtype.kind == "f" else values.dtype
+            return values.astype(dtype)
+        import torch
+
+        tensor = torch.from_numpy(values.copy()).to(self.capabilities.device)
+        dtype = getattr(torch, self.capabilities.dtype)
+        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+    def _generator(self, rng: np.random.Generator) -> Any:
+        import torch
+
+        generator = torch.Generator(device=self.capabilities.device)
+        return generator.manual_seed(int(rng.integers(2**63)))
+
+    def _offender(
+        self,
+        batch: Batch,
+        rng: np.random.Generator,
+        coins: Coins | None,
+        kind: type[BaseException],
+    ) -> int | None:
+        """The row that raises on its own, and again, by halving; None if none does."""
+
+        def raises(low: int, high: int) -> bool:
+            rows = slice(low, high)
+            try:
+                self.raw(batch[rows], rng, None if coins is None else coins[rows])
+            except BaseException as error:  # as above
+                return isinstance(error, kind)
+            return False
+
+        low, high = 0, len(batch)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if raises(low, middle):
+                high = middle
+            elif raises(middle, high):
+                low = middle
+            else:
+                return None
+        return low if len(batch) == 1 or raises(low, high) else None
+
+
+def _copied(coins: Coins) -> Coins:
+    return Coins(coins.accept.copy(), coins.race.copy())

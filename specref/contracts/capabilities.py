@@ -1,0 +1,157 @@
+"""What an implementation claims."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
+
+from specref.rules import declarable
+from specref.theory.metrics import METRICS
+
+Dtype: TypeAlias = Literal["float64", "float32", "float16", "bfloat16"]
+CAPABILITIES = "specref_capabilities"
+CLAIMABLE = "specref_claimable"
+FLAGS = (
+    "ragged", "one_hot", "seeded", "greedy", "in_place", "row_seeds", "repeats", "empty_trees",
+)  # fmt: skip
+WORDS: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
+    {
+        "rule": (None, *declarable(tree=False), *declarable(tree=True)),
+        "metric": tuple(METRICS),
+        "recovery": (None, "race", "inverse"),
+        "dtype": get_args(Dtype),
+        "arrays": ("numpy", "torch"),
+        "inputs": ("probs", "logits"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What an implementation claims; what it does not claim is not_applicable, and counted.
+
+    Attributes
+    ----------
+    rule : str or None
+        The algorithm whose acceptance law it claims ("standard", "tli", …; "topdown" or
+        "traversal" for trees). None: any lossless rule, and accepted lengths are not judged.
+    batch : int or None
+        The largest batch it takes; None for any.
+    ragged : bool
+        Rows of a batch may have different numbers of drafts.
+    one_hot : bool
+        `draft_probs` may be None.
+    seeded : bool
+        The same `rng` gives the same blocks.
+    recovery : {"race", "inverse", None}
+        Which of the coins draws the last token: ``race``, or ``final`` by an inverse CDF.
+        None: not said, so that blocks are not compared coin by coin.
+    greedy : bool
+        It decodes by argmax (temperature 0): a draft is accepted iff it is the argmax of the
+        target's row, and each token is an argmax. Blocks and texts are compared one by one, and
+        no law is asked for.
+    in_place : bool
+        It may change the arrays that it is given; they are copies.
+    row_seeds : bool
+        What a row gets depends on its own coins alone, not on its place in the batch.
+    repeats : bool
+        Siblings of a tree may repeat: they were drawn with replacement.
+    empty_trees : bool
+        A row may have a tree without nodes.
+    metric : str
+        For the contract ``metrics``: which definition of `theory.metrics` it claims to be.
+    dtype : str
+        What probabilities, or logits, are cast to before the call.
+    tolerance : float
+        Total variation a token that low precision may cost; not held against it.
+    arrays : {"numpy", "torch"}
+        Whether it is given arrays of NumPy or tensors.
+    device : str
+        Where its tensors are, as torch names it.
+    inputs : {"probs", "logits"}
+        Whether it is given probabilities or logits: the logarithm of each probability, -inf for
+        0, plus a number for each position that differs between target and draft.
+    """
+
+    rule: str | None = None
+    batch: int | None = None
+    ragged: bool = True
+    one_hot: bool = True
+    seeded: bool = True
+    recovery: Literal["race", "inverse"] | None = None
+    greedy: bool = False
+    in_place: bool = False
+    row_seeds: bool = False
+    repeats: bool = True
+    empty_trees: bool = True
+    metric: str = "acceptance_rate"
+    dtype: Dtype = "float64"
+    tolerance: float = 0.0
+    arrays: Literal["numpy", "torch"] = "numpy"
+    device: str = "cpu"
+    inputs: Literal["probs", "logits"] = "probs"
+
+    def __post_init__(self) -> None:
+        for name, known in WORDS.items():
+            value = getattr(self, name)
+            if value not in known:
+                raise ValueError(f"{name} = {value!r}: expected one of {known}")
+        for name in FLAGS:
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} = {getattr(self, name)!r}: expected True or False")
+        whole = isinstance(self.batch, Integral) and not isinstance(self.batch, bool)
+        if self.batch is not None and not (whole and self.batch >= 1):
+            raise ValueError(f"batch = {self.batch!r}: expected an integer >= 1, or None")
+        if not isinstance(self.tolerance, Real) or not 0 <= self.tolerance < 1:
+            raise ValueError(f"tolerance = {self.tolerance!r}: expected a number in [0, 1)")
+        if self.arrays == "numpy" and (self.dtype == "bfloat16" or self.device != "cpu"):
+            raise ValueError(
+                f"arrays = 'numpy': expected 'torch' for {self.dtype} on {self.device}"
+            )
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def capable(**claims: Any) -> Callable[[F], F]:
+    """Decorate an implementation with what it claims, the fields of `Capabilities`.
+
+    Examples
+    --------
+    >>> @capable(rule="standard", ragged=False)
+    ... def verify(target_probs, draft_probs, draft_tokens, *, rng): ...
+    >>> capabilities_of(verify).ragged
+    False
+    """
+    record = Capabilities(**claims)
+
+    def decorate(function: F) -> F:
+        setattr(function, CAPABILITIES, record)
+        return function
+
+    return decorate
+
+
+def capabilities_of(implementation: Callable[..., Any], **claims: Any) -> Capabilities:
+    """The record of an implementation, with some claims overridden.
+
+    Raises
+    ------
+    TypeError
+        A claim is unknown, or the implementation is of a kind that cannot make it.
+    """
+    names = {field.name for field in fields(Capabilities)}
+    for name in claims.keys() - names:
+        raise TypeError(f"claim {name!r} is unknown: expected one of {', '.join(sorted(names))}")
+    record = getattr(implementation, CAPABILITIES, Capabilities())
+    if not isinstance(record, Capabilities):
+        raise TypeError(f"{CAPABILITIES} = {record!r}: expected Capabilities (see `capable`)")
+    possible = getattr(implementation, CLAIMABLE, names)
+    for name, value in claims.items():
+        if name not in possible and value != getattr(record, name):
+            raise TypeError(
+                f"claim {name!r} is none of {implementation!r}: expected one of "
+                f"{', '.join(sorted(possible))}"
+            )
+    return replace(record, **claims)

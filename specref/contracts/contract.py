@@ -1,0 +1,163 @@
+"""A contract: how an implementation is called, where it is tried, and what is drawn from it.
+
+Contracts are objects, listed in `specref.contracts.table`. Checks ask a contract for its fixtures
+and samplers, and are for kinds of contracts: those that verify batches, those whose functions are
+given two models.
+"""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from specref.contracts.batch import Batch
+from specref.contracts.calling import Verifier
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture
+from specref.contracts.sampling import Sampler, Steps
+from specref.rules import DEFAULT, RULES, Rule
+
+RANDOMNESS = ("chance", "rng")
+PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An implementation, what it claims, and how many seconds a call of it may take."""
+
+    function: Callable[..., Any]
+    capabilities: Capabilities
+    timeout: float | None = None
+
+
+@dataclass(frozen=True)
+class Contract(ABC):
+    """How an implementation is called.
+
+    Attributes
+    ----------
+    name : str
+    protocol : type
+        Its signature, with the parameters described.
+    positional, by_name : tuple of str
+        What is passed by position, and what is passed to parameters of that name.
+    fixtures : mapping
+        Where blocks are drawn.
+    default_rule : str
+        Whose accepted lengths are expected where no rule is declared.
+    bets_on_bugs : bool
+        Whether campaigns bet on the known bugs of the declared rule.
+    coarse_tv : float or None
+        The distance that is detected for registered packages, which are slow, unless another is
+        asked for.
+    programs : bool
+        Whether programs in other languages can be judged under it.
+    written : bool
+        Whether `specref write` has a test for it.
+    """
+
+    name: str
+    protocol: type
+    positional: tuple[str, ...]
+    by_name: tuple[str, ...] = ()
+    fixtures: ClassVar[Mapping[str, Fixture]] = CHAIN_FIXTURES
+    default_rule: ClassVar[str] = DEFAULT
+    bets_on_bugs: ClassVar[bool] = True
+    coarse_tv: ClassVar[float | None] = None
+    programs: ClassVar[bool] = False
+    written: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return self.name
+
+    def takes_rule(self, rule: Rule) -> bool:
+        """Whether an implementation may declare a rule."""
+        return rule.lossless and not rule.tree
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the rules that may be declared."""
+        return tuple(rule.name for rule in RULES.values() if self.takes_rule(rule))
+
+    def refusal(self, name: str, capabilities: Capabilities) -> str:
+        """Why an implementation is not tried on a fixture; empty if it is."""
+        return ""
+
+    def fixture(self, name: str, capabilities: Capabilities) -> Fixture:
+        """A fixture, with the places that an implementation takes."""
+        return CHAIN_FIXTURES[name].drafted()
+
+    def takes(self, signature: inspect.Signature) -> bool:
+        """Whether what the contract passes can be bound."""
+        passed = [name for name in self.by_name if name in signature.parameters]
+        if self.by_name == RANDOMNESS:
+            passed = passed[:1]
+        try:
+            signature.bind(*self.positional, **dict.fromkeys(passed))
+        except TypeError:
+            return False
+        return True
+
+    def names(self, signature: inspect.Signature) -> bool:
+        """Whether the first parameters have the very names that the contract gives them."""
+        places = [one for one in signature.parameters.values() if one.kind in PLACES]
+        return tuple(one.name for one in places[: len(self.positional)]) == self.positional
+
+    @property
+    def passed(self) -> str:
+        """What it passes, in words."""
+        if self.by_name == RANDOMNESS:
+            also = f", and by name {' or else '.join(RANDOMNESS)}"
+        else:
+            also = f", and by name any of {', '.join(self.by_name)}" if self.by_name else ""
+        return f"({', '.join(self.positional)}){also}"
+
+
+class BatchContract(Contract):
+    """A contract of functions that verify a batch of drafts.
+
+    Attributes
+    ----------
+    one_hot_fixture : str
+        Where drafts may come without laws.
+    laws_optional : bool
+        Whether the laws of any batch may be left out.
+    """
+
+    one_hot_fixture: ClassVar[str] = "wide"
+    laws_optional: ClassVar[bool] = True
+
+    def fixture(self, name: str, capabilities: Capabilities) -> Fixture:
+        """A fixture, with batches as ragged as the implementation takes them."""
+        return CHAIN_FIXTURES[name] if capabilities.ragged else CHAIN_FIXTURES[name].even()
+
+    def fewest_drafts(self, capabilities: Capabilities) -> int:
+        """How many drafts each row has at least."""
+        return 0
+
+    def verifier(self, subject: Subject) -> Verifier:
+        """What calls the implementation, and reads its answers."""
+        return Verifier(subject.function, subject.capabilities, subject.timeout)
+
+    @abstractmethod
+    def sample(self, fixture: Fixture, size: int, rng: np.random.Generator) -> Batch:
+        """A batch with rows of every place."""
+
+    @abstractmethod
+    def blocks(self, subject: Subject, fixture: Fixture, *, one_hot: bool = False) -> Sampler:
+        """Single iterations."""
+
+
+class ModelContract(Contract):
+    """A contract of functions of a target and a drafter."""
+
+    @abstractmethod
+    def calls(self, subject: Subject, fixture: Fixture) -> Steps:
+        """One call at a time."""
+
+    @abstractmethod
+    def texts(self, subject: Subject, fixture: Fixture, tokens: int) -> Sampler:
+        """The first tokens of whole texts."""

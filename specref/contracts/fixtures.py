@@ -1,0 +1,140 @@
+"""Fixtures with fixture: rows that differ by position and context, zeros, ties, ragged lengths."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from specref.arrays import NO_TOKEN, Floats, Ints
+from specref.models import Model, as_float
+from specref.vocabulary import Tokens
+from specref.zoo import FIXTURES
+
+CONTEXTS: tuple[Tokens, ...] = ((), (1,), (2, 0), (0,))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a row of a batch stands: its context, and how many drafts it may have."""
+
+    context: Tokens
+    lookahead: int
+
+    @property
+    def name(self) -> str:
+        """For reports."""
+        return f"context {self.context}, lookahead {self.lookahead}"
+
+    @property
+    def options(self) -> tuple[tuple[str, Any], ...]:
+        """What rules have to be told besides."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Fixture:
+    """A pair of models and the places at which a sampler is tried, all in the same batch.
+
+    Attributes
+    ----------
+    places : tuple of Place
+        With different numbers of drafts, 0 among them, so that batches are ragged.
+    ragged : bool
+        Whether rows of a batch may have different numbers of drafts.
+    """
+
+    name: str
+    target: Model = field(repr=False)
+    drafter: Model = field(repr=False)
+    places: tuple[Place, ...]
+    ragged: bool = True
+
+    @property
+    def lookahead(self) -> int:
+        """The most drafts of a row."""
+        return max(place.lookahead for place in self.places)
+
+    @property
+    def eos(self) -> int | None:
+        """The id of the token that ends a text."""
+        vocabulary = self.target.vocabulary
+        return None if vocabulary.eos is None else vocabulary.ids[vocabulary.eos]
+
+    def even(self) -> "Fixture":
+        """The same with equally many drafts in every row, for those who need that."""
+        places = tuple(Place(place.context, self.lookahead) for place in self.drafted().places)
+        return replace(self, places=places, ragged=False)
+
+    def drafted(self) -> "Fixture":
+        """The same without places that have no draft, for those who draft themselves."""
+        return replace(self, places=tuple(place for place in self.places if place.lookahead))
+
+    def only(self, index: int) -> "Fixture":
+        """The same with one place."""
+        return replace(self, places=(self.places[index],))
+
+
+def _chains(name: str) -> Fixture:
+    fixture = FIXTURES[name]
+    most = fixture.lookahead
+    lookaheads = (most, most, most - 1, 0)
+    places = tuple(map(Place, CONTEXTS, lookaheads))
+    return Fixture(name, fixture.target, fixture.drafter, places)
+
+
+CHAIN_FIXTURES: Mapping[str, Fixture] = MappingProxyType(
+    {n: _chains(n) for n in ("wide", "deep", "eos")}
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The laws after every prefix of every place, as tables.
+
+    Attributes
+    ----------
+    root : ndarray of int, shape (places,)
+        The node of each place.
+    p, q : ndarray, shape (nodes, V)
+    child : ndarray of int, shape (nodes, V)
+        -1 at the depth where the tables end.
+    """
+
+    root: Ints
+    p: Floats
+    q: Floats
+    child: Ints
+
+
+@cache
+def rows(fixture: Fixture, depth: int) -> Rows:
+    """Tabulate both models after every prefix of up to `depth` tokens.
+
+    Examples
+    --------
+    >>> tables = rows(CHAIN_FIXTURES["wide"], depth=1)
+    >>> tables.p.shape, tables.root
+    ((24, 5), array([ 0,  6, 12, 18]))
+    """
+    size = len(fixture.target.vocabulary)
+    target, drafter = as_float(fixture.target), as_float(fixture.drafter)
+    root: list[int] = []
+    contexts: list[Tokens] = []
+    child: list[list[int]] = []
+    for place in fixture.places:
+        root.append(len(contexts))
+        queue: list[Tokens] = [()]
+        for prefix in queue:
+            deeper = len(prefix) < depth
+            first = root[-1] + len(queue)
+            child.append([first + x if deeper else NO_TOKEN for x in range(size)])
+            queue += [(*prefix, x) for x in range(size)] if deeper else []
+        contexts += [(*place.context, *prefix) for prefix in queue]
+    p, q = (np.stack([m.next_token(c) for c in contexts]) for m in (target, drafter))
+    tables = np.array(root), p, q, np.array(child)
+    for table in tables:
+        table.setflags(write=False)
+    return Rows(*tables)

@@ -1,0 +1,22 @@
+"""The contract ``metrics``: a log of iterations in, the figure that it is said to be out."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from specref.contracts.contract import Contract
+from specref.theory.metrics import Iteration
+
+
+class Reported(Protocol):
+    """Contract ``metrics``: a log of iterations in, the figure that it is said to be out."""
+
+    def __call__(self, log: Sequence[Iteration]) -> object:
+        """The figure that `Capabilities.metric` names."""
+        ...
+
+
+class MetricsContract(Contract):
+    """The contract ``metrics``."""
+
+
+METRICS = MetricsContract("metrics", Reported, ("log",))

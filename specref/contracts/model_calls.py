@@ -1,0 +1,84 @@
+"""Calling somebody's functions of two models, and reading the tokens that they return."""
+
+import itertools
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from specref.chance import Sampled
+from specref.contracts.calling import global_randomness
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.fixtures import Fixture, Place
+from specref.contracts.keywords import accepted_keywords
+from specref.models import as_float
+from specref.vocabulary import Tokens
+
+Call: TypeAlias = Callable[[Place, np.random.Generator], Any]
+
+
+AFTER_EOS = "tokens after EOS: does the adapter stop there?"
+
+
+def until_end(fixture: Fixture, tokens: Tokens) -> Tokens:
+    """Tokens up to the first EOS."""
+    return tokens[: tokens.index(fixture.eos) + 1] if fixture.eos in tokens else tokens
+
+
+def read_tokens(raw: Any, longest: int, fixture: Fixture) -> Tokens:
+    """Check a block or text.
+
+    Raises
+    ------
+    BrokenContractError
+        It is no sequence of 1 to `longest` token ids.
+    """
+    try:
+        values = raw.tolist() if hasattr(raw, "tolist") else raw
+        # One more is enough to see that it is too long, even if it never ends.
+        tokens = tuple(itertools.islice(values, longest + 1))
+    except TypeError:
+        raise BrokenContractError(f"returned a {type(raw).__name__}: expected tokens") from None
+    size = len(fixture.target.vocabulary)
+    for index, token in enumerate(tokens):
+        known = isinstance(token, Integral) and not isinstance(token, bool)
+        if not known or not 0 <= int(token) < size:
+            raise BrokenContractError(f"token {index} is {token!r}: expected 0 <= id < {size}")
+    if not 1 <= len(tokens) <= longest:
+        number = len(tokens) if len(tokens) <= longest else f"more than {longest}"
+        why = f" ({AFTER_EOS})" if len(until_end(fixture, tokens)) < len(tokens) else ""
+        raise BrokenContractError(f"returned {number} tokens: expected 1 to {longest}{why}")
+    return tuple(int(token) for token in tokens)
+
+
+def step_call(implementation: Callable[..., Any], fixture: Fixture) -> Call:
+    """A call of the contract ``step`` at a place."""
+    models, give = (as_float(fixture.target), as_float(fixture.drafter)), giver(implementation)
+    return lambda place, rng: give((*models, place.context, place.lookahead), rng)
+
+
+def generate_call(implementation: Callable[..., Any], fixture: Fixture, tokens: int) -> Call:
+    """A call of the contract ``generate`` at a place."""
+    models, give = (as_float(fixture.target), as_float(fixture.drafter)), giver(implementation)
+    return lambda place, rng: give((*models, place.context, tokens), rng)
+
+
+def giver(
+    implementation: Callable[..., Any],
+) -> Callable[[tuple[Any, ...], np.random.Generator], Any]:
+    """(arguments, rng) -> what it returns, given whichever of `chance` and `rng` it takes.
+
+    If it takes neither, the global generators are seeded.
+    """
+    keywords = accepted_keywords(implementation)
+
+    def give(arguments: tuple[Any, ...], rng: np.random.Generator) -> Any:
+        if "chance" in keywords:
+            return implementation(*arguments, chance=Sampled(rng))
+        if "rng" in keywords:
+            return implementation(*arguments, rng=rng)
+        with global_randomness(rng):
+            return implementation(*arguments)
+
+    return give

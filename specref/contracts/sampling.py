@@ -1,0 +1,137 @@
+"""Blocks of an implementation on a fixture: what the statistics are fed with."""
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from specref.arrays import NO_TOKEN, Ints
+from specref.contracts.calling import Verifier
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.fixtures import Fixture, Place, rows
+from specref.contracts.model_calls import Call, read_tokens
+from specref.contracts.timeout import Deadline, described, within
+from specref.vocabulary import Tokens
+
+SMALL_BATCHES, LARGE_BATCH = (1, 2, 3, 5, 8, 13), 4096
+SMALL_SHARE = 32
+TEXT = 4
+"""How many tokens of a text are drawn."""
+
+Drawn: TypeAlias = tuple[Ints, Ints, Ints]
+
+
+class Sampler(Protocol):
+    """(trials, rng) -> the place of each trial, its block and its drafts, padded with -1."""
+
+    def __call__(self, trials: int, rng: np.random.Generator) -> Drawn:
+        """Draw."""
+        ...
+
+
+def until_eos(fixture: Fixture, blocks: Ints) -> Ints:
+    """Blocks with everything after the first EOS taken away."""
+    if fixture.eos is None:
+        return blocks
+    ends = blocks == fixture.eos
+    late = (np.cumsum(ends, axis=1) - ends) > 0
+    return np.where(late, NO_TOKEN, blocks)
+
+
+def batch_sizes(trials: int, largest: int | None = None) -> Sequence[int]:
+    """One trial in 32 in small batches of changing sizes, then large ones.
+
+    Examples
+    --------
+    >>> batch_sizes(300), batch_sizes(300, largest=100)
+    ((1, 2, 3, 5, 289), (1, 2, 3, 5, 100, 100, 89))
+    """
+    sizes: list[int] = []
+    small = itertools.cycle(SMALL_BATCHES)
+    while sum(sizes) < trials // SMALL_SHARE:
+        sizes.append(next(small))
+    size, left = largest or LARGE_BATCH, trials - sum(sizes)
+    return *sizes, *[size] * (left // size), *[left % size] * (left % size > 0)
+
+
+class Batches(ABC):
+    """Trials of all places in turn, two of each, cut into batches of many sizes."""
+
+    def __init__(self, verifier: Verifier, fixture: Fixture, depth: int) -> None:
+        self.verifier, self.fixture = verifier, fixture
+        self.tables = rows(fixture, depth)
+
+    def __call__(self, trials: int, rng: np.random.Generator) -> Drawn:
+        """Draw."""
+        deadline = Deadline()
+        return within(
+            self.verifier.timeout,
+            lambda: _joined(self._batch(place, rng, deadline) for place in self._places(trials)),
+            deadline,
+        )
+
+    def _places(self, trials: int) -> Sequence[Ints]:
+        # Neighbours of one place and of several: rows that share noise are seen in both.
+        place = (np.arange(trials) // 2) % len(self.fixture.places)
+        sizes = batch_sizes(trials, self.verifier.capabilities.batch)
+        return np.split(place, np.cumsum(sizes)[:-1])
+
+    @abstractmethod
+    def _batch(self, place: Ints, rng: np.random.Generator, deadline: Deadline) -> Drawn:
+        """Draw one batch, a trial at each of these places."""
+
+
+def _joined(parts: Iterable[Drawn]) -> Drawn:
+    place, blocks, drafts = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return place, blocks, drafts
+
+
+class Steps:
+    """One block, or a text of several, from somebody's function of two models.
+
+    Parameters
+    ----------
+    call : callable
+        (place, rng) -> token ids.
+    fixture : Fixture
+    longest : int
+        The most tokens of a call.
+    timeout : float or None
+        Seconds for a call.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        fixture: Fixture,
+        longest: int,
+        timeout: float | None = None,
+    ) -> None:
+        self.call, self.fixture, self.longest, self.timeout = call, fixture, longest, timeout
+
+    def __call__(self, trials: int, rng: np.random.Generator) -> Drawn:
+        """Draw."""
+        place, deadline = np.arange(trials) % len(self.fixture.places), Deadline()
+        blocks = within(self.timeout, lambda: self._blocks(place, rng, deadline), deadline)
+        return place, blocks, np.full((trials, 1), NO_TOKEN)
+
+    def _blocks(self, place: Ints, rng: np.random.Generator, deadline: Deadline) -> Ints:
+        blocks = np.full((len(place), self.longest), NO_TOKEN)
+        for row, index in enumerate(place.tolist()):
+            tokens = self._one(self.fixture.places[index], rng)
+            blocks[row, : len(tokens)] = tokens
+            deadline.restart()
+        return blocks
+
+    def _one(self, place: Place, rng: np.random.Generator) -> Tokens:
+        try:
+            return read_tokens(self.call(place, rng), self.longest, self.fixture)
+        except BrokenContractError as error:
+            message, cause = str(error), error.__cause__
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # somebody's code may raise anything
+            message, cause = f"raised {described(error)}", error
+        raise BrokenContractError(f"{message} (at {place.name})") from cause

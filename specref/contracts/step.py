@@ -1,0 +1,107 @@
+"""The contract ``step``: a context in, one block out; the implementation drafts itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import numpy as np
+
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.contract import RANDOMNESS, ModelContract, Subject
+from specref.contracts.fixtures import Fixture, Place
+from specref.contracts.model_calls import Call, read_tokens, step_call
+from specref.contracts.sampling import Sampler, Steps
+from specref.models import Model
+from specref.vocabulary import Tokens
+from specref.zoo import FIXTURES_OF
+from specref.zoo.vocabulary_fixtures import TEXT_FIXTURES, TOKEN_FIXTURES
+
+
+@dataclass(frozen=True)
+class TwoVocabularies(Fixture):
+    """A pair of models with two vocabularies.
+
+    Attributes
+    ----------
+    rules : tuple of str
+        Those that read such vocabularies.
+    longest : int
+        The most tokens of a block.
+    """
+
+    rules: tuple[str, ...] = ()
+    longest: int = 1
+
+
+def _two_vocabularies() -> dict[str, TwoVocabularies]:
+    found: dict[str, TwoVocabularies] = {}
+    for rule, pairs in FIXTURES_OF.items():
+        two = pairs is TOKEN_FIXTURES or pairs is TEXT_FIXTURES
+        for pair in pairs.values() if two else ():
+            name = pair.name.replace(" ", "-")
+            rules = (*found[name].rules, rule) if name in found else (rule,)
+            places = (Place(pair.context, pair.lookahead),)
+            found[name] = TwoVocabularies(
+                name, pair.target, pair.drafter, places, rules=rules, longest=pair.length
+            )
+    return found
+
+
+TWO_VOCABULARIES: Mapping[str, TwoVocabularies] = MappingProxyType(_two_vocabularies())
+
+
+class Step(Protocol):
+    """Contract ``step``: a context in, one block out; the implementation drafts itself.
+
+    The last parameter is `rng`, or `chance` (then every random path can be enumerated).
+    """
+
+    def __call__(
+        self,
+        target: Model,
+        drafter: Model,
+        context: Tokens,
+        lookahead: int,
+        rng: np.random.Generator,
+    ) -> Tokens:
+        """One iteration."""
+        ...
+
+
+class StepContract(ModelContract):
+    """The contract ``step``."""
+
+    def fixture(self, name: str, capabilities: Capabilities) -> Fixture:
+        """A fixture: those of two vocabularies as well."""
+        return TWO_VOCABULARIES.get(name) or super().fixture(name, capabilities)
+
+    def calls(self, subject: Subject, fixture: Fixture) -> Steps:
+        """One call at a time."""
+        call, longest = step_call(subject.function, fixture), fixture.lookahead + 1
+        if isinstance(fixture, TwoVocabularies):
+            longest = fixture.longest
+        return Steps(call, fixture, longest, subject.timeout)
+
+    def blocks(self, subject: Subject, fixture: Fixture) -> Sampler:
+        """Single iterations."""
+        return self.calls(subject, fixture)
+
+    def texts(self, subject: Subject, fixture: Fixture, tokens: int) -> Sampler:
+        """Block after block, up to so many tokens."""
+        call = _repeated(step_call(subject.function, fixture), fixture, tokens)
+        return Steps(call, fixture, tokens, subject.timeout)
+
+
+def _repeated(call: Call, fixture: Fixture, tokens: int) -> Call:
+    def text(place: Place, rng: np.random.Generator) -> Any:
+        found: Tokens = ()
+        while len(found) < tokens and not fixture.target.vocabulary.ends(found):
+            here = replace(place, context=(*place.context, *found))
+            found += read_tokens(call(here, rng), fixture.lookahead + 1, fixture)
+        return found[:tokens]
+
+    return text
+
+
+STEP = StepContract("step", Step, ("target", "drafter", "context", "lookahead"), RANDOMNESS)

@@ -1,0 +1,115 @@
+"""The table of contracts, and which of them can call a function."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from specref.contracts.contract import Contract
+from specref.contracts.drafter import DRAFTER
+from specref.contracts.generate import GENERATE
+from specref.contracts.keywords import NAMED
+from specref.contracts.metrics import METRICS
+from specref.contracts.step import STEP
+from specref.contracts.tree.contract import TREE
+from specref.contracts.verify.contract import VERIFY
+
+__all__ = [
+    "CONTRACTS",
+    "DRAFTER",
+    "GENERATE",
+    "METRICS",
+    "STEP",
+    "TREE",
+    "VERIFY",
+    "contract_named",
+    "contracts_of",
+    "signed",
+]
+
+CONTRACTS: Mapping[str, Contract] = MappingProxyType(
+    {one.name: one for one in (VERIFY, STEP, GENERATE, DRAFTER, METRICS, TREE)}
+)
+
+
+def contract_named(name: Contract | str) -> Contract:
+    """A contract by its name.
+
+    Raises
+    ------
+    ValueError
+        There is none.
+    """
+    if str(name) not in CONTRACTS:
+        raise ValueError(f"contract = {str(name)!r}: expected one of {list(CONTRACTS)}")
+    return CONTRACTS[str(name)]
+
+
+def signed(implementation: Callable[..., Any], contract: Contract) -> None:
+    """Raise `TypeError` if a function cannot be called as its contract calls it.
+
+    Nor may its required parameters have the very names of another contract.
+
+    Examples
+    --------
+    >>> signed(lambda p, q: None, METRICS)
+    Traceback (most recent call last):
+        ...
+    TypeError: <lambda> takes (p, q): contract metrics gives (log); no contract fits
+    """
+    signature = _signature(implementation)
+    if signature is None or _fits(signature, contract):
+        return
+    name = getattr(implementation, "__name__", type(implementation).__name__)
+    fitting = " or ".join(f"--contract {one}" for one in contracts_of(implementation))
+    raise TypeError(
+        f"{name} takes {_without_types(signature)}: contract {contract} gives {contract.passed}; "
+        f"{fitting or 'no contract'} fits"
+    )
+
+
+def contracts_of(implementation: Callable[..., Any]) -> tuple[Contract, ...]:
+    """The contracts that can call a function; of several, those whose names it uses most.
+
+    Examples
+    --------
+    >>> [str(one) for one in contracts_of(lambda target, drafter, context, n, rng: None)]
+    ['step', 'generate']
+    """
+    signature = _signature(implementation)
+    if signature is None:
+        return tuple(CONTRACTS.values())
+    shared = {
+        one: len(set(one.positional) & set(signature.parameters))
+        for one in CONTRACTS.values()
+        if _fits(signature, one)
+    }
+    return tuple(one for one in shared if shared[one] == max(shared.values()))
+
+
+def _fits(signature: inspect.Signature, contract: Contract) -> bool:
+    """Whether a contract can call it, and it is not meant for another."""
+    if not contract.takes(signature):
+        return False
+    if contract.names(signature):
+        return True
+    required = tuple(
+        one.name
+        for one in signature.parameters.values()
+        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+        and one.default is one.empty
+        and one.name not in NAMED
+    )
+    return all(required != other.positional for other in CONTRACTS.values())
+
+
+def _signature(implementation: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(implementation)
+    except (TypeError, ValueError):  # a compiled function that does not tell
+        return None
+
+
+def _without_types(signature: inspect.Signature) -> inspect.Signature:
+    bare = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
+    return signature.replace(parameters=bare, return_annotation=signature.empty)

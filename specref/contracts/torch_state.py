@@ -1,0 +1,73 @@
+"""The state of torch that a call depends on: set for the call, and put back afterwards."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+import torch
+
+from specref.contracts.turns import turn
+
+_LOCK = threading.Lock()
+_before: list[int] = []
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread: with more, tensors of a few numbers take many times longer.
+
+    Where several callers overlap, each leaves what was there before the first of them came.
+
+    Examples
+    --------
+    >>> with one_thread():
+    ...     torch.get_num_threads()
+    1
+    """
+    with _LOCK:
+        threads = _before[0] if _before else torch.get_num_threads()
+        _before.append(threads)
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _before.pop()
+            torch.set_num_threads(threads)
+
+
+@contextmanager
+def seeded(rng: np.random.Generator, device: str = "cpu") -> Iterator[None]:
+    """Seed torch's global generators from `rng`, and use one thread; undo both on leaving.
+
+    One call at a time, as for `calling.global_randomness`.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        One number is drawn from it.
+    device : str
+        The device whose generator is put back too.
+
+    Examples
+    --------
+    >>> def draw():
+    ...     with seeded(np.random.default_rng(3)):
+    ...         return float(torch.rand(1))
+    >>> before = torch.random.get_rng_state()
+    >>> draw() == draw(), bool((before == torch.random.get_rng_state()).all())
+    (True, True)
+    """
+    seed = int(rng.integers(2**63))
+
+    def begin() -> Callable[[], None]:
+        kind = torch.device(device).type
+        devices, kind = ([], "cuda") if kind == "cpu" else ([torch.device(device)], kind)
+        stack = ExitStack()
+        stack.enter_context(torch.random.fork_rng(devices, device_type=kind))
+        torch.manual_seed(seed)
+        return stack.close
+
+    with turn(begin), one_thread():
+        yield

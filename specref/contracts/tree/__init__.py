@@ -1,0 +1,1 @@
+"""The contract `tree`: drafted trees of a batch in, blocks out."""

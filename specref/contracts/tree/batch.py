@@ -1,0 +1,141 @@
+"""Batches for the contract ``tree``, and what a chain of drafts looks like as a tree."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specref.arrays import Floats, Ints
+from specref.contracts.batch import Batch
+from specref.contracts.calling import Verifier
+from specref.contracts.timeout import Deadline
+from specref.statistics.floats.coins import Coins
+
+ROOT, NO_NODE = -1, -2
+
+
+@dataclass(frozen=True, eq=False)
+class TreeBatch(Batch):
+    """The arguments of one call of `VerifyTree`; `lens` has how many nodes each row has."""
+
+    parents: Ints
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """What is passed by position."""
+        return {**super().arguments, "parents": self.parents}
+
+    @property
+    def depths(self) -> Ints:
+        """How many drafts the path to each node has; 0 where there is none.
+
+        Examples
+        --------
+        >>> as_tree(batch_of_one([2, 0], [ROOT, 0], np.eye(3))).depths
+        array([[1, 2]])
+        """
+        found = np.zeros_like(self.parents)
+        rows = np.arange(len(found))
+        for i, parent in enumerate(self.parents.T):
+            above = np.where(parent >= 0, found[rows, np.maximum(parent, 0)], 0)
+            found[:, i] = np.where(parent == NO_NODE, 0, above + 1)
+        return found
+
+    @property
+    def most(self) -> Ints:
+        """How many tokens each row may get: a path to the deepest node, and one more."""
+        return np.asarray(self.depths.max(axis=1, initial=0) + 1)
+
+    @property
+    def widths(self) -> range:
+        """How many columns tokens may have: where that is too few, counts do not fit."""
+        return range(1, self.draft_tokens.shape[1] + 2)
+
+    @property
+    def origin(self) -> str:
+        """What a token before the last has to be."""
+        return "a path among its nodes"
+
+    def drafted(self, tokens: Ints) -> NDArray[np.bool_]:
+        """Whether the tokens up to each column, but for the last one, are a path of the tree."""
+        here = self.parents == ROOT
+        found = []
+        for column in tokens[:, :-1].T:
+            reached = here & (self.draft_tokens == column[:, None])
+            found.append(reached.any(axis=1))
+            above = np.take_along_axis(reached, np.maximum(self.parents, 0), axis=1)
+            here = above & (self.parents >= 0)
+        return np.stack(found, axis=1) if found else np.ones((len(tokens), 0), dtype=bool)
+
+    def facts(self, row: int) -> dict[str, Any]:
+        """What a row was given, for reports."""
+        return {**super().facts(row), "parents": self.parents[row].tolist()}
+
+
+def as_tree(batch: Batch) -> TreeBatch:
+    """The same drafts, each the only child of the one before it; a tree stays what it is.
+
+    Examples
+    --------
+    >>> as_tree(batch_of_one([2, 0], [ROOT, 0], np.eye(3))).parents
+    array([[-1,  0]])
+    """
+    if isinstance(batch, TreeBatch):
+        return batch
+    places = np.arange(batch.draft_tokens.shape[1])
+    parents = np.where(places < batch.lens[:, None], places - 1, NO_NODE)
+    return TreeBatch(
+        batch.target_probs, batch.draft_probs, batch.draft_tokens, batch.lens, batch.place, parents
+    )
+
+
+def batch_of_one(
+    tokens: list[int], parents: list[int], p: Floats, q: Floats | None = None
+) -> TreeBatch:
+    """A batch with a single tree.
+
+    Parameters
+    ----------
+    tokens, parents : list of int
+        Of each node.
+    p : ndarray, shape (nodes + 1, V)
+    q : ndarray, shape (nodes, V), optional
+    """
+    nodes, one = np.array([tokens], dtype=np.int64), np.zeros(1, dtype=np.int64)
+    above = np.array([parents], dtype=np.int64)
+    laws = None if q is None else q[None]
+    return TreeBatch(p[None], laws, nodes, one + len(tokens), one, above)
+
+
+class TreeVerifier(Verifier):
+    """An implementation of the contract ``tree``; drafts without parents are given as chains."""
+
+    def shaped(self, batch: Batch) -> TreeBatch:
+        """A batch of trees; drafts without parents are chains."""
+        return as_tree(batch)
+
+    def answer(
+        self,
+        batch: Batch,
+        rng: np.random.Generator,
+        coins: Coins | None = None,
+        deadline: Deadline | None = None,
+    ) -> Any:
+        """As that of a `Verifier`."""
+        return super().answer(as_tree(batch), rng, coins, deadline)
+
+    def arguments(
+        self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """As that of a `Verifier`."""
+        return super().arguments(as_tree(batch), rng, coins)
+
+    def hint(
+        self, error: BaseException, batch: Batch, row: int | None, rng: np.random.Generator
+    ) -> str:
+        """As that of a `Verifier`; and whether it is trees without nodes that it does not take."""
+        if row is not None and not batch.lens[row]:
+            return " (empty_trees=false if it never gets trees without nodes)"
+        return super().hint(error, batch, row, rng)

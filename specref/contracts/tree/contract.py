@@ -1,0 +1,126 @@
+"""The contract ``tree``: drafted trees of a batch in, blocks out."""
+
+from collections.abc import Mapping
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from specref.arrays import Floats, Ints
+from specref.contracts.batch import Batch
+from specref.contracts.calling import Verifier
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.contract import BatchContract, Subject
+from specref.contracts.fixtures import Fixture
+from specref.contracts.sampling import Sampler
+from specref.contracts.tree.batch import TreeVerifier
+from specref.contracts.tree.drawing import sample_trees
+from specref.contracts.tree.fixtures import TREE_FIXTURES, TreeFixture
+from specref.contracts.tree.sampling import Trees
+from specref.contracts.verify.drawing import sample_batch
+from specref.rules import Rule, declarable
+from specref.statistics.floats.coins import Coins
+
+
+class VerifyTree(Protocol):
+    """Contract ``tree``: drafted trees of a batch in, blocks out.
+
+    Takes its randomness as `Verify` does; `coins.accept` has one for each node.
+    """
+
+    def __call__(
+        self,
+        target_probs: Floats,
+        draft_probs: Floats | None,
+        draft_tokens: Ints,
+        parents: Ints,
+        *,
+        rng: np.random.Generator = ...,
+        coins: Coins = ...,
+    ) -> tuple[Ints, Ints]:
+        """Verify a batch.
+
+        Parameters
+        ----------
+        target_probs : ndarray, shape (B, N + 1, V)
+            Row 0 is the target's law after the context, row i + 1 after the path to node i.
+        draft_probs : ndarray, shape (B, N, V), or None
+            The law that each node was drawn from, given its elder siblings: without
+            replacement, q without theirs, renormalised. None: nothing was drawn, and siblings
+            differ.
+        draft_tokens : ndarray of int, shape (B, N)
+            Siblings in the order of drawing; -1 where a row has no node, after all others.
+        parents : ndarray of int, shape (B, N)
+            An earlier node, -1 for the root, -2 where there is no node.
+
+        Returns
+        -------
+        tokens : ndarray of int, shape (B, columns)
+            A path from the root and one more token, padded with -1; as many columns as the
+            longest block needs, at most N + 1.
+        counts : ndarray of int, shape (B,)
+            How many tokens each row has.
+        """
+        ...
+
+
+class TreeContract(BatchContract):
+    """The contract ``tree``; drafts without parents are given as chains."""
+
+    fixtures: ClassVar[Mapping[str, Fixture]] = TREE_FIXTURES
+    default_rule: ClassVar[str] = declarable(tree=True)[0]
+    bets_on_bugs: ClassVar[bool] = False
+    written: ClassVar[bool] = False
+    one_hot_fixture: ClassVar[str] = next(
+        name for name in TREE_FIXTURES if TREE_FIXTURES[name].one_hot
+    )
+    laws_optional: ClassVar[bool] = False
+
+    def takes_rule(self, rule: Rule) -> bool:
+        """Whether an implementation may declare a rule."""
+        return rule.lossless and rule.tree
+
+    def refusal(self, name: str, capabilities: Capabilities) -> str:
+        """Why an implementation is not tried on a fixture; empty if it is."""
+        if TREE_FIXTURES[name].one_hot and not capabilities.one_hot:
+            return "does not take draft_probs=None"
+        if TREE_FIXTURES[name].eos is not None and not capabilities.ragged:
+            return "does not take ragged batches, as they are below EOS"
+        return ""
+
+    def fixture(self, name: str, capabilities: Capabilities) -> Fixture:
+        """A fixture, with the trees that the implementation takes."""
+        if name not in TREE_FIXTURES:
+            return super().fixture(name, capabilities)
+        fixture = TREE_FIXTURES[name]
+        if not capabilities.repeats:
+            fixture = fixture.distinct()
+        if not capabilities.empty_trees:
+            fixture = fixture.with_drafts()
+        return fixture if capabilities.ragged else fixture.even()
+
+    def fewest_drafts(self, capabilities: Capabilities) -> int:
+        """How many nodes each row has at least."""
+        return 0 if capabilities.empty_trees else 1
+
+    def verifier(self, subject: Subject) -> Verifier:
+        """What calls the implementation, and reads its answers."""
+        return TreeVerifier(subject.function, subject.capabilities, subject.timeout)
+
+    def sample(self, fixture: Fixture, size: int, rng: np.random.Generator) -> Batch:
+        """A batch with rows of every place."""
+        if isinstance(fixture, TreeFixture):
+            return sample_trees(fixture, size, rng)
+        return sample_batch(fixture, size, rng)
+
+    def blocks(self, subject: Subject, fixture: Fixture, *, one_hot: bool = False) -> Sampler:
+        """Single iterations on a fixture."""
+        assert isinstance(fixture, TreeFixture)
+        return Trees(self.verifier(subject), fixture)
+
+
+TREE = TreeContract(
+    "tree",
+    VerifyTree,
+    ("target_probs", "draft_probs", "draft_tokens", "parents"),
+    ("rng", "coins", "lens", "generator"),
+)

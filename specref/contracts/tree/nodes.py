@@ -1,0 +1,119 @@
+"""Rows of a batch as trees of `specref.algorithms`, and back: a rule as an implementation."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+
+from specref.algorithms.trees.topdown import Node, Tree, Verify
+from specref.arrays import Floats, Ints
+from specref.chance import Sampled
+from specref.contracts.tree.batch import ROOT, TreeBatch, batch_of_one
+from specref.models import Model
+from specref.vocabulary import Tokens, Vocabulary
+
+Contracted: TypeAlias = Callable[..., tuple[Ints, Ints]]
+
+
+def as_verifier(verify: Verify) -> Contracted:
+    """A rule that reads trees, under the contract ``tree``, row by row.
+
+    Parameters
+    ----------
+    verify : callable
+        (target, context, tree, chance) -> block.
+
+    Examples
+    --------
+    >>> from specref.algorithms.trees import topdown
+    >>> p, rng = np.eye(3), np.random.default_rng(1)
+    >>> verify = as_verifier(topdown.verify)
+    >>> verify(p[None], None, np.array([[1, 0]]), np.array([[-1, -1]]), rng=rng)
+    (array([[ 0,  2, -1]]), array([2]))
+    """
+
+    def contracted(
+        target_probs: Floats,
+        draft_probs: Floats | None,
+        draft_tokens: Ints,
+        parents: Ints,
+        *,
+        rng: np.random.Generator,
+    ) -> tuple[Ints, Ints]:
+        p = target_probs / target_probs.sum(axis=2, keepdims=True)
+        q = np.eye(p.shape[2])[draft_tokens] if draft_probs is None else draft_probs
+        tokens = np.full((len(parents), parents.shape[1] + 1), -1)
+        chance = Sampled(rng)
+        for row, above in enumerate(parents.tolist()):
+            target, tree = read(p[row], q[row], draft_tokens[row].tolist(), above)
+            block = verify(target, (), tree, chance)
+            tokens[row, : len(block)] = block
+        return tokens, (tokens >= 0).sum(axis=1)
+
+    return contracted
+
+
+def read(p: Floats, q: Floats, tokens: list[int], parents: list[int]) -> tuple[Model, Tree]:
+    """The target's laws after each path, and the tree.
+
+    Parameters
+    ----------
+    p : ndarray, shape (N + 1, V)
+    q : ndarray, shape (N, V)
+    tokens, parents : list of int
+    """
+    below: list[list[int]] = [[] for _ in range(len(parents) + 1)]
+    paths: list[Tokens] = [()]
+    for node, (token, parent) in enumerate(zip(tokens, parents, strict=True)):
+        if parent < ROOT:
+            break
+        below[parent + 1].append(node)
+        paths.append((*paths[parent + 1], token))
+
+    def children(row: int) -> Tree:
+        return tuple(Node(tokens[node], q[node], children(node + 1)) for node in below[row])
+
+    return GivenRows(dict(zip(paths, p, strict=False))), children(0)
+
+
+class GivenRows(Model):
+    """The target as far as its laws were given: {context: law}."""
+
+    def __init__(self, laws: Mapping[Tokens, Floats]) -> None:
+        super().__init__(numbered(len(laws[()])), laws.__getitem__)
+        self.laws = laws
+
+    def next_token(self, context: Sequence[int]) -> Floats:
+        """The law as it was given."""
+        return self.laws[tuple(context)]
+
+
+@cache
+def numbered(size: int) -> Vocabulary:
+    """A vocabulary of so many tokens."""
+    return Vocabulary([f"{token}," for token in range(size)])
+
+
+def one_row(target: Model, context: Tokens, tree: Tree, *, one_hot: bool = False) -> TreeBatch:
+    """A tree as a batch, parents first and in draw order."""
+    flat = list(_flat(tree, ROOT, context))
+    p = np.stack([target.next_token(path) for path in (context, *(path for _, _, path in flat))])
+    laws = np.array([node.q for node, _, _ in flat]).reshape(len(flat), p.shape[1])
+    tokens, parents = [node.token for node, _, _ in flat], [parent for _, parent, _ in flat]
+    return batch_of_one(tokens, parents, p, None if one_hot else laws)
+
+
+def _flat(tree: Tree, parent: int, context: Tokens) -> Iterator[tuple[Node, int, Tokens]]:
+    """Each node with the index of its parent and its text, by depth."""
+    level = [(node, parent, context) for node in tree]
+    start = 0
+    while level:
+        found = [(node, above, (*text, node.token)) for node, above, text in level]
+        yield from found
+        level = [
+            (child, start + index, text)
+            for index, (node, _, text) in enumerate(found)
+            for child in node.children
+        ]
+        start += len(found)

@@ -1,0 +1,1 @@
+"""The contract `verify`: drafts of a batch in, blocks out."""

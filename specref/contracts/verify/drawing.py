@@ -1,0 +1,63 @@
+"""Drawing batches for the contract ``verify``: drafted from q, and padded with traps."""
+
+import numpy as np
+
+from specref.arrays import NO_TOKEN, Floats, Ints
+from specref.contracts.batch import Batch
+from specref.contracts.fixtures import Fixture, Rows, rows
+
+
+def draw_tokens(probabilities: Floats, rng: np.random.Generator) -> Ints:
+    """One token from each row, by inverse CDF.
+
+    Examples
+    --------
+    >>> draw_tokens(np.array([[0.0, 1.0], [1.0, 0.0]]), np.random.default_rng(1))
+    array([1, 0])
+    """
+    ends = np.cumsum(probabilities, axis=1)
+    u = rng.random(len(probabilities)) * ends[:, -1]
+    return np.asarray((ends <= u[:, None]).sum(axis=1))
+
+
+def draw_batch(
+    fixture: Fixture, tables: Rows, node: Ints, place: Ints, rng: np.random.Generator
+) -> Batch:
+    """Draft from q after the given nodes; rows that are not there are traps.
+
+    A row after the last draft's says that the last token is certain, and so does q where
+    there is no draft: whoever reads padding is seen at once. Where batches may be ragged,
+    drafting ends with EOS.
+
+    Parameters
+    ----------
+    node : ndarray of int, shape (B,)
+        Where each row of the batch stands in the tables.
+    place : ndarray of int, shape (B,)
+        Its index in `fixture.places`.
+    """
+    size, most = tables.p.shape[1], fixture.lookahead
+    p, q = np.zeros((len(node), most + 1, size)), np.zeros((len(node), most, size))
+    p[..., -1] = q[..., -1] = 1
+    drafts = np.full((len(node), most), NO_TOKEN)
+    allowed = np.array([place.lookahead for place in fixture.places])[place]
+    lens = np.zeros(len(node), dtype=np.int64)
+    p[:, 0] = tables.p[node]
+    node = node.copy()
+    for i in range(most):
+        going = np.flatnonzero(allowed > i)
+        q[going, i] = tables.q[node[going]]
+        drafts[going, i] = token = draw_tokens(q[going, i], rng)
+        lens[going] += 1
+        node[going] = tables.child[node[going], token]
+        p[going, i + 1] = tables.p[node[going]]
+        if fixture.ragged and fixture.eos is not None:
+            allowed[going[token == fixture.eos]] = 0
+    return Batch(p, q, drafts, lens, place)
+
+
+def sample_batch(fixture: Fixture, size: int, rng: np.random.Generator) -> Batch:
+    """A batch with rows of every place."""
+    tables = rows(fixture, fixture.lookahead)
+    place = np.arange(size) % len(fixture.places)
+    return draw_batch(fixture, tables, tables.root[place], place, rng)

@@ -1,0 +1,90 @@
+"""Blocks of an implementation of the contract ``verify``: alone, beside idle rows, in texts."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from specref.arrays import NO_TOKEN, Ints
+from specref.contracts.calling import Verifier
+from specref.contracts.fixtures import Fixture
+from specref.contracts.sampling import Batches, Drawn, until_eos
+from specref.contracts.timeout import Deadline
+from specref.contracts.verify.drawing import draw_batch
+
+
+class Blocks(Batches):
+    """One iteration of the contract ``verify``, rows of all places mixed in each batch.
+
+    Attributes
+    ----------
+    cost : float
+        How many trials give each place with drafts what it gets if all get equally many.
+    key : str
+        Names the randomness of campaigns on it.
+    """
+
+    cost: ClassVar[float] = 1.0
+    key: ClassVar[str] = "Blocks"
+
+    def __init__(self, verifier: Verifier, fixture: Fixture, *, one_hot: bool = False) -> None:
+        super().__init__(verifier, fixture, fixture.lookahead)
+        self.one_hot = one_hot
+
+    def _batch(self, place: Ints, rng: np.random.Generator, deadline: Deadline) -> Drawn:
+        batch = draw_batch(self.fixture, self.tables, self.tables.root[place], place, rng)
+        given = batch.without_q() if self.one_hot else batch
+        answer = self.verifier.answer(given, rng, deadline=deadline)
+        return place, until_eos(self.fixture, answer.tokens), batch.draft_tokens
+
+
+class Alone(Blocks):
+    """The same in batches of a single row, which may take a way of their own."""
+
+    key: ClassVar[str] = "Alone"
+
+    def _places(self, trials: int) -> Sequence[Ints]:
+        return np.split(np.arange(trials) % len(self.fixture.places), trials)
+
+
+class IdlePairs(Blocks):
+    """The same in batches of two rows, one of which has no draft: the second, then the first."""
+
+    cost: ClassVar[float] = 1.5
+    key: ClassVar[str] = "BesideIdle"
+
+    def _places(self, trials: int) -> Sequence[Ints]:
+        lookaheads = [place.lookahead for place in self.fixture.places]
+        idle = lookaheads.index(0)
+        live = [index for index, lookahead in enumerate(lookaheads) if lookahead]
+        pairs = np.array([pair for index in live for pair in ((index, idle), (idle, index))])
+        return list(pairs[np.arange(max(1, trials // 2)) % len(pairs)])
+
+
+class Iterations(Batches):
+    """Texts from repeated calls of the contract ``verify``, each row going on from its own."""
+
+    def __init__(self, verifier: Verifier, fixture: Fixture, tokens: int) -> None:
+        super().__init__(verifier, fixture, tokens - 1 + fixture.lookahead)
+        self.tokens = tokens
+
+    def _batch(self, place: Ints, rng: np.random.Generator, deadline: Deadline) -> Drawn:
+        texts = np.full((len(place), self.tokens + self.fixture.lookahead), NO_TOKEN)
+        node, length = self.tables.root[place], np.zeros(len(place), dtype=np.int64)
+        while (open_ := np.flatnonzero(self._open(texts, length))).size:
+            batch = draw_batch(self.fixture, self.tables, node[open_], place[open_], rng)
+            answer = self.verifier.answer(batch, rng, deadline=deadline)
+            blocks = until_eos(self.fixture, answer.tokens)
+            for j in range(blocks.shape[1]):
+                more = (blocks[:, j] >= 0) & (length[open_] < self.tokens)
+                row, token = open_[more], blocks[more, j]
+                texts[row, length[row]] = token
+                length[row] += 1
+                node[row] = self.tables.child[node[row], token]
+        return place, texts[:, : self.tokens], np.full((len(place), 1), NO_TOKEN)
+
+    def _open(self, texts: Ints, length: Ints) -> Any:
+        going = length < self.tokens
+        if self.fixture.eos is not None:
+            going &= ~(texts == self.fixture.eos).any(axis=1)
+        return going

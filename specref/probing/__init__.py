@@ -1,0 +1,18 @@
+"""Exact probing: the joint output distribution of somebody's code, without sampling error."""
+
+from specref.probing.blocks import ProbedBlock, probe_block
+from specref.probing.calls import Call
+from specref.probing.edges import EdgeEvent, edge_events
+from specref.probing.probe import Probed, probe
+from specref.probing.verification import probe_verify
+
+__all__ = [
+    "Call",
+    "EdgeEvent",
+    "Probed",
+    "ProbedBlock",
+    "edge_events",
+    "probe",
+    "probe_block",
+    "probe_verify",
+]

@@ -1,0 +1,197 @@
+"""The second way: search for the cells. Outcomes are compared, and thresholds bisected.
+
+The uniforms of the code span a cube; boxes in which probes disagree are cut in two at a
+threshold between two of them. Within a box, exponential noise is resolved as one race.
+What no probe falls into stays unseen: `ASSUMPTION` belongs beside every result.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from specref.probing.calls import CannotInterpretError
+from specref.probing.noise import NoRaceError, Race, find_race
+from specref.probing.points import PROBES, Box, Point, Run
+from specref.probing.program import Program
+from specref.probing.source import BOXES, READINGS, Given
+from specref.probing.tracing import Cell
+
+NARROW = 2.0**-45
+NARROWEST_BOX = 2.0**-28
+RACE_ERROR = 2.0**-38
+MOST_THRESHOLDS = 256
+NOISE_STRIDE = 4
+EDGES = tuple(2.0**-power for power in (8, 11, 14, 17))
+SHIFTS = (2.0**-10, -(2.0**-11), 2.0**-12, -(2.0**-13))
+ASSUMPTION = (
+    f"thresholds were searched for: where {PROBES} stratified probes of a box agree, and others "
+    "towards the ends of each number, all of the box is taken to agree"
+)
+
+
+class Cut(NamedTuple):
+    """Where a box is to be cut."""
+
+    request: int
+    threshold: float
+
+
+class NoBoxesError(Exception):
+    """The cells of the numbers asked for at one place are no boxes: `args[0]` is the call."""
+
+
+def searched_cells(program: Program) -> list[Cell]:
+    """The cells of a program, from its outcomes.
+
+    Raises
+    ------
+    CannotInterpretError
+        A call has no exact reading, or the cells of its numbers are neither boxes nor a race.
+    """
+    try:
+        return list(Search(program).cells())
+    except NoBoxesError as error:
+        call, readings = error.args[0], tuple(READINGS)
+    except NoRaceError as error:
+        call, readings = error.args[0], (BOXES,)
+    for reading in readings:
+        try:
+            return list(Search(program, {call.site: reading}).cells())
+        except (NoBoxesError, NoRaceError):
+            continue
+    raise CannotInterpretError(f"{call}: its cells are neither boxes nor a race")
+
+
+@dataclass
+class Search:
+    """A search for the cells of a program.
+
+    Attributes
+    ----------
+    program : Program
+    raced : dict
+        {call site: reading}, as for `Given`.
+    cuts : set
+        The thresholds found so far.
+    """
+
+    program: Program
+    raced: dict[str, str] = field(default_factory=dict)
+    cuts: set[tuple[int, int]] = field(default_factory=set)
+
+    def cells(self) -> Iterator[Cell]:
+        """Cut boxes until nothing differs inside one."""
+        pending: list[Box] = [{}]
+        while pending:
+            box = pending.pop()
+            found = self._examined(box)
+            if isinstance(found, Cut):
+                pending += _halves(box, found)
+            else:
+                yield from _cells_of(box, found)
+
+    def run(self, point: Point) -> Run:
+        source = Given(point.answer, self.raced)
+        outcome = self.program(source)
+        return Run(point, outcome, tuple(source.requests))
+
+    def _examined(self, box: Box) -> Cut | Race:
+        base = self.run(Point(box))
+        if self.run(base.point).outcome != base.outcome:
+            raise CannotInterpretError("randomness that is not intercepted: equal numbers differ")
+        for point in _probes(base):
+            other = self.run(point)
+            if other.signature != base.signature:
+                return self._between(base, other)
+        race = find_race(self.run, base)
+        return self._contradiction(base, race) or race
+
+    def _contradiction(self, base: Run, race: Race) -> Cut | None:
+        """A cut between two points whose noise is equal, if the race does not explain all."""
+        for probe in range(1, PROBES, NOISE_STRIDE) if base.indices("exponential") else ():
+            noisy = self.run(Point(base.point.box, probe, probe))
+            if noisy.outcome == race.winner(noisy.point):
+                continue
+            calm = self.run(Point(base.point.box, 0, probe))
+            if calm.outcome == noisy.outcome:
+                call = base.requests[base.indices("exponential")[0]].call
+                raise NoRaceError(call)
+            return self._between(calm, noisy)
+        return None
+
+    def _between(self, base: Run, other: Run) -> Cut:
+        """A threshold on the way from one point to another, request by request."""
+        point = base.point
+        for index in range(max(len(base.requests), len(other.requests))):
+            there = point.with_uniform(index, other.point.uniform(index))
+            if self.run(there).signature != base.signature:
+                return self._bisected(base, point, index, there.uniform(index))
+            point = there
+        raise CannotInterpretError("randomness that is not intercepted: equal numbers differ")
+
+    def _bisected(self, base: Run, point: Point, index: int, outside: float) -> Cut:
+        inside = point.uniform(index)
+        while abs(outside - inside) > NARROW:
+            middle = (inside + outside) / 2
+            same = self.run(point.with_uniform(index, middle)).signature == base.signature
+            inside, outside = (middle, outside) if same else (inside, middle)
+        cut = Cut(index, (inside + outside) / 2)
+        if not any(self._stays(point, index, inside, outside, shift) for shift in SHIFTS):
+            raise NoBoxesError(base.requests[index].call)
+        self.cuts.add((index, round(cut.threshold * 2**30)))
+        low, high = point.box.get(index, (0.0, 1.0))
+        thresholds = sum(one == index for one, _ in self.cuts)
+        if high - low < NARROWEST_BOX or thresholds > MOST_THRESHOLDS:
+            raise NoBoxesError(base.requests[index].call)
+        return cut
+
+    def _stays(
+        self, point: Point, index: int, inside: float, outside: float, shift: float
+    ) -> bool:
+        """Whether a threshold stays where it is when all other numbers move a little."""
+        numbers = range(len(self.run(point).requests))
+        moved = point.shifted({other for other in numbers if other != index}, shift)
+        ends = inside, outside
+        before, after = (
+            [self.run(one.with_uniform(index, end)).signature for end in ends]
+            for one in (point, moved)
+        )
+        return before == after
+
+
+def _probes(base: Run) -> Iterator[Point]:
+    """Points of a box: spread evenly, towards the ends of each number, in each branch."""
+    box = base.point.box
+    yield from (Point(box, probe) for probe in range(1, PROBES))
+    for index in base.indices("uniform", "categorical", "seed"):
+        low, high = box.get(index, (0.0, 1.0))
+        for share in (*EDGES, *(1 - edge for edge in EDGES)):
+            yield base.point.with_uniform(index, low + (high - low) * share)
+        for start, end in _branches(base, index):
+            first, last = max(start, low), min(end, high)
+            if last - first > 4 * NARROW:
+                yield base.point.with_uniform(index, (first + last) / 2)
+
+
+def _branches(base: Run, index: int) -> Iterator[tuple[float, float]]:
+    start = 0.0
+    for weight in base.requests[index].weights:
+        yield start, start + weight
+        start += weight
+
+
+def _halves(box: Box, cut: Cut) -> list[Box]:
+    low, high = box.get(cut.request, (0.0, 1.0))
+    return [
+        {**box, cut.request: (cut.threshold, high)},
+        {**box, cut.request: (low, cut.threshold)},
+    ]
+
+
+def _cells_of(box: Box, race: Race) -> Iterator[Cell]:
+    volume = math.prod(high - low for low, high in box.values())
+    rounding = sum(2.0**-one.bits for one in race.contenders if len(race.contenders) > 1)
+    error = NARROW * len(box) + RACE_ERROR * (len(race.contenders) - 1) + rounding
+    for run, share in race.shares():
+        yield Cell(run.outcome, volume * share, run.numbers(), run.requests, error)

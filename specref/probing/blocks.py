@@ -1,0 +1,172 @@
+"""Exact probing of a verification over all drafts: the completed block against the target."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specref.arrays import Floats
+from specref.contracts.calling import Verifier
+from specref.contracts.capabilities import Capabilities
+from specref.distributions import total_variation
+from specref.laws import completed
+from specref.models import Model, as_float
+from specref.probing.calls import Call
+from specref.probing.probe import Probed
+from specref.probing.verification import probe_verify
+from specref.vocabulary import Tokens
+
+
+@dataclass(frozen=True)
+class ProbedBlock:
+    """The exact law of a completed block, beside the target's.
+
+    Attributes
+    ----------
+    output, expected : dict
+        {tokens: probability}; `output` is empty if the code could not be interpreted.
+    total_variation : float
+        Between them, up to `error_bound`; failures count as lost. 1 if not interpreted.
+    error_bound : float
+    failures : dict
+        {exception: probability}.
+    uninterpreted : str or None
+    by_drafts : mapping
+        {drafts: the law of the block after them}.
+    """
+
+    output: dict[Tokens, float]
+    expected: dict[Tokens, float]
+    total_variation: float
+    error_bound: float
+    failures: dict[str, float]
+    uninterpreted: str | None
+    by_drafts: Mapping[Tokens, Probed]
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the error bound rests on; empty if on nothing."""
+        texts = (probed.assumption for probed in self.by_drafts.values())
+        return tuple(dict.fromkeys(text for text in texts if text))
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls for randomness that were found."""
+        found = (call for probed in self.by_drafts.values() for call in probed.calls)
+        return tuple(dict.fromkeys(found))
+
+
+def probe_block(
+    verify: Callable[..., Any],
+    target: Model,
+    drafter: Model,
+    context: Tokens = (),
+    lookahead: int = 1,
+    *,
+    capabilities: Capabilities | None = None,
+    kind: type[Verifier] = Verifier,
+) -> ProbedBlock:
+    """The exact joint law of the completed block, over all drafts from q, and its distance.
+
+    Blocks are cut after EOS and extended by the target to lookahead + 1 tokens.
+
+    Parameters
+    ----------
+    verify : callable
+        Contract ``verify``.
+    target, drafter : Model
+        Over the same vocabulary.
+    context : tuple of int
+    lookahead : int
+    capabilities : Capabilities, optional
+    kind : type
+        As for `probe_verify`.
+
+    Examples
+    --------
+    >>> from specref.adapters.reference import verify
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> target = iid_model(Vocabulary("ab"), ["1/4", "3/4"])
+    >>> drafter = iid_model(Vocabulary("ab"), ["1/2", "1/2"])
+    >>> probe_block(verify, target, drafter).total_variation < 1e-9
+    True
+    """
+    target, drafter = as_float(target), as_float(drafter)
+
+    def probed_after(drafts: Tokens) -> Probed:
+        p, q = rows_after(target, context, drafts), rows_after(drafter, context, drafts)[:-1]
+        return probe_verify(verify, p, q, drafts, capabilities=capabilities, kind=kind)
+
+    law = drafted(drafter, context, lookahead)
+    found = ((drafts, weight, probed_after(drafts)) for drafts, weight in law)
+    return completed_block(found, target, context, lookahead + 1)
+
+
+def completed_block(
+    found: Iterable[tuple[Tokens, float, Probed]], target: Model, context: Tokens, length: int
+) -> ProbedBlock:
+    """What is known of the completed block.
+
+    Parameters
+    ----------
+    found : iterable of (tuple of int, float, Probed)
+        Drafts, their probability, and the law of the block after them.
+    target : Model
+    context : tuple of int
+    length : int
+        The most tokens.
+    """
+    expected = _floats(completed({(): 1.0}, target, context, length))
+    blocks: dict[Tokens, float] = {}
+    failures: dict[str, float] = {}
+    by_drafts: dict[Tokens, Probed] = {}
+    error = 0.0
+    for drafts, weight, probed in found:
+        by_drafts[drafts] = probed
+        if probed.uninterpreted:
+            return ProbedBlock({}, expected, 1.0, 0.0, {}, probed.uninterpreted, by_drafts)
+        _add(blocks, _until_eos(probed.distribution, target), weight)
+        _add(failures, probed.failures, weight)
+        error += weight * probed.error_bound
+    output = _floats(completed(blocks, target, context, length))
+    distance = float(total_variation(output, expected)) + sum(failures.values()) / 2
+    return ProbedBlock(output, expected, distance, error, failures, None, by_drafts)
+
+
+def drafted(drafter: Model, context: Tokens, lookahead: int) -> Iterator[tuple[Tokens, float]]:
+    """Every draft with its probability; one that reaches EOS is shorter.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> list(drafted(iid_model(Vocabulary("ab"), [0.25, 0.75]), (), 1))
+    [((0,), 0.25), ((1,), 0.75)]
+    """
+    return iter(_floats(completed({(): 1.0}, drafter, context, lookahead)).items())
+
+
+def rows_after(model: Model, context: Tokens, drafts: Tokens) -> Floats:
+    """The laws after each prefix of the drafts, shape (len(drafts) + 1, V)."""
+    prefixes = (drafts[:length] for length in range(len(drafts) + 1))
+    return np.stack([model.next_token((*context, *prefix)) for prefix in prefixes])
+
+
+def _until_eos(blocks: Mapping[Tokens, float], target: Model) -> dict[Tokens, float]:
+    law: dict[Tokens, float] = {}
+    for block, weight in blocks.items():
+        ends = (n for n in range(1, len(block)) if target.vocabulary.ends(block[:n]))
+        shorter = block[: next(ends, len(block))]
+        law[shorter] = law.get(shorter, 0.0) + weight
+    return law
+
+
+def _add(total: dict[Any, float], law: Mapping[Any, float], weight: float) -> None:
+    for key, probability in law.items():
+        total[key] = total.get(key, 0.0) + weight * probability
+
+
+def _floats(law: Mapping[Tokens, Any]) -> dict[Tokens, float]:
+    return {tokens: float(weight) for tokens, weight in law.items()}

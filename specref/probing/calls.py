@@ -1,0 +1,68 @@
+"""Which call asked for randomness, and what is raised when one cannot be followed."""
+
+import sys
+from dataclasses import dataclass
+from types import FrameType
+
+OURS = __name__.rpartition(".")[0]
+LIBRARIES = ("numpy.", "torch.", f"{OURS}.")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call for randomness in somebody's code.
+
+    Attributes
+    ----------
+    name : str
+        Such as ``Generator.random`` or ``torch.rand_like``.
+    shape : tuple of int
+        Of what it returns; () for a scalar.
+    where : str
+        File and line of the innermost frame outside NumPy and torch.
+
+    Examples
+    --------
+    >>> print(Call("Generator.random", (2,), "sampler.py:12"))
+    Generator.random, shape (2,), at sampler.py:12
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    where: str
+
+    @property
+    def site(self) -> str:
+        """Which function was called where."""
+        return f"{self.name} at {self.where}"
+
+    def __str__(self) -> str:
+        return f"{self.name}, shape {self.shape}, at {self.where}"
+
+
+class CannotInterpretError(BaseException):
+    """Randomness that has no exact reading; no `except Exception` in the code can hide it."""
+
+
+class EscapedError(BaseException):
+    """A number still to be drawn was used in a way that cannot be traced."""
+
+
+def is_importing() -> bool:
+    """Whether the code being run is importing a module: its own business."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") != f"{OURS}.program":
+        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def here(name: str, shape: tuple[int, ...] = ()) -> Call:
+    """The call that is being intercepted now."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and f"{frame.f_globals.get('__name__')}.".startswith(LIBRARIES):
+        frame = frame.f_back
+    if frame is None:
+        return Call(name, shape, "unknown")
+    return Call(name, shape, f"{frame.f_code.co_filename}:{frame.f_lineno}")

@@ -1,0 +1,150 @@
+"""A source of lazy numbers: every comparison of one asks chance, with an exact probability."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from specref.chance import Chance
+from specref.probing.calls import CannotInterpretError, EscapedError
+from specref.probing.interception import current
+from specref.probing.lazy import Coin, Comparisons, Lazy
+from specref.probing.races import NEARLY_CERTAIN, duel
+from specref.probing.source import READINGS, Request, Source
+
+RARE = 2.0**-30
+
+
+class ExactSource(Source, Comparisons):
+    """Draws branches by chance, and leaves all other numbers open until they are compared.
+
+    Attributes
+    ----------
+    error : float
+        What the probabilities of this path may be wrong by, in all.
+    """
+
+    dtype = object
+
+    def __init__(self, chance: Chance) -> None:
+        super().__init__()
+        self.chance = chance
+        self.error = 0.0
+        self._spare = np.random.default_rng(0)
+        self._seeds: list[int] = []
+        self._branches: dict[int, int] = {}
+        self._coins: dict[int, Coin] = {}
+        self._races: list[tuple[Coin, Coin, float]] = []
+
+    def _answer(self, index: int, request: Request) -> Any:
+        if request.kind == "categorical":
+            branch = self.chance.draw(np.array(request.weights), str(request.call))
+            self._branches[index] = branch
+            return branch
+        if request.kind == "seed":
+            self._seeds.append(index)
+            return 0.5
+        self._coins[index] = Coin(request.call, request.bits, request.kind == "exponential")
+        return Lazy(self._coins[index], self)
+
+    def outside(self, number: Lazy) -> float | None:
+        """What a number is outside its run, an ordinary one; None within.
+
+        Raises
+        ------
+        CannotInterpretError
+            Another run goes on here: the code has kept the number.
+        """
+        interception = current()
+        if interception is None:
+            self.problem = CannotInterpretError(
+                f"a number of {number.coin.call} is used in another thread"
+            )
+            return self.settled(number)
+        if interception.source is self:
+            return None
+        interception.source.problem = CannotInterpretError(
+            f"a random number of {number.coin.call}, is kept between calls"
+        )
+        raise interception.source.problem
+
+    def settled(self, number: Lazy) -> float:
+        """The number, its coin being drawn now if it was not before; what was decided is void."""
+        coin = number.coin
+        if coin.settled is None:
+            coin.settled = coin.value(int(self._spare.integers(1 << coin.bits)))
+        return number.at(coin.settled)
+
+    def decide(self, number: Lazy, predicate: Callable[[float], bool]) -> bool:
+        """Split the interval of a uniform where the predicate flips, and choose a side."""
+        coin = number.coin
+        if number.steps:
+            number.check_defined()
+        low, high = coin.ends
+        start = predicate(low)
+        if start == predicate(high):
+            return start
+        if coin.reading is not None:
+            raise EscapedError(f"noise of {coin.call} is compared with a number after a race")
+        return self._split(number, predicate, start)
+
+    def _split(self, number: Lazy, predicate: Callable[[float], bool], start: bool) -> bool:
+        coin = number.coin
+        flip = _first_other(lambda k: predicate(coin.value(k)) == start, coin.low, coin.high)
+        probability = (flip - coin.low) / (coin.high - coin.low)
+        if min(probability, 1 - probability) < RARE:
+            self.error += RARE
+            return start if probability > RARE else not start
+        self.error += 2.0**-coin.bits
+        below = self.chance.accept(probability, str(coin.call))
+        coin.low, coin.high = (coin.low, flip) if below else (flip, coin.high)
+        return start if below else not start
+
+    def less(self, left: Lazy, right: Lazy) -> bool:
+        """Race two numbers; the winner's noise gets the rate of both."""
+        race = duel(left, right)
+        if race.certain is not None:
+            self.error += NEARLY_CERTAIN
+            return race.certain
+        x, y = left.coin, right.coin
+        x.reading = y.reading = race.reading
+        self.error += 2.0**-x.bits + 2.0**-y.bits
+        first = self.chance.accept(race.first(x, y), str(x.call))
+        if first:
+            self._record(x, y, race.factor)
+        else:
+            self._record(y, x, 1 / race.factor)
+        return first == race.left_if_first
+
+    def _record(self, winner: Coin, loser: Coin, factor: float) -> None:
+        winner.rate += factor * loser.rate
+        loser.lost = True
+        self._races.append((winner, loser, factor))
+
+    def numbers(self, fraction: float) -> dict[int, float]:
+        """Numbers that lead the code along this path, some way through every interval."""
+        noise = self._noise(fraction)
+        found: dict[int, float] = {**self._branches, **dict.fromkeys(self._seeds, fraction)}
+        for index, coin in self._coins.items():
+            if coin not in noise:
+                found[index] = coin.value(coin.low + int((coin.high - coin.low) * fraction))
+            elif coin.exponential:
+                found[index] = noise[coin]
+            else:
+                found[index] = READINGS[str(coin.reading)](noise[coin])
+        return found
+
+    def _noise(self, fraction: float) -> dict[Coin, float]:
+        noise: dict[Coin, float] = {}
+        for winner, loser, factor in reversed(self._races):
+            noise.setdefault(winner, 0.25)
+            noise[loser] = noise[winner] * factor * (1 + fraction / 16)
+        return noise
+
+
+def _first_other(is_start: Callable[[int], bool], low: int, high: int) -> int:
+    """The first integer in (low, high) where a predicate that holds at low no longer does."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_start(middle) else (low, middle)
+    return high

@@ -1,0 +1,295 @@
+"""Numbers that are drawn as late as possible: comparing one is an exact branch.
+
+A uniform stays an interval of its grid. `u < t` splits the interval where the code's own
+arithmetic flips, and chance chooses a side with the probability of that side: every threshold
+is read from the code, none is searched for among outputs. Arrays of such numbers are NumPy
+arrays of dtype object, so that indexing, arithmetic, `where`, `argmin` and the rest work.
+"""
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from specref.probing.calls import Call, EscapedError
+
+
+@dataclass(eq=False)
+class Coin:
+    """A number still to be drawn: what is known of it.
+
+    Attributes
+    ----------
+    call : Call
+        What asked for it.
+    bits : int
+        It is made of a uniform multiple of 2^-bits.
+    exponential : bool
+        Whether it is exponential noise, rather than the uniform itself.
+    low, high : int
+        The uniform is at least low 2^-bits and below high 2^-bits.
+    rate : float
+        Of the noise, after races won.
+    reading : str or None
+        How the uniform is made of noise, once it has raced.
+    lost : bool
+        Whether it has lost a race: then its law is no longer known.
+    settled : float or None
+        Its value, once the number was used after its run.
+    """
+
+    call: Call
+    bits: int
+    exponential: bool = False
+    low: int = 0
+    high: int = field(init=False)
+    rate: float = 1.0
+    reading: str | None = None
+    lost: bool = False
+    settled: float | None = None
+
+    def __post_init__(self) -> None:
+        self.high = 1 << self.bits
+
+    def value(self, cell: int) -> float:
+        """The number, for one multiple of 2^-bits."""
+        if self.exponential:
+            return -math.log1p(-max(cell, 0.5) / 2**self.bits)
+        return float(cell / 2**self.bits)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the greatest value."""
+        return self.value(self.low), self.value(self.high - 1)
+
+
+Step: TypeAlias = Callable[[float], float]
+Order: TypeAlias = Callable[[Any, Any], bool]
+MAX_FLOORS = 64
+
+
+class Comparisons(Protocol):
+    """Decides comparisons of lazy numbers; see `exact_source.ExactSource`."""
+
+    def decide(self, number: "Lazy", predicate: Callable[[float], bool]) -> bool:
+        """Whether the predicate holds, which flips at most once as the number grows."""
+        ...
+
+    def less(self, left: "Lazy", right: "Lazy") -> bool:
+        """Whether left < right, for numbers of different coins."""
+        ...
+
+    def outside(self, number: "Lazy") -> float | None:
+        """The number itself, where it is used outside its run; None within."""
+        ...
+
+    def settled(self, number: "Lazy") -> float:
+        """The number itself, whatever became of it in its run."""
+        ...
+
+
+class Lazy:
+    """A monotone function of one coin."""
+
+    __slots__ = ("coin", "comparisons", "steps")
+
+    def __init__(self, coin: Coin, comparisons: Comparisons, steps: tuple[Step, ...] = ()) -> None:
+        self.coin, self.comparisons, self.steps = coin, comparisons, steps
+
+    @property
+    def plain(self) -> float | None:
+        """The number itself, where it is used outside its run; None within."""
+        return self.comparisons.outside(self)
+
+    def at(self, value: float) -> float:
+        """The number, if the coin has a value."""
+        if not self.steps:
+            return value
+        with np.errstate(all="ignore"):
+            for step in self.steps:
+                value = step(value)
+        return value
+
+    def __deepcopy__(self, memo: object) -> "Lazy":
+        return self
+
+    def item(self) -> "Lazy":
+        """The number itself, as for a NumPy scalar."""
+        return self
+
+    def then(self, step: Step) -> "Lazy":
+        """One more monotone step of arithmetic."""
+        return Lazy(self.coin, self.comparisons, (*self.steps, step))
+
+    def check_defined(self) -> None:
+        """Refuse a function that is NaN somewhere: comparisons with it may flip twice.
+
+        Raises
+        ------
+        EscapedError
+            It is NaN at some values of its coin, and not at others.
+        """
+        low, high = self.coin.ends
+        undefined = {math.isnan(self.at(value)) for value in (low, (low + high) / 2, high)}
+        if len(undefined) > 1:
+            raise EscapedError(f"a function of {self.coin.call} that is NaN in places")
+
+    def _apply(self, ufunc: Any, other: object, *, reflected: bool = False) -> Any:
+        exact = as_number(other)
+        if exact is None:
+            return NotImplemented
+        number = float(exact)
+        if reflected:
+            return self.then(lambda value: ufunc(number, value))
+        return self.then(lambda value: ufunc(value, number))
+
+    def _one_sign(self) -> "Lazy":
+        if self.plain is not None:
+            return self
+        low, high = (self.at(end) for end in self.coin.ends)
+        if low < 0 < high or high < 0 < low:
+            raise EscapedError(f"a function of {self.coin.call} that is not monotone")
+        return self
+
+    def __add__(self, other: object) -> Any:
+        return self._apply(np.add, other)
+
+    def __radd__(self, other: object) -> Any:
+        return self._apply(np.add, other)
+
+    def __sub__(self, other: object) -> Any:
+        return self._apply(np.subtract, other)
+
+    def __rsub__(self, other: object) -> Any:
+        return self._apply(np.subtract, other, reflected=True)
+
+    def __mul__(self, other: object) -> Any:
+        return self._apply(np.multiply, other)
+
+    def __rmul__(self, other: object) -> Any:
+        return self._apply(np.multiply, other)
+
+    def __truediv__(self, other: object) -> Any:
+        return self._apply(np.true_divide, other)
+
+    def __rtruediv__(self, other: object) -> Any:
+        return self._one_sign()._apply(np.true_divide, other, reflected=True)
+
+    def __pow__(self, other: object) -> Any:
+        return self._one_sign()._apply(np.power, other)
+
+    def __neg__(self) -> "Lazy":
+        return self.then(np.negative)
+
+    def __pos__(self) -> "Lazy":
+        return self
+
+    def __abs__(self) -> "Lazy":
+        return self._one_sign().then(np.abs)
+
+    # NumPy calls these methods for arrays of objects.
+
+    def log(self) -> "Lazy":
+        return self.then(np.log)
+
+    def log2(self) -> "Lazy":
+        return self.then(np.log2)
+
+    def log1p(self) -> "Lazy":
+        return self.then(np.log1p)
+
+    def exp(self) -> "Lazy":
+        return self.then(np.exp)
+
+    def expm1(self) -> "Lazy":
+        return self.then(np.expm1)
+
+    def sqrt(self) -> "Lazy":
+        return self.then(np.sqrt)
+
+    def __lt__(self, other: object) -> Any:
+        return self._compare(other, operator.lt, lambda right: self.comparisons.less(self, right))
+
+    def __le__(self, other: object) -> Any:
+        return self._compare(
+            other, operator.le, lambda right: not self.comparisons.less(right, self)
+        )
+
+    def __gt__(self, other: object) -> Any:
+        return self._compare(other, operator.gt, lambda right: self.comparisons.less(right, self))
+
+    def __ge__(self, other: object) -> Any:
+        return self._compare(
+            other, operator.ge, lambda right: not self.comparisons.less(self, right)
+        )
+
+    def __eq__(self, other: object) -> Any:
+        if isinstance(other, Lazy):
+            return self is other
+        return NotImplemented if as_number(other) is None else False
+
+    __hash__ = object.__hash__
+
+    def _compare(self, other: object, order: Order, between: Callable[["Lazy"], bool]) -> Any:
+        plain = self.plain
+        if isinstance(other, Lazy) and plain is None and other.plain is None:
+            return self._same_coin(other, order) if other.coin is self.coin else between(other)
+        number = as_number(other)
+        if number is None:
+            return NotImplemented
+        if plain is not None:
+            return bool(order(plain, number))
+        return self.comparisons.decide(self, lambda value: bool(order(self.at(value), number)))
+
+    def _same_coin(self, other: "Lazy", order: Order) -> bool:
+        if other is self:
+            return bool(order(0, 0))
+        raise EscapedError(f"two numbers made of one, {self.coin.call}, are compared")
+
+    def __bool__(self) -> bool:
+        if (plain := self.plain) is not None:
+            return bool(plain)
+        return self.comparisons.decide(self, lambda value: bool(self.at(value) != 0))
+
+    def __float__(self) -> float:
+        if (plain := self.plain) is not None:
+            return float(plain)
+        raise EscapedError(f"a number of {self.coin.call} is converted to a float")
+
+    def __int__(self) -> int:
+        if (plain := self.plain) is not None:
+            return int(plain)
+        first, last = sorted(int(self.at(end)) for end in self.coin.ends)
+        if first < 0 or last - first > MAX_FLOORS:
+            raise EscapedError(f"a number of {self.coin.call} is converted to an integer")
+        return next((k for k in range(first, last) if self < k + 1), last)
+
+    def __floor__(self) -> int:
+        return int(self)
+
+    def floor(self) -> int:
+        return int(self)
+
+
+def as_number(value: object) -> float | Fraction | None:
+    """A plain number, of Python, NumPy or a tensor of one element; None for anything else."""
+    if isinstance(value, Lazy):
+        if (plain := value.plain) is not None:
+            return plain
+        raise EscapedError(f"numbers of {value.coin.call} are combined")
+    if isinstance(value, int | float | np.number | np.bool_ | Fraction):
+        return value if isinstance(value, Fraction) else float(value)
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        return as_number(value.item())
+    return None
+
+
+def bounded(number: Any, low: float, high: float) -> Any:
+    """A number cut off at two bounds; a lazy one stays lazy."""
+    if not isinstance(number, Lazy):
+        return min(max(number, low), high)
+    return number.then(lambda value: min(max(value, low), high))

@@ -1,0 +1,86 @@
+"""Exponential noise by search: which of it decides, and with what weights.
+
+If an outcome depends on noise E through argmin E / w alone, then two arrivals tie where their
+noise has the ratio of their weights; the others are kept out of the race meanwhile.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from specref.probing.points import Point, Run
+from specref.probing.program import Outcome
+
+EARLY, LATE = 2.0**-40, 2.0**40
+STEPS = 80
+
+
+class NoRaceError(Exception):
+    """Noise is not used as in one race: `args[0]` is the call."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Noise that may decide: its request, its weight, and a run in which it does."""
+
+    index: int
+    weight: float
+    run: Run
+
+    @property
+    def bits(self) -> int:
+        """Of the noise's precision."""
+        return self.run.requests[self.index].bits
+
+
+@dataclass(frozen=True)
+class Race:
+    """The contenders; only one if noise decides nothing."""
+
+    contenders: tuple[Contender, ...]
+
+    def winner(self, point: Point) -> Outcome:
+        """What should come out at a point."""
+        first = min(self.contenders, key=lambda one: point.arrival(one.index) / one.weight)
+        return first.run.outcome
+
+    def shares(self) -> list[tuple[Run, float]]:
+        """A run for each winner, and its probability."""
+        total = sum(one.weight for one in self.contenders)
+        return [(one.run, one.weight / total) for one in self.contenders]
+
+
+def find_race(run: Callable[[Point], Run], base: Run) -> Race:
+    """The race that the noise of a run decides.
+
+    Raises
+    ------
+    NoRaceError
+        There is more than one favourite where all noise is equal: not one race.
+    """
+    noise = base.indices("exponential")
+    late = [i for i in noise if _differs(run, base, {i: LATE})]
+    if not late:
+        return Race((Contender(-1, 1.0, base),))
+    if len(late) > 1:
+        raise NoRaceError(base.requests[late[1]].call)
+    favourite = late[0]
+    rivals = [i for i in noise if i != favourite and _differs(run, base, {i: EARLY})]
+    found = [Contender(favourite, 1.0, base)]
+    for rival in rivals:
+        others = {i: LATE for i in rivals if i != rival}
+        found.append(_weighed(run, base, rival, base.point.with_noise(others)))
+    return Race(tuple(found))
+
+
+def _differs(run: Callable[[Point], Run], base: Run, noise: dict[int, float]) -> bool:
+    return run(base.point.with_noise(noise)).outcome != base.outcome
+
+
+def _weighed(run: Callable[[Point], Run], base: Run, rival: int, point: Point) -> Contender:
+    first = run(point.with_noise({rival: EARLY}))
+    low, high = -40.0, 40.0
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        won = run(point.with_noise({rival: 2.0**middle})).outcome == first.outcome
+        low, high = (middle, high) if won else (low, middle)
+    return Contender(rival, 2.0**low, first)

@@ -1,0 +1,151 @@
+"""Exact probing: the output distribution of somebody's code, without sampling error."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from specref.probing.bisection import ASSUMPTION, searched_cells
+from specref.probing.calls import Call, CannotInterpretError, EscapedError
+from specref.probing.program import Failure, Outcome, Program, TorchImportedError
+from specref.probing.repeating import repeated
+from specref.probing.tracing import SEEDS, Cell, traced_cells
+from specref.vocabulary import Tokens
+
+ROUNDING = 1e-12
+MAX_PATHS = 5_000
+MAX_RUNS = 500_000
+
+
+@dataclass(frozen=True)
+class Probed:
+    """The exact output distribution of code, or why there is none.
+
+    Attributes
+    ----------
+    distribution : dict
+        {tokens: probability}; empty if the code could not be interpreted.
+    failures : dict
+        {exception: probability}, of code that raises it.
+    error_bound : float
+        In total variation; draws of given weights are taken to be ideal.
+    calls : tuple of Call
+        The calls for randomness that were found.
+    uninterpreted : str or None
+        Which call could not be interpreted, and why.
+    way : {"traced", "searched", "none"}
+        Whether thresholds were read from the code's comparisons, or searched for.
+    assumption : str or None
+        What the error bound rests on, if on anything: on a search, or on seeds.
+    untraced : str or None
+        Why they were searched for.
+    runs : int
+        How often the code was run.
+    """
+
+    distribution: dict[Tokens, float]
+    failures: dict[str, float]
+    error_bound: float
+    calls: tuple[Call, ...]
+    uninterpreted: str | None
+    way: Literal["traced", "searched", "none"]
+    assumption: str | None
+    untraced: str | None
+    runs: int
+    cells: tuple[Cell, ...] = field(repr=False, default=())
+
+
+def probe(
+    function: Callable[[], Iterable[int]],
+    *,
+    max_paths: int = MAX_PATHS,
+    max_runs: int = MAX_RUNS,
+) -> Probed:
+    """The exact distribution of what a function returns, from its own randomness.
+
+    Generators made by `numpy.random.default_rng` inside the function, or held in its closure,
+    its globals or its object, are replaced while it runs; so are the functions of
+    `numpy.random`, `random.random`, `random.choices` and torch's random operations.
+
+    Every draw is taken to be fresh and ideal: generators are replaced, not judged, and what a
+    seed repeats is not seen. Uniforms are counted on their grid, multiples of 2^-53 in float64
+    and of 2^-24 in float32, so that < and <= differ by what they differ.
+
+    Parameters
+    ----------
+    function : callable
+        Returns token ids; a function of its randomness alone.
+    max_paths : int
+        Where tracing gives up and search begins.
+    max_runs : int
+        Where everything gives up.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> probed = probe(lambda: (int(rng.random() < 0.25), int(rng.choice(2, p=[0.5, 0.5]))))
+    >>> probed.distribution
+    {(0, 0): 0.375, (0, 1): 0.375, (1, 0): 0.125, (1, 1): 0.125}
+    >>> print(probe(lambda: (int(rng.normal() > 0),)).uninterpreted.partition(",")[0])
+    Generator.normal
+    """
+    return probe_program(Program(lambda source: function(), function, max_runs), max_paths)
+
+
+def probe_program(program: Program, max_paths: int = MAX_PATHS) -> Probed:
+    """As `probe`, for code that is given its source."""
+    try:
+        return _attempt(program, max_paths)
+    except TorchImportedError:
+        return _attempt(program, max_paths)
+
+
+def _attempt(program: Program, max_paths: int) -> Probed:
+    try:
+        seen = repeated(program)
+        try:
+            cells = traced_cells(program, max_paths)
+            _check_complete(cells, seen)
+            return _probed(program, cells, "traced", _seeds(cells))
+        except EscapedError as error:
+            untraced = str(error)
+        cells = searched_cells(program)
+        return _probed(program, cells, "searched", ASSUMPTION, untraced)
+    except CannotInterpretError as error:
+        return Probed({}, {}, 0.0, (), str(error), "none", None, None, program.runs)
+
+
+def _check_complete(cells: list[Cell], seen: set[Outcome]) -> None:
+    for outcome in seen - {cell.outcome for cell in cells}:
+        raise EscapedError(f"a run with numbers gave {outcome}, which no trace leads to")
+
+
+def _probed(
+    program: Program,
+    cells: list[Cell],
+    way: Literal["traced", "searched"],
+    assumption: str | None,
+    untraced: str | None = None,
+) -> Probed:
+    law: dict[Any, float] = {}
+    for cell in sorted(cells, key=lambda cell: str(cell.outcome)):
+        law[cell.outcome] = law.get(cell.outcome, 0.0) + cell.weight
+    return Probed(
+        distribution={key: weight for key, weight in law.items() if isinstance(key, tuple)},
+        failures={str(key): weight for key, weight in law.items() if isinstance(key, Failure)},
+        error_bound=ROUNDING + sum(cell.weight * cell.error for cell in cells),
+        calls=tuple(dict.fromkeys(request.call for cell in cells for request in cell.requests)),
+        uninterpreted=None,
+        way=way,
+        assumption=assumption,
+        untraced=untraced,
+        runs=program.runs,
+        cells=tuple(cells),
+    )
+
+
+def _seeds(cells: list[Cell]) -> str | None:
+    requests = (request for cell in cells for request in cell.requests)
+    for call in (request.call for request in requests if request.kind == "seed"):
+        return f"seeds drawn by {call} change nothing: {SEEDS}, evenly spread, were tried"
+    return None

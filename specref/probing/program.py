@@ -1,0 +1,134 @@
+"""Somebody's code as a function of a source: it returns tokens, or fails."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from specref.contracts.timeout import deadline_here
+from specref.probing.calls import CannotInterpretError, here
+from specref.probing.exact_source import ExactSource
+from specref.probing.generator import ProbedGenerator
+from specref.probing.interception import Interception, intercepting
+from specref.probing.numpy_random import replacements
+from specref.probing.source import Source
+from specref.probing.swapping import Swap, slots
+from specref.vocabulary import Tokens
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The code raised an exception."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Outcome: TypeAlias = Tokens | Failure
+
+
+class TorchImportedError(BaseException):
+    """The code has just imported torch, whose randomness was not intercepted yet."""
+
+
+class Program:
+    """Code that can be run on any source of randomness.
+
+    Parameters
+    ----------
+    run : callable
+        source -> tokens.
+    holder : callable
+        The code itself: generators in its closure, its globals or its object are replaced.
+    max_runs : int
+        After that many runs it is given up.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[Source], Iterable[Any]],
+        holder: Callable[..., Any],
+        max_runs: int = 500_000,
+    ) -> None:
+        self._run, self._max_runs = run, max_runs
+        self._running: Interception | None = None
+        self.generator = ProbedGenerator(np.random.PCG64(0))
+        self.generator.elsewhere = self._drawn_elsewhere
+        self._answers = replacements(self.generator)
+        self._slots = slots(holder)
+        self._quiet: Any = {
+            kind: "ignore" if treatment == "warn" else treatment
+            for kind, treatment in np.geterr().items()
+        }
+        if "torch" in sys.modules:
+            import_module("specref.probing.torch_random")
+        self.runs = 0
+
+    def __call__(self, source: Source) -> Outcome:
+        """The tokens, or how the code failed."""
+        deadline_here().restart()
+        self.runs += 1
+        if self.runs > self._max_runs:
+            raise CannotInterpretError(f"more than max_runs = {self._max_runs} runs")
+        torch_known = "torch" in sys.modules
+        outcome = self._outcome(source)
+        if torch_known or "torch" not in sys.modules:
+            return outcome
+        raise TorchImportedError
+
+    def _outcome(self, source: Source) -> Outcome:
+        outcome: Outcome
+        with self._intercepted(source):
+            try:
+                outcome = tuple(int(token) for token in self._run(source))
+            except Exception as error:
+                outcome = Failure(f"{type(error).__name__}: {error}")
+        if source.problem is not None:
+            raise source.problem
+        return outcome
+
+    @contextmanager
+    def _intercepted(self, source: Source) -> Iterator[None]:
+        interception, swap = Interception(source, self._answers), Swap(self._slots)
+
+        def release() -> None:
+            interception.abandoned = not interception.over
+            swap.undo()
+
+        with ExitStack() as stack:
+            stack.enter_context(deadline_here().releasing(release))
+            self._running = interception
+            stack.enter_context(intercepting(interception))
+            stack.enter_context(np.errstate(**self._quiet))
+            if "torch" in sys.modules:
+                stack.enter_context(_torch_randomness(source))
+            yield
+
+    def _drawn_elsewhere(self, name: str) -> None:
+        running = self._running
+        if running is not None and not running.over:
+            running.source.problem = CannotInterpretError(
+                f"{here(name)}: called in another thread, where nothing is intercepted"
+            )
+
+
+@contextmanager
+def _torch_randomness(source: Source) -> Iterator[None]:
+    from specref.contracts.torch_state import one_thread
+    from specref.probing.torch_random import TorchRandomness
+    from specref.probing.torch_tracing import Memory, PythonExits
+
+    memory = Memory()
+    with ExitStack() as stack:
+        stack.callback(memory.settle)
+        stack.enter_context(one_thread())
+        stack.enter_context(TorchRandomness(source, memory))
+        if isinstance(source, ExactSource):
+            stack.enter_context(PythonExits(memory))
+        yield

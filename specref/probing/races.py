@@ -1,0 +1,119 @@
+"""Comparisons of two noisy numbers: who of two exponential arrivals comes first.
+
+An exponential race, argmin E / w, and Gumbel's trick, argmax log w - log E, are made of such
+comparisons. The earlier of two arrivals is exponential with the sum of their rates, whoever
+it was, so that comparing one after the other is exact as long as losers are left alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from specref.probing.calls import EscapedError
+from specref.probing.lazy import Coin, Lazy
+from specref.probing.source import READINGS
+
+EARLY, LATE = 2.0**-30, 2.0**6
+NEARLY_CERTAIN = 2.0**-29
+ANCHORS = (0.5, 1.0, 2.0)
+PROPORTIONAL = 1e-7
+WIDEST = 60.0
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Whether left < right, as a race.
+
+    Attributes
+    ----------
+    certain : bool or None
+        The answer, if it is the same for nearly all noise.
+    factor : float
+        Both arrive at once where right's noise is `factor` times left's.
+    left_if_first : bool
+        Whether left < right means that left arrives first.
+    reading : str
+    """
+
+    certain: bool | None
+    factor: float = 1.0
+    left_if_first: bool = True
+    reading: str = ""
+
+    def first(self, left: Coin, right: Coin) -> float:
+        """The probability that left arrives first."""
+        return left.rate / (left.rate + self.factor * right.rate)
+
+
+def duel(left: Lazy, right: Lazy) -> Duel:
+    """How two numbers of different coins race.
+
+    Raises
+    ------
+    EscapedError
+        Neither reading of their coins makes it a race, or one has lost or been bounded before.
+    """
+    for number in (left, right):
+        number.check_defined()
+        _check_fresh(number.coin)
+    for reading in _readings(left.coin, right.coin):
+        less = _order(_value(left, reading), _value(right, reading))
+        found = _as_race(less, left.coin, right.coin)
+        if found is not None:
+            return Duel(*found, reading)
+    raise EscapedError(f"numbers of {left.coin.call} are compared, not in an exponential race")
+
+
+def _check_fresh(coin: Coin) -> None:
+    if coin.lost:
+        raise EscapedError(f"noise of {coin.call} is used again after a race")
+    if coin.high - coin.low < 1 << coin.bits:
+        raise EscapedError(f"a bounded number of {coin.call} races")
+
+
+def _readings(left: Coin, right: Coin) -> tuple[str, ...]:
+    known = {coin.reading for coin in (left, right) if not coin.exponential} - {None}
+    if len(known) == 2:
+        raise EscapedError(f"numbers of {left.call} race in two ways")
+    return tuple(str(reading) for reading in known) or tuple(READINGS)
+
+
+def _value(number: Lazy, reading: str) -> Callable[[float], float]:
+    if number.coin.exponential:
+        return number.at
+    return lambda noise: number.at(READINGS[reading](noise))
+
+
+def _order(
+    left: Callable[[float], float], right: Callable[[float], float]
+) -> Callable[[float, float], bool]:
+    return lambda x, y: left(x) < right(y)
+
+
+def _as_race(
+    less: Callable[[float, float], bool], left: Coin, right: Coin
+) -> tuple[bool | None, float, bool] | None:
+    corners = [(x / left.rate, y / right.rate) for x in (EARLY, LATE) for y in (LATE, EARLY)]
+    left_first, *others = (less(*corner) for corner in corners)
+    if all(other == left_first for other in others):
+        return left_first, 1.0, True
+    rough = _tie(less, 2.0**-10)
+    if rough is None:
+        return None
+    anchors = [anchor * min(1.0, 2.0**-10 / rough) for anchor in ANCHORS]
+    ties = [_tie(less, anchor) for anchor in anchors]
+    factors = [tie / anchor for tie, anchor in zip(ties, anchors, strict=True) if tie]
+    if len(factors) < len(ANCHORS) or max(factors) > min(factors) * (1 + PROPORTIONAL):
+        return None
+    return None, factors[1], left_first
+
+
+def _tie(less: Callable[[float, float], bool], noise: float) -> float | None:
+    """The noise of right at which the order flips."""
+    low, high = -WIDEST, WIDEST
+    start = less(noise, 2.0**low)
+    if start == less(noise, 2.0**high):
+        return None
+    while high - low > 2.0**-46:
+        middle = (low + high) / 2
+        low, high = (middle, high) if less(noise, 2.0**middle) == start else (low, middle)
+    return float(2.0 ** ((low + high) / 2))

@@ -1,0 +1,49 @@
+"""Whether equal numbers give equal outcomes: else something random is not intercepted, or kept."""
+
+from specref.probing.calls import CannotInterpretError
+from specref.probing.points import Point
+from specref.probing.program import Outcome, Program
+from specref.probing.source import Given, Request
+
+TIMES = 16
+
+
+class UnequalRunsError(CannotInterpretError):
+    """Two runs on equal numbers differ."""
+
+
+def repeated(program: Program) -> set[Outcome]:
+    """Run a program twice on each of some points spread over its numbers; what came out.
+
+    Raises
+    ------
+    UnequalRunsError
+        Two runs on equal numbers differ in their outcome, or in what they ask for.
+    """
+    seen: set[Outcome] = set()
+    for probe in range(TIMES):
+        point = Point({}, probe, probe)
+        (first, asked), (second, again) = (_run(program, point) for _ in range(2))
+        if asked != again:
+            raise UnequalRunsError(
+                f"it keeps random numbers between calls: {_named(asked)} in one call, "
+                f"{_named(again)} in the next"
+            )
+        if first != second:
+            raise UnequalRunsError(
+                f"randomness that is not intercepted: equal numbers give {first}, then {second} "
+                "(it keeps a random number between calls, or draws in another thread or library)"
+            )
+        seen |= {first}
+    return seen
+
+
+def _run(program: Program, point: Point) -> tuple[Outcome, list[Request]]:
+    source = Given(point.answer)
+    outcome = program(source)
+    # Who keeps a generator of their own draws its seed once.
+    return outcome, [request for request in source.requests if request.kind != "seed"]
+
+
+def _named(requests: list[Request]) -> str:
+    return f"{len(requests)} drawn ({requests[0].call})" if requests else "none drawn"

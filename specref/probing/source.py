@@ -1,0 +1,153 @@
+"""Where intercepted calls get their randomness: the contract, and a source of given numbers."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specref.probing.calls import Call, CannotInterpretError
+
+Numbers: TypeAlias = NDArray[Any]
+FLOAT64_BITS, FLOAT32_BITS = 53, 24
+MOST_REQUESTS = 10_000
+
+READINGS: Mapping[str, Callable[[float], float]] = {
+    "exp(-E)": lambda noise: math.exp(-noise),
+    "1 - exp(-E)": lambda noise: -math.expm1(-noise),
+}
+"""How a uniform is made of exponential noise E, in code that takes its logarithm."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One number that the code asked for.
+
+    Attributes
+    ----------
+    kind : {"uniform", "exponential", "categorical", "seed"}
+        A seed is one of so many integers that only a generator can be meant to use it.
+    call : Call
+    bits : int
+        Of precision: a uniform is a multiple of 2^-bits.
+    weights : tuple of float
+        Of the branches of a categorical draw; they sum to 1.
+    """
+
+    kind: Literal["uniform", "exponential", "categorical", "seed"]
+    call: Call
+    bits: int = FLOAT64_BITS
+    weights: tuple[float, ...] = ()
+
+
+BOXES = "boxes"
+
+
+class Source(ABC):
+    """Answers intercepted calls; `requests` lists what was asked, number by number.
+
+    Attributes
+    ----------
+    problem : CannotInterpretError or None
+        Why nothing can be learned from the run, whatever the code made of the exception.
+    """
+
+    dtype: type = np.float64
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.problem: CannotInterpretError | None = None
+
+    def uniforms(self, call: Call, bits: int = FLOAT64_BITS) -> Numbers:
+        """Uniforms in [0, 1), in the call's shape."""
+        return self._filled(Request("uniform", call, bits))
+
+    def exponentials(self, call: Call, bits: int = FLOAT64_BITS) -> Numbers:
+        """Standard exponential noise, in the call's shape."""
+        return self._filled(Request("exponential", call, bits))
+
+    def categorical(self, call: Call, weights: Sequence[float] | Numbers) -> int:
+        """A branch, with probability proportional to its weight."""
+        vector = np.asarray(weights, dtype=np.float64)
+        request = Request("categorical", call, weights=tuple((vector / vector.sum()).tolist()))
+        return int(self._asked(request))
+
+    def seed(self, call: Call, number: int) -> int:
+        """One of so many integers that it cannot matter which."""
+        return int(number * float(self._asked(Request("seed", call))))
+
+    def _filled(self, request: Request) -> Numbers:
+        numbers: Numbers = np.empty(request.call.shape, dtype=self.dtype)
+        for place in np.ndindex(numbers.shape):
+            numbers[place] = self._asked(request)
+        return numbers
+
+    def _asked(self, request: Request) -> Any:
+        self.requests.append(request)
+        if len(self.requests) > MOST_REQUESTS:
+            raise CannotInterpretError(
+                f"{request.call}: more than {MOST_REQUESTS:,} numbers a run"
+            )
+        return self._answer(len(self.requests) - 1, request)
+
+    @abstractmethod
+    def _answer(self, index: int, request: Request) -> Any:
+        """The number that answers the request."""
+
+
+class Given(Source):
+    """A source of given numbers.
+
+    Parameters
+    ----------
+    answer : callable
+        (index, request) -> a uniform, a noise > 0, or a branch.
+    raced : mapping
+        {call site: reading}: uniforms asked for there are made of exponential noise, or
+        noise of uniforms if the reading is `BOXES`.
+
+    Examples
+    --------
+    >>> Given(lambda index, request: 0.75).uniforms(Call("rand", (2,), "a.py:1"))
+    array([0.75, 0.75])
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[int, Request], float],
+        raced: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        super().__init__()
+        self._given, self._raced = answer, raced
+
+    def _asked(self, request: Request) -> Any:
+        reading = self._raced.get(request.call.site)
+        if reading is None or request.kind not in ("uniform", "exponential"):
+            return super()._asked(request)
+        if reading == BOXES:
+            return -math.log1p(-super()._asked(Request("uniform", request.call, request.bits)))
+        noise = super()._asked(Request("exponential", request.call, request.bits))
+        step = 2.0**-request.bits
+        return on_grid(min(max(READINGS[reading](noise), step), 1 - step), request.bits)
+
+    def _answer(self, index: int, request: Request) -> Any:
+        answer = self._given(index, request)
+        if request.kind == "uniform":
+            return on_grid(answer, request.bits)
+        return answer
+
+
+def on_grid(uniform: float, bits: int) -> float:
+    """The multiple of 2^-bits in [0, 1) that is just below a number.
+
+    Examples
+    --------
+    >>> on_grid(1.0, 24) == 1 - 2**-24
+    True
+    """
+    cells: int = 1 << bits
+    return min(max(math.floor(uniform * cells), 0), cells - 1) / cells

@@ -1,0 +1,159 @@
+"""torch's random numbers, taken from a source, wherever they are asked for.
+
+A dispatch mode sees every operation below Python, those of `torch.distributions` and
+`torch.nn.functional` among them, and torch itself marks the random ones: none is overlooked.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from specref.probing.calls import Call, CannotInterpretError, here
+from specref.probing.generator import MOST_BRANCHES
+from specref.probing.source import FLOAT32_BITS, FLOAT64_BITS, Numbers, Source
+from specref.probing.torch_tracing import Memory, traced
+
+BITS = {
+    torch.float64: FLOAT64_BITS,
+    torch.float32: FLOAT32_BITS,
+    torch.float16: 11,
+    torch.bfloat16: 8,
+}
+
+
+class TorchRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """While it is entered, torch's randomness comes from a source.
+
+    Parameters
+    ----------
+    source : Source
+    memory : Memory
+        Where numbers still to be drawn are kept.
+    """
+
+    def __init__(self, source: Source, memory: Memory) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.source, self.memory = source, memory
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Answer a random operation, trace one on traced numbers, and leave the others alone."""
+        options = dict(kwargs or {})
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            return self._random(func, args, options)
+        if self.memory.holds((args, options)):
+            return traced(self.memory, func, args, options)
+        return func(*args, **options)
+
+    def _random(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        name = func._schema.name.split("::")[1]
+        answer = SOURCES.get(name)
+        if answer is None or "out" in options:
+            raise CannotInterpretError(f"{here(f'torch.{name}')} has no exact reading")
+        return answer(self, func, args, options)
+
+    def write(self, tensor: torch.Tensor, numbers: Numbers) -> torch.Tensor:
+        """Put numbers into a tensor; numbers still to be drawn, beside it."""
+        if numbers.dtype == object:
+            self.memory.assign(tensor, numbers)
+            return tensor
+        self.memory.forget(tensor)
+        return tensor.copy_(torch.from_numpy(np.asarray(numbers)))
+
+
+def _valid(func: Any, args: Any, options: Any, device: torch.device) -> torch.Tensor:
+    """What the operation draws, or its refusal, without the generator that all threads share."""
+    drawn: torch.Tensor = func(*args, **{**options, "generator": torch.Generator(device)})
+    return drawn
+
+
+def _rand(mode: TorchRandomness, func: Any, args: Any, options: Any) -> torch.Tensor:
+    options.pop("generator", None)
+    like = func._schema.name.endswith("_like")
+    tensor = torch.empty_like(args[0], **options) if like else torch.empty(*args, **options)
+    call = here(f"torch.{func._schema.name.split('::')[1]}", tuple(tensor.shape))
+    return mode.write(tensor, mode.source.uniforms(call, _bits(tensor, call)))
+
+
+def _uniform(mode: TorchRandomness, func: Any, args: Any, options: Any) -> torch.Tensor:
+    tensor: torch.Tensor = args[0]
+    low = options.get("from", args[1] if len(args) > 1 else 0.0)
+    high = options.get("to", args[2] if len(args) > 2 else 1.0)
+    call = here("torch.Tensor.uniform_", tuple(tensor.shape))
+    numbers = mode.source.uniforms(call, _bits(tensor, call))
+    return mode.write(tensor, numbers if (low, high) == (0, 1) else low + (high - low) * numbers)
+
+
+def _exponential(mode: TorchRandomness, func: Any, args: Any, options: Any) -> torch.Tensor:
+    rate = options.get("lambd", args[1] if len(args) > 1 else 1.0)
+    call = here("torch.Tensor.exponential_", tuple(args[0].shape))
+    numbers = mode.source.exponentials(call, _bits(args[0], call))
+    return mode.write(args[0], numbers if rate == 1 else numbers / rate)
+
+
+def _multinomial(mode: TorchRandomness, func: Any, args: Any, options: Any) -> torch.Tensor:
+    drawn = torch.empty_like(_valid(func, args, options, args[0].device))
+    weights = args[0].detach().double().cpu().numpy().copy()
+    call = here("torch.multinomial", tuple(drawn.shape))
+    replacement = options.get("replacement", args[2] if len(args) > 2 else False)
+    for place in np.ndindex(*drawn.shape):
+        row = weights[place[:-1]]
+        drawn[place] = branch = mode.source.categorical(call, row)
+        row[branch] = row[branch] if replacement else 0.0
+    return drawn
+
+
+def _bernoulli(mode: TorchRandomness, func: Any, args: Any, options: Any) -> torch.Tensor:
+    in_place = func._schema.name.endswith("_")
+    default = 0.5 if in_place else args[0]
+    chances = args[1] if len(args) > 1 else options.get("p", default)
+    _valid(func, args, options, args[0].device)
+    tensor = args[0] if in_place else torch.empty_like(args[0])
+    call = here("torch.bernoulli", tuple(tensor.shape))
+    rows = np.broadcast_to(_plain(chances), tensor.shape)
+    tosses = [mode.source.categorical(call, [1 - p, p]) for p in rows.ravel().tolist()]
+    return tensor.copy_(torch.tensor(tosses).reshape(tensor.shape))
+
+
+def _randint(mode: TorchRandomness, func: Any, args: Any, options: Any) -> torch.Tensor:
+    options.pop("generator", None)
+    low, high, size = (0, *args[:2]) if isinstance(args[1], list | tuple) else args[:3]
+    drawn = torch.empty(size, **{"dtype": torch.int64, **options})
+    drawn.random_(low, high, generator=torch.Generator(drawn.device))
+    call = here("torch.randint", tuple(drawn.shape))
+    if high - low > MOST_BRANCHES:
+        raise CannotInterpretError(f"{call}: expected at most {MOST_BRANCHES} integers")
+    picks = [
+        low + mode.source.categorical(call, [1.0] * (high - low))
+        for _ in range(math.prod(drawn.shape))
+    ]
+    return drawn.copy_(torch.tensor(picks, dtype=drawn.dtype).reshape(drawn.shape))
+
+
+def _bits(tensor: torch.Tensor, call: Call) -> int:
+    if tensor.dtype not in BITS:
+        raise CannotInterpretError(f"{call} of {tensor.dtype} has no exact reading")
+    return BITS[tensor.dtype]
+
+
+def _plain(values: Any) -> Numbers:
+    if isinstance(values, torch.Tensor):
+        values = values.detach().double().cpu().numpy()
+    return np.asarray(values, dtype=np.float64)
+
+
+SOURCES: dict[str, Callable[..., torch.Tensor]] = {
+    "rand": _rand,
+    "rand_like": _rand,
+    "uniform_": _uniform,
+    "exponential_": _exponential,
+    "multinomial": _multinomial,
+    "bernoulli": _bernoulli,
+    "bernoulli_": _bernoulli,
+    "randint": _randint,
+}

@@ -1,0 +1,153 @@
+"""Tensors of numbers still to be drawn: their elements are kept beside them, by address.
+
+The memory of such a tensor holds NaN. Views share it; arithmetic is done by NumPy on the
+elements, arrays of dtype object; what is not in the tables is not followed.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+from specref.probing.calls import EscapedError
+from specref.probing.lazy import Lazy
+from specref.probing.source import Numbers
+from specref.probing.torch_operations import OPERATIONS
+
+
+class Memory:
+    """Which tensors hold numbers still to be drawn, and which numbers."""
+
+    def __init__(self) -> None:
+        self._cells: dict[int, tuple[torch.Tensor, Numbers]] = {}
+
+    def holds(self, arguments: Any) -> bool:
+        """Whether any tensor among the arguments does."""
+        return bool(self._cells) and any(
+            isinstance(leaf, torch.Tensor) and _address(leaf) in self._cells
+            for leaf in tree_leaves(arguments)
+        )
+
+    def read(self, value: Any) -> Any:
+        """What NumPy shall calculate with: an array for a tensor, anything else as it is."""
+        if not isinstance(value, torch.Tensor):
+            return value
+        found = self._cells.get(_address(value))
+        if found is None:
+            return _as_array(value)
+        return _window(found[1], value)
+
+    def assign(self, tensor: torch.Tensor, numbers: Any) -> None:
+        """Let the elements of a tensor, perhaps a view, be these numbers."""
+        if _address(tensor) not in self._cells:
+            size = tensor.untyped_storage().nbytes() // tensor.element_size()
+            whole = torch.as_strided(tensor, (size,), (1,), 0)
+            self._cells[_address(tensor)] = whole, _as_array(whole).astype(object)
+        _window(self._cells[_address(tensor)][1], tensor)[...] = numbers
+
+    def new(self, numbers: Numbers, like: torch.Tensor) -> torch.Tensor:
+        if numbers.dtype != object:
+            return torch.from_numpy(np.asarray(numbers)).to(like.device)
+        options: Any = {"dtype": like.dtype, "device": like.device}
+        tensor = torch.full(numbers.shape, float("nan"), **options)
+        self.assign(tensor, numbers)
+        return tensor
+
+    def settle(self) -> None:
+        """Give all tensors ordinary numbers: the code may have kept one."""
+        for whole, numbers in self._cells.values():
+            plain = [
+                one.comparisons.settled(one) if isinstance(one, Lazy) else one for one in numbers
+            ]
+            whole.detach().copy_(torch.from_numpy(np.array(plain, dtype=np.float64)))
+
+    def forget(self, tensor: torch.Tensor) -> None:
+        """The tensor is overwritten by plain numbers."""
+        if _address(tensor) in self._cells:
+            self.assign(tensor, 0.0)
+
+
+def traced(memory: Memory, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """An operation on numbers still to be drawn.
+
+    Raises
+    ------
+    EscapedError
+        The operation is not in the tables.
+    """
+    if _is_view(func):
+        return func(*args, **options)
+    name = func._schema.name.split("::")[1]
+    in_place = name.endswith("_")
+    calculate = OPERATIONS.get(name.removesuffix("_") if in_place else name)
+    if calculate is None or "out" in options or options.get("rounding_mode"):
+        raise EscapedError(f"torch operation {name} on numbers still to be drawn")
+    result = calculate(*tree_map(memory.read, args), **_relevant(memory, options))
+    if in_place:
+        memory.assign(args[0], result)
+        return args[0]
+    like = next(leaf for leaf in tree_leaves(args) if memory.holds(leaf))
+    return tree_map(lambda part: memory.new(np.asarray(part), like), result)
+
+
+class PythonExits(TorchFunctionMode):
+    """Answers `.item()`, `.tolist()` and `.numpy()` of traced tensors by lazy numbers."""
+
+    def __init__(self, memory: Memory) -> None:
+        super().__init__()
+        self.memory = memory
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Stop at the way out of torch that is taken."""
+        name = getattr(func, "__name__", "")
+        if name in EXITS and self.memory.holds(args[0]):
+            return EXITS[name](self.memory.read(args[0]))
+        return func(*args, **(kwargs or {}))
+
+
+def _escape(numbers: Numbers) -> Any:
+    raise EscapedError("a tensor of numbers still to be drawn leaves torch")
+
+
+EXITS: dict[str, Callable[[Numbers], Any]] = {
+    "item": lambda numbers: numbers.item(),
+    "tolist": lambda numbers: numbers.tolist(),
+    "numpy": lambda numbers: numbers.copy(),
+    "__array__": lambda numbers: numbers.copy(),
+    **dict.fromkeys(("__float__", "__int__", "__bool__", "__index__"), _escape),
+    **dict.fromkeys(("data_ptr", "__dlpack__"), _escape),
+}
+
+
+def _relevant(memory: Memory, options: dict[str, Any]) -> dict[str, Any]:
+    ignored = ("memory_format", "layout", "device", "pin_memory", "sparse_grad")
+    kept = {key: value for key, value in options.items() if key not in ignored}
+    if kept.get("dtype") is not None and not kept["dtype"].is_floating_point:
+        raise EscapedError("numbers still to be drawn are converted to integers")
+    kept.pop("dtype", None)
+    return {key: memory.read(value) for key, value in kept.items()}
+
+
+def _is_view(func: Any) -> bool:
+    infos = [argument.alias_info for argument in func._schema.arguments]
+    return any(info is not None and not info.is_write for info in infos)
+
+
+def _address(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
+def _as_array(tensor: torch.Tensor) -> Numbers:
+    plain = tensor.detach().cpu()
+    return (plain.double() if plain.is_floating_point() else plain).numpy()
+
+
+def _window(cells: Numbers, tensor: torch.Tensor) -> Numbers:
+    strides = [stride * cells.itemsize for stride in tensor.stride()]
+    start = cells[tensor.storage_offset() :]
+    return np.lib.stride_tricks.as_strided(start, tuple(tensor.shape), strides)

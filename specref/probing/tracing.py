@@ -1,0 +1,96 @@
+"""The first way: trace comparisons. Somebody's code is enumerated like a program of chance.
+
+Each path is replayed with numbers from inside its intervals. Where that gives something else,
+the trace is wrong, and nothing of it is used.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from specref.chance import Chance, OutsideChanceError, TooManyPathsError, enumerate_paths
+from specref.probing.calls import EscapedError
+from specref.probing.exact_source import ExactSource
+from specref.probing.program import Outcome, Program
+from specref.probing.source import Given, Request
+
+FRACTIONS = (0.3, 0.9)
+SEEDS = 16
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Random numbers that all lead to one outcome.
+
+    Attributes
+    ----------
+    outcome : tuple of int or Failure
+    weight : float
+        Their probability.
+    numbers : dict
+        {index of the request: number}: one point of the cell.
+    requests : tuple of Request
+        What was asked for there.
+    error : float
+        By how much the probability may be wrong, given the path to it.
+    """
+
+    outcome: Outcome
+    weight: float
+    numbers: dict[int, float]
+    requests: tuple[Request, ...]
+    error: float = 0.0
+
+    def __hash__(self) -> int:
+        return hash(self.outcome)
+
+
+def traced_cells(program: Program, max_paths: int) -> list[Cell]:
+    """The cells of a program, from its comparisons.
+
+    Raises
+    ------
+    EscapedError
+        The code uses a number in a way that is not traced, replays otherwise than traced, or
+        has more than `max_paths` paths.
+    """
+    try:
+        cells = list(_cells(program, max_paths))
+    except (TooManyPathsError, OutsideChanceError) as error:
+        raise EscapedError(str(error)) from None
+    if any(request.kind == "seed" for cell in cells for request in cell.requests):
+        _try_seeds(program, cells)
+    return cells
+
+
+def _cells(program: Program, max_paths: int) -> Iterator[Cell]:
+    def run(chance: Chance) -> Cell:
+        source = ExactSource(chance)
+        outcome = program(source)
+        points = [source.numbers(fraction) for fraction in FRACTIONS]
+        for point in points:
+            _check(program, outcome, source.requests, point)
+        return Cell(outcome, 1.0, points[0], tuple(source.requests), source.error)
+
+    for path in enumerate_paths(run, max_paths):
+        cell = path.outcome
+        weight = float(path.weight)
+        yield Cell(cell.outcome, weight, cell.numbers, cell.requests, cell.error)
+
+
+def _try_seeds(program: Program, cells: list[Cell]) -> None:
+    for probe in range(SEEDS):
+        cell = cells[probe % len(cells)]
+        kinds = [request.kind for request in cell.requests]
+        seeds = {i: (probe + 0.5) / SEEDS for i, kind in enumerate(kinds) if kind == "seed"}
+        _check(program, cell.outcome, cell.requests, cell.numbers | seeds)
+
+
+def _check(
+    program: Program, outcome: Outcome, requests: Sequence[Request], numbers: dict[int, float]
+) -> None:
+    source = Given(lambda index, request: numbers.get(index, 0.5))
+    replayed = program(source)
+    if replayed != outcome:
+        raise EscapedError(f"traced {outcome}, but a replay with numbers gives {replayed}")
+    if [one.call for one in source.requests] != [one.call for one in requests]:
+        raise EscapedError("a replay with numbers asks for others")

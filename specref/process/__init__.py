@@ -1,0 +1,6 @@
+"""Samplers in other languages: programs that answer JSON lines (docs/runner-contract.md)."""
+
+from specref.process.errors import CannotStartError, EndedError, SamplerError
+from specref.process.process import Process
+
+__all__ = ["CannotStartError", "EndedError", "Process", "SamplerError"]

@@ -1,0 +1,121 @@
+"""The lines of protocol 1: requests written in a fixed order of keys, answers read with care."""
+
+import json
+from typing import Any
+
+import numpy as np
+
+from specref.arrays import Floats, Ints
+from specref.contracts.errors import BrokenContractError
+from specref.process.errors import SamplerError
+from specref.process.tail import printable, shown
+from specref.statistics.floats.coins import Coins
+
+PROTOCOL = 1
+MOST_IDS = 2**53
+
+
+def request(id_: int, name: str, **fields: Any) -> bytes:
+    """A request as a line: ASCII without spaces, floats as the shortest decimal that is exact.
+
+    Examples
+    --------
+    >>> request(3, "verify", seed=7, target_probs=[0.1, 1.0], draft_probs=None)
+    b'{"protocol":1,"id":3,"request":"verify","seed":7,"target_probs":[0.1,1.0],\
+"draft_probs":null}\\n'
+    """
+    message = {"protocol": PROTOCOL, "id": id_, "request": name, **fields}
+    return json.dumps(message, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
+
+
+def batch_fields(p: Floats, q: Floats | None, drafts: Ints, lens: Ints) -> dict[str, Any]:
+    """The fields of a batch: the cases that occur, each once, and which of them each row is.
+
+    Examples
+    --------
+    >>> p = np.array([[[0.5, 0.5]], [[1.0, 0.0]], [[0.5, 0.5]]])
+    >>> none = np.zeros((3, 0), dtype=np.int64)
+    >>> fields = batch_fields(p, None, none, np.zeros(3, dtype=np.int64))
+    >>> fields["rows"], fields["cases"], fields["case"], fields["target_probs"]
+    (3, 2, [0, 1, 0], [0.5, 0.5, 1.0, 0.0])
+    """
+    given = [array for array in (p, q, drafts, lens) if array is not None]
+    seen: dict[bytes, int] = {}
+    case = [
+        seen.setdefault(b"".join(array[row].tobytes() for array in given), len(seen))
+        for row in range(len(drafts))
+    ]
+    first = np.unique(case, return_index=True)[1]
+    return {
+        "rows": len(case),
+        "cases": len(seen),
+        "lookahead": drafts.shape[1],
+        "vocabulary": p.shape[2],
+        "case": case,
+        "lens": lens[first].tolist(),
+        "draft_tokens": drafts[first].ravel().tolist(),
+        "target_probs": p[first].ravel().tolist(),
+        "draft_probs": None if q is None else q[first].ravel().tolist(),
+    }
+
+
+def coin_fields(coins: Coins) -> dict[str, Any]:
+    """The coins of each row."""
+    fields = {"accept": coins.accept, "race": coins.race, "final": coins.final}
+    return {
+        name: np.asarray(value, dtype=np.float64).ravel().tolist()
+        for name, value in fields.items()
+    }
+
+
+def read_message(line: bytes, id_: int) -> dict[str, Any]:
+    """An answer.
+
+    Raises
+    ------
+    BrokenContractError
+        It is no JSON object, or of another protocol or request.
+    SamplerError
+        It says that there was an error.
+    """
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        message = None
+    if not isinstance(message, dict):
+        raise BrokenContractError(
+            f"answered {shown(line)}: expected a JSON object on one line (other output belongs on "
+            "stderr)"
+        )
+    for name, expected in (("protocol", PROTOCOL), ("id", id_)):
+        found = message.get(name)
+        if found != expected or isinstance(found, bool):
+            raise BrokenContractError(f"answered with {name} {found!r}: expected {expected}")
+    if message.get("error") is not None:
+        raise SamplerError(printable(str(message["error"])))
+    return message
+
+
+def read_blocks(message: dict[str, Any], rows: int, width: int) -> tuple[Any, Any]:
+    """tokens [rows, width] and counts [rows] of an answer, their values unchecked.
+
+    Raises
+    ------
+    BrokenContractError
+        One is missing, or no flat array of so many integers.
+    """
+    tokens = _integers(message, "tokens", rows * width, f"{rows} rows of {width}")
+    return tokens.reshape(rows, width), _integers(message, "counts", rows, "one for each row")
+
+
+def _integers(message: dict[str, Any], name: str, number: int, what: str) -> Ints:
+    values = message.get(name)
+    expected = f"expected a flat array of {number:,} integers ({what})"
+    if not isinstance(values, list):
+        raise BrokenContractError(f"answered with {name} {values!r:.60}: {expected}")
+    if len(values) != number:
+        raise BrokenContractError(f"{name} has {len(values):,} values: {expected}")
+    for index, value in enumerate(values):
+        if type(value) is not int or abs(value) > MOST_IDS:
+            raise BrokenContractError(f"{name}[{index}] is {value!r:.60}: {expected}")
+    return np.array(values, dtype=np.int64)

@@ -1,0 +1,166 @@
+"""A program in any language as an implementation of the contract ``verify``."""
+
+import shlex
+import weakref
+from collections.abc import Mapping
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from specref.arrays import Floats, Ints
+from specref.contracts.timeout import TIMEOUT
+from specref.probing.calls import CannotInterpretError
+from specref.probing.generator import is_intercepted
+from specref.process.declared import CLAIMS
+from specref.process.messages import batch_fields, coin_fields, read_blocks
+from specref.process.session import Session
+from specref.statistics.floats.coins import Coins
+
+SEEDS = 2**53
+KEYWORDS = {"coins": "coins", "seed": "rng"}
+
+
+class Process:
+    """A program that is sent batches as JSON lines, to be judged like a function.
+
+    `check`, `probe_block` and the rest of the kit take it as they take a function: it has the
+    parameters `coins`, `rng` or both if the program takes coins or a seed, and carries the
+    capabilities that the program declares. A program that ends is started anew for the next
+    request; one that hangs is killed, and not asked again.
+
+    Parameters
+    ----------
+    command : str
+        The program and its arguments, quoted as for a shell; there is none.
+    folder : Path, optional
+        Where it is started; by default the current one.
+    timeout : float or None
+        Seconds for each answer. Whoever keeps the time elsewhere, as `check` does, adds to it.
+
+    Attributes
+    ----------
+    declared : Declaration
+        What the program says of itself.
+
+    Raises
+    ------
+    CannotStartError
+        It cannot be started, or does not answer `start` as docs/runner-contract.md has it.
+    ValueError
+        The command is empty, its quotes do not match, or `timeout` is no time.
+
+    Examples
+    --------
+    >>> import sys
+    >>> with Process(f"{sys.executable} -m specref.examples.harnesses.sampler") as program:
+    ...     p = np.array([[[0.0, 1.0], [1.0, 0.0]]])
+    ...     print(program.declared)
+    ...     program(p, p[:, :1], np.array([[1]]), rng=np.random.default_rng(1))
+    my-sampler (Python)
+    (array([[1, 0]]), array([2]))
+    """
+
+    specref_claimable = CLAIMS
+
+    def __init__(
+        self, command: str, folder: Path | None = None, timeout: float | None = TIMEOUT
+    ) -> None:
+        if timeout is not None and not timeout > 0:
+            raise ValueError(
+                f"timeout = {timeout}: expected a positive number of seconds, or None"
+            )
+        self.command = command
+        self._session = Session(command, _split(command), folder or Path.cwd(), timeout)
+        weakref.finalize(self, self._session.close)
+        self.declared = self._session.start()
+        self.specref_capabilities = self.declared.capabilities
+        self.__signature__ = _signature(self.declared.takes)
+        self.__name__ = f"Process({command!r})"
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+    def __enter__(self) -> "Process":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __call__(
+        self,
+        target_probs: Floats,
+        draft_probs: Floats | None,
+        draft_tokens: Ints,
+        *,
+        rng: np.random.Generator | None = None,
+        coins: Coins | None = None,
+        lens: Ints | None = None,
+    ) -> tuple[Any, Any]:
+        """Have the program verify a batch: see `Verify`.
+
+        Raises
+        ------
+        BrokenContractError, EndedError, SamplerError
+            There is no answer, or none that can be read.
+        TypeError
+            An array is none of NumPy's, or `rng` or `coins` is missing.
+        ValueError
+            The program was closed.
+        """
+        arrays = {"target_probs": target_probs, "draft_tokens": draft_tokens}
+        _check_arrays(arrays | {"draft_probs": draft_probs, "lens": lens})
+        lens = (draft_tokens >= 0).sum(axis=1) if lens is None else lens
+        fields = batch_fields(target_probs, draft_probs, draft_tokens, lens)
+        fields |= self._randomness(rng, coins)
+        message = self._session.ask("verify", fields)
+        return read_blocks(message, len(draft_tokens), draft_tokens.shape[1] + 1)
+
+    def close(self) -> None:
+        """Send `stop`, and kill the program if it does not end at once, or is being asked.
+
+        It is not started again: to ask it is an error then.
+        """
+        self._session.close()
+
+    def _randomness(self, rng: np.random.Generator | None, coins: Coins | None) -> dict[str, Any]:
+        for name, value in {"seed": rng, "coins": coins}.items():
+            if name in self.declared.takes and value is None:
+                raise TypeError(f"{KEYWORDS[name]} is missing: the program takes {name}")
+        if self.declared.takes == ("seed",) and rng is not None and is_intercepted(rng):
+            raise CannotInterpretError(f"{self.command!r} draws its own numbers, from a seed")
+        fields: dict[str, Any] = {}
+        if rng is not None and "seed" in self.declared.takes:
+            fields["seed"] = int(rng.integers(SEEDS))
+        if coins is not None and "coins" in self.declared.takes:
+            fields |= coin_fields(coins)
+        return fields
+
+
+def _split(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ValueError(f"command = {command!r}: {error}") from None
+    if not words:
+        raise ValueError(f"command = {command!r}: expected a program")
+    return words
+
+
+def _check_arrays(arrays: Mapping[str, object]) -> None:
+    for name, array in arrays.items():
+        optional = array is None and name in ("draft_probs", "lens")
+        if not optional and not isinstance(array, np.ndarray):
+            kind = type(array).__name__
+            raise TypeError(f"{name} is a {kind}: expected an array of NumPy")
+
+
+def _signature(takes: tuple[str, ...]) -> Signature:
+    """The parameters that the kit looks for."""
+    positional = ("target_probs", "draft_probs", "draft_tokens")
+    named = (*(KEYWORDS[one] for one in takes), "lens")
+    return Signature(
+        [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in positional]
+        + [Parameter(name, Parameter.KEYWORD_ONLY) for name in named]
+    )

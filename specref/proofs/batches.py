@@ -1,0 +1,156 @@
+"""Exact proofs for batches: the outputs of all requests together, not of each by itself.
+
+Requests that share a budget can each have the target's law and yet not be independent. Lossless
+is a batch whose completed blocks have, jointly, the product of the target's laws.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+
+from specref.algorithms.companion.batch import BatchStep
+from specref.chance import MAX_PATHS, enumerate_paths
+from specref.distributions import Probability, is_exact, total_variation
+from specref.laws import Law, completed
+from specref.models import Model
+from specref.vocabulary import Tokens
+
+JointLaw = dict[tuple[Tokens, ...], Probability]
+
+
+@dataclass(frozen=True, repr=False)
+class JointProof:
+    """Whether a batch's joint output distribution is the product of the target's.
+
+    Attributes
+    ----------
+    output, expected : dict
+        {(tokens of request 0, tokens of request 1, …): probability}.
+    paths : int
+        How many random paths were enumerated.
+    """
+
+    output: JointLaw
+    expected: JointLaw
+    paths: int
+
+    @property
+    def lossless(self) -> bool:
+        """Whether the two distributions are equal."""
+        return self.total_variation == 0
+
+    @property
+    def total_variation(self) -> Probability:
+        """The total variation distance of the two distributions."""
+        return total_variation(self.output, self.expected)
+
+    def alone(self, request: int) -> Probability:
+        """The total variation distance of one request's output, the others left out."""
+        laws = (_marginal(law, request) for law in (self.output, self.expected))
+        return total_variation(*laws)
+
+    def __bool__(self) -> bool:
+        return self.lossless
+
+    def __repr__(self) -> str:
+        return (
+            f"JointProof(lossless={self.lossless}, total_variation={self.total_variation}, "
+            f"paths={self.paths})"
+        )
+
+
+def is_jointly_lossless(
+    step: BatchStep,
+    target: Model,
+    drafter: Model,
+    contexts: Sequence[Tokens],
+    lookahead: int = 1,
+    *,
+    max_paths: int = MAX_PATHS,
+) -> JointProof:
+    """Prove or refute that one iteration of a batch is jointly lossless, by enumeration.
+
+    Parameters
+    ----------
+    step : callable
+        (target, drafter, contexts, lookahead, chance) -> one block for each request.
+    target, drafter : Model
+        With exact probabilities.
+    contexts : sequence of tuples of int
+        One for each request.
+    lookahead : int
+        Passed to `step`; blocks are completed to `lookahead` + 1 tokens.
+    max_paths : int
+        Where to give up.
+
+    Raises
+    ------
+    TypeError
+        The target returns floats.
+    ValueError
+        More than `max_paths` paths, another number of blocks than contexts, or an empty or
+        too long block.
+
+    Examples
+    --------
+    >>> from specref.algorithms import standard
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> model = iid_model(Vocabulary("ab"), ["1/2", "1/2"])
+    >>> def batch(target, drafter, contexts, lookahead, chance):
+    ...     return tuple(standard.step(target, drafter, x, lookahead, chance) for x in contexts)
+    >>> is_jointly_lossless(batch, model, model, [(), ()])
+    JointProof(lossless=True, total_variation=0, paths=16)
+    """
+    if not is_exact(target.next_token(contexts[0])):
+        raise TypeError("target returns floats: a proof needs Fractions")
+    paths = 0
+    output: JointLaw = {}
+    for path in enumerate_paths(
+        lambda chance: tuple(step(target, drafter, contexts, lookahead, chance)),
+        max_paths,
+        twice=True,
+    ):
+        paths += 1
+        if len(path.outcome) != len(contexts) or not all(path.outcome):
+            raise ValueError(f"step returned {path.outcome}: expected {len(contexts)} blocks")
+        output[path.outcome] = output.get(path.outcome, 0) + path.weight
+    whole = _completed(output, target, contexts, lookahead + 1)
+    nothing: JointLaw = {((),) * len(contexts): Fraction(1)}
+    return JointProof(whole, _completed(nothing, target, contexts, lookahead + 1), paths)
+
+
+def _completed(
+    blocks: JointLaw, target: Model, contexts: Sequence[Tokens], length: int
+) -> JointLaw:
+    """Every request of every outcome extended by the target, independently."""
+    law: JointLaw = {}
+    for outcome, weight in blocks.items():
+        requests = zip(outcome, contexts, strict=True)
+        laws = [completed({block: Fraction(1)}, target, x, length) for block, x in requests]
+        for texts, probability in product(laws).items():
+            law[texts] = law.get(texts, 0) + weight * probability
+    return law
+
+
+def product(laws: Iterable[Law]) -> JointLaw:
+    """The joint law of independent texts.
+
+    Examples
+    --------
+    >>> product([{(0,): Fraction(1, 2), (1,): Fraction(1, 2)}, {(1,): Fraction(1)}])
+    {((0,), (1,)): Fraction(1, 2), ((1,), (1,)): Fraction(1, 2)}
+    """
+
+    def joined(joint: JointLaw, law: Law) -> JointLaw:
+        return {(*a, b): v * w for a, v in joint.items() for b, w in law.items()}
+
+    return reduce(joined, laws, {(): Fraction(1)})
+
+
+def _marginal(law: JointLaw, request: int) -> Law:
+    shares: Law = {}
+    for texts, probability in law.items():
+        shares[texts[request]] = shares.get(texts[request], 0) + probability
+    return shares

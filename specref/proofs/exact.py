@@ -1,0 +1,343 @@
+"""Exact proofs: the completed block has exactly the target's joint distribution, or it has not."""
+
+import inspect
+import itertools
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from specref.algorithms import Step
+from specref.chance import (
+    MAX_PATHS,
+    Chance,
+    Exact,
+    OutsideChanceError,
+    Traced,
+    enumerate_paths,
+)
+from specref.distributions import Probability, is_exact, total_variation
+from specref.laws import Law, completed, first_tokens
+from specref.models import Model
+from specref.vocabulary import Tokens
+
+ARGUMENTS = ("target", "drafter", "context", "lookahead", "chance")
+LONGEST = 1_000
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The shortest token sequence that comes out too often or too rarely."""
+
+    tokens: Tokens
+    output: Probability
+    expected: Probability
+
+    def __str__(self) -> str:
+        return f"P{self.tokens} = {self.output}, the target's is {self.expected}"
+
+
+@dataclass(frozen=True, repr=False)
+class Proof:
+    """Whether an output distribution equals the target's, and by how much it does not.
+
+    Attributes
+    ----------
+    output, expected : dict
+        {tokens: probability}: the completed output distribution, and the target's.
+    paths : int
+        How many random paths were enumerated.
+    """
+
+    output: Law
+    expected: Law
+    paths: int
+
+    @property
+    def lossless(self) -> bool:
+        """Whether the two distributions are equal."""
+        return self.total_variation == 0
+
+    @property
+    def total_variation(self) -> Probability:
+        """The total variation distance of the two distributions."""
+        return total_variation(self.output, self.expected)
+
+    @property
+    def difference(self) -> Difference | None:
+        """The smallest differing outcome: shortest, then lowest ids; None when lossless."""
+        for length in range(1, max(map(len, self.output | self.expected)) + 1):
+            output, expected = _first(self.output, length), _first(self.expected, length)
+            for tokens in sorted(output.keys() | expected.keys()):
+                gap = Difference(tokens, output.get(tokens, 0), expected.get(tokens, 0))
+                if gap.output != gap.expected:
+                    return gap
+        return None
+
+    def __bool__(self) -> bool:
+        return self.lossless
+
+    def __repr__(self) -> str:
+        return (
+            f"Proof(lossless={self.lossless}, total_variation={self.total_variation}, "
+            f"paths={self.paths})"
+        )
+
+
+def is_lossless(
+    step: Step,
+    target: Model,
+    drafter: Model,
+    context: Tokens = (),
+    lookahead: int = 1,
+    *,
+    max_paths: int = MAX_PATHS,
+) -> Proof:
+    """Prove or refute that one iteration is lossless, by enumerating every random path.
+
+    Parameters
+    ----------
+    step : callable
+        (target, drafter, context, lookahead, chance) -> block of target token ids.
+    target, drafter : Model
+        With exact probabilities.
+    context : tuple of int
+        Target token ids.
+    lookahead : int
+        Passed to `step`.
+    max_paths : int
+        Where to give up.
+
+    Returns
+    -------
+    Proof
+        True in a boolean context iff lossless. Blocks are completed to the longest block. If
+        that holds in every context, the decode loop is exact too, by induction
+        (`is_lossless_loop` checks it).
+
+    Raises
+    ------
+    TypeError
+        A model returns floats; or `step` is no function of five arguments, `context` no token
+        ids, or a block none.
+    TooManyPathsError
+        More than `max_paths` paths, 1,000 decisions on one, or a million texts as long as the
+        longest block.
+    OutsideChanceError
+        `step` is no function of its chance: of paths that were run twice, one run asked or
+        returned something else. Or it asks for nothing, always returns the same block, and the
+        target does not.
+    ValueError
+        An empty block, or one with a token id out of range.
+
+    Examples
+    --------
+    >>> from specref.algorithms import standard
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> vocabulary = Vocabulary("ab")
+    >>> target = iid_model(vocabulary, ["1/2", "1/2"])
+    >>> drafter = iid_model(vocabulary, ["3/4", "1/4"])
+    >>> is_lossless(standard.step, target, drafter, (), 2)
+    Proof(lossless=True, total_variation=0, paths=12)
+    """
+    arguments = (target, drafter, context, lookahead)
+    blocks, paths = output_distribution(step, *arguments, max_paths)
+    return _decided(proof(blocks, target, context, paths), blocks, step, *arguments)
+
+
+def _decided(found: Proof, emitted: Law, step: Step, *arguments: Any) -> Proof:
+    """The proof, unless a step emits one thing, asks for nothing, and the target is random."""
+    one = len(emitted) == 1 < len(found.expected)
+    if one and not (found or asks_chance(step, *arguments)):
+        raise OutsideChanceError(
+            f"step takes no decision from chance: it asked for nothing and returned "
+            f"{min(emitted)}, where the target's law has {len(found.expected)} texts"
+        )
+    return found
+
+
+def proof(
+    blocks: Mapping[Tokens, Probability],
+    target: Model,
+    context: Tokens,
+    paths: int,
+    max_texts: int = MAX_PATHS,
+) -> Proof:
+    """Compare a distribution of blocks, completed to the longest, with the target's law."""
+    length = max(map(len, blocks))
+    output = completed(blocks, target, context, length, max_texts)
+    expected = completed({(): Fraction(1)}, target, context, length, max_texts)
+    return Proof(output, expected, paths)
+
+
+def is_lossless_loop(
+    step: Step,
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    lookahead: int,
+    length: int,
+    *,
+    max_paths: int = MAX_PATHS,
+) -> Proof:
+    """Prove or refute that the first `length` tokens of the decode loop are the target's.
+
+    Iterations meet only in the tokens emitted so far, so paths that emitted the same tokens
+    are merged: each context is enumerated once.
+
+    Parameters, returns and errors as `is_lossless`.
+
+    Examples
+    --------
+    >>> from specref.algorithms import standard
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> vocabulary = Vocabulary("ab")
+    >>> target = iid_model(vocabulary, ["1/2", "1/2"])
+    >>> drafter = iid_model(vocabulary, ["3/4", "1/4"])
+    >>> is_lossless_loop(standard.step, target, drafter, (), 1, 3).lossless
+    True
+    """
+    total_paths = 0
+
+    def after(text: Tokens) -> Law:
+        nonlocal total_paths
+        blocks, paths = output_distribution(
+            step, target, drafter, (*context, *text), lookahead, max_paths
+        )
+        total_paths += paths
+        return blocks
+
+    output = first_tokens(after, target.vocabulary, length)
+    expected = completed({(): Fraction(1)}, target, context, length)
+    found = Proof(dict(sorted(output.items())), expected, total_paths)
+    return _decided(found, output, step, target, drafter, context, lookahead)
+
+
+def output_distribution(
+    step: Step,
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    lookahead: int,
+    max_paths: int = MAX_PATHS,
+) -> tuple[Law, int]:
+    """The exact distribution of one block, and the number of paths behind it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `is_lossless`.
+    """
+    _check_types(step, target, drafter, context)
+    _check_exact(target, drafter, context)
+    blocks: Law = {}
+    paths = 0
+    program = _program(step, target, drafter, context, lookahead)
+    for path in enumerate_paths(program, max_paths, twice=True):
+        if isinstance(path.weight, float):
+            raise TypeError(
+                f"step asked chance with a float probability (block {path.outcome}): a proof "
+                "needs Fractions throughout, such as Fraction(1, 2) for 1 / 2"
+            )
+        blocks[path.outcome] = blocks.get(path.outcome, 0) + path.weight
+        paths += 1
+    return blocks, paths
+
+
+def asks_chance(
+    step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
+) -> bool:
+    """Whether a step asks its chance for anything, on its first path."""
+    chance = Exact()
+    _program(step, target, drafter, context, lookahead)(chance)
+    return bool(chance.requests)
+
+
+def trace_to(
+    tokens: Tokens, step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
+) -> tuple[Tokens, Traced]:
+    """The likeliest path among those whose blocks agree longest with `tokens`, traced."""
+    program = _program(step, target, drafter, context, lookahead)
+    closest = max(
+        enumerate_paths(program), key=lambda path: (_agreement(path.outcome, tokens), path.weight)
+    )
+    chance = Traced(Exact(closest.choices))
+    return program(chance), chance
+
+
+def _agreement(left: Tokens, right: Tokens) -> int:
+    pairs = zip(left, right, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
+
+
+def _program(
+    step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
+) -> Callable[[Chance], Tokens]:
+    def program(chance: Chance) -> Tokens:
+        block = _tokens(step(target, drafter, context, lookahead, chance))
+        if not block:
+            raise ValueError(f"step returned an empty block in context {context}")
+        target.vocabulary.check(block, "block")
+        return block
+
+    return program
+
+
+def _tokens(raw: object) -> Tokens:
+    if isinstance(raw, str) or not isinstance(raw, Iterable):
+        wait = ", which is not awaited" if isinstance(raw, Awaitable) else ""
+        if inspect.iscoroutine(raw):
+            raw.close()
+        raise TypeError(f"step returned {type(raw).__name__}{wait}: expected a tuple of token ids")
+    tokens = tuple(itertools.islice(raw, LONGEST + 1))
+    if len(tokens) > LONGEST:
+        raise ValueError(f"step returned more than {LONGEST:,} tokens")
+    return tokens
+
+
+def check_step(step: Step) -> None:
+    """Raise `TypeError` unless a step can be called as one.
+
+    Examples
+    --------
+    >>> check_step(lambda target, drafter: (0,))
+    Traceback (most recent call last):
+    TypeError: step takes (target, drafter): expected (target, drafter, context, lookahead, chance)
+    """
+    if not callable(step):
+        raise TypeError(f"step = {step!r}: expected a function, such as standard.step")
+    try:
+        signature = inspect.signature(step)
+    except (TypeError, ValueError):  # a compiled function that does not tell
+        return
+    try:
+        signature.bind(*ARGUMENTS)
+    except TypeError:
+        raise TypeError(f"step takes {signature}: expected ({', '.join(ARGUMENTS)})") from None
+
+
+def _check_types(step: Step, target: Model, drafter: Model, context: Tokens) -> None:
+    check_step(step)
+    for name, model in (("target", target), ("drafter", drafter)):
+        if not hasattr(model, "next_token"):
+            raise TypeError(f"{name} = {model!r}: expected a Model")
+    if isinstance(context, (str, bytes)) or not isinstance(context, Iterable):
+        raise TypeError(f"context = {context!r}: expected a tuple of token ids")
+
+
+def _check_exact(target: Model, drafter: Model, context: Tokens) -> None:
+    for name, model, seen in (("target", target, context), ("drafter", drafter, ())):
+        if not is_exact(model.next_token(seen)):
+            raise TypeError(
+                f"{name} returns floats: a proof needs Fractions (for floats, compare "
+                "exact_distribution with completed by total_variation)"
+            )
+
+
+def _first(law: Law, length: int) -> Law:
+    shortened: Law = {}
+    for tokens, probability in law.items():
+        shortened[tokens[:length]] = shortened.get(tokens[:length], 0) + probability
+    return shortened

@@ -1,0 +1,162 @@
+"""The law of a block in fewer paths: a drawn token is decided when something looks at it.
+
+A rule seldom looks at the token it draws last (the residual or bonus token), nor at drafts
+behind a rejected one. All values of such a token share one path; what is emitted unseen is
+spread over its distribution at the end.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from numbers import Integral
+from typing import Any, cast
+
+from specref.algorithms import Step
+from specref.chance import (
+    MAX_SITES,
+    Chance,
+    Exact,
+    TooManyPathsError,
+    enumerate_paths,
+)
+from specref.distributions import Probabilities, Probability
+from specref.laws import Law
+from specref.models import Model, as_float
+from specref.vocabulary import Tokens
+
+
+class Unseen:
+    """A drawn token; any operation on it decides which."""
+
+    __slots__ = ("decide", "value", "weights")
+
+    def __init__(self, weights: Sequence[Probability], decide: Callable[[], int]) -> None:
+        self.weights, self.decide = weights, decide
+        self.value: int | None = None
+
+    def __index__(self) -> int:
+        if self.value is None:
+            self.value = self.decide()
+        return self.value
+
+
+def _seen(name: str) -> Callable[..., Any]:
+    def method(self: Unseen, *others: object) -> Any:
+        return getattr(operator.index(self), name)(*map(_plain, others))
+
+    return method
+
+
+def _plain(value: object) -> object:
+    return operator.index(value) if isinstance(value, Unseen) else value
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge", "hash", "bool", "repr", "str", "format"):
+    setattr(Unseen, f"__{_name}__", _seen(f"__{_name}__"))
+
+
+Integral.register(Unseen)
+
+
+class _LazyPath(Exact):
+    """One path on which draws wait; branches are recorded in the order of deciding."""
+
+    def __init__(self, prefix: Sequence[int] = (), weight: Probability = 1.0) -> None:
+        super().__init__(prefix, weight)
+        self.sites = 0
+
+    def draw(self, probabilities: Probabilities, site: str) -> int:
+        return Chance.draw(self, probabilities, site)
+
+    def _choose(self, weights: Sequence[Probability], site: str) -> int:
+        self.sites += 1
+        if self.sites > MAX_SITES:
+            raise TooManyPathsError(f"more than {MAX_SITES} random decisions (at {site})")
+        return cast(int, Unseen(weights, lambda: Exact._choose(self, weights, site)))
+
+
+class ReadableModel(Model):
+    """The same model in float64, which may be asked about tokens that nothing has looked at."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model.vocabulary, as_float(model).next_token)
+
+    def next_token(self, context: Sequence[int]) -> Probabilities:
+        """The distribution of the token after `context`, which is decided with this."""
+        return super().next_token(tuple(map(operator.index, context)))
+
+
+class Enumerator:
+    """Exact laws of blocks, for at most `max_paths` paths in all.
+
+    Parameters
+    ----------
+    max_paths : int
+        A path may stand for many random paths, which differ in what nothing looked at.
+
+    Examples
+    --------
+    >>> from specref.algorithms import standard
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> ab = Vocabulary("ab")
+    >>> target, drafter = iid_model(ab, [0.5, 0.5]), iid_model(ab, [0.25, 0.75])
+    >>> enumerator = Enumerator(1_000)
+    >>> enumerator.law(standard.step, target, drafter, (), 1)[0, 0]
+    0.125
+    >>> enumerator.paths
+    3
+    """
+
+    def __init__(self, max_paths: int) -> None:
+        self.max_paths, self.paths = max_paths, 0
+
+    def law(
+        self, step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
+    ) -> Law:
+        """The law of one block.
+
+        Raises
+        ------
+        TooManyPathsError
+            More than `max_paths` paths, counting earlier laws, or an endless one.
+        """
+
+        def block(chance: Chance) -> Tokens:
+            return step(target, drafter, context, lookahead, chance)
+
+        try:
+            return self._lazily(block)
+        except TooManyPathsError:
+            raise
+        except Exception:
+            # The step fails, or it insists on tokens of type int: the plain reading tells.
+            return self._plainly(block)
+
+    def _plainly(self, block: Callable[[Chance], Tokens]) -> Law:
+        law: Law = {}
+        for path in enumerate_paths(block, max(1, self.max_paths - self.paths)):
+            self.paths += 1
+            law[path.outcome] = law.get(path.outcome, 0) + path.weight
+        return law
+
+    def _lazily(self, block: Callable[[Chance], Tokens]) -> Law:
+        law: Law = {}
+        pending: list[tuple[tuple[int, ...], Probability]] = [((), 1.0)]
+        while pending:
+            self.paths += 1
+            if self.paths > self.max_paths:
+                raise TooManyPathsError(f"more than max_paths = {self.max_paths} paths")
+            path = _LazyPath(*pending.pop())
+            for tokens, share in _spread(block(path)):
+                law[tokens] = law.get(tokens, 0) + path.weight * share
+            pending += path.unexplored
+        return law
+
+
+def _spread(block: Tokens) -> list[tuple[Tokens, Probability]]:
+    """The blocks that a block stands for, each with its share."""
+    tokens = tuple(map(operator.index, block[:-1]))
+    last: object = block[-1] if block else None
+    if isinstance(last, Unseen) and last.value is None:
+        return [((*tokens, x), share) for x, share in enumerate(last.weights) if share > 0]
+    return [((*tokens, *map(operator.index, block[-1:])), 1.0)]

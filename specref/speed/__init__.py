@@ -1,0 +1,1 @@
+"""Speed: formulas, latency profiles, schedulers, and their simulation."""

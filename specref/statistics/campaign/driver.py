@@ -1,0 +1,178 @@
+"""Run a campaign: feed it a sampler in batches, on one core or many, until it is decided."""
+
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specref.statistics.campaign import drawing
+from specref.statistics.campaign.campaign import Campaign
+from specref.statistics.campaign.cases import CampaignCase
+from specref.statistics.campaign.drawing import Draw, SamplerFailed, drawn
+from specref.statistics.campaign.verdict import CampaignReport, Verdict
+from specref.vocabulary import Tokens
+
+Blocks: TypeAlias = Sequence[Tokens] | NDArray[np.int64]
+Sampler: TypeAlias = Callable[[str, int, np.random.Generator], Blocks]
+Job: TypeAlias = drawing.Job[CampaignCase, Blocks]
+
+
+class InconclusiveWarning(UserWarning):
+    """A campaign found nothing, and could not certify anything either."""
+
+
+def run(
+    campaign: Campaign,
+    sampler: Sampler,
+    *,
+    budget: int,
+    seed: int,
+    executor: Executor | None = None,
+    seconds: float | None = None,
+    patience: float | None = None,
+    advance: Callable[[int], None] = lambda trials: None,
+) -> CampaignReport:
+    """Draw up to `budget` blocks on every case of a campaign; stop when it is LOSSY.
+
+    Parameters
+    ----------
+    campaign : Campaign
+        With its cases declared.
+    sampler : callable
+        (name of the case, trials, rng) -> blocks, as `Campaign.add` takes them. With a
+        process pool it must be picklable.
+    budget : int
+        Blocks for each case, fixed beforehand.
+    seed : int
+        Each batch gets a child of this seed, so the result does not depend on the executor or
+        its number of workers.
+    executor : concurrent.futures.Executor, optional
+        Threads, processes, or any other; results are counted in order.
+    seconds : float, optional
+        Stop drawing after this long. What was drawn still depends on the seed alone; how
+        much, on the machine.
+    patience : float, optional
+        How many seconds to wait for a batch.
+    advance : callable
+        Told the number of blocks after each batch.
+
+    Returns
+    -------
+    CampaignReport
+        If the sampler fails or stops answering, what it gave until then is judged, the reason
+        is in `stopped`, and the verdict is at best INCONCLUSIVE.
+
+    Raises
+    ------
+    ValueError
+        No case is declared, `budget` < 1, or the campaign's `eps` cannot be certified with
+        this budget (the message says what can).
+
+    Examples
+    --------
+    >>> from specref.models import hashed_model
+    >>> from specref.simulate import simulate
+    >>> from specref.vocabulary import Vocabulary
+    >>> abc = Vocabulary("abc")
+    >>> target, drafter = hashed_model(abc, "p"), hashed_model(abc, "q")
+    >>> campaign = Campaign(eps=None, seed=1)
+    >>> _ = campaign.case(target, drafter)
+    >>> def drafter_alone(name, trials, rng):
+    ...     return simulate("autoregressive", drafter, drafter, trials=trials, rng=rng).blocks
+    >>> str(run(campaign, drafter_alone, budget=10_000, seed=1).verdict)
+    'LOSSY'
+    """
+    _check_budget(campaign, budget)
+    deadline = time.perf_counter() + (math.inf if seconds is None else seconds)
+    jobs = _jobs(campaign, sampler, budget, seed)
+    try:
+        for case, trials, blocks in drawn(jobs, executor, patience):
+            _add(campaign, case, trials, blocks)
+            advance(trials)
+            if campaign.decided_lossy or time.perf_counter() > deadline:
+                break
+    except SamplerFailed as failure:
+        campaign.stopped = str(failure)
+    return campaign.report()
+
+
+def _add(campaign: Campaign, case: CampaignCase, trials: int, blocks: Blocks) -> None:
+    try:
+        campaign.add(case, blocks)
+    except (ValueError, TypeError) as error:
+        raise SamplerFailed(f"the sampler gave bad blocks on {case.name}: {error}") from None
+    if len(blocks) != trials:
+        raise SamplerFailed(f"the sampler gave {len(blocks)} of {trials} blocks on {case.name}")
+
+
+def _check_budget(campaign: Campaign, budget: int) -> None:
+    if budget < 1:
+        raise ValueError(f"budget = {budget}: expected at least 1")
+    if not campaign.cases:
+        raise ValueError("campaign is empty: declare a case with campaign.case")
+    for case in campaign.cases:
+        needed = campaign.needed(case)
+        if needed is not None and needed > budget:
+            raise ValueError(
+                f"eps = {campaign.eps} needs a budget of {needed:,} on {case.name}, not "
+                f"{budget:,} (or eps=None, to look for bugs only)"
+            )
+
+
+def assert_lossless(
+    campaign: Campaign,
+    sampler: Sampler,
+    *,
+    budget: int,
+    seed: int,
+    executor: Executor | None = None,
+    seconds: float | None = None,
+    patience: float | None = None,
+    strict: bool = False,
+) -> CampaignReport:
+    """For pytest: fail if the sampler is LOSSY or fails, and warn loudly if that stays open.
+
+    Parameters
+    ----------
+    campaign, sampler, budget, seed, executor, seconds, patience
+        As `run`; with ``eps=None`` the campaign only looks for bugs.
+    strict : bool
+        Fail unless the verdict is LOSSLESS_WITHIN_EPS.
+
+    Raises
+    ------
+    AssertionError
+        With the whole report.
+
+    Warns
+    -----
+    InconclusiveWarning
+        The budget could not certify `eps`; the report says how many trials would.
+    """
+    report = run(
+        campaign,
+        sampler,
+        budget=budget,
+        seed=seed,
+        executor=executor,
+        seconds=seconds,
+        patience=patience,
+    )
+    inconclusive = report.verdict == Verdict.INCONCLUSIVE
+    if report.verdict == Verdict.LOSSY or report.stopped or (strict and inconclusive):
+        raise AssertionError(str(report))
+    if inconclusive:
+        warnings.warn(InconclusiveWarning(str(report)), stacklevel=2)
+    return report
+
+
+def _jobs(campaign: Campaign, sampler: Sampler, budget: int, seed: int) -> Iterator[Job]:
+    seeds = np.random.SeedSequence(seed)
+    for trials in drawing.batches(budget):
+        for case in campaign.cases:
+            yield case, trials, Draw(sampler, case.name, trials, seeds.spawn(1)[0])

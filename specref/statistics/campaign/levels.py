@@ -1,0 +1,192 @@
+"""Tests of counted outcomes against a known law, at a sample size fixed beforehand.
+
+Both state what a pass is worth: the total variation that the test would have detected.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import stats
+
+from specref.arrays import Floats
+from specref.distributions import Probability, is_one
+
+Outcome = TypeVar("Outcome")
+ALPHA = 1e-9
+BETA = 1e-3
+SMALLEST_EXPECTED_COUNT = 5.0
+LARGEST_EXACT = 10**12
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """The result of a test at a fixed sample size.
+
+    Attributes
+    ----------
+    trials : int
+    alpha : float
+        The chance to reject a correct sampler.
+    statistic, threshold : float
+        Rejected iff `statistic` exceeds `threshold`.
+    total_variation : float
+        Between the observed frequencies and the law (positive even for a correct sampler).
+    detectable : float
+        A sampler at least this far (in total variation) is rejected with probability 0.999.
+    impossible : tuple
+        Outcomes that were seen though the law excludes them; one is enough to reject.
+    """
+
+    __test__ = False  # not a pytest class
+
+    trials: int
+    alpha: float
+    statistic: float
+    threshold: float
+    total_variation: float
+    detectable: float
+    impossible: tuple[Any, ...] = ()
+
+    @property
+    def rejected(self) -> bool:
+        return bool(self.impossible) or self.statistic > self.threshold
+
+
+def total_variation_test(
+    counts: Mapping[Outcome, int],
+    law: Mapping[Outcome, Probability],
+    alpha: float = ALPHA,
+    beta: float = BETA,
+) -> TestResult:
+    """Reject iff the empirical total variation is provably too large for the law.
+
+    TV of n draws has mean at most `expected_total_variation`, and changes by at most 1/n with
+    a draw, so by McDiarmid's inequality it exceeds its mean by sqrt(ln(1/alpha) / 2n) with
+    probability at most alpha: for every n, every law, without an asymptotic approximation.
+
+    Parameters
+    ----------
+    counts : mapping
+        {outcome: how often it was seen}.
+    law : mapping
+        {outcome: probability}, sum 1.
+    alpha, beta : float
+        The rates of false rejection, and of missing a law at distance `detectable`.
+
+    Raises
+    ------
+    ValueError
+        No trials, a negative count, or a law that does not sum to 1.
+
+    Examples
+    --------
+    >>> law = {"a": 0.5, "b": 0.5}
+    >>> total_variation_test({"a": 5000, "b": 5000}, law).rejected
+    False
+    >>> total_variation_test({"a": 6000, "b": 4000}, law).rejected
+    True
+    """
+    observed, expected, impossible = _aligned(counts, law)
+    trials = int(observed.sum()) + sum(counts[outcome] for outcome in impossible)
+    statistic = _empirical_distance(observed, expected, trials)
+    mean = expected_total_variation(expected, trials)
+    threshold = mean + math.sqrt(math.log(1 / alpha) / (2 * trials))
+    detectable = threshold + math.sqrt(math.log(1 / beta) / (2 * trials))
+    return TestResult(trials, alpha, statistic, threshold, statistic, detectable, impossible)
+
+
+def chi_square_test(
+    counts: Mapping[Outcome, int],
+    law: Mapping[Outcome, Probability],
+    alpha: float = ALPHA,
+    beta: float = BETA,
+) -> TestResult:
+    """Pearson's chi-square test, outcomes expected fewer than 5 times pooled into one cell.
+
+    Asymptotic: the true rate of false rejection is near `alpha`, not provably below it. More
+    powerful than `total_variation_test`. `detectable` is the distance at which the
+    non-central chi-square law gives power 1 - beta, for a difference spread evenly over the
+    law (a difference concentrated on rare outcomes is seen earlier).
+
+    Parameters and errors as `total_variation_test`; also `ValueError` when fewer than two
+    cells are left.
+
+    Examples
+    --------
+    >>> chi_square_test({"a": 5100, "b": 4900}, {"a": 0.5, "b": 0.5}).rejected
+    False
+    """
+    observed, expected, impossible = _aligned(counts, law)
+    trials = int(observed.sum()) + sum(counts[outcome] for outcome in impossible)
+    cells = _pooled(observed, expected * trials)
+    if len(cells) < 2:
+        raise ValueError(f"{trials} trials leave {len(cells)} cell(s): expected at least 2")
+    statistic = float(((cells[:, 0] - cells[:, 1]) ** 2 / cells[:, 1]).sum())
+    freedom = len(cells) - 1
+    threshold = float(stats.chi2.isf(alpha, freedom))
+    detectable = math.sqrt(_noncentrality(threshold, freedom, beta) / (4 * trials))
+    distance = _empirical_distance(observed, expected, trials)
+    return TestResult(trials, alpha, statistic, threshold, distance, detectable, impossible)
+
+
+def expected_total_variation(law: Floats, trials: int) -> float:
+    """The mean total variation between a law and the frequencies of `trials` draws from it.
+
+    By de Moivre: E|X - np| = 2 k (1 - p) P(X = k) for X binomial(n, p) and k = floor(np) + 1.
+    Beyond 1e12 trials the bound sqrt(np (1 - p)) takes its place.
+
+    Examples
+    --------
+    >>> expected_total_variation(np.array([0.5, 0.5]), 2)
+    0.25
+    """
+    if trials > LARGEST_EXACT:
+        return float(np.sqrt(law * (1 - law) / trials).sum() / 2)
+    k = np.floor(trials * law) + 1
+    deviations = 2 * k * (1 - law) * stats.binom.pmf(k, trials, law)
+    return float(deviations.sum() / (2 * trials))
+
+
+def _aligned(
+    counts: Mapping[Outcome, int], law: Mapping[Outcome, Probability]
+) -> tuple[Floats, Floats, tuple[Outcome, ...]]:
+    for outcome, count in counts.items():
+        if count < 0:
+            raise ValueError(f"counts[{outcome!r}] = {count}: expected a count >= 0")
+    if not sum(counts.values()):
+        raise ValueError("counts is empty: expected at least one trial")
+    if not is_one(sum(law.values())):
+        raise ValueError(f"law sums to {sum(law.values())}: expected 1")
+    support = [outcome for outcome, probability in law.items() if probability > 0]
+    possible = set(support)
+    impossible = [seen for seen, count in counts.items() if count and seen not in possible]
+    observed = np.array([counts.get(outcome, 0) for outcome in support], dtype=np.float64)
+    expected = np.array([float(law[outcome]) for outcome in support])
+    return observed, expected, tuple(impossible)
+
+
+def _empirical_distance(observed: Floats, expected: Floats, trials: int) -> float:
+    # Mass on impossible outcomes is what the observed frequencies lack.
+    return float(np.maximum(expected - observed / trials, 0).sum())
+
+
+def _pooled(observed: Floats, expected: Floats) -> Floats:
+    cells = np.stack([observed, expected], axis=1)
+    rare = expected < SMALLEST_EXPECTED_COUNT
+    pool = cells[rare].sum(axis=0)
+    kept = cells[~rare]
+    return np.vstack([kept, pool]) if pool[1] >= SMALLEST_EXPECTED_COUNT else kept
+
+
+def _noncentrality(threshold: float, freedom: int, beta: float) -> float:
+    low, high = 0.0, 10.0
+    while stats.ncx2.cdf(threshold, freedom, high) > beta:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        missed = stats.ncx2.cdf(threshold, freedom, middle) if middle else 1.0
+        low, high = (middle, high) if missed > beta else (low, middle)
+    return high

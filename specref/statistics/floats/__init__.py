@@ -1,0 +1,1 @@
+"""Verification in floating point: which decisions rounding can change."""

@@ -1,0 +1,196 @@
+"""Coins: all randomness of a verification as an argument, and a float64 reference that takes it.
+
+Tokens are drawn by an exponential race, argmin noise / weight, since two samplers that run the
+same race with nearly equal weights nearly always agree. With an inverse CDF they do not.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from specref.arrays import NO_TOKEN, Floats, Ints
+from specref.zoo.parts.batched import Batch, leading, verifier
+
+
+@dataclass(frozen=True, eq=False)
+class Coins:
+    """The randomness of verifying a batch of drafts.
+
+    Attributes
+    ----------
+    accept : ndarray, shape (trials, lookahead)
+        Uniforms in [0, 1): draft i is accepted iff accept[i] < p / q.
+    race : ndarray, shape (trials, V)
+        Exponential noise: the last token, residual or bonus, is argmin race / weight.
+    """
+
+    accept: Floats
+    race: Floats
+
+    def __getitem__(self, trials: slice) -> "Coins":
+        """The coins of some trials."""
+        return Coins(self.accept[trials], self.race[trials])
+
+    @property
+    def final(self) -> Floats:
+        """Uniforms in [0, 1) for those who draw the last token by an inverse CDF: no race then.
+
+        Examples
+        --------
+        >>> Coins(np.zeros((1, 0)), np.log([[2.0, 3.0]])).final
+        array([0.5])
+        """
+        return np.asarray(-np.expm1(-self.race[:, 0]))
+
+
+def draw_coins(trials: int, lookahead: int, size: int, rng: np.random.Generator) -> Coins:
+    """Fresh coins for `trials` rows of `lookahead` drafts over `size` tokens."""
+    return Coins(rng.random((trials, lookahead)), rng.standard_exponential((trials, size)))
+
+
+def race_winner(weights: Floats, race: Floats) -> Ints:
+    """The token argmin race / weight: law norm(weights) if the race is exponential noise.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (..., V)
+        Non-negative, not all 0; need not sum to 1.
+    race : ndarray, shape (..., V)
+
+    Examples
+    --------
+    >>> race_winner(np.array([0.5, 0.5, 0.0]), np.array([2.0, 1.0, 0.0]))
+    array(1)
+    """
+    arrival = np.full(np.broadcast_shapes(weights.shape, race.shape), np.inf)
+    np.divide(race, weights, out=arrival, where=weights > 0)
+    return np.asarray(arrival.argmin(axis=-1))
+
+
+def race_mismatch(p: Floats, w: Floats) -> float:
+    """P(argmin E / p differs from argmin E / w), E exponential noise: at most 2 TV / (1 + TV).
+
+    Both choose x iff E_y >= E_x m_y for all y, with m_y = max(p_y / p_x, w_y / w_x): the
+    chance is 1 / sum m, at least min(p_x, w_x) / sum max(p, w). Tokens may come in any order.
+
+    Examples
+    --------
+    >>> round(race_mismatch(np.array([0.5, 0.25, 0.25]), np.array([0.25, 0.5, 0.25])), 12)
+    0.3
+    """
+    ratio = np.divide(w, p, out=np.full_like(p, np.inf), where=p > 0)
+    order = np.argsort(ratio)
+    p, w = p[order] / p.sum(), w[order] / w.sum()
+    below, above = np.cumsum(p) - p, np.cumsum(w[::-1])[::-1]
+    x = (p > 0) & (w > 0)
+    return 1 - float((1 / (below[x] / p[x] + above[x] / w[x])).sum())
+
+
+def inverse_cdf_mismatch(p: Floats, w: Floats) -> float:
+    """P(the inverse CDFs of p and w differ at one uniform): a shift lasts for all later tokens.
+
+    Examples
+    --------
+    >>> moved = np.array([0.75, 0.125, 0.125]), np.array([0.5, 0.375, 0.125])
+    >>> inverse_cdf_mismatch(*moved), inverse_cdf_mismatch(*(row[[0, 2, 1]] for row in moved))
+    (0.25, 0.375)
+    """
+    ends = [np.cumsum(law / law.sum()) for law in (p, w)]
+    starts = [np.concatenate([[0.0], end[:-1]]) for end in ends]
+    return 1 - float(np.maximum(np.minimum(*ends) - np.maximum(*starts), 0).sum())
+
+
+def verify_float64(p: Floats, q: Floats, drafts: Ints, coins: Coins) -> Ints:
+    """Standard speculative decoding of a batch in float64: the reference.
+
+    Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2. Where p = q a draft is
+    never rejected, since its uniform is below 1 = p / q. Where rounding alone rejects a draft
+    and no token has p > q (a chance of the order of 1e-16), the last token is drawn from p.
+
+    Parameters
+    ----------
+    p : ndarray, shape (trials or 1, lookahead + 1, V)
+    q : ndarray, shape (trials or 1, lookahead, V)
+    drafts : ndarray of int, shape (trials, lookahead)
+        Drawn from q; -1 after the last draft of a shorter row.
+    coins : Coins
+
+    Returns
+    -------
+    ndarray of int, shape (trials, lookahead + 1)
+        Blocks padded with -1.
+
+    Raises
+    ------
+    ValueError
+        Shapes do not fit, a draft is impossible under q, or it follows a -1.
+
+    Examples
+    --------
+    >>> p, q = np.array([[[0.5, 0.5], [0.0, 1.0]]]), np.array([[[0.8, 0.2]]])
+    >>> coins = Coins(np.array([[0.6], [0.7]]), np.ones((2, 2)))
+    >>> verify_float64(p, q, np.array([[0], [0]]), coins)
+    array([[ 0,  1],
+           [ 1, -1]])
+    """
+    _check_shapes(p, q, drafts, coins)
+    _check_drafts(q, drafts)
+    return verify_rounded(lambda values: values, p, q, drafts, coins)
+
+
+def verify_rounded(
+    rounded: Callable[[Floats], Floats], p: Floats, q: Floats, drafts: Ints, coins: Coins
+) -> Ints:
+    """The same verification with p, q and every result of arithmetic passed through `rounded`."""
+    p, q = (np.broadcast_to(rows, (len(drafts), *rows.shape[1:])) for rows in (p, q))
+
+    def accepted(batch: Batch) -> Ints:
+        """Drafts before the first refusal; 0 / 0 refuses."""
+        of_p, of_q = (rounded(batch.drafted(rows)) for rows in (batch.p, batch.q))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = rounded(of_p / of_q)
+        return leading((batch.drafts != NO_TOKEN) & (batch.accept < ratio))
+
+    def weights(batch: Batch, count: Ints) -> Floats:
+        """Rounded (p - q)+ after a refusal, unless that is all 0."""
+        law = rounded(batch.p[batch.rows, count])
+        rejected = np.flatnonzero(count < batch.lens)
+        excess = law[rejected] - rounded(batch.q[rejected, count[rejected]])
+        residual = rounded(np.maximum(excess, 0))
+        left = residual.any(axis=1)
+        law[rejected[left]] = residual[left]
+        return law
+
+    verify = verifier(accepted=accepted, weights=weights, winner=race_winner)
+    tokens, _ = verify(p, q, drafts, coins=coins)
+    return tokens
+
+
+def _check_shapes(p: Floats, q: Floats, drafts: Ints, coins: Coins) -> None:
+    trials, lookahead = drafts.shape
+    size = p.shape[-1]
+    given = {"p": p.shape, "q": q.shape, "accept": coins.accept.shape, "race": coins.race.shape}
+    expected = {
+        "p": (trials, lookahead + 1, size),
+        "q": (trials, lookahead, size),
+        "accept": (trials, lookahead),
+        "race": (trials, size),
+    }
+    for name, shape in expected.items():
+        repeated = (1, *shape[1:]) if name in ("p", "q") else shape
+        if given[name] not in (shape, repeated):
+            raise ValueError(f"{name} has shape {given[name]}: expected {shape}")
+
+
+def _check_drafts(q: Floats, drafts: Ints) -> None:
+    trial, position = np.ogrid[: drafts.shape[0], : drafts.shape[1]]
+    known = (drafts >= 0) & (drafts < q.shape[-1])
+    chance = np.where(len(q) == 1, 0, trial), position, np.where(known, drafts, 0)
+    none = drafts == NO_TOKEN
+    late = np.logical_or.accumulate(none, axis=1) & ~none
+    for row, column in np.argwhere(late | (~none & ~(known & (q[chance] > 0))))[:1]:
+        raise ValueError(
+            f"drafts[{row}, {column}] = {drafts[row, column]}: expected a token with q > 0, or -1 "
+            "after the last"
+        )

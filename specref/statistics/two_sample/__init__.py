@@ -1,0 +1,1 @@
+"""Two samplers against each other, when no law is known."""

@@ -1,0 +1,164 @@
+"""Bets on whole texts of two samplers, learned from earlier texts of both.
+
+Text i of one sampler is paired with text i of the other. A bet is a function h of texts, into
+[-1, 1], fixed before the pair is seen; at stake s < 1 it pays 1 + s h(X) on the speculative text
+and 1 - s h(Y) on the plain one. Given all earlier pairs, let X and Y be independent with one
+law. Then h is fixed, the two factors are independent, and their mean is (1 + s m)(1 - s m) =
+1 - s^2 m^2 <= 1, where m is the mean of h. So the product over pairs is a supermartingale, so is
+the average of such products, and by Ville's inequality it ever reaches 1/alpha with probability
+at most alpha. Nothing else is assumed: the law need not be known, and may change from pair to
+pair, even with what came before, as long as both samplers share it.
+
+The bet is h = (P - Q) / (P + Q) for estimated laws P and Q (with the true ones the best bet, and
+the product a likelihood ratio against the mixture: Turner, Ly and Grünwald, arXiv:2106.02693).
+P / Q is estimated by the product of (more + 10) / (fewer + 10) over the tokens of a text, where
+more and fewer count the same token at the same place in earlier texts; four notions of place
+give four bets. Tokens paired at equal prefixes could be bet on as well, but only if texts are
+independent, and tokens at rare prefixes would be left without a partner.
+"""
+
+import math
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from specref.arrays import Ints
+from specref.statistics.campaign.bets import log_mean
+from specref.statistics.campaign.verdict import Suspect
+from specref.statistics.two_sample.texts import END, Prefixes
+
+VIEWS = ("prefix", "position", "previous", "anywhere")
+STAKES = np.array([0.9, 0.5, 0.25, 0.1])
+SUSPECT_STAKE = 0.9
+SHRINKAGE = 10.0
+SUSPECTS = 5
+DIGITS = 9
+Cell: TypeAlias = tuple[str, int, int]  # view, place, token
+
+
+class Visits(NamedTuple):
+    """Which rows visit which cells, and how often; each pair of the two once."""
+
+    row: Ints
+    cell: Ints
+    times: Ints
+
+
+class Cells:
+    """Numbers what is counted: a token (or the end of a text) at a place, in every view."""
+
+    def __init__(self) -> None:
+        self.prefixes = Prefixes()
+        self.names: dict[Cell, int] = {}
+        self.texts: list[int] = []
+        self._of: list[tuple[int, ...]] = [(0,) * len(VIEWS)]
+
+    def visits(self, texts: Ints) -> list[Visits]:
+        """What each text visits, one item for each view."""
+        numbers = self.prefixes.walk(texts)
+        for number in range(len(self._of), len(self.prefixes)):
+            self._number(number)
+        row, column = np.nonzero(numbers > 0)
+        seen, which = np.unique(numbers[row, column], return_inverse=True)
+        cells = np.array([self._of[number] for number in seen.tolist()])[which]
+        return [_distinct(row, cell) for cell in cells.T]
+
+    def describe(self, cell: Cell) -> str:
+        """Name a cell for the report."""
+        view, place, token = cell
+        what = "the end" if token == END else f"token {token}"
+        where = {
+            "prefix": f"after {self.prefixes.text(place)}",
+            "position": f"at position {place}",
+            "previous": "at the start" if place == END else f"after a token {place}",
+            "anywhere": "anywhere",
+        }
+        return f"{view}: {what} {where[view]}"
+
+    def _number(self, number: int) -> None:
+        tree = self.prefixes
+        parent, token = tree.parent[number], tree.token[number]
+        places = (parent, tree.depth[parent], tree.token[parent], 0)
+        cells = [(view, place, token) for view, place in zip(VIEWS, places, strict=True)]
+        self._of.append(tuple(self.names.setdefault(cell, len(self.names)) for cell in cells))
+        if token == END:
+            self.texts.append(self._of[-1][0])
+
+
+def _distinct(row: Ints, cell: Ints) -> Visits:
+    size = int(cell.max()) + 1
+    codes, times = np.unique(row * size + cell, return_counts=True)
+    return Visits(codes // size, codes % size, times)
+
+
+class Bets:
+    """The wealth of every bet, and what it was learned from.
+
+    Attributes
+    ----------
+    wealth : ndarray, shape (views, stakes)
+        Logarithms.
+    peak : float
+        The logarithm of the average wealth, its highest so far.
+    hits : int
+        How many more speculative than plain texts fell into the event h > 0, for the bet that
+        was richest before.
+    counts : ndarray of int, shape (2, cells)
+        Visits by speculative and by plain texts.
+    """
+
+    def __init__(self) -> None:
+        self.cells = Cells()
+        self.wealth = np.zeros((len(VIEWS), len(STAKES)))
+        self.peak = 0.0
+        self.hits = 0
+        self.counts = np.zeros((2, 0), dtype=np.int64)
+        self._won = np.zeros(0)
+
+    def bet(self, speculative: Ints, plain: Ints) -> None:
+        """Bet on equally many texts of both, then learn from them."""
+        sides = [self.cells.visits(texts) for texts in (speculative, plain)]
+        missing = len(self.cells.names) - len(self._won)
+        self.counts = np.pad(self.counts, ((0, 0), (0, missing)))
+        self._won = np.pad(self._won, (0, missing))
+        self._settle(sides)
+        self._learn(sides)
+        self.peak = max(self.peak, log_mean(self.wealth.ravel()))
+
+    def text_counts(self) -> Ints:
+        """How often each text was seen; shape (2, different texts)."""
+        return self.counts[:, self.cells.texts]
+
+    def suspects(self) -> tuple[Suspect, ...]:
+        """The cells that would have won most, each with a bet on itself alone."""
+        won = np.round(self._won, DIGITS)
+        names = list(self.cells.names)
+        found: dict[float, Suspect] = {}
+        for cell in np.argsort(-won, kind="stable").tolist():
+            gain = float(won[cell])
+            if gain <= 0 or len(found) == SUSPECTS:
+                break
+            # Different names of one event win the same; the first is the most specific.
+            speculative, plain = self.counts[:, cell]
+            direction = "more often" if speculative > plain else "less often"
+            label = f"{self.cells.describe(names[cell])}, {direction}"
+            found.setdefault(gain, Suspect(label, gain / math.log(10)))
+        return tuple(found.values())
+
+    def _settle(self, sides: list[list[Visits]]) -> None:
+        richest = int(self.wealth.max(axis=1).argmax())
+        for sign, visits in zip((1, -1), sides, strict=True):
+            for view, found in enumerate(visits):
+                more, fewer = self.counts[:, found.cell] + SHRINKAGE
+                part = found.times * np.log(more / fewer) / 2
+                score = np.bincount(found.row, weights=part)
+                won = np.log1p(sign * STAKES[:, None] * np.tanh(score))
+                self.wealth[view] += won.sum(axis=1)
+                np.add.at(self._won, found.cell, np.log1p(sign * SUSPECT_STAKE * np.tanh(part)))
+                if view == richest:
+                    self.hits += sign * int((score > 0).sum())
+
+    def _learn(self, sides: list[list[Visits]]) -> None:
+        for count, visits in zip(self.counts, sides, strict=True):
+            for found in visits:
+                np.add.at(count, found.cell, found.times)

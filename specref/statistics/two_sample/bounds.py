@@ -1,0 +1,199 @@
+"""Bounds on the total variation of two unknown laws, from n texts of each.
+
+None needs to know which texts are possible, or how many. All rest on independent texts: n of
+one law, and n of the other.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from specref.arrays import Ints
+from specref.statistics.campaign.interval import smallest
+from specref.statistics.campaign.levels import ALPHA, BETA
+
+MIXING = 100.0
+LOOKS = math.pi**2 / 6
+PARTS = 6
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far two samples are from each other, and what that means.
+
+    Attributes
+    ----------
+    estimate : float
+        Their total variation.
+    noise : float
+        Its mean over all deals of the same texts to the two sides.
+    threshold : float
+        Two samples of one law are further apart with probability at most alpha.
+    detectable : float
+        If the laws are this far apart, the estimate exceeds the threshold with probability
+        0.999; 1 or more if no laws are.
+    """
+
+    estimate: float
+    noise: float
+    threshold: float
+    detectable: float
+
+
+def measure(counts: Ints, alpha: float, look: int = 1) -> Distance:
+    """Compare two samples at the `look`-th look; all looks together have this alpha.
+
+    If the laws are one then, given which texts there are, every deal of them to the two sides
+    is equally likely. If they are not, the estimate is at least the difference of the event
+    that tells them apart best, of mean the true distance.
+
+    Parameters
+    ----------
+    counts : ndarray of int, shape (2, different texts)
+        How often each text was seen; both rows have the same sum.
+    alpha : float
+    look : int
+        Counted from 1.
+
+    Examples
+    --------
+    >>> measure(np.array([[600, 400], [400, 600]]), alpha=1e-3).estimate
+    0.2
+    """
+    trials = int(counts[0].sum())
+    if not trials:
+        return Distance(0.0, 1.0, 1.0, 1.0)
+    estimate = float(np.abs(counts[0] - counts[1]).sum() / (2 * trials))
+    noise = relabelled_mean(counts.sum(axis=0), trials)
+    threshold = noise + relabelled_deviation(trials, alpha / LOOKS / look**2)
+    return Distance(estimate, noise, threshold, threshold + shortfall(trials))
+
+
+def width(trials: int, alpha: float) -> float:
+    """How far a mean of differences can be from its own mean, at *every* number of trials.
+
+    One trial is [X in A] - [Y in A] for independent X and Y: sub-Gaussian with variance 1/2,
+    whatever the event A, which may depend on earlier trials. With v = n/2, the normal mixture
+    of exp(l S - l^2 v / 2) is a supermartingale, so by Ville's inequality |S| ever exceeds
+    sqrt((v + r) (2 ln(1/alpha) + ln((v + r)/r))) with probability at most alpha (Robbins 1970;
+    arXiv:1810.08240). Here r = 100.
+
+    It serves twice. The total variation is P(A) - Q(A) for some event A, whose difference in
+    the samples is at most their distance, the estimate; so it is at most estimate + width. And
+    for events learned from earlier trials the mean of P(A) - Q(A) is at most the total
+    variation, which is at least the observed mean - width.
+    """
+    if not trials:
+        return 1.0
+    v = trials / 2 + MIXING
+    return math.sqrt(v * (2 * math.log(1 / alpha) + math.log(v / MIXING))) / trials
+
+
+def least_trials(eps: float, alpha: float) -> int:
+    """Texts on each side below which the upper bound cannot be `eps`, whatever is seen."""
+    return smallest(lambda trials: width(trials, alpha) <= eps)
+
+
+def relabelled_mean(pooled: Ints, trials: int) -> float:
+    """The mean distance after dealing the pooled texts out anew, n to each side.
+
+    How many of a text's c copies come to one side is hypergeometric, and E|2H - c| =
+    2k (n - c + k) P(H = k) / n with k = floor(c/2) + 1.
+
+    Examples
+    --------
+    >>> relabelled_mean(np.array([2, 2]), 2)  # of 6 deals, 2 are at distance 1 and 4 at 0
+    0.3333333333333333
+    """
+    copies, times = np.unique(pooled, return_counts=True)
+    k = copies // 2 + 1
+    chance = stats.hypergeom.pmf(k, 2 * trials, copies, trials)
+    spread = 2 * k * (trials - copies + k) * chance / trials
+    return float(spread @ times / (2 * trials))
+
+
+def relabelled_deviation(trials: int, alpha: float) -> float:
+    """By how much a random deal exceeds the mean deal, but for a chance of `alpha`.
+
+    Deal one text after the other to the first side: the i-th moves the expected distance by
+    at most 2/n times n / (2n - i), the chance that the text it might have been is dealt to
+    the other side. The squares sum to at most 4n / ((n - 1/2)(2n - 1/2)) =: c, and by
+    McDiarmid's inequality an excess of t has probability at most exp(-2 t^2 / c).
+    """
+    squares = 4 * trials / ((trials - 0.5) * (2 * trials - 0.5))
+    return math.sqrt(math.log(1 / alpha) * squares / 2)
+
+
+def shortfall(trials: int, beta: float = BETA) -> float:
+    """An estimate is below the true distance by more than this with probability at most beta."""
+    return math.sqrt(math.log(1 / beta) / trials)
+
+
+def trials_to_find(tv: float, trials: int, found: Distance, alpha: float, look: int) -> int:
+    """Texts on each side from which a total variation of `tv` would be found at the next look.
+
+    Roughly: as if noise fell with the square root of their number. It does once texts repeat,
+    and falls more slowly before. Without any texts there is no noise to go by, and this is a
+    lower bound.
+
+    Parameters
+    ----------
+    tv : float
+    trials : int
+        Texts on each side behind `found`.
+    found : Distance
+    alpha : float
+        Of all looks together.
+    look : int
+        The next one.
+
+    Examples
+    --------
+    >>> counts = np.array([[510, 490], [490, 510]])
+    >>> trials_to_find(0.05, 1_000, measure(counts, 1e-9), 1e-9, look=2)
+    25263
+    """
+
+    def detectable(n: int) -> float:
+        noise = found.noise * math.sqrt(trials / n)
+        return noise + relabelled_deviation(n, alpha / LOOKS / look**2) + shortfall(n)
+
+    return smallest(lambda n: detectable(n) <= tv)
+
+
+def detectable_distance(
+    trials: int, texts: int, alpha: float = ALPHA, beta: float = BETA
+) -> float:
+    """For planning: from which total variation on *any* two laws are told apart.
+
+    The probability is 1 - beta, proved, for a test with one report after `trials` texts on
+    each side. The mean deal is at most sqrt((k - 1) / (2n - 1)) for k different texts.
+
+    Parameters
+    ----------
+    trials : int
+        Texts on each side.
+    texts : int
+        How many texts are possible, for instance V**N for N tokens without EOS.
+
+    Raises
+    ------
+    ValueError
+        A parameter is out of range.
+
+    Examples
+    --------
+    >>> round(detectable_distance(100_000, texts=5**3), 4)
+    0.0484
+    """
+    for name, count in (("trials", trials), ("texts", texts)):
+        if count < 1:
+            raise ValueError(f"{name} = {count}: expected at least 1")
+    for name, rate in (("alpha", alpha), ("beta", beta)):
+        if not 0 < rate < 1:
+            raise ValueError(f"{name} = {rate}: expected a number in (0, 1)")
+    mean = math.sqrt((texts - 1) / (2 * trials - 1))
+    deviation = relabelled_deviation(trials, alpha / PARTS / LOOKS)
+    return min(1.0, mean + deviation + shortfall(trials, beta))

@@ -1,0 +1,197 @@
+"""The published files as data: what JSON is made of."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from specref.chance import Step
+from specref.vectors import flags, stepping
+from specref.vectors.cases import Case, Row, StepCase, Toy, VerifyCase
+from specref.vectors.collecting import RETIRED, cases
+from specref.vectors.deciding import Outcome, alternatives, decide
+from specref.vectors.editions import SPEC_VERSION
+from specref.vectors.notes import NOTES
+from specref.vectors.precision import precision
+from specref.vectors.step_flags import Iteration, step_flags
+from specref.vectors.stepping import Replay
+from specref.vocabulary import Tokens
+
+Record: TypeAlias = dict[str, Any]
+SCHEMA_VERSION = 1
+GENERATOR = "specref vectors --write"
+
+
+def build_file(algorithm: str) -> Record:
+    """The file of an algorithm.
+
+    Raises
+    ------
+    ValueError
+        Float64 does not decide a case, or two cases have one id.
+    """
+    found = [build_case(case) for case in cases(algorithm)]
+    ids = [one["id"] for one in found]
+    if len(set(ids)) < len(ids):
+        raise ValueError(f"{algorithm}: two cases have the id {max(ids, key=ids.count)}")
+    used = {flag for one in found for flag in one["flags"]}
+    return {
+        "algorithm": algorithm,
+        "schema": "schema.json",
+        "schema_version": SCHEMA_VERSION,
+        "spec_version": SPEC_VERSION,
+        "generator": {
+            "name": GENERATOR,
+            "source": f"specref/algorithms/{algorithm}.py",
+            "cases_sha256": digest(found),
+        },
+        "notes": {
+            name: {"mechanism": note.mechanism, "effect": note.effect, "links": note.links}
+            for name, note in NOTES.items()
+            if name in used
+        },
+        "retired": {id_: why for id_, why in RETIRED.items() if id_.split("/")[0] == algorithm},
+        "cases": found,
+    }
+
+
+def digest(cases: Sequence[Record]) -> str:
+    """SHA-256 of cases as JSON without spaces and with sorted keys.
+
+    Examples
+    --------
+    >>> digest([])[:8]
+    '4f53cda1'
+    """
+    text = json.dumps(cases, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def build_case(case: Case) -> Record:
+    """A case, with what it comes to and the flags that are true of it."""
+    if isinstance(case, VerifyCase):
+        return _verify(case)
+    return _step(case)
+
+
+def _verify(case: VerifyCase) -> Record:
+    outcome = decide(case)
+    others = alternatives(case, outcome)
+    record: Record = {
+        **_head(case, "verify", flags.verify_flags(case, outcome)),
+        "precision": precision(case, outcome),
+        "p": laws(case.p),
+        "q": None if case.q is None else laws(case.q),
+        "draft_tokens": list(case.drafts),
+        "coins": {
+            "accept": list(case.toss.accept),
+            "final": case.toss.final,
+            "race": list(case.toss.race),
+        },
+        "expected": expected(outcome),
+    }
+    if others:
+        record["either"] = [
+            {"policies": list(names), **expected(one)} for names, one in others.items()
+        ]
+    return record
+
+
+def _head(case: Case, level: str, true: list[str]) -> Record:
+    return {
+        "id": case.id,
+        "level": level,
+        "comment": case.comment,
+        "cites": list(case.cites),
+        "flags": true,
+    }
+
+
+def expected(outcome: Outcome) -> Record:
+    """What a row comes to."""
+    return {
+        "accepted": outcome.accepted,
+        "count": outcome.accepted + 1,
+        "last": outcome.last,
+        "law": rationals(outcome.law),
+        "tokens": {name: list(block) for name, block in outcome.tokens.items()},
+    }
+
+
+def _step(case: StepCase) -> Record:
+    found = stepping.paths(case)
+    blocks, chosen = stepping.law(found), stepping.replays(case, found)
+    return {
+        **_head(case, "step", step_flags(Iteration(case, list(blocks), chosen))),
+        "target": model(case.target),
+        "drafter": model(case.drafter),
+        "context": list(case.context),
+        "lookahead": case.lookahead,
+        "law": {block_key(block): rational(weight) for block, weight in blocks.items()},
+        "replays": [replay(one) for one in chosen],
+    }
+
+
+def model(toy: Toy) -> Record:
+    """A model as tables: the row of the last token of a context, or of the empty one."""
+    keys = ["" if last is None else str(last) for last in toy.rows]
+    exact = dict(zip(keys, map(rationals, toy.rows.values()), strict=True))
+    floats = dict(zip(keys, map(doubles, toy.rows.values()), strict=True))
+    rows = {"exact": exact, "float64": floats}
+    return {"tokens": list(toy.tokens), "eos": toy.eos, "order": toy.order, **rows}
+
+
+def replay(one: Replay) -> Record:
+    """A random path: every decision in its order, and the block."""
+    return {
+        "sites": [site(step) for step in one.steps],
+        "weight": rational(one.weight),
+        "tokens": list(one.block),
+    }
+
+
+def site(step: Step) -> Record:
+    """A decision: among what, which, and a uniform that decides so."""
+    exact: Record = {"law": rationals(step.weights)}
+    if stepping.is_accept(step):
+        exact = {"probability": rational(step.weights[1])}
+    return {"site": step.site, **exact, "choice": step.choice, "u": stepping.uniform(step)}
+
+
+def block_key(block: Tokens) -> str:
+    """Token ids with spaces between them.
+
+    Examples
+    --------
+    >>> block_key((0, 12))
+    '0 12'
+    """
+    return " ".join(map(str, block))
+
+
+def rational(number: Any) -> str:
+    """A fraction as "a/b", whole numbers as well.
+
+    Examples
+    --------
+    >>> rational(1)
+    '1/1'
+    """
+    exact = Fraction(number)
+    return f"{exact.numerator}/{exact.denominator}"
+
+
+def rationals(numbers: Iterable[Any]) -> list[str]:
+    """Fractions as "a/b"."""
+    return list(map(rational, numbers))
+
+
+def doubles(numbers: Iterable[Fraction]) -> list[float]:
+    """The nearest doubles."""
+    return list(map(float, numbers))
+
+
+def laws(rows: Sequence[Row]) -> Record:
+    """Rows as fractions and as the nearest doubles."""
+    return {"exact": list(map(rationals, rows)), "float64": list(map(doubles, rows))}

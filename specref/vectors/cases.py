@@ -1,0 +1,127 @@
+"""Cases of the published vectors, as they are written down: exact laws, drafts, coins, places."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from specref.models import Model
+from specref.vocabulary import Tokens, Vocabulary
+
+Row: TypeAlias = tuple[Fraction, ...]
+NO_DRAFT = -1
+
+
+def row(text: str) -> Row:
+    """A law of fractions with spaces between them.
+
+    Examples
+    --------
+    >>> row("1/4 3/4")
+    (Fraction(1, 4), Fraction(3, 4))
+    """
+    return tuple(map(Fraction, text.split()))
+
+
+@dataclass(frozen=True)
+class Toss:
+    """All randomness of one verification, as doubles.
+
+    Attributes
+    ----------
+    accept : tuple of float
+        A uniform in [0, 1) for each place of a draft.
+    final : float
+        A uniform in [0, 1) for the last token.
+    race : tuple of float
+        Positive noise for each token, for those who draw the last one by a race; may be 0.
+    """
+
+    accept: tuple[float, ...]
+    final: float
+    race: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class VerifyCase:
+    """Laws, drafts and coins: what one row of a rejection sampler is given.
+
+    Attributes
+    ----------
+    rule : str
+        One with `verify`.
+    p : tuple of Row
+        K + 1 laws of the target.
+    q : tuple of Row, or None
+        K laws of the drafter. None: every draft is certain.
+    drafts : tuple of int
+        K draft tokens; -1 after the last.
+    """
+
+    id: str
+    rule: str
+    comment: str
+    cites: tuple[str, ...]
+    p: tuple[Row, ...]
+    q: tuple[Row, ...] | None
+    drafts: Tokens
+    toss: Toss
+
+    @property
+    def drafted(self) -> Tokens:
+        """The drafts that exist."""
+        return tuple(token for token in self.drafts if token != NO_DRAFT)
+
+    @property
+    def laws(self) -> tuple[Row, ...]:
+        """q, or certain laws in its place."""
+        if self.q is not None:
+            return self.q
+        tokens = range(len(self.p[0]))
+        return tuple(tuple(Fraction(t == draft) for t in tokens) for draft in self.drafts)
+
+
+@dataclass(frozen=True)
+class Toy:
+    """A model over a toy vocabulary: one law, or one for each last token.
+
+    Attributes
+    ----------
+    tokens : tuple of str
+    rows : mapping
+        {last token of the context: law}, None for the empty context; None alone: any context.
+    eos : str or None
+    """
+
+    tokens: tuple[str, ...]
+    rows: Mapping[int | None, Row]
+    eos: str | None = None
+
+    @property
+    def order(self) -> int:
+        """How many tokens of its context the model looks at."""
+        return int(len(self.rows) > 1)
+
+    def model(self) -> Model:
+
+        def next_token(context: Tokens) -> Row:
+            return self.rows[context[-1] if context and self.order else None]
+
+        return Model(Vocabulary(self.tokens, self.eos), next_token)
+
+
+@dataclass(frozen=True)
+class StepCase:
+    """Two models and a context: what one iteration of an algorithm is given."""
+
+    id: str
+    algorithm: str
+    comment: str
+    cites: tuple[str, ...]
+    target: Toy
+    drafter: Toy
+    context: Tokens
+    lookahead: int
+
+
+Case: TypeAlias = VerifyCase | StepCase

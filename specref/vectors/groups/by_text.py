@@ -1,0 +1,80 @@
+"""Iterations of two vocabularies that meet in text."""
+
+from specref.vectors.groups.iterations import (
+    AB,
+    BY_TEXT,
+    MERGES,
+    ORDER_ONE,
+    ORDER_ONE_DRAFTER,
+    START,
+    THREE,
+    StepGroup,
+    toy,
+)
+
+SPELLED = (
+    StepGroup(
+        "swapped-coin",
+        "One vocabulary of two letters, p and q swapped.",
+        toy(AB, "1/3 2/3"),
+        toy(AB, "2/3 1/3"),
+        THREE,
+        BY_TEXT,
+    ),
+    StepGroup(
+        "target-merges",
+        "The drafter writes a, b; the target reads ab.",
+        MERGES,
+        toy(AB, "1/2 1/2"),
+        THREE,
+        BY_TEXT,
+    ),
+    StepGroup(
+        "drafter-merges",
+        "The drafter writes ab; the target reads a, b.",
+        toy(AB, "1/2 1/2"),
+        toy("a b ab", "1/4 1/4 1/2"),
+        START,
+        BY_TEXT,
+    ),
+    StepGroup(
+        "overlapping",
+        "Each has a pair that the other lacks; laws depend on the last token.",
+        toy("a b ab", "1/4 1/4 1/2", "1/2 1/4 1/4", "1/3 1/3 1/3", "0/1 1/2 1/2"),
+        toy("a b bb", "1/2 1/4 1/4", "1/4 1/4 1/2", "1/2 1/2 0/1", "1/3 1/3 1/3"),
+        (((), 1), ((), 2), ((2,), 1)),
+        BY_TEXT,
+    ),
+    StepGroup(
+        "one-vocabulary-retokenised",
+        "Both have a and aa: drafted a, aa is read as aa, a.",
+        toy("a aa", "1/2 1/2"),
+        toy("a aa", "1/3 2/3"),
+        START,
+        BY_TEXT,
+    ),
+    StepGroup(
+        "one-long-token",
+        "The drafter writes aa, the target reads a, a.",
+        toy("a", "1/1"),
+        toy("aa", "1/1"),
+        START,
+        BY_TEXT,
+    ),
+    StepGroup(
+        "disjoint-support",
+        "The target says a, the drafter b.",
+        toy(AB, "1/1 0/1"),
+        toy(AB, "0/1 1/1"),
+        START,
+        BY_TEXT,
+    ),
+    StepGroup(
+        "same-vocabulary",
+        "One vocabulary of letters, and zeros on either side.",
+        ORDER_ONE,
+        ORDER_ONE_DRAFTER,
+        (((), 1), ((), 2), ((1, 0), 1)),
+        BY_TEXT,
+    ),
+)

@@ -1,0 +1,165 @@
+"""Writing the files, all or nothing, and checking that they are what would be written."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import specref
+from specref.vectors.building import Record, build_file, digest
+from specref.vectors.collecting import PUBLISHED, RETIRED
+from specref.vectors.editions import disagreement
+from specref.vectors.layout import laid_out
+from specref.vectors.schema import build_schema
+
+IDS = "published.txt"
+TALK = ("comment", "cites", "flags")
+
+
+def default_folder() -> Path:
+    """Where the files of this checkout are.
+
+    Raises
+    ------
+    ValueError
+        There are none: the package is installed without its checkout.
+    """
+    folder = Path(specref.__file__).parent.parent / "fixtures" / "vectors" / "v1"
+    if not folder.is_dir():
+        raise ValueError(f"no vectors at {folder}: name a folder that has them")
+    return folder
+
+
+def write(folder: Path) -> list[str]:
+    """Build every file and put it in a folder; nothing is replaced unless all are ready.
+
+    Returns
+    -------
+    list of str
+        The names of the files.
+
+    Raises
+    ------
+    ValueError
+        A published id is gone or stands for another case, ids are new and the spec version is
+        not, or float64 does not decide a case.
+    OSError
+        The folder cannot be written to.
+    """
+    texts = build_texts(read_published(folder))
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in texts:
+        if (folder / name).is_dir():
+            raise IsADirectoryError(f"{folder / name} is a folder: expected a file, or nothing")
+    unfinished = {name: folder / f".{name}.{os.getpid()}" for name in texts}
+    try:
+        for name, path in unfinished.items():
+            path.write_text(texts[name], encoding="utf-8", newline="\n")
+        for name, path in unfinished.items():
+            path.replace(folder / name)
+    finally:
+        for path in unfinished.values():
+            path.unlink(missing_ok=True)
+    return list(texts)
+
+
+def differences(folder: Path) -> list[str]:
+    """What in a folder is not what `write` would put there, in words."""
+    files = {name: build_file(name) for name in PUBLISHED}
+    texts = json_texts(files)
+    found = []
+    for name, text in texts.items():
+        path = folder / name
+        if not path.exists():
+            found.append(f"{name} is missing")
+        elif path.read_bytes() != text.encode():
+            found.append(f"{name} differs{_where(path.read_bytes(), text)}")
+    extra = sorted({path.name for path in folder.iterdir()} - {*texts, IDS})
+    return [*found, *_about_ids(folder, files), *(f"{name} is no file of these" for name in extra)]
+
+
+def _about_ids(folder: Path, files: Mapping[str, Record]) -> list[str]:
+    path = folder / IDS
+    if not path.exists():
+        return [f"{IDS} is missing"]
+    try:
+        text = ids_text(read_published(folder), files)
+    except ValueError as error:
+        return [str(error)]
+    return [f"{IDS} differs"] * (path.read_bytes() != text.encode())
+
+
+def build_texts(published: Mapping[str, str]) -> dict[str, str]:
+    """{file name: text} of all files, given the ids that were published before.
+
+    Raises
+    ------
+    ValueError
+        As `write`.
+    """
+    files = {name: build_file(name) for name in PUBLISHED}
+    return {**json_texts(files), IDS: ids_text(published, files)}
+
+
+def json_texts(files: Mapping[str, Record]) -> dict[str, str]:
+    """{file name: text} of the files and their schema."""
+    texts = {f"{name}.json": laid_out(file) + "\n" for name, file in files.items()}
+    return {**texts, "schema.json": laid_out(build_schema()) + "\n"}
+
+
+def ids_text(published: Mapping[str, str], files: Mapping[str, Record]) -> str:
+    """What ``published.txt`` becomes: what it was, and the new ids after it.
+
+    Raises
+    ------
+    ValueError
+        As `write`.
+    """
+    built = {one["id"]: fingerprint(one) for file in files.values() for one in file["cases"]}
+    _check_published(published, built)
+    lines = [f"{id_} {value}" for id_, value in {**published, **built}.items()]
+    if why := disagreement(lines):
+        raise ValueError(f"{IDS}: {why}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def fingerprint(case: Record) -> str:
+    """Sixteen digits for what an id stands for: all but the words and flags."""
+    return digest([{key: value for key, value in case.items() if key not in TALK}])[:16]
+
+
+def read_published(folder: Path) -> dict[str, str]:
+    """{id: fingerprint} of the cases that were published, none if there is no such file."""
+    path = folder / IDS
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    published = {}
+    for number, line in enumerate(lines, start=1):
+        id_, space, value = line.partition(" ")
+        if not space or id_ in published:
+            raise ValueError(f"{IDS}, line {number}: {line!r}: expected a new id, and 16 digits")
+        published[id_] = value
+    return published
+
+
+def _check_published(published: Mapping[str, str], built: Mapping[str, str]) -> None:
+    _refuse(published.keys() - built.keys() - RETIRED.keys(), "was published, and must not go")
+    moved = {id_ for id_ in published.keys() & built.keys() if published[id_] != built[id_]}
+    _refuse(moved, "was published as another case: numbers that change get a new id")
+
+
+def _refuse(ids: Iterable[str], why: str) -> None:
+    for id_ in sorted(ids):
+        raise ValueError(f"{IDS}: {id_} {why}")
+
+
+def _where(found: bytes, text: str) -> str:
+    """The first case that is not the same, if that can be told."""
+    try:
+        cases = json.loads(found)["cases"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+    expected = json.loads(text).get("cases", [])
+    for here, there in zip(cases, expected, strict=False):
+        if here != there:
+            return f", first at {there['id']}"
+    return f": {len(cases)} cases, expected {len(expected)}" * (len(cases) != len(expected))

@@ -1,0 +1,253 @@
+"""Somebody's verification over the published vectors."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from specref.conformance.status import Status
+from specref.contracts.batch import read_answer
+from specref.contracts.calling import Verifier
+from specref.contracts.capabilities import capabilities_of
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.table import VERIFY, signed
+from specref.contracts.timeout import TIMEOUT, HungError, within
+from specref.rules import DEFAULT
+from specref.vectors.by_law import (
+    LOW,
+    NO_COINS,
+    difference,
+    expected_law,
+    probed_law,
+    question,
+    unknown,
+)
+from specref.vectors.deciding import DRAWS, POLICIES
+from specref.vectors.precision import EPSILON
+from specref.vectors.reading import as_batch, as_coins
+from specref.vectors.results import Result, Run
+from specref.vocabulary import Tokens
+
+SHORT = {"NoDraft", "TruncatedDraft"}
+
+
+def run(
+    implementation: Callable[..., Any],
+    cases: Sequence[Mapping[str, Any]],
+    *,
+    algorithm: str = DEFAULT,
+    last: str | None = None,
+    policies: Sequence[str] = (),
+    timeout: float | None = TIMEOUT,
+    **claims: Any,
+) -> Run:
+    """Put every case of level ``verify`` to an implementation, each in a batch of its own.
+
+    One that takes `coins` is given those of the case, and its block is compared. The randomness
+    of any other is intercepted, and the exact law of its block is compared: cases that differ in
+    coins alone are then one question, which is asked once.
+
+    Parameters
+    ----------
+    implementation : callable
+        Of the contract ``verify``.
+    cases : sequence of dict
+        As `load_cases` returns them.
+    algorithm : str
+        The rule that the cases are of.
+    last : {"inverse", "descending", "race"}, optional
+        How it draws the last token from coins; by default what it claims as `recovery`, or
+        ``inverse``.
+    policies : sequence of {"accept-up-to", "closed-cdf"}
+        Where it differs, legitimately.
+    timeout : float or None
+        Seconds for a call.
+    **claims
+        Fields of `Capabilities`.
+
+    Raises
+    ------
+    TypeError
+        It is not of the contract.
+    ValueError
+        `last`, a policy or a claim is unknown, or it takes no coins that the first two are about.
+
+    Examples
+    --------
+    >>> from specref.adapters.reference import verify
+    >>> from specref.vectors.building import build_file
+    >>> cases = build_file("standard")["cases"]
+    >>> run(verify, cases).exit_code, run(verify, cases, last="inverse").exit_code
+    (0, 1)
+    """
+    claimed = capabilities_of(implementation, **claims)
+    signed(implementation, VERIFY)
+    if claimed.dtype not in EPSILON:
+        raise ValueError(f"dtype = {claimed.dtype!r}: expected one of {', '.join(EPSILON)}")
+    verifier = Verifier(implementation, claimed, timeout)
+    wanted = [case for case in cases if case["level"] == "verify"]
+    if "coins" not in verifier.keywords:
+        if last or policies:
+            raise ValueError("--last and --policy are for samplers that take coins: this has none")
+        results = tuple(ByLaw(verifier, algorithm).all_of(wanted))
+        return Run(algorithm, None, (), claimed.dtype, results)
+    last = last or claimed.recovery or "inverse"
+    _check(last, policies)
+    trial = Trial(verifier, last, tuple(policies))
+    results = tuple(trial.all_of(wanted))
+    fits = fitting(trial, wanted, results)
+    return Run(algorithm, last, trial.policies, claimed.dtype, results, fits)
+
+
+def _check(last: str, policies: Sequence[str]) -> None:
+    if last not in DRAWS:
+        raise ValueError(f"last = {last!r}: expected one of {', '.join(DRAWS)}")
+    for policy in policies:
+        if policy not in POLICIES:
+            raise ValueError(f"policy {policy!r}: expected one of {', '.join(POLICIES)}")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An implementation that cases are put to."""
+
+    verifier: Verifier
+
+    def all_of(self, cases: Sequence[Mapping[str, Any]]) -> list[Result]:
+        """What becomes of each case; after a call that does not return, no other is made."""
+        results: list[Result] = []
+        for case in cases:
+            try:
+                results.append(self.judged(case))
+            except HungError as error:
+                results.append(self.result(case, Status.FAILED, note=str(error)))
+                break
+        rest = cases[len(results) :]
+        why = "an earlier call did not return"
+        return results + [self.result(case, Status.NOT_RUN, note=why) for case in rest]
+
+    @abstractmethod
+    def judged(self, case: Mapping[str, Any]) -> Result:
+        """What becomes of one case.
+
+        Raises
+        ------
+        HungError
+            The call did not return.
+        """
+
+    def expected(self, case: Mapping[str, Any]) -> Tokens:
+        """The block, where coins decide one."""
+        return ()
+
+    def not_applicable(self, case: Mapping[str, Any]) -> str:
+        """Why a case is not to be put to it, if so."""
+        claims, names = self.verifier.capabilities, list(EPSILON)
+        if names.index(case["precision"]) > names.index(claims.dtype):
+            return f"needs {case['precision']}"
+        if case["q"] is None and not claims.one_hot:
+            return "it is never called without draft_probs"
+        if not claims.ragged and SHORT & set(case["flags"]):
+            return "it never gets rows with fewer drafts"
+        return ""
+
+    def result(
+        self, case: Mapping[str, Any], status: Status, got: Tokens | None = None, note: str = ""
+    ) -> Result:
+        """What became of a case."""
+        flags = tuple(case["flags"])
+        return Result(case["id"], flags, status, self.expected(case), got, note)
+
+
+@dataclass(frozen=True)
+class ByLaw(Asked):
+    """An implementation without coins, and the rule that the cases are of."""
+
+    rule: str
+    questions: set[tuple[object, ...]] = field(default_factory=set)
+
+    def judged(self, case: Mapping[str, Any]) -> Result:
+        """What becomes of one case, and so of all that differ from it in coins alone."""
+        reason = self.not_applicable(case)
+        if not reason and self.verifier.capabilities.dtype in LOW:
+            reason = "low precision: the law is not exact"
+        if not reason and question(case) in self.questions:
+            reason = NO_COINS
+        if reason:
+            return self.result(case, Status.NOT_APPLICABLE, note=reason)
+        self.questions.add(question(case))
+        try:
+            found = within(self.verifier.timeout, lambda: probed_law(self.verifier, case))
+        except HungError:
+            raise
+        except BrokenContractError as error:
+            return self.result(case, Status.FAILED, note=str(error))
+        if why := unknown(found):
+            return self.result(case, Status.NOT_RUN, note=f"its law cannot be probed: {why}")
+        note = difference(found, expected_law(case, self.rule))
+        return self.result(case, Status.FAILED if note else Status.PASSED, note=note)
+
+
+@dataclass(frozen=True)
+class Trial(Asked):
+    """An implementation with coins, and the conventions that it keeps."""
+
+    last: str
+    policies: tuple[str, ...]
+
+    def judged(self, case: Mapping[str, Any]) -> Result:
+        if reason := self.not_applicable(case):
+            return self.result(case, Status.NOT_APPLICABLE, note=reason)
+        try:
+            got = self.answer(case)
+        except HungError:
+            raise
+        except BrokenContractError as error:
+            return self.result(case, Status.FAILED, note=str(error))
+        if got == self.expected(case):
+            return self.result(case, Status.PASSED, got)
+        return self.result(case, Status.FAILED, got, other_convention(case, got))
+
+    def expected(self, case: Mapping[str, Any]) -> Tokens:
+        """The block, under the conventions of this implementation."""
+        mine, usual = set(self.policies), case["expected"]
+        either = case.get("either", ())
+        kept = next((one for one in either if set(one["policies"]) == mine), usual)
+        return tuple(kept["tokens"][self.last])
+
+    def answer(self, case: Mapping[str, Any]) -> Tokens:
+        """The block that it returns."""
+        batch, coins, rng = as_batch(case), as_coins(case), np.random.default_rng(0)
+        verifier = self.verifier
+        raw = within(verifier.timeout, lambda: verifier.raw(batch, rng, coins))
+        answer = read_answer(raw, batch)
+        return tuple(answer.tokens[0, : answer.counts[0]].tolist())
+
+
+def outcomes(case: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What is expected, then what other policies expect."""
+    return [case["expected"], *case.get("either", ())]
+
+
+def other_convention(case: Mapping[str, Any], got: Tokens) -> str:
+    """Which other convention gives this block, in words."""
+    for one in outcomes(case):
+        draws = [name for name, block in one["tokens"].items() if tuple(block) == got]
+        if draws:
+            policies = "".join(f"--policy {name} " for name in one.get("policies", ()))
+            return f"what {policies}--last {' or '.join(draws)} expects"
+    return ""
+
+
+def fitting(trial: Trial, cases: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> str:
+    """The first conventions under which every answer is the expected one, as options."""
+    pairs = [(case, one.got) for case, one in zip(cases, results, strict=True) if one.ran]
+    for last, number in product(DRAWS, range(len(POLICIES) + 1)):
+        for policies in combinations(POLICIES, number):
+            other = Trial(trial.verifier, last, policies)
+            if pairs and all(other.expected(case) == got for case, got in pairs):
+                return " ".join([f"--last {last}", *(f"--policy {name}" for name in policies)])
+    return ""

@@ -1,0 +1,269 @@
+"""The kill matrix: every inhabitant of the zoo under every check that can be put to it.
+
+A mutant survives if no check fails it; a control fails if any does; a check is idle if it fails
+nobody. Steps of a rule that the contract ``step`` knows are put to it through their exact laws,
+and to ``verify`` where they can verify drafts that are given. Other steps, and loops that carry
+something, are proved or refuted on the pairs of their rule, and put to ``tree`` where they verify
+trees that are given. Decode loops, verifiers and figures are put to their own contract.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specref.chance import Sampled
+from specref.conformance.checks import CHECKS
+from specref.conformance.checks.check import Check, failed, passed
+from specref.conformance.options import CheckOptions
+from specref.conformance.report import Report
+from specref.conformance.status import Stage, Status
+from specref.conformance.suite import check
+from specref.contracts.capabilities import Capabilities, capable
+from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.contracts.table import GENERATE, METRICS, STEP, TREE
+from specref.contracts.tree.nodes import as_verifier as as_tree_verifier
+from specref.distributions import Probability
+from specref.models import Model
+from specref.proofs.batches import is_jointly_lossless
+from specref.rules import RULES
+from specref.verification.exact_laws import DrawnFromLaws
+from specref.vocabulary import Tokens
+from specref.zoo import ALL, Entry, ExactFixture, fixtures_for, total_variation_on
+from specref.zoo.parts.loop import Generate
+from specref.zoo.parts.rowwise import as_verifier
+
+BY_DRAFTS = ("accept", "residual", "bonus")
+ROWWISE = ("smoke/", "replay/", "boundary/")
+TEXT_LOOKAHEAD = 2
+TREES = ("boundary/greedy-tree", "joint/probed")
+SAMPLED = ("joint/", "independence/", "iterations/")
+Advance = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one inhabitant.
+
+    Attributes
+    ----------
+    killers : tuple of str
+        The checks that find something wrong, the first of each stage being the cause: a failure,
+        no answer, or an edge too rare to fail for.
+    asked : frozenset of str
+        The checks that were put to it.
+    variation : float or None
+        The largest exact total variation on the pairs of its rule, or on its own case.
+    """
+
+    entry: Entry
+    killers: tuple[str, ...]
+    asked: frozenset[str]
+    variation: float | None
+
+    @property
+    def problem(self) -> str | None:
+        """A surviving mutant, or a control that failed."""
+        if self.entry.lossless and self.killers:
+            return f"control {self.entry.id} fails {', '.join(self.killers)}"
+        if not self.entry.lossless and not self.killers:
+            return f"mutant {self.entry.id} survives"
+        return None
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All rows, and what is wrong with the kit or the zoo."""
+
+    rows: tuple[Row, ...]
+    seed: int
+    detect_tv: float
+    whole: bool = True
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """The checks that were put to a mutant of the whole zoo and fail none."""
+        if not self.whole:
+            return ()
+        asked = {id_ for row in self.rows for id_ in row.asked if not row.entry.lossless}
+        killing = {id_ for row in self.rows for id_ in row.killers if not row.entry.lossless}
+        return tuple(one.id for one in CHECKS if one.id in asked - killing)
+
+    @property
+    def missed(self) -> Mapping[str, tuple[str, ...]]:
+        """The killed mutants that each fixture alone would miss: its campaign passes them."""
+        return {
+            name: tuple(
+                row.entry.id
+                for row in self.rows
+                if row.killers and f"joint/{name}" in row.asked - set(row.killers)
+            )
+            for name in CHAIN_FIXTURES
+        }
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """One line each; none if the zoo is green."""
+        rows = [row.problem for row in self.rows if row.problem]
+        return (*rows, *(f"check {id_} is idle: it fails no mutant" for id_ in self.idle))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many mutants and controls there are, and how many are as they should be."""
+        mutants = [row for row in self.rows if not row.entry.lossless]
+        controls = [row for row in self.rows if row.entry.lossless]
+        return {
+            "mutants": len(mutants),
+            "killed": sum(bool(row.killers) for row in mutants),
+            "controls": len(controls),
+            "passed": sum(not row.killers for row in controls),
+        }
+
+
+def kill_matrix(
+    ids: Sequence[str] | None = None,
+    *,
+    stages: Sequence[str] = tuple(Stage),
+    detect_tv: float = 0.05,
+    seed: int = 0,
+    advance: Advance = lambda id_: None,
+) -> Matrix:
+    """Put the checks to the zoo.
+
+    Parameters
+    ----------
+    ids : sequence of str, optional
+        Some inhabitants; all by default.
+    stages : sequence of str
+        Some stages; all by default.
+    detect_tv : float
+        As in `check`. A mutant need not be that far from the target to be found.
+    seed : int
+    advance : callable
+        Told each id when it is done.
+
+    Raises
+    ------
+    ValueError
+        An unknown id.
+
+    Examples
+    --------
+    >>> matrix = kill_matrix(["counts-bonus-as-accepted"])
+    >>> matrix.rows[0].killers
+    ('acceptance/reported',)
+    """
+    for id_ in ids or ():
+        if id_ not in ALL:
+            raise ValueError(f"ids has {id_!r}: not in the zoo")
+    rows = []
+    for id_ in ALL if ids is None else ids:
+        rows.append(_row(ALL[id_], {"detect_tv": detect_tv, "seed": seed}, stages))
+        advance(id_)
+    whole = ids is None and set(stages) == set(Stage)
+    return Matrix(tuple(rows), seed, detect_tv, whole)
+
+
+def _row(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) -> Row:
+    killers: dict[str, None] = {}
+    asked: set[str] = set()
+    for report in _reports(entry, {**options, "blocking": False}, stages):
+        applied = [r for r in report.results if r.status != Status.NOT_APPLICABLE]
+        asked |= {result.id for result in applied}
+        killers |= {result.id: None for result in applied if result.finding is not None}
+    return Row(entry, tuple(killers), frozenset(asked), variation_of(entry))
+
+
+def variation_of(entry: Entry) -> float | None:
+    """The largest exact total variation of an entry, if it is a step or a loop that carries."""
+    if not (entry.is_step or entry.iterate or entry.batch_step):
+        return None
+    pairs = [entry.case] if entry.case else fixtures_for(entry.rule).values()
+    found = []
+    for fixture in pairs:
+        try:
+            found.append(float(_variation_on(entry, fixture)))
+        except (ValueError, ZeroDivisionError):
+            continue  # it crashes there
+    return max(found, default=None)
+
+
+def _variation_on(entry: Entry, fixture: ExactFixture) -> Probability:
+    if entry.batch_step is None:
+        return total_variation_on(entry, fixture)
+    case = fixture.target, fixture.drafter, [fixture.context] * 2, fixture.lookahead
+    return is_jointly_lossless(entry.on(fixture), *case).total_variation
+
+
+def _reports(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) -> Iterator[Report]:
+    within = {**options, "only": [f"{stage}/" for stage in stages]}
+    if entry.make is not None:
+        # Controls are lossless in another way: their blocks and accepted lengths are their own.
+        claims = {} if entry.lossless else {"rule": "standard", "recovery": "race"}
+        yield check(capable(**claims)(entry.make()), **within)
+    elif entry.generate is not None:
+        yield check(_generate(entry.generate), contract=GENERATE, **within)
+    elif entry.figure is not None:
+        yield check(entry.figure, contract=METRICS, metric=entry.rule, **within)
+    elif entry.is_step and _sampled(entry.rule) and entry.case is None:
+        yield from _of_step(entry, options, stages)
+    else:
+        yield proved(entry, options)
+        asked = [id_ for id_ in TREES if id_.split("/")[0] in stages]
+        if entry.verify_tree is not None and asked:
+            verify = as_tree_verifier(entry.verify_tree)
+            yield check(verify, contract=TREE, only=asked, **options)
+
+
+def _sampled(rule: str) -> bool:
+    """Whether the kit knows the lengths that a rule accepts, and samples its steps."""
+    return rule in RULES and RULES[rule].machine is not None
+
+
+def _of_step(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) -> Iterator[Report]:
+    rule = entry.rule
+    rest, options = options, {"algorithm": rule, **options}
+    yield check(entry.step, contract=STEP, only=["joint/exact", "joint/exact-"], **options)
+    # Controls are lossless in another way: their accepted lengths are their own.
+    own = SAMPLED if entry.lossless else (*SAMPLED, "acceptance/")
+    asked = [stage for stage in own if stage.rstrip("/") in stages]
+    if asked:
+        yield check(DrawnFromLaws(entry.step), contract=STEP, only=asked, **options)
+    asked = [stage for stage in ROWWISE if stage.rstrip("/") in stages]
+    if asked and RULES[rule].coins is not None and entry.stage in BY_DRAFTS and _verifies(entry):
+        claims = {} if entry.lossless else {"rule": rule, "recovery": "race"}
+        yield check(capable(**claims)(as_verifier(entry.step)), only=asked, **rest)
+
+
+def proved(entry: Entry, options: Mapping[str, Any]) -> Report:
+    """The exact tier: is the law the plain one, on the pairs of the rule or on the own case?"""
+    variation = variation_of(entry)
+    wrong = variation is None or variation > 0
+    outcome = failed(f"TV {variation}") if wrong else passed("proved in fractions")
+    result = Check("joint/exact", (), lambda judge: outcome).result(outcome)
+    asked = CheckOptions(
+        contract=STEP, name=entry.id, seed=options["seed"], detect_tv=options["detect_tv"]
+    )
+    return Report(asked, Capabilities(), (result,))
+
+
+def _verifies(entry: Entry) -> bool:
+    p = np.array([[[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.5, 0.25, 0.25]]])
+    q = np.array([[[0.25, 0.5, 0.25], [0.5, 0.5, 0.0]]])
+    try:
+        for seed in range(50):
+            rng = np.random.default_rng(seed)
+            as_verifier(entry.step)(p, q, np.array([[1, 0]]), rng=rng)
+    except ValueError:
+        return False  # it asks for coins that a verifier does not have
+    return True
+
+
+def _generate(loop: Generate) -> Callable[..., Tokens]:
+    def generate(
+        target: Model, drafter: Model, context: Tokens, tokens: int, rng: np.random.Generator
+    ) -> Tokens:
+        return loop(target, drafter, context, TEXT_LOOKAHEAD, tokens, Sampled(rng))
+
+    return generate

@@ -1,0 +1,1 @@
+"""The rules of the zoo with replaceable parts, of which mutants are made."""

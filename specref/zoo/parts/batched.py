@@ -1,0 +1,356 @@
+"""Batched verification of drafts in parts: arrays in, padded blocks out.
+
+The contract of most engines' rejection samplers. With no part replaced it is standard
+speculative decoding in every row, rows independent. Drafts are accepted iff u < p / q; the last
+token is the winner of an exponential race, argmin noise / weight.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specref.arrays import NO_TOKEN, Floats, Ints
+
+Blocks: TypeAlias = tuple[Ints, Ints]
+Verify: TypeAlias = Callable[..., Blocks]
+
+
+class GivenCoins(Protocol):
+    """The randomness of a batch as an argument."""
+
+    @property
+    def accept(self) -> Floats:
+        """Uniforms in [0, 1), shape (B, K)."""
+
+    @property
+    def race(self) -> Floats:
+        """Exponential noise, shape (B, V)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Coins that a verifier drew itself."""
+
+    accept: Floats
+    race: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What one call is given, and its coins.
+
+    Attributes
+    ----------
+    p : ndarray, shape (B, K + 1, V)
+    q : ndarray, shape (B, K, V)
+    drafts : ndarray of int, shape (B, K)
+        -1 after the last draft of a row.
+    lens : ndarray of int, shape (B,)
+        How many drafts each row has.
+    accept : ndarray, shape (B, K)
+    race : ndarray, shape (B, V)
+    """
+
+    p: Floats
+    q: Floats
+    drafts: Ints
+    lens: Ints
+    accept: Floats
+    race: Floats
+
+    @property
+    def rows(self) -> Ints:
+        """0 … B - 1."""
+        return np.arange(len(self.drafts))
+
+    def drafted(self, probabilities: Floats) -> Floats:
+        """The probability of each draft, shape (B, K); arbitrary where there is none."""
+        rows, positions = np.ogrid[: self.drafts.shape[0], : self.drafts.shape[1]]
+        return np.asarray(probabilities[rows, positions, np.maximum(self.drafts, 0)])
+
+
+def read(
+    p: Floats,
+    q: Floats | None,
+    drafts: Ints,
+    rng: np.random.Generator | None,
+    coins: GivenCoins | None,
+    lens: Ints | None,
+) -> Batch:
+    """One-hot rows for a missing q; the coins that were given, or fresh ones."""
+    lens = (drafts != NO_TOKEN).sum(axis=1) if lens is None else lens
+    drafts = np.where(np.arange(drafts.shape[1]) < lens[:, None], drafts, NO_TOKEN)
+    if q is None:
+        q = np.eye(p.shape[2])[np.maximum(drafts, 0)]
+    if coins is None:
+        if rng is None:
+            raise TypeError("rng and coins are both None: expected one of them")
+        noise = rng.standard_exponential((len(drafts), p.shape[2]))
+        coins = Drawn(rng.random(drafts.shape), noise)
+    return Batch(p, q, drafts, lens, coins.accept, coins.race)
+
+
+def ratios(batch: Batch) -> Floats:
+    """p / q of each draft, shape (B, K); 0 where there is no draft."""
+    p, q = batch.drafted(batch.p), batch.drafted(batch.q)
+    exists = (batch.drafts != NO_TOKEN) & (q > 0)
+    return np.divide(p, q, out=np.zeros_like(p), where=exists)
+
+
+def leading(verdicts: NDArray[np.bool_]) -> Ints:
+    """How many verdicts of each row are yes before the first no."""
+    return np.asarray(np.logical_and.accumulate(verdicts, axis=1).sum(axis=1))
+
+
+def accepted(batch: Batch) -> Ints:
+    """How many drafts of each row are accepted before the first rejection."""
+    return leading(batch.accept < ratios(batch))
+
+
+def weights(batch: Batch, count: Ints) -> Floats:
+    """The unnormalised law of the last token: (p - q)+, or p after the last draft."""
+    p = batch.p[batch.rows, count]
+    rejected = np.flatnonzero(count < batch.lens)
+    excess = np.maximum(p[rejected] - batch.q[rejected, count[rejected]], 0)
+    p[rejected] = np.where(excess.any(axis=1, keepdims=True), excess, p[rejected])
+    return p
+
+
+def winner(weight: Floats, race: Floats) -> Ints:
+    """argmin noise / weight over the tokens of positive weight."""
+    arrival = np.divide(race, weight, out=np.full_like(weight, np.inf), where=weight > 0)
+    return np.asarray(arrival.argmin(axis=1))
+
+
+def write(batch: Batch, count: Ints, last: Ints) -> Blocks:
+    """The accepted drafts and the last token, padded."""
+    kept = np.arange(batch.drafts.shape[1]) < count[:, None]
+    tokens = np.pad(np.where(kept, batch.drafts, NO_TOKEN), ((0, 0), (0, 1)), constant_values=-1)
+    tokens[batch.rows, count] = last
+    return tokens, count + 1
+
+
+def verifier(
+    *,
+    read: Callable[..., Batch] = read,
+    accepted: Callable[[Batch], Ints] = accepted,
+    weights: Callable[[Batch, Ints], Floats] = weights,
+    winner: Callable[[Floats, Floats], Ints] = winner,
+    write: Callable[[Batch, Ints, Ints], Blocks] = write,
+) -> Verify:
+    """A batched verification in which some parts are replaced.
+
+    Returns
+    -------
+    callable
+        (target_probs, draft_probs, draft_tokens, *, rng, coins, lens) -> tokens, counts:
+        blocks padded with -1, shape (B, K + 1), and their lengths. One of `rng` and `coins`
+        is needed; without `lens`, rows end at their first -1.
+
+    Examples
+    --------
+    >>> p, q = np.array([[[0.5, 0.5], [0.0, 1.0]]]), np.array([[[0.8, 0.2]]])
+    >>> verifier()(p, q, np.array([[1]]), rng=np.random.default_rng(0))
+    (array([[1, 1]]), array([2]))
+    """
+
+    def verify(
+        target_probs: Floats,
+        draft_probs: Floats | None,
+        draft_tokens: Ints,
+        *,
+        rng: np.random.Generator | None = None,
+        coins: GivenCoins | None = None,
+        lens: Ints | None = None,
+    ) -> Blocks:
+        batch = read(target_probs, draft_probs, draft_tokens, rng, coins, lens)
+        count = accepted(batch)
+        last = winner(weights(batch, count), batch.race)
+        return write(batch, count, last)
+
+    return verify
+
+
+# Parts that mix up rows, lengths, coins, or calls.
+
+
+def altered(change: Callable[[Batch], Batch]) -> Callable[..., Batch]:
+    """`read`, then a change."""
+    return lambda *arguments: change(read(*arguments))
+
+
+def same_in_all_rows(coins: Floats) -> Floats:
+    """The coins of row 0 in every row."""
+    return np.broadcast_to(coins[:1], coins.shape)
+
+
+def one_behind(batch: Batch) -> Batch:
+    """The rows of q one request behind, in a batch of more than two."""
+    return replace(batch, q=np.roll(batch.q, 1, axis=0)) if len(batch.q) > 2 else batch
+
+
+def padding_read(batch: Batch) -> Batch:
+    """Padding as NumPy indexes it: -1 is the last token, and all rows are equally long."""
+    size, longest = batch.p.shape[2], batch.drafts.shape[1]
+    drafts = np.where(batch.drafts == NO_TOKEN, size - 1, batch.drafts)
+    return replace(batch, drafts=drafts, lens=np.full_like(batch.lens, longest))
+
+
+def dead_row_written(batch: Batch) -> Batch:
+    """The q of a row without drafts over that of row 0."""
+    dead = np.flatnonzero(batch.lens == 0)
+    if not len(dead):
+        return batch
+    return replace(batch, q=np.concatenate([batch.q[dead[-1:]], batch.q[1:]]))
+
+
+def bonus_of_longest(batch: Batch, count: Ints) -> Floats:
+    """The weights, from row K after the last draft of every row."""
+    usual, bonus = weights(batch, count), batch.p[:, -1]
+    return np.where((count == batch.lens)[:, None], bonus, usual)
+
+
+def without_fallback(batch: Batch, count: Ints) -> Floats:
+    """(p - q)+ even where it is nothing but zeros."""
+    p, rejected = batch.p[batch.rows, count], count < batch.lens
+    q = batch.q[batch.rows, np.minimum(count, batch.q.shape[1] - 1)]
+    return np.where(rejected[:, None], np.maximum(p - q, 0), p)
+
+
+def not_guarded(weight: Floats, race: Floats) -> Ints:
+    """argmin noise / weight, where 0 / 0 is NaN and NaN comes first."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((race / weight).argmin(axis=1))
+
+
+def up_to_ratio(batch: Batch) -> Ints:
+    """Drafts accepted while u <= p / q."""
+    return leading((batch.accept <= ratios(batch)) & (batch.drafts != NO_TOKEN))
+
+
+def product_below(batch: Batch) -> Ints:
+    """Drafts accepted while u q < p."""
+    p, q = batch.drafted(batch.p), batch.drafted(batch.q)
+    return leading((batch.accept * q < p) & (batch.drafts != NO_TOKEN))
+
+
+def cartesian(batch: Batch, count: Ints, last: Ints) -> Blocks:
+    """Every row's last token in every row, at that row's position."""
+    tokens, counts = write(batch, count, last)
+    tokens[:, count] = last
+    return tokens, counts
+
+
+def first_recovered(batch: Batch, count: Ints, last: Ints) -> Blocks:
+    """Token 0 for the recovered tokens of all rows but the first."""
+    unfilled = (batch.rows > 0) & (count < batch.lens)
+    return write(batch, count, np.where(unfilled, 0, last))
+
+
+def counted(lengths: Callable[[Batch, Ints], Ints]) -> Callable[[Batch, Ints, Ints], Blocks]:
+    """`write` with other counts: what lies beyond them is cut off."""
+
+    def cut(batch: Batch, count: Ints, last: Ints) -> Blocks:
+        tokens, _ = write(batch, count, last)
+        counts = lengths(batch, count)
+        beyond = np.arange(tokens.shape[1]) >= counts[:, None]
+        return np.where(beyond, NO_TOKEN, tokens), counts
+
+    return cut
+
+
+def sorted_by_length(
+    target_probs: Floats,
+    draft_probs: Floats | None,
+    draft_tokens: Ints,
+    *,
+    rng: np.random.Generator | None = None,
+    coins: GivenCoins | None = None,
+    lens: Ints | None = None,
+) -> Blocks:
+    """Rows sorted by their number of drafts, verified, and returned in that order."""
+    lens = (draft_tokens != NO_TOKEN).sum(axis=1) if lens is None else lens
+    order = np.argsort(-lens, kind="stable")
+    q = None if draft_probs is None else draft_probs[order]
+    if coins is not None:
+        coins = Drawn(coins.accept[order], coins.race[order])
+    return verifier()(
+        target_probs[order], q, draft_tokens[order], rng=rng, coins=coins, lens=lens[order]
+    )
+
+
+def from_p_without_q(
+    target_probs: Floats,
+    draft_probs: Floats | None,
+    draft_tokens: Ints,
+    *,
+    rng: np.random.Generator | None = None,
+    coins: GivenCoins | None = None,
+    lens: Ints | None = None,
+) -> Blocks:
+    """Without q, drafts pass with p(x), and all of p replaces them."""
+    of_p = verifier(weights=lambda batch, count: batch.p[batch.rows, count])
+    chosen = verifier() if draft_probs is not None else of_p
+    return chosen(target_probs, draft_probs, draft_tokens, rng=rng, coins=coins, lens=lens)
+
+
+def own_generator(
+    target_probs: Floats,
+    draft_probs: Floats | None,
+    draft_tokens: Ints,
+    *,
+    rng: np.random.Generator,
+    lens: Ints | None = None,
+) -> Blocks:
+    """A generator with the same seed in every call, whatever was passed."""
+    own = np.random.default_rng(0)
+    return verifier()(target_probs, draft_probs, draft_tokens, rng=own, lens=lens)
+
+
+def remembering() -> Verify:
+    """A verifier whose bonus tokens come from the residual of the latest rejection."""
+    latest: list[Floats] = []
+
+    def recalled(batch: Batch, count: Ints) -> Floats:
+        law = weights(batch, count)
+        rejected = count < batch.lens
+        if latest and len(latest[-1]) == law.shape[1]:
+            law = np.where(rejected[:, None], law, latest[-1])
+        latest.extend(law[rejected][-1:])
+        return law
+
+    return verifier(weights=recalled)
+
+
+def drawing(
+    coins: Callable[[np.random.Generator, Ints, int], GivenCoins],
+) -> Verify:
+    """The clean verifier with a way of its own to draw coins for drafts over V tokens."""
+
+    def verify(
+        target_probs: Floats,
+        draft_probs: Floats | None,
+        draft_tokens: Ints,
+        *,
+        rng: np.random.Generator,
+        lens: Ints | None = None,
+    ) -> Blocks:
+        own = coins(rng, draft_tokens, target_probs.shape[2])
+        return verifier()(target_probs, draft_probs, draft_tokens, coins=own, lens=lens)
+
+    return verify
+
+
+def burning(rng: np.random.Generator, drafts: Ints, size: int) -> GivenCoins:
+    """Coins, after V numbers thrown away for each row without drafts."""
+    rng.random((int((drafts == NO_TOKEN).all(axis=1).sum()), size))
+    return Drawn(rng.random(drafts.shape), rng.standard_exponential((len(drafts), size)))
+
+
+def row_by_row(rng: np.random.Generator, drafts: Ints, size: int) -> GivenCoins:
+    """The coins of a row drawn together, rows one after the other."""
+    rows = [(rng.random(len(row)), rng.standard_exponential(size)) for row in drafts]
+    return Drawn(*(np.stack(kind) for kind in zip(*rows, strict=True)))

@@ -1,0 +1,1 @@
+"""Mutants of standard speculative decoding, and look-alikes that are lossless."""

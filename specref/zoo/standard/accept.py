@@ -1,0 +1,141 @@
+"""Mutants that test the drafts wrongly: another ratio, another order, another stop."""
+
+from fractions import Fraction
+
+from specref.distributions import Probability
+from specref.vocabulary import Tokens
+from specref.zoo.entry import Entry
+from specref.zoo.parts.standard import (
+    Position,
+    Verification,
+    acceptance,
+    argmax,
+    ratio,
+    residual_or_p,
+    speculative,
+)
+
+TINY = Fraction(1, 8)
+
+
+def underflowing(at: Position) -> Probability:
+    """The ratio of p and q with all below 1/8 flushed to 0, where anything / 0 accepts."""
+    p, q = (x if x >= TINY else 0 * x for x in (at.px, at.qx))
+    return ratio(p, q) if q else 1
+
+
+def count_accepted(v: Verification) -> Tokens:
+    """Toss every coin, and keep as many drafts as said yes."""
+    return v.block(sum(v.accepts(i) for i in range(v.n)))
+
+
+def second_chance(v: Verification) -> Tokens:
+    """After a rejection, test another draw from q before falling back to the residual."""
+    at = v.first.to(v.prefix())
+    if at.i < v.n:
+        y = at.chance.draw(at.q, "second draft")
+        if at.chance.accept(ratio(at.p[y], at.q[y]), "second accept"):
+            return (*at.before, y)
+    return v.block(at.i)
+
+
+ENTRIES = (
+    Entry(
+        "always-accept-u0",
+        "accept",
+        formula="u = 0, so that every draft is accepted",
+        symptom="The output is the drafter's.",
+        hint="Draw a fresh uniform in [0, 1) for every draft, and check that it varies.",
+        step=speculative(accept=lambda at: 1),
+        cites=("vllm-project/vllm-ascend#13730", "vllm-project/vllm-ascend#13766"),
+    ),
+    Entry(
+        "inverted-ratio",
+        "accept",
+        formula="accept with probability min(1, q / p)",
+        symptom="Unlikely tokens pass, likely ones are rejected.",
+        hint="Divide the target's probability by the drafter's; papers swap the two letters.",
+        step=speculative(accept=lambda at: ratio(at.qx, at.px)),
+    ),
+    Entry(
+        "accept-with-p",
+        "accept",
+        formula="accept with probability p(x), then residual (p - q)+",
+        symptom="Low acceptance, and the residual takes mass away that was never accepted.",
+        hint="Accept with p(x) only if the residual is p without x (a one-hot q); else use p / q.",
+        step=speculative(accept=lambda at: at.px, recover=lambda at: residual_or_p(at.p, at.q)),
+    ),
+    Entry(
+        "exact-match-resample",
+        "accept",
+        formula="accept if t = x for some t ~ p, otherwise draw a second token from p",
+        symptom="Drafted tokens are over-weighted: they have two chances.",
+        hint="Emit the very t that was compared, on a mismatch as well.",
+        step=speculative(accept=lambda at: at.px, recover=lambda at: at.p),
+    ),
+    Entry(
+        "argmax-verify",
+        "accept",
+        formula="accept iff x = argmax p, otherwise emit argmax p",
+        symptom="Greedy text and loops at any temperature.",
+        hint="Check that sampling parameters reach the verifier, not only the plain path.",
+        step=speculative(
+            accept=lambda at: argmax(at.p)[at.token],
+            recover=lambda at: argmax(at.p),
+        ),
+        cites=(
+            "ROCm/ATOM#2318",
+            "sgl-project/sglang#39253",
+            "EricLBuehler/mistral.rs#2424",
+        ),
+    ),
+    Entry(
+        "greedy-match",
+        "accept",
+        formula="accept iff x = argmax p, otherwise draw from p",
+        symptom="The modal token is over-weighted.",
+        hint="Use this test only when the target decodes greedily.",
+        step=speculative(accept=lambda at: argmax(at.p)[at.token], recover=lambda at: at.p),
+    ),
+    Entry(
+        "first-draft-unverified",
+        "accept",
+        formula="x_0 is committed, x_i is tested for i >= 1",
+        symptom="A single draft is emitted verbatim.",
+        hint="Test draft 0 with the row of the last committed token.",
+        step=speculative(accept=lambda at: acceptance(at) if at.i else 1),
+        cites=("ohdearquant/lattice#243",),
+    ),
+    Entry(
+        "accept-after-rejection",
+        "accept",
+        formula="accepted length = sum of accepts instead of the first rejection",
+        symptom="Drafts after a rejection are kept, and a rejected one with them.",
+        hint="Take the cumulative product of the verdicts before summing.",
+        step=speculative(verify=count_accepted, recover=lambda at: residual_or_p(at.p, at.q)),
+        cites=("vllm-project/vllm#2658",),
+        blind=frozenset({"m"}),
+        note="With one draft there is nothing after a rejection.",
+    ),
+    Entry(
+        "best-of-two",
+        "accept",
+        formula="two draws from q, each tested with min(1, p / q), then residual (p - q)+",
+        symptom="Tokens that the drafter likes are over-weighted.",
+        hint="Update p to the residual, and q to the law of the next draw, after each rejection.",
+        step=speculative(verify=second_chance),
+        cites=("apple/ml-recurrent-drafter",),
+        note="On a rejection min(p, q) + (1 - overlap) residual = p: the law of residual-is-p.",
+    ),
+    Entry(
+        "underflow-accepts",
+        "accept",
+        formula="p, q below 1/8 are read as 0, and p / 0 or 0 / 0 accepts",
+        symptom="Tokens that both models find unlikely come out too often.",
+        hint="Compute the ratio in float32 or in logarithms, and test u q < p.",
+        step=speculative(accept=underflowing, recover=lambda at: residual_or_p(at.p, at.q)),
+        cites=("lablup/mlxcel#992",),
+        blind=frozenset({"c"}),
+        note="Half precision underflows near 6e-8; 1/8 shows on small rows, but c has no such p.",
+    ),
+)

@@ -1,0 +1,114 @@
+"""Mutants that replace a rejected draft by a draw from something other than norm((p - q)+)."""
+
+import numpy as np
+
+from specref.distributions import Probabilities, normalise
+from specref.zoo.entry import Entry
+from specref.zoo.parts.standard import Position, argmax, one_hot, residual_or_p, speculative
+
+
+def first_order_softmax(at: Position) -> Probabilities:
+    """The softmax of (p - q)+ with exp(v) replaced by 1 + v, to stay rational."""
+    return normalise(1 + np.maximum(at.p - at.q, 0))
+
+
+def deficit_on_last(at: Position) -> Probabilities:
+    """What a uniform on [0, 1) finds in the cumulative sum of (p - q)+, clamped to the last id."""
+    excess: Probabilities = np.maximum(at.p - at.q, 0)
+    excess[-1] += 1 - excess.sum()
+    return excess
+
+
+ENTRIES = (
+    Entry(
+        "residual-is-p",
+        "residual",
+        formula="recovered token ~ p",
+        symptom="Tokens that the drafter likes are over-weighted: they were offered already.",
+        hint="Subtract q before drawing.",
+        step=speculative(recover=lambda at: at.p),
+        cites=("romsto/Speculative-Decoding", "ShopeeLLM/Spec-RL#14"),
+    ),
+    Entry(
+        "residual-abs",
+        "residual",
+        formula="recovered token ~ norm(|p - q|)",
+        symptom="Tokens with q > p come back after they were rejected.",
+        hint="Clamp the difference at zero instead of taking its absolute value.",
+        step=speculative(recover=lambda at: normalise(abs(at.p - at.q))),
+    ),
+    Entry(
+        "residual-softmax-first-order",
+        "residual",
+        formula="recovered token ~ norm(1 + (p - q)+), a rational stand-in for softmax((p - q)+)",
+        symptom="Nearly uniform tokens after a rejection, impossible ones among them.",
+        hint="Divide (p - q)+ by its sum; it is a probability already, not a logit.",
+        step=speculative(recover=first_order_softmax),
+        cites=("huggingface/transformers#28508",),
+        note="The reported code has exp where this has 1 + v; the exact law would be irrational.",
+    ),
+    Entry(
+        "residual-zero-drafted-only",
+        "residual",
+        formula="recovered token ~ norm(p without x), after a test with p / q",
+        symptom="Other tokens that the drafter likes are over-weighted.",
+        hint="Zero x alone only if the test was p(x), the one of a one-hot q.",
+        step=speculative(recover=lambda at: normalise(at.p - one_hot(at.token, at.p) * at.px)),
+        cites=("SafeAILab/EAGLE#20",),
+    ),
+    Entry(
+        "residual-unnormalised-cdf",
+        "residual",
+        formula="recovered token by u in [0, 1) on the cumulative sum of (p - q)+, or V - 1",
+        symptom="The last token id comes out far too often.",
+        hint="Scale u by the sum of the residual.",
+        step=speculative(recover=deficit_on_last),
+    ),
+    Entry(
+        "residual-row-off-by-one",
+        "residual",
+        formula="recovered token ~ norm((p_(i+1) - q_(i+1))+)",
+        symptom="Exact while rows are alike; biased where the next token depends on this one.",
+        hint="Index the residual with the position of the rejection, not of the token after it.",
+        step=speculative(recover=lambda at: residual_or_p(at.next.p, at.next.q)),
+        cites=("NVIDIA/TensorRT-LLM#15098",),
+        blind=frozenset({"m"}),
+        note="The rows of m are all alike.",
+    ),
+    Entry(
+        "residual-q-row-off-by-one",
+        "residual",
+        formula="recovered token ~ norm((p_i - q_(i+1))+)",
+        symptom="Acceptance is exact, the replaced token is not.",
+        hint="Slice p and q by the same index.",
+        step=speculative(recover=lambda at: residual_or_p(at.p, at.next.q)),
+        blind=frozenset({"m"}),
+        note="The rows of m are all alike.",
+    ),
+    Entry(
+        "residual-is-q",
+        "residual",
+        formula="recovered token ~ q",
+        symptom="A rejected token can come straight back.",
+        hint="Draw from what the target has in excess of the drafter.",
+        step=speculative(recover=lambda at: at.q),
+    ),
+    Entry(
+        "residual-reversed",
+        "residual",
+        formula="recovered token ~ norm((q - p)+)",
+        symptom="Only tokens that the target wants less of come out after a rejection.",
+        hint="Subtract the drafter from the target, not the other way round.",
+        step=speculative(recover=lambda at: residual_or_p(at.q, at.p)),
+    ),
+    Entry(
+        "residual-argmax",
+        "residual",
+        formula="recovered token = argmax (p - q)",
+        symptom="After a rejection always the same token.",
+        hint="Sample the residual unless the target decodes greedily.",
+        step=speculative(recover=lambda at: argmax(residual_or_p(at.p, at.q))),
+        cites=("romsto/Speculative-Decoding",),
+        note="Needs a residual with two tokens or more.",
+    ),
+)

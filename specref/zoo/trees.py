@@ -1,0 +1,197 @@
+"""Mutants and controls of token trees and of traversal verification."""
+
+from collections.abc import Callable
+from typing import Any
+
+from specref.algorithms import traversal
+from specref.algorithms.trees import topdown
+from specref.algorithms.trees.topdown import Tree, Verify
+from specref.zoo.entry import Entry, Stage, exactly
+from specref.zoo.parts import trees as rules
+from specref.zoo.parts.siblings import at_nodes, changed, distinct
+
+
+def tree(
+    id_: str,
+    stage: Stage,
+    verify: Verify,
+    propose: rules.Propose = rules.drawn,
+    submit: Callable[[Tree], Tree] = lambda tree: tree,
+    *,
+    given: bool = False,
+    **described: Any,
+) -> Entry:
+    """A rule for trees; `given` if trees that others draft show it, too."""
+    step = rules.with_tree(verify, propose, submit)
+    return Entry(id_, stage, step=step, verify_tree=verify if given else None, **described)
+
+
+ENTRIES = (
+    tree(
+        "tree-duplicates-merged",
+        "accept",
+        at_nodes(changed(distinct)),
+        rules.drawn_independently,
+        given=True,
+        rule="topdown",
+        formula="drawn with replacement; of equal siblings the first is kept, with its subtree",
+        symptom="As `siblings-duplicates-skipped`, at every node.",
+        hint="Merge nodes for the forward pass alone, and verify every one that was drawn.",
+        distances=exactly(s1="0", m="1/24", m3="1/16", c="1/36", eos="0"),
+        note="0 where the first residual is one point mass.",
+    ),
+    tree(
+        "tree-wrong-slice",
+        "context",
+        rules.with_rows(rules.of_elder_sibling),
+        given=True,
+        rule="topdown",
+        formula="below sibling j, p after sibling j - 1",
+        symptom="Right at the root, and below the eldest siblings.",
+        hint="A row belongs to a node: its context is the path from the root.",
+        cites=("NVIDIA/TensorRT-LLM#15098",),
+        distances=exactly(s1="0", m="0", m3="0", c="491/3240", eos="1741/167310"),
+        note="0 for trees of one level.",
+    ),
+    tree(
+        "tree-row-of-the-parent",
+        "context",
+        rules.with_rows(rules.of_parent),
+        given=True,
+        rule="topdown",
+        formula="below an accepted node, p before it",
+        symptom="Right for trees of one level; a token may come twice.",
+        hint="The children of a node are verified with the row after it.",
+        distances=exactly(s1="0", m="0", m3="0", c="10/27", eos="16712447/64782432"),
+    ),
+    tree(
+        "tree-paths-with-their-own-draws",
+        "randomness",
+        rules.paths_apart,
+        rule="topdown",
+        formula="each path is matched with its own draws t ~ p; the longest match wins",
+        symptom="Drafted tokens come out too often, the more paths share them.",
+        hint="One draw of the target for each node.",
+        cites=("foundation-model-stack/fms-extras#12",),
+        distances=exactly(s1="1/24", m="7/162"),
+    ),
+    tree(
+        "traversal-survival-kept",
+        "accept",
+        rules.traversed(rules.survival_kept),
+        given=True,
+        rule="traversal",
+        formula="after a refusal P as it should be, a as it was",
+        symptom="Inner nodes are accepted too often, once their children are refused.",
+        hint="a becomes Z / (Z + 1 - a), Z = sum (a P - q)+.",
+        distances=exactly(s1="0", m="0", m3="0", c="1/12", eos="55/832"),
+        note="0 for trees of one level: the root has a = 1 throughout.",
+    ),
+    tree(
+        "traversal-tokenwise-residual",
+        "residual",
+        rules.traversed(rules.tokenwise),
+        given=True,
+        rule="traversal",
+        formula="after a refusal P becomes norm((P - q)+), a as it should be",
+        symptom="Only the last token of a block that ends inside the tree is off.",
+        hint="(a P - q)+: the node itself is not accepted for certain.",
+        distances=exactly(s1="0", m="0", m3="0", c="1/24", eos="1/156"),
+    ),
+    tree(
+        "traversal-knows-the-siblings-alone",
+        "accept",
+        rules.traversed(rules.by_remaining_children),
+        rules.top,
+        rules.throughout(rules.children_alone),
+        rule="traversal",
+        formula="q on the siblings only, a = sum (a P - q)+ / sum of q not yet refused",
+        symptom="Wrong for drawn siblings, and far off for the likeliest tokens.",
+        hint="q of the whole vocabulary, and Z / (Z + 1 - a); for certain siblings q = 1.",
+        cites=("arXiv:2505.12398",),
+        distances=exactly(s1="1/3", m="11/48", m3="29/108", c="4/9", eos="4/9"),
+        note="As one public implementation has it; siblings are the likeliest tokens.",
+    ),
+    tree(
+        "traversal-drawn-siblings-alone",
+        "accept",
+        rules.traversed(rules.by_remaining_children),
+        submit=rules.throughout(rules.children_alone),
+        rule="traversal",
+        formula="as `traversal-knows-the-siblings-alone`, siblings drawn without replacement",
+        symptom="Less far off.",
+        hint="q of the whole vocabulary, and Z / (Z + 1 - a).",
+        cites=("arXiv:2505.12398",),
+        distances=exactly(s1="2/27", m="191/2268", m3="5/72", c="5003/30780"),
+    ),
+    tree(
+        "tree-bonus-of-the-root",
+        "bonus",
+        rules.bonus_of_the_root,
+        given=True,
+        rule="topdown",
+        formula="after a leaf the last token from row 0",
+        symptom="Only the token after a whole branch is off.",
+        hint="After leaf i the last token is drawn from row i + 1 of target_probs.",
+    ),
+)
+CONTROLS = (
+    tree(
+        "tree-last-first",
+        "accept",
+        at_nodes(changed(lambda siblings: siblings[::-1])),
+        rules.drawn_independently,
+        rule="topdown",
+        formula="drawn with replacement, siblings verified from the last to the first",
+        symptom="Not the order of drawing.",
+        hint="Exact: independent drafts have no order.",
+        lossless=True,
+    ),
+    tree(
+        "traversal-last-first",
+        "accept",
+        traversal.verify,
+        rules.drawn_independently,
+        rules.throughout(lambda siblings: siblings[::-1]),
+        rule="traversal",
+        formula="drawn with replacement, siblings verified from the last to the first",
+        symptom="Leaves are visited in another order.",
+        hint="Exact: independent drafts have no order.",
+        lossless=True,
+    ),
+    tree(
+        "tree-topdown",
+        "length",
+        topdown.verify,
+        given=True,
+        rule="traversal",
+        formula="recursive rejection, from the root down",
+        symptom="It does not accept as often as traversal.",
+        hint="what is below a rejected sibling is never read.",
+        cites=("arXiv:2305.09781",),
+        lossless=True,
+    ),
+    tree(
+        "tree-traversal",
+        "length",
+        traversal.verify,
+        given=True,
+        rule="topdown",
+        formula="a node after everything below it, with what is left of its acceptance",
+        symptom="It does not accept as often as top-down verification.",
+        hint="a refused child leaves a P to its parent, and no more.",
+        cites=("arXiv:2505.12398",),
+        lossless=True,
+    ),
+    tree(
+        "tree-eldest-alone",
+        "length",
+        at_nodes(changed(lambda siblings: siblings[:1])),
+        given=True,
+        rule="topdown",
+        formula="only the first sibling of each node is verified",
+        symptom="It accepts no more than a single draft.",
+        hint="drafts that are not read change nothing.",
+        lossless=True,
+    ),
+)
