@@ -1,0 +1,104 @@
+"""docs/api.md: the names that are public, with the first line of their docstrings.
+
+Run from the root of a checkout:
+
+    python -m proofs_tests.pages.api
+"""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import specref
+from proofs_tests.pages.console_blocks import BLOCK, PAGES, ROOT
+
+API = ROOT / "docs" / "api.md"
+ROOMS = (
+    "specref.algorithms",
+    "specref.models",
+    "specref.strategies",
+    "specref.theory",
+    "specref.proofs",
+    "specref.statistics",
+    "specref.simulate",
+    "specref.zoo",
+    "specref.process",
+    "specref.torch_backend",
+)
+HEAD = """# Public names
+
+Written by `python -m proofs_tests.pages.api`; a test compares. The changelog
+names each change of these names; everything else may move. `help(NAME)` shows parameters, shapes,
+errors, the source and an example.
+
+The command line, its JSON, exit codes and saved cases are public too:
+[judge-your-sampler.md](judge-your-sampler.md), [runner-contract.md](runner-contract.md),
+[vectors.md](vectors.md).
+"""
+
+
+def imports(page: Path) -> Iterator[tuple[str, str]]:
+    """What the Python blocks of a page import from specref: (module, name)."""
+    for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        if block["language"] == "python":
+            for node in ast.walk(ast.parse(block["text"])):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("specref"):
+                    yield from ((str(node.module), one.name) for one in node.names)
+
+
+def own_names(module: ModuleType) -> list[str]:
+    """The names of a module's `__all__`, or the public functions and classes it defines."""
+    listed: list[str] | None = getattr(module, "__all__", None)
+    return sorted(listed or (
+        name
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", None) == module.__name__ and not name.startswith("_")
+    ))  # fmt: skip
+
+
+def line(name: str, value: Any) -> str:
+    """A row of a table."""
+    if inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value):
+        said = (inspect.getdoc(value) or "").partition("\n\n")[0]
+    elif isinstance(value, Mapping | tuple):
+        first = ", ".join(f"`{one}`" for one in list(value)[:5])
+        said = f"{len(value)} of them: {first}{', …' if len(value) > 5 else ''}"
+    else:
+        said = f"`{value}`"
+    said = re.sub(r"\s+", " ", said).replace("|", "\\|")
+    return f"| `{name}` | {said} |"
+
+
+def table(title: str, names: dict[str, Any]) -> str:
+    """A section."""
+    rows = "\n".join(line(name, value) for name, value in sorted(names.items()))
+    return f"## {title}\n\n| name | what it is |\n|---|---|\n{rows}\n"
+
+
+def page() -> str:
+    """The text of the page."""
+    top = {name: getattr(specref, name) for name in specref.__all__}
+    sections = [table("`specref`", top)]
+    listed = {("specref", name) for name in top}
+    for room in ROOMS:
+        module = import_module(room)
+        names = {name: getattr(module, name) for name in own_names(module) if name not in top}
+        listed |= {(room, name) for name in names}
+        sections.append(table(f"`{room}`", names))
+    used = {one for source in PAGES for one in imports(source)} - listed
+    others = {
+        f"{room}.{name}": getattr(import_module(room), name)
+        for room, name in used
+        if name not in top
+    }
+    sections.append(table("Used by other pages", others))
+    return "\n".join((HEAD, *sections))
+
+
+if __name__ == "__main__":
+    API.write_text(page(), encoding="utf-8")
