@@ -34,9 +34,9 @@ def cases_of(profile: Profile) -> tuple[Case, ...]:
 
 
 def check_case(rule: Rule, case: Case) -> AlgorithmReport:
-    """Prove one case: the completed block, the decode loop, what is accepted.
+    """Prove one case: the completed block, the decode loop, the accepted lengths.
 
-    Of a rule that is published and lossy, one iteration alone is tried.
+    Of a rule that is published and lossy, only one iteration is tried.
 
     Parameters
     ----------
@@ -58,9 +58,13 @@ def check_case(rule: Rule, case: Case) -> AlgorithmReport:
     starting = case.lookahead == LOOP_LOOKAHEAD and not case.context
     with_loop = starting and proved.paths <= LOOP_PATHS
     if with_loop:
-        failures += _loop_failures(rule, case)
+        arguments = (case.pair.target, case.pair.drafter, case.context, case.lookahead)
+        loop = is_lossless_loop(rule.step, *arguments, length=LOOP_TOKENS)
+        failures += [] if loop else [f"{case}: decode loop lossy, {loop.difference}"]
     # An accepted EOS ends a block without a token of its own: lengths would not tell.
-    with_acceptance = case.pair.target.vocabulary.eos is None and _has_acceptance(rule, case)
+    with_acceptance = case.pair.target.vocabulary.eos is None and bool(
+        rule.accepted_lengths or (rule.accepts_first and case.lookahead)
+    )
     if with_acceptance:
         failures += _acceptance_failures(rule, blocks, case)
     return AlgorithmReport(
@@ -83,16 +87,6 @@ def _refuted(rule: Rule, case: Case) -> AlgorithmReport:
     except ValueError:
         return AlgorithmReport(rule.name, not_applicable=1)
     return AlgorithmReport(rule.name, 1, proved.paths, refuted=int(not proved))
-
-
-def _loop_failures(rule: Rule, case: Case) -> list[str]:
-    arguments = (case.pair.target, case.pair.drafter, case.context, case.lookahead)
-    loop = is_lossless_loop(rule.step, *arguments, length=LOOP_TOKENS)
-    return [] if loop else [f"{case}: decode loop lossy, {loop.difference}"]
-
-
-def _has_acceptance(rule: Rule, case: Case) -> bool:
-    return bool(rule.accepted_lengths or (rule.accepts_first and case.lookahead))
 
 
 def _acceptance_failures(rule: Rule, blocks: Law, case: Case) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the main job says of each algorithm, and of all."""
+"""The reports of the main job: one for each algorithm, and all of them together."""
 
 from dataclasses import dataclass
 
