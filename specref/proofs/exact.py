@@ -1,11 +1,11 @@
-"""Exact proofs: the completed block has exactly the target's joint distribution, or it has not."""
+"""Exact proofs that the completed block has the target's joint distribution, or has not."""
 
 import inspect
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from specref.algorithms import Step
 from specref.chance import (
@@ -23,6 +23,7 @@ from specref.vocabulary import Tokens
 
 ARGUMENTS = ("target", "drafter", "context", "lookahead", "chance")
 LONGEST = 1_000
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True)
@@ -38,19 +39,11 @@ class Difference:
 
 
 @dataclass(frozen=True, repr=False)
-class Proof:
-    """Whether an output distribution equals the target's, and by how much it does not.
+class Comparison(Generic[Outcome]):
+    """An exact output distribution, the one it should equal, and the number of random paths."""
 
-    Attributes
-    ----------
-    output, expected : dict
-        {tokens: probability}: the completed output distribution, and the target's.
-    paths : int
-        How many random paths were enumerated.
-    """
-
-    output: Law
-    expected: Law
+    output: dict[Outcome, Probability]
+    expected: dict[Outcome, Probability]
     paths: int
 
     @property
@@ -63,6 +56,27 @@ class Proof:
         """The total variation distance of the two distributions."""
         return total_variation(self.output, self.expected)
 
+    def __bool__(self) -> bool:
+        return self.lossless
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(lossless={self.lossless}, "
+            f"total_variation={self.total_variation}, paths={self.paths})"
+        )
+
+
+class Proof(Comparison[Tokens]):
+    """Whether an output distribution equals the target's, and by how much it does not.
+
+    Attributes
+    ----------
+    output, expected : dict
+        {tokens: probability}: the completed output distribution, and the target's.
+    paths : int
+        How many random paths were enumerated.
+    """
+
     @property
     def difference(self) -> Difference | None:
         """The smallest differing outcome: shortest, then lowest ids; None when lossless."""
@@ -73,15 +87,6 @@ class Proof:
                 if gap.output != gap.expected:
                     return gap
         return None
-
-    def __bool__(self) -> bool:
-        return self.lossless
-
-    def __repr__(self) -> str:
-        return (
-            f"Proof(lossless={self.lossless}, total_variation={self.total_variation}, "
-            f"paths={self.paths})"
-        )
 
 
 def is_lossless(
@@ -147,7 +152,7 @@ def is_lossless(
 
 
 def _decided(found: Proof, emitted: Law, step: Step, *arguments: Any) -> Proof:
-    """The proof, unless a step emits one thing, asks for nothing, and the target is random."""
+    """The proof; raises if a step emits one block, asks for nothing, and the target is random."""
     one = len(emitted) == 1 < len(found.expected)
     if one and not (found or asks_chance(step, *arguments)):
         raise OutsideChanceError(
@@ -268,6 +273,7 @@ def trace_to(
 
 
 def _agreement(left: Tokens, right: Tokens) -> int:
+    """The length of the common prefix."""
     pairs = zip(left, right, strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
 
