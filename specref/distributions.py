@@ -281,7 +281,12 @@ def top_p(p: Probabilities, mass: Probability) -> Probabilities:
     """
     if not 0 < mass <= 1:
         raise ValueError(f"mass = {mass}: expected a number in (0, 1]")
-    return _keep(p, _nucleus(p, mass))
+    kept: list[int] = []
+    for token in _ranked(p):
+        kept.append(token)
+        if p[kept].sum() >= mass:
+            break
+    return _keep(p, kept)
 
 
 def top_k_top_p(p: Probabilities, k: int, mass: Probability, *, chained: bool) -> Probabilities:
@@ -306,16 +311,8 @@ def _ranked(p: Probabilities) -> list[int]:
     return sorted(range(len(p)), key=lambda token: (-p[token], token))
 
 
-def _nucleus(p: Probabilities, mass: Probability) -> list[int]:
-    kept: list[int] = []
-    for token in _ranked(p):
-        kept.append(token)
-        if p[kept].sum() >= mass:
-            break
-    return kept
-
-
 def _keep(p: Probabilities, tokens: list[int]) -> Probabilities:
+    """p restricted to these tokens, and renormalised."""
     kept = np.zeros_like(p)
     kept[tokens] = p[tokens]
     return normalise(kept + p * 0)
@@ -326,6 +323,5 @@ def _number(value: Any) -> Probability:
 
 
 def _show(vector: Probabilities) -> str:
-    return (
-        "(" + ", ".join(str(value) for value in vector[:8]) + (", …)" if len(vector) > 8 else ")")
-    )
+    shown = ", ".join(map(str, vector[:8]))
+    return f"({shown}, …)" if len(vector) > 8 else f"({shown})"

@@ -1,4 +1,4 @@
-"""What is known of accepted lengths once it is known how likely each prefix is to be accepted.
+"""Laws of accepted lengths, from the probability that each prefix is accepted.
 
 W maps a prefix x to P(the accepted drafts start with x), where positive: `accepted_prefixes` of
 `theory.block`, `theory.greedy_block` and `theory.trees`.

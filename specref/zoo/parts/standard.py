@@ -97,7 +97,6 @@ class Verification:
 
     @property
     def n(self) -> int:
-        """How many drafts were submitted."""
         return len(self.first.drafts)
 
     def accepts(self, i: int) -> bool:
