@@ -1,9 +1,9 @@
 """Probability vectors over a vocabulary: exact (`Fraction`) or float64, by the same code."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from numbers import Rational, Real
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 Probability: TypeAlias = float | Fraction
 Probabilities: TypeAlias = NDArray[Any]
 Row: TypeAlias = ArrayLike | Sequence[Any]
+Outcome = TypeVar("Outcome")
+Image = TypeVar("Image")
 FLOAT_TOLERANCE = 1e-9
 ROUNDED = 1e-2  # what bfloat16 and coarser may miss of a sum
 
@@ -218,6 +220,23 @@ def total_variation(p: Any, q: Any) -> Probability:
         gaps = [abs(p.get(key, 0) - q.get(key, 0)) for key in p.keys() | q.keys()]
         return _number(sum(gaps, start=0) * Fraction(1, 2))
     return _number(np.abs(p - q).sum() * Fraction(1, 2))
+
+
+def push_forward(
+    law: Mapping[Outcome, Probability], function: Callable[[Outcome], Image]
+) -> dict[Image, Probability]:
+    """The law of a function of the outcome.
+
+    Examples
+    --------
+    >>> push_forward({(0,): 0.5, (0, 1): 0.25, (1, 1): 0.25}, len)
+    {1: 0.5, 2: 0.5}
+    """
+    pushed: dict[Image, Probability] = {}
+    for outcome, probability in law.items():
+        image = function(outcome)
+        pushed[image] = pushed.get(image, 0) + probability
+    return pushed
 
 
 def with_temperature(p: Probabilities, temperature: Probability) -> Probabilities:

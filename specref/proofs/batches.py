@@ -7,10 +7,11 @@ is a batch whose completed blocks have, jointly, the product of the target's law
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import reduce
+from operator import itemgetter
 
 from specref.algorithms.companion.batch import BatchStep
 from specref.chance import MAX_PATHS, enumerate_paths
-from specref.distributions import Probability, is_exact, total_variation
+from specref.distributions import Probability, is_exact, push_forward, total_variation
 from specref.laws import Law, completed
 from specref.models import Model
 from specref.proofs.exact import Comparison
@@ -32,8 +33,8 @@ class JointProof(Comparison[tuple[Tokens, ...]]):
 
     def alone(self, request: int) -> Probability:
         """The total variation distance of one request's own output."""
-        laws = (_marginal(law, request) for law in (self.output, self.expected))
-        return total_variation(*laws)
+        laws = (self.output, self.expected)
+        return total_variation(*(push_forward(law, itemgetter(request)) for law in laws))
 
 
 def is_jointly_lossless(
@@ -123,10 +124,3 @@ def product(laws: Iterable[Law]) -> JointLaw:
         return {(*a, b): v * w for a, v in joint.items() for b, w in law.items()}
 
     return reduce(joined, laws, {(): Fraction(1)})
-
-
-def _marginal(law: JointLaw, request: int) -> Law:
-    shares: Law = {}
-    for texts, probability in law.items():
-        shares[texts[request]] = shares.get(texts[request], 0) + probability
-    return shares

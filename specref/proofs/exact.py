@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 from specref.algorithms import Step
@@ -16,7 +17,7 @@ from specref.chance import (
     Traced,
     enumerate_paths,
 )
-from specref.distributions import Probability, is_exact, total_variation
+from specref.distributions import Probability, is_exact, push_forward, total_variation
 from specref.laws import Law, completed, first_tokens
 from specref.models import Model
 from specref.vocabulary import Tokens
@@ -81,7 +82,8 @@ class Proof(Comparison[Tokens]):
     def difference(self) -> Difference | None:
         """The smallest differing outcome: shortest, then lowest ids; None when lossless."""
         for length in range(1, max(map(len, self.output | self.expected)) + 1):
-            output, expected = _first(self.output, length), _first(self.expected, length)
+            first = itemgetter(slice(length))
+            output, expected = push_forward(self.output, first), push_forward(self.expected, first)
             for tokens in sorted(output.keys() | expected.keys()):
                 gap = Difference(tokens, output.get(tokens, 0), expected.get(tokens, 0))
                 if gap.output != gap.expected:
@@ -340,10 +342,3 @@ def _check_exact(target: Model, drafter: Model, context: Tokens) -> None:
                 f"{name} returns floats: a proof needs Fractions (for floats, compare "
                 "exact_distribution with completed by total_variation)"
             )
-
-
-def _first(law: Law, length: int) -> Law:
-    shortened: Law = {}
-    for tokens, probability in law.items():
-        shortened[tokens[:length]] = shortened.get(tokens[:length], 0) + probability
-    return shortened

@@ -1,7 +1,7 @@
 """The exact part of the main job: proofs of one iteration, of the loop, and of acceptance."""
 
 from specref.chance import OutsideChanceError, TooManyPathsError
-from specref.distributions import Probability
+from specref.distributions import Probability, push_forward
 from specref.laws import Law
 from specref.pairs import Case, Pair, Profile, cases, toy_pairs
 from specref.proofs.exact import Proof, is_lossless_loop, output_distribution, proof
@@ -109,7 +109,5 @@ def accepted_lengths(blocks: dict[Tokens, Probability]) -> tuple[Probability, ..
     >>> accepted_lengths({(0,): 0.25, (1,): 0.25, (0, 1): 0.5})
     (0.5, 0.5)
     """
-    law: dict[int, Probability] = {}
-    for block, probability in blocks.items():
-        law[len(block) - 1] = law.get(len(block) - 1, 0) + probability
+    law = push_forward(blocks, lambda block: len(block) - 1)
     return tuple(law.get(length, 0) for length in range(max(law) + 1))

@@ -30,7 +30,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from specref.algorithms.trees.siblings import remaining
-from specref.distributions import Probabilities, Probability, normalise
+from specref.distributions import Probabilities, Probability, normalise, push_forward
 from specref.validation import check_count, check_exact, check_law, check_pair
 from specref.vocabulary import Tokens
 
@@ -228,10 +228,7 @@ def optimal_rows(p: Probabilities, law: DraftsLaw) -> dict[frozenset[int], Proba
 
 def by_set(law: DraftsLaw) -> dict[frozenset[int], Probability]:
     """The law of the set of drafts: to be accepted, order and multiplicity do not matter."""
-    weights: dict[frozenset[int], Probability] = {}
-    for drafts, weight in law.items():
-        weights[frozenset(drafts)] = weights.get(frozenset(drafts), 0) + weight
-    return weights
+    return push_forward(law, frozenset)
 
 
 def maximum_flow(
