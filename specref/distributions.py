@@ -62,7 +62,7 @@ def as_distribution(
     if not is_one(total):
         raise ValueError(f"{name} sums to {total}: expected 1{_remedy(total)}")
     vector.flags.writeable = False
-    return vector[:]  # a view: nobody can make it writeable again
+    return vector[:]  # a view, which cannot be made writeable again
 
 
 def is_one(total: Probability) -> bool:

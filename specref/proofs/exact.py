@@ -256,7 +256,7 @@ def output_distribution(
 def asks_chance(
     step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
 ) -> bool:
-    """Whether a step asks its chance for anything, on its first path."""
+    """Whether a step takes a decision from its chance on its first path."""
     chance = Exact()
     _program(step, target, drafter, context, lookahead)(chance)
     return bool(chance.requests)

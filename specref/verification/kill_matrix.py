@@ -73,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Matrix:
-    """All rows, and what is wrong with the kit or the zoo."""
+    """All rows, and the problems of the kit or the zoo."""
 
     rows: tuple[Row, ...]
     seed: int
@@ -194,7 +194,7 @@ def variation_of(entry: Entry) -> float | None:
 
 
 def _reports(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) -> Iterator[Report]:
-    within = {**options, "only": [f"{stage}/" for stage in stages]}
+    within, rule = {**options, "only": [f"{stage}/" for stage in stages]}, RULES.get(entry.rule)
     if entry.make is not None:
         # Controls are lossless in another way: their blocks and accepted lengths are their own.
         claims = {} if entry.lossless else {"rule": "standard", "recovery": "race"}
@@ -203,7 +203,8 @@ def _reports(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) ->
         yield check(_generate(entry.generate), contract=GENERATE, **within)
     elif entry.figure is not None:
         yield check(entry.figure, contract=METRICS, metric=entry.rule, **within)
-    elif entry.is_step and entry.case is None and _is_sampled(entry.rule):
+    elif entry.is_step and entry.case is None and rule is not None and rule.machine:
+        # The kit knows the lengths that the rule accepts, and samples its steps.
         yield from _step_reports(entry, options, stages)
     else:
         yield proved(entry, options)
@@ -211,11 +212,6 @@ def _reports(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) ->
         if entry.verify_tree is not None and asked:
             verify = as_tree_verifier(entry.verify_tree)
             yield check(verify, contract=TREE, only=asked, **options)
-
-
-def _is_sampled(rule: str) -> bool:
-    """Whether the kit knows the lengths that a rule accepts, and samples its steps."""
-    return rule in RULES and RULES[rule].machine is not None
 
 
 def _step_reports(

@@ -10,7 +10,7 @@ from specref.verification.table import TRIED
 
 @dataclass(frozen=True)
 class AlgorithmReport:
-    """What was checked of one algorithm, and what failed.
+    """The checks of one algorithm, and the failures.
 
     Attributes
     ----------

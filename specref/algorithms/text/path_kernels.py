@@ -59,7 +59,7 @@ class Drafting:
         return self.stop(drafts) or self.drafter.vocabulary.ends(drafts)
 
     def weight(self, path: Tokens) -> Probability:
-        """Q(path), in as many forwards as it has drafts, or one; 0 for what is no whole draft."""
+        """Q(path), at most one forward for each draft; 0 unless the path is a whole draft."""
         weight: Probability = Fraction(1)
         for length, draft in enumerate(path):
             if self.ends(path[:length]):

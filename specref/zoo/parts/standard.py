@@ -88,7 +88,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Verification:
-    """What is left to decide once the drafts are submitted."""
+    """Submitted drafts, and the rules that decide on them."""
 
     first: Position
     accept: Callable[[Position], Probability]
