@@ -88,8 +88,13 @@ def toy_pairs(profile: Profile = "quick") -> tuple[Pair, ...]:
     >>> len(toy_pairs("quick")), len(toy_pairs("standard"))
     (41, 101)
     """
-    seeded = range(SEEDED_PAIRS[profile])
-    return (*same_vocabulary_pairs(), *other_vocabulary_pairs(), *_seeded(seeded))
+    pairs = [*same_vocabulary_pairs(), *other_vocabulary_pairs()]
+    three = Vocabulary("abc")
+    pieces = Vocabulary(["a", "b", "ba"]), Vocabulary(["b", "a", "ab", "bb"])
+    for seed in range(SEEDED_PAIRS[profile]):
+        pairs.append(Pair(f"same vocabulary #{seed}", *_hashed(f"same {seed}", three)))
+        pairs.append(Pair(f"two vocabularies #{seed}", *_hashed(f"other {seed}", *pieces)))
+    return tuple(pairs)
 
 
 def same_vocabulary_pairs() -> Iterator[Pair]:
@@ -132,14 +137,6 @@ def other_vocabulary_pairs() -> Iterator[Pair]:
     yield Pair("no mass shared", hashed_model(abc, "no mass"), unshared, by_text=False)
     half_shared = table_model(bcx, {(): [0, 0, 1]}, otherwise=["1/2", "1/2", 0])
     yield Pair("mass shared later", hashed_model(abc, "later"), half_shared, by_text=False)
-
-
-def _seeded(seeds: range) -> Iterator[Pair]:
-    three = Vocabulary("abc")
-    pieces = Vocabulary(["a", "b", "ba"]), Vocabulary(["b", "a", "ab", "bb"])
-    for seed in seeds:
-        yield Pair(f"same vocabulary #{seed}", *_hashed(f"same {seed}", three))
-        yield Pair(f"two vocabularies #{seed}", *_hashed(f"other {seed}", *pieces))
 
 
 def _hashed(

@@ -237,8 +237,7 @@ def output_distribution(
     TypeError, ValueError
         As `is_lossless`.
     """
-    _check_types(step, target, drafter, context)
-    _check_exact(target, drafter, context)
+    _check_arguments(step, target, drafter, context)
     blocks: Law = {}
     paths = 0
     program = _program(step, target, drafter, context, lookahead)
@@ -326,16 +325,13 @@ def check_step(step: Step) -> None:
         raise TypeError(f"step takes {signature}: expected ({', '.join(ARGUMENTS)})") from None
 
 
-def _check_types(step: Step, target: Model, drafter: Model, context: Tokens) -> None:
+def _check_arguments(step: Step, target: Model, drafter: Model, context: Tokens) -> None:
     check_step(step)
     for name, model in (("target", target), ("drafter", drafter)):
         if not hasattr(model, "next_token"):
             raise TypeError(f"{name} = {model!r}: expected a Model")
     if isinstance(context, (str, bytes)) or not isinstance(context, Iterable):
         raise TypeError(f"context = {context!r}: expected a tuple of token ids")
-
-
-def _check_exact(target: Model, drafter: Model, context: Tokens) -> None:
     for name, model, seen in (("target", target, context), ("drafter", drafter, ())):
         if not is_exact(model.next_token(seen)):
             raise TypeError(

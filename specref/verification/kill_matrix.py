@@ -156,22 +156,20 @@ def kill_matrix(
     for id_ in ids or ():
         if id_ not in ALL:
             raise ValueError(f"ids has {id_!r}: not in the zoo")
+    options = {"detect_tv": detect_tv, "seed": seed, "blocking": False}
     rows = []
     for id_ in ALL if ids is None else ids:
-        rows.append(_row(ALL[id_], {"detect_tv": detect_tv, "seed": seed}, stages))
+        entry = ALL[id_]
+        killers: dict[str, None] = {}
+        asked: set[str] = set()
+        for report in _reports(entry, options, stages):
+            applied = [r for r in report.results if r.status != Status.NOT_APPLICABLE]
+            asked |= {result.id for result in applied}
+            killers |= {result.id: None for result in applied if result.finding is not None}
+        rows.append(Row(entry, tuple(killers), frozenset(asked), variation_of(entry)))
         advance(id_)
     whole = ids is None and set(stages) == set(Stage)
     return Matrix(tuple(rows), seed, detect_tv, whole)
-
-
-def _row(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) -> Row:
-    killers: dict[str, None] = {}
-    asked: set[str] = set()
-    for report in _reports(entry, {**options, "blocking": False}, stages):
-        applied = [r for r in report.results if r.status != Status.NOT_APPLICABLE]
-        asked |= {result.id for result in applied}
-        killers |= {result.id: None for result in applied if result.finding is not None}
-    return Row(entry, tuple(killers), frozenset(asked), variation_of(entry))
 
 
 def variation_of(entry: Entry) -> float | None:

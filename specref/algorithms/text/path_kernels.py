@@ -108,7 +108,8 @@ def canonical(drafting: Drafting) -> Kernel:
         while path and _starts(drafting, path, token):
             if drafting.ends(path):
                 return {path: Fraction(1)}
-            path = _longer(drafting, path, token)
+            longer = [(*path, draft) for draft in range(len(drafting.drafter.vocabulary))]
+            path = next((one for one in longer if _starts(drafting, one, token)), ())
         return NO_PATH
 
     return kernel
@@ -167,13 +168,8 @@ def path_acceptance(p: Probabilities, drafting: Drafting, kernel: Kernel) -> Pro
 
 
 def _starts(drafting: Drafting, path: Tokens, token: int) -> bool:
+    """Whether the first target token of the path's text is this one."""
     try:
         return drafting.token(path) == token
     except UntokenisableError:
         return False
-
-
-def _longer(drafting: Drafting, path: Tokens, token: int) -> Tokens:
-    """The path with one more draft, or () if with any draft another token is first."""
-    longer = [(*path, draft) for draft in range(len(drafting.drafter.vocabulary))]
-    return next((path for path in longer if _starts(drafting, path, token)), ())
