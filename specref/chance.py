@@ -85,7 +85,7 @@ class Chance(ABC):
 
 
 class Request(NamedTuple):
-    """What a program asked its chance: a choice among weights, at a site."""
+    """A request to chance: a choice among weights, at a site."""
 
     weights: tuple[Probability, ...]
     site: str
@@ -155,7 +155,7 @@ class Exact(Chance):
         self.ended = False
 
     def draw(self, probabilities: Probabilities, site: str) -> int:
-        """Draw the next branch; what is asked as it was before was checked then."""
+        """Draw the next branch; a request that is the recorded one is not validated again."""
         depth = len(self.choices)
         if depth < min(len(self.prefix), len(self.recorded)):
             weights = np.asarray(probabilities).tolist()
@@ -245,7 +245,7 @@ class Replayed(Chance):
 
 @dataclass(frozen=True)
 class Step:
-    """One random decision: where, among which weights, what was chosen, how likely it was."""
+    """One random decision: its site, the weights, and the choice."""
 
     site: str
     weights: tuple[Probability, ...]
@@ -301,7 +301,7 @@ class Traced(Chance):
 
 @dataclass(frozen=True)
 class Path(Generic[Outcome]):
-    """One random path of a program: what came out, how likely, by which branches."""
+    """One random path of a program: its outcome, its probability, and the branches taken."""
 
     outcome: Outcome
     weight: Probability
@@ -366,7 +366,10 @@ def _followed(
     requests: Sequence[Request],
     compared: bool = True,
 ) -> tuple[Exact, Outcome]:
-    """One run along a prefix, which asks as often on it as before, and, `compared`, the same."""
+    """One run along a prefix; raises unless it makes as many requests on it as recorded.
+
+    If `compared`, the requests must also be the recorded ones.
+    """
     chance = Exact(prefix, weight, requests)
     try:
         outcome = program(chance)

@@ -1,9 +1,9 @@
 """Probability vectors over a vocabulary: exact (`Fraction`) or float64, by the same code."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from numbers import Rational, Real
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 Probability: TypeAlias = float | Fraction
 Probabilities: TypeAlias = NDArray[Any]
 Row: TypeAlias = ArrayLike | Sequence[Any]
+Outcome = TypeVar("Outcome")
+Image = TypeVar("Image")
 FLOAT_TOLERANCE = 1e-9
 ROUNDED = 1e-2  # what bfloat16 and coarser may miss of a sum
 
@@ -60,7 +62,7 @@ def as_distribution(
     if not is_one(total):
         raise ValueError(f"{name} sums to {total}: expected 1{_remedy(total)}")
     vector.flags.writeable = False
-    return vector[:]  # a view: nobody can make it writeable again
+    return vector[:]  # a view, which cannot be made writeable again
 
 
 def is_one(total: Probability) -> bool:
@@ -220,6 +222,23 @@ def total_variation(p: Any, q: Any) -> Probability:
     return _number(np.abs(p - q).sum() * Fraction(1, 2))
 
 
+def push_forward(
+    law: Mapping[Outcome, Probability], function: Callable[[Outcome], Image]
+) -> dict[Image, Probability]:
+    """The law of a function of the outcome.
+
+    Examples
+    --------
+    >>> push_forward({(0,): 0.5, (0, 1): 0.25, (1, 1): 0.25}, len)
+    {1: 0.5, 2: 0.5}
+    """
+    pushed: dict[Image, Probability] = {}
+    for outcome, probability in law.items():
+        image = function(outcome)
+        pushed[image] = pushed.get(image, 0) + probability
+    return pushed
+
+
 def with_temperature(p: Probabilities, temperature: Probability) -> Probabilities:
     """Sharpen or flatten: norm(p ** (1 / temperature)); temperature 0 is the first argmax.
 
@@ -281,7 +300,12 @@ def top_p(p: Probabilities, mass: Probability) -> Probabilities:
     """
     if not 0 < mass <= 1:
         raise ValueError(f"mass = {mass}: expected a number in (0, 1]")
-    return _keep(p, _nucleus(p, mass))
+    kept: list[int] = []
+    for token in _ranked(p):
+        kept.append(token)
+        if p[kept].sum() >= mass:
+            break
+    return _keep(p, kept)
 
 
 def top_k_top_p(p: Probabilities, k: int, mass: Probability, *, chained: bool) -> Probabilities:
@@ -306,16 +330,8 @@ def _ranked(p: Probabilities) -> list[int]:
     return sorted(range(len(p)), key=lambda token: (-p[token], token))
 
 
-def _nucleus(p: Probabilities, mass: Probability) -> list[int]:
-    kept: list[int] = []
-    for token in _ranked(p):
-        kept.append(token)
-        if p[kept].sum() >= mass:
-            break
-    return kept
-
-
 def _keep(p: Probabilities, tokens: list[int]) -> Probabilities:
+    """p restricted to these tokens, and renormalised."""
     kept = np.zeros_like(p)
     kept[tokens] = p[tokens]
     return normalise(kept + p * 0)
@@ -326,6 +342,5 @@ def _number(value: Any) -> Probability:
 
 
 def _show(vector: Probabilities) -> str:
-    return (
-        "(" + ", ".join(str(value) for value in vector[:8]) + (", …)" if len(vector) > 8 else ")")
-    )
+    shown = ", ".join(map(str, vector[:8]))
+    return f"({shown}, …)" if len(vector) > 8 else f"({shown})"

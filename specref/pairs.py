@@ -50,7 +50,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Case:
-    """One pair, one context, one lookahead."""
+    """A pair with a context to start from and a lookahead."""
 
     pair: Pair
     context: Tokens
@@ -88,8 +88,13 @@ def toy_pairs(profile: Profile = "quick") -> tuple[Pair, ...]:
     >>> len(toy_pairs("quick")), len(toy_pairs("standard"))
     (41, 101)
     """
-    seeded = range(SEEDED_PAIRS[profile])
-    return (*same_vocabulary_pairs(), *other_vocabulary_pairs(), *_seeded(seeded))
+    pairs = [*same_vocabulary_pairs(), *other_vocabulary_pairs()]
+    three = Vocabulary("abc")
+    pieces = Vocabulary(["a", "b", "ba"]), Vocabulary(["b", "a", "ab", "bb"])
+    for seed in range(SEEDED_PAIRS[profile]):
+        pairs.append(Pair(f"same vocabulary #{seed}", *_hashed(f"same {seed}", three)))
+        pairs.append(Pair(f"two vocabularies #{seed}", *_hashed(f"other {seed}", *pieces)))
+    return tuple(pairs)
 
 
 def same_vocabulary_pairs() -> Iterator[Pair]:
@@ -97,15 +102,16 @@ def same_vocabulary_pairs() -> Iterator[Pair]:
     two, three, four = Vocabulary("ab"), Vocabulary("abc"), Vocabulary("abcd")
     yield _iid("biased coin", two, ["1/2", "1/2"], ["3/4", "1/4"])
     yield _iid("swapped coin", two, ["1/3", "2/3"], ["2/3", "1/3"])
-    yield _iid("four tokens", four, *_twelfths([5, 2, 1, 4], [1, 2, 6, 3]))
-    yield Pair("order 1, zeros", *_order_one(three))
+    p, q = ["5/12", "1/6", "1/12", "1/3"], ["1/12", "1/6", "1/2", "1/4"]
+    yield _iid("four tokens", four, p, q)
+    yield Pair("order 1, zeros", *order_one(three))
     yield Pair("equal", hashed_model(three, "equal"), hashed_model(three, "equal"))
     yield Pair("disjoint supports", *_disjoint_supports(four))
     yield Pair("point masses", *_point_masses(three))
     yield Pair("EOS", *_hashed("EOS", Vocabulary("abc", eos="c")))
     letters = Vocabulary("abrcd")
-    order_one, order_zero = (text_model(letters, "abracadabra", order) for order in (1, 0))
-    yield Pair("one text", order_one, order_zero, contexts=((),))
+    one_back, memoryless = (text_model(letters, "abracadabra", order) for order in (1, 0))
+    yield Pair("one text", one_back, memoryless, contexts=((),))
 
 
 def other_vocabulary_pairs() -> Iterator[Pair]:
@@ -133,14 +139,6 @@ def other_vocabulary_pairs() -> Iterator[Pair]:
     yield Pair("mass shared later", hashed_model(abc, "later"), half_shared, by_text=False)
 
 
-def _seeded(seeds: range) -> Iterator[Pair]:
-    three = Vocabulary("abc")
-    pieces = Vocabulary(["a", "b", "ba"]), Vocabulary(["b", "a", "ab", "bb"])
-    for seed in seeds:
-        yield Pair(f"same vocabulary #{seed}", *_hashed(f"same {seed}", three))
-        yield Pair(f"two vocabularies #{seed}", *_hashed(f"other {seed}", *pieces))
-
-
 def _hashed(
     key: str, target: Vocabulary, drafter: Vocabulary | None = None
 ) -> tuple[Model, Model]:
@@ -151,11 +149,8 @@ def _iid(name: str, vocabulary: Vocabulary, p: Row, q: Row) -> Pair:
     return Pair(name, iid_model(vocabulary, p), iid_model(vocabulary, q), contexts=((),))
 
 
-def _twelfths(*rows: Sequence[int]) -> list[list[str]]:
-    return [[f"{weight}/12" for weight in row] for row in rows]
-
-
-def _order_one(vocabulary: Vocabulary) -> tuple[Model, Model]:
+def order_one(vocabulary: Vocabulary) -> tuple[Model, Model]:
+    """Two models of three tokens that look one token back, each with zeros."""
     p = ["1/2", "1/2", 0], ["1/6", "1/2", "1/3"], ["1/3", "2/3", 0]
     q = ["2/3", "1/3", 0], ["5/6", 0, "1/6"], ["1/2", "1/3", "1/6"]
     target = markov_model(vocabulary, ["1/3", "1/3", "1/3"], p)

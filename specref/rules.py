@@ -1,4 +1,4 @@
-"""The table of rules: every one that is proved here, what it needs, and what is known of it.
+"""The table of all rules: what each needs, and which closed forms and twins it has.
 
 A rule is listed here once, and every other list of rules is made from this one. Each rule has a
 `step`. What else there is of it is optional: a closed form of what is accepted, a machine for the
@@ -450,7 +450,7 @@ def rule_of(algorithm: str) -> Rule:
 
 
 def declarable(*, tree: bool) -> tuple[str, ...]:
-    """The names of the rules that somebody's sampler may declare: for trees of drafts, or not.
+    """The names of the rules that a user's sampler may declare: for trees of drafts, or not.
 
     Examples
     --------

@@ -228,7 +228,9 @@ def non_injective_pairs(max_tokens: int = 4, *, eos: bool = True) -> SearchStrat
         vocabularies(alphabet, max_tokens, longest=2, complete=True, eos=eos, normalise=normalise)
         for alphabet, normalise in (("aA", str.lower), (" a", merge_spaces))
     ]
-    return st.one_of([_pair(drawn) for drawn in kinds]).filter(_some_normalises)
+    return st.one_of([_pair(drawn) for drawn in kinds]).filter(
+        lambda pair: any(model.vocabulary.normalise is not None for model in pair)
+    )
 
 
 def lookaheads(largest: int = 3) -> SearchStrategy[int]:
@@ -379,10 +381,6 @@ def _token_level_pair(draw: st.DrawFn, words: Sequence[str], max_tokens: int, eo
         for tokens in (words[:count], drafter)
     ]
     return draw(models(both[0])), draw(models(both[1]))
-
-
-def _some_normalises(pair: Pair) -> bool:
-    return any(model.vocabulary.normalise is not None for model in pair)
 
 
 @st.composite

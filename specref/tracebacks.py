@@ -1,9 +1,10 @@
-"""Tracebacks of somebody's code, without the frames of the kit that called it."""
+"""Tracebacks of user code, without the frames of the kit that called it."""
 
+import itertools
 import sys
 import threading
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
 
@@ -51,7 +52,7 @@ def in_its_own_frames(error: BaseException | None) -> BaseException | None:
 
 
 def traceback_lines(error: BaseException | None) -> tuple[str, ...]:
-    """The traceback of somebody's code as lines, with what caused its error; long ones are cut.
+    """The traceback of user code as lines, with the cause of its error; long ones are cut.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def traceback_lines(error: BaseException | None) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        Empty if the kit itself raised, or nobody did.
+        Empty if the kit itself raised, or there is no error.
 
     Examples
     --------
@@ -79,29 +80,20 @@ def traceback_lines(error: BaseException | None) -> tuple[str, ...]:
 
 
 def stack_lines(thread: threading.Thread) -> tuple[str, ...]:
-    """Where the code of a thread that still runs is now; empty if it is in the kit."""
+    """The present stack of a running thread, as lines; empty if it is in the kit."""
     frame = sys._current_frames().get(thread.ident or 0)
     if frame is None:
         return ()
     frames = list(traceback.walk_stack(frame))[::-1]
-    own = _after_the_kit(frames)
+    own = list(itertools.dropwhile(lambda called: _calls(called[0]), frames))
     if not own:
         return ()
     text = "".join(traceback.StackSummary.extract(iter(own)).format())
     return tuple(_shortened(["It was here:", *text.rstrip().splitlines()]))
 
 
-def _after_the_kit(
-    frames: Iterable[tuple[FrameType, int]],
-) -> list[tuple[FrameType, int]]:
-    found = list(frames)
-    while found and _calls(found[0][0]):
-        found = found[1:]
-    return found
-
-
 def _calls(frame: FrameType) -> bool:
-    """Whether a frame is of the kit, or of what runs it in threads."""
+    """Whether a frame is of the kit, or of a library that runs it in threads."""
     module = f"{frame.f_globals.get('__name__', '')}."
     if module.startswith(tuple(f"{name}." for name in CONCURRENCY)):
         return True

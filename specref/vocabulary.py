@@ -229,7 +229,7 @@ def find_untokenisable(source: Vocabulary, vocabulary: Vocabulary) -> Text | Non
         for token in source.tokens:
             text = cast(Text, cast(Any, shortest[remainder]) + token)
             rest = _undecided(cast(Any, remainder) + token, vocabulary)
-            if rest is None or not _is_tokenisable(rest, vocabulary):
+            if rest is None:
                 return text
             if rest not in shortest:
                 shortest[rest] = text
@@ -238,21 +238,15 @@ def find_untokenisable(source: Vocabulary, vocabulary: Vocabulary) -> Text | Non
 
 
 def _undecided(text: Text, vocabulary: Vocabulary) -> Text | None:
-    text = vocabulary.normalised(text)
-    while not vocabulary.is_undetermined(text):
-        try:
-            text = text[len(vocabulary._longest_match(text, 0)) :]
-        except UntokenisableError:
-            return None
-    return text
-
-
-def _is_tokenisable(text: Text, vocabulary: Vocabulary) -> bool:
+    """What greedy has not yet decided of a text; None if it gets stuck in it, or at its end."""
     try:
+        text = vocabulary.normalised(text)
+        while not vocabulary.is_undetermined(text):
+            text = text[len(vocabulary._longest_match(text, 0)) :]
         vocabulary.encode(text)
     except UntokenisableError:
-        return False
-    return True
+        return None
+    return text
 
 
 def intersection(target: Vocabulary, drafter: Vocabulary) -> dict[int, int]:

@@ -43,26 +43,8 @@ class Stop(NamedTuple):
 def step(target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance) -> Tokens:
     """One iteration: 1 to lookahead + 1 tokens, distributed as p, at least as many as `standard`.
 
-    Parameters
-    ----------
-    target, drafter : Model
-        Over the same vocabulary.
-    context : tuple of int
-        Target token ids.
-    lookahead : int
-        How many tokens to draft; 0 draws one token from the target.
-    chance : Chance
-        Sites ``draft[i]``; ``accept[i]``, the last draft first; then ``residual`` or ``bonus``.
-
-    Returns
-    -------
-    tuple of int
-        The block. An accepted EOS ends it, without a bonus token.
-
-    Raises
-    ------
-    ValueError
-        The vocabularies differ, a token id is out of range, or `lookahead` < 0.
+    Parameters, returns and errors as `standard.step`. Sites ``draft[i]``; ``accept[i]``, the last
+    draft first; then ``residual`` or ``bonus``.
 
     Examples
     --------

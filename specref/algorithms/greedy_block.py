@@ -53,26 +53,8 @@ def step(target: Model, drafter: Model, context: Tokens, lookahead: int, chance:
 
     Lossless alone, as the other algorithms are; for the loop without these draws, see `decode`.
 
-    Parameters
-    ----------
-    target, drafter : Model
-        Over the same vocabulary.
-    context : tuple of int
-        Target token ids.
-    lookahead : int
-        How many tokens to draft; 0 draws one token from the target.
-    chance : Chance
-        Sites as `block.step`; then ``modified`` for each token from a modified target.
-
-    Returns
-    -------
-    tuple of int
-        The block. An accepted EOS ends it, without a bonus token.
-
-    Raises
-    ------
-    ValueError
-        The vocabularies differ, a token id is out of range, or `lookahead` < 0.
+    Parameters, returns and errors as `standard.step`. Sites as `block.step`; then ``modified`` for
+    each token from a modified target.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Each rule as a machine: what it decides in which state. The batched twin walks through it."""
+"""Each rule as a state machine, through which the batched twin walks."""

@@ -31,7 +31,6 @@ class BlockVerification(Standard):
         return min(1, ratio)
 
     def start(self) -> State:
-        """Draft, if there is anything to draft."""
         return State("bonus" if self.is_last(()) else "draft[0]", ())
 
     def is_last(self, drafts: Tokens) -> bool:
@@ -51,7 +50,7 @@ class BlockVerification(Standard):
         return drawn(self.q(state.drafts), submit)
 
     def coin(self, drafts: Tokens) -> State:
-        """Whether to accept all of these is the next question, if there are any."""
+        """The state that decides whether to accept all of these, if there are any."""
         return State(f"accept[{len(drafts) - 1}]", (), drafts) if drafts else State("residual", ())
 
     def at_accept(self, state: State) -> Branches:

@@ -1,4 +1,4 @@
-"""Each rule as a machine: what it decides in which state, and what follows.
+"""Each rule as a state machine: the decision in each state, and the states that follow.
 
 The sites are those of the reference algorithms. A draft after the first rejection is never
 looked at, so where drafts are target tokens each is verified before the next is drawn: the
@@ -20,7 +20,7 @@ REMEMBERED_LAWS = 4096
 
 
 class Machine(ABC):
-    """A target, a drafter, a context and a lookahead: a first state, and what follows each."""
+    """A rule as a state machine: a first state, and what follows each."""
 
     def __init__(self, target: Model, drafter: Model, context: Tokens, lookahead: int) -> None:
         self.target = target
@@ -33,7 +33,7 @@ class Machine(ABC):
         """The state before the first coin."""
 
     def branches(self, state: State) -> Branches:
-        """What follows `state`: at a site such as ``draft[2]``, `at_draft` says it."""
+        """What follows `state`: `at_draft` decides at a site such as ``draft[2]``."""
         decide: Callable[[State], Branches] = getattr(self, "at_" + state.site.partition("[")[0])
         return decide(state)
 
@@ -50,11 +50,9 @@ class Autoregressive(Machine):
     """One token from the target."""
 
     def start(self) -> State:
-        """Nothing is drafted."""
         return State("target[0]", ())
 
     def at_target(self, state: State) -> Branches:
-        """The target's token is the block."""
         return self.last((), self.p(()))
 
 
@@ -116,7 +114,6 @@ class TokenLevel(Verifier):
         return (*(self.read or ()), *(self.drafter_ids[token] for token in kept))
 
     def start(self) -> State:
-        """Draft, if there is anything to draft."""
         return self.go_on((), ())
 
     def go_on(self, kept: Tokens, drafts: Tokens) -> State:
@@ -126,7 +123,6 @@ class TokenLevel(Verifier):
         return State(f"draft[{len(kept)}]" if self.can_draft(kept) else "bonus", kept)
 
     def can_draft(self, kept: Tokens) -> bool:
-        """Whether another token is drafted after `kept`."""
         if self.read is None or len(kept) == self.lookahead:
             return False
         return not (kept and self.drafter.vocabulary.ends(self.seen(kept)))
@@ -199,7 +195,6 @@ class TokenLevelIntersection(Union):
         return self.confined(kept)
 
     def submitted(self, outcome: int) -> int | None:
-        """What is drawn is a target token."""
         return outcome
 
     def q(self, kept: Tokens) -> Probabilities:
@@ -219,7 +214,6 @@ class StringLevel(Machine):
         """The state once `kept` are accepted and `drafts` are yet to be verified."""
 
     def start(self) -> State:
-        """Nothing is drafted yet."""
         return self.drafted(())
 
     def drafted(self, drafts: Tokens) -> State:

@@ -1,4 +1,4 @@
-"""Where a trial can be, and where one uniform takes it from there."""
+"""States of a trial, and the transitions from each by one uniform."""
 
 import math
 from collections.abc import Callable
@@ -36,7 +36,6 @@ class Branches(NamedTuple):
 
     @property
     def possible(self) -> tuple[State, ...]:
-        """The states that can follow."""
         return tuple(state for state in self.states if state is not None)
 
 

@@ -1,26 +1,26 @@
-"""Exact proofs for batches: the outputs of all requests together, not of each by itself.
+"""Exact proofs for batches: the joint law of all requests' outputs, not of each by itself.
 
 Requests that share a budget can each have the target's law and yet not be independent. Lossless
 is a batch whose completed blocks have, jointly, the product of the target's laws.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
+from operator import itemgetter
 
 from specref.algorithms.companion.batch import BatchStep
 from specref.chance import MAX_PATHS, enumerate_paths
-from specref.distributions import Probability, is_exact, total_variation
+from specref.distributions import Probability, is_exact, push_forward, total_variation
 from specref.laws import Law, completed
 from specref.models import Model
+from specref.proofs.exact import Comparison
 from specref.vocabulary import Tokens
 
 JointLaw = dict[tuple[Tokens, ...], Probability]
 
 
-@dataclass(frozen=True, repr=False)
-class JointProof:
+class JointProof(Comparison[tuple[Tokens, ...]]):
     """Whether a batch's joint output distribution is the product of the target's.
 
     Attributes
@@ -31,33 +31,10 @@ class JointProof:
         How many random paths were enumerated.
     """
 
-    output: JointLaw
-    expected: JointLaw
-    paths: int
-
-    @property
-    def lossless(self) -> bool:
-        """Whether the two distributions are equal."""
-        return self.total_variation == 0
-
-    @property
-    def total_variation(self) -> Probability:
-        """The total variation distance of the two distributions."""
-        return total_variation(self.output, self.expected)
-
     def alone(self, request: int) -> Probability:
-        """The total variation distance of one request's output, the others left out."""
-        laws = (_marginal(law, request) for law in (self.output, self.expected))
-        return total_variation(*laws)
-
-    def __bool__(self) -> bool:
-        return self.lossless
-
-    def __repr__(self) -> str:
-        return (
-            f"JointProof(lossless={self.lossless}, total_variation={self.total_variation}, "
-            f"paths={self.paths})"
-        )
+        """The total variation distance of one request's own output."""
+        laws = (self.output, self.expected)
+        return total_variation(*(push_forward(law, itemgetter(request)) for law in laws))
 
 
 def is_jointly_lossless(
@@ -147,10 +124,3 @@ def product(laws: Iterable[Law]) -> JointLaw:
         return {(*a, b): v * w for a, v in joint.items() for b, w in law.items()}
 
     return reduce(joined, laws, {(): Fraction(1)})
-
-
-def _marginal(law: JointLaw, request: int) -> Law:
-    shares: Law = {}
-    for texts, probability in law.items():
-        shares[texts[request]] = shares.get(texts[request], 0) + probability
-    return shares

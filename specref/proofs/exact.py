@@ -1,11 +1,12 @@
-"""Exact proofs: the completed block has exactly the target's joint distribution, or it has not."""
+"""Exact proofs that the completed block has the target's joint distribution, or has not."""
 
 import inspect
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from operator import itemgetter
+from typing import Any, Generic, TypeVar
 
 from specref.algorithms import Step
 from specref.chance import (
@@ -16,13 +17,14 @@ from specref.chance import (
     Traced,
     enumerate_paths,
 )
-from specref.distributions import Probability, is_exact, total_variation
+from specref.distributions import Probability, is_exact, push_forward, total_variation
 from specref.laws import Law, completed, first_tokens
 from specref.models import Model
 from specref.vocabulary import Tokens
 
 ARGUMENTS = ("target", "drafter", "context", "lookahead", "chance")
 LONGEST = 1_000
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True)
@@ -38,19 +40,11 @@ class Difference:
 
 
 @dataclass(frozen=True, repr=False)
-class Proof:
-    """Whether an output distribution equals the target's, and by how much it does not.
+class Comparison(Generic[Outcome]):
+    """An exact output distribution, the one it should equal, and the number of random paths."""
 
-    Attributes
-    ----------
-    output, expected : dict
-        {tokens: probability}: the completed output distribution, and the target's.
-    paths : int
-        How many random paths were enumerated.
-    """
-
-    output: Law
-    expected: Law
+    output: dict[Outcome, Probability]
+    expected: dict[Outcome, Probability]
     paths: int
 
     @property
@@ -63,25 +57,38 @@ class Proof:
         """The total variation distance of the two distributions."""
         return total_variation(self.output, self.expected)
 
-    @property
-    def difference(self) -> Difference | None:
-        """The smallest differing outcome: shortest, then lowest ids; None when lossless."""
-        for length in range(1, max(map(len, self.output | self.expected)) + 1):
-            output, expected = _first(self.output, length), _first(self.expected, length)
-            for tokens in sorted(output.keys() | expected.keys()):
-                gap = Difference(tokens, output.get(tokens, 0), expected.get(tokens, 0))
-                if gap.output != gap.expected:
-                    return gap
-        return None
-
     def __bool__(self) -> bool:
         return self.lossless
 
     def __repr__(self) -> str:
         return (
-            f"Proof(lossless={self.lossless}, total_variation={self.total_variation}, "
-            f"paths={self.paths})"
+            f"{type(self).__name__}(lossless={self.lossless}, "
+            f"total_variation={self.total_variation}, paths={self.paths})"
         )
+
+
+class Proof(Comparison[Tokens]):
+    """Whether an output distribution equals the target's, and by how much it does not.
+
+    Attributes
+    ----------
+    output, expected : dict
+        {tokens: probability}: the completed output distribution, and the target's.
+    paths : int
+        How many random paths were enumerated.
+    """
+
+    @property
+    def difference(self) -> Difference | None:
+        """The smallest differing outcome: shortest, then lowest ids; None when lossless."""
+        for length in range(1, max(map(len, self.output | self.expected)) + 1):
+            first = itemgetter(slice(length))
+            output, expected = push_forward(self.output, first), push_forward(self.expected, first)
+            for tokens in sorted(output.keys() | expected.keys()):
+                gap = Difference(tokens, output.get(tokens, 0), expected.get(tokens, 0))
+                if gap.output != gap.expected:
+                    return gap
+        return None
 
 
 def is_lossless(
@@ -147,7 +154,7 @@ def is_lossless(
 
 
 def _decided(found: Proof, emitted: Law, step: Step, *arguments: Any) -> Proof:
-    """The proof, unless a step emits one thing, asks for nothing, and the target is random."""
+    """The proof; raises if a step emits one block, asks for nothing, and the target is random."""
     one = len(emitted) == 1 < len(found.expected)
     if one and not (found or asks_chance(step, *arguments)):
         raise OutsideChanceError(
@@ -230,8 +237,7 @@ def output_distribution(
     TypeError, ValueError
         As `is_lossless`.
     """
-    _check_types(step, target, drafter, context)
-    _check_exact(target, drafter, context)
+    _check_arguments(step, target, drafter, context)
     blocks: Law = {}
     paths = 0
     program = _program(step, target, drafter, context, lookahead)
@@ -249,7 +255,7 @@ def output_distribution(
 def asks_chance(
     step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
 ) -> bool:
-    """Whether a step asks its chance for anything, on its first path."""
+    """Whether a step takes a decision from its chance on its first path."""
     chance = Exact()
     _program(step, target, drafter, context, lookahead)(chance)
     return bool(chance.requests)
@@ -268,6 +274,7 @@ def trace_to(
 
 
 def _agreement(left: Tokens, right: Tokens) -> int:
+    """The length of the common prefix."""
     pairs = zip(left, right, strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
 
@@ -318,26 +325,16 @@ def check_step(step: Step) -> None:
         raise TypeError(f"step takes {signature}: expected ({', '.join(ARGUMENTS)})") from None
 
 
-def _check_types(step: Step, target: Model, drafter: Model, context: Tokens) -> None:
+def _check_arguments(step: Step, target: Model, drafter: Model, context: Tokens) -> None:
     check_step(step)
     for name, model in (("target", target), ("drafter", drafter)):
         if not hasattr(model, "next_token"):
             raise TypeError(f"{name} = {model!r}: expected a Model")
     if isinstance(context, (str, bytes)) or not isinstance(context, Iterable):
         raise TypeError(f"context = {context!r}: expected a tuple of token ids")
-
-
-def _check_exact(target: Model, drafter: Model, context: Tokens) -> None:
     for name, model, seen in (("target", target, context), ("drafter", drafter, ())):
         if not is_exact(model.next_token(seen)):
             raise TypeError(
                 f"{name} returns floats: a proof needs Fractions (for floats, compare "
                 "exact_distribution with completed by total_variation)"
             )
-
-
-def _first(law: Law, length: int) -> Law:
-    shortened: Law = {}
-    for tokens, probability in law.items():
-        shortened[tokens[:length]] = shortened.get(tokens[:length], 0) + probability
-    return shortened

@@ -25,7 +25,7 @@ from specref.vocabulary import Tokens
 
 
 class Unseen:
-    """A drawn token; any operation on it decides which."""
+    """A drawn token whose value is decided by the first operation on it."""
 
     __slots__ = ("decide", "value", "weights")
 
@@ -39,26 +39,25 @@ class Unseen:
         return self.value
 
 
-def _seen(name: str) -> Callable[..., Any]:
+def _deciding(name: str) -> Callable[..., Any]:
+    """The method of int of this name, which decides the tokens that it is given."""
+
     def method(self: Unseen, *others: object) -> Any:
-        return getattr(operator.index(self), name)(*map(_plain, others))
+        plain = (operator.index(x) if isinstance(x, Unseen) else x for x in others)
+        return getattr(operator.index(self), name)(*plain)
 
     return method
 
 
-def _plain(value: object) -> object:
-    return operator.index(value) if isinstance(value, Unseen) else value
-
-
 for _name in ("eq", "ne", "lt", "le", "gt", "ge", "hash", "bool", "repr", "str", "format"):
-    setattr(Unseen, f"__{_name}__", _seen(f"__{_name}__"))
+    setattr(Unseen, f"__{_name}__", _deciding(f"__{_name}__"))
 
 
 Integral.register(Unseen)
 
 
 class _LazyPath(Exact):
-    """One path on which draws wait; branches are recorded in the order of deciding."""
+    """One path with undecided draws; branches are recorded in the order of deciding."""
 
     def __init__(self, prefix: Sequence[int] = (), weight: Probability = 1.0) -> None:
         super().__init__(prefix, weight)
@@ -75,13 +74,13 @@ class _LazyPath(Exact):
 
 
 class ReadableModel(Model):
-    """The same model in float64, which may be asked about tokens that nothing has looked at."""
+    """The same model in float64, for contexts that may hold undecided tokens."""
 
     def __init__(self, model: Model) -> None:
         super().__init__(model.vocabulary, as_float(model).next_token)
 
     def next_token(self, context: Sequence[int]) -> Probabilities:
-        """The distribution of the token after `context`, which is decided with this."""
+        """The distribution of the token after `context`; decides all its tokens."""
         return super().next_token(tuple(map(operator.index, context)))
 
 
@@ -129,15 +128,12 @@ class Enumerator:
         except TooManyPathsError:
             raise
         except Exception:
-            # The step fails, or it insists on tokens of type int: the plain reading tells.
-            return self._plainly(block)
-
-    def _plainly(self, block: Callable[[Chance], Tokens]) -> Law:
-        law: Law = {}
-        for path in enumerate_paths(block, max(1, self.max_paths - self.paths)):
-            self.paths += 1
-            law[path.outcome] = law.get(path.outcome, 0) + path.weight
-        return law
+            # The step fails, or it insists on tokens of type int: draw them at once.
+            law: Law = {}
+            for path in enumerate_paths(block, max(1, self.max_paths - self.paths)):
+                self.paths += 1
+                law[path.outcome] = law.get(path.outcome, 0) + path.weight
+            return law
 
     def _lazily(self, block: Callable[[Chance], Tokens]) -> Law:
         law: Law = {}

@@ -32,7 +32,8 @@ class Rows:
     """Distributions to draw from by inverse CDF, each draw in constant expected time.
 
     The method of guide tables (Chen and Asau 1974): [0, 1) is cut into equal buckets, and a
-    uniform is compared only with the thresholds in its own bucket, by bisection.
+    uniform is compared only with the thresholds in its own bucket, by bisection between `low`
+    and `high`.
 
     Attributes
     ----------
@@ -49,18 +50,12 @@ class Rows:
 
     def draw(self, rows: Integers, uniforms: Floats) -> Integers:
         """The token that each uniform gives in its row."""
-        width = self.guides.shape[1]
+        size, width = self.thresholds.shape[1], self.guides.shape[1]
         cells = (uniforms * (width - 1)).astype(np.intp)
         cells += rows * width
         low: Integers = self.guides.take(cells).astype(np.intp)
         cells += 1
         high: Integers = self.guides.take(cells).astype(np.intp)
-        self._bisect(rows, uniforms, low, high)
-        return low
-
-    def _bisect(self, rows: Integers, uniforms: Floats, low: Integers, high: Integers) -> None:
-        """Raise `low` and lower `high` until they meet."""
-        size = self.thresholds.shape[1]
         apart = np.flatnonzero(low < high)
         while len(apart):
             least, most = low[apart], high[apart]
@@ -69,6 +64,7 @@ class Rows:
             low[apart] = least = np.where(reached, middle + 1, least)
             high[apart] = most = np.where(reached, most, middle)
             apart = apart[least < most]
+        return low
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +123,10 @@ def markov_tables(p: ArrayLike, q: ArrayLike) -> MarkovTables:
     if p.shape != q.shape:
         raise ValueError(f"q has shape {q.shape}: expected that of p, {p.shape}")
     after = np.stack([corrected(*rows) for rows in zip(p, q, strict=True)])
-    return MarkovTables(_compiled(p), _compiled(q), _compiled(after), _acceptance(p, q))
+    with np.errstate(over="ignore"):
+        acceptance = np.divide(p, q, out=np.ones_like(p), where=q > 0)
+    np.minimum(acceptance, 1, out=acceptance)
+    return MarkovTables(_compiled(p), _compiled(q), _compiled(after), acceptance)
 
 
 def markov_columns(lookahead: int) -> tuple[str, ...]:
@@ -228,7 +227,7 @@ def draw_markov(
     start: ArrayLike | None = None,
     chunk: int = CHUNK,
 ) -> Simulation:
-    """Simulate as `simulate_markov`, from tables that are there already.
+    """Simulate as `simulate_markov`, from compiled tables.
 
     Raises
     ------
@@ -279,11 +278,6 @@ def _as_rows(values: ArrayLike, name: str) -> Floats:
     if rows.ndim != 2 or not rows.size or len(rows) != rows.shape[1] + 1:
         raise ValueError(f"{name} has shape {rows.shape}: expected (V + 1, V) with V >= 1")
     rows = rows.astype(np.float64)
-    _check_distributions(rows, name)
-    return rows
-
-
-def _check_distributions(rows: Floats, name: str) -> None:
     negative = np.argwhere(~(rows >= 0))
     if len(negative):
         row, token = negative[0].tolist()
@@ -293,6 +287,7 @@ def _check_distributions(rows: Floats, name: str) -> None:
     wrong = np.flatnonzero(~(abs(totals - 1) <= FLOAT_TOLERANCE))
     if len(wrong):
         raise ValueError(f"{name}[{wrong[0]}] sums to {totals[wrong[0]]}: expected 1")
+    return rows
 
 
 def _compiled(rows: Floats) -> Rows:
@@ -304,12 +299,6 @@ def _compiled(rows: Floats) -> Rows:
     for guide, row in zip(guides, thresholds, strict=True):
         guide[:] = np.searchsorted(row, grid, side="left")
     return Rows(thresholds, guides)
-
-
-def _acceptance(p: Floats, q: Floats) -> Floats:
-    with np.errstate(over="ignore"):
-        ratio = np.divide(p, q, out=np.ones_like(p), where=q > 0)
-    return np.minimum(ratio, 1, out=ratio)
 
 
 def _starts(start: ArrayLike | None, trials: int, size: int) -> Integers:

@@ -99,7 +99,7 @@ def simulate(
 def draw_blocks(
     tables: Tables, trials: int, rng: np.random.Generator, chunk: int = CHUNK
 ) -> Simulation:
-    """Simulate from tables that are there already; they are numbers only, and picklable.
+    """Simulate from compiled tables, which are numbers only, and picklable.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def count_blocks(
 def tally(
     tables: Tables, trials: int, rng: np.random.Generator, chunk: int = CHUNK
 ) -> dict[Tokens, int]:
-    """Count blocks as `count_blocks`, from tables that are there already.
+    """Count blocks as `count_blocks`, from compiled tables.
 
     Examples
     --------
@@ -210,16 +210,12 @@ def simulate_counts(
     _check_at_least(0, seed, "seed")
     tables = tabulate(algorithm, target, drafter, context, lookahead)
     sizes = [len(rows) for rows in chunks(trials, batch, "batch")]
-    children = np.random.SeedSequence(seed).spawn(len(sizes))
+    rngs = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(len(sizes)))
     run = map if executor is None else executor.map
     totals = np.zeros(len(tables.blocks), dtype=np.int64)
-    for counts in run(partial(_count_batch, tables), sizes, children):
+    for counts in run(partial(_counted, tables, chunk=CHUNK), sizes, rngs):
         totals += counts
     return _named(tables, totals)
-
-
-def _count_batch(tables: Tables, trials: int, seed: np.random.SeedSequence) -> Integers:
-    return _counted(tables, trials, np.random.default_rng(seed), CHUNK)
 
 
 def _counted(tables: Tables, trials: int, rng: np.random.Generator, chunk: int) -> Integers:
@@ -235,23 +231,20 @@ def _named(tables: Tables, counts: Integers) -> dict[Tokens, int]:
 
 
 def _simulated(tables: Tables, trials: int, coins: Coins, chunk: int) -> Simulation:
-    walked = [np.empty(0, dtype=np.intp), *_walked(tables, trials, coins, chunk)]
-    indices = np.concatenate(walked)
+    nothing = np.empty(0, dtype=np.intp)
+    indices = np.concatenate([nothing, *_walked(tables, trials, coins, chunk)])
     return Simulation(tables.blocks[indices], tables.counts[indices])
 
 
 def _walked(tables: Tables, trials: int, coins: Coins, chunk: int) -> Iterator[Integers]:
-    for rows in chunks(trials, chunk, "chunk"):
-        yield _walk(tables, np.arange(rows.start, rows.stop), coins)
-
-
-def _walk(tables: Tables, trials: Integers, coins: Coins) -> Integers:
     """The index of each trial's block: site by site, every trial that is there moves on."""
-    states = np.zeros(len(trials), dtype=np.intp)
-    for column, site in enumerate(tables.sites):
-        moving = np.flatnonzero(states < site.beyond)
-        states[moving] = site.follow(states[moving], coins(column, trials[moving]))
-    return states - tables.sites[-1].beyond
+    for part in chunks(trials, chunk, "chunk"):
+        rows = np.arange(part.start, part.stop)
+        states = np.zeros(len(rows), dtype=np.intp)
+        for column, site in enumerate(tables.sites):
+            moving = np.flatnonzero(states < site.beyond)
+            states[moving] = site.follow(states[moving], coins(column, rows[moving]))
+        yield states - tables.sites[-1].beyond
 
 
 def chunks(trials: int, size: int, name: str) -> list[range]:

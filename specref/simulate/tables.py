@@ -1,6 +1,6 @@
 """The states of a machine as numbers, and one step of many trials through them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
@@ -146,7 +146,11 @@ def compiled(machine: Machine, limit: int = MAX_NODES) -> Tables:
     numbers: dict[State | None, int] = {None: NOTHING}
     numbers |= {state: number for number, state in enumerate(ordered)}
     sites = [_site(name, members, found, numbers) for name, members in states.items()]
-    return Tables(tuple(sites), *_padded([block.kept for block in blocks]))
+    counts = np.array([len(block.kept) for block in blocks])
+    padded = np.full((len(blocks), counts.max()), NOTHING)
+    tokens = chain.from_iterable(block.kept for block in blocks)
+    padded[np.arange(counts.max()) < counts[:, None]] = list(tokens)
+    return Tables(tuple(sites), padded, counts)
 
 
 def _explored(machine: Machine, limit: int) -> dict[State, Branches]:
@@ -194,10 +198,3 @@ def _site(
         thresholds[index, : len(row.thresholds)] = row.thresholds
         successors[index, : len(row.states)] = [numbers[after] for after in row.states]
     return Site(name, numbers[states[0]], thresholds, successors)
-
-
-def _padded(blocks: Sequence[Tokens]) -> tuple[Integers, Integers]:
-    counts = np.array([len(block) for block in blocks])
-    padded = np.full((len(blocks), counts.max()), NOTHING)
-    padded[np.arange(counts.max()) < counts[:, None]] = list(chain.from_iterable(blocks))
-    return padded, counts

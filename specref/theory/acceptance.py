@@ -97,7 +97,7 @@ def union(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 
     >>> union(target, drafter)[0], tli(target, drafter)[0]
     (Fraction(1, 3), Fraction(1, 6))
     """
-    return _lengths(target, context, _by_token(target, drafter, context, lookahead, _unchanged))
+    return _lengths(target, context, _by_token(target, drafter, context, lookahead))
 
 
 def tli(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
@@ -105,7 +105,8 @@ def tli(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1)
 
     Timor et al. 2025, Table 3. Parameters, result and errors as `autoregressive`.
     """
-    return _lengths(target, context, _by_token(target, drafter, context, lookahead, _normalised))
+    mu = _by_token(target, drafter, context, lookahead, renormalised=True)
+    return _lengths(target, context, mu)
 
 
 def slem(target: Model, drafter: Model, context: Tokens = (), lookahead: int = 1) -> Lengths:
@@ -225,7 +226,8 @@ def _by_token(
     drafter: Model,
     context: Tokens,
     lookahead: int,
-    lift: Callable[[Probabilities], Probabilities],
+    *,
+    renormalised: bool = False,
 ) -> Submitted:
     """mu of drafts that are tokens of both vocabularies."""
     nothing = target.next_token(context) * 0
@@ -237,7 +239,9 @@ def _by_token(
             seen = translate((*context, *prefix), target.vocabulary, drafter.vocabulary)
         except UntokenisableError:
             return nothing
-        mu = lift(relabel(drafter.next_token(seen), shared, size))
+        mu = relabel(drafter.next_token(seen), shared, size)
+        if renormalised and mu.any():
+            mu = normalise(mu)
         drafted = seen[len(seen) - len(prefix) :]
         return mu * 0 if len(prefix) == limit or drafter.vocabulary.ends(drafted) else mu
 
@@ -250,12 +254,3 @@ def _psi(
     """mu of drafts that are what the target reads in the drafter's text."""
     seen = drafter.vocabulary.encode(target.vocabulary.decode(context))
     return conditional_psi(target.vocabulary, drafter, seen, lookahead, rule)
-
-
-def _normalised(weights: Probabilities) -> Probabilities:
-    """The weights normalised; all-zero ones as they are."""
-    return normalise(weights) if weights.any() else weights
-
-
-def _unchanged(weights: Probabilities) -> Probabilities:
-    return weights

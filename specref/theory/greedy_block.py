@@ -11,6 +11,7 @@ where no text ends before. What is modified afterwards is the price:
 it holds for one iteration's drafts, and the next ones meet a target that is farther from q.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -151,15 +152,18 @@ def expected_block_length(target: Model, context: Tokens, rows: Rows) -> Probabi
 
 def _nodes(target: Model, context: Tokens, rows: Rows) -> Iterator[Node]:
     """Every prefix that can be accepted, shorter ones first."""
-    level: list[tuple[Tokens, Probability, Probability]] = [((), 1, 1)]
-    while level:
-        nodes = [_node(target, context, rows, *reached) for reached in level]
-        yield from nodes
-        level = [
-            ((*node.prefix, y), node.p[y], node.q[y])
-            for node in nodes
-            for y in map(int, np.flatnonzero(np.minimum(node.p, node.q)))
-        ]
+    pending: deque[tuple[Tokens, Probability, Probability]] = deque([((), 1, 1)])
+    while pending:
+        prefix, drawn, drafted = pending.popleft()
+        if target.vocabulary.ends(prefix):
+            p = q = rows[()] * 0
+        else:
+            p, q = drawn * target.next_token((*context, *prefix)), drafted * rows[prefix]
+        if len(p) != len(q):
+            raise ValueError(f"rows[{prefix}] has {len(q)} entries: expected {len(p)}")
+        yield Node(prefix, drawn, drafted, p, q)
+        longer = map(int, np.flatnonzero(np.minimum(p, q)))
+        pending += [((*prefix, y), p[y], q[y]) for y in longer]
 
 
 def _stopped(node: Node) -> Probability:
@@ -170,20 +174,3 @@ def _stopped(node: Node) -> Probability:
     ended: Probability = max(node.drafted - node.q.sum(), 0)
     refused: Probability = np.maximum(node.q - node.p, 0).sum()
     return ended + refused
-
-
-def _node(
-    target: Model,
-    context: Tokens,
-    rows: Rows,
-    prefix: Tokens,
-    drawn: Probability,
-    drafted: Probability,
-) -> Node:
-    if target.vocabulary.ends(prefix):
-        nothing = rows[()] * 0
-        return Node(prefix, drawn, drafted, nothing, nothing)
-    p, q = drawn * target.next_token((*context, *prefix)), drafted * rows[prefix]
-    if len(p) != len(q):
-        raise ValueError(f"rows[{prefix}] has {len(q)} entries: expected {len(p)}")
-    return Node(prefix, drawn, drafted, p, q)

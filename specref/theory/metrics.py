@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Iteration:
-    """One iteration of a decode loop, as its verifier saw it.
+    """One logged iteration of a decode loop.
 
     Parameters
     ----------
@@ -56,7 +56,6 @@ class Iteration:
 
     @property
     def drafted(self) -> int:
-        """How many drafts were submitted."""
         return len(self.verdicts)
 
     @property
@@ -66,7 +65,7 @@ class Iteration:
 
     @property
     def accepted(self) -> int:
-        """How many drafts are in the text."""
+        """How many drafts were accepted and are in the text."""
         return min(self.prefix, self.emitted)
 
 

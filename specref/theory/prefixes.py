@@ -1,4 +1,4 @@
-"""What is known of accepted lengths once it is known how likely each prefix is to be accepted.
+"""Laws of accepted lengths, from the probability that each prefix is accepted.
 
 W maps a prefix x to P(the accepted drafts start with x), where positive: `accepted_prefixes` of
 `theory.block`, `theory.greedy_block` and `theory.trees`.
@@ -7,7 +7,7 @@ W maps a prefix x to P(the accepted drafts start with x), where positive: `accep
 from collections.abc import Mapping
 from itertools import pairwise
 
-from specref.distributions import Probability
+from specref.distributions import Probability, push_forward
 from specref.vocabulary import Tokens, Vocabulary
 
 
@@ -19,9 +19,7 @@ def survival(accepted: Mapping[Tokens, Probability]) -> tuple[Probability, ...]:
     >>> survival({(): 1, (0,): 0.5, (1,): 0.25, (0, 1): 0.25})
     (1, 0.75, 0.25)
     """
-    reached: dict[int, Probability] = {}
-    for prefix, weight in accepted.items():
-        reached[len(prefix)] = reached.get(len(prefix), 0) + weight
+    reached = push_forward(accepted, len)
     return tuple(reached[length] for length in sorted(reached))
 
 

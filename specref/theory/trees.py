@@ -37,7 +37,7 @@ from specref.vocabulary import Tokens
 
 
 class Stage(NamedTuple):
-    """A child to come, or none (q = 0): how likely it is, what is to be emitted, its law."""
+    """The next child, or none (q = 0): its probability, the law still to be emitted, and q."""
 
     reach: Probability
     due: Probabilities

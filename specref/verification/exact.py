@@ -1,7 +1,7 @@
 """The exact part of the main job: proofs of one iteration, of the loop, and of acceptance."""
 
 from specref.chance import OutsideChanceError, TooManyPathsError
-from specref.distributions import Probability
+from specref.distributions import Probability, push_forward
 from specref.laws import Law
 from specref.pairs import Case, Pair, Profile, cases, toy_pairs
 from specref.proofs.exact import Proof, is_lossless_loop, output_distribution, proof
@@ -34,9 +34,9 @@ def cases_of(profile: Profile) -> tuple[Case, ...]:
 
 
 def check_case(rule: Rule, case: Case) -> AlgorithmReport:
-    """Prove one case: the completed block, the decode loop, what is accepted.
+    """Prove one case: the completed block, the decode loop, the accepted lengths.
 
-    Of a rule that is published and lossy, one iteration alone is tried.
+    Of a rule that is published and lossy, only one iteration is tried.
 
     Parameters
     ----------
@@ -58,9 +58,13 @@ def check_case(rule: Rule, case: Case) -> AlgorithmReport:
     starting = case.lookahead == LOOP_LOOKAHEAD and not case.context
     with_loop = starting and proved.paths <= LOOP_PATHS
     if with_loop:
-        failures += _loop_failures(rule, case)
+        arguments = (case.pair.target, case.pair.drafter, case.context, case.lookahead)
+        loop = is_lossless_loop(rule.step, *arguments, length=LOOP_TOKENS)
+        failures += [] if loop else [f"{case}: decode loop lossy, {loop.difference}"]
     # An accepted EOS ends a block without a token of its own: lengths would not tell.
-    with_acceptance = case.pair.target.vocabulary.eos is None and _has_acceptance(rule, case)
+    with_acceptance = case.pair.target.vocabulary.eos is None and bool(
+        rule.accepted_lengths or (rule.accepts_first and case.lookahead)
+    )
     if with_acceptance:
         failures += _acceptance_failures(rule, blocks, case)
     return AlgorithmReport(
@@ -85,16 +89,6 @@ def _refuted(rule: Rule, case: Case) -> AlgorithmReport:
     return AlgorithmReport(rule.name, 1, proved.paths, refuted=int(not proved))
 
 
-def _loop_failures(rule: Rule, case: Case) -> list[str]:
-    arguments = (case.pair.target, case.pair.drafter, case.context, case.lookahead)
-    loop = is_lossless_loop(rule.step, *arguments, length=LOOP_TOKENS)
-    return [] if loop else [f"{case}: decode loop lossy, {loop.difference}"]
-
-
-def _has_acceptance(rule: Rule, case: Case) -> bool:
-    return bool(rule.accepted_lengths or (rule.accepts_first and case.lookahead))
-
-
 def _acceptance_failures(rule: Rule, blocks: Law, case: Case) -> list[str]:
     pair, counted = case.pair, accepted_lengths(blocks)
     formula: tuple[Probability, ...]
@@ -115,7 +109,5 @@ def accepted_lengths(blocks: dict[Tokens, Probability]) -> tuple[Probability, ..
     >>> accepted_lengths({(0,): 0.25, (1,): 0.25, (0, 1): 0.5})
     (0.5, 0.5)
     """
-    law: dict[int, Probability] = {}
-    for block, probability in blocks.items():
-        law[len(block) - 1] = law.get(len(block) - 1, 0) + probability
+    law = push_forward(blocks, lambda block: len(block) - 1)
     return tuple(law.get(length, 0) for length in range(max(law) + 1))

@@ -43,19 +43,13 @@ class DrawnFromLaws:
         lookahead: int,
         rng: np.random.Generator,
     ) -> Tokens:
-        """Draw a block."""
         key = id(target), id(drafter), context, lookahead
         if key not in self._laws:
-            self._laws[key] = self._law(target, drafter, context, lookahead)
+            self._models += [target, drafter]  # so that their ids stay theirs
+            models = ReadableModel(target), ReadableModel(drafter)
+            law = Enumerator(MAX_PATHS).law(self.step, *models, context, lookahead)
+            blocks = [block for block, mass in law.items() if mass > 0]
+            ends = list(itertools.accumulate(float(law[block]) for block in blocks))
+            self._laws[key] = blocks, ends
         blocks, ends = self._laws[key]
         return blocks[bisect.bisect_right(ends, rng.random() * ends[-1])]
-
-    def _law(
-        self, target: Model, drafter: Model, context: Tokens, lookahead: int
-    ) -> tuple[list[Tokens], list[float]]:
-        self._models += [target, drafter]  # so that their ids stay theirs
-        models = ReadableModel(target), ReadableModel(drafter)
-        law = Enumerator(MAX_PATHS).law(self.step, *models, context, lookahead)
-        blocks = [block for block, mass in law.items() if mass > 0]
-        ends = list(itertools.accumulate(float(law[block]) for block in blocks))
-        return blocks, ends

@@ -24,13 +24,12 @@ from specref.contracts.capabilities import Capabilities, capable
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.table import GENERATE, METRICS, STEP, TREE
 from specref.contracts.tree.nodes import as_verifier as as_tree_verifier
-from specref.distributions import Probability
 from specref.models import Model
 from specref.proofs.batches import is_jointly_lossless
 from specref.rules import RULES
 from specref.verification.exact_laws import DrawnFromLaws
 from specref.vocabulary import Tokens
-from specref.zoo import ALL, Entry, ExactFixture, fixtures_for, total_variation_on
+from specref.zoo import ALL, Entry, fixtures_for, total_variation_on
 from specref.zoo.parts.loop import Generate
 from specref.zoo.parts.rowwise import as_verifier
 
@@ -44,7 +43,7 @@ Advance = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one inhabitant.
+    """The result for one inhabitant of the zoo.
 
     Attributes
     ----------
@@ -74,7 +73,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Matrix:
-    """All rows, and what is wrong with the kit or the zoo."""
+    """All rows, and the problems of the kit or the zoo."""
 
     rows: tuple[Row, ...]
     seed: int
@@ -157,22 +156,20 @@ def kill_matrix(
     for id_ in ids or ():
         if id_ not in ALL:
             raise ValueError(f"ids has {id_!r}: not in the zoo")
+    options = {"detect_tv": detect_tv, "seed": seed, "blocking": False}
     rows = []
     for id_ in ALL if ids is None else ids:
-        rows.append(_row(ALL[id_], {"detect_tv": detect_tv, "seed": seed}, stages))
+        entry = ALL[id_]
+        killers: dict[str, None] = {}
+        asked: set[str] = set()
+        for report in _reports(entry, options, stages):
+            applied = [r for r in report.results if r.status != Status.NOT_APPLICABLE]
+            asked |= {result.id for result in applied}
+            killers |= {result.id: None for result in applied if result.finding is not None}
+        rows.append(Row(entry, tuple(killers), frozenset(asked), variation_of(entry)))
         advance(id_)
     whole = ids is None and set(stages) == set(Stage)
     return Matrix(tuple(rows), seed, detect_tv, whole)
-
-
-def _row(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) -> Row:
-    killers: dict[str, None] = {}
-    asked: set[str] = set()
-    for report in _reports(entry, {**options, "blocking": False}, stages):
-        applied = [r for r in report.results if r.status != Status.NOT_APPLICABLE]
-        asked |= {result.id for result in applied}
-        killers |= {result.id: None for result in applied if result.finding is not None}
-    return Row(entry, tuple(killers), frozenset(asked), variation_of(entry))
 
 
 def variation_of(entry: Entry) -> float | None:
@@ -183,21 +180,19 @@ def variation_of(entry: Entry) -> float | None:
     found = []
     for fixture in pairs:
         try:
-            found.append(float(_variation_on(entry, fixture)))
+            if entry.batch_step is None:
+                found.append(float(total_variation_on(entry, fixture)))
+            else:
+                case = fixture.target, fixture.drafter, [fixture.context] * 2, fixture.lookahead
+                joint = is_jointly_lossless(entry.on(fixture), *case)
+                found.append(float(joint.total_variation))
         except (ValueError, ZeroDivisionError):
             continue  # it crashes there
     return max(found, default=None)
 
 
-def _variation_on(entry: Entry, fixture: ExactFixture) -> Probability:
-    if entry.batch_step is None:
-        return total_variation_on(entry, fixture)
-    case = fixture.target, fixture.drafter, [fixture.context] * 2, fixture.lookahead
-    return is_jointly_lossless(entry.on(fixture), *case).total_variation
-
-
 def _reports(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) -> Iterator[Report]:
-    within = {**options, "only": [f"{stage}/" for stage in stages]}
+    within, rule = {**options, "only": [f"{stage}/" for stage in stages]}, RULES.get(entry.rule)
     if entry.make is not None:
         # Controls are lossless in another way: their blocks and accepted lengths are their own.
         claims = {} if entry.lossless else {"rule": "standard", "recovery": "race"}
@@ -206,8 +201,9 @@ def _reports(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) ->
         yield check(_generate(entry.generate), contract=GENERATE, **within)
     elif entry.figure is not None:
         yield check(entry.figure, contract=METRICS, metric=entry.rule, **within)
-    elif entry.is_step and _sampled(entry.rule) and entry.case is None:
-        yield from _of_step(entry, options, stages)
+    elif entry.is_step and entry.case is None and rule is not None and rule.machine:
+        # The kit knows the lengths that the rule accepts, and samples its steps.
+        yield from _step_reports(entry, options, stages)
     else:
         yield proved(entry, options)
         asked = [id_ for id_ in TREES if id_.split("/")[0] in stages]
@@ -216,12 +212,9 @@ def _reports(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) ->
             yield check(verify, contract=TREE, only=asked, **options)
 
 
-def _sampled(rule: str) -> bool:
-    """Whether the kit knows the lengths that a rule accepts, and samples its steps."""
-    return rule in RULES and RULES[rule].machine is not None
-
-
-def _of_step(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) -> Iterator[Report]:
+def _step_reports(
+    entry: Entry, options: Mapping[str, Any], stages: Sequence[str]
+) -> Iterator[Report]:
     rule = entry.rule
     rest, options = options, {"algorithm": rule, **options}
     yield check(entry.step, contract=STEP, only=["joint/exact", "joint/exact-"], **options)
@@ -249,6 +242,7 @@ def proved(entry: Entry, options: Mapping[str, Any]) -> Report:
 
 
 def _verifies(entry: Entry) -> bool:
+    """Whether a step can verify drafts that are given."""
     p = np.array([[[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.5, 0.25, 0.25]]])
     q = np.array([[[0.25, 0.5, 0.25], [0.5, 0.5, 0.0]]])
     try:

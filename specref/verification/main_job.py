@@ -1,7 +1,7 @@
 """Every algorithm over the toy pairs, on one core or many."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -53,7 +53,10 @@ def verify(
     ...     verify("standard", executor=processes).ok
     True
     """
-    _check(profile, seed)
+    if profile not in TRIALS:
+        raise ValueError(f"profile = {profile!r}: expected one of {', '.join(TRIALS)}")
+    if not isinstance(seed, Integral) or seed < 0:
+        raise ValueError(f"seed = {seed!r}: expected an integer >= 0")
     workers = _Workers(executor)
     try:
         # The campaigns take longest: they are submitted first, and waited for last.
@@ -62,18 +65,15 @@ def verify(
             for name in TRIED
             if TRIED[name].machine
         }
-        proofs = {name: [workers.start(job) for job in _proofs(name, profile)] for name in TRIED}
+        starts = range(0, len(cases_of(profile)), CASES_IN_A_JOB)
+        proofs = {
+            name: [workers.start(_Proofs(name, profile, start)) for start in starts]
+            for name in TRIED
+        }
         reports = tuple(_report(proofs[name], sampled.get(name), advance) for name in TRIED)
     finally:
         workers.cancel()
     return Verification(profile, seed, len(toy_pairs(profile)), reports)
-
-
-def _check(profile: Profile, seed: int) -> None:
-    if profile not in TRIALS:
-        raise ValueError(f"profile = {profile!r}: expected one of {', '.join(TRIALS)}")
-    if not isinstance(seed, Integral) or seed < 0:
-        raise ValueError(f"seed = {seed!r}: expected an integer >= 0")
 
 
 def _report(proofs: Sequence[Job], sampled: Job | None, advance: Advance) -> AlgorithmReport:
@@ -88,7 +88,7 @@ def _report(proofs: Sequence[Job], sampled: Job | None, advance: Advance) -> Alg
 
 
 class _Workers:
-    """Starts jobs on an executor, or puts them off until they are asked for."""
+    """Starts jobs on an executor; without one, a job runs when its result is asked for."""
 
     def __init__(self, executor: Executor | None) -> None:
         self.executor = executor
@@ -102,19 +102,14 @@ class _Workers:
         return self.futures[-1].result
 
     def cancel(self) -> None:
-        """Give up what has not begun."""
+        """Cancel the jobs that have not begun."""
         for future in self.futures:
             future.cancel()
 
 
-def _proofs(algorithm: str, profile: Profile) -> Iterator[Job]:
-    for start in range(0, len(cases_of(profile)), CASES_IN_A_JOB):
-        yield _Proofs(algorithm, profile, start)
-
-
 @dataclass(frozen=True)
 class _Proofs:
-    """The proofs of a few cases: picklable, as models are not."""
+    """The proofs of a few cases. Picklable, unlike models."""
 
     algorithm: str
     profile: Profile

@@ -1,4 +1,4 @@
-"""What the main job says of each algorithm, and of all."""
+"""The reports of the main job: one for each algorithm, and all of them together."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from specref.verification.table import TRIED
 
 @dataclass(frozen=True)
 class AlgorithmReport:
-    """What was checked of one algorithm, and what failed.
+    """The checks of one algorithm, and the failures.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Somebody's rule over the toy pairs: proved, refuted, not applicable, or failing."""
+"""A user's rule over the toy pairs: proved, refuted, not applicable, or failing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Refutation:
 
 @dataclass(frozen=True)
 class RuleReport:
-    """What the family of toy pairs says of one rule.
+    """The results of one rule over the toy pairs.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ def prove(
     same_vocabulary: bool = True,
     advance: Callable[[str], None] = lambda case: None,
 ) -> RuleReport:
-    """Prove or refute somebody's rule over the toy pairs.
+    """Prove or refute a user's rule over the toy pairs.
 
     Parameters
     ----------
@@ -136,7 +136,6 @@ class _Tally:
         self.outside: tuple[Case, OutsideChanceError] | None = None
 
     def add(self, case: Case) -> None:
-        """Try one case."""
         try:
             found, paths = _refute(self.step, case)
             self.asked = self.asked or paths > 1 or asks_chance(self.step, *_arguments(case))
@@ -145,34 +144,28 @@ class _Tally:
         except OutsideChanceError as error:
             self.outside = case, error
         except BaseException as error:  # a user's rule may raise anything
-            self._failed(case, error)
+            if isinstance(error, UntokenisableError) and not case.pair.by_text:
+                self.not_applicable += 1
+            else:
+                # A traceback would keep every frame of the rule alive.
+                self.raised.append((case, error.with_traceback(None)))
+                self.endless = isinstance(error, TooManyPathsError)
         else:
             self.refuted += found
             self.proved, self.paths = self.proved + (not found), self.paths + paths
 
-    def _failed(self, case: Case, error: BaseException) -> None:
-        if isinstance(error, UntokenisableError) and not case.pair.by_text:
-            self.not_applicable += 1
-            return
-        # A traceback would keep every frame of the rule alive.
-        self.raised.append((case, error.with_traceback(None)))
-        self.endless = isinstance(error, TooManyPathsError)
-
     def report(self, not_run: int) -> RuleReport:
-        """What was counted."""
         if self.refuted and not (self.asked or self.outside):
-            self.outside = self._silent(self.refuted[0])
+            lossy = self.refuted[0]
+            error = OutsideChanceError(
+                "takes no decision from chance: it asked for nothing in any case, and returned "
+                f"{lossy.block} where {lossy.difference}"
+            )
+            self.outside = lossy.case, error
         if self.outside:
             return RuleReport(0, (), (), not_run, self.paths, outside=self.outside)
         refuted, raised = tuple(self.refuted), tuple(self.raised)
         return RuleReport(self.proved, refuted, raised, not_run, self.paths, self.not_applicable)
-
-    def _silent(self, lossy: Refutation) -> tuple[Case, OutsideChanceError]:
-        error = OutsideChanceError(
-            "takes no decision from chance: it asked for nothing in any case, and returned "
-            f"{lossy.block} where {lossy.difference}"
-        )
-        return lossy.case, error
 
 
 def _arguments(case: Case) -> tuple[Model, Model, Tokens, int]:

@@ -22,7 +22,6 @@ class TwinSampler:
         self.tables = tables
 
     def __call__(self, name: str, trials: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw blocks."""
         return draw_blocks(self.tables[name], trials, rng).blocks
 
 
@@ -59,19 +58,16 @@ def sample(
         campaign.case(*arguments, algorithm=algorithm, name=pair.name)
         tables[pair.name] = tabulate(algorithm, *arguments)
     report = run(campaign, TwinSampler(tables), budget=trials, seed=seed)
-    return report, _acceptance(campaign)
+    alpha = campaign.alpha / len(campaign.cases)
+    measured = tuple(
+        measure_acceptance(case.name, case.lengths, case.accepted, alpha)
+        for case in campaign.cases
+        if case.accepted is not None and case.trials
+    )
+    return report, measured
 
 
 def sampled_pairs(algorithm: str) -> tuple[Pair, ...]:
     """The toy pairs that are sampled: two over one vocabulary, two over two."""
     pairs = [pair for pair in toy_pairs("quick") if pair.name in SAMPLED_PAIRS]
     return tuple(pair for pair in pairs if applies(RULES[algorithm], pair))
-
-
-def _acceptance(campaign: Campaign) -> tuple[MeasuredAcceptance, ...]:
-    alpha = campaign.alpha / len(campaign.cases)
-    return tuple(
-        measure_acceptance(case.name, case.lengths, case.accepted, alpha)
-        for case in campaign.cases
-        if case.accepted is not None and case.trials
-    )

@@ -104,7 +104,7 @@ def draft_first(
     estimate: Judge,
     lengths: Callable[[BatchRates], Sequence[int]],
 ) -> tuple[Tokens, ...]:
-    """Draft everything for everybody, judge the drafts, then say how many of each are verified.
+    """Draft for all requests, judge the drafts, then decide how many of each are verified.
 
     Lossless with an estimate that leaves A out and a fixed total (`allocation`): what it then
     verifies is what `fixed_budget_step` would have drafted.

@@ -1,4 +1,4 @@
-"""Verifiers that break their contract: what a judge must survive, and name."""
+"""Verifiers that break their contract: a judge must survive them, and name the fault."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +36,7 @@ def _answer(p: Floats, q: Floats | None, drafts: Ints, rng: Any) -> Blocks:
 
 
 def nothing(p: Floats, q: Floats | None, drafts: Ints, rng: Any) -> None:
-    """Write into a buffer that nobody gets."""
+    """Compute the blocks, and return None."""
     _answer(p, q, drafts, rng)
 
 

@@ -25,22 +25,19 @@ def longest(log: Log) -> int:
 
 
 def drafts(log: Log) -> int:
-    """How many drafts were submitted."""
     return sum(i.drafted for i in log)
 
 
 def share(part: int, whole: int) -> Fraction:
-    """A share that is not asked whether it makes sense."""
+    """A share without validation."""
     return Fraction(part, whole)
 
 
 def requests(log: Log) -> list[Log]:
-    """The log of each request."""
     return [[i for i in log if i.request == request] for request in {i.request for i in log}]
 
 
 def mean_of_requests(log: Log) -> Fraction:
-    """The mean of the rates of requests."""
     rates = [acceptance_rate(own) for own in requests(log) if drafts(own)]
     return sum(rates, start=Fraction(0)) / len(rates)
 

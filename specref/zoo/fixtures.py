@@ -9,7 +9,8 @@ from typing import Any
 from specref.chance import Chance, exact_distribution
 from specref.distributions import Probability
 from specref.laws import Law, completed
-from specref.models import Model, hashed_model, iid_model, markov_model
+from specref.models import Model, hashed_model, iid_model
+from specref.pairs import order_one
 from specref.vocabulary import Tokens, Vocabulary
 
 
@@ -45,7 +46,7 @@ class ExactFixture:
 
     @property
     def reference(self) -> Model:
-        """The model whose text is the right one."""
+        """The model whose law the text should have."""
         return self.plain or self.target
 
     @property
@@ -86,46 +87,32 @@ def by_name(*fixtures: ExactFixture) -> Mapping[str, ExactFixture]:
     return MappingProxyType({fixture.name: fixture for fixture in fixtures})
 
 
-def hashed_pair(
-    name: str, key: int, target: Vocabulary, drafter: Vocabulary
-) -> tuple[Model, Model]:
-    """A target and a drafter with pseudo-random rows."""
-    return hashed_model(target, f"{name} target {key}"), hashed_model(
-        drafter, f"{name} drafter {key}"
-    )
-
-
-def _hashed(name: str, key: int, vocabulary: Vocabulary, lookahead: int) -> ExactFixture:
-    return ExactFixture(name, *hashed_pair(name, key, vocabulary, vocabulary), lookahead)
-
-
-def _m() -> ExactFixture:
-    vocabulary = Vocabulary("abcd")
-    target = iid_model(vocabulary, ["5/12", "1/6", "1/12", "1/3"])
-    return ExactFixture("m", target, iid_model(vocabulary, ["1/12", "1/6", "1/2", "1/4"]), 1)
-
-
-def _c() -> ExactFixture:
-    vocabulary = Vocabulary("abc")
-    target = markov_model(
-        vocabulary,
-        ["1/3", "1/3", "1/3"],
-        [["1/2", "1/2", 0], ["1/6", "1/2", "1/3"], ["1/3", "2/3", 0]],
-    )
-    drafter = markov_model(
-        vocabulary,
-        ["1/6", "2/3", "1/6"],
-        [["2/3", "1/3", 0], ["5/6", 0, "1/6"], ["1/2", "1/3", "1/6"]],
-    )
-    return ExactFixture("c", target, drafter, 2)
+def hashed_fixture(
+    name: str,
+    key: int,
+    target: Vocabulary,
+    drafter: Vocabulary | None,
+    lookahead: int,
+    context: Tokens = (),
+    longest: int | None = None,
+) -> ExactFixture:
+    """A target and a drafter with pseudo-random rows; None: the drafter has the same tokens."""
+    p = hashed_model(target, f"{name} target {key}")
+    q = hashed_model(drafter or target, f"{name} drafter {key}")
+    return ExactFixture(name, p, q, lookahead, context, longest)
 
 
 # The keys were found by search: rows with p = q, zeros on either side, ratios above 1 after
 # ratios below 1, residuals of three tokens ("wide", "eos"), an EOS of real mass ("eos").
 FIXTURES: Mapping[str, ExactFixture] = by_name(
-    _m(),
-    _c(),
-    _hashed("wide", 939, Vocabulary("abcde"), 2),
-    _hashed("deep", 44, Vocabulary("abc"), 3),
-    _hashed("eos", 10, Vocabulary(["a", "b", "c", "</s>"], eos="</s>"), 2),
+    ExactFixture(
+        "m",
+        iid_model(Vocabulary("abcd"), ["5/12", "1/6", "1/12", "1/3"]),
+        iid_model(Vocabulary("abcd"), ["1/12", "1/6", "1/2", "1/4"]),
+        1,
+    ),
+    ExactFixture("c", *order_one(Vocabulary("abc")), 2),
+    hashed_fixture("wide", 939, Vocabulary("abcde"), None, 2),
+    hashed_fixture("deep", 44, Vocabulary("abc"), None, 3),
+    hashed_fixture("eos", 10, Vocabulary(["a", "b", "c", "</s>"], eos="</s>"), None, 2),
 )

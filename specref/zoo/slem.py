@@ -62,7 +62,7 @@ def resampled(target: Model, context: Tokens, proposal: Tokens, chance: Chance) 
 
 
 def kept(target: Model, context: Tokens, proposal: Tokens, chance: Chance) -> Tokens:
-    """Match, then append what was proposed after the mismatch."""
+    """Match, then append the proposed tokens after the mismatch."""
     block = slem.match(target, context, proposal, chance)
     return block if target.vocabulary.ends(block) else (*block, *proposal[len(block) :])
 
@@ -80,7 +80,7 @@ def first_match(target: Model, context: Tokens, proposal: Tokens, chance: Chance
 
 
 def reread(target: Model, context: Tokens, proposal: Tokens, chance: Chance) -> Tokens:
-    """Match against a target that is asked about the text of its context, tokenised anew."""
+    """Match against a target whose context is tokenised anew from its text."""
     vocabulary = target.vocabulary
 
     def next_token(seen: Tokens) -> Any:

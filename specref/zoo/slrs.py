@@ -35,7 +35,7 @@ def exact_decompositions(
 
 @lru_cache(maxsize=256)
 def frozen(drafter: Model, seen: Tokens) -> Model:
-    """A drafter that has one row for ever."""
+    """A drafter that ignores its own drafts."""
     return Model(drafter.vocabulary, lambda context: drafter.next_token(seen))
 
 

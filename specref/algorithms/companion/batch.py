@@ -1,4 +1,4 @@
-"""A batch of requests that share a fixed number of drafts, by what the companion says.
+"""A batch of requests that share a fixed number of drafts, allocated by the companion.
 
 Kim et al. 2025 (arXiv:2509.24328), section 5, "Batch", with the drafted token left out of its own
 judgement and the total fixed beforehand. Then the outputs of all requests are *jointly* the

@@ -1,4 +1,4 @@
-"""Companion-guided verification: a third model says how many drafts the target verifies.
+"""Companion-guided verification: a third model decides how many drafts the target verifies.
 
 Kim et al. 2025, "Speculative Verification" (arXiv:2509.24328), sections 4 and 5. As published
 (`step`) it judges each drafted token, and is lossy under sampling. Lossless are: to decide on

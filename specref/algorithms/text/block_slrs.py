@@ -29,30 +29,8 @@ def step(
 ) -> Tokens:
     """One iteration: accepted tokens of the drafted text and one more, distributed as p.
 
-    Parameters
-    ----------
-    target, drafter : Model
-        Over any two vocabularies in which the drafted texts can be tokenised.
-    context : tuple of int
-        Target token ids, kept as they are.
-    lookahead : int
-        Passed to `rule`.
-    chance : Chance
-        Sites ``draft[i]``; ``accept[k]``, the last token first; then ``residual`` or ``bonus``.
-    rule : callable
-        When to stop drafting: `fixed`, `at_most_n_max` or `until_determined`.
-
-    Returns
-    -------
-    tuple of int
-        The block; an accepted EOS ends it.
-
-    Raises
-    ------
-    UntokenisableError
-        A vocabulary cannot tokenise the other's text.
-    ValueError
-        A token id is out of range, or `lookahead` < 0.
+    Parameters, returns and errors as `slrs.step`. Sites ``draft[i]``; ``accept[k]``, the last
+    token first; then ``residual`` or ``bonus``.
 
     Examples
     --------

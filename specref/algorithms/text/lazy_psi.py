@@ -19,14 +19,14 @@ from specref.vocabulary import Text, Tokens, Vocabulary
 
 
 class Bounds(NamedTuple):
-    """What is known of a probability: lower <= it <= upper."""
+    """Bounds of a probability: lower <= it <= upper."""
 
     lower: Probability
     upper: Probability
 
 
 class Node(NamedTuple):
-    """Drafts whose continuations are not looked at, or that have none.
+    """A leaf of the tree: drafts whose continuations are not expanded, or that have none.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Node(NamedTuple):
 
 
 class DraftTree:
-    """The tree of the drafter's texts, and what it says of psi at its present size.
+    """The tree of the drafter's texts, and the bounds of psi at its present size.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class Drafting:
         return self.stop(drafts) or self.drafter.vocabulary.ends(drafts)
 
     def weight(self, path: Tokens) -> Probability:
-        """Q(path), in as many forwards as it has drafts, or one; 0 for what is no whole draft."""
+        """Q(path), at most one forward for each draft; 0 unless the path is a whole draft."""
         weight: Probability = Fraction(1)
         for length, draft in enumerate(path):
             if self.ends(path[:length]):
@@ -108,7 +108,8 @@ def canonical(drafting: Drafting) -> Kernel:
         while path and _starts(drafting, path, token):
             if drafting.ends(path):
                 return {path: Fraction(1)}
-            path = _longer(drafting, path, token)
+            longer = [(*path, draft) for draft in range(len(drafting.drafter.vocabulary))]
+            path = next((one for one in longer if _starts(drafting, one, token)), ())
         return NO_PATH
 
     return kernel
@@ -167,13 +168,8 @@ def path_acceptance(p: Probabilities, drafting: Drafting, kernel: Kernel) -> Pro
 
 
 def _starts(drafting: Drafting, path: Tokens, token: int) -> bool:
+    """Whether the first target token of the path's text is this one."""
     try:
         return drafting.token(path) == token
     except UntokenisableError:
         return False
-
-
-def _longer(drafting: Drafting, path: Tokens, token: int) -> Tokens:
-    """The path with one more draft, or () if with any draft another token is first."""
-    longer = [(*path, draft) for draft in range(len(drafting.drafter.vocabulary))]
-    return next((path for path in longer if _starts(drafting, path, token)), ())

@@ -35,12 +35,8 @@ def step(
 
     Parameters
     ----------
-    target, drafter : Model
-        Over any two vocabularies in which the drafted texts can be tokenised.
-    context : tuple of int
-        Target token ids, kept as they are.
-    lookahead : int
-        Passed to `rule`.
+    target, drafter, context, lookahead
+        As `slrs.step`.
     chance : Chance
         Sites ``draft[i]``, ``accept[0]``, then ``bonus``, or ``residual``, ``path`` and ``keep``
         in turn.

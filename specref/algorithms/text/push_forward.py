@@ -1,8 +1,9 @@
 """psi: the law of the target tokens that a drafted string becomes (Timor et al. 2025, 3.3)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -157,24 +158,17 @@ def psi_iid(
     texts: dict[Text, Probability] = {drafter.tokens[0][:0]: q.sum()}
     for _ in positions(lookahead):
         longer: dict[Text, Probability] = {}
-        for text, ended, weight in _drafted(texts, drafter, q):
-            if ended or not vocabulary.is_undetermined(text):
-                law[vocabulary.first_token(text)] += weight
+        drafts = zip(drafter.tokens, q, strict=True)
+        for (text, weight), (token, probability) in product(texts.items(), drafts):
+            if not probability > 0:
+                continue
+            drafted, reached = cast(Text, cast(Any, text) + token), weight * probability
+            if token == drafter.eos or not vocabulary.is_undetermined(drafted):
+                law[vocabulary.first_token(drafted)] += reached
             else:
-                longer[text] = longer.get(text, 0) + weight
+                longer[drafted] = longer.get(drafted, 0) + reached
         texts = longer
     for text, weight in texts.items():
         if text:
             law[vocabulary.first_token(text)] += weight
     return law
-
-
-def _drafted(
-    texts: Mapping[Text, Probability], drafter: Vocabulary, q: Probabilities
-) -> Iterator[tuple[Text, bool, Probability]]:
-    """Every text with one more draft, whether that was EOS, and the weight."""
-    for text, weight in texts.items():
-        for token, probability in zip(drafter.tokens, q, strict=True):
-            if probability > 0:
-                drafted = cast(Text, cast(Any, text) + token)
-                yield drafted, token == drafter.eos, weight * probability

@@ -66,9 +66,8 @@ def step(
     seen = drafter.vocabulary.encode(target.vocabulary.decode(context))
     stop = fixed(target.vocabulary, drafter.vocabulary, lookahead)
     text = drafter.vocabulary.decode(draft(drafter, seen, stop, chance))
-    return match(
-        target, context, (propose or retokenised)(target.vocabulary, context, text), chance
-    )
+    proposal = (propose or retokenised)(target.vocabulary, context, text)
+    return match(target, context, proposal, chance)
 
 
 def draft(drafter: Model, seen: Tokens, stop: Stop, chance: Chance) -> Tokens:
@@ -109,7 +108,6 @@ def realigned(lookbehind: int) -> Propose:
     >>> retokenised(merging, (1, 0), " b"), realigned(2)(merging, (1, 0), " b")
     ((0, 1), (1,))
     """
-
     if lookbehind < 0:
         raise ValueError(f"lookbehind = {lookbehind}: expected an integer >= 0")
 
@@ -126,6 +124,7 @@ def realigned(lookbehind: int) -> Propose:
 
 
 def _common_suffix(left: Tokens, right: Tokens) -> int:
+    """The length of the longest common suffix."""
     length = 0
     while length < min(len(left), len(right)) and left[-1 - length] == right[-1 - length]:
         length += 1

@@ -85,7 +85,7 @@ def _least(
 
 
 def _tolerance(p: Probabilities) -> float:
-    """How far floats may exceed what exact numbers may not, which `is_one` asks as well."""
+    """By how much rounding may exceed a bound, as in `is_one`; 0 for exact numbers."""
     return 0 if is_exact(p) else FLOAT_TOLERANCE
 
 

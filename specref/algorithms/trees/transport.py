@@ -22,7 +22,7 @@ so H has the tokens of the least p / q (tokens of one p / q all or none, s^k bei
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
@@ -30,7 +30,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from specref.algorithms.trees.siblings import remaining
-from specref.distributions import Probabilities, Probability, normalise
+from specref.distributions import Probabilities, Probability, normalise, push_forward
 from specref.validation import check_count, check_exact, check_law, check_pair
 from specref.vocabulary import Tokens
 
@@ -79,11 +79,14 @@ def drafts_law(q: Probabilities, drafts: int, *, replacement: bool) -> dict[Toke
     check_count(drafts)
     law: dict[Tokens, Probability] = {(): 1}
     for _ in range(drafts):
-        law = {
-            longer: weight
-            for siblings, reached in law.items()
-            for longer, weight in _one_more(siblings, reached, q, replacement)
-        }
+        longer: dict[Tokens, Probability] = {}
+        for siblings, reached in law.items():
+            left = q if replacement or not siblings else remaining(q, *siblings)
+            if not left.any():
+                longer[siblings] = reached
+            tokens = map(int, np.flatnonzero(left))
+            longer |= {(*siblings, token): reached * left[token] for token in tokens}
+        law = longer
     return law
 
 
@@ -225,20 +228,7 @@ def optimal_rows(p: Probabilities, law: DraftsLaw) -> dict[frozenset[int], Proba
 
 def by_set(law: DraftsLaw) -> dict[frozenset[int], Probability]:
     """The law of the set of drafts: to be accepted, order and multiplicity do not matter."""
-    weights: dict[frozenset[int], Probability] = {}
-    for drafts, weight in law.items():
-        weights[frozenset(drafts)] = weights.get(frozenset(drafts), 0) + weight
-    return weights
-
-
-def _one_more(
-    siblings: Tokens, reached: Probability, q: Probabilities, replacement: bool
-) -> Iterator[tuple[Tokens, Probability]]:
-    left = q if replacement or not siblings else remaining(q, *siblings)
-    if not left.any():
-        yield siblings, reached
-    for token in map(int, np.flatnonzero(left)):
-        yield (*siblings, token), reached * left[token]
+    return push_forward(law, frozenset)
 
 
 def maximum_flow(

@@ -18,7 +18,7 @@ from specref.zoo.slem import reencoded
 
 @dataclass(frozen=True)
 class Submission:
-    """A drafted text, and what its law depends on."""
+    """A drafted text, and everything that its law depends on."""
 
     vocabulary: Vocabulary
     drafter: Model

@@ -106,9 +106,11 @@ class Drafting:
         drafts: list[Draft] = []
         seen = self.read(target, drafter, context)
         for i in positions(0 if seen is None else lookahead):
-            drafted = self._next(dictionary, drafter.next_token(cast(Tokens, seen)), chance, i)
-            if drafted is None:
+            row = drafter.next_token(cast(Tokens, seen))
+            q = self.confine(dictionary, row)
+            if q is None:
                 break
+            drafted = Drafted(dictionary, chance.draw(q, f"draft[{i}]"), q, row)
             drafts.append(self.translate(drafted))
             if drafts[-1].token is None or drafter.vocabulary.ends((drafted.token,)):
                 break
@@ -116,12 +118,6 @@ class Drafting:
                 break
             seen = (*cast(Tokens, seen), self.remember(drafted))
         return drafts
-
-    def _next(
-        self, dictionary: Dictionary, row: Probabilities, chance: Chance, i: int
-    ) -> Drafted | None:
-        q = self.confine(dictionary, row)
-        return None if q is None else Drafted(dictionary, chance.draw(q, f"draft[{i}]"), q, row)
 
 
 UNION = Drafting(whole)

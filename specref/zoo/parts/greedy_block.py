@@ -48,7 +48,7 @@ def first_tokens(iterate: Iterate, fixture: ExactFixture) -> Law:
 
 
 def iterated(iterate: Iterate, case: Case, carried: Modifications = ()) -> Blocks:
-    """The law of one iteration, by what it emits and what is carried after it."""
+    """The joint law of an iteration's block and the modifications carried after it."""
     return exact_distribution(lambda chance: iterate(*case, chance, carried))
 
 

@@ -12,14 +12,14 @@ from specref.chance import Chance, Traced
 from specref.distributions import Probability
 from specref.models import Model
 from specref.vocabulary import Tokens, Vocabulary
-from specref.zoo.fixtures import ExactFixture, by_name, hashed_pair
+from specref.zoo.fixtures import ExactFixture, by_name, hashed_fixture
 
 Generate: TypeAlias = Callable[[Model, Model, Tokens, int, int, Chance], Tokens]
 
 
 @dataclass
 class Loop:
-    """A text in the making: what was asked for, and the blocks and drafts so far."""
+    """The state of a decode loop: its arguments, and the blocks and drafts so far."""
 
     target: Model
     drafter: Model
@@ -32,12 +32,10 @@ class Loop:
 
     @property
     def text(self) -> Tokens:
-        """All blocks."""
         return sum(self.blocks, ())
 
     @property
     def ended(self) -> bool:
-        """Whether the text ends with EOS."""
         return self.target.vocabulary.ends(self.text)
 
     def iterate(
@@ -133,15 +131,8 @@ class Reseeded(Chance):
         return choice
 
 
-def _texts(
-    name: str, key: int, vocabulary: Vocabulary, lookahead: int, tokens: int
-) -> ExactFixture:
-    models = hashed_pair(name, key, vocabulary, vocabulary)
-    return ExactFixture(name, *models, lookahead, (0,), tokens)
-
-
 # The keys were found by search: every mutant that can show on a fixture does.
 TEXTS: Mapping[str, ExactFixture] = by_name(
-    _texts("loop", 16, Vocabulary("abc"), 1, 3),
-    _texts("loop, EOS", 16, Vocabulary(["a", "b", "$"], eos="$"), 1, 3),
+    hashed_fixture("loop", 16, Vocabulary("abc"), None, 1, (0,), 3),
+    hashed_fixture("loop, EOS", 16, Vocabulary(["a", "b", "$"], eos="$"), None, 1, (0,), 3),
 )

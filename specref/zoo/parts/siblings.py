@@ -67,7 +67,7 @@ def top(q: Probabilities, drafts: int, chance: Chance, site: str) -> Tree:
 
 
 def top_is_certain(q: Probabilities, drafts: int, chance: Chance, site: str) -> Tree:
-    """The likeliest tokens, declared as what they are."""
+    """The likeliest tokens, declared as certain."""
     return certain(top(q, drafts, chance, site))
 
 
@@ -237,7 +237,7 @@ def eldest_law(siblings: Tree) -> Tree:
 
 
 def distinct(siblings: Tree) -> Tree:
-    """The first of equal siblings, with what is below it."""
+    """The first of equal siblings, with its children."""
     first = {node.token: node for node in reversed(siblings)}
     return tuple(node for node in siblings if first[node.token] is node)
 

@@ -88,7 +88,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Verification:
-    """What is left to decide once the drafts are submitted."""
+    """Submitted drafts, and the rules that decide on them."""
 
     first: Position
     accept: Callable[[Position], Probability]
@@ -97,7 +97,6 @@ class Verification:
 
     @property
     def n(self) -> int:
-        """How many drafts were submitted."""
         return len(self.first.drafts)
 
     def accepts(self, i: int) -> bool:

@@ -15,16 +15,7 @@ def algorithm_5(
     The corrected listing is `standard.step`. The listing has no EOS; here an accepted EOS
     ends the block, as everywhere.
 
-    Parameters
-    ----------
-    target, drafter : Model
-        Over the same vocabulary.
-    context : tuple of int
-        Target token ids.
-    lookahead : int
-        How many tokens to draft.
-    chance : Chance
-        Sites ``draft[i]``, ``accept[i]``, then ``residual``.
+    Parameters as `standard.step`. Sites ``draft[i]``, ``accept[i]``, then ``residual``.
 
     Returns
     -------
