@@ -1,4 +1,4 @@
-"""What a byte-level drafter says next at every inner node of a prefix tree."""
+"""The laws of a byte-level drafter's next byte at every inner node of a prefix tree."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -87,15 +87,12 @@ class ByteLaws:
             self.model.forget()
             below = self.model.grow([part.parents] * len(last), [part.tokens] * len(last))
             logits[:, part.rows] = torch.stack(below)
-        return [self._law(row.double()) for row in logits]
+        laws = (self.shape(row.double()) for row in logits)
+        return [law.new_zeros(len(law), SYMBOLS).index_add_(1, self.symbols, law) for law in laws]
 
     def select(self, rows: Sequence[int]) -> None:
         """Drop all rows of the last call but these, which are numbered anew."""
         self.model.select(rows)
-
-    def _law(self, logits: Tensor) -> Tensor:
-        laws = self.shape(logits)
-        return laws.new_zeros(len(laws), SYMBOLS).index_add_(1, self.symbols, laws)
 
     def _part(self, prefixes: list[bytes]) -> Part:
         numbers = {prefix: number for number, prefix in enumerate([b"", *prefixes])}
@@ -107,7 +104,7 @@ class ByteLaws:
 
 
 def subtrees(prefixes: Iterable[bytes], most: int) -> list[list[bytes]]:
-    """The nodes of a tree but the root, `most` in each part, which starts with those above.
+    """Split the nodes below the root into parts of `most` nodes, each with the path above it.
 
     Examples
     --------
