@@ -1,4 +1,4 @@
-"""Verification in float32, float16 and bfloat16: what rounding alone does to the output law.
+"""Verification in float32, float16 and bfloat16: how rounding changes the output law.
 
 Arithmetic is emulated in float64: an operation on two numbers of a narrower format, rounded
 to that format afterwards, gives what the format's own operation gives. Sums and draws are
