@@ -65,7 +65,13 @@ class ByteLaws:
         self.symbols = torch.tensor(symbols(drafter), device=model.device)
         spelled = {piece[0] for piece in drafter.by_bytes}
         readable = [prefix for prefix in trie.places if prefix and spelled.issuperset(prefix)]
-        self._parts = [self._part(nodes) for nodes in subtrees(readable, nodes_per_forward)]
+        self._parts: list[Part] = []
+        for prefixes in subtrees(readable, nodes_per_forward):
+            numbers = {prefix: number for number, prefix in enumerate([b"", *prefixes])}
+            parents = [numbers[prefix[:-1]] for prefix in prefixes]
+            tokens = [drafter.by_bytes[prefix[-1:]] for prefix in prefixes]
+            rows = trie.rows[[trie.nodes[prefix] for prefix in prefixes]]
+            self._parts.append(Part(parents, tokens, rows))
 
     @torch.inference_mode()
     def __call__(self, contexts: Sequence[Sequence[int]]) -> list[Tensor]:
@@ -93,14 +99,6 @@ class ByteLaws:
     def select(self, rows: Sequence[int]) -> None:
         """Drop all rows of the last call but these, which are numbered anew."""
         self.model.select(rows)
-
-    def _part(self, prefixes: list[bytes]) -> Part:
-        numbers = {prefix: number for number, prefix in enumerate([b"", *prefixes])}
-        return Part(
-            [numbers[prefix[:-1]] for prefix in prefixes],
-            [self.drafter.by_bytes[prefix[-1:]] for prefix in prefixes],
-            self.trie.rows[[self.trie.nodes[prefix] for prefix in prefixes]],
-        )
 
 
 def subtrees(prefixes: Iterable[bytes], most: int) -> list[list[bytes]]:

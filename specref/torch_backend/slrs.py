@@ -104,11 +104,16 @@ class SlrsDrafter:
             if not live:
                 break
             byte_laws = self._laws([windowed(ids, room) for ids in texts])
+            going = []
             for row in live:
                 laws[row, k] = psi(self.trie, byte_laws[row], len(self.target), self.target.eos)
                 token = first_token(self.trie, byte_laws[row], column[row], self.target.eos)
                 drafted[row].append(token)
-            live = [row for row in live if self._goes_on(texts, row, drafted[row][-1])]
+                piece = self.target.spelled[token] if token >= 0 else None
+                if piece is not None:
+                    texts[row] = texts[row] + self.drafter.spell(piece)[0]
+                    going.append(row)
+            live = going
         padded = [row + [NO_DRAFT] * (lookahead - len(row)) for row in drafted]
         return Drafts(sent(padded, coins.device), laws, self.model.forwards - before)
 
@@ -116,12 +121,6 @@ class SlrsDrafter:
         """See `Drafter.select`."""
         self._read.select(rows)
         self._laws.select(rows)
-
-    def _goes_on(self, texts: list[list[int]], row: int, token: int) -> bool:
-        """Append the bytes of a token, if it has any."""
-        piece = self.target.spelled[token] if token >= 0 else None
-        texts[row] = texts[row] + (self.drafter.spell(piece)[0] if piece else [])
-        return piece is not None
 
 
 def psi(trie: ByteTrie, byte_laws: Tensor, size: int, eos: int | None = None) -> Tensor:

@@ -140,8 +140,11 @@ class CampaignReport:
             f"alpha {self.alpha:g}, seed {self.seed}, {self.seconds:.1f} s",
             f"  evidence 10^{self.log10_evidence:.1f} (LOSSY at "
             f"10^{-math.log10(self.alpha / 2):.1f}), anytime p {self.anytime_p:.2g}",
-            *map(_interval_line, self.intervals),
         ]
+        for found in self.intervals:
+            seen = "nothing yet" if found.detectable == 1 else f">= {found.detectable:.4f}"
+            bounds = f"[{found.lower:.4f}, {found.upper:.4f}]"
+            lines.append(f"  {found.case}: TV {found.estimate:.4f} in {bounds}, would find {seen}")
         if self.verdict == Verdict.LOSSY:
             lines += [f"  suspect {s.component}: 10^{s.log10_evidence:.1f}" for s in self.suspects]
         lines += [
@@ -150,12 +153,6 @@ class CampaignReport:
             for result in self.acceptance
         ]
         return "\n".join(lines + _remarks(self))
-
-
-def _interval_line(found: Interval) -> str:
-    seen = "nothing yet" if found.detectable == 1 else f">= {found.detectable:.4f}"
-    bounds = f"[{found.lower:.4f}, {found.upper:.4f}]"
-    return f"  {found.case}: TV {found.estimate:.4f} in {bounds}, would find {seen}"
 
 
 def _remarks(report: CampaignReport) -> list[str]:
