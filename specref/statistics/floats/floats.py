@@ -70,6 +70,7 @@ def round_to(values: ArrayLike, dtype: Dtype) -> Floats:
 
 
 def _upper_half(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """float32 rounded to the nearest bfloat16, ties to even."""
     bits = np.atleast_1d(values).view(np.uint32)
     even = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
     rounded = even.view(np.float32).reshape(values.shape)
