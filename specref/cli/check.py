@@ -1,7 +1,7 @@
-"""``specref check``: somebody's sampler, judged by the conformance kit."""
+"""``specref check``: a user's sampler, judged by the conformance kit."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -118,7 +118,7 @@ def check_command(
         if json_file and json_file != STDOUT and not is_special(Path(json_file)):
             write_json(json_file, as_json(_records([*reports, report])))
 
-    for found in _found(target, contract, json_file, options["timeout"]):
+    for found in _found_or_not_run(target, contract, json_file, options["timeout"]):
         try:
             # What the sampler itself prints must not get into the JSON.
             with redirect_stdout(sys.stderr) if json_file == STDOUT else nullcontext():
@@ -130,13 +130,14 @@ def check_command(
         reports.append(report)
         if interrupted:
             break
-    _write_files(reports, junit, html_file, json_file)
-    sys.exit(INTERRUPTED if interrupted else _worst(reports))
-
-
-def _worst(reports: list[Report]) -> int:
+    if json_file:
+        write_json(json_file, as_json(_records(reports)))
+    if junit:
+        write_json(junit, kit_junit(reports))
+    if html_file:
+        write_json(html_file, kit_html(reports))
     codes = {report.exit_code for report in reports}
-    return VIOLATED if VIOLATED in codes else max(codes)
+    sys.exit(INTERRUPTED if interrupted else VIOLATED if VIOLATED in codes else max(codes))
 
 
 def _judged(
@@ -147,11 +148,12 @@ def _judged(
     on_report: Callable[[Report], None],
 ) -> Report:
     expectations = {**found.expected, **(load_expected(expected, found.name) if expected else {})}
+    wanted = tuple(asked.only) if asked.only else ""
     options = replace(
         asked,
         contract=CONTRACTS[contract] if contract else found.contract or VERIFY,
-        expected_failures={k: v for k, v in expectations.items() if _asked(k, asked.only)},
-        detect_tv=_either(asked.detect_tv, found.detect_tv),
+        expected_failures={k: v for k, v in expectations.items() if k.startswith(wanted)},
+        detect_tv=found.detect_tv if asked.detect_tv is None else asked.detect_tv,
         timeout=found.timeout,
         name=found.name,
         version=found.version,
@@ -167,7 +169,7 @@ def _judged(
         return judged(found.function, options, listener)
 
 
-def _found(
+def _found_or_not_run(
     target: str, contract: str | None, json_file: str | None, timeout: float
 ) -> tuple[Target, ...]:
     try:
@@ -180,35 +182,16 @@ def _found(
         sys.exit(MISUSED)
 
 
-def _either(asked: float | None, usual: float | None) -> float | None:
-    return usual if asked is None else asked
-
-
-def _asked(id_: str, wanted: Sequence[str] | None) -> bool:
-    return wanted is None or any(id_.startswith(start) for start in wanted)
-
-
 def _save(report: Report, target: str, timeout: float | None, save: str | None) -> None:
-    cases = failing_cases(report, target, timeout)
-    for name, case in cases.items() if save else ():
-        folder = Path(str(save))
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(str(folder / name), as_json(case))
-        click.echo(f"saved {folder / name}: specref replay {folder / name}", err=True)
+    cases = failing_cases(report, target, timeout) if save else {}
+    for name, case in cases.items():
+        file = Path(str(save)) / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_json(str(file), as_json(case))
+        click.echo(f"saved {file}: specref replay {file}", err=True)
 
 
 def _records(reports: list[Report]) -> Mapping[str, object]:
     """The record of the only report, or of all."""
     records = [kit_record(report) for report in reports]
     return records[0] if len(records) == 1 else {"reports": records}
-
-
-def _write_files(
-    reports: list[Report], junit: str | None, html_file: str | None, json_file: str | None
-) -> None:
-    if json_file:
-        write_json(json_file, as_json(_records(reports)))
-    if junit:
-        write_json(junit, kit_junit(reports))
-    if html_file:
-        write_json(html_file, kit_html(reports))

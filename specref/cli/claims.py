@@ -1,4 +1,4 @@
-"""What an implementation claims, on the command line: ``--claim NAME=VALUE``."""
+"""Claims about an implementation, on the command line: ``--claim NAME=VALUE``."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

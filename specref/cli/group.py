@@ -1,4 +1,4 @@
-"""What the commands share: errors in one line, exit codes, options, the progress bar."""
+"""Shared by the commands: errors in one line, exit codes, options, the progress bar."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ ENDINGS = ("SIGTERM", "SIGHUP")
 
 @contextmanager
 def ended_as_by_ctrl_c() -> Iterator[None]:
-    """Meanwhile, signals that would end the process interrupt it, so that it can report."""
+    """Let signals that would end the process raise `KeyboardInterrupt`, so that it can report."""
     numbers = [getattr(signal, name) for name in ENDINGS if hasattr(signal, name)]
     default = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
     if threading.current_thread() is not threading.main_thread():
@@ -48,7 +48,6 @@ class OneLineErrors(click.Group):
     """Reports misuse (exit code 2), Ctrl-C and SIGTERM (130) in one line on standard error."""
 
     def invoke(self, context: click.Context) -> Any:
-        """Run the command."""
         try:
             with ended_as_by_ctrl_c():
                 return super().invoke(context)
@@ -82,7 +81,7 @@ def show(report: RenderableType, json_file: str | None) -> None:
 
 @contextmanager
 def progress(total: int, unit: str) -> Iterator[Callable[..., None]]:
-    """A progress bar on standard error, if that is a terminal; gives a function to advance it.
+    """A progress bar on standard error, if that is a terminal; yields a function to advance it.
 
     The function takes a count, and a second argument for what is being done now.
 
@@ -134,4 +133,12 @@ json_option = click.option(
     metavar="FILE",
     callback=_writable,
     help="Write the report as JSON to FILE, or - for stdout.",
+)
+downloads_option = click.option(
+    "--from",
+    "downloads",
+    multiple=True,
+    metavar="PATH",
+    type=click.Path(),
+    help="A downloaded wheel, sdist or npm tarball, or a folder of them.",
 )

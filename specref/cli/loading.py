@@ -38,7 +38,11 @@ def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
     if not module_name:
         raise ValueError(f"{argument} = {name!r}: expected MODULE:FUNCTION or FILE.py:FUNCTION")
     try:
-        module = _module(module_name)
+        if module_name.endswith(".py"):
+            module = _module_of_file(Path(module_name).resolve())
+        else:
+            _look_first_in(str(Path.cwd()))
+            module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # a user's module may raise anything
         reason = f"{type(error).__name__}: {error}"
         raise ImportError(f"cannot import {module_name!r}: {reason}") from None
@@ -50,13 +54,6 @@ def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
         raise ValueError(f"{name} is not callable ({kind}): expected a function")
     loaded: Callable[..., Any] = function
     return loaded
-
-
-def _module(name: str) -> ModuleType:
-    if name.endswith(".py"):
-        return _module_of_file(Path(name).resolve())
-    _look_first_in(str(Path.cwd()))
-    return importlib.import_module(name)
 
 
 def _module_of_file(path: Path) -> ModuleType:

@@ -72,7 +72,7 @@ def _plans(
 
 
 def _refuse_options(context: click.Context) -> None:
-    """What is given before the subcommand would be dropped."""
+    """Refuse options before the subcommand, which would be ignored."""
     for parameter in context.command.params:
         source = context.get_parameter_source(str(parameter.name))
         if source == ParameterSource.COMMANDLINE:

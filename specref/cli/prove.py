@@ -1,4 +1,4 @@
-"""``specref prove``: somebody's verification rule, proved or refuted."""
+"""``specref prove``: a user's verification rule, proved or refuted."""
 
 import sys
 from collections.abc import Callable

@@ -6,8 +6,7 @@ from typing import NoReturn
 
 import click
 
-from specref.cli.downloads import downloads_option
-from specref.cli.group import HOLDS, json_option, show
+from specref.cli.group import HOLDS, downloads_option, json_option, show
 from specref.real_vocabularies import PUBLISHED, RealVocabulary, load, load_file
 from specref.report.machine import as_json, write_json
 from specref.report.psi import Spelled, psi_record, psi_report
@@ -82,23 +81,20 @@ def _vocabulary(
         return toy.in_bytes() if by_bytes else toy, f"{len(toy)} tokens"
     if named is None or tokens is not None:
         raise ValueError("expected one of --vocabulary and --tokens")
-    real = _real(named, downloads)
+    if named in PUBLISHED:
+        real = load(named, downloads)
+    elif Path(named).is_file():
+        real = load_file(named)
+    else:
+        raise ValueError(
+            f"--vocabulary {named}: expected one of {', '.join(PUBLISHED)}, or a file"
+        )
     vocabulary = real.by_bytes(merge=True) if by_bytes else real.by_string()
     return vocabulary, _title(real, vocabulary)
 
 
-def _real(named: str, downloads: tuple[str, ...]) -> RealVocabulary:
-    if named in PUBLISHED:
-        return load(named, downloads)
-    if not Path(named).is_file():
-        raise ValueError(
-            f"--vocabulary {named}: expected one of {', '.join(PUBLISHED)}, or a file"
-        )
-    return load_file(named)
-
-
 def _title(real: RealVocabulary, vocabulary: Vocabulary) -> str:
-    """The name, how many tokens, and which are not told apart."""
+    """The name, the number of tokens, and how many of them are left out or merged."""
     special, merged = len(real) - len(real.spelled), len(real.spelled) - len(vocabulary)
     if len(real) == len(vocabulary):
         return f"{real.name} ({len(real):,} tokens)"

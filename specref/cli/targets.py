@@ -1,4 +1,4 @@
-"""What a command judges: a registered name, MODULE:FUNCTION, or process:COMMAND."""
+"""The implementations to judge: a registered name, MODULE:FUNCTION, or process:COMMAND."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ EXAMPLES, PROCESS = "examples.", "process:"
 
 @dataclass(frozen=True)
 class Target:
-    """An implementation that was found.
+    """An implementation to judge.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ def full_name(name: str) -> str:
 
 
 def closed_at_the_end(targets: tuple[Target, ...]) -> tuple[Target, ...]:
-    """The same, ended with the command that is being run."""
+    """The same targets, closed when the running command ends."""
     for target in targets:
         click.get_current_context().call_on_close(target.close)
     return targets

@@ -1,4 +1,4 @@
-"""``specref vectors``: published test vectors, written, checked, put to somebody's sampler."""
+"""``specref vectors``: published test vectors, written, checked, put to a user's sampler."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ from specref.vectors import publishing
 from specref.vectors.deciding import DRAWS, POLICIES, verification
 from specref.vectors.groups.verifications import BOTH
 from specref.vectors.reading import load_cases
-from specref.vectors.results import Result, Run
+from specref.vectors.results import Run
 from specref.vectors.running import run
 
 SHOWN = 40
@@ -74,37 +74,29 @@ def vectors_command(
     if not target:
         _refuse_given(options)
     if write:
-        _written(Path(write), folder)
+        if folder:
+            raise ValueError(f"folder = {folder!r}: --write names the folder itself")
+        names = publishing.write(Path(write))
+        click.echo(f"wrote {len(names)} files to {Path(write)}")
+        sys.exit(HOLDS)
     place = Path(folder) if folder else publishing.default_folder()
     if check:
-        _checked(place)
+        if not place.is_dir():
+            raise ValueError(f"no vectors at {place}")
+        found = publishing.differences(place)
+        for line in found or [f"{place}: every file is what --write would put there"]:
+            click.echo(line)
+        sys.exit(VIOLATED if found else HOLDS)
     _run(str(target), place, **options)
 
 
 def _refuse_given(options: Iterable[str]) -> None:
-    """Options that would be ignored."""
+    """Refuse options that would be ignored."""
     context = click.get_current_context()
     for option in context.command.params:
         source = context.get_parameter_source(str(option.name))
         if option.name in options and source is not ParameterSource.DEFAULT:
             raise ValueError(f"{option.opts[0]} goes with --run only")
-
-
-def _written(place: Path, folder: str | None) -> NoReturn:
-    if folder:
-        raise ValueError(f"folder = {folder!r}: --write names the folder itself")
-    names = publishing.write(place)
-    click.echo(f"wrote {len(names)} files to {place}")
-    sys.exit(HOLDS)
-
-
-def _checked(place: Path) -> NoReturn:
-    if not place.is_dir():
-        raise ValueError(f"no vectors at {place}")
-    found = publishing.differences(place)
-    for line in found or [f"{place}: every file is what --write would put there"]:
-        click.echo(line)
-    sys.exit(VIOLATED if found else HOLDS)
 
 
 def _run(
@@ -149,7 +141,14 @@ def _report(name: str, done: Run) -> RenderableType:
     told = f"{name}: {done.algorithm} · {how} · {done.dtype}{policies}"
     parts: list[RenderableType] = [Prose(told, "dim")]
     if done.failures:
-        parts.append(_table(done))
+        blocks = ("expected", "got") if done.last else ()
+        columns = [*map(Column, ("case", *blocks)), Column("flags and note", folds=True)]
+        rows: list[list[str]] = []
+        for one in done.failures[:SHOWN]:
+            shown = [_shown(one.expected), _shown(one.got or ())] if blocks else []
+            told = " ".join(one.flags) + f": {one.note}" * bool(one.note)
+            rows.append([one.id, *shown, told])
+        parts.append(Table(columns, rows))
     if len(done.failures) > SHOWN:
         parts.append(Prose(f"… and {len(done.failures) - SHOWN} more: --json FILE has them all"))
     if done.failures and done.fits:
@@ -159,17 +158,6 @@ def _report(name: str, done: Run) -> RenderableType:
     style = "bold red" if done.exit_code else "bold green"
     parts.append(Prose(counted or "no case was run", style))
     return Group(*parts)
-
-
-def _table(done: Run) -> Table:
-    blocks = ("expected", "got") if done.last else ()
-    columns = [*map(Column, ("case", *blocks)), Column("flags and note", folds=True)]
-    return Table(columns, [_row(one, bool(blocks)) for one in done.failures[:SHOWN]])
-
-
-def _row(one: Result, blocks: bool) -> list[str]:
-    shown = [_shown(one.expected), _shown(one.got or ())] if blocks else []
-    return [one.id, *shown, " ".join(one.flags) + f": {one.note}" * bool(one.note)]
 
 
 def _shown(block: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""``specref verify``: the main job."""
+"""``specref verify``: proofs of every rule over the toy pairs."""
 
 import sys
 from typing import NoReturn

@@ -6,8 +6,7 @@ from typing import NoReturn
 
 import click
 
-from specref.cli.downloads import downloads_option
-from specref.cli.group import HOLDS, progress, show
+from specref.cli.group import HOLDS, downloads_option, progress, show
 from specref.real_vocabularies.tables import SECTIONS, measure
 from specref.report.layout import page
 from specref.report.machine import check_destination, write_json
@@ -44,15 +43,12 @@ def vocabularies_command(
     sections = only or SECTIONS
     with progress(len(SECTIONS), "sections") as advance:
         tables = measure(downloads, sections, lambda done: advance(1, done))
-    text = vocabularies_markdown(tables, _command(markdown, only, downloads))
+    options = [("--markdown", markdown)] if markdown else []
+    options += [("--only", section) for section in only]
+    options += [("--from", path) for path in downloads]
+    words = ["specref", "vocabularies", *(word for option in options for word in option)]
+    text = vocabularies_markdown(tables, shlex.join(words))
     show(page(text), markdown)
     if markdown:
         write_json(markdown, text)
     sys.exit(HOLDS)
-
-
-def _command(markdown: str | None, only: tuple[str, ...], downloads: tuple[str, ...]) -> str:
-    options = [("--markdown", markdown)] if markdown else []
-    options += [("--only", section) for section in only]
-    options += [("--from", path) for path in downloads]
-    return shlex.join(["specref", "vocabularies", *(part for pair in options for part in pair)])

@@ -1,4 +1,4 @@
-"""Worker processes that Ctrl-C ends at once and in silence."""
+"""Worker processes that Ctrl-C ends at once and without tracebacks."""
 
 import multiprocessing
 import signal
@@ -40,7 +40,7 @@ def worker_processes(count: int) -> Iterator[Executor | None]:
 
 
 class _Pool(ProcessPoolExecutor):
-    """Processes that do not hear Ctrl-C: this one does, and ends them."""
+    """Processes that ignore Ctrl-C: the main process receives it, and ends them."""
 
     def __init__(self, count: int) -> None:
         # Spawned: the progress bar has a thread, and a forked copy of that would not run.
@@ -56,7 +56,7 @@ class _Pool(ProcessPoolExecutor):
 
 @contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """Put Ctrl-C off: a process that starts meanwhile is not interrupted, then or later."""
+    """Delay Ctrl-C: a process that starts meanwhile is not interrupted, then or later."""
     pressed: list[int] = []
     handler = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
     try:
@@ -82,7 +82,7 @@ def _blocked() -> Iterator[None]:
 
 
 def _end(pool: ProcessPoolExecutor) -> None:
-    """Do not wait for what is being worked on."""
+    """End the processes without waiting for their jobs."""
     # Before CPython 3.13 the pool's thread complains of cancelled futures whose worker is gone.
     hook, threading.excepthook = threading.excepthook, lambda failure: None
     try:

@@ -1,4 +1,4 @@
-"""``specref write``: a test file for somebody's sampler, or a program around one."""
+"""``specref write``: a test file for a user's sampler, or a program around one."""
 
 import sys
 from collections.abc import Mapping
@@ -128,7 +128,7 @@ def _test_of(
     claims: Mapping[str, Any],
     output: str | None,
 ) -> tuple[str, str]:
-    """Where the test goes, and its text."""
+    """The file of the test, and its text."""
     sampler = load_function(target, "target")
     capabilities_of(sampler, **claims)
     signed(sampler, CONTRACTS[contract])
@@ -136,7 +136,10 @@ def _test_of(
     file = output or str(folder / f"test_{function}_specref.py")
     rule = {"algorithm": algorithm} if algorithm else {}
     options = {"contract": contract, **rule, **claims}
-    words = ", ".join(f"{name}={_literal(value)}" for name, value in options.items())
+    words = ", ".join(
+        f'{name}="{value}"' if isinstance(value, str) else f"{name}={value!r}"
+        for name, value in options.items()
+    )
     return file, TEMPLATE.format(module=module, function=function, options=words, file=file)
 
 
@@ -149,7 +152,3 @@ def _importable(target: str) -> tuple[str, Path, str]:
     if not file.stem.isidentifier():
         raise ValueError(f"target = {target!r}: expected a file that a test can import by name")
     return file.stem, file.parent, function
-
-
-def _literal(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)

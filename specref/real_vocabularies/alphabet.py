@@ -1,4 +1,4 @@
-"""What the strings of vocabulary files stand for, by the kind of tokeniser."""
+"""The bytes that the strings of vocabulary files stand for, by the kind of tokeniser."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ def byte_level(data: bytes) -> str:
 
 
 def piece_bytes(string: str, *, fallback: bool, spaced: bool = True) -> bytes:
-    """What a SentencePiece piece writes.
+    """The bytes that a SentencePiece piece writes.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def piece_bytes(string: str, *, fallback: bool, spaced: bool = True) -> bytes:
 
 
 def byte_speller(decoder: Mapping[str, Any]) -> Callable[[str], bytes]:
-    """What token strings write, by the decoder that a `tokenizer.json` declares.
+    """A function from token strings to bytes, by the decoder that a `tokenizer.json` declares.
 
     Raises
     ------

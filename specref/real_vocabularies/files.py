@@ -1,4 +1,4 @@
-"""Reading a pinned file: from an installed package, without importing it, or from a download."""
+"""Reads a pinned file from an installed package, without importing it, or from a download."""
 
 import hashlib
 import tarfile

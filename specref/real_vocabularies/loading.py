@@ -1,6 +1,6 @@
 """Loading real vocabularies: published ones by name, others from files."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from specref.real_vocabularies.files import read_published
@@ -37,7 +37,8 @@ def load(name: str, downloads: Sequence[str | Path] = ()) -> RealVocabulary:
     published = PUBLISHED[name]
     source, data = read_published(name, published, downloads)
     tokens = FORMATS[source.format](data)
-    return RealVocabulary(name, {**tokens, **_numbered(published.specials, 1 + max(tokens))})
+    specials = enumerate(published.specials, 1 + max(tokens))
+    return RealVocabulary(name, tokens | {id_: Token(string, None) for id_, string in specials})
 
 
 def load_file(path: str | Path) -> RealVocabulary:
@@ -62,17 +63,10 @@ def load_file(path: str | Path) -> RealVocabulary:
     ('a', 'ab')
     """
     data = Path(path).read_bytes()
+    # Protobuf's tag of a SentencePiece model's first field is a line feed.
+    kinds = {b"\n": "pieces", b"{": "tokenizer.json"}
+    parse = FORMATS[kinds.get(data[:1], "ranks")]
     try:
-        return RealVocabulary(str(path), _parser(data)(data))
+        return RealVocabulary(str(path), parse(data))
     except ValueError as error:
         raise VocabularyFileError(f"{path}: {error}") from None
-
-
-def _parser(data: bytes) -> Callable[[bytes], dict[int, Token]]:
-    # Protobuf's tag of a SentencePiece model's first field is a line feed.
-    start = data[:1]
-    return FORMATS["pieces" if start == b"\n" else "tokenizer.json" if start == b"{" else "ranks"]
-
-
-def _numbered(specials: Sequence[str], first: int) -> dict[int, Token]:
-    return {first + place: Token(string, None) for place, string in enumerate(specials)}

@@ -1,4 +1,4 @@
-"""Which packages carry the vocabularies of published models: the file, and its pinned digest.
+"""The packages that carry the vocabularies of published models: file and pinned digest.
 
 Nothing of them is kept here. Where several packages are named, they carry the same tokens.
 """

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from specref.theory.counting import Spellings, spellings
+from specref.theory.counting import spellings
 from specref.vocabulary import Text, Vocabulary
 
 SHORTEST = 150_000
@@ -80,7 +80,8 @@ def summarise(vocabulary: Vocabulary, shortest: int = SHORTEST) -> Decomposition
     if not 2 <= shortest <= len(vocabulary):
         raise ValueError(f"shortest = {shortest}: expected 2 to {len(vocabulary)}, the tokens")
     order: list[Text] = sorted(vocabulary.tokens, key=len)
-    figures = [_figures(spellings(token, vocabulary)) for token in order]
+    found = (spellings(token, vocabulary) for token in order)
+    figures = [(one.count, one.forwards, one.n_max) for one in found]
     counts, forwards, n_maxs = map(list, zip(*figures, strict=True))
     lengths = [len(token) for token in order]
     last = lengths[shortest - 1]
@@ -100,10 +101,6 @@ def summarise(vocabulary: Vocabulary, shortest: int = SHORTEST) -> Decomposition
         more_forwards=sum(f > c for f, c in zip(forwards, counts, strict=True)),
         longest_spellings=sum(n == length for n, length in zip(n_maxs, lengths, strict=True)),
     )
-
-
-def _figures(found: Spellings) -> tuple[int, int, int]:
-    return found.count, found.forwards, found.n_max
 
 
 def _means(shorter: list[int], tied: list[int], taken: int) -> tuple[Fraction, Fraction]:

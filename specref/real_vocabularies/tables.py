@@ -22,7 +22,7 @@ COUNTED, WORD = "qwen2", "hello"
 
 @dataclass(frozen=True)
 class NotRun:
-    """Why there is no figure."""
+    """The reason why a figure is missing."""
 
     reason: str
 

@@ -14,7 +14,7 @@ class DuplicateBytesError(ValueError):
 
 
 class Token(NamedTuple):
-    """A token.
+    """A token of a vocabulary file.
 
     Parameters
     ----------
@@ -70,12 +70,12 @@ class RealVocabulary:
 
     @property
     def strings(self) -> list[str]:
-        """By id, what the file writes."""
+        """The strings of the file, by id."""
         return [self.tokens[id_].string for id_ in sorted(self.tokens)]
 
     @property
     def spelled(self) -> list[bytes]:
-        """By id, what each token writes that writes anything; with duplicates."""
+        """The bytes of each token that writes any, by id; with duplicates."""
         written = (self.tokens[id_].spelled for id_ in sorted(self.tokens))
         return [data for data in written if data is not None]
 

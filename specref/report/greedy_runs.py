@@ -1,4 +1,4 @@
-"""How many tokens the iterations of a loop make that carries something from one to the next."""
+"""Expected tokens of each iteration of a loop that carries state to the next one."""
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -47,10 +47,9 @@ def tokens_of_iterations(
 def _blocks(
     iterate: Iterate, fixture: ExactFixture, last: Tokens, lookahead: int, carried: Modifications
 ) -> Mapping[Iterated, Probability]:
-    def program(chance: Chance) -> Iterated:
-        return iterate(fixture.target, fixture.drafter, last, lookahead, chance, carried)
-
-    return exact_distribution(program)
+    return exact_distribution(
+        lambda chance: iterate(fixture.target, fixture.drafter, last, lookahead, chance, carried)
+    )
 
 
 def stateless(step: Callable[..., Tokens]) -> Iterate:

@@ -56,12 +56,14 @@ def kit_report(report: Report) -> RenderableType:
         parts.append(Prose(BY_ITSELF))
     counted = ", ".join(f"{number} {status}" for status, number in report.counts.items())
     parts.append(Prose(f"{counted}; {report.seconds:.1f} s", "dim"))
-    parts.append(Prose(report.verdict, _verdict_style(report)))
+    known = report.counts[Status.EXPECTED_FAILURE]
+    style = "bold red" if report.exit_code else "bold yellow" if known else "bold green"
+    parts.append(Prose(report.verdict, style))
     return Group(*parts)
 
 
 def header(report: Report) -> str:
-    """Everything that one needs to repeat the run."""
+    """Everything needed to repeat the run."""
     claims = report.capabilities
     rule = claims.rule or "not declared, so acceptance is not judged"
     return (
@@ -71,15 +73,8 @@ def header(report: Report) -> str:
     )
 
 
-def _verdict_style(report: Report) -> str:
-    if report.exit_code:
-        return "bold red"
-    known = report.counts[Status.EXPECTED_FAILURE]
-    return "bold yellow" if known else "bold green"
-
-
 def _unnamed(report: Report) -> bool:
-    """Whether a failure kept laws from being compared with those of known bugs."""
+    """Whether a failure blocked the comparison with the laws of known bugs."""
     hung = any(r.finding == Finding.UNANSWERED or r.error for r in report.results)
     blocked = any(
         result.stage == Stage.JOINT and result.message.startswith("blocked by")
@@ -89,7 +84,6 @@ def _unnamed(report: Report) -> bool:
 
 
 def kit_record(report: Report) -> dict[str, object]:
-    """The same as a record."""
     return {
         "specref": __version__,
         "implementation": report.name,
@@ -106,21 +100,20 @@ def kit_record(report: Report) -> dict[str, object]:
         "complete": report.complete,
         "counts": report.counts,
         "warnings": report.warnings,
-        "results": [_result(result) for result in report.results],
+        "results": [
+            {
+                "id": result.id,
+                "status": str(result.status),
+                "finding": result.finding,
+                "message": result.message,
+                "seconds": result.seconds,
+                "evidence": dict(result.evidence),
+            }
+            for result in report.results
+        ],
         "diagnosis": _diagnosis(report.diagnosis),
         "seconds": report.seconds,
         "python": report.python,
-    }
-
-
-def _result(result: CheckResult) -> dict[str, object]:
-    return {
-        "id": result.id,
-        "status": str(result.status),
-        "finding": result.finding,
-        "message": result.message,
-        "seconds": result.seconds,
-        "evidence": dict(result.evidence),
     }
 
 
@@ -147,31 +140,25 @@ def _diagnosis(diagnosis: Diagnosis | None) -> dict[str, object] | None:
 
 
 def kit_junit(reports: Sequence[Report]) -> str:
-    """JUnit XML, as test services read it: a suite a report, a test case a check."""
+    """JUnit XML: one suite for each report, one test case for each check."""
     root = ElementTree.Element("testsuites")
     for report in reports:
-        _junit_suite(root, report)
+        counts = report.counts
+        skipped = (Status.NOT_APPLICABLE, Status.NOT_RUN, Status.EXPECTED_FAILURE)
+        attributes = {
+            "name": f"specref {report.name}",
+            "tests": len(report.results),
+            "failures": counts[Status.FAILED] + counts[Status.UNEXPECTED_PASS],
+            "errors": counts[Status.INCONCLUSIVE],
+            "skipped": sum(counts[status] for status in skipped),
+            "time": f"{report.seconds:.3f}",
+        }
+        words = {key: str(value) for key, value in attributes.items()}
+        suite = ElementTree.SubElement(root, "testsuite", words)
+        for result in report.results:
+            _junit_case(suite, result)
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
-
-
-def _junit_suite(root: ElementTree.Element, report: Report) -> None:
-    counts = report.counts
-    bad = (Status.FAILED, Status.UNEXPECTED_PASS)
-    attributes = {
-        "name": f"specref {report.name}",
-        "tests": len(report.results),
-        "failures": sum(counts[status] for status in bad),
-        "errors": counts[Status.INCONCLUSIVE],
-        "skipped": sum(
-            counts[s] for s in (Status.NOT_APPLICABLE, Status.NOT_RUN, Status.EXPECTED_FAILURE)
-        ),
-        "time": f"{report.seconds:.3f}",
-    }
-    words = {key: str(value) for key, value in attributes.items()}
-    suite = ElementTree.SubElement(root, "testsuite", words)
-    for result in report.results:
-        _junit_case(suite, result)
 
 
 def _junit_case(suite: ElementTree.Element, result: CheckResult) -> None:
@@ -196,7 +183,7 @@ def _printable(text: str) -> str:
 
 
 def kit_html(reports: Sequence[Report]) -> str:
-    """A page of its own, with the same tables."""
+    """One page with the tables of all reports."""
     console = Console(record=True, width=HTML_WIDTH, file=io.StringIO(), force_terminal=True)
     for report in reports:
         console.print(kit_report(report))

@@ -1,4 +1,4 @@
-"""Tables and paragraphs that fit where they are printed: folded at spaces, with no word cut.
+"""Tables and paragraphs that fold at spaces, so that they fit the width of the terminal.
 
 A table that is too wide for its terminal puts what can be folded below its rows, or is broken
 into several tables with the same first columns, or becomes a list of records.
@@ -82,7 +82,7 @@ class Table:
             yield line
 
     def lines(self, width: int) -> list[Text]:
-        """Its lines, in so many columns of a terminal."""
+        """The lines of the table, at most `width` columns wide."""
         every = range(len(self.columns))
         natural = [max(map(cell_len, [self.columns[i].title, *self._plain(i)])) for i in every]
         folding = [i for i in every if self.columns[i].folds]
@@ -164,7 +164,7 @@ class Table:
             yield line
 
     def _records(self, width: int) -> list[Text]:
-        """A row after the other, each cell with its title."""
+        """The rows one below the other, each cell with its title."""
         lines: list[Text] = []
         for row in self.rows:
             lines += folded(row[0], width)
@@ -177,7 +177,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Prose:
-    """Lines of text; what does not fit goes on below, as far indented, with no word cut.
+    """Lines of text, folded at spaces; continuation lines keep the indentation.
 
     Examples
     --------
@@ -199,7 +199,7 @@ class Prose:
 
 
 def folded(cell: Text | str, width: int, indent: str = "") -> list[Text]:
-    """A cell in lines of at most `width`, folded at spaces; a word that is longer, after a slash.
+    """Fold a cell at spaces into lines of at most `width`, and longer words after a slash.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What there is to choose from: claims, checks, contracts, registered names and rules.
+"""What a user can choose from: claims, checks, contracts, registered names and rules.
 
 Texts are those of docstrings, in tables their first sentence.
 """
@@ -27,7 +27,7 @@ Row: TypeAlias = Mapping[str, Any]
 
 
 def claims(contract: Contract | None = None) -> list[Row]:
-    """Every claim: its values, the one that holds if nothing is said, and what it means.
+    """Every claim: its values, its default, and its meaning.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def contracts(contract: Contract | None = None) -> list[Row]:
 
 
 def names(contract: Contract | None = None) -> list[Row]:
-    """Every registered implementation; what is missing of it, and how to install that."""
+    """Every registered implementation, what is missing of it, and how to install that."""
     return [
         {
             "name": one.name,
@@ -91,7 +91,7 @@ def names(contract: Contract | None = None) -> list[Row]:
 
 
 def rules(contract: Contract | None = None) -> list[Row]:
-    """Every rule: the contracts under which it may be declared, and what there is of it."""
+    """Every rule: the contracts under which it may be declared, and its parts."""
     chains = [str(one) for one in (VERIFY, STEP, GENERATE)]
     found: list[dict[str, Any]] = []
     for rule in RULES.values():
@@ -122,7 +122,7 @@ PARTS: Mapping[str, Callable[[Rule], bool]] = MappingProxyType(
 
 
 def _listing_of(rule: Rule) -> object:
-    """What says what a rule is: its file, or the part that its step is made with."""
+    """The object whose docstring describes a rule: its file, or the part its step is made with."""
     if isinstance(rule.step, partial):
         parts = (*rule.step.args, *rule.step.keywords.values())
         return next(part for part in parts if callable(part))
@@ -173,13 +173,15 @@ def listing(sections: Sequence[str], contract: Contract | None = None) -> Render
     """A table for each section."""
     tables: list[RenderableType] = []
     for section in sections:
-        rows = SECTIONS[section](contract)
-        tables += [Text(section, "bold"), _table(TABLES[section], rows), ""]
+        cells = TABLES[section]
+        columns = [Column(title, folds=index > 0) for index, title in enumerate(cells)]
+        rows = [[cell(row) for cell in cells.values()] for row in SECTIONS[section](contract)]
+        tables += [Text(section, "bold"), Table(columns, rows), ""]
     return Group(*tables)
 
 
 def listing_record(sections: Sequence[str], contract: Contract | None = None) -> dict[str, Any]:
-    """The same as a record, with the texts in full."""
+    """A record with the texts in full."""
     return {section: SECTIONS[section](contract) for section in sections}
 
 
@@ -193,23 +195,6 @@ def _sentence(row: Row) -> str:
 def _default_first(row: Row) -> str:
     others = (value for value in re.split(", | or ", row["values"]) if value != row["default"])
     return ", ".join([row["default"], *others])
-
-
-def _asked(row: Row) -> str:
-    return _sentence(row) + (" (statistical)" if row["statistical"] else "")
-
-
-def _installed(row: Row) -> str:
-    missing = "" if row["installed"] else f" (not installed: {row['remedy']})"
-    return f"{row['text']}{missing}"
-
-
-def _declared(row: Row) -> str:
-    return ", ".join(row["contracts"]) or "none: refuted"
-
-
-def _missing(row: Row) -> str:
-    return ", ".join(name for name, has in row["parts"].items() if not has)
 
 
 def _listed(key: str) -> Cell:
@@ -230,7 +215,7 @@ TABLES: Mapping[str, Mapping[str, Cell]] = MappingProxyType(
         "checks": {
             "check": _plain("id"),
             "contracts": _listed("contracts"),
-            "what it asks": _asked,
+            "what it asks": lambda row: _sentence(row) + " (statistical)" * row["statistical"],
         },
         "contracts": {
             "contract": _plain("name"),
@@ -240,18 +225,15 @@ TABLES: Mapping[str, Mapping[str, Cell]] = MappingProxyType(
         "names": {
             "name": _plain("name"),
             "contract": _plain("contract"),
-            "what it is": _installed,
+            "what it is": lambda row: (
+                row["text"] + ("" if row["installed"] else f" (not installed: {row['remedy']})")
+            ),
         },
         "rules": {
             "rule": _plain("name"),
-            "contracts": _declared,
+            "contracts": lambda row: ", ".join(row["contracts"]) or "none: refuted",
             "what it is": _sentence,
-            "n/a": _missing,
+            "n/a": lambda row: ", ".join(name for name, has in row["parts"].items() if not has),
         },
     }
 )
-
-
-def _table(cells: Mapping[str, Cell], rows: Sequence[Row]) -> Table:
-    columns = [Column(title, folds=index > 0) for index, title in enumerate(cells)]
-    return Table(columns, [[cell(row) for cell in cells.values()] for row in rows])

@@ -1,11 +1,9 @@
-"""The main job as tables for people."""
+"""The result of `specref verify` as tables."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from specref.report.layout import Column, Prose, Table
-from specref.statistics.campaign.acceptance import MeasuredAcceptance
-from specref.statistics.campaign.verdict import CampaignReport
 from specref.verification import AlgorithmReport, Verification
 from specref.verification.exact import LOOP_LOOKAHEAD, LOOP_PATHS, LOOP_TOKENS
 from specref.verification.table import TRIED
@@ -17,6 +15,9 @@ SHOWN_PAIRS = {"same vocabulary #0": "one", "two vocabularies #0": "two"}
 def verification_table(verification: Verification) -> RenderableType:
     """One row for each algorithm, its measured acceptance, and what the columns mean."""
     failures = [line for report in verification.reports for line in report.problems]
+    shown = [Prose(f"failed: {failure}", "red") for failure in failures[:SHOWN_FAILURES]]
+    if len(failures) > SHOWN_FAILURES:
+        shown.append(Prose(f"… and {len(failures) - SHOWN_FAILURES} more"))
     verdict = "every check holds" if verification.ok else f"{len(failures)} checks failed"
     return Group(
         _checks(verification),
@@ -26,7 +27,7 @@ def verification_table(verification: Verification) -> RenderableType:
         _acceptance(verification),
         "",
         _acceptance_legend(verification),
-        *_failure_lines(failures),
+        *shown,
         Prose(verdict, "bold"),
     )
 
@@ -42,39 +43,30 @@ def _checks(verification: Verification) -> Table:
 
 
 def _checks_row(report: AlgorithmReport) -> list[Text | str]:
-    sampled = report.monte_carlo
-    numbers = (report.cases, report.not_applicable, report.paths, report.loops, report.acceptances)
-    return [
-        report.algorithm,
-        _exact(report),
-        *map("{:,}".format, numbers),
-        *([unsampled(report), "", "", ""] if sampled is None else _sampled(report, sampled)),
-        f"{report.seconds:.1f}",
-    ]
-
-
-def _exact(report: AlgorithmReport) -> Text:
     if TRIED[report.algorithm].lossless:
-        return _marked("proved", bool(report.cases and not report.failures))
-    return _marked(f"refuted ×{report.refuted}", report.refuted > 0)
+        exact = _marked("proved", bool(report.cases and not report.failures))
+    else:
+        exact = _marked(f"refuted ×{report.refuted}", report.refuted > 0)
+    numbers = (report.cases, report.not_applicable, report.paths, report.loops, report.acceptances)
+    sampled: list[Text | str] = [unsampled(report), "", "", ""]
+    if (campaign := report.monte_carlo) is not None:
+        sampled = [
+            _marked(f"TV ≤ {campaign.eps:g}", report.sampled_ok),
+            f"{campaign.detectable:.4f}",
+            f"{campaign.alpha:g}",
+            f"{campaign.trials:,}",
+        ]
+    seconds = f"{report.seconds:.1f}"
+    return [report.algorithm, exact, *map("{:,}".format, numbers), *sampled, seconds]
 
 
 def unsampled(report: AlgorithmReport) -> str:
-    """What is said of a rule that has no sampled blocks."""
+    """The cell of a rule that has no sampled blocks."""
     return "not run" if TRIED[report.algorithm].machine else "n/a"
 
 
 def _marked(what: str, holds: bool) -> Text:
     return Text(what, "green") if holds else Text("FAILED", "red")
-
-
-def _sampled(report: AlgorithmReport, sampled: CampaignReport) -> list[Text | str]:
-    return [
-        _marked(f"TV ≤ {sampled.eps:g}", report.sampled_ok),
-        f"{sampled.detectable:.4f}",
-        f"{sampled.alpha:g}",
-        f"{sampled.trials:,}",
-    ]
 
 
 def _checks_legend(verification: Verification) -> Prose:
@@ -100,18 +92,17 @@ def _acceptance(verification: Verification) -> Table:
         columns.append(Column(quantity, right=True, opens=True))
         columns += [Column(title, right=True) for title in ("exact interval", "formula")]
     rows = [
-        (report.algorithm, *_acceptance_row(measured))
+        (
+            report.algorithm,
+            SHOWN_PAIRS[measured.case],
+            *_beside(measured.rate, measured.rate_interval, measured.rate_formula),
+            *_beside(measured.mean, measured.mean_interval, measured.mean_formula),
+        )
         for report in verification.reports
         for measured in report.acceptance
         if measured.case in SHOWN_PAIRS
     ]
     return Table(columns, rows, keys=2)
-
-
-def _acceptance_row(measured: MeasuredAcceptance) -> list[Text | str]:
-    rate = _beside(measured.rate, measured.rate_interval, measured.rate_formula)
-    mean = _beside(measured.mean, measured.mean_interval, measured.mean_formula)
-    return [SHOWN_PAIRS[measured.case], *rate, *mean]
 
 
 def _beside(value: float, interval: tuple[float, float], formula: float) -> list[Text | str]:
@@ -132,9 +123,3 @@ def _acceptance_legend(verification: Verification) -> Prose:
         f"pairs agree with their formulas; --json has them all.",
         "dim",
     )
-
-
-def _failure_lines(failures: list[str]) -> list[Prose]:
-    lines = [Prose(f"failed: {failure}", "red") for failure in failures[:SHOWN_FAILURES]]
-    hidden = len(failures) - len(lines)
-    return [*lines, Prose(f"… and {hidden} more")] if hidden else lines

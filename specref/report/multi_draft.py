@@ -27,11 +27,35 @@ SHAPES = ((2, 1), (1, 2), (2, 2), (2, 1, 1))
 RUNS = (("coin", 2), ("coin", 3), ("c", 2), ("m", 2))
 ITERATIONS = 5
 
+SIBLING_RULES: Mapping[str, Callable[..., Probability]] = {
+    "matching, with replacement": lambda p, q, k: multi_draft.matching(
+        p, drafts_law(q, k, replacement=True)
+    ),
+    "matching, without": lambda p, q, k: multi_draft.matching(
+        p, drafts_law(q, k, replacement=False)
+    ),
+    "recursive rejection, with": lambda p, q, k: multi_draft.recursive_rejection(
+        p, q, k, replacement=True
+    ),
+    "recursive rejection, without": lambda p, q, k: multi_draft.recursive_rejection(
+        p, q, k, replacement=False
+    ),
+    "k-SEQ, rho = k": lambda p, q, k: multi_draft.k_seq(p, q, k, k),
+    "k-SEQ, least rho in 64ths": lambda p, q, k: multi_draft.k_seq(p, q, k, smallest_rho(p, q, k)),
+    "top drafts; SpecHub for k = 2": multi_draft.top_drafts,
+    "optimum, with": lambda p, q, k: (
+        optimal_acceptance(p, drafts_law(q, k, replacement=True)).acceptance
+    ),
+    "optimum, without": lambda p, q, k: (
+        optimal_acceptance(p, drafts_law(q, k, replacement=False)).acceptance
+    ),
+}
+
 
 def siblings() -> Iterator[Row]:
     """Acceptance of one position, for two and three drafts of S1 and M."""
     yield ("rule", *(f"{name.upper()}, k = {k}" for name, k in _positions()))
-    for rule, accepted in _rules().items():
+    for rule, accepted in SIBLING_RULES.items():
         cells = []
         for name, k in _positions():
             p, q = (model.next_token(()) for model in (PAIRS[name].target, PAIRS[name].drafter))
@@ -41,34 +65,6 @@ def siblings() -> Iterator[Row]:
 
 def _positions() -> list[tuple[str, int]]:
     return [(name, k) for name in ("s1", "m") for k in (2, 3)]
-
-
-def _rules() -> Mapping[str, Callable[..., Probability]]:
-    return {
-        "matching, with replacement": lambda p, q, k: multi_draft.matching(
-            p, drafts_law(q, k, replacement=True)
-        ),
-        "matching, without": lambda p, q, k: multi_draft.matching(
-            p, drafts_law(q, k, replacement=False)
-        ),
-        "recursive rejection, with": lambda p, q, k: multi_draft.recursive_rejection(
-            p, q, k, replacement=True
-        ),
-        "recursive rejection, without": lambda p, q, k: multi_draft.recursive_rejection(
-            p, q, k, replacement=False
-        ),
-        "k-SEQ, rho = k": lambda p, q, k: multi_draft.k_seq(p, q, k, k),
-        "k-SEQ, least rho in 64ths": lambda p, q, k: multi_draft.k_seq(
-            p, q, k, smallest_rho(p, q, k)
-        ),
-        "top drafts; SpecHub for k = 2": multi_draft.top_drafts,
-        "optimum, with": lambda p, q, k: (
-            optimal_acceptance(p, drafts_law(q, k, replacement=True)).acceptance
-        ),
-        "optimum, without": lambda p, q, k: (
-            optimal_acceptance(p, drafts_law(q, k, replacement=False)).acceptance
-        ),
-    }
 
 
 def token_trees() -> Iterator[Row]:

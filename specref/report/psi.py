@@ -18,7 +18,7 @@ GUIDE, WIDTH = 4, 80
 
 @dataclass(frozen=True)
 class Spelled:
-    """What `specref psi` reports on.
+    """The decompositions of a text, and the vocabulary they are over.
 
     Parameters
     ----------
@@ -36,14 +36,25 @@ class Spelled:
 
 
 def psi_report(spelled: Spelled, nodes: int) -> RenderableType:
-    """The figures, and the tree up to so many nodes; without it for `nodes` = 0."""
-    lines = Prose("\n".join(_figures(spelled)))
-    return Group(Drawn(spelled.found, nodes), lines) if nodes else lines
+    """The figures, and the tree with up to `nodes` nodes; no tree if that is 0."""
+    found = spelled.found
+    unit = "characters" if spelled.identity == "string" else "bytes"
+    figures = [
+        f"{found.text!r} over {spelled.vocabulary}, by {spelled.identity}",
+        f"decompositions  {found.count:,} of {2 ** (len(found.text) - 1):,} cuts of "
+        f"{len(found.text)} {unit}",
+        f"n_max           {found.n_max:,}: the most tokens of one",
+        f"forwards        {found.forwards:,} contexts of the drafter, all known beforehand",
+        "The sum of their masses is not psi, the law of the first target token: see "
+        "specref.theory.psi.",
+    ]
+    lines = Prose("\n".join(figures))
+    return Group(Drawn(found, nodes), lines) if nodes else lines
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """The tree of decompositions, as deep as there is room for where it is printed."""
+    """The tree of decompositions, as deep as the width of the terminal allows."""
 
     found: Spellings
     nodes: int
@@ -53,7 +64,7 @@ class Drawn:
 
 
 def psi_record(spelled: Spelled, most: int) -> dict[str, object]:
-    """The same as a record, with up to `most` decompositions, the longest tokens first."""
+    """A record with up to `most` decompositions, the longest tokens first."""
     found = spelled.found
     listed = list(islice(listing(found), most))
     return {
@@ -113,7 +124,7 @@ def spelling_tree(found: Spellings, nodes: int, width: int = WIDTH) -> Tree:
 
 
 def _grow(branch: Tree, found: Spellings, start: int, nodes: int, room: int) -> int:
-    """Add what follows `start`, in `room` columns; gives how many nodes may still be added."""
+    """Add what follows `start`, in `room` columns; return how many nodes may still be added."""
     ends = _next(found, start)
     for place, end in enumerate(reversed(ends)):
         label, left = repr(found.text[start:end]), _more(found, ends[: len(ends) - place])
@@ -131,23 +142,9 @@ def _more(found: Spellings, ends: list[int]) -> str:
 
 
 def _next(found: Spellings, start: int) -> list[int]:
-    """Where the tokens at `start` end with which a spelling goes on."""
+    """The ends of the tokens at `start` from which a spelling can be completed."""
     ends = () if start == len(found.text) else found.ends[start]
     return [end for end in ends if found.after[end]]
-
-
-def _figures(spelled: Spelled) -> list[str]:
-    found = spelled.found
-    possible = 2 ** (len(found.text) - 1)
-    unit = "characters" if spelled.identity == "string" else "bytes"
-    return [
-        f"{found.text!r} over {spelled.vocabulary}, by {spelled.identity}",
-        f"decompositions  {found.count:,} of {possible:,} cuts of {len(found.text)} {unit}",
-        f"n_max           {found.n_max:,}: the most tokens of one",
-        f"forwards        {found.forwards:,} contexts of the drafter, all known beforehand",
-        "The sum of their masses is not psi, the law of the first target token: see "
-        "specref.theory.psi.",
-    ]
 
 
 def _shown(piece: Text) -> str:

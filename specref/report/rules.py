@@ -1,8 +1,7 @@
-"""The verdict on somebody's rule: for people, and as a record."""
+"""The verdict on a user's rule: as text, and as a record."""
 
 from rich.console import Group, RenderableType
 
-from specref.models import Model
 from specref.pairs import Pair
 from specref.report.layout import Prose
 from specref.verification import Refutation, RuleReport
@@ -25,13 +24,13 @@ def rule_report(name: str, report: RuleReport) -> RenderableType:
 
 
 def first_error(report: RuleReport) -> str:
-    """On which case the rule failed first, and how."""
+    """The first error that the rule raised, and on which case."""
     case, error = report.raised[0]
     return f"{type(error).__name__} on {case}: {error}"
 
 
 def outside_chance(report: RuleReport) -> str:
-    """Why the rule cannot be judged, if it was seen to do what its chance does not decide."""
+    """Why the rule cannot be judged, if it made decisions that `chance` does not see; else ""."""
     if report.outside is None:
         return ""
     case, error = report.outside
@@ -39,7 +38,7 @@ def outside_chance(report: RuleReport) -> str:
 
 
 def rule_record(name: str, report: RuleReport) -> dict[str, object]:
-    """The same as a record, with every counterexample."""
+    """A record with every counterexample."""
     return {
         "rule": name,
         "proved": report.proved,
@@ -47,7 +46,16 @@ def rule_record(name: str, report: RuleReport) -> dict[str, object]:
         "not_run": report.not_run,
         "paths": report.paths,
         "outside_chance": outside_chance(report) or None,
-        "refuted": [_refutation_record(refutation) for refutation in report.refuted],
+        "refuted": [
+            {
+                "case": str(refutation.case),
+                "total_variation": str(refutation.total_variation),
+                "difference": str(refutation.difference),
+                "block": refutation.block,
+                "trace": refutation.trace.splitlines(),
+            }
+            for refutation in report.refuted
+        ],
         "raised": [
             {"case": str(case), "type": type(error).__name__, "error": str(error)}
             for case, error in report.raised
@@ -69,29 +77,21 @@ def _counts(report: RuleReport) -> str:
 
 
 def _refutation(refutation: Refutation) -> str:
-    pair = refutation.case.pair
-    p, q = (_row(model) for model in (pair.target, pair.drafter))
+    pair, block = refutation.case.pair, refutation.block
+    ends = pair.target.vocabulary.ends
+    gone_on = any(ends(block[:length]) for length in range(1, len(block)))
+    after_eos = ", which goes on after EOS" * gone_on
+    p, q = (", ".join(map(str, model.next_token(()))) for model in (pair.target, pair.drafter))
     lines = [
         f"smallest counterexample: {refutation.case}",
-        f"  p = {p}, q = {q} at the empty context",
+        f"  p = ({p}), q = ({q}) at the empty context",
         *(f"  {line}" for line in _vocabulary_lines(pair)),
         f"  total variation of the completed block: {refutation.total_variation}",
         f"  {refutation.difference}",
-        f"  a path, block {refutation.block}{_after_eos(refutation)}:",
+        f"  a path, block {block}{after_eos}:",
         *("    " + line for line in refutation.trace.splitlines()),
     ]
     return "\n".join(lines)
-
-
-def _after_eos(refutation: Refutation) -> str:
-    ends = refutation.case.pair.target.vocabulary.ends
-    block = refutation.block
-    gone_on = any(ends(block[:length]) for length in range(1, len(block)))
-    return ", which goes on after EOS" * gone_on
-
-
-def _row(model: Model) -> str:
-    return f"({', '.join(map(str, model.next_token(())))})"
 
 
 def _vocabulary_lines(pair: Pair) -> list[str]:
@@ -108,13 +108,3 @@ def _vocabulary_lines(pair: Pair) -> list[str]:
 def _eos(vocabulary: Vocabulary) -> str:
     assert vocabulary.eos is not None
     return f"token {vocabulary.ids[vocabulary.eos]} {vocabulary.eos!r}"
-
-
-def _refutation_record(refutation: Refutation) -> dict[str, object]:
-    return {
-        "case": str(refutation.case),
-        "total_variation": str(refutation.total_variation),
-        "difference": str(refutation.difference),
-        "block": refutation.block,
-        "trace": refutation.trace.splitlines(),
-    }

@@ -1,4 +1,4 @@
-"""What speculative decoding gains, lookahead by lookahead: as a table and as a record."""
+"""The gain of speculative decoding for each lookahead, as a table and as a record."""
 
 from dataclasses import dataclass
 
@@ -53,7 +53,7 @@ class SpeedPlan:
 def speed_plan(
     acceptance: Acceptance, cost: Probability, operations_ratio: Probability, lookahead_max: int
 ) -> SpeedPlan:
-    """The plan; the arithmetic is exact if the arguments are, its rows are rounded at the end.
+    """The plan: exact arithmetic if the arguments are exact; rows are rounded at the end.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def speed_plan(
 
 
 def speed_table(plan: SpeedPlan) -> RenderableType:
-    """The rows, with a line where drafting stops paying, and what they mean."""
+    """The rows, with a line after which drafting no longer pays, and notes."""
     titles = ("lookahead", "tokens", "speedup", "operations", "break-even")
     columns = [*(Column(title, right=True) for title in titles), Column("")]
     pays = [row.lookahead for row in plan.rows if row.speedup > 1]

@@ -1,4 +1,4 @@
-"""The plan of a lookahead, drawn. Needs matplotlib: the optional extra `report`."""
+"""Plots of a lookahead plan. Needs matplotlib: the optional extra `report`."""
 
 import importlib
 from typing import Any
@@ -73,7 +73,7 @@ def _draw_speed(axes: Any, plan: SpeedPlan) -> None:
 
 
 def _label_ceiling(axes: Any, plan: SpeedPlan) -> None:
-    """1 / (1 - a), which no number of free drafts reaches."""
+    """Draw 1 / (1 - a), which no number of free drafts reaches."""
     rate, *more = plan.acceptance
     most = plan.rows[-1].expected_tokens
     if more or 1.1 * most * (1 - float(rate)) < 1:

@@ -1,4 +1,4 @@
-"""Reports as tables for people: plans, and the verdict on a verification function."""
+"""Campaign plans as tables."""
 
 from rich.console import Group, RenderableType
 

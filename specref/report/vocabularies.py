@@ -1,15 +1,15 @@
-"""The vocabulary tables as a page."""
+"""The page with the vocabulary tables."""
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 
 from specref.real_vocabularies.overlap import Overlap
 from specref.real_vocabularies.round_trips import RoundTrip
 from specref.real_vocabularies.sources import PUBLISHED
-from specref.real_vocabularies.summaries import Decompositions, Summary
-from specref.real_vocabularies.tables import PRINTED, Counted, NotRun, Tables, Word
+from specref.real_vocabularies.summaries import Decompositions
+from specref.real_vocabularies.tables import PRINTED, Counted, NotRun, Tables
 from specref.real_vocabularies.tokenisers import TOKENISERS
 from specref.real_vocabularies.vocabulary import RealVocabulary
 from specref.report.vocabularies_text import (
@@ -27,9 +27,11 @@ HUGE = 10**9
 
 
 def vocabularies_markdown(tables: Tables, command: str) -> str:
-    """A page with a section for everything that was measured."""
+    """A page with a section for each measurement."""
     head = _paragraph(HEAD, command=command)
-    parts = ["# Real vocabularies", head, _vocabularies(tables.vocabularies)]
+    header = "vocabulary | tokens | special | same bytes as another | package | got by | sha256"
+    rows = [_vocabulary_row(*item) for item in tables.vocabularies.items()]
+    parts = ["# Real vocabularies", head, _table(header, rows)]
     if tables.overlaps:
         title = "## What target and drafter have in common"
         parts += [title, _paragraph(OVERLAP), _overlaps(tables.overlaps)]
@@ -39,7 +41,9 @@ def vocabularies_markdown(tables: Tables, command: str) -> str:
         parts += _decompositions(tables.decompositions)
     if tables.round_trips is not None:
         title = "## Round trip and injectivity"
-        parts += [title, _paragraph(ROUND_TRIPS), _round_trips(tables.round_trips)]
+        header = "tokeniser | made by | texts | returned | confused | for example"
+        rows = [_round_trip_row(*item) for item in tables.round_trips.items()]
+        parts += [title, _paragraph(ROUND_TRIPS), _table(header, rows)]
     return "\n\n".join(parts)
 
 
@@ -62,11 +66,6 @@ def _not_run(why: NotRun, columns: int) -> list[object]:
     return [f"not_run ({why.reason})", *[""] * (columns - 1)]
 
 
-def _vocabularies(had: Mapping[str, RealVocabulary | NotRun]) -> str:
-    header = "vocabulary | tokens | special | same bytes as another | package | got by | sha256"
-    return _table(header, [_vocabulary_row(*item) for item in had.items()])
-
-
 def _vocabulary_row(name: str, found: RealVocabulary | NotRun) -> list[object]:
     published = PUBLISHED[name]
     title = f"{name} ({published.models})"
@@ -83,22 +82,20 @@ def _vocabulary_row(name: str, found: RealVocabulary | NotRun) -> list[object]:
 
 def _overlaps(overlaps: Sequence[Overlap | NotRun]) -> str:
     header = "target x drafter | printed | by string | share | mistaken | by bytes | share | named"
-    rows = []
+    rows: list[list[object]] = []
     for printed, found in zip(PRINTED, overlaps, strict=True):
-        pair = [f"{printed.target} x {printed.drafter}", printed.shared]
-        rows.append([*pair, *(_not_run(found, 6) if isinstance(found, NotRun) else _row(found))])
+        row: list[object] = [f"{printed.target} x {printed.drafter}", printed.shared]
+        if isinstance(found, NotRun):
+            row += _not_run(found, 6)
+        else:
+            row += [found.strings, _share(found.share_of_strings), found.mistaken]
+            row += [found.spellings, _share(found.share_of_spellings), found.named]
+        rows.append(row)
     return _table(header, rows)
 
 
-def _row(found: Overlap) -> list[object]:
-    return [
-        *(found.strings, _share(found.share_of_strings), found.mistaken),
-        *(found.spellings, _share(found.share_of_spellings), found.named),
-    ]
-
-
 def _artefacts(overlaps: Sequence[Overlap | NotRun]) -> list[str]:
-    """A sentence for each pair whose share is another by bytes."""
+    """A sentence for each pair that shares more tokens by bytes than by string."""
     return [
         _paragraph(
             ARTEFACT,
@@ -119,42 +116,18 @@ def _share(share: Fraction) -> str:
 def _decompositions(counted: Counted | NotRun) -> list[str]:
     if isinstance(counted, NotRun):
         return [f"not_run ({counted.reason})"]
-    found = counted.tokens
-    return [_word(counted.word), _summaries(found), _ties(found), _rest(found)]
-
-
-def _word(word: Word) -> str:
-    found = word.spellings
-    return _paragraph(
+    spelled, found = counted.word.spellings, counted.tokens
+    word = _paragraph(
         WORD,
-        word=found.text,
-        count=found.count,
-        bound=2 ** (len(found.text) - 1),
-        missing=", ".join(f"`{piece!s}`" for piece in word.missing),
-        forwards=found.forwards,
-        n_max=found.n_max,
+        word=spelled.text,
+        count=spelled.count,
+        bound=2 ** (len(spelled.text) - 1),
+        missing=", ".join(f"`{piece!s}`" for piece in counted.word.missing),
+        forwards=spelled.forwards,
+        n_max=spelled.n_max,
     )
-
-
-def _summaries(found: Decompositions) -> str:
-    rows = [
-        ("length", found.lengths),
-        ("decompositions", found.counts),
-        ("forwards", found.forwards),
-    ]
-    header = f"of the {found.shortest:,} shortest | mean | sd | min | 25 % | 50 % | 75 % | max"
-    return _table(header, [_summary_row(*row) for row in rows])
-
-
-def _summary_row(name: str, summary: Summary) -> list[object]:
-    quartiles = [f"{value:g}" for value in summary.quartiles]
-    moments = [f"{summary.mean:.2f}", f"{summary.deviation:.2f}"]
-    return [name, *moments, summary.least, *quartiles, summary.most]
-
-
-def _ties(found: Decompositions) -> str:
     least, most = map(float, found.means)
-    return _paragraph(
+    ties = _paragraph(
         TIES,
         tied=found.tied,
         taken=found.taken,
@@ -165,11 +138,8 @@ def _ties(found: Decompositions) -> str:
         deviation=found.counts.deviation,
         sequences=found.sequences,
     )
-
-
-def _rest(found: Decompositions) -> str:
     limit = found.counts.most
-    return _paragraph(
+    rest = _paragraph(
         REST,
         count=len(found.rest),
         least=found.rest[0],
@@ -181,11 +151,21 @@ def _rest(found: Decompositions) -> str:
         tokens=found.tokens,
         more=found.more_forwards,
     )
+    return [word, _summaries(found), ties, rest]
 
 
-def _round_trips(trips: Mapping[str, RoundTrip | NotRun]) -> str:
-    header = "tokeniser | made by | texts | returned | confused | for example"
-    return _table(header, [_round_trip_row(*item) for item in trips.items()])
+def _summaries(found: Decompositions) -> str:
+    header = f"of the {found.shortest:,} shortest | mean | sd | min | 25 % | 50 % | 75 % | max"
+    rows: list[list[object]] = []
+    for name, summary in (
+        ("length", found.lengths),
+        ("decompositions", found.counts),
+        ("forwards", found.forwards),
+    ):
+        quartiles = [f"{value:g}" for value in summary.quartiles]
+        moments = [f"{summary.mean:.2f}", f"{summary.deviation:.2f}"]
+        rows.append([name, *moments, summary.least, *quartiles, summary.most])
+    return _table(header, rows)
 
 
 def _round_trip_row(name: str, found: RoundTrip | NotRun) -> list[object]:

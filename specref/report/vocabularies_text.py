@@ -1,4 +1,4 @@
-"""What the page on vocabularies says between its tables."""
+"""The text between the tables of the page on vocabularies."""
 
 HEAD = """\
 What Timor et al. 2025 print about vocabularies, counted again. Written by `{command}`. The

@@ -1,4 +1,4 @@
-"""The kill matrix for people, for machines, and for the docs."""
+"""The kill matrix as a table, a record and a page of the docs."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -9,13 +9,20 @@ from specref.verification.kill_matrix import Matrix, Row
 from specref.zoo import Entry
 
 STAGES = tuple(Stage)
+SHORT = {
+    Stage.ACCEPTANCE: "accept",
+    Stage.INDEPENDENCE: "indep",
+    Stage.ITERATIONS: "iter",
+    Stage.END_TO_END: "e2e",
+    Stage.BOUNDARY: "bound",
+}
 
 
 def zoo_table(matrix: Matrix) -> RenderableType:
-    """One row for each inhabitant: which checks of each stage fail it."""
+    """One row for each mutant and control: how many checks of each stage fail it."""
     columns = [
         *(Column("mutant or control"), Column("stage"), Column("TV", right=True)),
-        *(Column(_short(stage), right=True) for stage in STAGES),
+        *(Column(SHORT.get(stage, str(stage)), right=True) for stage in STAGES),
     ]
     table = Table(columns, [_zoo_row(row) for row in matrix.rows])
     counts = matrix.counts
@@ -48,7 +55,6 @@ LEGEND = (
 
 
 def zoo_record(matrix: Matrix) -> dict[str, object]:
-    """The same as a record."""
     return {
         "seed": matrix.seed,
         "detect_tv": matrix.detect_tv,
@@ -57,25 +63,19 @@ def zoo_record(matrix: Matrix) -> dict[str, object]:
         "idle": matrix.idle,
         "missed_by_fixture": dict(matrix.missed),
         "rows": [
-            _described(row.entry)
-            | {
+            {
+                "id": row.entry.id,
+                "rule": row.entry.rule,
+                "stage": row.entry.stage,
+                "lossless": row.entry.lossless,
+                "formula": row.entry.formula,
+                "cites": row.entry.cites,
                 "total_variation": row.variation,
                 "killers": row.killers,
                 "survives": sorted(row.asked - set(row.killers)),
             }
             for row in matrix.rows
         ],
-    }
-
-
-def _described(entry: Entry) -> dict[str, object]:
-    return {
-        "id": entry.id,
-        "rule": entry.rule,
-        "stage": entry.stage,
-        "lossless": entry.lossless,
-        "formula": entry.formula,
-        "cites": entry.cites,
     }
 
 
@@ -93,7 +93,8 @@ def zoo_markdown(matrix: Matrix) -> str:
         cites = ", ".join(row.entry.cites)
         entry = row.entry
         cells = (f"`{entry.id}`", entry.rule, _kind(entry), entry.formula, _variation(row))
-        lines.append("| " + " | ".join(_cell(c) for c in (*cells, killers, cites)) + " |")
+        escaped = (cell.replace("|", "\\|") for cell in (*cells, killers, cites))
+        lines.append(f"| {' | '.join(escaped)} |")
     return "\n".join(lines)
 
 
@@ -115,10 +116,6 @@ def _ids(ids: tuple[str, ...]) -> str:
     return ", ".join(f"`{id_}`" for id_ in ids) or "none"
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
 def _family(id_: str) -> str:
     return id_.split("/")[0] if id_.split("/")[0] not in ("smoke", "boundary", "replay") else id_
 
@@ -135,8 +132,3 @@ def _fails(row: Row, stage: Stage) -> str:
     asked = sum(id_.startswith(f"{stage}/") for id_ in row.asked)
     failed = sum(id_.startswith(f"{stage}/") for id_ in row.killers)
     return f"{failed}/{asked}" if asked else ""
-
-
-def _short(stage: Stage) -> str:
-    return {Stage.ACCEPTANCE: "accept", Stage.INDEPENDENCE: "indep", Stage.ITERATIONS: "iter",
-            Stage.END_TO_END: "e2e", Stage.BOUNDARY: "bound"}.get(stage, str(stage))  # fmt: skip

@@ -37,7 +37,7 @@ class Budgeted(ABC):
 
     @abstractmethod
     def choose(self, tokens: Floats, times: Floats) -> Integers:
-        """K for each pass: `tokens` (passes, K + 1) are expected, and take `times` (K + 1,)."""
+        """K for each pass, from expected `tokens` (passes, K + 1) and `times` (K + 1,)."""
 
     def __call__(self, iterations: Iterations, profile: Profile) -> Schedule:
         """Verify the K likeliest drafts; draft them, or all positions to look at."""
@@ -84,7 +84,6 @@ class FirstDecline(Budgeted):
     """
 
     def choose(self, tokens: Floats, times: Floats) -> Integers:
-        """Where the walk ends."""
         values = tokens / times
         declines = values[:, 1:] < values[:, :-1] * (1 - ROUNDING)
         stop = np.full((len(values), 1), True)
@@ -101,7 +100,6 @@ class Scan(Budgeted):
     drafts_all = True
 
     def choose(self, tokens: Floats, times: Floats) -> Integers:
-        """The first argmax."""
         values = tokens / times
         return _first_reaching(values, values.max(axis=1, keepdims=True))
 
@@ -123,14 +121,13 @@ class Priced(Budgeted):
     drafts_all = True
 
     def choose(self, tokens: Floats, times: Floats) -> Integers:
-        """The argmax."""
         best: Integers = np.argmax(tokens - self.price * times, axis=1)
         return best
 
 
 @dataclass(frozen=True)
 class TopDrafts(Budgeted):
-    """A number of drafts that is fixed beforehand: causal, and jointly lossless.
+    """A fixed number of drafts: causal, and jointly lossless.
 
     Parameters
     ----------
@@ -141,14 +138,13 @@ class TopDrafts(Budgeted):
     drafts: int = 0
 
     def choose(self, tokens: Floats, times: Floats) -> Integers:
-        """The same for every pass."""
         if self.drafts < 0:
             raise ValueError(f"drafts = {self.drafts}: expected an integer >= 0")
         return np.full(len(tokens), min(self.drafts, len(times) - 1))
 
 
 def _first_reaching(values: Floats, reached: Floats) -> Integers:
-    """The first among equals, up to rounding."""
+    """The first index at which values reach a maximum, up to rounding."""
     first: Integers = np.argmax(values >= reached * (1 - ROUNDING), axis=1)
     return first
 

@@ -1,4 +1,4 @@
-"""What a companion model says of drafts, and how many of them to verify.
+"""Acceptances that a companion model predicts, and how many drafts to verify.
 
 Kim et al. 2025, "Speculative Verification" (arXiv:2509.24328), sections 4 and 5. The companion,
 of the drafter's size, gives a law c beside the drafter's q: how alike they are and how c likes the
@@ -55,7 +55,7 @@ def expected_accepted(rates: Rates, length: int) -> Probability:
 
 
 def greedy_length(rates: Rates, latencies: Rates) -> int:
-    """How many drafts to verify: one more as long as goodput grows.
+    """The number of drafts to verify: one more as long as goodput grows.
 
     Kim et al. 2025, section 5. Goodput is not concave, as said there, but quasi-concave if
     latencies are linear or convex; on staircases the rule stops too early. A tie ends the walk:
@@ -169,5 +169,5 @@ def _while_growing(values: Rates) -> int:
 
 
 def _survival(rates: Rates, length: int) -> tuple[Probability, ...]:
-    """`survival`, for no rates too."""
+    """`survival`, which also takes no rates."""
     return survival(rates, length) if len(rates) or length else (Fraction(1),)

@@ -1,4 +1,4 @@
-"""Acceptance given what the companion says: a table from a profiling run, and what it is worth.
+"""Acceptance given what the companion says: a table from a profiling run, and its information.
 
 Kim et al. 2025 (arXiv:2509.24328), sections 4 and 7.3, Table 2: similarity S and companion
 acceptance A are cut into adaptive bins, and the target's acceptance is averaged in each cell.
@@ -86,7 +86,7 @@ class AcceptanceTable:
         return self._mean(sum(self.counts[row]), sum(self.accepted[row]), row)
 
     def gain(self) -> Gain:
-        """What knowing the cell tells of the verdict: `information_gain` of all cells."""
+        """What the cell tells about the verdict: `information_gain` of all cells."""
         return information_gain(
             [count for row in self.counts for count in row],
             [total for row in self.accepted for total in row],

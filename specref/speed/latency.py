@@ -150,7 +150,7 @@ def allocation(requests: Sequence[Rates], drafts: int) -> tuple[int, ...]:
 
 
 def first_decline(values: Rates) -> int:
-    """Where a walk ends that goes on until the next value is smaller; first among equals.
+    """The index of the greatest value before the first decline; the first among equals.
 
     The rule of greedy schedulers: right for linear or convex latencies, where goodput is
     quasi-concave, and wrong for staircases. Coming back to the first among equals looks ahead:

@@ -21,7 +21,7 @@ from specref.speed.traces import Iterations
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """How long passes and drafts take.
+    """The times of passes and drafts.
 
     Parameters
     ----------
@@ -63,14 +63,14 @@ class Profile:
 
 
 class Schedule(NamedTuple):
-    """What is verified, shape (trials, steps, batch), and drafted, shape (trials, steps)."""
+    """Verified lengths, shape (trials, steps, batch), and drafts, shape (trials, steps)."""
 
     verified: Integers
     drafted: Integers
 
 
 class Scheduler(Protocol):
-    """Anything that makes a schedule."""
+    """A function from iterations to a schedule."""
 
     def __call__(self, iterations: Iterations, profile: Profile) -> Schedule:
         """Say what is verified; only an oracle may look at ``iterations.reach``."""
@@ -83,7 +83,6 @@ class Fixed:
     lookahead: int
 
     def __call__(self, iterations: Iterations, profile: Profile) -> Schedule:
-        """Verify `lookahead` drafts."""
         lookahead = checked_lookahead(self.lookahead, iterations)
         verified = np.broadcast_to(np.int64(lookahead), iterations.reach.shape)
         return Schedule(verified, verified.sum(axis=2))
@@ -91,7 +90,7 @@ class Fixed:
 
 @dataclass(frozen=True)
 class StopAtConfidence:
-    """Drafts until one is believed to be accepted with less than `threshold`.
+    """Drafts until the estimated acceptance of one is below `threshold`.
 
     Parameters
     ----------

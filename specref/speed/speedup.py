@@ -1,4 +1,4 @@
-"""What speculative decoding gains in time, and what it costs in operations.
+"""The speedup of speculative decoding, and its cost in operations.
 
 The unit of time is one pass of the target; `cost` is what one draft takes of it. `acceptance` is
 one number, the same for every draft (Leviathan et al. 2023, section 3.1), or one for each

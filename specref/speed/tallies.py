@@ -1,4 +1,4 @@
-"""What is counted of a scheduler: goodput, fairness, starvation."""
+"""Figures of a scheduler: goodput, fairness, starvation."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from specref.simulate.tables import Integers
 
 @dataclass(frozen=True, eq=False)
 class SpeedReport:
-    """What a scheduler did.
+    """The figures of a scheduler's run.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class SpeedReport:
 
     @property
     def tokens_per_iteration(self) -> float:
-        """With the residual or bonus token."""
+        """Tokens per iteration, with the residual or bonus token."""
         return self.tokens / self.iterations
 
     @property
@@ -68,7 +68,7 @@ class SpeedReport:
 
 
 class Tally:
-    """The sums of a run."""
+    """The sums of a simulation."""
 
     def __init__(self, batch: int, steps: int, positions: int) -> None:
         self.trials = 0
@@ -104,7 +104,7 @@ class Tally:
         )
 
     def _standard_error(self, goodput: float) -> float:
-        """Of a ratio of sums over trials: the deviations are tokens - goodput * time."""
+        """The error of a ratio of sums over trials: deviations are tokens - goodput * time."""
         if self.trials < 2:
             return float("nan")
         slope = np.array([1, -goodput])

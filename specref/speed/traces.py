@@ -21,7 +21,7 @@ Shape = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class Iterations:
-    """What happens to the requests of some batches, step by step.
+    """The acceptances of the requests of some batches, step by step.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Source(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Traces(Source):
-    """Recorded iterations, replayed in their order from random places, round and round.
+    """Recorded iterations, replayed cyclically in their order from random places.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def _recorded(recorded: NDArray[Any], lookahead: int | None) -> tuple[Integers, 
 
 
 def _shares(reach: Integers, positions: int) -> Floats:
-    """Of the iterations that reached a position, the share that got over it; 0 of none."""
+    """The share of the iterations that reached a position that also passed it; 0 if none did."""
     least = np.arange(positions + 1)
     survivors = (reach[:, None] >= least).sum(axis=0)
     shares: Floats = survivors[1:] / np.maximum(survivors[:-1], 1)

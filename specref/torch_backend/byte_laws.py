@@ -1,4 +1,4 @@
-"""What a byte-level drafter says next at every inner node of a prefix tree."""
+"""The laws of a byte-level drafter's next byte at every inner node of a prefix tree."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -65,7 +65,13 @@ class ByteLaws:
         self.symbols = torch.tensor(symbols(drafter), device=model.device)
         spelled = {piece[0] for piece in drafter.by_bytes}
         readable = [prefix for prefix in trie.places if prefix and spelled.issuperset(prefix)]
-        self._parts = [self._part(nodes) for nodes in subtrees(readable, nodes_per_forward)]
+        self._parts: list[Part] = []
+        for prefixes in subtrees(readable, nodes_per_forward):
+            numbers = {prefix: number for number, prefix in enumerate([b"", *prefixes])}
+            parents = [numbers[prefix[:-1]] for prefix in prefixes]
+            tokens = [drafter.by_bytes[prefix[-1:]] for prefix in prefixes]
+            rows = trie.rows[[trie.nodes[prefix] for prefix in prefixes]]
+            self._parts.append(Part(parents, tokens, rows))
 
     @torch.inference_mode()
     def __call__(self, contexts: Sequence[Sequence[int]]) -> list[Tensor]:
@@ -87,27 +93,16 @@ class ByteLaws:
             self.model.forget()
             below = self.model.grow([part.parents] * len(last), [part.tokens] * len(last))
             logits[:, part.rows] = torch.stack(below)
-        return [self._law(row.double()) for row in logits]
+        laws = (self.shape(row.double()) for row in logits)
+        return [law.new_zeros(len(law), SYMBOLS).index_add_(1, self.symbols, law) for law in laws]
 
     def select(self, rows: Sequence[int]) -> None:
         """Drop all rows of the last call but these, which are numbered anew."""
         self.model.select(rows)
 
-    def _law(self, logits: Tensor) -> Tensor:
-        laws = self.shape(logits)
-        return laws.new_zeros(len(laws), SYMBOLS).index_add_(1, self.symbols, laws)
-
-    def _part(self, prefixes: list[bytes]) -> Part:
-        numbers = {prefix: number for number, prefix in enumerate([b"", *prefixes])}
-        return Part(
-            [numbers[prefix[:-1]] for prefix in prefixes],
-            [self.drafter.by_bytes[prefix[-1:]] for prefix in prefixes],
-            self.trie.rows[[self.trie.nodes[prefix] for prefix in prefixes]],
-        )
-
 
 def subtrees(prefixes: Iterable[bytes], most: int) -> list[list[bytes]]:
-    """The nodes of a tree but the root, `most` in each part, which starts with those above.
+    """Split the nodes below the root into parts of `most` nodes, each with the path above it.
 
     Examples
     --------

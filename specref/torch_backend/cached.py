@@ -93,7 +93,10 @@ class CachedModel(SlottedModel):
         columns = 0 if drafts is None else drafts.shape[1]
         wanted = [last] * len(texts) if isinstance(last, int) else list(last)
         self._check(texts, wanted, columns)
-        self._settle(len(texts))
+        if len(self._rows) != len(texts):
+            self._clear(len(texts))
+            self._rows, self._pending = [[] for _ in texts], None
+        self.settle()
         keep = [
             min(common_prefix(held, text), len(text) + columns - count) if self.use_cache else 0
             for held, text, count in zip(self._rows, texts, wanted, strict=True)
@@ -132,18 +135,11 @@ class CachedModel(SlottedModel):
         self._select(rows)
 
     def settle(self) -> None:
-        """Learn on the host what was read last: best where the device has nothing else to do."""
+        """Copy the tokens read last to the host; it waits, so call it when the device is idle."""
         if self._pending is not None:
             for row, tokens in zip(self._rows, self._pending.tolist(), strict=True):
                 row += tokens
             self._pending = None
-
-    def _settle(self, rows: int) -> None:
-        """Hold so many rows."""
-        if len(self._rows) != rows:
-            self._clear(rows)
-            self._rows, self._pending = [[] for _ in range(rows)], None
-        self.settle()
 
     def _check(self, rows: Sequence[Sequence[int]], wanted: Sequence[int], columns: int) -> None:
         self._check_rows(rows)

@@ -1,4 +1,4 @@
-"""What the configuration of a model says about the texts that it can read."""
+"""The longest text and the kind of attention that a model's configuration declares."""
 
 from typing import Any
 

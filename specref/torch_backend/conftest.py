@@ -1,4 +1,4 @@
-"""Doctests of what needs Triton are collected where it is installed."""
+"""Collects the doctests of files that need Triton only where it is installed."""
 
 from importlib.util import find_spec
 

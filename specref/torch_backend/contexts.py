@@ -48,7 +48,7 @@ def last_run(context: Sequence[int], target: TokenVocabulary) -> list[int]:
 
 @dataclass
 class _Row:
-    """What was read of one row: target tokens, drafter tokens, bytes still to be spelled."""
+    """The read part of one row: target tokens, drafter tokens, bytes still to be spelled."""
 
     seen: list[int]
     ids: list[int]
@@ -87,12 +87,14 @@ class Reader:
     def _read(self, row: _Row, context: list[int]) -> _Row:
         if not row.seen or context[: len(row.seen)] != row.seen:
             return _Row(context, *read(context, self.target, self.drafter))
+        ids, rest = row.ids, row.rest
         for token in context[len(row.seen) :]:
-            self._append(row, token)
-        return _Row(context, row.ids, row.rest)
+            more, rest = self.continued(rest, token)
+            ids += more
+        return _Row(context, ids, rest)
 
     def continued(self, rest: bytes, token: int) -> tuple[list[int], bytes]:
-        """The drafter tokens of a target token after bytes that wait, and those that wait then."""
+        """The drafter tokens of a target token after unspelled bytes; the bytes unspelled then."""
         piece = self.target.spelled[token]
         if token == self.target.eos:
             return ([] if self.drafter.eos is None else [self.drafter.eos]), b""
@@ -100,13 +102,9 @@ class Reader:
             return [self.ids[token]], b""
         return ([], rest) if piece is None else self.drafter.spell(rest + piece)
 
-    def _append(self, row: _Row, token: int) -> None:
-        ids, row.rest = self.continued(row.rest, token)
-        row.ids += ids
-
 
 def opening(drafter: TokenVocabulary) -> int:
-    """What stands for an empty context: BOS, else EOS, else token 0."""
+    """The token for an empty context: BOS, else EOS, else token 0."""
     return drafter.roles.get("bos", drafter.roles.get("eos", 0))
 
 

@@ -1,4 +1,4 @@
-"""What drafters give, and the drafter of standard speculative decoding."""
+"""The interface of drafters, and the drafter of standard speculative decoding."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Verified(NamedTuple):
 
 
 class Verifier(Protocol):
-    """What verifies drafts whose laws are not written down."""
+    """Verifies drafts whose laws are not declared."""
 
     def verify(self, p: Tensor, drafts: Tensor, coins: Coins) -> Verified:
         """Verify the first drafts of every row.
@@ -138,25 +138,22 @@ class StandardDrafter:
         """
         room = [self.model.positions + 1 - len(context) for context in contexts]
         coins = uniforms(seeds.to(self.model.device), iteration, DRAFT, lookahead)
-        tokens, laws = self._draw(contexts, coins[:, : max(room)])
+        drawn: list[Tensor] = []
+        laws: list[Tensor] = []
+        for coin in coins[:, : max(room)].unbind(1):
+            if drawn:
+                logits = self.model.extend(drawn[-1][:, None])
+            else:
+                logits = self.model.logits(contexts)
+            laws.append(self.shape(logits[:, -1]))
+            drawn.append(draw(laws[-1], coin))
+        tokens = torch.stack(drawn, 1)
         if min(room) < lookahead:
             ends = sent(room, tokens.device)[:, None]
             past = torch.arange(tokens.shape[1], device=tokens.device) >= ends
             tokens = tokens.masked_fill(past, NO_DRAFT)
-        return Drafts(tokens, laws, tokens.shape[1])
+        return Drafts(tokens, torch.stack(laws, 1), tokens.shape[1])
 
     def select(self, rows: Sequence[int]) -> None:
         """See `Drafter.select`."""
         self.model.select(rows)
-
-    def _draw(self, contexts: Sequence[Sequence[int]], coins: Tensor) -> tuple[Tensor, Tensor]:
-        tokens: list[Tensor] = []
-        laws: list[Tensor] = []
-        for position in range(coins.shape[1]):
-            if position:
-                logits = self.model.extend(tokens[-1][:, None])
-            else:
-                logits = self.model.logits(contexts)
-            laws.append(self.shape(logits[:, -1]))
-            tokens.append(draw(laws[-1], coins[:, position]))
-        return torch.stack(tokens, 1), torch.stack(laws, 1)

@@ -1,4 +1,4 @@
-"""Triton kernels of `fused`: what one program of a grid does, for a row or a chunk of a row."""
+"""Triton kernels of `fused`: the program of one grid cell, for a row or a chunk of a row."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ BELOW_ONE = tl.constexpr(1 - 2.0**-53)
 
 
 class Laws(NamedTuple):
-    """Where laws are: probabilities, or logits and what `summarise` found of each row of them.
+    """The memory of laws: probabilities, or logits with the row summaries of `summarise`.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ def summarise(
     p, q, inverse: tl.float64, size,
     steps: tl.constexpr, width: tl.constexpr, splits: tl.constexpr, dtype: tl.constexpr,
 ):  # fmt: skip
-    """Of one split of one line of logits, the largest and the sum of exponentials."""
+    """The largest logit and the sum of exponentials of one split of one line."""
     row, line = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
     if line < p.lines:
         summarise_line(p, row, line, inverse, size, steps, width, splits, dtype)
@@ -123,7 +123,7 @@ def weights(
     p, q, row, kept, rejected, chunk, inverse, size,
     width: tl.constexpr, splits: tl.constexpr, dtype: tl.constexpr,
 ):  # fmt: skip
-    """Of one chunk, (p - q)+ and p at the position where a row stopped; q is 0 at a bonus."""
+    """(p - q)+ and p in one chunk, at the position where a row stopped; q is 0 at a bonus."""
     token = chunk * width + tl.arange(0, width)
     inside = token < size
     position = kept + tl.arange(0, 1)

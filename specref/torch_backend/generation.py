@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Decoder:
-    """What `generate` does, with everything prepared that all batches of a pair share.
+    """Generates like `generate`, and keeps what all batches of a pair of models share.
 
     The tokenizers are read once: what is changed in them later is not seen. The models' caches
     are not kept, so that a text does not depend on those before it. The models stay on the
@@ -99,7 +99,7 @@ class Decoder:
 
     @contextmanager
     def _drafting(self, lookahead: int) -> Iterator[Drafter | None]:
-        """What drafts; afterwards nothing is left in it of these texts."""
+        """The drafter, or None; afterwards it forgets these texts."""
         drafter = self._drafter if lookahead and self.method != AUTOREGRESSIVE else None
         try:
             yield drafter
@@ -210,7 +210,7 @@ def generate(
 
 @contextmanager
 def evaluating(*models: "PreTrainedModel | None") -> Iterator[None]:
-    """Dropout and the like are off inside; afterwards every module is as before."""
+    """Turn off dropout and the like inside; afterwards every module is as before."""
     given = (model for model in models if model is not None)
     modules = [module for model in given for module in model.modules() if module.training]
     for module in modules:

@@ -1,4 +1,4 @@
-"""What `generate` is given, checked before anything runs, with the offending value named."""
+"""Checks of the arguments of `generate`, before anything runs; errors name the value."""
 
 from collections.abc import Collection, Iterable, Sequence
 from numbers import Integral
@@ -31,7 +31,7 @@ def check_method(method: str, verification: str) -> None:
 
 
 def check_numbers(lookahead: int, max_new_tokens: int) -> None:
-    """Raise `TypeError` or `ValueError` unless the numbers make sense."""
+    """Raise `TypeError` or `ValueError` unless both are integers in range."""
     for name, value, least in (("lookahead", lookahead, 0), ("max_new_tokens", max_new_tokens, 1)):
         if not _is_integer(value):
             raise TypeError(f"{name} = {value!r}: expected an integer")

@@ -75,5 +75,5 @@ class LawTrees:
         return nodes, self.shape(torch.cat(self.model.grow(above, ids)).double())
 
     def next_number(self, row: int) -> int:
-        """What the next node of a row will be called."""
+        """The number of the next node of a row."""
         return self._sizes[row] + 1

@@ -17,7 +17,7 @@ from specref.torch_backend.validation import OUTSIDE
 
 @dataclass
 class Path:
-    """How far the drafting of one row is.
+    """The state of drafting one row.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Path:
     children: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def go(self, ids: Sequence[int]) -> None:
-        """Go on from `node`, as far as that was read before."""
+        """Go on from `node` through the nodes that were read before."""
         self.ahead = list(ids)
         while self.ahead and (self.node, self.ahead[0]) in self.children:
             self.node = self.children[self.node, self.ahead.pop(0)]
@@ -140,7 +140,7 @@ class Drafting:
             path.restart(*self.reader.continued(path.rest, path.drafts[-1]))
 
     def _grow(self, rows: list[int]) -> None:
-        """Read what is ahead of some rows."""
+        """Read the tokens that some rows have ahead."""
         parents = []
         for row in rows:
             path, first = self.paths[row], self.trees.next_number(row)

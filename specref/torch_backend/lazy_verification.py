@@ -16,7 +16,7 @@ from specref.torch_backend.validation import NO_DRAFT
 
 
 class Decisions:
-    """What each of R rows asks of psi next: to accept a draft, or to keep a proposal.
+    """The decisions that R rows wait for: to accept a draft, or to keep a proposal.
 
     A draft t is accepted iff u < p(t) / psi(t). After a rejection x is proposed from
     norm((p - l)+), l the lower bounds of psi as they are then, and kept iff
@@ -60,7 +60,7 @@ class Decisions:
         self._ask(torch.arange(len(p), device=p.device))
 
     def judge(self) -> tuple[int, list[int]]:
-        """Decide what can be decided; how many rows were open, and those that cannot decide.
+        """Decide what can be decided; return the number of open rows, and the undecided ones.
 
         The host waits once: what is open is known on the device alone, so all rows are asked.
         """
@@ -80,7 +80,7 @@ class Decisions:
         return sum(asked), _true(undecided)
 
     def question(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Which psi of rows is asked for, and at which token; after the last draft, any."""
+        """The psi and token that each row asks for; after the last draft, any."""
         place = self.kept[rows].clamp(max=max(0, self.drafts.shape[1] - 2))
         return self.searches[rows] + place, self.token[rows].clamp(min=0)
 
@@ -95,7 +95,7 @@ class Decisions:
         return tokens.scatter_(1, self.kept[:, None], last), self.kept + 1
 
     def _share(self, rows: Tensor, psi: Tensor) -> Tensor:
-        """The probability of yes, were psi this."""
+        """The probability of yes if psi has this value."""
         p = self.chance[rows]
         keep = (p - psi).clamp(min=0) / self.room[rows]
         return torch.where(self.refusals[rows] < 0, p / psi, keep)
@@ -156,7 +156,13 @@ class LazyVerifier:
     def verify(self, p: Tensor, drafts: Tensor, coins: Coins) -> Verified:
         """See `drafts.Verifier`."""
         here, before = self.seeds.device, self.trees.model.forwards
-        decisions = self._decisions(p.to(here), drafts.to(here), coins)
+        if coins.final is None:
+            raise ValueError("coins.final is None: expected a tensor, for the bonus token")
+        local = Coins(coins.accept.to(here), coins.final.to(here))
+        searches = torch.arange(len(drafts), device=here) * self.lookahead
+        decisions = Decisions(
+            self.bounds, searches, p.to(here), drafts.to(here), local, self.seeds, self.iteration
+        )
         while True:
             asked, undecided = decisions.judge()
             if not asked:
@@ -166,15 +172,8 @@ class LazyVerifier:
         tokens, counts = (one.to(p.device) for one in decisions.result())
         return Verified(tokens, counts, self.trees.model.forwards - before)
 
-    def _decisions(self, p: Tensor, drafts: Tensor, coins: Coins) -> Decisions:
-        if coins.final is None:
-            raise ValueError("coins.final is None: expected a tensor, for the bonus token")
-        local = Coins(coins.accept.to(p.device), coins.final.to(p.device))
-        searches = torch.arange(len(drafts), device=p.device) * self.lookahead
-        return Decisions(self.bounds, searches, p, drafts, local, self.seeds, self.iteration)
-
     def _read(self, searches: Tensor, tokens: Tensor) -> None:
-        """Read what tells most of each psi at its token."""
+        """Read the drafter after the likeliest continuations that may become these tokens."""
         found = self.bounds.take(searches, tokens, self.width)
         search, parents, ids, places = torch.stack(found[:-1]).tolist()
         rows = [one // self.lookahead for one in search]

@@ -21,7 +21,7 @@ Block: TypeAlias = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Rules:
-    """What holds for every row.
+    """The settings of a generation, the same for all rows.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Text:
 
 
 class Loop:
-    """Generates the texts of a batch; every row spends its own coins, whoever is beside it.
+    """Generates the texts of a batch; a row's coins do not depend on the other rows.
 
     A row with r tokens left to generate submits r - 1 drafts at most, so that no block is
     longer than what is left. Rows that are finished leave the batches of both models.
@@ -145,7 +145,7 @@ class Loop:
         return self._fitted(drafts, room)
 
     def _fitted(self, drafts: Drafts, room: list[int]) -> Drafts:
-        """Drafts without what has no room, and what is after an EOS."""
+        """Drafts without those beyond the room of a row or after an EOS."""
         columns = min(drafts.tokens.shape[1], max(room))
         tokens, laws = drafts.tokens[:, :columns].to(self.target.device), drafts.laws
         if min(room) < columns:

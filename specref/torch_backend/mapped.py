@@ -1,4 +1,4 @@
-"""Drafting token by token where drafter tokens are target tokens: what TLI and union share."""
+"""Drafting token by token where drafter tokens are target tokens: shared by TLI and union."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -80,9 +80,11 @@ class MappedDrafter(ABC):
         if not len(self.shared) or not lookahead:
             return Drafts(tokens, laws, 0)
         before, goes_on = self.model.forwards, torch.ones_like(tokens[:, 0], dtype=torch.bool)
-        logits = self.model.logits(self._rows(contexts, lookahead))
+        room = self.model.positions + 1 - lookahead
+        logits = self.model.logits([windowed(ids, room) for ids in self._read(contexts)])
         for i in range(lookahead):
-            token, drafted, law = self.pick(self._last(logits), coins[:, i])
+            self.drafter.check_logits(logits)
+            token, drafted, law = self.pick(logits[:, -1].double(), coins[:, i])
             tokens[:, i] = token.where(goes_on, NO_DRAFT)
             laws[:, i] = law * goes_on[:, None]
             goes_on = goes_on & (token >= 0) & (token != self.eos)
@@ -112,14 +114,6 @@ class MappedDrafter(ABC):
             The law of `tokens`, up to that of ``OUTSIDE``.
         """
         ...
-
-    def _rows(self, contexts: Sequence[Sequence[int]], lookahead: int) -> list[list[int]]:
-        room = self.model.positions + 1 - lookahead
-        return [windowed(ids, room) for ids in self._read(contexts)]
-
-    def _last(self, logits: Tensor) -> Tensor:
-        self.drafter.check_logits(logits)
-        return logits[:, -1].double()
 
 
 def inverse(ids: Tensor, drafter: TokenVocabulary) -> dict[int, int]:

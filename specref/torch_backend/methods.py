@@ -1,4 +1,4 @@
-"""How the drafter of each method is built."""
+"""The methods, and how to build the drafter of each."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Pair:
 
     @property
     def vocabularies(self) -> tuple[TokenVocabulary, TokenVocabulary]:
-        """Of the target and the drafter, of the sizes of the models' logits."""
+        """The vocabularies of target and drafter, with the sizes of the models' logits."""
         read = TokenVocabulary.from_tokenizer
         return (
             read(self.tokenizer, self.target.config.vocab_size),

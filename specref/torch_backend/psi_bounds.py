@@ -36,7 +36,6 @@ class Frontier(NamedTuple):
     mass: Tensor
 
     def at(self, index: Tensor) -> "Frontier":
-        """Some of them."""
         return Frontier(*(values[index] for values in self))
 
 
@@ -134,7 +133,7 @@ class PsiBounds:
         return lower, upper
 
     def take(self, search: Tensor, tokens: Tensor, width: int) -> Frontier:
-        """Take from the frontier what tells most of psi at a token: the `width` likeliest of each.
+        """Take the `width` likeliest continuations that may become each token off the frontier.
 
         They are ordered by `search`; parameters as for `of`.
         """
@@ -149,7 +148,7 @@ class PsiBounds:
         return taken
 
     def _open(self, search: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Which of what is asked for all of the frontier belongs to, and if it can become it."""
+        """Of each continuation: its index in `search` or -1, and if it may become that token."""
         asked = torch.full_like(self._sums[:, 0], -1, dtype=torch.int64)
         asked[search] = torch.arange(len(search), device=search.device)
         of = asked[self.frontier.search]

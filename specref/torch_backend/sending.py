@@ -1,4 +1,4 @@
-"""Numbers of the host, sent to a device without waiting for what it has still to do."""
+"""Copies numbers from the host to a device without waiting for its queued work."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ def sent(numbers: Sequence[Any], device: torch.device | str) -> Tensor:
 
 
 def moved(tensor: Tensor, device: torch.device | str) -> Tensor:
-    """A tensor of the CPU on a device; a plain copy would wait until that has nothing to do.
+    """A tensor of the CPU on a device; a plain copy would wait for the work queued there.
 
     Examples
     --------

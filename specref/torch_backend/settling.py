@@ -1,4 +1,4 @@
-"""What each drafter token makes of a text that is in the prefix tree of the target's tokens.
+"""Where each drafter token leads from a node of the prefix tree of the target's tokens.
 
 A drafted text is somewhere in the tree until it leaves it, comes to a leaf, or ends: then the
 longest target token that starts it is settled. Both are looked up here for all of the drafter's
@@ -123,7 +123,7 @@ class Settling:
         return codes[:, self._passed[level]]
 
     def _steps(self, codes: Tensor, symbols: Tensor) -> Tensor:
-        """What one more byte makes of texts."""
+        """The codes after one more byte."""
         nodes = codes.clamp(max=self.end - 1)
         keys = nodes * 256 + symbols
         edges = torch.searchsorted(self._keys, keys).clamp(max=len(self._keys) - 1)

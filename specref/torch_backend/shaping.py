@@ -65,17 +65,14 @@ def shape_logits(
     scaled = (logits - logits.gather(-1, largest)) / temperature
     if top_k is None and (top_p is None or top_p == 1):
         return scaled.softmax(dim=-1)
-    return _filtered(scaled, scaled.shape[-1] if top_k is None else top_k, top_p)
-
-
-def _filtered(logits: Tensor, top_k: int, top_p: float | None) -> Tensor:
-    ranked, tokens = logits.sort(dim=-1, descending=True, stable=True)
-    ranked[..., top_k:] = -math.inf
+    ranked, tokens = scaled.sort(dim=-1, descending=True, stable=True)
+    if top_k is not None:
+        ranked[..., top_k:] = -math.inf
     if top_p is not None and top_p < 1:
         mass = ranked.softmax(dim=-1).cumsum(dim=-1, dtype=torch.float64)
         # A token is kept iff those before it do not reach top_p; nothing is before the first.
         ranked[..., 1:].masked_fill_(mass[..., :-1] >= top_p, -math.inf)
-    return torch.zeros_like(logits).scatter_(-1, tokens, ranked.softmax(dim=-1))
+    return torch.zeros_like(scaled).scatter_(-1, tokens, ranked.softmax(dim=-1))
 
 
 def draw(probabilities: Tensor, uniforms: Tensor) -> Tensor:
@@ -122,11 +119,9 @@ def draw(probabilities: Tensor, uniforms: Tensor) -> Tensor:
 
 
 def _block_sums(weights: Tensor) -> Tensor:
-    """Of so many tokens each: a cumulative sum of all would be written, and read again."""
-    whole, exact = (
-        weights.shape[-1] // BLOCK * BLOCK,
-        torch.promote_types(weights.dtype, torch.float32),
-    )
+    """Sums of `BLOCK` tokens each: a cumulative sum of all would be written, and read again."""
+    whole = weights.shape[-1] // BLOCK * BLOCK
+    exact = torch.promote_types(weights.dtype, torch.float32)
     shape, rest = (*weights.shape[:-1], -1, BLOCK), weights[..., whole:]
     sums = weights[..., :whole].reshape(shape).sum(dim=-1, dtype=exact)
     return torch.cat([sums, rest.sum(dim=-1, keepdim=True, dtype=exact)], -1).double()

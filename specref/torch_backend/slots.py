@@ -16,7 +16,7 @@ FEW_HOLES = 16
 
 
 class Layout(NamedTuple):
-    """What a model must be told of a batch with holes: masks [B, slots], positions [B, width]."""
+    """The mask [B, slots] and positions [B, width] that a model needs for a batch with holes."""
 
     mask: Tensor
     positions: Tensor

@@ -1,4 +1,4 @@
-"""A causal language model whose key-value cache has holes: what cached models share."""
+"""A causal language model whose key-value cache has holes: the base of cached models."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -63,7 +63,7 @@ class SlottedModel:
         return self._call(ids, last, attention_mask=mask, position_ids=positions)
 
     def _additive(self, seen: Tensor) -> Tensor:
-        """The mask of the last columns, [B, 1, width, slots], of what they may attend to.
+        """The additive mask of the last columns, [B, 1, width, slots], from what they may see.
 
         Of a mask that says no more than `seen`, Transformers reads a value in every forward.
         """

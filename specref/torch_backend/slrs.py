@@ -99,10 +99,21 @@ class SlrsDrafter:
         laws = coins.new_zeros((*shape, len(self.target)))
         texts, live, before = self._read(contexts), list(range(shape[0])), self.model.forwards
         drafted: list[list[int]] = [[] for _ in contexts]
+        room = self.model.positions + 1 - max(1, depth)
         for k, column in enumerate(coins.view(*shape, depth).unbind(1)):
-            if live:
-                self._draw(texts, live, column, drafted, laws[:, k])
-            live = [row for row in live if self._goes_on(texts, row, drafted[row][-1])]
+            if not live:
+                break
+            byte_laws = self._laws([windowed(ids, room) for ids in texts])
+            going = []
+            for row in live:
+                laws[row, k] = psi(self.trie, byte_laws[row], len(self.target), self.target.eos)
+                token = first_token(self.trie, byte_laws[row], column[row], self.target.eos)
+                drafted[row].append(token)
+                piece = self.target.spelled[token] if token >= 0 else None
+                if piece is not None:
+                    texts[row] = texts[row] + self.drafter.spell(piece)[0]
+                    going.append(row)
+            live = going
         padded = [row + [NO_DRAFT] * (lookahead - len(row)) for row in drafted]
         return Drafts(sent(padded, coins.device), laws, self.model.forwards - before)
 
@@ -110,28 +121,6 @@ class SlrsDrafter:
         """See `Drafter.select`."""
         self._read.select(rows)
         self._laws.select(rows)
-
-    def _draw(
-        self,
-        texts: list[list[int]],
-        rows: list[int],
-        coins: Tensor,
-        drafted: list[list[int]],
-        laws: Tensor,
-    ) -> None:
-        """Append one token to the drafts of some rows, and fill in its law."""
-        room = self.model.positions + 1 - max(1, self.trie.depth)
-        byte_laws = self._laws([windowed(ids, room) for ids in texts])
-        for row in rows:
-            laws[row] = psi(self.trie, byte_laws[row], len(self.target), self.target.eos)
-            token = first_token(self.trie, byte_laws[row], coins[row], self.target.eos)
-            drafted[row].append(token)
-
-    def _goes_on(self, texts: list[list[int]], row: int, token: int) -> bool:
-        """Append the bytes of a token, if it has any."""
-        piece = self.target.spelled[token] if token >= 0 else None
-        texts[row] = texts[row] + (self.drafter.spell(piece)[0] if piece else [])
-        return piece is not None
 
 
 def psi(trie: ByteTrie, byte_laws: Tensor, size: int, eos: int | None = None) -> Tensor:

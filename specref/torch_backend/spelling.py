@@ -1,4 +1,4 @@
-"""What the tokens of a fast tokenizer write, by the kind of tokeniser."""
+"""The bytes that each token of a fast tokenizer writes, by the kind of tokeniser."""
 
 import codecs
 import json
@@ -41,7 +41,7 @@ def strings_by_id(tokenizer: Any, size: int | None = None) -> tuple[str | None, 
 
 
 def token_bytes(tokenizer: Any, strings: Sequence[str | None]) -> tuple[bytes | None, ...]:
-    """What each token writes; None for special tokens.
+    """The bytes that each token writes; None for special tokens.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def decoder_types(tokenizer: Any) -> set[str]:
 
 
 def _speller(decoders: set[str]) -> Callable[[str], bytes]:
-    """What a token string writes, by the kind of tokeniser."""
+    """A function from token strings to bytes, by the kind of tokeniser."""
     if "ByteLevel" in decoders:
         return _byte_level
     if "WordPiece" in decoders:

@@ -1,4 +1,4 @@
-"""What was generated, and what its figures mean.
+"""Generated texts, and figures of how many drafts were accepted.
 
 A draft is *accepted* if it and all before it in its block were kept, and its token is in the
 text: nothing after the first rejection counts, and nothing after an end-of-sequence token. The
@@ -52,7 +52,7 @@ class Iteration:
 
 @dataclass(frozen=True)
 class Generation:
-    """The texts of a batch, and how they came about.
+    """The texts of a batch, and the iterations that made them.
 
     Attributes
     ----------

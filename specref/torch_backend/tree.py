@@ -32,7 +32,7 @@ class Tree:
     paths: list[tuple[int, ...]] = field(default_factory=lambda: [()])
 
     def add(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
-        """New nodes, without a place."""
+        """Add nodes, without a place in the cache."""
         self.depths += self._depths_below(parents)
         self.parents += parents
         self.tokens += tokens

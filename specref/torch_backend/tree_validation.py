@@ -1,4 +1,4 @@
-"""What a verification of token trees is given: shapes, and values, which wait for the device."""
+"""Checks of the inputs of tree verification: shapes for free, values by waiting for the device."""
 
 import torch
 from torch import Tensor

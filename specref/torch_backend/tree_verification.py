@@ -111,8 +111,6 @@ def verify_tree(
 
 
 class _Trees(NamedTuple):
-    """A batch of trees."""
-
     p: Tensor
     q: Tensor | None
     drafts: Tensor
@@ -137,7 +135,7 @@ class _Trees(NamedTuple):
 
 
 class _Rest(NamedTuple):
-    """What a node has to emit once its children so far are refused: a P, P being law / total."""
+    """What a node still emits after refused children: a P, where P is law / total."""
 
     law: Tensor
     total: Tensor

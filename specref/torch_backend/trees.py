@@ -178,7 +178,7 @@ class TreeModel(SlottedModel):
         )
 
     def _mask(self, nodes: Sequence[int], width: int) -> Tensor:
-        """What the last slots do not attend to, shape [B, 1, width, slots]."""
+        """The additive mask of the last slots, shape [B, 1, width, slots]."""
         size, used = self._slots.size, self._slots.used
         lengths = torch.tensor([len(tree.context) for tree in self._trees])[:, None]
         context = moved(used & (used.cumsum(1) <= lengths), self.device)
@@ -206,7 +206,7 @@ class TreeModel(SlottedModel):
 
 
 def _places(paths: Sequence[Sequence[tuple[int, ...]]], width: int, size: int) -> Tensor:
-    """Where the paths of each row's last nodes are in a mask of shape [B, width, size], flat."""
+    """The flat indices of the paths of each row's last nodes in a mask [B, width, size]."""
     rows = [
         (row + 1) * width - len(found) + index
         for row, found in enumerate(paths)

@@ -62,17 +62,14 @@ class ByteTrie:
 
     @cached_property
     def parents(self) -> Tensor:
-        """See the class."""
         return self._tensor([self.nodes[prefix[:-1]] for prefix in self.prefixes[1:]])
 
     @cached_property
     def symbols(self) -> Tensor:
-        """See the class."""
         return self._tensor([prefix[-1] for prefix in self.prefixes[1:]])
 
     @cached_property
     def owners(self) -> Tensor:
-        """See the class."""
         owners = [-1]
         for prefix in self.prefixes[1:]:
             owners.append(self.tokens.get(prefix, owners[self.nodes[prefix[:-1]]]))
@@ -80,23 +77,19 @@ class ByteTrie:
 
     @cached_property
     def places(self) -> dict[bytes, int]:
-        """See the class."""
         inner = sorted({self.nodes[prefix[:-1]] for prefix in self.prefixes[1:]})
         return {self.prefixes[node]: place for place, node in enumerate(inner)}
 
     @cached_property
     def inner(self) -> Tensor:
-        """See the class."""
         return self._tensor([self.nodes[prefix] for prefix in self.places])
 
     @cached_property
     def depths(self) -> Tensor:
-        """See the class."""
         return self._tensor([len(prefix) for prefix in self.places])
 
     @cached_property
     def rows(self) -> Tensor:
-        """See the class."""
         return self._tensor([self.places.get(prefix, -1) for prefix in self.prefixes])
 
     @cached_property

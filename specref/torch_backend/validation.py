@@ -1,4 +1,4 @@
-"""What a verification is given: shapes, which cost nothing to check, and values, which do."""
+"""Checks of the inputs of verification: shapes for free, values by waiting for the device."""
 
 import torch
 from torch import Tensor

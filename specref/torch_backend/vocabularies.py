@@ -131,14 +131,14 @@ class TokenVocabulary:
             )
 
     def text(self, ids: Sequence[int]) -> bytes:
-        """What tokens write at the start of a text; special tokens write nothing."""
+        """The bytes that tokens write at the start of a text; special tokens write none."""
         if not self.exact:
             return self._decode(ids).encode()
         data = b"".join(self.spelled[index] or b"" for index in ids)
         return data[1:] if self.space_first and data[:1] == b" " else data
 
     def continuation(self, seen: Sequence[int], ids: Sequence[int]) -> bytes:
-        """What tokens write after `seen`."""
+        """The bytes that tokens write after `seen`."""
         if self.exact:
             return b"".join(self.spelled[index] or b"" for index in ids)
         before = self._decode(seen[-OVERLAP:])

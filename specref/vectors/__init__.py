@@ -1,1 +1,1 @@
-"""Published test vectors: JSON for implementations in any language, and those who run it."""
+"""Published test vectors: JSON for implementations in any language, and code that runs them."""

@@ -1,4 +1,4 @@
-"""The published files as data: what JSON is made of."""
+"""The published files as data, ready for JSON."""
 
 import hashlib
 import json
@@ -69,7 +69,7 @@ def digest(cases: Sequence[Record]) -> str:
 
 
 def build_case(case: Case) -> Record:
-    """A case, with what it comes to and the flags that are true of it."""
+    """The record of a case: its numbers, its outcome, and its flags."""
     if isinstance(case, VerifyCase):
         return _verify(case)
     return _step(case)
@@ -109,7 +109,6 @@ def _head(case: Case, level: str, true: list[str]) -> Record:
 
 
 def expected(outcome: Outcome) -> Record:
-    """What a row comes to."""
     return {
         "accepted": outcome.accepted,
         "count": outcome.accepted + 1,
@@ -152,7 +151,7 @@ def replay(one: Replay) -> Record:
 
 
 def site(step: Step) -> Record:
-    """A decision: among what, which, and a uniform that decides so."""
+    """A decision: its law, the choice, and a uniform that leads to it."""
     exact: Record = {"law": rationals(step.weights)}
     if stepping.is_accept(step):
         exact = {"probability": rational(step.weights[1])}

@@ -1,4 +1,4 @@
-"""A case without its coins: the exact law of the block, of the rule and of somebody's sampler."""
+"""A case without its coins: the exact law of the block, by the rule and by an implementation."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ NO_COINS = "it has the rows and drafts of a case above, and coins cannot be give
 
 
 def question(case: Mapping[str, Any]) -> tuple[object, ...]:
-    """What a sampler without coins is asked by a case: equal for cases that differ in coins."""
+    """The inputs of a case but its coins: equal for cases that differ in coins alone."""
     q = case["q"] and case["q"]["exact"]
     return str(case["p"]["exact"]), str(q), tuple(case["draft_tokens"])
 
@@ -52,7 +52,7 @@ def probed_law(verifier: Verifier, case: Mapping[str, Any]) -> Probed:
 
 
 def unknown(found: Probed) -> str:
-    """Why a law is not known, if so: what comes of a seed alone is not intercepted."""
+    """Why a law could not be probed, or "": draws from a seed are not intercepted."""
     if found.uninterpreted:
         return found.uninterpreted
     kinds = {request.kind for cell in found.cells for request in cell.requests}
@@ -60,7 +60,7 @@ def unknown(found: Probed) -> str:
 
 
 def difference(found: Probed, law: Mapping[Tokens, Probability]) -> str:
-    """How a law that was found differs from that of the rule, in words; empty if it does not."""
+    """How a probed law differs from that of the rule, in words; "" if it does not."""
     if found.failures:
         worst = max(found.failures, key=lambda name: found.failures[name])
         return f"raises {worst} with probability {found.failures[worst]:.2g}"

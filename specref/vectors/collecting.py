@@ -9,8 +9,6 @@ from specref.vectors.cases import Case, StepCase, Toss, VerifyCase, row
 from specref.vectors.groups import (
     ITERATIONS,
     VERIFICATIONS,
-    Group,
-    StepGroup,
 )
 from specref.vectors.groups.iterations import BY_TEXT, BY_TOKEN, ONE_VOCABULARY
 
@@ -26,44 +24,23 @@ def cases(algorithm: str) -> list[Case]:
     >>> cases("standard")[0].id, len(cases("slem")) >= 20
     ('standard/interior/001', True)
     """
+    cites = (RULES[algorithm].papers[0],)
     found: list[Case] = []
     for group in VERIFICATIONS:
-        if algorithm in group.rules:
-            found += [_verify(algorithm, group, n) for n in range(len(group.coins))]
+        p = tuple(map(row, group.p))
+        q = None if group.q is None else tuple(map(row, group.q))
+        for n, coins in enumerate(group.coins if algorithm in group.rules else ()):
+            id_ = f"{algorithm}/{group.slug}/{n + 1:03d}"
+            race = coins.race or _noise(len(p[0]), f"{group.slug}/{n}")
+            toss = Toss(coins.accept, coins.final, race)
+            case = VerifyCase(id_, algorithm, group.comment, cites, p, q, group.drafts, toss)
+            found.append(case)
     for pair in ITERATIONS:
-        if algorithm in pair.algorithms:
-            found += [_step(algorithm, pair, n) for n in range(len(pair.places))]
+        models = pair.target, pair.drafter
+        for n, place in enumerate(pair.places if algorithm in pair.algorithms else ()):
+            id_ = f"{algorithm}/{pair.slug}/{n + 1:03d}"
+            found.append(StepCase(id_, algorithm, pair.comment, cites, *models, *place))
     return [case for case in found if case.id not in RETIRED]
-
-
-def _id(algorithm: str, slug: str, n: int) -> str:
-    return f"{algorithm}/{slug}/{n + 1:03d}"
-
-
-def _verify(rule: str, group: Group, n: int) -> VerifyCase:
-    p = tuple(map(row, group.p))
-    coins = group.coins[n]
-    race = coins.race or _noise(len(p[0]), f"{group.slug}/{n}")
-    toss = Toss(coins.accept, coins.final, race)
-    q = None if group.q is None else tuple(map(row, group.q))
-    cites = (RULES[rule].papers[0],)
-    return VerifyCase(
-        _id(rule, group.slug, n), rule, group.comment, cites, p, q, group.drafts, toss
-    )
-
-
-def _step(algorithm: str, group: StepGroup, n: int) -> StepCase:
-    context, lookahead = group.places[n]
-    return StepCase(
-        _id(algorithm, group.slug, n),
-        algorithm,
-        group.comment,
-        (RULES[algorithm].papers[0],),
-        group.target,
-        group.drafter,
-        context,
-        lookahead,
-    )
 
 
 def _noise(size: int, key: str) -> tuple[float, ...]:

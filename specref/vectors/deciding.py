@@ -1,4 +1,4 @@
-"""What the coins of a vector decide, in exact arithmetic and by the algorithm itself."""
+"""The outcomes that the coins of a vector decide, exactly and by the algorithm itself."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def verification(rule: str) -> Verify:
-    """How a rule verifies drafts that it is given.
+    """The function by which a rule verifies given drafts.
 
     Raises
     ------
@@ -45,7 +45,7 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a row comes to.
+    """The outcome of a case.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Decided(Chance):
 
 
 def decide(case: VerifyCase, *, up_to: bool = False, closed: bool = False) -> Outcome:
-    """What the rule of a case comes to, for every way to draw the last token.
+    """The outcome of a case by its rule, for every way to draw the last token.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What was published when: a version of the vectors is a number of lines, and what they say."""
+"""The published versions of the vectors: how many lines each has, and their digest."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ def sha256(lines: Sequence[str]) -> str:
 
 
 def disagreement(lines: Sequence[str]) -> str:
-    """Why lines of ``published.txt`` are not those of the editions; empty if they are.
+    """Why lines of ``published.txt`` are not those of the editions; "" if they are.
 
     Examples
     --------

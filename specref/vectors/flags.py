@@ -1,4 +1,4 @@
-"""Which flags are true of a case: all of them are listed, and no others."""
+"""The flags of a case: every flag that holds is listed, and no other."""
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -24,7 +24,7 @@ class Place(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """A case, what it comes to, and its drafts."""
+    """A case, its outcome, and its drafts."""
 
     case: VerifyCase
     outcome: Outcome
@@ -32,7 +32,6 @@ class Facts(NamedTuple):
 
     @property
     def final(self) -> Fraction:
-        """The last uniform."""
         return Fraction(self.case.toss.final)
 
 
@@ -70,21 +69,9 @@ def undrafted(p: Row, q: Row) -> bool:
     return any(a > 0 == b for a, b in zip(p, q, strict=True))
 
 
-def _nothing_left(at: Place) -> bool:
-    return all(at.survival * a <= b for a, b in zip(at.p, at.q, strict=True))
-
-
 def _point_mass(facts: Facts) -> bool:
     laws = facts.case.p[: len(facts.places) + 1] + (facts.case.q or ())[: len(facts.places)]
     return any(1 in law for law in laws)
-
-
-def _equal(facts: Facts) -> bool:
-    return bool(facts.places) and all(at.p == at.q for at in facts.places)
-
-
-def _coin_next_to(facts: Facts) -> bool:
-    return any(0 < abs(a.coin - a.probability) <= NEXT for a in facts.outcome.asked)
 
 
 def _final_next_to(facts: Facts) -> bool:
@@ -114,20 +101,26 @@ FLAGS: Mapping[str, Predicate] = MappingProxyType(
         "DisjointSupport": somewhere(lambda at: disjoint(at.p, at.q)),
         "ZeroDraftMass": somewhere(lambda at: undrafted(at.p, at.q)),
         "ZeroTargetMass": somewhere(lambda at: at.p[at.draft] == 0),
-        "EqualDistributions": _equal,
+        "EqualDistributions": lambda facts: (
+            bool(facts.places) and all(at.p == at.q for at in facts.places)
+        ),
         "PointMass": _point_mass,
         "TieAtOne": somewhere(lambda at: at.p[at.draft] == at.q[at.draft] and at.p != at.q),
         "RatioAboveOne": somewhere(lambda at: at.p[at.draft] > at.q[at.draft]),
         "SubnormalRatio": somewhere(
             lambda at: 0 < at.p[at.draft] / at.q[at.draft] < SMALLEST_NORMAL
         ),
-        "ResidualZero": somewhere(_nothing_left),
+        "ResidualZero": somewhere(
+            lambda at: all(at.survival * a <= b for a, b in zip(at.p, at.q, strict=True))
+        ),
         "OneHotDraft": lambda facts: facts.case.q is None,
         "TruncatedDraft": lambda facts: 0 < len(facts.places) < len(facts.case.drafts),
         "NoDraft": lambda facts: not facts.places,
         "CoinZero": lambda facts: any(a.coin == 0 for a in facts.outcome.asked),
         "CoinAtThreshold": lambda facts: any(a.coin == a.probability for a in facts.outcome.asked),
-        "CoinNextToThreshold": _coin_next_to,
+        "CoinNextToThreshold": lambda facts: any(
+            0 < abs(a.coin - a.probability) <= NEXT for a in facts.outcome.asked
+        ),
         "FinalZero": lambda facts: facts.final == 0,
         "FinalAtEdge": lambda facts: facts.final in inner_edges(facts.outcome),
         "FinalNextToEdge": _final_next_to,

@@ -1,4 +1,4 @@
-"""JSON for people: a law is on one line, and so is all that fits on one."""
+"""Readable JSON: a law is on one line, and so is every value that fits on one."""
 
 import json
 from typing import Any
@@ -46,17 +46,13 @@ def _is_flat(value: Any) -> bool:
 
 
 def _bracketed(opening: str, parts: list[str], closing: str, indent: int) -> str:
-    lines = [f"\n{' ' * (indent + 2)}{line}" for line in _lines(parts, indent + 2)]
-    return opening + ",".join(lines) + f"\n{' ' * indent}{closing}"
-
-
-def _lines(parts: list[str], indent: int) -> list[str]:
-    """Short parts side by side, as many as fit; long ones alone."""
+    """Parts between brackets: short ones side by side, as many as fit; long ones alone."""
     lines: list[str] = []
     for part in parts:
         together = f"{lines[-1]}, {part}" if lines else part
-        if lines and "\n" not in together and indent + len(together) <= WIDTH:
+        if lines and "\n" not in together and indent + 2 + len(together) <= WIDTH:
             lines[-1] = together
         else:
             lines.append(part)
-    return lines
+    inside = ",".join(f"\n{' ' * (indent + 2)}{line}" for line in lines)
+    return f"{opening}{inside}\n{' ' * indent}{closing}"

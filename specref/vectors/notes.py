@@ -1,4 +1,4 @@
-"""What each flag means: the mechanism, what goes wrong where it is missed, and where it did."""
+"""A note on each flag: the mechanism, what goes wrong without it, and where it did."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -76,7 +76,7 @@ def stays_uniform(u: Fraction, name: str) -> bool:
 
 
 def coin_numbers(case: VerifyCase, outcome: Outcome) -> list[Fraction]:
-    """The coins that were compared, with what, and the probabilities that it comes from."""
+    """The compared coins, their thresholds, and the probabilities that these are made of."""
     numbers = [number for asked in outcome.asked for number in (asked.coin, asked.probability)]
     if RULES[case.rule].coins == "jointly" and len(case.drafted) > 1:
         return numbers + [number for law in (*case.p, *case.laws) for number in law]
@@ -85,14 +85,14 @@ def coin_numbers(case: VerifyCase, outcome: Outcome) -> list[Fraction]:
 
 
 def final_numbers(case: VerifyCase, outcome: Outcome) -> list[Fraction]:
-    """The last uniform, the edges it is compared with, and the laws that they come from."""
+    """The last uniform, the edges it is compared with, and the laws that these are made of."""
     place = outcome.accepted
     laws = (case.p[place], *(case.laws[place : place + 1] if outcome.last == "residual" else ()))
     return [Fraction(case.toss.final), *edges(outcome), *(n for law in laws for n in law)]
 
 
 def coin_gap(outcome: Outcome) -> Fraction:
-    """The least distance of a coin from what it is compared with."""
+    """The least distance of a coin from its threshold."""
     gaps = [abs(asked.coin - asked.probability) for asked in outcome.asked]
     return min(gaps, default=Fraction(1))
 

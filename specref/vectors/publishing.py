@@ -17,7 +17,7 @@ TALK = ("comment", "cites", "flags")
 
 
 def default_folder() -> Path:
-    """Where the files of this checkout are.
+    """The folder of the files in this checkout.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def write(folder: Path) -> list[str]:
 
 
 def differences(folder: Path) -> list[str]:
-    """What in a folder is not what `write` would put there, in words."""
+    """How the files of a folder differ from those that `write` would put there, in words."""
     files = {name: build_file(name) for name in PUBLISHED}
     texts = json_texts(files)
     found = []
@@ -108,7 +108,7 @@ def json_texts(files: Mapping[str, Record]) -> dict[str, str]:
 
 
 def ids_text(published: Mapping[str, str], files: Mapping[str, Record]) -> str:
-    """What ``published.txt`` becomes: what it was, and the new ids after it.
+    """The new text of ``published.txt``: its old lines, and the new ids after them.
 
     Raises
     ------
@@ -116,7 +116,9 @@ def ids_text(published: Mapping[str, str], files: Mapping[str, Record]) -> str:
         As `write`.
     """
     built = {one["id"]: fingerprint(one) for file in files.values() for one in file["cases"]}
-    _check_published(published, built)
+    _refuse(published.keys() - built.keys() - RETIRED.keys(), "was published, and must not go")
+    moved = {id_ for id_ in published.keys() & built.keys() if published[id_] != built[id_]}
+    _refuse(moved, "was published as another case: numbers that change get a new id")
     lines = [f"{id_} {value}" for id_, value in {**published, **built}.items()]
     if why := disagreement(lines):
         raise ValueError(f"{IDS}: {why}")
@@ -124,7 +126,7 @@ def ids_text(published: Mapping[str, str], files: Mapping[str, Record]) -> str:
 
 
 def fingerprint(case: Record) -> str:
-    """Sixteen digits for what an id stands for: all but the words and flags."""
+    """The first 16 digits of the digest of a case without its words and flags."""
     return digest([{key: value for key, value in case.items() if key not in TALK}])[:16]
 
 
@@ -139,12 +141,6 @@ def read_published(folder: Path) -> dict[str, str]:
             raise ValueError(f"{IDS}, line {number}: {line!r}: expected a new id, and 16 digits")
         published[id_] = value
     return published
-
-
-def _check_published(published: Mapping[str, str], built: Mapping[str, str]) -> None:
-    _refuse(published.keys() - built.keys() - RETIRED.keys(), "was published, and must not go")
-    moved = {id_ for id_ in published.keys() & built.keys() if published[id_] != built[id_]}
-    _refuse(moved, "was published as another case: numbers that change get a new id")
 
 
 def _refuse(ids: Iterable[str], why: str) -> None:

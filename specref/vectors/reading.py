@@ -52,7 +52,7 @@ def load_cases(folder: Path, algorithm: str) -> list[Record]:
 
 
 def _wrong(file: Record, algorithm: str, published: Mapping[str, str]) -> str:
-    """What is wrong with a file, if anything."""
+    """What is wrong with a file; "" if nothing is."""
     version, found = file["schema_version"], file["algorithm"]
     if version != SCHEMA_VERSION:
         return f"schema version {version}: expected {SCHEMA_VERSION}"
@@ -60,7 +60,7 @@ def _wrong(file: Record, algorithm: str, published: Mapping[str, str]) -> str:
         return f"its cases are of {found}: expected {algorithm}"
     if not published:
         return f"no {IDS} beside it has cases of {algorithm}"
-    if wrong := _strange(file["cases"], published):
+    if wrong := _wrong_case(file["cases"], published):
         return wrong
     missing = published.keys() - {case["id"] for case in file["cases"]} - file["retired"].keys()
     if missing:
@@ -70,7 +70,7 @@ def _wrong(file: Record, algorithm: str, published: Mapping[str, str]) -> str:
     return ""
 
 
-def _strange(cases: list[Record], published: Mapping[str, str]) -> str:
+def _wrong_case(cases: list[Record], published: Mapping[str, str]) -> str:
     seen = set()
     for case in cases:
         id_ = case["id"]

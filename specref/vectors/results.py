@@ -1,4 +1,4 @@
-"""What became of the cases of a run."""
+"""The results of a run over the cases."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from specref.vocabulary import Tokens
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one case.
+    """The result of one case.
 
     Attributes
     ----------
@@ -32,13 +32,13 @@ class Result:
 
     @property
     def ran(self) -> bool:
-        """Whether it was asked."""
+        """Whether the case was run."""
         return self.status in (Status.PASSED, Status.FAILED)
 
 
 @dataclass(frozen=True)
 class Run:
-    """What became of all cases, and under which conventions.
+    """The results of all cases, and the conventions that were assumed.
 
     Attributes
     ----------

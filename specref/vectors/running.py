@@ -1,4 +1,4 @@
-"""Somebody's verification over the published vectors."""
+"""Runs an implementation of verification over the published vectors."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -95,19 +95,15 @@ def run(
         results = tuple(ByLaw(verifier, algorithm).all_of(wanted))
         return Run(algorithm, None, (), claimed.dtype, results)
     last = last or claimed.recovery or "inverse"
-    _check(last, policies)
-    trial = Trial(verifier, last, tuple(policies))
-    results = tuple(trial.all_of(wanted))
-    fits = fitting(trial, wanted, results)
-    return Run(algorithm, last, trial.policies, claimed.dtype, results, fits)
-
-
-def _check(last: str, policies: Sequence[str]) -> None:
     if last not in DRAWS:
         raise ValueError(f"last = {last!r}: expected one of {', '.join(DRAWS)}")
     for policy in policies:
         if policy not in POLICIES:
             raise ValueError(f"policy {policy!r}: expected one of {', '.join(POLICIES)}")
+    trial = Trial(verifier, last, tuple(policies))
+    results = tuple(trial.all_of(wanted))
+    fits = fitting(trial, wanted, results)
+    return Run(algorithm, last, trial.policies, claimed.dtype, results, fits)
 
 
 @dataclass(frozen=True)
@@ -117,7 +113,7 @@ class Asked:
     verifier: Verifier
 
     def all_of(self, cases: Sequence[Mapping[str, Any]]) -> list[Result]:
-        """What becomes of each case; after a call that does not return, no other is made."""
+        """The result of each case; after a call that does not return, no other is made."""
         results: list[Result] = []
         for case in cases:
             try:
@@ -131,7 +127,7 @@ class Asked:
 
     @abstractmethod
     def judged(self, case: Mapping[str, Any]) -> Result:
-        """What becomes of one case.
+        """The result of one case.
 
         Raises
         ------
@@ -140,11 +136,11 @@ class Asked:
         """
 
     def expected(self, case: Mapping[str, Any]) -> Tokens:
-        """The block, where coins decide one."""
+        """The expected block, where coins decide one."""
         return ()
 
     def not_applicable(self, case: Mapping[str, Any]) -> str:
-        """Why a case is not to be put to it, if so."""
+        """Why a case does not apply to the implementation; "" if it does."""
         claims, names = self.verifier.capabilities, list(EPSILON)
         if names.index(case["precision"]) > names.index(claims.dtype):
             return f"needs {case['precision']}"
@@ -157,7 +153,6 @@ class Asked:
     def result(
         self, case: Mapping[str, Any], status: Status, got: Tokens | None = None, note: str = ""
     ) -> Result:
-        """What became of a case."""
         flags = tuple(case["flags"])
         return Result(case["id"], flags, status, self.expected(case), got, note)
 
@@ -170,7 +165,7 @@ class ByLaw(Asked):
     questions: set[tuple[object, ...]] = field(default_factory=set)
 
     def judged(self, case: Mapping[str, Any]) -> Result:
-        """What becomes of one case, and so of all that differ from it in coins alone."""
+        """The result of one case, and so of all that differ from it in coins alone."""
         reason = self.not_applicable(case)
         if not reason and self.verifier.capabilities.dtype in LOW:
             reason = "low precision: the law is not exact"
@@ -212,14 +207,14 @@ class Trial(Asked):
         return self.result(case, Status.FAILED, got, other_convention(case, got))
 
     def expected(self, case: Mapping[str, Any]) -> Tokens:
-        """The block, under the conventions of this implementation."""
+        """The expected block, under the conventions of this implementation."""
         mine, usual = set(self.policies), case["expected"]
         either = case.get("either", ())
         kept = next((one for one in either if set(one["policies"]) == mine), usual)
         return tuple(kept["tokens"][self.last])
 
     def answer(self, case: Mapping[str, Any]) -> Tokens:
-        """The block that it returns."""
+        """The block that the implementation returns."""
         batch, coins, rng = as_batch(case), as_coins(case), np.random.default_rng(0)
         verifier = self.verifier
         raw = within(verifier.timeout, lambda: verifier.raw(batch, rng, coins))
@@ -228,7 +223,7 @@ class Trial(Asked):
 
 
 def outcomes(case: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What is expected, then what other policies expect."""
+    """The expected outcome, then those under other policies."""
     return [case["expected"], *case.get("either", ())]
 
 

@@ -1,4 +1,4 @@
-"""Which flags are true of one iteration of two models."""
+"""The flags of one iteration of two models."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,6 @@ class Iteration:
 
     @property
     def rule(self) -> Rule:
-        """The rule of the case."""
         return RULES[self.case.algorithm]
 
     @cached_property
@@ -58,18 +57,15 @@ class Iteration:
         if self.case.lookahead == 0 or not self.readable:
             return None
         if self.rule.by_text:
-            return self._psi()
+            text = self.target.vocabulary.decode(self.case.context)
+            encoded = self.drafter.vocabulary.encode(text)
+            depth = self.case.lookahead
+            return tuple(conditional_psi(self.target.vocabulary, self.drafter, encoded, depth)[()])
         seen = read(self.target, self.drafter, self.case.context)
         q = self.drafter.next_token(seen or ())
         moved = relabel(q, self.shared, len(self.target.vocabulary))
         total = moved.sum() if self.rule.restricts else 1
         return tuple(moved / total) if total else None
-
-    def _psi(self) -> Row:
-        text = self.target.vocabulary.decode(self.case.context)
-        seen = self.drafter.vocabulary.encode(text)
-        laws = conditional_psi(self.target.vocabulary, self.drafter, seen, self.case.lookahead)
-        return tuple(laws[()])
 
     def any_site(self, name: str) -> bool:
         """Whether some replay asks a site of that name."""
@@ -109,10 +105,6 @@ def _nothing_shared(one: Iteration) -> bool:
     return bool(one.shared) and not all(masses)
 
 
-def _reordered(one: Iteration) -> bool:
-    return any(here != there for here, there in one.shared.items())
-
-
 FLAGS: Mapping[str, Callable[[Iteration], bool]] = MappingProxyType(
     {
         "BonusToken": lambda one: one.any_site("bonus"),
@@ -127,7 +119,7 @@ FLAGS: Mapping[str, Callable[[Iteration], bool]] = MappingProxyType(
         "IntersectionEmpty": lambda one: not one.shared,
         "DrafterOnlyToken": lambda one: len(one.shared) < len(one.drafter.vocabulary),
         "TargetOnlyToken": lambda one: len(one.shared) < len(one.target.vocabulary),
-        "ReorderedIds": _reordered,
+        "ReorderedIds": lambda one: any(here != there for here, there in one.shared.items()),
         "NothingShared": _nothing_shared,
         "UnreadableContext": lambda one: not one.readable,
         "Retokenised": lambda one: one.rule.by_text and any(map(one.retokenised, one.replays)),

@@ -65,7 +65,7 @@ def replays(case: StepCase, found: list[Path[Tokens]]) -> list[Replay]:
 
 
 def uniform(step: Step) -> float:
-    """A uniform in the middle of those that choose so: u < probability, or by inverse CDF.
+    """The middle of the uniforms that lead to a choice: by u < probability, or inverse CDF.
 
     Examples
     --------

@@ -23,7 +23,7 @@ ROUNDING = 1e-12
 
 
 def features(p: Floats, q: Floats) -> Floats:
-    """What known bugs push up or down, as functions of a token; shape (features, …, V)."""
+    """Functions of a token that known bugs make larger or smaller; shape (features, …, V)."""
     total = p + q
     share = np.divide(q, total, out=np.full_like(p, 0.5), where=total > 0)
     size = p.shape[-1]
@@ -59,7 +59,7 @@ def centred_features(p: Floats, q: Floats) -> Floats:
 
 
 def position_slots(position: Ints) -> Ints:
-    """Which slot of the per-position components a position feeds; far ones share the last."""
+    """The slot of the per-position components for a position; far ones share the last."""
     return np.minimum(position, POSITION_SLOTS - 1)
 
 

@@ -323,11 +323,26 @@ class Campaign:
         ValueError
             Nothing was added or observed, and nothing stopped the sampler.
         """
-        seen = self._sampled()
+        seen = [case for case in self.cases if case.trials]
+        if not (seen or self.evidence.observer.tokens or self.stopped):
+            raise ValueError("campaign is empty: add blocks, or observe tokens, before a report")
         self.evidence.look(self.cases)
         self._looks += 1
-        intervals = tuple(map(self._interval, seen))
-        verdict = self._verdict(intervals)
+        intervals = tuple(
+            interval(
+                case.name,
+                case.tree,
+                case.counts,
+                case.trials,
+                self._share(self._looks),
+                impossible=case.impossible,
+                allowance=self.tolerance * case.tree.length,
+            )
+            for case in seen
+        )
+        verdict, needed = self._verdict(intervals), None
+        if verdict == Verdict.INCONCLUSIVE and self.eps is not None:
+            needed = max((self.needed(case) or 0 for case in self.cases), default=None)
         return CampaignReport(
             verdict=verdict,
             trials=sum(case.trials for case in seen),
@@ -341,23 +356,12 @@ class Campaign:
             intervals=intervals,
             suspects=self.evidence.suspects(),
             acceptance=self._acceptance(seen),
-            needed=self._needed_by_all() if verdict == Verdict.INCONCLUSIVE else None,
+            needed=needed,
             seed=self.seed,
             seconds=time.perf_counter() - self._started,
             stopped=self.stopped,
             left_out=sum(len(case.left_out) for case in self.cases),
         )
-
-    def _sampled(self) -> list[CampaignCase]:
-        seen = [case for case in self.cases if case.trials]
-        if not (seen or self.evidence.observer.tokens or self.stopped):
-            raise ValueError("campaign is empty: add blocks, or observe tokens, before a report")
-        return seen
-
-    def _needed_by_all(self) -> int | None:
-        if self.eps is None:
-            return None
-        return max((self.needed(case) or 0 for case in self.cases), default=None)
 
     def needed(self, case: CampaignCase) -> int | None:
         """Trials on a case that certify a lossless sampler within `eps`, 9 times in 10.
@@ -370,17 +374,6 @@ class Campaign:
 
     def _share(self, look: int) -> float:
         return bound_share(self.alpha, look, max(1, len(self.cases)))
-
-    def _interval(self, case: CampaignCase) -> Interval:
-        return interval(
-            case.name,
-            case.tree,
-            case.counts,
-            case.trials,
-            self._share(self._looks),
-            impossible=case.impossible,
-            allowance=self.tolerance * case.tree.length,
-        )
 
     def _verdict(self, intervals: tuple[Interval, ...]) -> Verdict:
         self._too_far |= any(found.estimate > found.threshold for found in intervals)

@@ -1,4 +1,4 @@
-"""Drawing from a black box: in batches, on any executor, in order, and never waiting for ever."""
+"""Draws samples from a black box in batches, on any executor, in order and with a timeout."""
 
 import threading
 from collections import deque
@@ -15,7 +15,7 @@ IN_FLIGHT = 16
 
 
 class Named(Protocol):
-    """What is drawn from, for error messages."""
+    """Anything with a name for error messages."""
 
     @property
     def name(self) -> str:
@@ -30,7 +30,7 @@ Waiting: TypeAlias = deque[tuple[Case, int, Future[Samples]]]
 
 
 class SamplerFailed(Exception):  # noqa: N818
-    """The sampler raised, gave too little or bad samples, or did not answer in time."""
+    """The sampler raised, gave too few or bad samples, or did not answer in time."""
 
 
 class Draw(Generic[Samples]):

@@ -3,7 +3,7 @@
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import TypeAlias
 
@@ -19,7 +19,6 @@ from specref.vocabulary import Tokens
 
 Blocks: TypeAlias = Sequence[Tokens] | NDArray[np.int64]
 Sampler: TypeAlias = Callable[[str, int, np.random.Generator], Blocks]
-Job: TypeAlias = drawing.Job[CampaignCase, Blocks]
 
 
 class InconclusiveWarning(UserWarning):
@@ -89,7 +88,12 @@ def run(
     """
     _check_budget(campaign, budget)
     deadline = time.perf_counter() + (math.inf if seconds is None else seconds)
-    jobs = _jobs(campaign, sampler, budget, seed)
+    seeds = np.random.SeedSequence(seed)
+    jobs = (
+        (case, trials, Draw(sampler, case.name, trials, seeds.spawn(1)[0]))
+        for trials in drawing.batches(budget)
+        for case in campaign.cases
+    )
     try:
         for case, trials, blocks in drawn(jobs, executor, patience):
             _add(campaign, case, trials, blocks)
@@ -169,10 +173,3 @@ def assert_lossless(
     if inconclusive:
         warnings.warn(InconclusiveWarning(str(report)), stacklevel=2)
     return report
-
-
-def _jobs(campaign: Campaign, sampler: Sampler, budget: int, seed: int) -> Iterator[Job]:
-    seeds = np.random.SeedSequence(seed)
-    for trials in drawing.batches(budget):
-        for case in campaign.cases:
-            yield case, trials, Draw(sampler, case.name, trials, seeds.spawn(1)[0])

@@ -1,4 +1,4 @@
-"""How a campaign spends its alpha: said once, for campaigns and for plans.
+"""How a campaign divides its alpha, in campaigns and in plans.
 
 Half pays for the evidence. The other half pays for the bounds on total variation: at look
 j = 1, 2, … a share 6 / (pi j)^2 of it, split over the cases, and over both ends of each bound.

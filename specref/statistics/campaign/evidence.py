@@ -5,7 +5,7 @@ over every token of every case. The mean over a family, and then over families, 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,7 +23,7 @@ SUSPECTS = 5
 
 @dataclass
 class Evidence:
-    """What bets on cases and on single tokens have won.
+    """The wealth of the bets on cases and on single tokens.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Evidence:
         self._library = np.append(self._library, np.full(len(new), average))
 
     def bet(self, case: CampaignCase, fresh: Floats, lags: Floats) -> None:
-        """Add what new counts won, and the lag bets on them."""
+        """Add the wealth that bets won on new counts, and that of lag bets."""
         node, token = np.nonzero(fresh)
         rows = [self._bugs[bug] for bug in case.library]
         self._library[rows] += case.log_bets[:, node, token] @ fresh[node, token]
@@ -93,15 +93,13 @@ class Evidence:
         """The strongest components when the evidence was highest."""
         library = list(self._bugs) or [("no bug", 0.0)]
         best: dict[str, float] = {}
-        for value, family, index in self._ranked():
-            # Members of one name differ by their stake or strength only.
-            best.setdefault(f"{family}: {large.label(family, index, library)}", value)
-            if len(best) == SUSPECTS:
-                break
-        return tuple(Suspect(name, value / math.log(10)) for name, value in best.items())
-
-    def _ranked(self) -> Iterator[tuple[float, str, int]]:
         places = [(f, i) for f, values in self._at_peak.items() for i in range(len(values))]
         wealth = np.concatenate([np.zeros(0), *self._at_peak.values()])
         for place in np.argsort(-wealth, kind="stable"):
-            yield float(wealth[place]), *places[place]
+            family, index = places[place]
+            # Members of one name differ by their stake or strength only.
+            name = f"{family}: {large.label(family, index, library)}"
+            best.setdefault(name, float(wealth[place]))
+            if len(best) == SUSPECTS:
+                break
+        return tuple(Suspect(name, value / math.log(10)) for name, value in best.items())

@@ -51,7 +51,7 @@ def lag_bets(chance: Floats, repeats: Bools, product: Floats, tolerance: float =
 
 
 class Recent:
-    """The last blocks of a case: what the bets on the next ones look back at.
+    """The last blocks of a case, with which lag bets compare the next ones.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Recent:
         self.blocks: Ints = np.full((DEPTH, length), -1)
 
     def bet(self, nodes: Ints, blocks: Ints, possible: Bools) -> Floats:
-        """What lag bets win on blocks; then those are the last ones.
+        """The log-wealth that lag bets win on new blocks, which then become the last ones.
 
         Parameters
         ----------
@@ -90,12 +90,10 @@ class Recent:
         distinct, times = tally(pairs, (cells + 1) * (size + 1))
         here, earlier = np.divmod(distinct, size + 1)
         bets = (here < cells) & (earlier > 0)
-        return np.moveaxis(self._bets(here[bets], earlier[bets] - 1) @ times[:, bets].T, -1, 0)
-
-    def _bets(self, cell: Ints, previous: Ints) -> Floats:
-        node, token = np.divmod(cell, self.p.shape[1])
+        (node, token), previous = np.divmod(here[bets], size), earlier[bets] - 1
         product = self.ranks[node, token] * self.ranks[node, previous]
-        return lag_bets(self.p[node, previous], token == previous, product, self.tolerance)
+        won = lag_bets(self.p[node, previous], token == previous, product, self.tolerance)
+        return np.moveaxis(won @ times[:, bets].T, -1, 0)
 
 
 def tally(rows: Iterable[Ints], size: int) -> tuple[Ints, Ints]:

@@ -41,26 +41,18 @@ def pointwise_laws(p: Floats, q: Floats, last: bool) -> dict[str, Floats]:
     rejected = _missing(kept)
     lenient = np.minimum(LENIENCE * p, q)
     gap = np.abs(p - q)
-    best = q == q.max()
+    greedy = (q == q.max()) / (q == q.max()).sum()
+    ratio = np.divide(p, q, out=np.zeros_like(p), where=q > 0)
+    inverted = np.divide(q, p, out=np.ones_like(p), where=p > 0)
     return {
         "residual is p": kept + rejected * p,
         "residual is |p - q|": kept + rejected * (gap / gap.sum() if gap.any() else p),
         "residual is q": kept + rejected * q,
         "always accepts": q,
         "lenient": _completed(lenient, left),
-        "argmax draft, soft q": _greedy_draft(p, q, best / best.sum(), left),
-        "inverted ratio": _with_acceptance(p, q, left),
+        "argmax draft, soft q": _completed(greedy * np.minimum(1, ratio), left),
+        "inverted ratio": _completed(q * np.minimum(1, inverted), left),
     }
-
-
-def _greedy_draft(p: Floats, q: Floats, draft: Floats, left: Floats) -> Floats:
-    ratio = np.divide(p, q, out=np.zeros_like(p), where=q > 0)
-    return _completed(draft * np.minimum(1, ratio), left)
-
-
-def _with_acceptance(p: Floats, q: Floats, left: Floats) -> Floats:
-    ratio = np.divide(q, p, out=np.ones_like(p), where=p > 0)
-    return _completed(q * np.minimum(1, ratio), left)
 
 
 def _completed(accepted: Floats, otherwise: Floats) -> Floats:
@@ -68,7 +60,7 @@ def _completed(accepted: Floats, otherwise: Floats) -> Floats:
 
 
 def _missing(mass: Floats) -> float:
-    """What it misses of 1; rounding may have left more than 1."""
+    """How far a mass is below 1; rounding may have left more than 1."""
     return max(0.0, 1.0 - float(mass.sum()))
 
 
@@ -108,14 +100,12 @@ class Observer:
         self.tokens += 1
         if row[token] <= 0:
             return False
-        self._bet(row / row.sum(), token, other, min(position, POSITION_SLOTS - 1), bool(last))
+        law, slot = row / row.sum(), min(position, POSITION_SLOTS - 1)
+        self._tilt(law, token, law if other is None else other, slot)
+        if other is not None:
+            self._mutants(law, token, other, bool(last))
+        self._lag(law, token, self._earlier[slot])
         return True
-
-    def _bet(self, p: Floats, token: int, q: Floats | None, slot: int, last: bool) -> None:
-        self._tilt(p, token, p if q is None else q, slot)
-        if q is not None:
-            self._mutants(p, token, q, last)
-        self._lag(p, token, self._earlier[slot])
 
     def _lag(self, p: Floats, token: int, earlier: deque[int]) -> None:
         # Rows may differ in length: an earlier token need not be one of this row.

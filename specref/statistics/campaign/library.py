@@ -1,4 +1,4 @@
-"""The library of a case: what each known bug would emit there, as far as that is known."""
+"""The library of a case: the laws of blocks that known bugs emit there."""
 
 from collections.abc import Mapping
 
@@ -65,7 +65,7 @@ def _all(mutants: Mapping[str, Entry], reason: str) -> tuple[str, ...]:
 
 
 class Laws:
-    """What rules emit on a prefix tree."""
+    """The laws of blocks that rules emit, on a prefix tree."""
 
     def __init__(self, tree: PrefixTree, tokens: int | None, max_paths: int) -> None:
         self.tree, self.tokens, self.max_paths = tree, tokens, max_paths
@@ -73,16 +73,6 @@ class Laws:
 
     def of(self, step: Step) -> Floats:
         """P(block starts with prefix + token)."""
-        return starts(self.tree, self._law(step))
-
-    def tried(self, step: Step) -> Floats | str:
-        """The same; or the reason, if there is none."""
-        try:
-            return self.of(step)
-        except Exception as error:  # a mutant may crash in any way
-            return f"{type(error).__name__}: {error}"
-
-    def _law(self, step: Step) -> Law:
         tree, enumerator = self.tree, Enumerator(self.max_paths)
 
         def after(text: Tokens) -> Law:
@@ -90,5 +80,12 @@ class Laws:
             return enumerator.law(step, self.target, self.drafter, context, tree.lookahead)
 
         if self.tokens is None:
-            return after(())
-        return first_tokens(after, self.target.vocabulary, self.tokens)
+            return starts(tree, after(()))
+        return starts(tree, first_tokens(after, self.target.vocabulary, self.tokens))
+
+    def tried(self, step: Step) -> Floats | str:
+        """The same, or the reason why there is none."""
+        try:
+            return self.of(step)
+        except Exception as error:  # a mutant may crash in any way
+            return f"{type(error).__name__}: {error}"

@@ -36,7 +36,7 @@ TYPICAL = 12.0
 
 @dataclass(frozen=True)
 class Plan:
-    """On a fixture with so many completed blocks, these trials find or certify this distance."""
+    """The trials that find or certify a distance on a fixture with so many completed blocks."""
 
     fixture: str
     cells: int
@@ -199,7 +199,7 @@ MOST_PATHS = 1_000_000
 
 @dataclass(frozen=True)
 class MutantPlan:
-    """What finding one known bug on a fixture needs.
+    """How many blocks it takes to find one known bug on a fixture.
 
     Attributes
     ----------
@@ -223,7 +223,7 @@ class MutantPlan:
 
 
 def plan_mutant(name: str, alpha: float = ALPHA) -> tuple[MutantPlan, ...]:
-    """For each fixture on which a known bug shows, what finding it needs.
+    """The blocks needed to find a known bug, for each fixture on which it shows.
 
     Raises
     ------

@@ -136,7 +136,7 @@ def _drafter_row(target: Model, drafter: Model, context: Tokens) -> Floats:
 
 
 def walk(tree: PrefixTree, blocks: Ints) -> tuple[Ints, Ints]:
-    """The node before each token, and the row where a block first did the impossible.
+    """The node before each token, and the rows whose block the target excludes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The view "trace": what standard speculative decoding cannot do with the drafts it had."""
+"""The view "trace": blocks that standard speculative decoding cannot make of its drafts."""
 
 from collections.abc import Sequence
 

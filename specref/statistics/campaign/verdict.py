@@ -1,4 +1,4 @@
-"""What a campaign says: a verdict with its evidence, its interval, and what would decide it."""
+"""The report of a campaign: its verdict, evidence and intervals, and what would decide it."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from specref.vocabulary import Tokens
 
 
 class Verdict(StrEnum):
-    """LOSSY is a finding; only LOSSLESS_WITHIN_EPS is a pass."""
+    """The verdict of a campaign: LOSSY is a finding, only LOSSLESS_WITHIN_EPS is a pass."""
 
     LOSSY = "LOSSY"
     LOSSLESS_WITHIN_EPS = "LOSSLESS_WITHIN_EPS"
@@ -135,31 +135,24 @@ class CampaignReport:
         return self.passed
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
-
-
-def _lines(report: CampaignReport) -> list[str]:
-    lines = [
-        f"{report.verdict}: {report.trials:,} trials, {report.tokens:,} tokens, view "
-        f"{report.view}, alpha {report.alpha:g}, seed {report.seed}, {report.seconds:.1f} s",
-        f"  evidence 10^{report.log10_evidence:.1f} (LOSSY at "
-        f"10^{-math.log10(report.alpha / 2):.1f}), anytime p {report.anytime_p:.2g}",
-        *map(_interval_line, report.intervals),
-    ]
-    if report.verdict == Verdict.LOSSY:
-        lines += [f"  suspect {s.component}: 10^{s.log10_evidence:.1f}" for s in report.suspects]
-    lines += [
-        f"  accepted lengths of {result.case}: {result.conformance}, mean {result.mean:.4f}, "
-        f"closed form {result.expected:.4f}"
-        for result in report.acceptance
-    ]
-    return lines + _remarks(report)
-
-
-def _interval_line(found: Interval) -> str:
-    seen = "nothing yet" if found.detectable == 1 else f">= {found.detectable:.4f}"
-    bounds = f"[{found.lower:.4f}, {found.upper:.4f}]"
-    return f"  {found.case}: TV {found.estimate:.4f} in {bounds}, would find {seen}"
+        lines = [
+            f"{self.verdict}: {self.trials:,} trials, {self.tokens:,} tokens, view {self.view}, "
+            f"alpha {self.alpha:g}, seed {self.seed}, {self.seconds:.1f} s",
+            f"  evidence 10^{self.log10_evidence:.1f} (LOSSY at "
+            f"10^{-math.log10(self.alpha / 2):.1f}), anytime p {self.anytime_p:.2g}",
+        ]
+        for found in self.intervals:
+            seen = "nothing yet" if found.detectable == 1 else f">= {found.detectable:.4f}"
+            bounds = f"[{found.lower:.4f}, {found.upper:.4f}]"
+            lines.append(f"  {found.case}: TV {found.estimate:.4f} in {bounds}, would find {seen}")
+        if self.verdict == Verdict.LOSSY:
+            lines += [f"  suspect {s.component}: 10^{s.log10_evidence:.1f}" for s in self.suspects]
+        lines += [
+            f"  accepted lengths of {result.case}: {result.conformance}, mean {result.mean:.4f}, "
+            f"closed form {result.expected:.4f}"
+            for result in self.acceptance
+        ]
+        return "\n".join(lines + _remarks(self))
 
 
 def _remarks(report: CampaignReport) -> list[str]:
@@ -176,7 +169,7 @@ def _remarks(report: CampaignReport) -> list[str]:
 
 
 def indented(text: str | None) -> str:
-    """Text whose later lines stand below the first."""
+    """Indent the later lines of a text below its first."""
     return str(text).replace("\n", "\n    ")
 
 

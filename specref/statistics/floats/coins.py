@@ -34,7 +34,7 @@ class Coins:
 
     @property
     def final(self) -> Floats:
-        """Uniforms in [0, 1) for those who draw the last token by an inverse CDF: no race then.
+        """Uniforms in [0, 1) for a last token drawn by an inverse CDF instead of a race.
 
         Examples
         --------

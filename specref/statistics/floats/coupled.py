@@ -24,7 +24,7 @@ CELLS = 1 << 21
 
 
 class Inputs(NamedTuple):
-    """What a verification is given, for a batch of trials."""
+    """The inputs of a verification, for a batch of trials."""
 
     p: Floats
     q: Floats

@@ -1,4 +1,4 @@
-"""Verification in float32, float16 and bfloat16: what rounding alone does to the output law.
+"""Verification in float32, float16 and bfloat16: how rounding changes the output law.
 
 Arithmetic is emulated in float64: an operation on two numbers of a narrower format, rounded
 to that format afterwards, gives what the format's own operation gives. Sums and draws are
@@ -70,6 +70,7 @@ def round_to(values: ArrayLike, dtype: Dtype) -> Floats:
 
 
 def _upper_half(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """float32 rounded to the nearest bfloat16, ties to even."""
     bits = np.atleast_1d(values).view(np.uint32)
     even = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
     rounded = even.view(np.float32).reshape(values.shape)

@@ -37,7 +37,7 @@ Cell: TypeAlias = tuple[str, int, int]  # view, place, token
 
 
 class Visits(NamedTuple):
-    """Which rows visit which cells, and how often; each pair of the two once."""
+    """The cells that each row visits, and how often; each pair of row and cell once."""
 
     row: Ints
     cell: Ints
@@ -45,7 +45,7 @@ class Visits(NamedTuple):
 
 
 class Cells:
-    """Numbers what is counted: a token (or the end of a text) at a place, in every view."""
+    """Numbers the events that are counted: a token, or the end of a text, at a place of a view."""
 
     def __init__(self) -> None:
         self.prefixes = Prefixes()
@@ -54,7 +54,7 @@ class Cells:
         self._of: list[tuple[int, ...]] = [(0,) * len(VIEWS)]
 
     def visits(self, texts: Ints) -> list[Visits]:
-        """What each text visits, one item for each view."""
+        """The cells that each text visits, one item for each view."""
         numbers = self.prefixes.walk(texts)
         for number in range(len(self._of), len(self.prefixes)):
             self._number(number)

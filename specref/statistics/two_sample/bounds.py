@@ -21,7 +21,7 @@ PARTS = 6
 
 @dataclass(frozen=True)
 class Distance:
-    """How far two samples are from each other, and what that means.
+    """The distance between two samples, and the distances that are significant and detectable.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Distance:
 
 
 def measure(counts: Ints, alpha: float, look: int = 1) -> Distance:
-    """Compare two samples at the `look`-th look; all looks together have this alpha.
+    """Compare two samples at the `look`-th look; `alpha` holds for all looks together.
 
     If the laws are one then, given which texts there are, every deal of them to the two sides
     is equally likely. If they are not, the estimate is at least the difference of the event
@@ -72,7 +72,7 @@ def measure(counts: Ints, alpha: float, look: int = 1) -> Distance:
 
 
 def width(trials: int, alpha: float) -> float:
-    """How far a mean of differences can be from its own mean, at *every* number of trials.
+    """A bound on the error of a mean of differences, valid at *every* number of trials.
 
     One trial is [X in A] - [Y in A] for independent X and Y: sub-Gaussian with variance 1/2,
     whatever the event A, which may depend on earlier trials. With v = n/2, the normal mixture
@@ -115,7 +115,7 @@ def relabelled_mean(pooled: Ints, trials: int) -> float:
 
 
 def relabelled_deviation(trials: int, alpha: float) -> float:
-    """By how much a random deal exceeds the mean deal, but for a chance of `alpha`.
+    """The excess of a random deal over the mean deal, exceeded with chance `alpha` at most.
 
     Deal one text after the other to the first side: the i-th moves the expected distance by
     at most 2/n times n / (2n - i), the chance that the text it might have been is dealt to
@@ -127,7 +127,7 @@ def relabelled_deviation(trials: int, alpha: float) -> float:
 
 
 def shortfall(trials: int, beta: float = BETA) -> float:
-    """An estimate is below the true distance by more than this with probability at most beta."""
+    """The gap by which an estimate is below the true distance with chance `beta` at most."""
     return math.sqrt(math.log(1 / beta) / trials)
 
 

@@ -151,13 +151,13 @@ def assert_same_law(
 
 @dataclass(frozen=True)
 class _Side:
-    """Stands where a campaign has a case: only its name is used."""
+    """The name of a sampler, in the place of a campaign's case."""
 
     name: str
 
 
 class _Nameless:
-    """A picklable sampler of a campaign, which is told a name, from one that is not."""
+    """A picklable sampler that takes and ignores a name, as samplers of campaigns do."""
 
     def __init__(self, sampler: TextSampler) -> None:
         self.sampler = sampler

@@ -1,4 +1,4 @@
-"""What a two-sample test says."""
+"""The report of a two-sample test."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ REPEATING = 0.5
 
 @dataclass(frozen=True)
 class TwoSampleReport:
-    """The verdict on "both samplers have one law of texts", and what it rests on.
+    """The verdict on whether both samplers have one law of texts, and its evidence.
 
     Attributes
     ----------
@@ -80,24 +80,20 @@ class TwoSampleReport:
         return self.passed
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
-
-
-def _lines(report: TwoSampleReport) -> list[str]:
-    found = "nothing yet" if report.detectable is None else f">= {report.detectable:.4f}"
-    lines = [
-        f"{report.verdict}: {report.trials:,} texts on each side, {report.tokens:,} tokens, "
-        f"alpha {report.alpha:g}, seed {report.seed}, {report.seconds:.1f} s",
-        f"  evidence 10^{report.log10_evidence:.1f} (LOSSY at "
-        f"10^{-math.log10(report.alpha / 2):.1f}), anytime p {report.anytime_p:.2g}",
-        f"  TV {report.estimate:.4f} in [{report.lower:.4f}, {report.upper:.4f}], would find "
-        + found,
-    ]
-    if report.stopped:
-        lines.insert(2, f"  stopped early: {indented(report.stopped)}")
-    if report.verdict == Verdict.LOSSY:
-        lines += [f"  suspect {s.component}: 10^{s.log10_evidence:.1f}" for s in report.suspects]
-    return lines + _needed(report)
+        found = "nothing yet" if self.detectable is None else f">= {self.detectable:.4f}"
+        lines = [
+            f"{self.verdict}: {self.trials:,} texts on each side, {self.tokens:,} tokens, "
+            f"alpha {self.alpha:g}, seed {self.seed}, {self.seconds:.1f} s",
+            f"  evidence 10^{self.log10_evidence:.1f} (LOSSY at "
+            f"10^{-math.log10(self.alpha / 2):.1f}), anytime p {self.anytime_p:.2g}",
+            f"  TV {self.estimate:.4f} in [{self.lower:.4f}, {self.upper:.4f}], would find "
+            + found,
+        ]
+        if self.stopped:
+            lines.insert(2, f"  stopped early: {indented(self.stopped)}")
+        if self.verdict == Verdict.LOSSY:
+            lines += [f"  suspect {s.component}: 10^{s.log10_evidence:.1f}" for s in self.suspects]
+        return "\n".join(lines + _needed(self))
 
 
 def _needed(report: TwoSampleReport) -> list[str]:

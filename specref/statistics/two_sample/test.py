@@ -136,10 +136,11 @@ class TwoSample:
         self._too_far |= found.estimate > found.threshold
         reach = found.estimate + width(self.trials, self.alpha / PARTS)
         self._upper = min(self._upper, reach)
-        return self._report(found, self._verdict())
-
-    def _report(self, found: Distance, verdict: Verdict) -> TwoSampleReport:
-        open_ = verdict == Verdict.INCONCLUSIVE
+        verdict, needed, to_find = self._verdict(), None, None
+        if verdict == Verdict.INCONCLUSIVE:
+            needed, tv = self._needed(found), self.eps or EPS
+            trials = trials_to_find(tv, self.trials, found, self.alpha / PARTS, self._looks + 1)
+            to_find = tv, trials
         return TwoSampleReport(
             verdict=verdict,
             trials=self.trials,
@@ -154,8 +155,8 @@ class TwoSample:
             threshold=found.threshold,
             detectable=found.detectable if found.detectable < 1 else None,
             suspects=self._bets.suspects(),
-            needed=self._needed(found) if open_ else None,
-            to_find=self._to_find(found) if open_ else None,
+            needed=needed,
+            to_find=to_find,
             seed=self.seed,
             seconds=time.perf_counter() - self._started,
             stopped=self.stopped,
@@ -183,7 +184,3 @@ class TwoSample:
         least = least_trials(self.eps, self.alpha / PARTS)
         noise = max(found.estimate, found.noise) + width(self.trials, self.alpha / PARTS)
         return max(least, math.ceil(self.trials * (noise / self.eps) ** 2))
-
-    def _to_find(self, found: Distance) -> tuple[float, int]:
-        tv, alpha = self.eps or EPS, self.alpha / PARTS
-        return tv, trials_to_find(tv, self.trials, found, alpha, self._looks + 1)

@@ -36,7 +36,10 @@ def as_texts(texts: Texts, name: str) -> Ints:
     if isinstance(texts, np.ndarray):
         array = _checked_array(texts, name)
     else:
-        array = _padded(_checked_rows(texts, name))
+        rows = _checked_rows(texts, name)
+        array = np.full((len(rows), max(map(len, rows), default=0)), END, dtype=np.int64)
+        for line, row in zip(array, rows, strict=True):
+            line[: len(row)] = row
     _check_padding(array, name)
     return array
 
@@ -76,13 +79,6 @@ def _check_token(token: Any, name: str, row: int, column: int) -> None:
         raise TypeError(f"{at}: expected a token id, an integer")
     if not END <= token <= LARGEST:
         raise ValueError(f"{at}: expected a token id >= 0, or -1 for padding")
-
-
-def _padded(rows: list[list[int]]) -> Ints:
-    array = np.full((len(rows), max(map(len, rows), default=0)), END, dtype=np.int64)
-    for line, row in zip(array, rows, strict=True):
-        line[: len(row)] = row
-    return array
 
 
 def _check_padding(array: Ints, name: str) -> None:

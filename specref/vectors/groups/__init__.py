@@ -1,4 +1,4 @@
-"""What is tried, written by hand: one group a question."""
+"""The groups of cases, written by hand: one for each question."""
 
 from specref.vectors.groups.by_text import SPELLED
 from specref.vectors.groups.by_token import MAPPED

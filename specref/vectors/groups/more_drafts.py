@@ -1,7 +1,6 @@
 """More drafts than one: coins, rows and lengths that are easily mixed up."""
 
 from specref.vectors.groups.verifications import ONE, Coins, Group
-from specref.vectors.groups.wide_rows import WIDE_DRAFTS, WIDE_P, WIDE_Q
 
 ROWS_P = (
     "1/4 1/8 3/8 1/4",
@@ -11,6 +10,19 @@ ROWS_P = (
 )
 ROWS_Q = ("1/8 1/4 1/2 1/8", "1/4 1/4 1/4 1/4", "1/4 1/4 3/8 1/8")
 TRAP = "0/1 0/1 0/1 1/1"
+# Twelve tokens, all rows different: sixty-fourths, so that float16 holds them.
+WIDE_P = (
+    "1/64 7/64 0/1 9/64 5/64 3/64 11/64 2/64 8/64 6/64 4/64 8/64",
+    "6/64 2/64 10/64 0/1 4/64 12/64 3/64 7/64 1/64 9/64 5/64 5/64",
+    "3/64 9/64 5/64 7/64 0/1 2/64 8/64 10/64 6/64 4/64 9/64 1/64",
+    "8/64 4/64 2/64 6/64 10/64 1/64 7/64 0/1 9/64 3/64 5/64 9/64",
+)
+WIDE_Q = (
+    "5/64 3/64 6/64 4/64 9/64 8/64 2/64 7/64 0/1 10/64 9/64 1/64",
+    "2/64 8/64 4/64 6/64 7/64 5/64 9/64 1/64 10/64 3/64 0/1 9/64",
+    "9/64 1/64 7/64 3/64 8/64 6/64 4/64 2/64 5/64 10/64 3/64 6/64",
+)
+WIDE_DRAFTS = (4, 1, 9)
 
 MORE_DRAFTS = (
     Group(
