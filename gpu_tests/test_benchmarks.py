@@ -85,9 +85,9 @@ def test_floor_is_that_of_what_is_read() -> None:
 def test_stopwatch_repeats_as_told() -> None:
     calls = []
     stopwatch = timing.Stopwatch("cpu", 1 << 10)
-    for most, patience, expected in ((5, float("inf"), 5), (5, 0.0, 3), (2, 0.0, 2)):
+    for most, seconds, expected in ((5, float("inf"), 5), (5, 0.0, 3), (2, 0.0, 2)):
         calls.clear()
-        assert len(stopwatch.times(lambda: calls.append(0), most, patience)) == expected
+        assert len(stopwatch.times(lambda: calls.append(0), most, seconds)) == expected
         assert len(calls) == expected + timing.WARM_UP
     assert stopwatch.copy_bandwidth() > 0
 

@@ -52,7 +52,7 @@ class Sizes:
     compiled: Callable[[Case], bool] = lambda case: False
     fused: Callable[[Case], bool] = lambda case: False
     repetitions: int = 50
-    patience: float = 2.0
+    seconds: float = 2.0
     buffer: int = 1 << 30
 
     @property
@@ -88,7 +88,7 @@ def _is_largest(case: Case) -> bool:
 
 SIZES: Mapping[str, Sizes] = MappingProxyType(
     {
-        "cpu": Sizes(compiled=_is_largest, repetitions=7, patience=1.0, buffer=1 << 28),
+        "cpu": Sizes(compiled=_is_largest, repetitions=7, seconds=1.0, buffer=1 << 28),
         "cuda": Sizes(compiled=_is_large, fused=_always),
     }
 )

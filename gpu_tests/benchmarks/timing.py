@@ -60,11 +60,11 @@ class Stopwatch:
         self.device = torch.device(device)
         self._buffer = torch.ones(buffer // FLOAT32, device=device)
 
-    def times(self, run: Callable[[], Any], most: int, patience: float) -> list[Times]:
-        """Up to `most` repetitions, and after three of them none later than `patience` seconds."""
+    def times(self, run: Callable[[], Any], most: int, seconds: float) -> list[Times]:
+        """Up to `most` repetitions, and after three of them none later than `seconds` seconds."""
         for _ in range(WARM_UP):
             run()
-        found, ends = list[Times](), time.perf_counter() + patience
+        found, ends = list[Times](), time.perf_counter() + seconds
         while len(found) < min(LEAST, most) or (len(found) < most and time.perf_counter() < ends):
             found.append(self._on_cuda(run) if self.device.type == "cuda" else self._on_cpu(run))
         return found

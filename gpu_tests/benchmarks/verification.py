@@ -39,7 +39,7 @@ def _figures(
     try:
         run = problem.call(case)
         counts = run()[1].tolist()
-        times = stopwatch.times(run, sizes.repetitions, sizes.patience)
+        times = stopwatch.times(run, sizes.repetitions, sizes.seconds)
     except (RuntimeError, ImportError) as error:
         return {"status": f"failed ({type(error).__name__})"}
     moved = least_bytes(case, counts)

@@ -320,7 +320,7 @@ def test_functions_of_models_get_what_they_take(way: Any) -> None:
         assert first[0] is fixture.target.vocabulary
 
 
-def test_patience_of_steps_is_for_one_call() -> None:
+def test_timeout_of_steps_is_for_one_call() -> None:
     def call(place: Any, rng: Any) -> Any:
         time.sleep(0.02)
         return (0,)

@@ -234,7 +234,7 @@ def test_a_call_that_hangs_is_a_named_failure() -> None:
     assert blocked.message == "blocked by smoke/answers"
 
 
-def test_patience_is_for_a_call_not_for_all() -> None:
+def test_timeout_is_for_a_call_not_for_all() -> None:
     nap, timeout, calls = 0.02, 0.5, []
 
     def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:

@@ -178,12 +178,12 @@ def test_an_error_of_null_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan")])
-def test_patience_is_a_time(tmp_path: Path, timeout: float) -> None:
+def test_timeout_is_a_time(tmp_path: Path, timeout: float) -> None:
     with pytest.raises(ValueError, match=f"timeout = {timeout}: expected a positive number"):
         Process(toy(tmp_path), timeout=timeout)
 
 
-def test_patience_has_no_end(tmp_path: Path) -> None:
+def test_timeout_has_no_end(tmp_path: Path) -> None:
     with Process(toy(tmp_path), timeout=float("inf")) as program:
         ask(program)
 

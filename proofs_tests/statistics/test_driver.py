@@ -157,9 +157,7 @@ def test_a_sampler_that_stops_answering(threads: bool) -> None:
 
     with ThreadPoolExecutor(1) as pool:
         executor = pool if threads else None
-        report = run(
-            campaign(), hangs_later, budget=3_000, seed=1, executor=executor, patience=0.3
-        )
+        report = run(campaign(), hangs_later, budget=3_000, seed=1, executor=executor, timeout=0.3)
     assert report.verdict == Verdict.INCONCLUSIVE
     assert report.trials == 1_000
     assert "did not answer within 0.3 s" in str(report.stopped)
@@ -206,7 +204,7 @@ def test_assert_lossless_does_not_wait_for_ever() -> None:
         return twin()(name, trials, rng)
 
     with pytest.raises(AssertionError, match=r"did not answer within 0\.1 s"):
-        assert_lossless(campaign(), hangs, budget=1_000, seed=3, patience=0.1)
+        assert_lossless(campaign(), hangs, budget=1_000, seed=3, timeout=0.1)
 
 
 def test_bad_input() -> None:

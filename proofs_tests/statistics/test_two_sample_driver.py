@@ -114,7 +114,7 @@ def test_a_sampler_that_stops_answering(threads: bool) -> None:
     with ThreadPoolExecutor(2) as pool:
         report = run_two_sample(
             TwoSample(eps=None), hangs_later, fair, budget=3_000, seed=1,
-            executor=pool if threads else None, patience=0.3,
+            executor=pool if threads else None, timeout=0.3,
         )  # fmt: skip
     assert (report.verdict, report.trials) == (Verdict.INCONCLUSIVE, 1_000)
     assert "did not answer within 0.3 s on speculative" in str(report.stopped)

@@ -130,7 +130,7 @@ def test_every_uniform_is_one_in_that_precision():
 def case_of(law, final=0.25, race=(1.0, 2.0, 4.0)):
     """One token of this law, drawn with these coins."""
     case = next(c for c in collecting.cases("standard") if c.id == "standard/no-room/001")
-    return replace(case, p=(row(law),), toss=replace(case.toss, final=final, race=race))
+    return replace(case, p=(row(law),), coins=replace(case.coins, final=final, race=race))
 
 
 def beside(edge, name, units):

@@ -198,7 +198,7 @@ def test_files_are_small_and_laws_are_on_one_line():
 def test_an_undecided_case_is_refused(monkeypatch):
     case = building.cases("standard")[0]
     third = tuple([Fraction(1, 3)] * 3)
-    close = type(case.toss)((1 / 3,), 0.5, (1.0, 2.0, 3.0))
+    close = type(case.coins)((1 / 3,), 0.5, (1.0, 2.0, 3.0))
     q = ((Fraction(1), Fraction(0), Fraction(0)),)
     undecided = type(case)("x", "standard", "", (), (third, third), q, (0,), close)
     with pytest.raises(ValueError, match="float64 does not decide it"):

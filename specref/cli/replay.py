@@ -20,7 +20,7 @@ from specref.report.machine import as_json, write_json
 @click.argument("case", metavar="CASE.json", type=click.Path(exists=True, dir_okay=False))
 @json_option
 def replay_command(case: str, json_file: str | None) -> NoReturn:
-    """Run a saved failing case again: the same check, seed, claims and patience.
+    """Run a saved failing case again: the same check, seed, claims and timeout.
 
     Cases are written by `specref check … --save FOLDER`.
 

@@ -85,9 +85,9 @@ def _verify(case: VerifyCase) -> Record:
         "q": None if case.q is None else laws(case.q),
         "draft_tokens": list(case.drafts),
         "coins": {
-            "accept": list(case.toss.accept),
-            "final": case.toss.final,
-            "race": list(case.toss.race),
+            "accept": list(case.coins.accept),
+            "final": case.coins.final,
+            "race": list(case.coins.race),
         },
         "expected": expected(outcome),
     }

@@ -24,7 +24,7 @@ def row(text: str) -> Row:
 
 
 @dataclass(frozen=True)
-class Toss:
+class Coins:
     """All randomness of one verification, as doubles.
 
     Attributes
@@ -34,12 +34,13 @@ class Toss:
     final : float
         A uniform in [0, 1) for the last token.
     race : tuple of float
-        Positive noise for each token, for those who draw the last one by a race; may be 0.
+        Noise for each token, for those who draw the last one by a race: positive, or 0. Groups
+        name it where it matters.
     """
 
     accept: tuple[float, ...]
     final: float
-    race: tuple[float, ...]
+    race: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class VerifyCase:
     p: tuple[Row, ...]
     q: tuple[Row, ...] | None
     drafts: Tokens
-    toss: Toss
+    coins: Coins
 
     @property
     def drafted(self) -> Tokens:

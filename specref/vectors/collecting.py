@@ -2,10 +2,11 @@
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from specref.rules import RULES
-from specref.vectors.cases import Case, StepCase, Toss, VerifyCase, row
+from specref.vectors.cases import Case, StepCase, VerifyCase, row
 from specref.vectors.groups import (
     ITERATIONS,
     VERIFICATIONS,
@@ -32,9 +33,8 @@ def cases(algorithm: str) -> list[Case]:
         for n, coins in enumerate(group.coins if algorithm in group.rules else ()):
             id_ = f"{algorithm}/{group.slug}/{n + 1:03d}"
             race = coins.race or _noise(len(p[0]), f"{group.slug}/{n}")
-            toss = Toss(coins.accept, coins.final, race)
-            case = VerifyCase(id_, algorithm, group.comment, cites, p, q, group.drafts, toss)
-            found.append(case)
+            given = (p, q, group.drafts, replace(coins, race=race))
+            found.append(VerifyCase(id_, algorithm, group.comment, cites, *given))
     for pair in ITERATIONS:
         models = pair.target, pair.drafter
         for n, place in enumerate(pair.places if algorithm in pair.algorithms else ()):

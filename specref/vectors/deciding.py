@@ -12,10 +12,10 @@ from specref.chance import Chance
 from specref.distributions import Probability, as_distribution
 from specref.models import Model
 from specref.rules import RULES, Verify
-from specref.vectors.cases import Row, Toss, VerifyCase
+from specref.vectors.cases import Coins, Row, VerifyCase
 from specref.vocabulary import Tokens, Vocabulary
 
-Draw: TypeAlias = Callable[[Row, Toss, bool], int]
+Draw: TypeAlias = Callable[[Row, Coins, bool], int]
 POLICIES: Mapping[str, str] = MappingProxyType({"accept-up-to": "up_to", "closed-cdf": "closed"})
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -68,29 +68,29 @@ class Outcome:
     asked: tuple[Asked, ...]
 
 
-def inverse(law: Row, toss: Toss, closed: bool = False) -> int:
+def inverse(law: Row, coins: Coins, closed: bool = False) -> int:
     """The smallest token whose cumulative probability exceeds u (`closed`: reaches it).
 
     Examples
     --------
     >>> half = Fraction(1, 2)
-    >>> inverse((half, half), Toss((), 0.5, ())), inverse((half, half), Toss((), 0.5, ()), True)
+    >>> inverse((half, half), Coins((), 0.5, ())), inverse((half, half), Coins((), 0.5, ()), True)
     (1, 0)
     """
-    u, total = Fraction(toss.final), sum(law)
+    u, total = Fraction(coins.final), sum(law)
     ends = list(accumulate(law))
     possible = [token for token, weight in enumerate(law) if weight]
     return next(t for t in possible if ends[t] > u * total or (closed and ends[t] == u * total))
 
 
-def descending(law: Row, toss: Toss, closed: bool = False) -> int:
+def descending(law: Row, coins: Coins, closed: bool = False) -> int:
     """The inverse CDF from the highest token down."""
-    return len(law) - 1 - inverse(law[::-1], toss, closed)
+    return len(law) - 1 - inverse(law[::-1], coins, closed)
 
 
-def race(law: Row, toss: Toss, closed: bool = False) -> int:
+def race(law: Row, coins: Coins, closed: bool = False) -> int:
     """The token with the least noise / weight, among those with weight > 0."""
-    arrivals = {t: Fraction(toss.race[t]) / weight for t, weight in enumerate(law) if weight}
+    arrivals = {t: Fraction(coins.race[t]) / weight for t, weight in enumerate(law) if weight}
     return min(arrivals, key=arrivals.__getitem__)
 
 
@@ -102,8 +102,10 @@ DRAWS: Mapping[str, Draw] = MappingProxyType(
 class Decided(Chance):
     """A verification under given coins: accepts iff u < probability, or as policies have it."""
 
-    def __init__(self, toss: Toss, draw: Draw, up_to: bool = False, closed: bool = False) -> None:
-        self.toss, self.how, self.up_to, self.closed = toss, draw, up_to, closed
+    def __init__(
+        self, coins: Coins, draw: Draw, up_to: bool = False, closed: bool = False
+    ) -> None:
+        self.coins, self.how, self.up_to, self.closed = coins, draw, up_to, closed
         self.asked: list[Asked] = []
         self.last = ""
         self.law: Row = ()
@@ -112,9 +114,9 @@ class Decided(Chance):
         law: Row = tuple(Fraction(weight) for weight in weights)
         if not site.startswith("accept"):
             self.last, self.law = site, law
-            return self.how(law, self.toss, self.closed)
+            return self.how(law, self.coins, self.closed)
         position, probability = int(site[len("accept[") : -1]), law[1]
-        coin = Fraction(self.toss.accept[position])
+        coin = Fraction(self.coins.accept[position])
         self.asked.append(Asked(position, probability, coin))
         return coin < probability or (self.up_to and coin == probability > 0)
 
@@ -135,7 +137,7 @@ def decide(case: VerifyCase, *, up_to: bool = False, closed: bool = False) -> Ou
     drafts = [Draft(token, q) for token, q in zip(case.drafted, laws, strict=False)]
     tokens, verify = {}, verification(case.rule)
     for name, draw in DRAWS.items():
-        chance = Decided(case.toss, draw, up_to, closed)
+        chance = Decided(case.coins, draw, up_to, closed)
         tokens[name] = verify(target, (), drafts, chance)
     accepted = len(tokens["inverse"]) - 1
     return Outcome(accepted, chance.last, chance.law, tokens, tuple(chance.asked))

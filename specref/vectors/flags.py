@@ -32,7 +32,7 @@ class Facts(NamedTuple):
 
     @property
     def final(self) -> Fraction:
-        return Fraction(self.case.toss.final)
+        return Fraction(self.case.coins.final)
 
 
 Predicate: TypeAlias = Callable[[Facts], bool]
@@ -80,7 +80,7 @@ def _final_next_to(facts: Facts) -> bool:
 
 
 def _later_acceptance(facts: Facts) -> bool:
-    coins, kept = facts.case.toss.accept, facts.outcome.accepted
+    coins, kept = facts.case.coins.accept, facts.outcome.accepted
     later = zip(facts.places[kept + 1 :], coins[kept + 1 :], strict=False)
     token = RULES[facts.case.rule].coins == "token by token"
     return token and any(Fraction(u) * at.q[at.draft] < at.p[at.draft] for at, u in later)
@@ -88,7 +88,7 @@ def _later_acceptance(facts: Facts) -> bool:
 
 def _overruled(facts: Facts) -> bool:
     """Token verification would have stopped earlier."""
-    coins = facts.case.toss.accept[: facts.outcome.accepted]
+    coins = facts.case.coins.accept[: facts.outcome.accepted]
     kept = zip(facts.places, coins, strict=False)
     refused = (Fraction(u) * at.q[at.draft] >= at.p[at.draft] for at, u in kept)
     return RULES[facts.case.rule].coins == "jointly" and any(refused)
@@ -124,7 +124,7 @@ FLAGS: Mapping[str, Predicate] = MappingProxyType(
         "FinalZero": lambda facts: facts.final == 0,
         "FinalAtEdge": lambda facts: facts.final in inner_edges(facts.outcome),
         "FinalNextToEdge": _final_next_to,
-        "NoiseZero": lambda facts: 0 in facts.case.toss.race,
+        "NoiseZero": lambda facts: 0 in facts.case.coins.race,
         "LaterAcceptance": _later_acceptance,
         "FailureOverruled": _overruled,
     }

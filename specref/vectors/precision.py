@@ -34,7 +34,7 @@ def precision(case: VerifyCase, outcome: Outcome) -> str:
         (final_numbers(case, outcome), final_gap(case, outcome)),
         ([Fraction(1, 3)], race_gap(case, outcome)),
     )
-    uniforms = list(map(Fraction, (*case.toss.accept, case.toss.final)))
+    uniforms = list(map(Fraction, (*case.coins.accept, case.coins.final)))
     for name, epsilon in EPSILON.items():
         if not all(stays_uniform(u, name) for u in uniforms):
             continue
@@ -88,7 +88,7 @@ def final_numbers(case: VerifyCase, outcome: Outcome) -> list[Fraction]:
     """The last uniform, the edges it is compared with, and the laws that these are made of."""
     place = outcome.accepted
     laws = (case.p[place], *(case.laws[place : place + 1] if outcome.last == "residual" else ()))
-    return [Fraction(case.toss.final), *edges(outcome), *(n for law in laws for n in law)]
+    return [Fraction(case.coins.final), *edges(outcome), *(n for law in laws for n in law)]
 
 
 def coin_gap(outcome: Outcome) -> Fraction:
@@ -99,7 +99,7 @@ def coin_gap(outcome: Outcome) -> Fraction:
 
 def final_gap(case: VerifyCase, outcome: Outcome) -> Fraction:
     """The least distance of the last uniform from an edge: of the law, or of [0, 1)."""
-    return min(abs(Fraction(case.toss.final) - edge) for edge in edges(outcome))
+    return min(abs(Fraction(case.coins.final) - edge) for edge in edges(outcome))
 
 
 def edges(outcome: Outcome) -> set[Fraction]:
@@ -114,6 +114,6 @@ def inner_edges(outcome: Outcome) -> set[Fraction]:
 
 def race_gap(case: VerifyCase, outcome: Outcome) -> Fraction:
     """How far the second in the race is behind the first, relatively."""
-    law, noise = outcome.law, case.toss.race
+    law, noise = outcome.law, case.coins.race
     arrivals = sorted(Fraction(noise[t]) / weight for t, weight in enumerate(law) if weight)
     return Fraction(1) if len(arrivals) == 1 else 1 - arrivals[0] / arrivals[1]

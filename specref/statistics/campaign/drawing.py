@@ -72,7 +72,7 @@ def batches(budget: int) -> Iterator[int]:
 
 
 def drawn(
-    jobs: Iterator[Job[Case, Samples]], executor: Executor | None, patience: float | None
+    jobs: Iterator[Job[Case, Samples]], executor: Executor | None, timeout: float | None
 ) -> Iterator[Drawn[Case, Samples]]:
     """The results of jobs, in order; a few are in flight at a time.
 
@@ -80,7 +80,7 @@ def drawn(
     ----------
     jobs : iterator of (case, trials, call)
     executor : Executor or None
-    patience : float or None
+    timeout : float or None
         How many seconds to wait for each.
 
     Raises
@@ -90,27 +90,27 @@ def drawn(
     """
     if executor is None:
         for case, trials, draw in jobs:
-            yield case, trials, _answer(draw, case, patience)
+            yield case, trials, _answer(draw, case, timeout)
         return
     waiting: Waiting[Case, Samples] = deque()
     try:
         for case, trials, draw in jobs:
             waiting.append((case, trials, executor.submit(draw)))
             if len(waiting) >= IN_FLIGHT:
-                yield _first_of(waiting, patience)
+                yield _first_of(waiting, timeout)
         while waiting:
-            yield _first_of(waiting, patience)
+            yield _first_of(waiting, timeout)
     finally:
         for _, _, future in waiting:
             future.cancel()
 
 
-def _first_of(waiting: Waiting[Case, Samples], patience: float | None) -> Drawn[Case, Samples]:
+def _first_of(waiting: Waiting[Case, Samples], timeout: float | None) -> Drawn[Case, Samples]:
     case, trials, future = waiting.popleft()
-    return case, trials, _result(future, case, patience)
+    return case, trials, _result(future, case, timeout)
 
 
-def _answer(draw: Callable[[], Samples], case: Named, patience: float | None) -> Samples:
+def _answer(draw: Callable[[], Samples], case: Named, timeout: float | None) -> Samples:
     """Call the sampler on a thread of its own, which is left behind if it does not return."""
     future: Future[Samples] = Future()
 
@@ -120,19 +120,19 @@ def _answer(draw: Callable[[], Samples], case: Named, patience: float | None) ->
         except BaseException as error:  # handed over to the waiting thread
             future.set_exception(error)
 
-    if patience is None:
+    if timeout is None:
         work()
     else:
         threading.Thread(target=work, daemon=True).start()
-    return _result(future, case, patience)
+    return _result(future, case, timeout)
 
 
-def _result(future: Future[Samples], case: Named, patience: float | None) -> Samples:
+def _result(future: Future[Samples], case: Named, timeout: float | None) -> Samples:
     try:
-        return future.result(patience)
+        return future.result(timeout)
     except Exception as error:  # a black box may raise anything
         if not future.done():
-            late = f"the sampler did not answer within {patience} s on {case.name}"
+            late = f"the sampler did not answer within {timeout} s on {case.name}"
             raise SamplerFailed(late) from None
         lines = traceback_lines(error)
         reason = f"the sampler raised {type(error).__name__} on {case.name}: {error}"

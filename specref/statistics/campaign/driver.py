@@ -33,7 +33,7 @@ def run(
     seed: int,
     executor: Executor | None = None,
     seconds: float | None = None,
-    patience: float | None = None,
+    timeout: float | None = None,
     advance: Callable[[int], None] = lambda trials: None,
 ) -> CampaignReport:
     """Draw up to `budget` blocks on every case of a campaign; stop when it is LOSSY.
@@ -55,7 +55,7 @@ def run(
     seconds : float, optional
         Stop drawing after this long. What was drawn still depends on the seed alone; how
         much, on the machine.
-    patience : float, optional
+    timeout : float, optional
         How many seconds to wait for a batch.
     advance : callable
         Told the number of blocks after each batch.
@@ -95,7 +95,7 @@ def run(
         for case in campaign.cases
     )
     try:
-        for case, trials, blocks in drawn(jobs, executor, patience):
+        for case, trials, blocks in drawn(jobs, executor, timeout):
             _add(campaign, case, trials, blocks)
             advance(trials)
             if campaign.decided_lossy or time.perf_counter() > deadline:
@@ -136,14 +136,14 @@ def assert_lossless(
     seed: int,
     executor: Executor | None = None,
     seconds: float | None = None,
-    patience: float | None = None,
+    timeout: float | None = None,
     strict: bool = False,
 ) -> CampaignReport:
     """For pytest: fail if the sampler is LOSSY or fails, and warn loudly if that stays open.
 
     Parameters
     ----------
-    campaign, sampler, budget, seed, executor, seconds, patience
+    campaign, sampler, budget, seed, executor, seconds, timeout
         As `run`; with ``eps=None`` the campaign only looks for bugs.
     strict : bool
         Fail unless the verdict is LOSSLESS_WITHIN_EPS.
@@ -165,7 +165,7 @@ def assert_lossless(
         seed=seed,
         executor=executor,
         seconds=seconds,
-        patience=patience,
+        timeout=timeout,
     )
     inconclusive = report.verdict == Verdict.INCONCLUSIVE
     if report.verdict == Verdict.LOSSY or report.stopped or (strict and inconclusive):

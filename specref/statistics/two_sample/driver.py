@@ -29,7 +29,7 @@ def run_two_sample(
     seed: int,
     executor: Executor | None = None,
     seconds: float | None = None,
-    patience: float | None = None,
+    timeout: float | None = None,
     advance: Callable[[int], None] = lambda trials: None,
 ) -> TwoSampleReport:
     """Draw up to `budget` texts from each of two samplers; stop when they are LOSSY.
@@ -51,7 +51,7 @@ def run_two_sample(
     seconds : float, optional
         Stop drawing after this long. What was drawn still depends on the seed alone; how
         much, on the machine.
-    patience : float, optional
+    timeout : float, optional
         How many seconds to wait for a batch.
     advance : callable
         Told the number of texts on each side after each batch.
@@ -80,7 +80,7 @@ def run_two_sample(
     _check_budget(test, budget)
     test.seed = seed if test.seed is None else test.seed
     deadline = time.perf_counter() + (math.inf if seconds is None else seconds)
-    pairs = drawn(_jobs(speculative, plain, budget, seed), executor, patience)
+    pairs = drawn(_jobs(speculative, plain, budget, seed), executor, timeout)
     try:
         for (_, trials, left), (_, _, right) in zip(pairs, pairs, strict=True):
             _add(test, trials, left, right)
@@ -101,14 +101,14 @@ def assert_same_law(
     seed: int,
     executor: Executor | None = None,
     seconds: float | None = None,
-    patience: float | None = None,
+    timeout: float | None = None,
     strict: bool = False,
 ) -> TwoSampleReport:
     """For pytest: fail if the samplers are LOSSY or one fails, and warn if that stays open.
 
     Parameters
     ----------
-    test, speculative, plain, budget, seed, executor, seconds, patience
+    test, speculative, plain, budget, seed, executor, seconds, timeout
         As `run_two_sample`; with ``eps=None`` the test only looks for differences.
     strict : bool
         Fail unless the verdict is LOSSLESS_WITHIN_EPS.
@@ -139,7 +139,7 @@ def assert_same_law(
         seed=seed,
         executor=executor,
         seconds=seconds,
-        patience=patience,
+        timeout=timeout,
     )
     inconclusive = report.verdict == Verdict.INCONCLUSIVE
     if report.verdict == Verdict.LOSSY or report.stopped or (strict and inconclusive):

@@ -1,5 +1,6 @@
 """The groups of cases, written by hand: one for each question."""
 
+from specref.vectors.cases import Coins
 from specref.vectors.groups.by_text import SPELLED
 from specref.vectors.groups.by_token import MAPPED
 from specref.vectors.groups.iterations import StepGroup
@@ -8,7 +9,7 @@ from specref.vectors.groups.more_drafts import MORE_DRAFTS
 from specref.vectors.groups.one_draft import NO_DRAFTS, ONE_DRAFT
 from specref.vectors.groups.same_vocabulary import SAME
 from specref.vectors.groups.shared import SHARED
-from specref.vectors.groups.verifications import Coins, Group
+from specref.vectors.groups.verifications import Group
 
 VERIFICATIONS = (*ONE_DRAFT, *NO_DRAFTS, *MORE_DRAFTS, *JOINT)
 ITERATIONS = (*SAME, *MAPPED, *SPELLED, *SHARED)

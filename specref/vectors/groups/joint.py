@@ -1,6 +1,7 @@
 """Drafts that are accepted jointly: what block verification alone decides."""
 
-from specref.vectors.groups.verifications import BLOCK, Coins, Group, beside
+from specref.vectors.cases import Coins
+from specref.vectors.groups.verifications import BLOCK, Group, beside
 
 JOINT = (
     Group(

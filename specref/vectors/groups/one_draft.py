@@ -1,9 +1,9 @@
 """One draft, or none: every coin and every edge that a single row of laws has."""
 
+from specref.vectors.cases import Coins
 from specref.vectors.groups.verifications import (
     ONE,
     TOKEN,
-    Coins,
     Group,
     beside,
     crossed,

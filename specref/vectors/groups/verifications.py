@@ -4,21 +4,13 @@ from dataclasses import dataclass
 from math import nextafter
 
 from specref.rules import RULES
+from specref.vectors.cases import Coins
 
 VERIFIERS = [rule for rule in RULES.values() if rule.vectors and rule.verify]
 BOTH = tuple(rule.name for rule in VERIFIERS)
 TOKEN = tuple(rule.name for rule in VERIFIERS if rule.coins == "token by token")
 BLOCK = tuple(rule.name for rule in VERIFIERS if rule.coins == "jointly")
 ONE = nextafter(1, 0)
-
-
-@dataclass(frozen=True)
-class Coins:
-    """Uniforms of one case; `race` only where the noise matters."""
-
-    accept: tuple[float, ...]
-    final: float
-    race: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
