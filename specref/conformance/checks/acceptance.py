@@ -1,4 +1,4 @@
-"""Stage acceptance: accepted lengths equal to the closed form, in both directions."""
+"""Stage acceptance: accepted lengths follow the closed form, neither longer nor shorter."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -40,7 +40,8 @@ def closed_form(name: str, judge: Judge) -> Outcome:
         rule.name for rule in others(declared) if _fits(rule, name, judge, results, allowance)
     ]
     for result in results:
-        if _deviates(result, allowance):
+        wrong = result.conformance != Conformance.CONFORMS
+        if wrong and abs(result.largest_gap) > result.allowed_gap + allowance:
             return failed(
                 f"accepted lengths are {result.conformance} at {result.case}: mean "
                 f"{result.mean:.4f}, closed form {result.expected:.4f}"
@@ -53,13 +54,8 @@ def closed_form(name: str, judge: Judge) -> Outcome:
     return passed(f"mean accepted length {means}{also}")
 
 
-def _deviates(result: AcceptanceResult, allowance: float) -> bool:
-    wrong = result.conformance != Conformance.CONFORMS
-    return wrong and abs(result.largest_gap) > result.allowed_gap + allowance
-
-
 def others(declared: Rule) -> list[Rule]:
-    """Besides a rule that is given drafts, those with a closed form that are given them as well.
+    """The other rules with a closed form that are given drafts, if this rule is given drafts.
 
     Examples
     --------
@@ -73,7 +69,7 @@ def others(declared: Rule) -> list[Rule]:
 def _fits(
     rule: Rule, name: str, judge: Judge, results: Sequence[AcceptanceResult], allowance: float
 ) -> bool:
-    """Whether the same accepted lengths are as near to the law of another rule as they may be."""
+    """Whether the accepted lengths are also consistent with the law of another rule."""
     fixture, lengths = judge.fixture(name), rule.accepted_lengths
     assert lengths is not None, "only rules with a closed form are compared"
     seen = [(place, blocks) for place, blocks in judge.blocks(name).blocks.items() if blocks]

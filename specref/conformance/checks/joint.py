@@ -1,4 +1,4 @@
-"""Stage joint: is the joint law of the completed block the target's?"""
+"""Stage joint: whether the joint law of the completed block is the target's."""
 
 import math
 from functools import partial
@@ -30,12 +30,12 @@ BLOCKS = (VerifyContract, StepContract)
 
 
 def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Outcome:
-    """What a campaign says of the law of blocks or texts.
+    """The outcome of a campaign about the law of blocks or texts.
 
     Parameters
     ----------
     tv : float, optional
-        The distance that has to be found, instead of the judge's.
+        The distance that has to be detected, instead of the judge's.
     """
     tv = judge.detect_tv if tv is None else tv
     report, evidence = found.report, facts(found)
@@ -54,7 +54,7 @@ def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Out
 
 
 def _too_few(found: TrialReport, tv: float, needed: int | None) -> str:
-    """What so few trials would find, how many it takes, and what was seen so far."""
+    """Message: what so few trials detect, how many are needed, and the evidence so far."""
     report, worst = found.report, found.worst
     detectable = report.detectable or 1.0
     reached = "nothing" if detectable == 1 else f"only TV ≥ {detectable:.3f}"
@@ -85,7 +85,7 @@ def _finding(found: TrialReport) -> str:
 
 
 def facts(found: TrialReport) -> dict[str, object]:
-    """The numbers behind an outcome."""
+    """The numbers of a campaign, as evidence of an outcome."""
     report = found.report
     return {
         "trials": report.trials,
@@ -153,7 +153,7 @@ def exact(judge: Judge) -> Outcome:
 
 
 def refuted(judge: Judge, fixture: Fixture, place: Place, longest: int) -> Outcome | None:
-    """What is wrong with one iteration at a place; None if it is proved lossless.
+    """The outcome if one iteration at a place is not proved lossless, else None.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Stage acceptance for whole loops that tell their blocks: `implementation.blocks` after a call.
+"""Stage acceptance for whole loops that report their blocks as `implementation.blocks`.
 
 Each block has `drafted` and `accepted`: how many tokens were drafted, and how many kept.
 """
@@ -68,18 +68,18 @@ def lost_drafts(judge: Judge) -> Outcome:
 
 
 def _first_drafts(judge: Judge) -> tuple[int, int]:
-    """How many first drafts were kept, of how many."""
+    """How many first drafts were kept, and how many there were."""
     first: list[bool] = []
     for number in range(TEXTS):
         blocks = _blocks(judge, FLAT, PEAKED, number)
-        # A number of blocks fixed beforehand: a text is sure to hold so many.
+        # The number of blocks is fixed beforehand: every text has at least so many.
         longest = max((block.drafted for block in blocks), default=0) + 1
         first += [b.accepted > 0 for b in blocks[: TOKENS // longest - 1] if b.drafted]
     return sum(first), len(first)
 
 
 def _share(judge: Judge, kept: int, drafted: int) -> tuple[float, float]:
-    """The share of drafts kept, from below and from above, each at this check's alpha."""
+    """Lower and upper bound on the share of drafts kept, each at the alpha of this check."""
     alpha, lost = judge.level, drafted - kept
     least = float(stats.beta.ppf(alpha, kept, lost + 1)) if kept else 0.0
     return least, float(stats.beta.isf(alpha, kept + 1, lost)) if lost else 1.0
@@ -120,7 +120,7 @@ def self_draft(judge: Judge) -> Outcome:
 
 
 def relabelled(model: Model, strangers: Sequence[str] = ()) -> Model:
-    """The same model with its tokens in another order, after some more of half the probability.
+    """The same model with its tokens in another order, after additional tokens of mass 1/2.
 
     Examples
     --------

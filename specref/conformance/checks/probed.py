@@ -1,4 +1,4 @@
-"""Checks without sampling error: randomness intercepted, and every branch of the code followed."""
+"""Checks without sampling error: randomness is intercepted, and every branch is followed."""
 
 from functools import partial
 
@@ -26,7 +26,7 @@ LESS = (2.0**-52, 1.5e-7)
 
 def probed(judge: Judge) -> Outcome:
     """The exact joint law of the completed block on a fixture, if all calls can be interpreted."""
-    if _low(judge):
+    if judge.capabilities.dtype in ("float16", "bfloat16"):
         return not_applicable("low precision: the law is not exact")
     law = _trees if isinstance(judge.contract, TreeContract) else _drafts
     found = intercepted(judge, partial(law, judge))
@@ -70,10 +70,6 @@ def _trees(judge: Judge) -> ProbedBlock:
     target = FIXTURES["c"].target
     drafter = table_model(target.vocabulary, {(): [0, "3/4", "1/4"]}, [0, 1, 0])
     return probe_trees(judge.verifier, target, drafter, tree_place((), (2, 1)))
-
-
-def _low(judge: Judge) -> bool:
-    return judge.capabilities.dtype in ("float16", "bfloat16")
 
 
 def zero_coin(judge: Judge) -> Outcome:

@@ -1,4 +1,4 @@
-"""The contract ``tree``: greedy trees, the joint law of the completed block, its length, rows."""
+"""Checks of the contract ``tree``: greedy trees, joint law of the block, its length, rows."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -40,7 +40,7 @@ def greedy(judge: Judge) -> Outcome:
 
 
 def greedy_texts(batch: TreeBatch) -> Ints:
-    """The likeliest tokens from the root on, as far as rows of the tree tell."""
+    """The likeliest tokens from the root on, as far as the tree has rows for them."""
     rows, most = np.arange(len(batch)), batch.draft_tokens.shape[1]
     likeliest = batch.target_probs.argmax(axis=2)
     node, texts = np.full(len(batch), ROOT), np.full((len(batch), most + 1), NO_TOKEN)
@@ -73,7 +73,12 @@ def lengths_of_rule(name: str, judge: Judge) -> Outcome:
     if judge.refusal(name):
         return not_applicable(judge.refusal(name))
     results = list(compared(name, judge, rule))
-    fitting = [other for other in rules if other != rule and _fits(name, judge, other)]
+    fitting = [
+        other
+        for other in rules
+        if other != rule
+        and not any(_deviates(judge, result) for result in compared(name, judge, other))
+    ]
     for result in results:
         if _deviates(judge, result):
             return failed(
@@ -89,7 +94,7 @@ def lengths_of_rule(name: str, judge: Judge) -> Outcome:
 
 
 def compared(name: str, judge: Judge, rule: str) -> Iterator[AcceptanceResult]:
-    """Lengths at each place against those of a rule."""
+    """Compare the lengths at each place with the law of a rule."""
     fixture = judge.fixture(name)
     assert isinstance(fixture, TreeFixture)
     blocks = judge.blocks(name).blocks
@@ -100,10 +105,6 @@ def compared(name: str, judge: Judge, rule: str) -> Iterator[AcceptanceResult]:
         if counts.any():
             alpha = judge.level / len(fixture.places)
             yield compare_lengths(place.name, counts, lengths(fixture, place, rule), alpha)
-
-
-def _fits(name: str, judge: Judge, rule: str) -> bool:
-    return not any(_deviates(judge, result) for result in compared(name, judge, rule))
 
 
 def _deviates(judge: Judge, result: AcceptanceResult) -> bool:
