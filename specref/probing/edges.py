@@ -1,4 +1,4 @@
-"""What happens at the ends of the unit interval, where samples never look."""
+"""The outcomes at the ends of the unit interval, which samples practically never hit."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,12 +18,12 @@ from specref.vocabulary import Tokens
 
 @dataclass(frozen=True)
 class EdgeEvent:
-    """An impossible token or an exception, when one number is the least or the greatest.
+    """An impossible token or an exception, caused by the least or greatest value of one number.
 
     Attributes
     ----------
     call : Call
-        What the number was drawn by.
+        The call that drew the number.
     value : float
         The number: 0, or the last uniform below 1.
     chance : float
@@ -59,9 +59,9 @@ def edge_events(
     capabilities: Capabilities | None = None,
     kind: type[Verifier] = Verifier,
 ) -> tuple[EdgeEvent, ...]:
-    """What an implementation of ``verify`` does when a uniform is 0, or the last one below 1.
+    """What goes wrong in an implementation of ``verify`` if a uniform is 0 or the last below 1.
 
-    Each uniform in turn is set to its ends, the other numbers being inside every cell in turn.
+    In each cell, each uniform is set to both ends while the other numbers stay inside the cell.
 
     Parameters and errors as `verification_program`; an implementation that cannot be interpreted
     has no events.
@@ -127,7 +127,7 @@ def _rerun(program: Program, cell: Cell, changed: dict[int, float]) -> Outcome:
 
 
 def _possible(request: Request, branch: float) -> int:
-    """The branch if it is possible, else the first that is."""
+    """The branch if its weight is positive, else the first one with positive weight."""
     weights = request.weights
     if branch < len(weights) and weights[int(branch)] > 0:
         return int(branch)
