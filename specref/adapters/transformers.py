@@ -24,7 +24,7 @@ __all__ = ["NotInstalledError", "load_verify"]
 
 
 def load_verify(device: str = "cpu") -> Callable[..., tuple[Ints, Ints]]:
-    """The function under test, under the contract ``verify``, row by row.
+    """The function under test as an implementation of the contract ``verify``, row by row.
 
     A row without drafts is drawn from the target by `torch.multinomial`, as `generate` does:
     the function itself is never called for one.

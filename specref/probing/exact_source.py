@@ -76,7 +76,7 @@ class ExactSource(Source, Comparisons):
         return number.at(coin.settled)
 
     def decide(self, number: Lazy, predicate: Callable[[float], bool]) -> bool:
-        """Split the interval of a uniform where the predicate flips, and choose a side by chance."""
+        """Split the interval of a uniform where the predicate flips; chance chooses a side."""
         coin = number.coin
         if number.steps:
             number.check_defined()

@@ -23,33 +23,33 @@ KEYWORDS = {"coins": "coins", "seed": "rng"}
 
 
 class Process:
-    """A program that is sent batches as JSON lines, to be judged like a function.
+    """A program that gets batches as JSON lines, and can be judged like a function.
 
-    `check`, `probe_block` and the rest of the kit take it as they take a function: it has the
+    `check`, `probe_block` and the rest of the kit accept it like a function: it has the
     parameters `coins`, `rng` or both if the program takes coins or a seed, and carries the
-    capabilities that the program declares. A program that ends is started anew for the next
+    capabilities that the program declares. A program that ends is restarted for the next
     request; one that hangs is killed, and not asked again.
 
     Parameters
     ----------
     command : str
-        The program and its arguments, quoted as for a shell; there is none.
+        The program and its arguments, quoted as for a shell; no shell is used.
     folder : Path, optional
-        Where it is started; by default the current one.
+        Its working directory; by default the current one.
     timeout : float or None
-        Seconds for each answer. Whoever keeps the time elsewhere, as `check` does, adds to it.
+        Seconds for each answer. A timeout of `check` applies in addition.
 
     Attributes
     ----------
     declared : Declaration
-        What the program says of itself.
+        What the program declares about itself.
 
     Raises
     ------
     CannotStartError
-        It cannot be started, or does not answer `start` as docs/runner-contract.md has it.
+        It cannot be started, or does not answer `start` as specified in docs/runner-contract.md.
     ValueError
-        The command is empty, its quotes do not match, or `timeout` is no time.
+        The command is empty, its quotes do not match, or `timeout` is not positive.
 
     Examples
     --------
@@ -98,14 +98,14 @@ class Process:
         coins: Coins | None = None,
         lens: Ints | None = None,
     ) -> tuple[Any, Any]:
-        """Have the program verify a batch: see `Verify`.
+        """Let the program verify a batch: see `Verify`.
 
         Raises
         ------
         BrokenContractError, EndedError, SamplerError
-            There is no answer, or none that can be read.
+            There is no answer, or no valid one.
         TypeError
-            An array is none of NumPy's, or `rng` or `coins` is missing.
+            An array is not a NumPy array, or `rng` or `coins` is missing.
         ValueError
             The program was closed.
         """
@@ -118,9 +118,9 @@ class Process:
         return read_blocks(message, len(draft_tokens), draft_tokens.shape[1] + 1)
 
     def close(self) -> None:
-        """Send `stop`, and kill the program if it does not end at once, or is being asked.
+        """Send `stop`, and kill the program if it does not end at once, or is busy.
 
-        It is not started again: to ask it is an error then.
+        It is not restarted: later calls raise.
         """
         self._session.close()
 

@@ -72,11 +72,11 @@ class VerifyContract(BatchContract):
         return sample_batch(fixture, size, rng)
 
     def blocks(self, subject: Subject, fixture: Fixture, *, one_hot: bool = False) -> Sampler:
-        """Single iterations."""
+        """A sampler of single iterations."""
         return Blocks(self.verifier(subject), fixture, one_hot=one_hot)
 
     def texts(self, subject: Subject, fixture: Fixture, tokens: int) -> Sampler:
-        """The first tokens of texts of several iterations."""
+        """A sampler of the first tokens of texts of several iterations."""
         return Iterations(self.verifier(subject), fixture, tokens)
 
 
