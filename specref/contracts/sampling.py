@@ -109,16 +109,16 @@ class Steps:
 
     def __call__(self, trials: int, rng: np.random.Generator) -> Drawn:
         place, deadline = np.arange(trials) % len(self.fixture.places), Deadline()
-        blocks = within(self.timeout, lambda: self._blocks(place, rng, deadline), deadline)
-        return place, blocks, np.full((trials, 1), NO_TOKEN)
+        blocks = np.full((trials, self.longest), NO_TOKEN)
 
-    def _blocks(self, place: Ints, rng: np.random.Generator, deadline: Deadline) -> Ints:
-        blocks = np.full((len(place), self.longest), NO_TOKEN)
-        for row, index in enumerate(place.tolist()):
-            tokens = self._one(self.fixture.places[index], rng)
-            blocks[row, : len(tokens)] = tokens
-            deadline.restart()
-        return blocks
+        def draw() -> None:
+            for row, index in enumerate(place.tolist()):
+                tokens = self._one(self.fixture.places[index], rng)
+                blocks[row, : len(tokens)] = tokens
+                deadline.restart()
+
+        within(self.timeout, draw, deadline)
+        return place, blocks, np.full((trials, 1), NO_TOKEN)
 
     def _one(self, place: Place, rng: np.random.Generator) -> Tokens:
         try:

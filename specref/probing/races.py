@@ -59,18 +59,14 @@ def duel(left: Lazy, right: Lazy) -> Duel:
             raise EscapedError(f"noise of {coin.call} is used again after a race")
         if coin.high - coin.low < 1 << coin.bits:
             raise EscapedError(f"a bounded number of {coin.call} races")
-    for reading in _readings(left.coin, right.coin):
-        found = _as_race(left, right, reading)
+    known = {number.coin.reading for number in (left, right) if not number.coin.exponential}
+    if len(known - {None}) == 2:
+        raise EscapedError(f"numbers of {left.coin.call} race in two ways")
+    for reading in known - {None} or READINGS:
+        found = _as_race(left, right, str(reading))
         if found is not None:
             return found
     raise EscapedError(f"numbers of {left.coin.call} are compared, not in an exponential race")
-
-
-def _readings(left: Coin, right: Coin) -> tuple[str, ...]:
-    known = {coin.reading for coin in (left, right) if not coin.exponential} - {None}
-    if len(known) == 2:
-        raise EscapedError(f"numbers of {left.call} race in two ways")
-    return tuple(str(reading) for reading in known) or tuple(READINGS)
 
 
 def _value(number: Lazy, reading: str) -> Callable[[float], float]:

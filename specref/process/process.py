@@ -2,7 +2,6 @@
 
 import shlex
 import weakref
-from collections.abc import Mapping
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any
@@ -110,7 +109,11 @@ class Process:
             The program was closed.
         """
         arrays = {"target_probs": target_probs, "draft_tokens": draft_tokens}
-        _check_arrays(arrays | {"draft_probs": draft_probs, "lens": lens})
+        for name, array in (arrays | {"draft_probs": draft_probs, "lens": lens}).items():
+            optional = array is None and name in ("draft_probs", "lens")
+            if not optional and not isinstance(array, np.ndarray):
+                kind = type(array).__name__
+                raise TypeError(f"{name} is a {kind}: expected an array of NumPy")
         lens = (draft_tokens >= 0).sum(axis=1) if lens is None else lens
         fields = batch_fields(target_probs, draft_probs, draft_tokens, lens)
         fields |= self._randomness(rng, coins)
@@ -146,14 +149,6 @@ def _split(command: str) -> list[str]:
     if not words:
         raise ValueError(f"command = {command!r}: expected a program")
     return words
-
-
-def _check_arrays(arrays: Mapping[str, object]) -> None:
-    for name, array in arrays.items():
-        optional = array is None and name in ("draft_probs", "lens")
-        if not optional and not isinstance(array, np.ndarray):
-            kind = type(array).__name__
-            raise TypeError(f"{name} is a {kind}: expected an array of NumPy")
 
 
 def _signature(takes: tuple[str, ...]) -> Signature:

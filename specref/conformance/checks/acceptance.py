@@ -96,7 +96,8 @@ def bound(name: str, judge: Judge) -> Outcome:
     alpha = judge.level / sum(place.lookahead for place in fixture.places)
     for place, kept in found.kept.items():
         for k, most in enumerate(_most_kept(fixture, place), 1):
-            least = _at_least(kept[k], kept[0], alpha)
+            # The lower end of the exact one-sided interval of the probability.
+            least = stats.beta.ppf(alpha, kept[k], kept[0] - kept[k] + 1) if kept[k] else 0.0
             if least > most + k * judge.capabilities.tolerance + 1e-12:
                 return failed(
                     f"{kept[k] / kept[0]:.4f} of blocks kept {k} drafts at {place.name}, surely "
@@ -115,11 +116,6 @@ def _most_kept(fixture: Fixture, place: Place) -> list[float]:
     rows = block.draft_rows(target, drafter, place.context, place.lookahead)
     survival = [float(x) for x in block.survival(target, place.context, rows)[1:]]
     return survival + [0.0] * (place.lookahead - len(survival))
-
-
-def _at_least(times: int, trials: int, alpha: float) -> float:
-    """The lower end of the exact one-sided interval of a probability."""
-    return float(stats.beta.ppf(alpha, times, trials - times + 1)) if times else 0.0
 
 
 CHECKS = tuple(

@@ -46,23 +46,18 @@ def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Out
         return inconclusive("the law is not judged: blocks depend on each other", **evidence)
     detectable = report.detectable or 1.0
     if judge.trials is not None and detectable > tv:
-        needed = found.needed(tv)
-        return inconclusive(_too_few(found, tv, needed), needed=needed, **evidence)
+        needed, worst = found.needed(tv), found.worst
+        reached = "nothing" if detectable == 1 else f"only TV ≥ {detectable:.3f}"
+        enough = f"{needed:,} trials" if needed else f"never, with tolerance {report.tolerance:g}"
+        return inconclusive(
+            f"{report.trials:,} trials would surely find {reached} (TV {tv:g}: {enough}); so far "
+            f"evidence 10^{found.law:z.1f}, where 10^{found.threshold:.1f} decides, and TV about "
+            f"{worst.estimate:.3f} in [{worst.lower:.3f}, {worst.upper:.3f}] at {worst.case}",
+            needed=needed,
+            **evidence,
+        )
     return passed(
         f"{report.trials:,} trials; TV ≥ {detectable:.3f} would have been found", **evidence
-    )
-
-
-def _too_few(found: TrialReport, tv: float, needed: int | None) -> str:
-    """Message: what so few trials detect, how many are needed, and the evidence so far."""
-    report, worst = found.report, found.worst
-    detectable = report.detectable or 1.0
-    reached = "nothing" if detectable == 1 else f"only TV ≥ {detectable:.3f}"
-    enough = f"{needed:,} trials" if needed else f"never, with tolerance {report.tolerance:g}"
-    return (
-        f"{report.trials:,} trials would surely find {reached} (TV {tv:g}: {enough}); so far "
-        f"evidence 10^{found.law:z.1f}, where 10^{found.threshold:.1f} decides, and TV about "
-        f"{worst.estimate:.3f} in [{worst.lower:.3f}, {worst.upper:.3f}] at {worst.case}"
     )
 
 

@@ -64,8 +64,8 @@ Enclose: TypeAlias = Callable[[Floats, Floats, Ints, Interval, int, Arithmetic],
 def arithmetic_of(claims: Capabilities) -> Arithmetic:
     """The arithmetic of float32 for laws in half precision, otherwise that of the laws.
 
-    To round p and q costs two units. Whoever declares a larger tolerance calculates in low
-    precision too, in units of a third of it: `floats.rounding_bound` is about three of them.
+    Rounding p and q costs two units. Code that declares a larger tolerance calculates in low
+    precision, with a third of it as unit: `floats.rounding_bound` is about three units.
 
     Examples
     --------

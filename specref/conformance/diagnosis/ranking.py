@@ -165,25 +165,27 @@ class _Weighed:
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
-        score = self.found.score
-        order = [row for row in np.argsort(-score, kind="stable") if self.first[row] == row > 0]
+        found, score = self.found, self.found.score
+        likeliest = np.argsort(-score, kind="stable").tolist()
+        order = [row for row in likeliest if self.first[row] == row > 0]
         order.sort(key=lambda row: (not self.fits[row], not self.alike[row]))
-        following = [*score[order[1:]], -math.inf]
-        ahead = [float(score[row] - after) for row, after in zip(order, following, strict=True)]
-        return tuple(map(self._candidate, map(int, order), ahead))
-
-    def _candidate(self, row: int, ahead: float) -> Candidate:
-        found, missing = self.found, np.flatnonzero(~self.predicted[row]).tolist()
-        return Candidate(
-            entries=self._members(row),
-            strengths=tuple(found.strength[self.first == row].tolist()),
-            log10_ratio=ahead / LN10,
-            log10_over_clean=float(found.score[row] - found.score[0]) / LN10,
-            log10_against=float(found.against[row]) / LN10,
-            fits=bool(self.fits[row]),
-            resembles=bool(self.alike[row] and not self.fits[row]),
-            distance=float(found.distance[row]),
-            no_law_on=tuple(self.cases[index].name for index in missing),
+        return tuple(
+            Candidate(
+                entries=self._members(row),
+                strengths=tuple(found.strength[self.first == row].tolist()),
+                log10_ratio=float(score[row] - following) / LN10,
+                log10_over_clean=float(score[row] - score[0]) / LN10,
+                log10_against=float(found.against[row]) / LN10,
+                fits=bool(self.fits[row]),
+                resembles=bool(self.alike[row] and not self.fits[row]),
+                distance=float(found.distance[row]),
+                no_law_on=tuple(
+                    case.name
+                    for case, known in zip(self.cases, self.predicted[row], strict=True)
+                    if not known
+                ),
+            )
+            for row, following in zip(order, [*score[order[1:]], -math.inf], strict=True)
         )
 
     def _members(self, row: int) -> tuple[Entry, ...]:

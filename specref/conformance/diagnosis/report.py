@@ -162,8 +162,12 @@ class Diagnosis:
             yield "A check that failed saw something else than these blocks."
         else:
             yield f"{self._verdict()}, judging by {seen}."
-            if self.resembling:
-                yield from self._reservations(self.candidates[0])
+            if self.resembling and self.basis == "next tokens":
+                yield "Lengths aside: the tokens could be its, the block lengths are not."
+            if self.resembling and min(self.candidates[0].strengths) < 1:
+                yield "It would have to touch a share of the blocks, not all of them."
+            if self.resembling and self.trials < self.enough:
+                yield f"Fewer than {self.enough:,} blocks are too few to say that it fits."
             if self.tokens_fit:
                 yield "Block lengths are not the clean rule's; the tokens may be the target's."
 
@@ -174,14 +178,6 @@ class Diagnosis:
         if self.known:
             return f"Looks like a {kind}"
         return f"Resembles a {kind}" if self.resembling else "Unlike anything known"
-
-    def _reservations(self, candidate: Candidate) -> Iterator[str]:
-        if self.basis == "next tokens":
-            yield "Lengths aside: the tokens could be its, the block lengths are not."
-        if min(candidate.strengths) < 1:
-            yield "It would have to touch a share of the blocks, not all of them."
-        if self.trials < self.enough:
-            yield f"Fewer than {self.enough:,} blocks are too few to say that it fits."
 
     def _ranking(self) -> Iterator[str]:
         if self.clean_fits or self.dependent:

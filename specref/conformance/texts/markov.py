@@ -18,7 +18,6 @@ from specref.models import Model, as_float
 from specref.statistics import Campaign, CampaignCase, CampaignReport
 from specref.statistics.campaign.levels import ALPHA
 from specref.tracebacks import traceback_lines
-from specref.vocabulary import Tokens
 
 TEXT = 500
 START = 0
@@ -180,7 +179,7 @@ def _texts(
     generate: Generate, target: Model, drafter: Model, tokens: int, rng: np.random.Generator
 ) -> Iterator[Ints]:
     """Texts, each with the token before it."""
-    last = START
+    last, size = START, len(target.vocabulary)
     for start in range(0, tokens, TEXT):
         wanted = min(TEXT, tokens - start)
         try:
@@ -188,17 +187,13 @@ def _texts(
         except Exception as error:
             reason = f"generate raised {described(error)}"
             raise BadText("\n".join([reason, *traceback_lines(error)])) from error
-        yield _checked((last, *text), wanted, len(target.vocabulary))
+        array = np.array((last, *text))
+        if len(text) != wanted:
+            raise BadText(f"generate gave {len(text)} tokens, not {wanted}")
+        if array.dtype.kind not in "iu" or not ((array >= 0) & (array < size)).all():
+            raise BadText(f"generate gave {text[:8]}, …: expected token ids < {size}")
+        yield array.astype(np.int64)
         last = int(text[-1])
-
-
-def _checked(text: Tokens, wanted: int, size: int) -> Ints:
-    array = np.array(text)
-    if len(text) != wanted + 1:
-        raise BadText(f"generate gave {len(text) - 1} tokens, not {wanted}")
-    if array.dtype.kind not in "iu" or not ((array >= 0) & (array < size)).all():
-        raise BadText(f"generate gave {text[1:9]}, …: expected token ids < {size}")
-    return array.astype(np.int64)
 
 
 def _count(campaign: Campaign, places: dict[int, Place], text: Ints) -> None:
