@@ -32,7 +32,6 @@ class ToyTokenizer(PreTrainedTokenizerFast):
     order: Order = "shipped"
 
     def get_vocab(self) -> dict[str, int]:
-        """The vocabulary {token: id}."""
         vocabulary: dict[str, int] = super().get_vocab()
         if self.order == "shipped":
             return vocabulary

@@ -93,7 +93,6 @@ class ToyModel(PreTrainedModel, GenerationMixin):
         return self.embedding
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        """Replace the table of ids."""
         self.embedding = value  # type: ignore[assignment]
 
     def get_output_embeddings(self) -> nn.Module:
@@ -101,7 +100,6 @@ class ToyModel(PreTrainedModel, GenerationMixin):
         return self.head
 
     def set_output_embeddings(self, new_embeddings: nn.Module) -> None:
-        """Replace the identity."""
         self.head = new_embeddings  # type: ignore[assignment]
 
     def forward(

@@ -48,7 +48,6 @@ class Judge:
 
     @property
     def implementation(self) -> Callable[..., Any]:
-        """The function that is judged."""
         return self.subject.function
 
     @property
@@ -58,12 +57,10 @@ class Judge:
 
     @property
     def capabilities(self) -> Capabilities:
-        """The capabilities that it claims."""
         return self.subject.capabilities
 
     @property
     def timeout(self) -> float | None:
-        """Seconds that a call may take."""
         return self.subject.timeout
 
     @property

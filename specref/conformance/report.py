@@ -54,22 +54,18 @@ class Report:
 
     @property
     def name(self) -> str:
-        """What the implementation is called."""
         return self.options.name
 
     @property
     def version(self) -> str:
-        """Its version."""
         return self.options.version
 
     @property
     def contract(self) -> Contract:
-        """The contract under which it was called."""
         return self.options.contract
 
     @property
     def seed(self) -> int:
-        """The seed of all randomness."""
         return self.options.seed
 
     @property
@@ -79,7 +75,6 @@ class Report:
 
     @property
     def detect_tv(self) -> float:
-        """The distance that every statistical check detects."""
         return self.options.tv
 
     @property

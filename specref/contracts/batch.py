@@ -29,7 +29,6 @@ class Batch:
         return len(self.draft_tokens)
 
     def __getitem__(self, chosen: "slice | Ints") -> Self:
-        """The batch of some rows."""
         arrays = {one.name: getattr(self, one.name) for one in fields(self)}
         rows: dict[str, Any] = {name: x if x is None else x[chosen] for name, x in arrays.items()}
         return replace(self, **rows)

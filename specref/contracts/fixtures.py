@@ -25,7 +25,6 @@ class Place:
 
     @property
     def name(self) -> str:
-        """For reports."""
         return f"context {self.context}, lookahead {self.lookahead}"
 
     @property

@@ -17,9 +17,7 @@ class Generate(Protocol):
 
     def __call__(
         self, target: Model, drafter: Model, context: Tokens, tokens: int, rng: np.random.Generator
-    ) -> Tokens:
-        """A whole text."""
-        ...
+    ) -> Tokens: ...
 
 
 class GenerateContract(ModelContract):

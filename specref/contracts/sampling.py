@@ -26,9 +26,7 @@ Drawn: TypeAlias = tuple[Ints, Ints, Ints]
 class Sampler(Protocol):
     """(trials, rng) -> the place of each trial, its block and its drafts, padded with -1."""
 
-    def __call__(self, trials: int, rng: np.random.Generator) -> Drawn:
-        """Draw."""
-        ...
+    def __call__(self, trials: int, rng: np.random.Generator) -> Drawn: ...
 
 
 def until_eos(fixture: Fixture, blocks: Ints) -> Ints:

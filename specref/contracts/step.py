@@ -64,9 +64,7 @@ class Step(Protocol):
         context: Tokens,
         lookahead: int,
         rng: np.random.Generator,
-    ) -> Tokens:
-        """One iteration."""
-        ...
+    ) -> Tokens: ...
 
 
 class StepContract(ModelContract):
@@ -84,7 +82,6 @@ class StepContract(ModelContract):
         return Steps(call, fixture, longest, subject.timeout)
 
     def blocks(self, subject: Subject, fixture: Fixture) -> Sampler:
-        """A sampler of single iterations."""
         return self.calls(subject, fixture)
 
     def texts(self, subject: Subject, fixture: Fixture, tokens: int) -> Sampler:

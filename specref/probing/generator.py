@@ -106,7 +106,6 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
         return items[np.array(picks, dtype=np.int64).reshape(call.shape)]
 
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
-        """Counts of each value in n draws."""
         valid = REAL(np.random.PCG64(0)).multinomial(n, pvals, size)
         call = here("Generator.multinomial", valid.shape)
         if np.ndim(n) or np.ndim(pvals) != 1:
@@ -121,7 +120,6 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
         return counts
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
-        """Number of successes in n trials."""
         valid = np.asarray(REAL(np.random.PCG64(0)).binomial(n, p, size))
         call = here("Generator.binomial", valid.shape)
         drawn = np.zeros_like(valid)
@@ -155,7 +153,6 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
         return drawn[()]
 
     def spawn(self, n_children: int) -> list[Any]:
-        """Generators with the same source."""
         return [ProbedGenerator(bits) for bits in _bits_of(self).spawn(n_children)]
 
 

@@ -28,7 +28,6 @@ class Contender:
 
     @property
     def bits(self) -> int:
-        """Precision of the noise."""
         return self.run.requests[self.index].bits
 
 

@@ -67,7 +67,6 @@ class Point:
         return low + (high - low) * spread(self.probe, index)
 
     def arrival(self, index: int) -> float:
-        """The exponential noise of a request."""
         if index in self.noise:
             return self.pace * self.noise[index]
         if self.noisy is None:

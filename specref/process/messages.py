@@ -60,7 +60,6 @@ def batch_fields(p: Floats, q: Floats | None, drafts: Ints, lens: Ints) -> dict[
 
 
 def coin_fields(coins: Coins) -> dict[str, Any]:
-    """The coins of each row."""
     fields = {"accept": coins.accept, "race": coins.race, "final": coins.final}
     return {
         name: np.asarray(value, dtype=np.float64).ravel().tolist()

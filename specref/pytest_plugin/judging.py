@@ -156,7 +156,6 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str:
 
 
 def make_items(metafunc: pytest.Metafunc) -> None:
-    """Make an item of each check."""
     marks = [*metafunc.definition.iter_markers(MARK)][::-1]
     subjects = [mark.args[0] for mark in marks]
     run = metafunc.config.stash[RUN]

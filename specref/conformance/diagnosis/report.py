@@ -52,7 +52,6 @@ class Candidate:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The names of the entries."""
         return tuple(entry.id for entry in self.entries)
 
     @property
@@ -67,12 +66,10 @@ class Candidate:
 
     @property
     def symptom(self) -> str:
-        """The symptom of the bug."""
         return _joined(entry.symptom for entry in self.entries)
 
     @property
     def hint(self) -> str:
-        """How to fix it."""
         return _joined(entry.hint for entry in self.entries)
 
     @property

@@ -24,7 +24,6 @@ class TreeBatch(Batch):
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """The arguments that are passed by position."""
         return {**super().arguments, "parents": self.parents}
 
     @property
@@ -70,7 +69,6 @@ class TreeBatch(Batch):
         return np.stack(found, axis=1) if found else np.ones((len(tokens), 0), dtype=bool)
 
     def facts(self, row: int) -> dict[str, Any]:
-        """The data of a row, for reports."""
         return {**super().facts(row), "parents": self.parents[row].tolist()}
 
 

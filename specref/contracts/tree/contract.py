@@ -76,11 +76,9 @@ class TreeContract(BatchContract):
     laws_optional: ClassVar[bool] = False
 
     def takes_rule(self, rule: Rule) -> bool:
-        """Whether implementations may declare a rule."""
         return rule.lossless and rule.tree
 
     def refusal(self, name: str, capabilities: Capabilities) -> str:
-        """Why an implementation is not tried on a fixture; empty if it is tried."""
         if TREE_FIXTURES[name].one_hot and not capabilities.one_hot:
             return "does not take draft_probs=None"
         if TREE_FIXTURES[name].eos is not None and not capabilities.ragged:
@@ -99,21 +97,17 @@ class TreeContract(BatchContract):
         return fixture if capabilities.ragged else fixture.even()
 
     def fewest_drafts(self, capabilities: Capabilities) -> int:
-        """The least number of nodes of a row."""
         return 0 if capabilities.empty_trees else 1
 
     def verifier(self, subject: Subject) -> Verifier:
-        """Calls the implementation, and checks its answers."""
         return TreeVerifier(subject.function, subject.capabilities, subject.timeout)
 
     def sample(self, fixture: Fixture, size: int, rng: np.random.Generator) -> Batch:
-        """A batch with rows of every place."""
         if isinstance(fixture, TreeFixture):
             return sample_trees(fixture, size, rng)
         return sample_batch(fixture, size, rng)
 
     def blocks(self, subject: Subject, fixture: Fixture, *, one_hot: bool = False) -> Sampler:
-        """A sampler of single iterations."""
         assert isinstance(fixture, TreeFixture)
         return Trees(self.verifier(subject), fixture)
 

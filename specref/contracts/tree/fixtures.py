@@ -37,12 +37,10 @@ class TreePlace(Place):
 
     @property
     def name(self) -> str:
-        """For reports."""
         return f"context {self.context}, branching {self.branching}, {self.way}"
 
     @property
     def options(self) -> tuple[tuple[str, Any], ...]:
-        """Further arguments of rules."""
         return (("place", self),)
 
     @cached_property
@@ -65,7 +63,6 @@ class TreePlace(Place):
         return tuple(found)
 
     def tree(self, drafter: Model, chance: Chance) -> Tree:
-        """Draft a tree."""
         if self.way == TOP:
             return likeliest(drafter, self.context, self.branching)
         replacement = self.way == WITH

@@ -68,11 +68,9 @@ class VerifyContract(BatchContract):
     programs: ClassVar[bool] = True
 
     def sample(self, fixture: Fixture, size: int, rng: np.random.Generator) -> Batch:
-        """A batch with rows of every place."""
         return sample_batch(fixture, size, rng)
 
     def blocks(self, subject: Subject, fixture: Fixture, *, one_hot: bool = False) -> Sampler:
-        """A sampler of single iterations."""
         return Blocks(self.verifier(subject), fixture, one_hot=one_hot)
 
     def texts(self, subject: Subject, fixture: Fixture, tokens: int) -> Sampler:
