@@ -117,21 +117,16 @@ def _rerun(program: Program, cell: Cell, changed: dict[int, float]) -> Outcome:
     kinds = {index: request.kind for index, request in enumerate(cell.requests)}
 
     def answer(index: int, request: Request) -> float:
-        if kinds.get(index) == request.kind != "categorical":
-            return numbers[index]
         if request.kind == "categorical":
-            return _possible(request, numbers.get(index, 0))
+            branch, weights = int(numbers.get(index, 0)), request.weights
+            if branch < len(weights) and weights[branch] > 0:
+                return branch
+            return next(other for other, weight in enumerate(weights) if weight > 0)
+        if kinds.get(index) == request.kind:
+            return numbers[index]
         return 1.0 if request.kind == "exponential" else 0.5
 
     return program(Given(answer))
-
-
-def _possible(request: Request, branch: float) -> int:
-    """The branch if its weight is positive, else the first one with positive weight."""
-    weights = request.weights
-    if branch < len(weights) and weights[int(branch)] > 0:
-        return int(branch)
-    return next(index for index, weight in enumerate(weights) if weight > 0)
 
 
 def _consequence(outcome: Outcome, p_rows: Floats) -> str | None:

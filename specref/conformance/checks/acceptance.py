@@ -40,8 +40,7 @@ def closed_form(name: str, judge: Judge) -> Outcome:
         rule.name for rule in others(declared) if _fits(rule, name, judge, results, allowance)
     ]
     for result in results:
-        wrong = result.conformance != Conformance.CONFORMS
-        if wrong and abs(result.largest_gap) > result.allowed_gap + allowance:
+        if deviates(result, allowance):
             return failed(
                 f"accepted lengths are {result.conformance} at {result.case}: mean "
                 f"{result.mean:.4f}, closed form {result.expected:.4f}"
@@ -52,6 +51,12 @@ def closed_form(name: str, judge: Judge) -> Outcome:
     means = ", ".join(f"{result.mean:.3f} (formula {result.expected:.3f})" for result in results)
     also = "".join(f"; {rule!r} would fit, too" for rule in fitting)
     return passed(f"mean accepted length {means}{also}")
+
+
+def deviates(result: AcceptanceResult, allowance: float) -> bool:
+    """Whether accepted lengths deviate by more than the claimed tolerance allows."""
+    wrong = result.conformance != Conformance.CONFORMS
+    return wrong and abs(result.largest_gap) > result.allowed_gap + allowance
 
 
 def others(declared: Rule) -> list[Rule]:

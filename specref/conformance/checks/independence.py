@@ -3,7 +3,7 @@
 from functools import partial
 
 from specref.conformance.checks.check import Check, failed, not_run, passed
-from specref.conformance.checks.joint import BLOCKS
+from specref.conformance.checks.joint import BLOCKS, sharing
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.contracts.fixtures import CHAIN_FIXTURES
@@ -18,11 +18,7 @@ def rows_independent(name: str, judge: Judge) -> Outcome:
     """
     found = judge.blocks(name)
     if found.sharing:
-        return failed(
-            "rows of a call resemble each other: they share random numbers, or the law changes "
-            f"from call to call; evidence 10^{found.shared:.0f}",
-            log10_evidence=found.shared,
-        )
+        return failed(sharing(found), log10_evidence=found.shared)
     if found.dependent and found.lossy:
         return not_run(f"blocked by joint/{name}: the bets take the target's law for granted")
     if found.dependent:

@@ -67,15 +67,22 @@ def _finding(found: TrialReport) -> str:
         return f"impossible: {report.impossible}" + f"; {AFTER_EOS}" * found.after_eos
     if found.sharing:
         return (
-            "rows of a call resemble each other: they share random numbers, or the law changes "
-            f"from call to call; evidence 10^{found.shared:.0f}. Whether the law of one block is "
-            "the target's cannot be told from dependent ones"
+            f"{sharing(found)}. Whether the law of one block is the target's cannot be told from "
+            "dependent ones"
         )
     worst = found.worst
     bound = f" (at least {worst.lower:.3f})" if worst.lower else ""
     return (
         f"the law is not the target's: TV about {worst.estimate:.3f}{bound} at {worst.case}, "
         f"evidence 10^{found.law:.0f} after {report.trials:,} trials"
+    )
+
+
+def sharing(found: TrialReport) -> str:
+    """Message: rows depend on each other, whatever their law."""
+    return (
+        "rows of a call resemble each other: they share random numbers, or the law changes "
+        f"from call to call; evidence 10^{found.shared:.0f}"
     )
 
 

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from specref.arrays import NO_TOKEN, Ints
+from specref.conformance.checks.acceptance import deviates
 from specref.conformance.checks.check import Check, failed, not_applicable, passed
 from specref.conformance.checks.independence import rows_independent
 from specref.conformance.checks.joint import outcome_of
@@ -18,7 +19,7 @@ from specref.contracts.tree.fixtures import TREE_FIXTURES, WITH, TreeFixture
 from specref.contracts.tree.rules import lengths
 from specref.rules import declarable
 from specref.statistics.campaign.acceptance import compare_lengths
-from specref.statistics.campaign.verdict import AcceptanceResult, Conformance
+from specref.statistics.campaign.verdict import AcceptanceResult
 
 SIZE = 512
 REPEATED = "; siblings may repeat there (repeats=false if they never do)"
@@ -72,15 +73,17 @@ def lengths_of_rule(name: str, judge: Judge) -> Outcome:
         return not_applicable(f"declares no rule (rule={' or '.join(map(repr, rules))})")
     if judge.refusal(name):
         return not_applicable(judge.refusal(name))
+    longest = max(fixture.lookahead for fixture in TREE_FIXTURES.values())
+    allowance = judge.capabilities.tolerance * longest
     results = list(compared(name, judge, rule))
     fitting = [
         other
         for other in rules
         if other != rule
-        and not any(_deviates(judge, result) for result in compared(name, judge, other))
+        and not any(deviates(result, allowance) for result in compared(name, judge, other))
     ]
     for result in results:
-        if _deviates(judge, result):
+        if deviates(result, allowance):
             return failed(
                 f"accepted lengths are {result.conformance} at {result.case}: mean "
                 f"{result.mean:.4f}, exactly {result.expected:.4f}"
@@ -105,14 +108,6 @@ def compared(name: str, judge: Judge, rule: str) -> Iterator[AcceptanceResult]:
         if counts.any():
             alpha = judge.level / len(fixture.places)
             yield compare_lengths(place.name, counts, lengths(fixture, place, rule), alpha)
-
-
-def _deviates(judge: Judge, result: AcceptanceResult) -> bool:
-    allowance = judge.capabilities.tolerance * max(
-        fixture.lookahead for fixture in TREE_FIXTURES.values()
-    )
-    wrong = result.conformance != Conformance.CONFORMS
-    return wrong and abs(result.largest_gap) > result.allowed_gap + allowance
 
 
 def independent(name: str, judge: Judge) -> Outcome:
