@@ -99,7 +99,14 @@ class Generate:
         order: Order = "shipped",
         anew: bool = False,
     ) -> None:
-        _check(path, lookahead, greedy, temperature)
+        if path not in get_args(Path):
+            raise ValueError(f"path = {path!r}: expected one of {get_args(Path)}")
+        if lookahead < 1:
+            raise ValueError(f"lookahead = {lookahead}: expected at least 1")
+        if not temperature > 0:
+            raise ValueError(f"temperature = {temperature}: expected a number > 0")
+        if path == "slem" and greedy is False:
+            raise ValueError("greedy = False: the library samples with TLI, never with SLEM")
         self.path, self.lookahead, self.order = path, lookahead, order
         self.greedy = path == "slem" if greedy is None else greedy
         self.temperature = temperature
@@ -203,14 +210,3 @@ def without_deprecations() -> Iterator[None]:
         yield
     finally:
         logger.removeFilter(others)
-
-
-def _check(path: Path, lookahead: int, greedy: bool | None, temperature: float) -> None:
-    if path not in get_args(Path):
-        raise ValueError(f"path = {path!r}: expected one of {get_args(Path)}")
-    if lookahead < 1:
-        raise ValueError(f"lookahead = {lookahead}: expected at least 1")
-    if not temperature > 0:
-        raise ValueError(f"temperature = {temperature}: expected a number > 0")
-    if path == "slem" and greedy is False:
-        raise ValueError("greedy = False: the library samples with TLI, never with SLEM")

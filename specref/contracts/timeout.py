@@ -27,7 +27,7 @@ class HungError(BrokenContractError):
 
 
 class Deadline:
-    """When user code last returned, in work that calls it many times."""
+    """The time at which user code last returned, in work that calls it many times."""
 
     def __init__(self) -> None:
         self.last, self.abandoned = time.monotonic(), False

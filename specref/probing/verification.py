@@ -78,7 +78,15 @@ def verification_program(
     kind: type[Verifier] = Verifier,
 ) -> Program:
     """A verification of one row as a program; parameters and errors as for `probe_verify`."""
-    _check(p_rows, q_rows, drafts)
+    if np.ndim(p_rows) != 2 or len(p_rows) != len(drafts) + 1:
+        raise ValueError(f"p_rows has shape {np.shape(p_rows)}: expected ({len(drafts) + 1}, V)")
+    size = p_rows.shape[1]
+    if q_rows is not None and np.shape(q_rows) != (len(drafts), size):
+        expected = (len(drafts), size)
+        raise ValueError(f"q_rows has shape {np.shape(q_rows)}: expected {expected}")
+    for index, token in enumerate(drafts):
+        if not 0 <= token < size:
+            raise ValueError(f"drafts[{index}] = {token}: expected 0 <= id < {size}")
     verifier = kind(verify, capabilities or capabilities_of(verify))
     q = None if q_rows is None else np.array(q_rows, dtype=np.float64)[None]
     tokens = np.array([drafts], dtype=np.int64)
@@ -104,15 +112,3 @@ def batch_program(verifier: Verifier, batch: Batch, max_runs: int = MAX_RUNS) ->
 
     program = Program(run, implementation, max_runs)
     return program
-
-
-def _check(p_rows: Floats, q_rows: Floats | None, drafts: Tokens) -> None:
-    if np.ndim(p_rows) != 2 or len(p_rows) != len(drafts) + 1:
-        raise ValueError(f"p_rows has shape {np.shape(p_rows)}: expected ({len(drafts) + 1}, V)")
-    size = p_rows.shape[1]
-    if q_rows is not None and np.shape(q_rows) != (len(drafts), size):
-        expected = (len(drafts), size)
-        raise ValueError(f"q_rows has shape {np.shape(q_rows)}: expected {expected}")
-    for index, token in enumerate(drafts):
-        if not 0 <= token < size:
-            raise ValueError(f"drafts[{index}] = {token}: expected 0 <= id < {size}")

@@ -70,8 +70,14 @@ class Process:
             raise ValueError(
                 f"timeout = {timeout}: expected a positive number of seconds, or None"
             )
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise ValueError(f"command = {command!r}: {error}") from None
+        if not words:
+            raise ValueError(f"command = {command!r}: expected a program")
         self.command = command
-        self._session = Session(command, _split(command), folder or Path.cwd(), timeout)
+        self._session = Session(command, words, folder or Path.cwd(), timeout)
         weakref.finalize(self, self._session.close)
         self.declared = self._session.start()
         self.specref_capabilities = self.declared.capabilities
@@ -139,16 +145,6 @@ class Process:
         if coins is not None and "coins" in self.declared.takes:
             fields |= coin_fields(coins)
         return fields
-
-
-def _split(command: str) -> list[str]:
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise ValueError(f"command = {command!r}: {error}") from None
-    if not words:
-        raise ValueError(f"command = {command!r}: expected a program")
-    return words
 
 
 def _signature(takes: tuple[str, ...]) -> Signature:

@@ -19,7 +19,7 @@ class Blocks(Batches):
     Attributes
     ----------
     cost : float
-        Trials needed for each place with drafts, relative to equally many at every place.
+        Factor on trials, so that places with drafts get as many as if all places got equally many.
     key : str
         The name of the randomness of its campaigns.
     """
