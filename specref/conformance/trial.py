@@ -31,7 +31,7 @@ from specref.zoo import Entry
 
 @dataclass(frozen=True)
 class TrialReport:
-    """What one campaign of a check found.
+    """The result of one campaign of a check.
 
     Attributes
     ----------

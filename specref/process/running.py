@@ -166,7 +166,7 @@ class Running:
         return f"{why}{self._tail}"
 
     def _end_of_it(self) -> Exception:
-        """Its end as an error: exit code 0 breaks the contract, anything else is a crash."""
+        """Its end as an error: a crash, or a broken contract if it left by itself."""
         code = self._exit_code()
         if code is None:
             return BrokenContractError(f"closed its stdin or stdout{self._tail}")

@@ -13,8 +13,8 @@ from specref.statistics.campaign.lags import LAGS
 def rows_independent(name: str, judge: Judge) -> Outcome:
     """Bet that a token repeats the one some rows before, or follows its rank.
 
-    Where the law is wrong such bets win without any dependence; then only what would be as true
-    of any other law counts.
+    If the law is wrong, such bets win without any dependence; then only evidence that holds for
+    any law counts.
     """
     found = judge.blocks(name)
     if found.sharing:

@@ -96,8 +96,8 @@ def _seen(kept: int, drafted: int) -> str:
 def self_draft(judge: Judge) -> Outcome:
     """A drafter that is the target, under other ids where the rule reads those, is always kept.
 
-    Of order 2: a wrong token in the drafter's context is noticed. Where the rule leaves out what
-    the target does not know, the drafter has some of that.
+    The model has order 2, so that a wrong token in the drafter's context is noticed. If the rule
+    skips tokens that the target does not know, the drafter has some of them.
     """
     if not hasattr(judge.implementation, "blocks"):
         return not_applicable(UNTOLD)
