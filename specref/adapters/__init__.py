@@ -1,4 +1,4 @@
-"""Adapters to public implementations; each needs its package and says so when it is absent.
+"""Adapters to public implementations; each needs its package, and raises if it is missing.
 
 Examples
 --------

@@ -1,11 +1,11 @@
-"""What a loop drafted and accepted, read off the lengths of the target's forward passes."""
+"""What a loop drafted and accepted, derived from the lengths of the target's forward passes."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 
 class Forward(NamedTuple):
-    """One forward pass: how many tokens the cache held, and how many were fed."""
+    """One forward pass: the number of cached tokens, and of tokens fed."""
 
     cached: int
     fed: int
@@ -17,7 +17,7 @@ class Block(NamedTuple):
     Attributes
     ----------
     start : int
-        How many tokens had been generated before.
+        The number of tokens generated before.
     drafted, accepted : int
     """
 
@@ -27,10 +27,10 @@ class Block(NamedTuple):
 
 
 def blocks(forwards: Sequence[Forward], prompt: int) -> tuple[Block, ...]:
-    """What each pass of the target verified, from how much it was fed and kept.
+    """The block that each pass of the target verified, from the number of tokens fed and kept.
 
-    A pass is fed one known token (the first: the prompt) and the drafts; what the cache holds
-    at the next pass is what was accepted. The last block has no next pass and is left out.
+    A pass is fed one known token (the first: the prompt) and the drafts; what is cached
+    at the next pass was accepted. The last block has no next pass and is left out.
 
     Examples
     --------

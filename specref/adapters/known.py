@@ -1,6 +1,6 @@
-"""What is known to be wrong with the implementations: the failures that are expected.
+"""Known defects of the implementations: the failures that are expected.
 
-Seen with Transformers 5.17.0 and 5.23.0; the tests named as evidence fail when a defect is gone.
+Seen with Transformers 5.17.0 and 5.23.0; the tests named as evidence fail if a defect is fixed.
 """
 
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Deviation:
-    """One failure, and why it is no surprise.
+    """One expected failure, and its reason.
 
     Attributes
     ----------
     check : str
         The id of the check that fails.
     reason : str
-        The mechanism, in one sentence.
+        The cause, in one sentence.
     lossy : bool
         Whether it changes the law of the text.
     cites : tuple of str
         Issues and pull requests (``owner/repo#number``).
     evidence : str
-        What was measured, and the test that measures it again.
+        The test that demonstrates it.
     """
 
     check: str

@@ -1,4 +1,4 @@
-"""What an adapter needs besides specref, and the error that says so."""
+"""Packages that an adapter needs, and the error if one is missing."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -27,7 +27,7 @@ def require(packages: Sequence[str], remedy: str) -> None:
 
 
 def title(text: str, packages: Sequence[str]) -> str:
-    """A name with the versions that are installed.
+    """A name with the installed versions of packages.
 
     Examples
     --------

@@ -16,23 +16,23 @@ from specref.contracts.table import GENERATE, STEP, TREE, VERIFY
 
 @dataclass(frozen=True)
 class Implementation:
-    """Somebody's sampler, and how to get it.
+    """A registered sampler, and how to load it.
 
     Attributes
     ----------
     name : str
     contract : Contract
     text : str
-        What it is, without versions.
+        A description, without versions.
     make : callable
-        Returns the function of the contract; what it imports is in `packages`.
+        Returns the function of the contract; it may import `packages`.
     packages : tuple of str
     remedy : str
         How to install them.
     greedy : bool
-        It decodes by argmax: to be judged by equality (`judge_greedy`), not by a law.
+        Whether it decodes by argmax, to be judged by equality (`judge_greedy`), not by a law.
     rule : str or None
-        The algorithm that it declares, if the function does not carry that.
+        The algorithm that it declares, if the function itself does not.
     known : tuple of Deviation
         The failures that are expected.
     """
@@ -49,17 +49,17 @@ class Implementation:
 
     @property
     def title(self) -> str:
-        """What it is, with the versions that are installed."""
+        """The description, with the installed versions."""
         return title(self.text, self.packages)
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The packages that are not installed; none is imported."""
+        """The packages that are not installed; does not import any."""
         return tuple(package for package in self.packages if find_spec(package) is None)
 
     @property
     def not_run(self) -> str | None:
-        """Why it cannot be judged here, as ``not_run (…)``; None if it can."""
+        """Why it cannot be judged here, as ``not_run (…)``; None if it can be."""
         try:
             self.load()
         except NotInstalledError as error:
@@ -67,12 +67,12 @@ class Implementation:
         return None
 
     def load(self) -> Callable[..., Any]:
-        """The function of the contract.
+        """Load the function of the contract.
 
         Raises
         ------
         NotInstalledError
-            A package is missing; says how to install it.
+            A package is missing; the message says how to install it.
         """
         require(self.packages, self.remedy)
         return self.make()

@@ -1,4 +1,4 @@
-"""specref's own batched backend, `torch_backend`, under the contracts ``verify``, ``tree``."""
+"""specref's own batched backend, `torch_backend`, under the contracts ``verify`` and ``tree``."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -28,7 +28,7 @@ def load_verify(
 ) -> Verified:
     """`verify` with the kit's coins; the last token by a race, or by an inverse CDF.
 
-    Half precision rounds p and q by one unit each: two units are declared as tolerance.
+    Half precision rounds p and q by one unit each, so two units are declared as tolerance.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def load_verify_block(
 
 
 def load_seeded_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verified:
-    """`verify` with a seed for each row, drawn from `rng`: judges `randomness.uniforms` as well.
+    """`verify` with a seed for each row, drawn from `rng`: tests `randomness.uniforms` as well.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def load_verify_tree(
 
 
 def _with_coins(rule: Callable[[], Verified], claims: Mapping[str, Any]) -> Verified:
-    """A rule, looked up at each call, with coins of NumPy."""
+    """A rule, looked up at each call, that takes the kit's coins as NumPy arrays."""
     from torch import from_numpy
 
     from specref.torch_backend.randomness import Coins as Drawn

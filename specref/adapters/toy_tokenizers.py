@@ -25,14 +25,13 @@ class ToyTokenizer(PreTrainedTokenizerFast):
     Attributes
     ----------
     order : {"shipped", "sorted", "reversed"}
-        Of `get_vocab()`: as the library gives it, by id, or by id from the last. Nothing
-        about a vocabulary depends on it, so nothing that uses one should.
+        Order of `get_vocab()`: that of the library, by id, or by descending id. Nothing
+        about a vocabulary depends on it, so no code should.
     """
 
     order: Order = "shipped"
 
     def get_vocab(self) -> dict[str, int]:
-        """The vocabulary {token: id}."""
         vocabulary: dict[str, int] = super().get_vocab()
         if self.order == "shipped":
             return vocabulary
@@ -48,11 +47,11 @@ def toy_tokenizer(
     Parameters
     ----------
     vocabulary : Vocabulary
-        Of str, without `normalise`.
+        A vocabulary of str without `normalise`.
     stranger : str
-        The token for what cannot be read; its id is the first after the vocabulary's.
+        The token for unknown text; its id is the first after those of the vocabulary.
     order : {"shipped", "sorted", "reversed"}
-        Of `get_vocab()`.
+        Order of `get_vocab()`.
 
     Raises
     ------

@@ -1,15 +1,14 @@
 """A Transformers model whose next-token law is that of a specref `Model`.
 
-Small enough that `generate` costs only its own bookkeeping, and whole enough for every path of
-it. The key-value cache holds the token ids that the model was fed, and the law is looked up
-for what the cache holds: wrong positions, wrong crops and wrong ids change the law, as they do
+Small enough that `generate` costs only its own bookkeeping, and complete enough for all paths of
+it. The key-value cache holds the token ids that the model was fed, and the law depends
+on what the cache holds: wrong positions, wrong crops and wrong ids change the law, as they do
 in a real model.
 """
 
 # Annotations of the libraries differ between their versions.
 # mypy: disallow-untyped-calls=False, disallow-subclassing-any=False, warn-unused-ignores=False
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -29,7 +28,7 @@ NEVER = -1e30
 
 
 class ToyConfig(PretrainedConfig):
-    """What `generate` asks of a configuration."""
+    """The configuration that `generate` needs."""
 
     model_type = "specref-toy"
 
@@ -52,12 +51,12 @@ class ToyModel(PreTrainedModel, GenerationMixin):
     size : int
         The size of the embedding, at least one more than the vocabulary.
     temperature : float
-        What logits are multiplied by: at this temperature, the law is the model's.
+        A factor on logits: sampled at this temperature, the law is that of the model.
 
     Attributes
     ----------
     forwards : list of Forward
-        Every pass so far: enough to tell what was drafted and accepted.
+        All forward passes so far, from which drafted and accepted tokens can be derived.
 
     Raises
     ------
@@ -94,7 +93,6 @@ class ToyModel(PreTrainedModel, GenerationMixin):
         return self.embedding
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        """Replace the table of ids."""
         self.embedding = value  # type: ignore[assignment]
 
     def get_output_embeddings(self) -> nn.Module:
@@ -102,7 +100,6 @@ class ToyModel(PreTrainedModel, GenerationMixin):
         return self.head
 
     def set_output_embeddings(self, new_embeddings: nn.Module) -> None:
-        """Replace the identity."""
         self.head = new_embeddings  # type: ignore[assignment]
 
     def forward(
@@ -121,13 +118,11 @@ class ToyModel(PreTrainedModel, GenerationMixin):
         self.forwards.append(Forward(cached, fed))
         seen = ids[0, 0, :, 0].long().tolist()
         kept = range(len(seen) - (logits_to_keep or fed) + 1, len(seen) + 1)
-        rows = torch.stack([self.row(self._context(seen[:length])) for length in kept])
+        contexts = (tuple(x for x in seen[:length] if x < self.known) for length in kept)
+        rows = torch.stack([self.row(context) for context in contexts])
         return CausalLMOutputWithPast(
             logits=self.head(rows)[None], past_key_values=past_key_values
         )
-
-    def _context(self, ids: Sequence[int]) -> Tokens:
-        return tuple(token for token in ids if token < self.known)
 
     def _row(self, context: Tokens) -> torch.Tensor:
         # Not -inf: the identity would turn that into NaN elsewhere.

@@ -24,7 +24,7 @@ __all__ = ["NotInstalledError", "load_verify"]
 
 
 def load_verify(device: str = "cpu") -> Callable[..., tuple[Ints, Ints]]:
-    """The function under test, under the contract ``verify``, row by row.
+    """The function under test as an implementation of the contract ``verify``, row by row.
 
     A row without drafts is drawn from the target by `torch.multinomial`, as `generate` does:
     the function itself is never called for one.
@@ -34,10 +34,23 @@ def load_verify(device: str = "cpu") -> Callable[..., tuple[Ints, Ints]]:
     NotInstalledError
         transformers or torch is missing.
     """
-    verify_row = _verify_row(device)
+    require(PACKAGES, REMEDY)
     import torch
+    from transformers.generation.utils import _speculative_sampling
 
     from specref.contracts.torch_state import seeded
+
+    sample: Callable[..., Any] = _speculative_sampling
+    # Until 5.17 it asked whether the assistant had ended; an ended one changes nothing here.
+    if "is_done_candidate" in inspect.signature(sample).parameters:
+        sample = partial(sample, is_done_candidate=False)
+
+    def verify_row(p: "torch.Tensor", q: "torch.Tensor", drafts: Tokens) -> Tokens:
+        if not drafts:
+            return (int(torch.multinomial(p[0].softmax(dim=-1), num_samples=1)),)
+        candidates = torch.tensor([[PROMPT, *drafts]], device=device)
+        tokens, _ = sample(candidates, q[None], len(drafts), p[None])
+        return tuple(tokens[0].tolist())
 
     @capable(rule="standard")
     def verify(
@@ -59,26 +72,6 @@ def load_verify(device: str = "cpu") -> Callable[..., tuple[Ints, Ints]]:
         return tokens, (tokens >= 0).sum(axis=1)
 
     return verify
-
-
-def _verify_row(device: str) -> Callable[["torch.Tensor", "torch.Tensor", Tokens], Tokens]:
-    require(PACKAGES, REMEDY)
-    import torch
-    from transformers.generation.utils import _speculative_sampling
-
-    sample: Callable[..., Any] = _speculative_sampling
-    # Until 5.17 it asked whether the assistant had ended; an ended one changes nothing here.
-    if "is_done_candidate" in inspect.signature(sample).parameters:
-        sample = partial(sample, is_done_candidate=False)
-
-    def verify_row(p: "torch.Tensor", q: "torch.Tensor", drafts: Tokens) -> Tokens:
-        if not drafts:
-            return (int(torch.multinomial(p[0].softmax(dim=-1), num_samples=1)),)
-        candidates = torch.tensor([[PROMPT, *drafts]], device=device)
-        tokens, _ = sample(candidates, q[None], len(drafts), p[None])
-        return tuple(tokens[0].tolist())
-
-    return verify_row
 
 
 def _logits(probabilities: NDArray[np.float64], device: str) -> "torch.Tensor":

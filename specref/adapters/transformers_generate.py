@@ -1,4 +1,4 @@
-"""Hugging Face Transformers: `generate` with an assistant, under specref's contract.
+"""Hugging Face Transformers: `generate` with an assistant, under the contract ``generate``.
 
 `generate(target, drafter, context, tokens, rng)` runs the library's own loop, drafting and
 verification on toy models; nothing of it is replaced or patched.
@@ -33,7 +33,7 @@ CONFIDENCE = "assistant_confidence_threshold"
 
 
 class ToyPair(NamedTuple):
-    """A target and a drafter as Transformers sees them."""
+    """A target and a drafter as models of Transformers, with options of `generate`."""
 
     target: ToyModel
     drafter: ToyModel
@@ -50,9 +50,9 @@ class Generate:
         `assistant_tokenizer` and `do_sample` (universal speculative decoding, TLI); with it
         and greedy decoding (universal assisted generation, SLEM); prompt lookup.
     lookahead : int
-        How many tokens to draft; the assistant drafts no fewer, whatever its confidence.
+        The number of tokens to draft; the assistant drafts no fewer, whatever its confidence.
     greedy : bool, optional
-        Decode by argmax. SLEM is never sampled.
+        Decode by argmax. SLEM is always greedy.
     temperature : float
         Passed to `generate`, with logits multiplied by it beforehand: after the library's
         warping, the target's law is that of the `Model`, and so is the drafter's if it is
@@ -60,16 +60,16 @@ class Generate:
     order : {"shipped", "sorted", "reversed"}
         How the assistant's tokenizer lists its vocabulary.
     anew : bool
-        Make models and tokenizers for every text, as if each had a process of its own. The
+        Make new models and tokenizers for every text, as in a process of its own. The
         order "shipped" is then drawn for every text.
 
     Attributes
     ----------
     blocks : tuple of Block
-        Of the last text, but for its last block, which the length may have cut. They are read
-        off the lengths of the target's forward passes.
+        Blocks of the last text without its last block, which may be cut. They are derived
+        from the lengths of the target's forward passes.
     forwards : tuple of (int, int)
-        How often target and drafter were run for the last text.
+        Number of forward passes of target and drafter for the last text.
 
     Raises
     ------
@@ -99,7 +99,14 @@ class Generate:
         order: Order = "shipped",
         anew: bool = False,
     ) -> None:
-        _check(path, lookahead, greedy, temperature)
+        if path not in get_args(Path):
+            raise ValueError(f"path = {path!r}: expected one of {get_args(Path)}")
+        if lookahead < 1:
+            raise ValueError(f"lookahead = {lookahead}: expected at least 1")
+        if not temperature > 0:
+            raise ValueError(f"temperature = {temperature}: expected a number > 0")
+        if path == "slem" and greedy is False:
+            raise ValueError("greedy = False: the library samples with TLI, never with SLEM")
         self.path, self.lookahead, self.order = path, lookahead, order
         self.greedy = path == "slem" if greedy is None else greedy
         self.temperature = temperature
@@ -188,10 +195,10 @@ class Generate:
 
 @contextmanager
 def without_deprecations() -> Iterator[None]:
-    """Leave out what the library says of its own calls, in this thread and until leaving.
+    """Suppress deprecation warnings about the library's own calls, in this thread.
 
-    With an assistant, `generate` calls `generate` in a way that it says is deprecated; its caller
-    can do nothing about that.
+    With an assistant, `generate` calls `generate` in a deprecated way; its caller cannot change
+    that.
     """
     logger, thread = logging.getLogger(LOGGER), threading.get_ident()
 
@@ -203,14 +210,3 @@ def without_deprecations() -> Iterator[None]:
         yield
     finally:
         logger.removeFilter(others)
-
-
-def _check(path: Path, lookahead: int, greedy: bool | None, temperature: float) -> None:
-    if path not in get_args(Path):
-        raise ValueError(f"path = {path!r}: expected one of {get_args(Path)}")
-    if lookahead < 1:
-        raise ValueError(f"lookahead = {lookahead}: expected at least 1")
-    if not temperature > 0:
-        raise ValueError(f"temperature = {temperature}: expected a number > 0")
-    if path == "slem" and greedy is False:
-        raise ValueError("greedy = False: the library samples with TLI, never with SLEM")

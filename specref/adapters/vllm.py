@@ -1,6 +1,6 @@
 """vLLM: `v1.sample.rejection_sampler.rejection_sample`, under the contract ``verify``.
 
-What is judged is the acceptance of drafts and the token after a rejection. vLLM draws the bonus
+Judged are the acceptance of drafts and the token after a rejection. vLLM draws the bonus
 token outside, with its ordinary sampler; here `torch.multinomial` draws it, so that path is not
 judged.
 """
@@ -37,7 +37,7 @@ OFF_BY_DEFAULT = (
 
 
 def load_verify() -> "RejectionSample":
-    """The function under test, under the contract ``verify``: on CUDA if there is one.
+    """The function under test as an implementation of ``verify``, on CUDA if available.
 
     Raises
     ------
@@ -64,12 +64,12 @@ def load_verify() -> "RejectionSample":
 
 
 def target_name(function: Callable[..., Any]) -> str:
-    """What `rejection_sample` is given of the target: its probabilities or its logits.
+    """The parameter of `rejection_sample` for the target: its probabilities or its logits.
 
     Raises
     ------
     NotInstalledError
-        It has parameters that are not known, or lacks one that is.
+        It has unknown parameters, or lacks a known one.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class RejectionSample:
     Parameters
     ----------
     function : callable
-        With the parameters of vllm's, which are passed by name.
+        A function with the parameters of vllm's, which are passed by name.
     device : str
 
     Raises
@@ -124,11 +124,15 @@ class RejectionSample:
         rng: np.random.Generator,
     ) -> tuple[Ints, Ints]:
         """Verify a batch; drafts of all rows are flattened, as vllm wants them."""
+        import torch
+
         from specref.contracts.torch_state import seeded
 
         drafted = draft_tokens >= 0
         lens = drafted.sum(axis=1)
         laws = self._floats(target_probs[:, :-1][drafted])
+        last = self._floats(target_probs[np.arange(len(lens)), lens])
+        ones = torch.ones(len(lens), device=self.device)
         with seeded(rng, self.device):
             out = self.function(
                 draft_token_ids=self._integers(draft_tokens[drafted]),
@@ -136,8 +140,10 @@ class RejectionSample:
                 max_spec_len=draft_tokens.shape[1],
                 cu_num_draft_tokens=self._integers(lens.cumsum()),
                 draft_probs=None if draft_probs is None else self._floats(draft_probs[drafted]),
-                bonus_token_ids=self._bonus(target_probs[np.arange(len(lens)), lens]),
-                sampling_metadata=self._sampling(len(lens)),
+                bonus_token_ids=torch.multinomial(last, num_samples=1).to(torch.int32),
+                sampling_metadata=SimpleNamespace(
+                    all_greedy=False, all_random=True, temperature=ones, generators={}
+                ),
                 **{self.target: laws.log() if self.target == "target_logits" else laws},
             )
         tokens = out.cpu().numpy().astype(np.int64)
@@ -152,14 +158,3 @@ class RejectionSample:
         import torch
 
         return torch.from_numpy(values).to(self.device, torch.float32).contiguous()
-
-    def _bonus(self, laws: Floats) -> "torch.Tensor":
-        import torch
-
-        return torch.multinomial(self._floats(laws), num_samples=1).to(torch.int32)
-
-    def _sampling(self, requests: int) -> SimpleNamespace:
-        import torch
-
-        ones = torch.ones(requests, device=self.device)
-        return SimpleNamespace(all_greedy=False, all_random=True, temperature=ones, generators={})

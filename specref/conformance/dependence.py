@@ -1,4 +1,4 @@
-"""Do the rows of a call depend on each other, whatever their law?
+"""A test of whether the rows of a call depend on each other, whatever their law.
 
 Many small calls of one shape are drawn, and the rows of each are split into two parts. If rows
 are independent, and calls are too, then the second parts could be exchanged between calls: every
@@ -25,7 +25,7 @@ WEIGHTS = np.array([-0.2, 0.05, 0.2, 1.0, 4.0])
 
 
 def dependence(sampler: Sampler, size: int, rng: np.random.Generator, threshold: float) -> float:
-    """The log-evidence that rows of a call, or calls after each other, depend on each other.
+    """The log-evidence that the rows of a call, or consecutive calls, depend on each other.
 
     An e-process: if they do not, it ever reaches log(1 / alpha) with probability at most alpha.
     Calls are drawn in rounds, up to 512 of them, for as long as there is any evidence and it is
@@ -35,7 +35,7 @@ def dependence(sampler: Sampler, size: int, rng: np.random.Generator, threshold:
     ----------
     sampler : Sampler
     size : int
-        Of the vocabulary.
+        The size of the vocabulary.
     threshold : float
         The log-evidence that decides.
     """
@@ -55,7 +55,7 @@ def dependence(sampler: Sampler, size: int, rng: np.random.Generator, threshold:
 
 
 def _calls(sampler: Sampler, size: int, rng: np.random.Generator, until: float) -> Floats:
-    """What even, odd, earlier and later rows of each call add up to; (calls, 4, features)."""
+    """Sums over the even, odd, first and last rows of each call; (calls, 4, features)."""
     rows = np.arange(ROWS)
     halves = np.array([rows % 2 == 0, rows % 2 == 1, rows < ROWS // 2, rows >= ROWS // 2])
     sums: list[Floats] = []
@@ -66,7 +66,7 @@ def _calls(sampler: Sampler, size: int, rng: np.random.Generator, until: float) 
 
 
 def features(blocks: Ints, size: int) -> Floats:
-    """How long a block is, and which its first and last tokens are, as zeros and ones.
+    """The length, first token and last token of each block, one-hot encoded.
 
     Examples
     --------
@@ -80,12 +80,12 @@ def features(blocks: Ints, size: int) -> Floats:
 
 
 def wealth(x: Floats, y: Floats) -> Floats:
-    """The log-wealth of each weight, over all whole groups of calls."""
+    """The log-wealth of each weight over all complete groups of calls."""
     groups = len(x) // GROUP
     shape = (groups, GROUP, x.shape[-1])
     x, y = (part[: groups * GROUP].reshape(shape) for part in (x, y))
     x, y = (part - part.mean(axis=1, keepdims=True) for part in (x, y))
-    # Of both parts together, so that no order of the second is preferred.
+    # The scale of both parts together, so that no order of the second is preferred.
     scale = np.sqrt(((x**2).mean(axis=1, keepdims=True) + (y**2).mean(axis=1, keepdims=True)) / 2)
     x, y = (np.divide(p, scale, out=np.zeros_like(p), where=scale > 0) for p in (x, y))
     distance = ((x[:, :, None] - y[:, None]) ** 2).sum(axis=-1)
@@ -107,7 +107,7 @@ def log_mean_of_orders(scores: Floats) -> Floats:
     5.0
     """
     n = scores.shape[-1]
-    # Of each set of columns: the sum over the ways to give them to the first rows.
+    # For each set of columns: the sum over all assignments of them to the first rows.
     totals = [np.zeros(scores.shape[:-2])]
     for columns in range(1, 1 << n):
         row = columns.bit_count() - 1

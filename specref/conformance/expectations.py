@@ -1,4 +1,4 @@
-"""Expected failures in a TOML file: which check, why, where it is told, and until when.
+"""Expected failures in a TOML file: the check, the reason, a link and an expiry date.
 
 ::
 
@@ -9,8 +9,8 @@
     until = 2030-12-31
     implementation = "my_verify"
 
-`id` and `reason` are required. After the day `until` a failure is no longer expected. With
-`implementation`, an entry is for that one only.
+`id` and `reason` are required. After the day `until` a failure is no longer expected. An entry
+with `implementation` applies to that one only.
 """
 
 import difflib
@@ -36,16 +36,16 @@ class Expectation:
     id : str
     reason : str
     url : str
-        Where it is told; may be empty.
+        A link to more about it; may be empty.
     until : date or None
-        The last day on which it is expected.
+        The last day on which the failure is expected.
     implementation : str or None
-        The only implementation that it is for; None for any.
+        The only implementation that it applies to; None for any.
 
     Raises
     ------
     ValueError
-        There is no such check; with the id that it resembles.
+        There is no such check; the message suggests a similar id.
 
     Examples
     --------
@@ -68,11 +68,11 @@ class Expectation:
         return f"{self.reason} ({notes})" if notes else self.reason
 
     def expired(self, today: date) -> bool:
-        """Whether its last day is over."""
+        """Whether its last day has passed."""
         return self.until is not None and today > self.until
 
     def applies_to(self, implementation: str) -> bool:
-        """Whether it is for this one, called FUNCTION or MODULE:FUNCTION."""
+        """Whether it applies to an implementation, named FUNCTION or MODULE:FUNCTION."""
         return self.implementation in (
             None,
             implementation,
@@ -83,7 +83,7 @@ class Expectation:
 def expectation_for(
     expectations: Iterable[Expectation], id_: str, implementation: str
 ) -> Expectation | None:
-    """What is expected of a check; an entry that names the implementation comes first.
+    """The entry for a check; one that names the implementation takes precedence.
 
     Examples
     --------
@@ -105,8 +105,8 @@ def read_expectations(path: str | Path) -> tuple[Expectation, ...]:
     OSError
         The file cannot be read.
     ValueError
-        It is not TOML; an entry has an unknown key, lacks one, or is there twice; a value is not
-        of its kind; or a check does not exist (with the id that it resembles).
+        It is not TOML; an entry has an unknown key, lacks one, or occurs twice; a value has the
+        wrong type; or a check does not exist (the message suggests a similar id).
     """
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -135,13 +135,13 @@ def load_expected(
     ----------
     path : str or Path
     implementation : str, optional
-        Its name: entries for others are left out. None: all are taken.
+        Its name: entries for others are left out. None: all entries apply.
     today : date, optional
 
     Raises
     ------
     OSError, ValueError
-        As `read_expectations`; and an entry has expired.
+        As for `read_expectations`; or an entry has expired.
     """
     entries = read_expectations(path)
     wanted = [e for e in entries if implementation is None or e.applies_to(implementation)]

@@ -1,4 +1,4 @@
-"""More blocks of a sampler that has failed, for its diagnosis alone: no verdict counts them."""
+"""More blocks from a sampler that has failed, used only for its diagnosis, not for verdicts."""
 
 import time
 from collections import Counter
@@ -17,15 +17,15 @@ LARGEST = 1 << 14
 
 
 def further(judge: Judge, names: Sequence[str]) -> Mapping[str, Counts]:
-    """Blocks on fixtures whose campaigns are done, up to 200,000 with those, or for 20 s.
+    """More blocks on fixtures with a finished campaign: up to 200,000 in all, or for 20 s.
 
-    Drawn once: the judge remembers them. A sampler that breaks its contract now is left alone.
+    They are drawn once and kept by the judge. Drawing stops if the sampler breaks its contract.
 
     Parameters
     ----------
     judge : Judge
     names : sequence of str
-        Of fixtures in `judge.memo`.
+        Names of fixtures in `judge.memo`.
     """
     wanted = -(-BLOCKS // len(names)) if names else 0
     for name in names:

@@ -1,4 +1,4 @@
-"""What a check is given: the implementation, how it is called, and how sure one has to be."""
+"""The judge that checks are given: an implementation, how to call it, and its error budget."""
 
 import zlib
 from collections import Counter
@@ -30,13 +30,13 @@ class Judge:
     subject : Subject
     options : CheckOptions
     checks : int
-        How many statistical checks share alpha.
+        The number of statistical checks that share alpha.
     advance : callable
-        Told of trials as they come.
+        Called with the number of trials as they come.
     memo : dict
         Campaigns that checks share.
     further : dict
-        {fixture: counted blocks} that were drawn after them, for a diagnosis.
+        {fixture: counts of blocks} that were drawn later for the diagnosis.
     """
 
     subject: Subject
@@ -48,7 +48,6 @@ class Judge:
 
     @property
     def implementation(self) -> Callable[..., Any]:
-        """The function that is judged."""
         return self.subject.function
 
     @property
@@ -58,17 +57,15 @@ class Judge:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it claims."""
         return self.subject.capabilities
 
     @property
     def timeout(self) -> float | None:
-        """Seconds that a call may take."""
         return self.subject.timeout
 
     @property
     def contract(self) -> Any:
-        """The contract; checks know of which kind it is from `Check.kinds`."""
+        """The contract; its kind is one of `Check.kinds` of the check."""
         return self.options.contract
 
     @property
@@ -78,7 +75,7 @@ class Judge:
 
     @property
     def trials(self) -> int | None:
-        """For each statistical check, instead of what the distance needs."""
+        """Trials of each statistical check, instead of as many as the distance needs."""
         return self.options.trials
 
     @property
@@ -88,12 +85,12 @@ class Judge:
 
     @property
     def rule(self) -> str:
-        """Whose accepted lengths are expected, if none is declared those of the plainest rule."""
+        """The rule whose accepted lengths are expected: the declared one, or a default."""
         return self.capabilities.rule or self.contract.default_rule
 
     @property
     def fixtures(self) -> tuple[str, ...]:
-        """The names of those that blocks are drawn on."""
+        """The names of the fixtures on which blocks are drawn."""
         return tuple(name for name in self.contract.fixtures if not self.refusal(name))
 
     @property
@@ -103,7 +100,7 @@ class Judge:
 
     @property
     def verifier(self) -> Verifier:
-        """The implementation of a contract of batches."""
+        """Calls an implementation of a contract of batches."""
         verifier: Verifier = self.contract.verifier(self.subject)
         return verifier
 
@@ -112,7 +109,7 @@ class Judge:
         return str(self.contract.refusal(name, self.capabilities))
 
     def rng(self, name: str) -> np.random.Generator:
-        """Randomness of a check: of the seed and the check's name alone."""
+        """A generator that depends on the seed and on a name alone."""
         return np.random.default_rng([self.options.seed, zlib.crc32(name.encode())])
 
     def fixture(self, name: str) -> Fixture:
@@ -126,7 +123,7 @@ class Judge:
         return batch
 
     def certain(self, size: int, key: str) -> Batch:
-        """A batch whose drafts come without laws."""
+        """A batch without `draft_probs`."""
         return self.sample(self.contract.one_hot_fixture, size, key).without_q()
 
     def blocks(self, name: str, *, one_hot: bool = False) -> TrialReport:
@@ -141,17 +138,17 @@ class Judge:
         return self._run(f"texts/{name}", sampler, fixture, TEXT)
 
     def one_call(self, name: str) -> tuple[int, ...]:
-        """One block or text, from functions of models; always the same randomness."""
+        """One block or text of a function of models, always with the same randomness."""
         one = self.calls(self.fixture(name).only(0))
         return tuple(one(1, self.rng("one call"))[1][0].tolist())
 
     def calls(self, fixture: Fixture) -> Sampler:
-        """What calls functions of models, once at each place."""
+        """A sampler that calls a function of models once at each place."""
         sampler: Sampler = self.contract.calls(self.subject, fixture)
         return sampler
 
     def one_iteration(self, name: str, *, one_hot: bool = False) -> Sampler:
-        """What draws single iterations on a fixture."""
+        """A sampler of single iterations on a fixture."""
         without = {"one_hot": True} if one_hot else {}
         sampler: Sampler = self.contract.blocks(self.subject, self.fixture(name), **without)
         return sampler

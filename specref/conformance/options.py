@@ -1,4 +1,4 @@
-"""How an implementation is to be judged: made once, and carried by judge and report."""
+"""The options of a run of checks; judge and report both hold them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ DETECT_TV: dict[Profile, float] = {"quick": 0.05, "standard": 0.02, "thorough": 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """What `check` is asked for; attributes are its keyword arguments.
+    """The options of `check`; attributes are its keyword arguments.
 
     Attributes
     ----------
@@ -41,9 +41,9 @@ class CheckOptions:
     timeout : float or None
         Seconds that a call may take.
     blocking : bool
-        Whether what depends on a failed stage is left out.
+        Whether checks that depend on a failed stage are skipped.
     name, version : str
-        For the report.
+        Of the implementation, for the report.
     claims : mapping
         Fields of `Capabilities`.
     """
@@ -86,7 +86,7 @@ class CheckOptions:
 
 
 def timeout_of(timeout: float | None, claims: dict[str, Any]) -> float | None:
-    """Seconds for a call, where `claims` may have them by the former name; they are taken out.
+    """The timeout of a call; its former name, `patience`, is removed from `claims`.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def timeout_of(timeout: float | None, claims: dict[str, Any]) -> float | None:
 
 @dataclass(frozen=True)
 class Listener:
-    """Who is told of trials, checks and results as they come; see `check`."""
+    """Callbacks for trials, checks, results and reports as they come; see `check`."""
 
     advance: Callable[[int], None] = lambda trials: None
     on_start: "Callable[[Check], None]" = lambda one: None

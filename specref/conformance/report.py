@@ -1,4 +1,4 @@
-"""What the checks found: a verdict, an exit code, and how to repeat them."""
+"""The report of a run of checks: results, verdict, exit code, and how to repeat it."""
 
 import platform
 from collections.abc import Mapping
@@ -25,20 +25,20 @@ VERDICTS: Mapping[Finding, str] = {
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """What the checks found, and how to repeat them.
+    """The results of a run of checks, and how to repeat it.
 
     Attributes
     ----------
     options : CheckOptions
-        What was asked for.
+        The options of the run.
     capabilities : Capabilities
         What the implementation claims, or is claimed to.
     results : tuple of CheckResult
         In order of stages.
     warnings : tuple of str
-        Branches that were hardly ever taken, so that little was learned of them.
+        Branches that were taken too rarely to learn much about them.
     diagnosis : Diagnosis or None
-        Which known bug a failure looks like.
+        The known bugs that may explain a failure.
     complete : bool
         False while `check` runs, and where it was interrupted.
     """
@@ -54,22 +54,18 @@ class Report:
 
     @property
     def name(self) -> str:
-        """What the implementation is called."""
         return self.options.name
 
     @property
     def version(self) -> str:
-        """Its version."""
         return self.options.version
 
     @property
     def contract(self) -> Contract:
-        """How it was called."""
         return self.options.contract
 
     @property
     def seed(self) -> int:
-        """Of everything random."""
         return self.options.seed
 
     @property
@@ -79,7 +75,6 @@ class Report:
 
     @property
     def detect_tv(self) -> float:
-        """The distance that every statistical check detects."""
         return self.options.tv
 
     @property
@@ -89,7 +84,7 @@ class Report:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How often each of the seven statuses occurs."""
+        """The number of results with each of the seven statuses."""
         return counted(self.results)
 
     @property
@@ -108,7 +103,7 @@ class Report:
 
     @property
     def lossy(self) -> bool:
-        """Whether a failure says that the law of a block, or of several together, is off."""
+        """Whether a failure shows that the law of a block, or of several together, is wrong."""
         return self.finding in LOSSY
 
     @property
@@ -122,16 +117,16 @@ class Report:
 
     @property
     def finding(self) -> Finding | None:
-        """The gravest of what is wrong, if anything; an edge too rare to fail for is not."""
+        """The most serious finding, if any; not counting edges too rare to be a failure."""
         found = {result.finding for result in self.wrong}
         return next((finding for finding in Finding if finding in found), None)
 
     @property
     def exit_code(self) -> int:
-        """0 not distinguishable from lossless at the declared power, 1 violation, 2 open.
+        """0: not distinguishable from lossless at the declared power, 1: violation, 2: undecided.
 
-        Checks that do not apply are no obstacle; stale expected failures, and checks that
-        were not run, not answered or not decided, are.
+        Checks that do not apply do not matter; outdated expected failures, and checks that
+        were not run, not answered or not decided, leave the run undecided.
         """
         if self.failures:
             return 1
@@ -141,7 +136,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether the exit code is 0; so is the truth value of a report."""
+        """Whether the exit code is 0; also the truth value of a report."""
         return self.exit_code == 0
 
     def __bool__(self) -> bool:
@@ -153,7 +148,7 @@ class Report:
         Raises
         ------
         NotPassedError
-            It is not; the message is the report, the cause what the implementation raised.
+            It is not 0; the message is the report, the cause what the implementation raised.
 
         Examples
         --------
@@ -169,9 +164,10 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """One line."""
+        """The verdict in one line."""
         if self.finding is not None:
-            return VERDICTS[self.finding].format(self._first(self.finding))
+            first = next(result.id for result in self.wrong if result.finding == self.finding)
+            return VERDICTS[self.finding].format(first)
         if not self.complete:
             running = [r.id for r in self.results if r.message == RUNNING]
             why = f"interrupted in {', '.join(running)}" if running else "not finished"
@@ -190,10 +186,6 @@ class Report:
         rare = [r for r in self.results if r.finding == Finding.EDGE and r.status == Status.PASSED]
         edges = f"; edges of uniforms in {', '.join(r.id for r in rare)}" if rare else ""
         return f"no difference from lossless{part}{but} ({power}){edges}"
-
-    def _first(self, finding: Finding) -> str:
-        """The id of the first check that found this."""
-        return next(result.id for result in self.wrong if result.finding == finding)
 
     def _power(self) -> str:
         if self.capabilities.greedy:
@@ -231,7 +223,7 @@ class NotPassedError(AssertionError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during `check`; carries the report of what was found until then.
+    """Ctrl-C during `check`; carries the report of the results so far.
 
     Its cause is the KeyboardInterrupt.
     """

@@ -1,4 +1,4 @@
-"""Failing cases as files: what failed, and all that is needed to run it again."""
+"""Failing cases as files, with everything that is needed to run them again."""
 
 import json
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ def failing_cases(report: Report, target: str, timeout: float | None) -> dict[st
     ----------
     report : Report
     target : str
-        What the implementation is called on the command line.
+        The name of the implementation on the command line.
     timeout : float or None
-        Seconds for a call, as asked for: a program keeps the time itself.
+        Seconds for a call, as in the options: a program keeps the time itself.
     """
     return {
         f"{result.id.replace('/', '-')}-seed-{report.seed}.json": {
@@ -50,7 +50,7 @@ def load_case(path: str) -> Mapping[str, Any]:
     Raises
     ------
     ValueError
-        The file is no saved case, or a field is missing or unknown.
+        The file is not a saved case, or a field is missing or unknown.
     """
     try:
         case = json.loads(Path(path).read_text(encoding="utf-8"))

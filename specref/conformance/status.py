@@ -1,4 +1,4 @@
-"""What a check can say, and what is kept of it."""
+"""Statuses, stages and findings of checks, and their results."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Status(StrEnum):
-    """Only `PASSED` and `EXPECTED_FAILURE` do not stand in the way of a pass."""
+    """The status of a check; only `PASSED` and `EXPECTED_FAILURE` allow the run to pass."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -20,7 +20,7 @@ class Status(StrEnum):
 
 
 class Stage(StrEnum):
-    """In the order in which a cause comes before what it causes."""
+    """Stages of checks, ordered so that causes come before their consequences."""
 
     SMOKE = "smoke"
     REPLAY = "replay"
@@ -33,7 +33,7 @@ class Stage(StrEnum):
 
 
 class Finding(StrEnum):
-    """What is wrong, in the order in which a verdict names it."""
+    """What is wrong, ordered by the precedence in verdicts."""
 
     DEPENDENCE = "dependent blocks"
     LAW = "lossy law"
@@ -48,7 +48,7 @@ LOSSY = frozenset({Finding.DEPENDENCE, Finding.LAW})
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a check found.
+    """The outcome of a check.
 
     Attributes
     ----------
@@ -57,10 +57,10 @@ class Outcome:
     evidence : mapping
         Numbers and verdicts, for machines.
     finding : Finding or None
-        What is wrong, if anything: a failure has one; a check that was not answered is
-        inconclusive, and one that passed may have found an edge too rare to fail for.
+        What is wrong, if anything. Failures have one. A check that was not answered is
+        inconclusive, and one that passed may have found an edge too rare to be a failure.
     error : BaseException or None
-        What the implementation raised.
+        The exception that the implementation raised.
     """
 
     status: Status
@@ -72,14 +72,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check of one implementation.
+    """The result of one check of one implementation.
 
     Attributes
     ----------
     id : str
         ``stage/name``; stable, usable with ``pytest -k`` and in lists of expected failures.
     finding : Finding or None
-        As in `Outcome`, and `error`.
+        As in `Outcome`, and so is `error`.
     """
 
     id: str
@@ -93,17 +93,17 @@ class CheckResult:
 
     @property
     def lossy(self) -> bool:
-        """Whether it says that the law of a block is off, or that of several together."""
+        """Whether it shows that the law of a block, or of several together, is wrong."""
         return self.finding in LOSSY
 
     @property
     def traceback(self) -> tuple[str, ...]:
-        """The traceback of what the implementation raised, in its own frames."""
+        """The traceback of the implementation's exception, limited to its own frames."""
         return tuple(self.evidence.get("traceback", ()))
 
 
 def counted(results: Iterable[CheckResult]) -> dict[str, int]:
-    """How often each status occurs, all seven of them.
+    """The number of results with each of the seven statuses.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The suite: stages in order, causes before cascades, and a report."""
+"""The suite: runs the checks in the order of their stages, and makes the report."""
 
 import difflib
 import itertools
@@ -86,20 +86,20 @@ def check(
     alpha : float
         The chance that a lossless sampler fails, over all statistical checks.
     seed : int
-        Of everything; a check's randomness depends on the seed and its own id alone.
+        Seed of all randomness; that of a check depends on the seed and its own id alone.
     trials : int, optional
         For each statistical check, instead of what `detect_tv` needs; too few of them are
         inconclusive.
     timeout : float or None
         Seconds that a call may take; `patience` is another name for it.
     blocking : bool
-        Leave out what depends on a failed stage.
+        Skip checks that depend on a failed stage.
     name, version : str, optional
         For the report.
     advance, on_start, on_result : callable
-        Told about trials, checks and results as they come.
+        Called with the number of trials, with checks and with results as they come.
     on_report : callable
-        Given the report so far after each check but the last; the checks that are left are
+        Called with the report so far after each check but the last; the remaining checks are
         not_run in it, and nothing is diagnosed yet.
     **claims
         Fields of `Capabilities`, instead of those that the implementation carries.
@@ -148,7 +148,7 @@ def check(
 def judged(
     implementation: Callable[..., Any], options: CheckOptions, listener: Listener = UNHEARD
 ) -> Report:
-    """The same, with options that are made already."""
+    """As `check`, with the options as one object."""
     started = time.perf_counter()
     judge, asked = prepare(implementation, options, listener.advance)
     known_ids(options.expected_failures)
@@ -197,7 +197,7 @@ def prepare(
     options: CheckOptions,
     advance: Callable[[int], None] = lambda trials: None,
 ) -> tuple[Judge, tuple[Check, ...]]:
-    """The judge and the checks that are asked for.
+    """The judge and the selected checks.
 
     Raises
     ------
@@ -216,7 +216,7 @@ def prepare(
 
 
 def reachable(capabilities: Capabilities) -> None:
-    """Raise `ValueError` if what is claimed cannot be used on this machine."""
+    """Raise `ValueError` if the claimed dtype or device cannot be used on this machine."""
     if capabilities.arrays == "numpy":
         if capabilities.dtype in ("bfloat16", "float16") or capabilities.device != "cpu":
             raise ValueError(
@@ -233,7 +233,7 @@ def reachable(capabilities: Capabilities) -> None:
 
 
 def fitting(rule: str | None, contract: Contract) -> None:
-    """Raise `ValueError` if a rule is none of the contract: trees have their own."""
+    """Raise `ValueError` if the contract does not take a rule: trees have their own rules."""
     if rule is not None and not contract.takes_rule(RULES[rule]):
         raise ValueError(
             f"rule = {rule!r}: the contract {contract} has one of {contract.rules}, or None"
@@ -246,7 +246,7 @@ def chosen(only: Sequence[str] | None) -> tuple[Check, ...]:
     Raises
     ------
     ValueError
-        None starts like that.
+        No id starts with one of them.
     """
     if isinstance(only, str):
         raise TypeError(f"only = {only!r}: expected a list of ids, such as [{only!r}]")
@@ -263,12 +263,12 @@ def chosen(only: Sequence[str] | None) -> tuple[Check, ...]:
 
 
 def known_ids(expected: Mapping[str, str]) -> Mapping[str, str]:
-    """Expected failures, if every id exists.
+    """Return the expected failures if every id exists.
 
     Raises
     ------
     ValueError
-        One does not; with the id that it resembles.
+        An id does not exist; the message suggests a similar one.
     """
     ids = {one.id for one in CHECKS}
     for id_ in expected:
@@ -278,7 +278,7 @@ def known_ids(expected: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _suggestion(word: str, others: Sequence[str] = ()) -> str:
-    """The id that is nearly this word, in whole or after its stage; nothing if none is near."""
+    """A hint at the id most similar to a word, with or without its stage; empty if none is."""
     ids = {one.id.partition("/")[2]: one.id for one in reversed(CHECKS)}
     known = ids | {one.id: one.id for one in CHECKS} | {other: other for other in others}
     close = difflib.get_close_matches(word, known, n=1, cutoff=NEAR)
@@ -305,13 +305,13 @@ def _run(one: Check, judge: Judge, before: Sequence[CheckResult]) -> CheckResult
 
 
 def rare_edges(results: Sequence[CheckResult]) -> tuple[str, ...]:
-    """What happens at the ends of uniforms, too rarely to fail for."""
+    """Warnings of edges of uniforms that are too rare to be failures."""
     rare = (r for r in results if r.finding == Finding.EDGE and r.status == Status.PASSED)
     return tuple(f"{result.id}: {result.message}" for result in rare)
 
 
 def vacuous(judge: Judge) -> tuple[str, ...]:
-    """Branches that were taken in under 1 % of the trials of a campaign."""
+    """Warnings of branches that were taken in under 1 % of the trials of a campaign."""
     warnings = []
     for key, found in judge.memo.items():
         total = sum(found.hits.values())
@@ -327,12 +327,12 @@ def vacuous(judge: Judge) -> tuple[str, ...]:
 def diagnosed(
     judge: Judge, results: Sequence[CheckResult], *, draw_on: bool = True
 ) -> Diagnosis | None:
-    """Which known bug the failures look like, if a law of blocks or a length failed.
+    """Candidate explanations for a failure of the law of blocks or of their lengths.
 
     Parameters
     ----------
     draw_on : bool
-        Whether the sampler is asked for more blocks: see `further`.
+        Whether to draw more blocks: see `further`.
     """
     suspicious = (Stage.JOINT, Stage.ACCEPTANCE)
     if not any(r.stage in suspicious and r.status == Status.FAILED for r in results):
@@ -369,5 +369,5 @@ def observed(judge: Judge, *, draw_on: bool) -> list[Observed]:
 
 @cache
 def laws_beside(rule: str) -> Laws:
-    """What a failure is compared with, computed once for each fixture."""
+    """The laws that failures of a rule are compared with; cached."""
     return Laws(compared_with(rule), algorithm=rule)

@@ -1,4 +1,4 @@
-"""One campaign of a check: blocks in, and two verdicts out, on their law and on dependence."""
+"""One campaign of a check: judges the law of the blocks, and separately their independence."""
 
 import math
 import time
@@ -31,18 +31,18 @@ from specref.zoo import Entry
 
 @dataclass(frozen=True)
 class TrialReport:
-    """What one campaign of a check found.
+    """The result of one campaign of a check.
 
     Attributes
     ----------
     law, dependence : float
         log10 of the evidence against the law of blocks, and against their independence.
     threshold : float
-        From where on either decides.
+        The evidence at which either decides.
     far : bool
-        Whether the total-variation test decides.
+        Whether the total-variation test found a difference.
     worst : Interval
-        Of the place where blocks fit the target's law least.
+        The total variation at the place where blocks fit the target's law least.
     hits : mapping
         How often a block with drafts ended in a "residual" or a "bonus" token.
     kept : mapping
@@ -54,10 +54,10 @@ class TrialReport:
     allowances : tuple of float
         Total variation that is not held against the sampler there.
     after_eos : bool
-        Whether blocks do the impossible in what follows an EOS, and nowhere else.
+        Whether the only impossible tokens are those after an EOS.
     shared : float
-        log10 of the evidence that rows depend on each other whatever their law, asked for
-        where law or dependence was decided.
+        log10 of the evidence that rows depend on each other whatever their law; computed only
+        after law or dependence was decided.
     """
 
     report: CampaignReport
@@ -78,19 +78,19 @@ class TrialReport:
     def needed(self, tv: float) -> int | None:
         """Trials, over all places, after which any law at distance `tv` is found.
 
-        None if no number is enough: as much is not held against the sampler.
+        None if no number is enough, because so large a distance is tolerated.
         """
         beyond = tv - max(self.allowances)
         return trials_needed(self.laws, beyond, self.report.alpha) if beyond > 0 else None
 
     @property
     def lossy(self) -> bool:
-        """Whether blocks are provably no independent draws from the target's law."""
+        """Whether blocks are provably not independent draws from the target's law."""
         return self.far or self.report.impossible is not None or self.law >= self.threshold
 
     @property
     def dependent(self) -> bool:
-        """Whether bets at the target's odds, on what was seen before, have won."""
+        """Whether bets on repetitions of earlier tokens, at the target's odds, have won."""
         return self.dependence >= self.threshold or self.sharing
 
     @property
@@ -100,14 +100,14 @@ class TrialReport:
 
 
 def trials_needed(laws: Sequence[Floats], tv: float, alpha: float) -> int:
-    """Trials, over all places, after which a campaign finds any law at distance `tv`."""
+    """Trials, over all places, with which a campaign finds any law at distance `tv`."""
     share = bound_share(alpha, 1, len(laws))
     each = max(trials_to_detect(law, tv, share, BETA) for law in laws)
     return len(laws) * (each + each % 2)
 
 
 def misfit(counts: Floats, p: Floats) -> float:
-    """The likelihood ratio of counted tokens against p, less what it is by chance.
+    """The likelihood-ratio statistic of counted tokens against p, minus its expectation.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def declared_case(
     tolerance: float,
     mutants: tuple[tuple[str, Entry], ...],
 ) -> CampaignCase:
-    """The bets at a place, made once: campaigns adopt them."""
+    """The bets at a place, computed once and shared by campaigns."""
     view: View = "boundary" if tokens is None else "stream"
     campaign = Campaign(eps=None, view=view, tolerance=tolerance)
     return campaign.case(
@@ -165,7 +165,7 @@ def tallied(blocks: Ints) -> Counter[Tokens]:
 
 @dataclass
 class Trial:
-    """A campaign over the places of a fixture, watched for its law and for dependence apart.
+    """A campaign over the places of a fixture; law and dependence are judged separately.
 
     Parameters
     ----------
@@ -174,11 +174,11 @@ class Trial:
         The chance of a false alarm: a quarter each for the law by bets, the law by distance,
         dependence by bets, and dependence whatever the law.
     algorithm : str
-        Whose accepted lengths are expected.
+        The rule whose accepted lengths are expected.
     tokens : int, optional
-        Blocks are texts of so many tokens: the view "stream".
+        The length of texts, if blocks are texts (the view "stream").
     mutants : mapping
-        The library; by default the bugs of the algorithm.
+        The bugs to bet on; by default those of the algorithm.
     tolerance : float
     """
 
@@ -212,42 +212,40 @@ class Trial:
         rng: np.random.Generator,
         advance: Callable[[int], None] = lambda trials: None,
     ) -> TrialReport:
-        """Draw until the law is decided, or `trials` are done.
+        """Draw until the law is decided, or `trials` were drawn.
 
         Dependence alone does not end it: a wrong law makes blocks look dependent, too, and
         decides a little later. Dependent blocks make the law look wrong in turn: once either is
         decided, more calls tell whether blocks depend on each other whatever their law.
         """
+        threshold, pairs = evidence_threshold(self.alpha / 2), 2 * len(self.cases)
         started, size, done = time.perf_counter(), FIRST_BATCH, 0
-        while done < trials and not self._decided():
-            place, blocks, drafts = sampler(self._whole(min(size, trials - done)), rng)
+        while done < trials and self.law < threshold and self.campaign.impossible is None:
+            wanted = min(size, trials - done)
+            # Equally many pairs at every place, unless there are too few trials for that.
+            place, blocks, drafts = sampler(wanted - wanted % pairs or wanted, rng)
             for index, case in enumerate(self.cases):
                 here = place == index
                 self._count(index, blocks[here], drafts[here])
-                self._add(case, blocks[here])
-            self._look()
+                try:
+                    self.campaign.add(case, blocks[here])
+                except ValueError as error:
+                    raise BrokenContractError(f"on {case.name}: {error}") from None
+            families = self.campaign.wealth()
+            self.dependence = max(self.dependence, log_mean(families.pop("lag")))
+            law = log_mean(np.array([log_mean(wealth) for wealth in families.values()]))
+            self.law = max(self.law, law)
             advance(len(place))
             done, size = done + len(place), min(2 * size, LARGEST_BATCH)
         found = self._report(time.perf_counter() - started)
         if found.report.impossible or not (found.lossy or found.dependent):
             return found
-        size, threshold = len(self.fixture.target.vocabulary), evidence_threshold(self.alpha / 2)
-        shared = dependence(sampler, size, rng, threshold)
+        shared = dependence(sampler, len(self.fixture.target.vocabulary), rng, threshold)
         return replace(found, shared=shared / math.log(10))
 
     def needed(self, tv: float) -> int:
-        """Trials, over all places, after which any law at distance `tv` is found."""
+        """Trials, over all places, that find any law at distance `tv`."""
         return trials_needed([case.tree.law for case in self.cases], tv, self.campaign.alpha)
-
-    def _whole(self, trials: int) -> int:
-        """Fewer trials, equally many pairs at every place; all of them if there are too few."""
-        return trials - trials % (2 * len(self.cases)) or trials
-
-    def _add(self, case: CampaignCase, blocks: Ints) -> None:
-        try:
-            self.campaign.add(case, blocks)
-        except ValueError as error:
-            raise BrokenContractError(f"on {case.name}: {error}") from None
 
     def _count(self, index: int, blocks: Ints, drafts: Ints) -> None:
         self.blocks[index] += tallied(blocks)
@@ -255,16 +253,6 @@ class Trial:
         for k, count in enumerate(np.logical_and.accumulate(kept, axis=1).sum(axis=0).tolist(), 1):
             self.kept[index][k] += count
         self.kept[index][0] += int((drafts[:, 0] != NO_TOKEN).sum())
-
-    def _look(self) -> None:
-        families = self.campaign.wealth()
-        self.dependence = max(self.dependence, log_mean(families.pop("lag")))
-        rest = np.array([log_mean(wealth) for wealth in families.values()])
-        self.law = max(self.law, log_mean(rest))
-
-    def _decided(self) -> bool:
-        enough = self.law >= evidence_threshold(self.alpha / 2)
-        return enough or self.campaign.impossible is not None
 
     def _report(self, seconds: float) -> TrialReport:
         report = self.campaign.report()

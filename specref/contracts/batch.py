@@ -29,30 +29,29 @@ class Batch:
         return len(self.draft_tokens)
 
     def __getitem__(self, chosen: "slice | Ints") -> Self:
-        """Some rows."""
         arrays = {one.name: getattr(self, one.name) for one in fields(self)}
         rows: dict[str, Any] = {name: x if x is None else x[chosen] for name, x in arrays.items()}
         return replace(self, **rows)
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """What is passed by position."""
+        """The arguments that are passed by position."""
         names = ("target_probs", "draft_probs", "draft_tokens")
         return {name: getattr(self, name) for name in names}
 
     @property
     def most(self) -> Ints:
-        """How many tokens each row may get."""
+        """The most tokens each row may get."""
         return self.lens + 1
 
     @property
     def widths(self) -> range:
-        """How many columns tokens may have."""
+        """The numbers of columns that tokens may have."""
         return range(self.draft_tokens.shape[1] + 1, self.draft_tokens.shape[1] + 2)
 
     @property
     def origin(self) -> str:
-        """What a token before the last has to be."""
+        """What tokens before the last have to be, for messages."""
         return "its drafts"
 
     def drafted(self, tokens: Ints) -> NDArray[np.bool_]:
@@ -60,11 +59,11 @@ class Batch:
         return np.asarray(tokens[:, :-1] == self.draft_tokens)
 
     def without_q(self) -> Self:
-        """The same drafts, declared as certain."""
+        """The same drafts without `draft_probs`: declared as certain."""
         return replace(self, draft_probs=None)
 
     def facts(self, row: int) -> dict[str, Any]:
-        """What a row was given, for reports; laws of many tokens are left out."""
+        """The data of a row, for reports; without laws of large vocabularies."""
         found: dict[str, Any] = {
             "draft_tokens": self.draft_tokens[row].tolist(),
             "lens": int(self.lens[row]),
@@ -85,18 +84,20 @@ class Answer:
 
 
 def read_answer(raw: Any, batch: Batch) -> Answer:
-    """Check what an implementation returned.
+    """Check and convert what an implementation returned.
 
     Raises
     ------
     BrokenContractError
-        It is no pair of integer arrays of the right shapes, an id is out of range, counts
-        do not fit tokens, or a token before the last is not a draft; with the first row for
+        It is not a pair of integer arrays of the right shapes, an id is out of range, counts
+        do not match tokens, or a token before the last is not a draft; with the first row for
         which that is so.
     """
     if not isinstance(raw, Sequence) or isinstance(raw, str) or len(raw) != 2:
         raise BrokenContractError(f"returned {_kind(raw)}: expected a pair (tokens, counts)")
-    tokens = _widened(_integers("tokens", raw[0], len(batch), batch.widths), batch.widths[-1])
+    tokens = _integers("tokens", raw[0], len(batch), batch.widths)
+    missing = batch.widths[-1] - tokens.shape[1]
+    tokens = np.pad(tokens, ((0, 0), (0, missing)), constant_values=NO_TOKEN)
     counts = _integers("counts", raw[1], len(batch))
     _check_counts(tokens, counts, batch)
     size = batch.target_probs.shape[2]
@@ -109,7 +110,7 @@ def read_answer(raw: Any, batch: Batch) -> Answer:
 def _integers(name: str, values: Any, rows: int, widths: range | None = None) -> Ints:
     try:
         array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
-    except Exception as error:  # somebody's arrays may raise anything
+    except Exception as error:  # arrays of user code may raise anything
         raise BrokenContractError(
             f"{name} cannot be read as an array: expected rows of one length, padded with -1 "
             f"({error})"
@@ -122,14 +123,9 @@ def _integers(name: str, values: Any, rows: int, widths: range | None = None) ->
     if array.shape not in shapes:
         known = " to ".join(map(str, dict.fromkeys((shapes[0], shapes[-1]))))
         raise BrokenContractError(f"{name} has shape {array.shape}: expected {known}")
-    # Unsigned padding would become -1 unseen.
+    # Otherwise unsigned padding would silently become -1.
     _refuse(name, array, array > LARGEST_ID, "out of range")
     return array.astype(np.int64)
-
-
-def _widened(tokens: Ints, width: int) -> Ints:
-    missing = (0, width - tokens.shape[1])
-    return np.pad(tokens, ((0, 0), missing), constant_values=NO_TOKEN) if missing[1] else tokens
 
 
 def _refuse(name: str, array: Any, wrong: Any, why: str) -> None:
@@ -180,7 +176,7 @@ def _kind(value: Any) -> str:
 
 
 def draw_batch_coins(batch: Batch, rng: np.random.Generator) -> Coins:
-    """Coins for a batch."""
+    """Draw coins for a batch."""
     size = batch.target_probs.shape[2]
     race = rng.standard_exponential((len(batch), size))
     return Coins(rng.random(batch.draft_tokens.shape), race)

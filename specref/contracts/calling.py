@@ -1,4 +1,4 @@
-"""Calling somebody's code: with randomness handed over, and its answers checked."""
+"""Calls user code with given randomness, and checks its answers."""
 
 import random
 import sys
@@ -28,9 +28,9 @@ FEW = 8
 
 @contextmanager
 def global_randomness(rng: np.random.Generator) -> Iterator[None]:
-    """Seed the global generators of Python, NumPy and torch, and put them back afterwards.
+    """Seed the global generators of Python, NumPy and torch, and restore them afterwards.
 
-    One call at a time: checks in other threads wait.
+    Only one call at a time: checks in other threads wait.
     """
     with turn(partial(_seeded, int(rng.integers(2**31)))):
         yield
@@ -38,7 +38,7 @@ def global_randomness(rng: np.random.Generator) -> Iterator[None]:
 
 def _seeded(seed: int) -> Callable[[], None]:
     torch = sys.modules.get("torch")
-    # Somebody else's code may use the legacy generator.
+    # User code may use the legacy generator.
     kept = random.getstate(), np.random.get_state()  # noqa: NPY002
     devices = torch.cuda.get_rng_state_all() if torch and torch.cuda.is_initialized() else []
     cpu = torch and torch.get_rng_state()
@@ -64,7 +64,7 @@ class Verifier:
     ----------
     implementation : callable
     capabilities : Capabilities
-        Its largest batch, its arrays, its dtype.
+        Its largest batch, kind of arrays, dtype and so on.
     timeout : float or None
         Seconds for a call.
     """
@@ -80,7 +80,7 @@ class Verifier:
         self.keywords = accepted_keywords(implementation)
 
     def shaped(self, batch: Batch) -> Batch:
-        """A batch as the contract gives it."""
+        """A batch in the form of the contract."""
         return batch
 
     @property
@@ -102,12 +102,12 @@ class Verifier:
         coins: Coins | None = None,
         deadline: Deadline | None = None,
     ) -> Answer:
-        """The same for those who keep the time themselves."""
+        """As `__call__`, for callers that run it within a deadline of their own."""
         step = self.capabilities.batch or max(1, len(batch))
         parts = []
         for start in range(0, len(batch), step):
             chunk = slice(start, start + step)
-            own = None if coins is None else _copied(coins[chunk])
+            own = None if coins is None else deepcopy(coins[chunk])
             parts.append(self._call(batch[chunk], rng, own))
             if deadline:
                 deadline.restart()
@@ -125,7 +125,7 @@ class Verifier:
             broken = error
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # somebody's code may raise anything
+        except BaseException as error:  # user code may raise anything
             row = self._offender(batch, rng, coins, type(error))
             where = f"in a batch of {len(batch)}" if row is None else f"at row {row}"
             hint = self.hint(error, batch, row, rng)
@@ -138,7 +138,7 @@ class Verifier:
     def hint(
         self, error: BaseException, batch: Batch, row: int | None, rng: np.random.Generator
     ) -> str:
-        """Which claim would spare it the call, or what it did not name, if any."""
+        """A hint at the claim that avoids this call, or at a missing parameter; may be empty."""
         if isinstance(error, KeyError) and set(error.args) & set(NAMED):
             return " (what is passed by name has to be a parameter of its own, not in **keywords)"
         if self.capabilities.arrays == "numpy" and "ndarray" in described(error):
@@ -155,19 +155,19 @@ class Verifier:
     def _raises(self, batch: Batch, rng: np.random.Generator) -> bool:
         try:
             self.raw(batch, rng)
-        except BaseException:  # somebody's code may raise anything
+        except BaseException:  # user code may raise anything
             return True
         return False
 
     def raw(self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None) -> Any:
-        """What one call returns, unchecked."""
+        """The unchecked result of one call."""
         arguments, keywords = self.arguments(batch, rng, coins)
         return self.call(arguments, keywords, rng)
 
     def arguments(
         self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What one call is given: copies, so that nobody changes what answers are judged by."""
+        """The arguments of one call: copies, since user code may change them."""
         given = tuple(self._given(name, values) for name, values in batch.arguments.items())
         keywords: dict[str, Any] = {}
         if "coins" in self.keywords:
@@ -175,7 +175,10 @@ class Verifier:
         if "rng" in self.keywords:
             keywords["rng"] = rng
         if "generator" in self.keywords:
-            keywords["generator"] = self._generator(rng)
+            import torch
+
+            generator = torch.Generator(device=self.capabilities.device)
+            keywords["generator"] = generator.manual_seed(int(rng.integers(2**63)))
         if "lens" in self.keywords:
             keywords["lens"] = self._array(batch.lens)
         return given, keywords
@@ -183,9 +186,9 @@ class Verifier:
     def call(
         self, arguments: tuple[Any, ...], keywords: dict[str, Any], rng: np.random.Generator
     ) -> Any:
-        """Call it; if it takes no generator, with the global ones seeded from `rng`.
+        """Call it; if it takes no generator, seed the global ones from `rng`.
 
-        Coins should be all that it needs then, but who declares them may draw elsewhere.
+        With coins it should need no other randomness, but it may draw some all the same.
         """
         if self.keywords & {"rng", "generator"}:
             return self.implementation(*arguments, **keywords)
@@ -193,7 +196,7 @@ class Verifier:
             return self.implementation(*arguments, **keywords)
 
     def read(self, name: str, values: Floats) -> Floats:
-        """Laws as the implementation reads them: rounded, or logits; held in float64."""
+        """Laws as the implementation gets them, rounded or as logits; converted to float64."""
         given = self._given(name, values)
         exact = given.double().cpu() if hasattr(given, "cpu") else given
         return np.asarray(exact, dtype=np.float64)
@@ -215,12 +218,6 @@ class Verifier:
         dtype = getattr(torch, self.capabilities.dtype)
         return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
-    def _generator(self, rng: np.random.Generator) -> Any:
-        import torch
-
-        generator = torch.Generator(device=self.capabilities.device)
-        return generator.manual_seed(int(rng.integers(2**63)))
-
     def _offender(
         self,
         batch: Batch,
@@ -228,7 +225,7 @@ class Verifier:
         coins: Coins | None,
         kind: type[BaseException],
     ) -> int | None:
-        """The row that raises on its own, and again, by halving; None if none does."""
+        """The row that raises on its own, found by bisection; None if there is none."""
 
         def raises(low: int, high: int) -> bool:
             rows = slice(low, high)
@@ -248,7 +245,3 @@ class Verifier:
             else:
                 return None
         return low if len(batch) == 1 or raises(low, high) else None
-
-
-def _copied(coins: Coins) -> Coins:
-    return Coins(coins.accept.copy(), coins.race.copy())

@@ -1,4 +1,4 @@
-"""What an implementation claims."""
+"""The capabilities that an implementation claims."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -29,7 +29,7 @@ WORDS: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What an implementation claims; what it does not claim is not_applicable, and counted.
+    """The claims of an implementation; checks of anything else are not_applicable.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
-"""A contract: how an implementation is called, where it is tried, and what is drawn from it.
+"""A contract: how an implementation is called, on which fixtures, and what is sampled from it.
 
-Contracts are objects, listed in `specref.contracts.table`. Checks ask a contract for its fixtures
-and samplers, and are for kinds of contracts: those that verify batches, those whose functions are
-given two models.
+Contracts are objects, listed in `specref.contracts.table`. A contract has fixtures and samplers
+for the checks. Checks apply to kinds of contracts: those that verify batches, those whose
+functions take two models.
 """
 
 import inspect
@@ -26,7 +26,7 @@ PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEY
 
 @dataclass(frozen=True)
 class Subject:
-    """An implementation, what it claims, and how many seconds a call of it may take."""
+    """An implementation, its capabilities, and the timeout of a call in seconds."""
 
     function: Callable[..., Any]
     capabilities: Capabilities
@@ -41,18 +41,17 @@ class Contract(ABC):
     ----------
     name : str
     protocol : type
-        Its signature, with the parameters described.
+        Its signature, with a description of the parameters.
     positional, by_name : tuple of str
-        What is passed by position, and what is passed to parameters of that name.
+        Parameters that are passed by position, and those passed by name if they exist.
     fixtures : mapping
-        Where blocks are drawn.
+        The fixtures on which blocks are drawn.
     default_rule : str
-        Whose accepted lengths are expected where no rule is declared.
+        The rule whose accepted lengths are expected if none is declared.
     bets_on_bugs : bool
         Whether campaigns bet on the known bugs of the declared rule.
     coarse_tv : float or None
-        The distance that is detected for registered packages, which are slow, unless another is
-        asked for.
+        The default distance to detect for registered packages, which are slow.
     programs : bool
         Whether programs in other languages can be judged under it.
     written : bool
@@ -74,7 +73,7 @@ class Contract(ABC):
         return self.name
 
     def takes_rule(self, rule: Rule) -> bool:
-        """Whether an implementation may declare a rule."""
+        """Whether implementations may declare a rule."""
         return rule.lossless and not rule.tree
 
     @property
@@ -83,15 +82,15 @@ class Contract(ABC):
         return tuple(rule.name for rule in RULES.values() if self.takes_rule(rule))
 
     def refusal(self, name: str, capabilities: Capabilities) -> str:
-        """Why an implementation is not tried on a fixture; empty if it is."""
+        """Why an implementation is not tried on a fixture; empty if it is tried."""
         return ""
 
     def fixture(self, name: str, capabilities: Capabilities) -> Fixture:
-        """A fixture, with the places that an implementation takes."""
+        """A fixture, reduced to the places that an implementation takes."""
         return CHAIN_FIXTURES[name].drafted()
 
     def takes(self, signature: inspect.Signature) -> bool:
-        """Whether what the contract passes can be bound."""
+        """Whether a function with this signature can be called as the contract calls it."""
         passed = [name for name in self.by_name if name in signature.parameters]
         if self.by_name == RANDOMNESS:
             passed = passed[:1]
@@ -102,13 +101,13 @@ class Contract(ABC):
         return True
 
     def names(self, signature: inspect.Signature) -> bool:
-        """Whether the first parameters have the very names that the contract gives them."""
+        """Whether the first parameters have the same names as in the contract."""
         places = [one for one in signature.parameters.values() if one.kind in PLACES]
         return tuple(one.name for one in places[: len(self.positional)]) == self.positional
 
     @property
     def passed(self) -> str:
-        """What it passes, in words."""
+        """The passed parameters, for messages."""
         if self.by_name == RANDOMNESS:
             also = f", and by name {' or else '.join(RANDOMNESS)}"
         else:
@@ -122,7 +121,7 @@ class BatchContract(Contract):
     Attributes
     ----------
     one_hot_fixture : str
-        Where drafts may come without laws.
+        The fixture for drafts without laws.
     laws_optional : bool
         Whether the laws of any batch may be left out.
     """
@@ -131,15 +130,15 @@ class BatchContract(Contract):
     laws_optional: ClassVar[bool] = True
 
     def fixture(self, name: str, capabilities: Capabilities) -> Fixture:
-        """A fixture, with batches as ragged as the implementation takes them."""
+        """A fixture, with ragged batches if the implementation takes them."""
         return CHAIN_FIXTURES[name] if capabilities.ragged else CHAIN_FIXTURES[name].even()
 
     def fewest_drafts(self, capabilities: Capabilities) -> int:
-        """How many drafts each row has at least."""
+        """The least number of drafts of a row."""
         return 0
 
     def verifier(self, subject: Subject) -> Verifier:
-        """What calls the implementation, and reads its answers."""
+        """Calls the implementation, and checks its answers."""
         return Verifier(subject.function, subject.capabilities, subject.timeout)
 
     @abstractmethod
@@ -148,7 +147,7 @@ class BatchContract(Contract):
 
     @abstractmethod
     def blocks(self, subject: Subject, fixture: Fixture, *, one_hot: bool = False) -> Sampler:
-        """Single iterations."""
+        """A sampler of single iterations."""
 
 
 class ModelContract(Contract):
@@ -156,8 +155,8 @@ class ModelContract(Contract):
 
     @abstractmethod
     def calls(self, subject: Subject, fixture: Fixture) -> Steps:
-        """One call at a time."""
+        """A sampler that calls the function once for each trial."""
 
     @abstractmethod
     def texts(self, subject: Subject, fixture: Fixture, tokens: int) -> Sampler:
-        """The first tokens of whole texts."""
+        """A sampler of the first tokens of whole texts."""

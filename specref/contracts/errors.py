@@ -1,17 +1,17 @@
-"""What is raised where an implementation does not keep its contract."""
+"""The error that is raised when an implementation breaks its contract."""
 
 from typing import Any
 
 
 class BrokenContractError(Exception):
-    """An implementation raised, hung, or answered with something that is not an answer.
+    """An implementation raised, did not return, or returned an invalid answer.
 
     Attributes
     ----------
     row : int or None
-        The first offending row of the batch that it was given.
+        The first offending row of its batch.
     evidence : dict
-        For machines; once it is known, what the row was given.
+        Machine-readable facts; with the data of the row if it is known.
     """
 
     def __init__(self, message: str, row: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Fixtures with fixture: rows that differ by position and context, zeros, ties, ragged lengths."""
+"""Fixtures whose rows differ by position and context, with zeros, ties and ragged lengths."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -18,19 +18,18 @@ CONTEXTS: tuple[Tokens, ...] = ((), (1,), (2, 0), (0,))
 
 @dataclass(frozen=True)
 class Place:
-    """Where a row of a batch stands: its context, and how many drafts it may have."""
+    """The place of a row of a batch: its context, and the most drafts it may have."""
 
     context: Tokens
     lookahead: int
 
     @property
     def name(self) -> str:
-        """For reports."""
         return f"context {self.context}, lookahead {self.lookahead}"
 
     @property
     def options(self) -> tuple[tuple[str, Any], ...]:
-        """What rules have to be told besides."""
+        """Further arguments of rules."""
         return ()
 
 
@@ -41,7 +40,7 @@ class Fixture:
     Attributes
     ----------
     places : tuple of Place
-        With different numbers of drafts, 0 among them, so that batches are ragged.
+        Places with different numbers of drafts, including 0, so that batches are ragged.
     ragged : bool
         Whether rows of a batch may have different numbers of drafts.
     """
@@ -54,7 +53,7 @@ class Fixture:
 
     @property
     def lookahead(self) -> int:
-        """The most drafts of a row."""
+        """The largest number of drafts of a row."""
         return max(place.lookahead for place in self.places)
 
     @property
@@ -64,12 +63,12 @@ class Fixture:
         return None if vocabulary.eos is None else vocabulary.ids[vocabulary.eos]
 
     def even(self) -> "Fixture":
-        """The same with equally many drafts in every row, for those who need that."""
+        """The same with equally many drafts in every row."""
         places = tuple(Place(place.context, self.lookahead) for place in self.drafted().places)
         return replace(self, places=places, ragged=False)
 
     def drafted(self) -> "Fixture":
-        """The same without places that have no draft, for those who draft themselves."""
+        """The same without places that have no drafts, for contracts that draft themselves."""
         return replace(self, places=tuple(place for place in self.places if place.lookahead))
 
     def only(self, index: int) -> "Fixture":

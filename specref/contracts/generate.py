@@ -17,9 +17,7 @@ class Generate(Protocol):
 
     def __call__(
         self, target: Model, drafter: Model, context: Tokens, tokens: int, rng: np.random.Generator
-    ) -> Tokens:
-        """A whole text."""
-        ...
+    ) -> Tokens: ...
 
 
 class GenerateContract(ModelContract):
@@ -28,11 +26,11 @@ class GenerateContract(ModelContract):
     coarse_tv: ClassVar[float | None] = 0.15
 
     def calls(self, subject: Subject, fixture: Fixture) -> Steps:
-        """One text at a time."""
+        """A sampler of one text at a time."""
         return self.texts(subject, fixture, TEXT)
 
     def texts(self, subject: Subject, fixture: Fixture, tokens: int) -> Steps:
-        """The first tokens of texts."""
+        """A sampler of the first tokens of texts."""
         call = generate_call(subject.function, fixture, tokens)
         return Steps(call, fixture, tokens, subject.timeout)
 

@@ -1,4 +1,4 @@
-"""What an implementation takes by name."""
+"""The parameters that an implementation takes by name."""
 
 import inspect
 from collections.abc import Callable
@@ -13,7 +13,7 @@ def accepted_keywords(implementation: Callable[..., Any]) -> frozenset[str]:
     Raises
     ------
     TypeError
-        It is not callable.
+        The implementation is not callable.
 
     Examples
     --------

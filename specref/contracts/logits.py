@@ -1,4 +1,4 @@
-"""Logits in place of probabilities, for implementations that take the softmax themselves."""
+"""Logits instead of probabilities, for implementations that take the softmax themselves."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Calling somebody's functions of two models, and reading the tokens that they return."""
+"""Calls user functions of two models, and reads the tokens that they return."""
 
 import itertools
 from collections.abc import Callable
@@ -27,16 +27,16 @@ def until_end(fixture: Fixture, tokens: Tokens) -> Tokens:
 
 
 def read_tokens(raw: Any, longest: int, fixture: Fixture) -> Tokens:
-    """Check a block or text.
+    """Check and convert a block or text.
 
     Raises
     ------
     BrokenContractError
-        It is no sequence of 1 to `longest` token ids.
+        It is not a sequence of 1 to `longest` token ids.
     """
     try:
         values = raw.tolist() if hasattr(raw, "tolist") else raw
-        # One more is enough to see that it is too long, even if it never ends.
+        # One more is enough to see that it is too long, even if it is infinite.
         tokens = tuple(itertools.islice(values, longest + 1))
     except TypeError:
         raise BrokenContractError(f"returned a {type(raw).__name__}: expected tokens") from None
@@ -53,13 +53,13 @@ def read_tokens(raw: Any, longest: int, fixture: Fixture) -> Tokens:
 
 
 def step_call(implementation: Callable[..., Any], fixture: Fixture) -> Call:
-    """A call of the contract ``step`` at a place."""
+    """(place, rng) -> a block, for a function of the contract ``step``."""
     models, give = (as_float(fixture.target), as_float(fixture.drafter)), giver(implementation)
     return lambda place, rng: give((*models, place.context, place.lookahead), rng)
 
 
 def generate_call(implementation: Callable[..., Any], fixture: Fixture, tokens: int) -> Call:
-    """A call of the contract ``generate`` at a place."""
+    """(place, rng) -> a text, for a function of the contract ``generate``."""
     models, give = (as_float(fixture.target), as_float(fixture.drafter)), giver(implementation)
     return lambda place, rng: give((*models, place.context, tokens), rng)
 
@@ -67,7 +67,7 @@ def generate_call(implementation: Callable[..., Any], fixture: Fixture, tokens: 
 def giver(
     implementation: Callable[..., Any],
 ) -> Callable[[tuple[Any, ...], np.random.Generator], Any]:
-    """(arguments, rng) -> what it returns, given whichever of `chance` and `rng` it takes.
+    """(arguments, rng) -> result of the function, called with `chance` or `rng`.
 
     If it takes neither, the global generators are seeded.
     """

@@ -1,8 +1,8 @@
-"""Blocks of an implementation on a fixture: what the statistics are fed with."""
+"""Samplers: blocks of an implementation on a fixture, for the statistics."""
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -18,7 +18,7 @@ from specref.vocabulary import Tokens
 SMALL_BATCHES, LARGE_BATCH = (1, 2, 3, 5, 8, 13), 4096
 SMALL_SHARE = 32
 TEXT = 4
-"""How many tokens of a text are drawn."""
+"""The number of tokens of a text that are drawn."""
 
 Drawn: TypeAlias = tuple[Ints, Ints, Ints]
 
@@ -26,13 +26,11 @@ Drawn: TypeAlias = tuple[Ints, Ints, Ints]
 class Sampler(Protocol):
     """(trials, rng) -> the place of each trial, its block and its drafts, padded with -1."""
 
-    def __call__(self, trials: int, rng: np.random.Generator) -> Drawn:
-        """Draw."""
-        ...
+    def __call__(self, trials: int, rng: np.random.Generator) -> Drawn: ...
 
 
 def until_eos(fixture: Fixture, blocks: Ints) -> Ints:
-    """Blocks with everything after the first EOS taken away."""
+    """Blocks without the tokens after the first EOS."""
     if fixture.eos is None:
         return blocks
     ends = blocks == fixture.eos
@@ -64,16 +62,17 @@ class Batches(ABC):
         self.tables = rows(fixture, depth)
 
     def __call__(self, trials: int, rng: np.random.Generator) -> Drawn:
-        """Draw."""
         deadline = Deadline()
-        return within(
-            self.verifier.timeout,
-            lambda: _joined(self._batch(place, rng, deadline) for place in self._places(trials)),
-            deadline,
-        )
+
+        def draw() -> Drawn:
+            parts = [self._batch(place, rng, deadline) for place in self._places(trials)]
+            place, blocks, drafts = map(np.concatenate, zip(*parts, strict=True))
+            return place, blocks, drafts
+
+        return within(self.verifier.timeout, draw, deadline)
 
     def _places(self, trials: int) -> Sequence[Ints]:
-        # Neighbours of one place and of several: rows that share noise are seen in both.
+        # Neighbours have equal and different places: rows that share noise show in either case.
         place = (np.arange(trials) // 2) % len(self.fixture.places)
         sizes = batch_sizes(trials, self.verifier.capabilities.batch)
         return np.split(place, np.cumsum(sizes)[:-1])
@@ -83,13 +82,8 @@ class Batches(ABC):
         """Draw one batch, a trial at each of these places."""
 
 
-def _joined(parts: Iterable[Drawn]) -> Drawn:
-    place, blocks, drafts = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return place, blocks, drafts
-
-
 class Steps:
-    """One block, or a text of several, from somebody's function of two models.
+    """One block, or a text of several, from a user function of two models.
 
     Parameters
     ----------
@@ -97,7 +91,7 @@ class Steps:
         (place, rng) -> token ids.
     fixture : Fixture
     longest : int
-        The most tokens of a call.
+        The most tokens that a call may return.
     timeout : float or None
         Seconds for a call.
     """
@@ -112,18 +106,17 @@ class Steps:
         self.call, self.fixture, self.longest, self.timeout = call, fixture, longest, timeout
 
     def __call__(self, trials: int, rng: np.random.Generator) -> Drawn:
-        """Draw."""
         place, deadline = np.arange(trials) % len(self.fixture.places), Deadline()
-        blocks = within(self.timeout, lambda: self._blocks(place, rng, deadline), deadline)
-        return place, blocks, np.full((trials, 1), NO_TOKEN)
+        blocks = np.full((trials, self.longest), NO_TOKEN)
 
-    def _blocks(self, place: Ints, rng: np.random.Generator, deadline: Deadline) -> Ints:
-        blocks = np.full((len(place), self.longest), NO_TOKEN)
-        for row, index in enumerate(place.tolist()):
-            tokens = self._one(self.fixture.places[index], rng)
-            blocks[row, : len(tokens)] = tokens
-            deadline.restart()
-        return blocks
+        def draw() -> None:
+            for row, index in enumerate(place.tolist()):
+                tokens = self._one(self.fixture.places[index], rng)
+                blocks[row, : len(tokens)] = tokens
+                deadline.restart()
+
+        within(self.timeout, draw, deadline)
+        return place, blocks, np.full((trials, 1), NO_TOKEN)
 
     def _one(self, place: Place, rng: np.random.Generator) -> Tokens:
         try:
@@ -132,6 +125,6 @@ class Steps:
             message, cause = str(error), error.__cause__
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # somebody's code may raise anything
+        except BaseException as error:  # user code may raise anything
             message, cause = f"raised {described(error)}", error
         raise BrokenContractError(f"{message} (at {place.name})") from cause

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import RANDOMNESS, ModelContract, Subject
 from specref.contracts.fixtures import Fixture, Place
-from specref.contracts.model_calls import Call, read_tokens, step_call
+from specref.contracts.model_calls import read_tokens, step_call
 from specref.contracts.sampling import Sampler, Steps
 from specref.models import Model
 from specref.vocabulary import Tokens
@@ -25,9 +25,9 @@ class TwoVocabularies(Fixture):
     Attributes
     ----------
     rules : tuple of str
-        Those that read such vocabularies.
+        The rules that take such vocabularies.
     longest : int
-        The most tokens of a block.
+        The largest number of tokens of a block.
     """
 
     rules: tuple[str, ...] = ()
@@ -64,44 +64,38 @@ class Step(Protocol):
         context: Tokens,
         lookahead: int,
         rng: np.random.Generator,
-    ) -> Tokens:
-        """One iteration."""
-        ...
+    ) -> Tokens: ...
 
 
 class StepContract(ModelContract):
     """The contract ``step``."""
 
     def fixture(self, name: str, capabilities: Capabilities) -> Fixture:
-        """A fixture: those of two vocabularies as well."""
+        """A fixture, which may have two vocabularies."""
         return TWO_VOCABULARIES.get(name) or super().fixture(name, capabilities)
 
     def calls(self, subject: Subject, fixture: Fixture) -> Steps:
-        """One call at a time."""
+        """A sampler that calls the function once for each trial."""
         call, longest = step_call(subject.function, fixture), fixture.lookahead + 1
         if isinstance(fixture, TwoVocabularies):
             longest = fixture.longest
         return Steps(call, fixture, longest, subject.timeout)
 
     def blocks(self, subject: Subject, fixture: Fixture) -> Sampler:
-        """Single iterations."""
         return self.calls(subject, fixture)
 
     def texts(self, subject: Subject, fixture: Fixture, tokens: int) -> Sampler:
-        """Block after block, up to so many tokens."""
-        call = _repeated(step_call(subject.function, fixture), fixture, tokens)
-        return Steps(call, fixture, tokens, subject.timeout)
+        """A sampler of texts of so many tokens, made of consecutive blocks."""
+        call = step_call(subject.function, fixture)
 
+        def text(place: Place, rng: np.random.Generator) -> Tokens:
+            found: Tokens = ()
+            while len(found) < tokens and not fixture.target.vocabulary.ends(found):
+                here = replace(place, context=(*place.context, *found))
+                found += read_tokens(call(here, rng), fixture.lookahead + 1, fixture)
+            return found[:tokens]
 
-def _repeated(call: Call, fixture: Fixture, tokens: int) -> Call:
-    def text(place: Place, rng: np.random.Generator) -> Any:
-        found: Tokens = ()
-        while len(found) < tokens and not fixture.target.vocabulary.ends(found):
-            here = replace(place, context=(*place.context, *found))
-            found += read_tokens(call(here, rng), fixture.lookahead + 1, fixture)
-        return found[:tokens]
-
-    return text
+        return Steps(text, fixture, tokens, subject.timeout)
 
 
 STEP = StepContract("step", Step, ("target", "drafter", "context", "lookahead"), RANDOMNESS)

@@ -1,4 +1,4 @@
-"""The table of contracts, and which of them can call a function."""
+"""The table of contracts, and which of them a function can be called under."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -33,12 +33,12 @@ CONTRACTS: Mapping[str, Contract] = MappingProxyType(
 
 
 def contract_named(name: Contract | str) -> Contract:
-    """A contract by its name.
+    """The contract of a name.
 
     Raises
     ------
     ValueError
-        There is none.
+        There is no such contract.
     """
     if str(name) not in CONTRACTS:
         raise ValueError(f"contract = {str(name)!r}: expected one of {list(CONTRACTS)}")
@@ -62,14 +62,16 @@ def signed(implementation: Callable[..., Any], contract: Contract) -> None:
         return
     name = getattr(implementation, "__name__", type(implementation).__name__)
     fitting = " or ".join(f"--contract {one}" for one in contracts_of(implementation))
+    bare = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
+    untyped = signature.replace(parameters=bare, return_annotation=signature.empty)
     raise TypeError(
-        f"{name} takes {_without_types(signature)}: contract {contract} gives {contract.passed}; "
+        f"{name} takes {untyped}: contract {contract} gives {contract.passed}; "
         f"{fitting or 'no contract'} fits"
     )
 
 
 def contracts_of(implementation: Callable[..., Any]) -> tuple[Contract, ...]:
-    """The contracts that can call a function; of several, those whose names it uses most.
+    """The contracts that can call a function; of several, those that share most names with it.
 
     Examples
     --------
@@ -88,7 +90,7 @@ def contracts_of(implementation: Callable[..., Any]) -> tuple[Contract, ...]:
 
 
 def _fits(signature: inspect.Signature, contract: Contract) -> bool:
-    """Whether a contract can call it, and it is not meant for another."""
+    """Whether a contract can call the function, and it is not meant for another contract."""
     if not contract.takes(signature):
         return False
     if contract.names(signature):
@@ -108,8 +110,3 @@ def _signature(implementation: Callable[..., Any]) -> inspect.Signature | None:
         return inspect.signature(implementation)
     except (TypeError, ValueError):  # a compiled function that does not tell
         return None
-
-
-def _without_types(signature: inspect.Signature) -> inspect.Signature:
-    bare = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
-    return signature.replace(parameters=bare, return_annotation=signature.empty)

@@ -1,4 +1,4 @@
-"""Runs user code with a timeout, on a thread of its own, whatever it raises."""
+"""Runs user code with a timeout, on a thread of its own."""
 
 import threading
 import time
@@ -19,7 +19,7 @@ TIMEOUT = 60.0
 
 
 class HungError(BrokenContractError):
-    """A call did not return in time; later calls would time out, too."""
+    """A call did not return in time; later calls would also time out."""
 
     def __init__(self, message: str, stack: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -27,21 +27,21 @@ class HungError(BrokenContractError):
 
 
 class Deadline:
-    """When somebody's code last returned, in work that calls it many times."""
+    """The time at which user code last returned, in work that calls it many times."""
 
     def __init__(self) -> None:
         self.last, self.abandoned = time.monotonic(), False
         self._releases: list[Callable[[], None]] = []
 
     def abandon(self) -> None:
-        """Say that nobody waits for the work any more; gives back what it holds of the process."""
+        """Note that nobody waits for the work any more, and release what it holds."""
         self.abandoned = True
         for release in self._releases[::-1]:
             release()
 
     @contextmanager
     def releasing(self, release: Callable[[], None]) -> Iterator[None]:
-        """`release` is called on leaving, and when the work is abandoned: perhaps twice."""
+        """Call `release` on leaving, and when the work is abandoned: possibly twice."""
         self._releases.append(release)
         try:
             if self.abandoned:
@@ -52,7 +52,7 @@ class Deadline:
             release()
 
     def restart(self) -> None:
-        """Say that a call has returned; ends the work if nobody waits for it any more."""
+        """Note that a call has returned; end the work if it was abandoned."""
         if self.abandoned:
             raise SystemExit
         self.last = time.monotonic()
@@ -62,27 +62,27 @@ _DEADLINE: ContextVar[Deadline | None] = ContextVar("specref_pulse", default=Non
 
 
 def deadline_here() -> Deadline:
-    """That of the work which goes on in this thread; a new one if nobody waits for any."""
+    """The deadline of the work in this thread; a new one if there is none."""
     return _DEADLINE.get() or Deadline()
 
 
 def within(
     seconds: float | None, work: Callable[[], Result], deadline: Deadline | None = None
 ) -> Result:
-    """Run `work` on a thread of its own, left behind if it does not return in time.
+    """Run `work` on a thread of its own, which is abandoned if it does not return in time.
 
     Parameters
     ----------
     seconds : float or None
-        How long to wait. None: for ever.
+        The timeout; None for none.
     work : callable
     deadline : Deadline, optional
-        If `work` beats it, the time counts from the last beat.
+        If `work` restarts it, the time counts from the last restart.
 
     Raises
     ------
     BrokenContractError
-        It raised, or (`HungError`) did not return.
+        The work raised, or (`HungError`) did not return.
 
     Examples
     --------
@@ -98,13 +98,18 @@ def within(
         _DEADLINE.set(deadline)
         try:
             results.append(work())
-        except BaseException as error:  # somebody's code may raise anything
+        except BaseException as error:  # user code may raise anything
             errors.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
-        _wait(thread, seconds, deadline)
+        # In slices: Python handles a signal that comes at the very start of a wait only after it.
+        while thread.is_alive():
+            left = SLICE if seconds is None else deadline.last + seconds - time.monotonic()
+            if left <= 0:
+                raise HungError(f"did not return within {seconds:g} s", stack_lines(thread))
+            thread.join(min(left, SLICE))
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             error.add_note("\n".join(stack_lines(thread)))
@@ -117,17 +122,8 @@ def within(
     raise BrokenContractError(f"raised {described(errors[0])}") from errors[0]
 
 
-def _wait(thread: threading.Thread, seconds: float | None, deadline: Deadline) -> None:
-    # In slices: Python sees a signal that comes at the very start of a wait after it.
-    while thread.is_alive():
-        left = SLICE if seconds is None else deadline.last + seconds - time.monotonic()
-        if left <= 0:
-            raise HungError(f"did not return within {seconds:g} s", stack_lines(thread))
-        thread.join(min(left, SLICE))
-
-
 def described(error: BaseException, where: str = "") -> str:
-    """The kind of an error and the first line of its message, whatever somebody made of it.
+    """The type of an error and the first line of its message.
 
     Examples
     --------
@@ -136,7 +132,7 @@ def described(error: BaseException, where: str = "") -> str:
     """
     try:
         lines = str(error).splitlines()
-    except Exception:  # somebody's errors may raise, too
+    except Exception:  # errors of user code may raise, too
         lines = ["its message cannot be shown"]
     text = (lines or [""])[0][:MOST_CHARACTERS]
     return " ".join(filter(None, [type(error).__name__, where])) + f": {text}" * bool(text)

@@ -1,4 +1,4 @@
-"""The state of torch that a call depends on: set for the call, and put back afterwards."""
+"""The state of torch that a call depends on: set for the call, and restored afterwards."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ _before: list[int] = []
 def one_thread() -> Iterator[None]:
     """Let torch use one thread: with more, tensors of a few numbers take many times longer.
 
-    Where several callers overlap, each leaves what was there before the first of them came.
+    If several callers overlap, the last one restores what was there before the first one.
 
     Examples
     --------
@@ -41,14 +41,14 @@ def one_thread() -> Iterator[None]:
 def seeded(rng: np.random.Generator, device: str = "cpu") -> Iterator[None]:
     """Seed torch's global generators from `rng`, and use one thread; undo both on leaving.
 
-    One call at a time, as for `calling.global_randomness`.
+    Only one call at a time, as for `calling.global_randomness`.
 
     Parameters
     ----------
     rng : numpy.random.Generator
         One number is drawn from it.
     device : str
-        The device whose generator is put back too.
+        The device whose generator is restored too.
 
     Examples
     --------

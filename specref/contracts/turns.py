@@ -1,4 +1,4 @@
-"""Who may use the process's global generators: one call at a time, for all threads."""
+"""A lock on the global generators of the process: only one call uses them at a time."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -16,10 +16,10 @@ _MINE: ContextVar[bool] = ContextVar("specref_turn", default=False)
 
 @contextmanager
 def turn(begin: Callable[[], Callable[[], None]]) -> Iterator[None]:
-    """Nobody else who asks for a turn is between `begin` and what it returns.
+    """Hold the lock, and the state set by `begin`, until leaving.
 
-    Whoever does not return in time has no turn any more: what `begin` did is undone then. The
-    wait for others counts as no time of one's own.
+    A call that does not return in time loses the lock, and what `begin` did is undone then. The
+    wait for other calls does not count towards the timeout.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def turn(begin: Callable[[], Callable[[], None]]) -> Iterator[None]:
     Raises
     ------
     HungError
-        Somebody without a time limit has had the turn for too long.
+        A call without a time limit has held the lock for too long.
     """
     if _MINE.get():
         undo = begin()
@@ -55,7 +55,7 @@ def turn(begin: Callable[[], Callable[[], None]]) -> Iterator[None]:
 
 
 def _once(begin: Callable[[], Callable[[], None]]) -> Callable[[], None]:
-    """Begin; what it returns undoes that and ends the turn, at the first call only."""
+    """Begin; the returned function undoes it and releases the lock, at its first call only."""
     try:
         open_ = [begin()]
     except BaseException:

@@ -1,4 +1,4 @@
-"""Exact probing: the joint output distribution of somebody's code, without sampling error."""
+"""Exact probing: the joint output distribution of user code, without sampling error."""
 
 from specref.probing.blocks import ProbedBlock, probe_block
 from specref.probing.calls import Call

@@ -1,8 +1,8 @@
-"""The second way: search for the cells. Outcomes are compared, and thresholds bisected.
+"""Probing by search: outcomes are compared, and thresholds between them bisected.
 
-The uniforms of the code span a cube; boxes in which probes disagree are cut in two at a
+The uniforms of the code span a cube; boxes whose probes disagree are cut in two at a
 threshold between two of them. Within a box, exponential noise is resolved as one race.
-What no probe falls into stays unseen: `ASSUMPTION` belongs beside every result.
+Cells that no probe hits are not found: every result rests on `ASSUMPTION`.
 """
 
 import math
@@ -31,14 +31,14 @@ ASSUMPTION = (
 
 
 class Cut(NamedTuple):
-    """Where a box is to be cut."""
+    """A request and a threshold at which to cut a box."""
 
     request: int
     threshold: float
 
 
 class NoBoxesError(Exception):
-    """The cells of the numbers asked for at one place are no boxes: `args[0]` is the call."""
+    """The cells of the numbers of one call are not boxes: `args[0]` is the call."""
 
 
 def searched_cells(program: Program) -> list[Cell]:
@@ -47,7 +47,7 @@ def searched_cells(program: Program) -> list[Cell]:
     Raises
     ------
     CannotInterpretError
-        A call has no exact reading, or the cells of its numbers are neither boxes nor a race.
+        A call cannot be interpreted, or the cells of its numbers are neither boxes nor a race.
     """
     try:
         return list(Search(program).cells())
@@ -81,13 +81,15 @@ class Search:
     cuts: set[tuple[int, int]] = field(default_factory=set)
 
     def cells(self) -> Iterator[Cell]:
-        """Cut boxes until nothing differs inside one."""
+        """Cut boxes until all runs inside each box agree."""
         pending: list[Box] = [{}]
         while pending:
             box = pending.pop()
             found = self._examined(box)
             if isinstance(found, Cut):
-                pending += _halves(box, found)
+                low, high = box.get(found.request, (0.0, 1.0))
+                pending.append({**box, found.request: (found.threshold, high)})
+                pending.append({**box, found.request: (low, found.threshold)})
             else:
                 yield from _cells_of(box, found)
 
@@ -108,7 +110,7 @@ class Search:
         return self._contradiction(base, race) or race
 
     def _contradiction(self, base: Run, race: Race) -> Cut | None:
-        """A cut between two points whose noise is equal, if the race does not explain all."""
+        """A cut between two points with equal noise, if the race does not explain all outcomes."""
         for probe in range(1, PROBES, NOISE_STRIDE) if base.indices("exponential") else ():
             noisy = self.run(Point(base.point.box, probe, probe))
             if noisy.outcome == race.winner(noisy.point):
@@ -121,7 +123,7 @@ class Search:
         return None
 
     def _between(self, base: Run, other: Run) -> Cut:
-        """A threshold on the way from one point to another, request by request."""
+        """A threshold between two points, found by changing one request after the other."""
         point = base.point
         for index in range(max(len(base.requests), len(other.requests))):
             there = point.with_uniform(index, other.point.uniform(index))
@@ -149,7 +151,7 @@ class Search:
     def _stays(
         self, point: Point, index: int, inside: float, outside: float, shift: float
     ) -> bool:
-        """Whether a threshold stays where it is when all other numbers move a little."""
+        """Whether a threshold stays in place when all other numbers move a little."""
         numbers = range(len(self.run(point).requests))
         moved = point.shifted({other for other in numbers if other != index}, shift)
         ends = inside, outside
@@ -168,25 +170,12 @@ def _probes(base: Run) -> Iterator[Point]:
         low, high = box.get(index, (0.0, 1.0))
         for share in (*EDGES, *(1 - edge for edge in EDGES)):
             yield base.point.with_uniform(index, low + (high - low) * share)
-        for start, end in _branches(base, index):
-            first, last = max(start, low), min(end, high)
+        start = 0.0
+        for weight in base.requests[index].weights:
+            first, last = max(start, low), min(start + weight, high)
             if last - first > 4 * NARROW:
                 yield base.point.with_uniform(index, (first + last) / 2)
-
-
-def _branches(base: Run, index: int) -> Iterator[tuple[float, float]]:
-    start = 0.0
-    for weight in base.requests[index].weights:
-        yield start, start + weight
-        start += weight
-
-
-def _halves(box: Box, cut: Cut) -> list[Box]:
-    low, high = box.get(cut.request, (0.0, 1.0))
-    return [
-        {**box, cut.request: (cut.threshold, high)},
-        {**box, cut.request: (low, cut.threshold)},
-    ]
+            start += weight
 
 
 def _cells_of(box: Box, race: Race) -> Iterator[Cell]:

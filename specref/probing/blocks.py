@@ -20,14 +20,14 @@ from specref.vocabulary import Tokens
 
 @dataclass(frozen=True)
 class ProbedBlock:
-    """The exact law of a completed block, beside the target's.
+    """The exact law of a completed block, and that of the target.
 
     Attributes
     ----------
     output, expected : dict
-        {tokens: probability}; `output` is empty if the code could not be interpreted.
+        {tokens: probability}; `output` is empty if the code cannot be interpreted.
     total_variation : float
-        Between them, up to `error_bound`; failures count as lost. 1 if not interpreted.
+        Their distance, up to `error_bound`; failures count as lost. 1 if not interpreted.
     error_bound : float
     failures : dict
         {exception: probability}.
@@ -46,13 +46,12 @@ class ProbedBlock:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the error bound rests on; empty if on nothing."""
+        """The assumptions of the error bound, if any."""
         texts = (probed.assumption for probed in self.by_drafts.values())
         return tuple(dict.fromkeys(text for text in texts if text))
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The calls for randomness that were found."""
         found = (call for probed in self.by_drafts.values() for call in probed.calls)
         return tuple(dict.fromkeys(found))
 
@@ -67,7 +66,7 @@ def probe_block(
     capabilities: Capabilities | None = None,
     kind: type[Verifier] = Verifier,
 ) -> ProbedBlock:
-    """The exact joint law of the completed block, over all drafts from q, and its distance.
+    """The exact joint law of the completed block over all drafts from q, and its distance.
 
     Blocks are cut after EOS and extended by the target to lookahead + 1 tokens.
 
@@ -107,7 +106,7 @@ def probe_block(
 def completed_block(
     found: Iterable[tuple[Tokens, float, Probed]], target: Model, context: Tokens, length: int
 ) -> ProbedBlock:
-    """What is known of the completed block.
+    """The law of the completed block, from the laws of blocks after each draft.
 
     Parameters
     ----------
@@ -116,7 +115,7 @@ def completed_block(
     target : Model
     context : tuple of int
     length : int
-        The most tokens.
+        The length to which blocks are completed.
     """
     expected = _floats(completed({(): 1.0}, target, context, length))
     blocks: dict[Tokens, float] = {}

@@ -1,4 +1,4 @@
-"""Which call asked for randomness, and what is raised when one cannot be followed."""
+"""Calls for randomness, and the exceptions for those that cannot be followed."""
 
 import sys
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ LIBRARIES = ("numpy.", "torch.", f"{OURS}.")
 
 @dataclass(frozen=True)
 class Call:
-    """A call for randomness in somebody's code.
+    """A call for randomness in user code.
 
     Attributes
     ----------
     name : str
-        Such as ``Generator.random`` or ``torch.rand_like``.
+        For example ``Generator.random`` or ``torch.rand_like``.
     shape : tuple of int
-        Of what it returns; () for a scalar.
+        Shape of the result; () for a scalar.
     where : str
         File and line of the innermost frame outside NumPy and torch.
 
@@ -33,7 +33,7 @@ class Call:
 
     @property
     def site(self) -> str:
-        """Which function was called where."""
+        """The function and the place of the call."""
         return f"{self.name} at {self.where}"
 
     def __str__(self) -> str:
@@ -41,15 +41,15 @@ class Call:
 
 
 class CannotInterpretError(BaseException):
-    """Randomness that has no exact reading; no `except Exception` in the code can hide it."""
+    """Randomness that cannot be interpreted; `except Exception` in the code does not catch it."""
 
 
 class EscapedError(BaseException):
-    """A number still to be drawn was used in a way that cannot be traced."""
+    """An undrawn number was used in a way that cannot be traced."""
 
 
 def is_importing() -> bool:
-    """Whether the code being run is importing a module: its own business."""
+    """Whether the code being run is importing a module, whose randomness is left alone."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__") != f"{OURS}.program":
         if frame.f_globals.get("__name__") == "importlib._bootstrap":

@@ -13,20 +13,20 @@ COINS = ("coins.accept", "coins.race")
 
 
 def drawn_elsewhere(program: Program) -> str | None:
-    """What else than its coins decides the block of a sampler that declares them; or nothing.
+    """What else than its coins decides the block of a sampler that declares coins.
 
-    Its coins are kept, and what it draws otherwise is changed, then the reverse.
+    Its coins are kept while its other random numbers are changed, then the reverse.
 
     Parameters
     ----------
     program : Program
-        Of a verification that takes coins.
+        A verification that takes coins.
 
     Returns
     -------
     str or None
-        A sentence; empty if nothing else was seen to decide a block; None if it draws by what has
-        no exact reading, which may decide or not.
+        A sentence; empty if nothing else decides a block; None if it draws in a way that cannot be
+        interpreted, so that this is unknown.
     """
     try:
         repeated(program)
@@ -43,7 +43,7 @@ def drawn_elsewhere(program: Program) -> str | None:
 
 
 def _compared(program: Program) -> tuple[bool, Call | None]:
-    """Whether coins matter, and the first other call that does."""
+    """Whether coins change the outcome, and the first other call that does."""
     by_coins, other = False, None
     for probe in range(TIMES):
         points = Point({}, probe, probe), Point({}, probe + TIMES, probe + TIMES)
@@ -63,7 +63,7 @@ def _is_coin(call: Call) -> bool:
 def _run(
     program: Program, kept: Point, changed: Point, is_changed: Callable[[Call], bool]
 ) -> tuple[Outcome, list[Request]]:
-    """What comes out where some calls are answered by another point."""
+    """The outcome and requests of a run in which some calls are answered by another point."""
 
     def answer(index: int, request: Request) -> float:
         return (changed if is_changed(request.call) else kept).answer(index, request)

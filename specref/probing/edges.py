@@ -1,4 +1,4 @@
-"""What happens at the ends of the unit interval, where samples never look."""
+"""The outcomes at the ends of the unit interval, which samples practically never hit."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,12 +18,12 @@ from specref.vocabulary import Tokens
 
 @dataclass(frozen=True)
 class EdgeEvent:
-    """An impossible token or an exception, when one number is the least or the greatest.
+    """An impossible token or an exception, caused by the least or greatest value of one number.
 
     Attributes
     ----------
     call : Call
-        What the number was drawn by.
+        The call that drew the number.
     value : float
         The number: 0, or the last uniform below 1.
     chance : float
@@ -59,9 +59,9 @@ def edge_events(
     capabilities: Capabilities | None = None,
     kind: type[Verifier] = Verifier,
 ) -> tuple[EdgeEvent, ...]:
-    """What an implementation of ``verify`` does when a uniform is 0, or the last one below 1.
+    """What goes wrong in an implementation of ``verify`` if a uniform is 0 or the last below 1.
 
-    Each uniform in turn is set to its ends, the other numbers being inside every cell in turn.
+    In each cell, each uniform is set to both ends while the other numbers stay inside the cell.
 
     Parameters and errors as `verification_program`; an implementation that cannot be interpreted
     has no events.
@@ -117,21 +117,16 @@ def _rerun(program: Program, cell: Cell, changed: dict[int, float]) -> Outcome:
     kinds = {index: request.kind for index, request in enumerate(cell.requests)}
 
     def answer(index: int, request: Request) -> float:
-        if kinds.get(index) == request.kind != "categorical":
-            return numbers[index]
         if request.kind == "categorical":
-            return _possible(request, numbers.get(index, 0))
+            branch, weights = int(numbers.get(index, 0)), request.weights
+            if branch < len(weights) and weights[branch] > 0:
+                return branch
+            return next(other for other, weight in enumerate(weights) if weight > 0)
+        if kinds.get(index) == request.kind:
+            return numbers[index]
         return 1.0 if request.kind == "exponential" else 0.5
 
     return program(Given(answer))
-
-
-def _possible(request: Request, branch: float) -> int:
-    """The branch if it is possible, else the first that is."""
-    weights = request.weights
-    if branch < len(weights) and weights[int(branch)] > 0:
-        return int(branch)
-    return next(index for index, weight in enumerate(weights) if weight > 0)
 
 
 def _consequence(outcome: Outcome, p_rows: Floats) -> str | None:

@@ -1,4 +1,4 @@
-"""A source of lazy numbers: every comparison of one asks chance, with an exact probability."""
+"""A source of lazy numbers: chance decides their comparisons, with exact probabilities."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,12 +16,12 @@ RARE = 2.0**-30
 
 
 class ExactSource(Source, Comparisons):
-    """Draws branches by chance, and leaves all other numbers open until they are compared.
+    """Draws branches by chance, and leaves all other numbers undrawn until they are compared.
 
     Attributes
     ----------
     error : float
-        What the probabilities of this path may be wrong by, in all.
+        The total error of the probabilities of this path.
     """
 
     dtype = object
@@ -48,12 +48,12 @@ class ExactSource(Source, Comparisons):
         return Lazy(self._coins[index], self)
 
     def outside(self, number: Lazy) -> float | None:
-        """What a number is outside its run, an ordinary one; None within.
+        """The value of a number that is used outside its run; None within.
 
         Raises
         ------
         CannotInterpretError
-            Another run goes on here: the code has kept the number.
+            Another run is active here: the code has kept the number.
         """
         interception = current()
         if interception is None:
@@ -69,14 +69,14 @@ class ExactSource(Source, Comparisons):
         raise interception.source.problem
 
     def settled(self, number: Lazy) -> float:
-        """The number, its coin being drawn now if it was not before; what was decided is void."""
+        """The value of a number, drawn now if needed; ignores decisions made during the run."""
         coin = number.coin
         if coin.settled is None:
             coin.settled = coin.value(int(self._spare.integers(1 << coin.bits)))
         return number.at(coin.settled)
 
     def decide(self, number: Lazy, predicate: Callable[[float], bool]) -> bool:
-        """Split the interval of a uniform where the predicate flips, and choose a side."""
+        """Split the interval of a uniform where the predicate flips; chance chooses a side."""
         coin = number.coin
         if number.steps:
             number.check_defined()
@@ -86,10 +86,6 @@ class ExactSource(Source, Comparisons):
             return start
         if coin.reading is not None:
             raise EscapedError(f"noise of {coin.call} is compared with a number after a race")
-        return self._split(number, predicate, start)
-
-    def _split(self, number: Lazy, predicate: Callable[[float], bool], start: bool) -> bool:
-        coin = number.coin
         flip = _first_other(lambda k: predicate(coin.value(k)) == start, coin.low, coin.high)
         probability = (flip - coin.low) / (coin.high - coin.low)
         if min(probability, 1 - probability) < RARE:
@@ -101,7 +97,7 @@ class ExactSource(Source, Comparisons):
         return start if below else not start
 
     def less(self, left: Lazy, right: Lazy) -> bool:
-        """Race two numbers; the winner's noise gets the rate of both."""
+        """Race two numbers; the noise of the winner gets the sum of both rates."""
         race = duel(left, right)
         if race.certain is not None:
             self.error += NEARLY_CERTAIN
@@ -122,8 +118,11 @@ class ExactSource(Source, Comparisons):
         self._races.append((winner, loser, factor))
 
     def numbers(self, fraction: float) -> dict[int, float]:
-        """Numbers that lead the code along this path, some way through every interval."""
-        noise = self._noise(fraction)
+        """Numbers that lead the code along this path, at a fraction of every interval."""
+        noise: dict[Coin, float] = {}
+        for winner, loser, factor in reversed(self._races):
+            noise.setdefault(winner, 0.25)
+            noise[loser] = noise[winner] * factor * (1 + fraction / 16)
         found: dict[int, float] = {**self._branches, **dict.fromkeys(self._seeds, fraction)}
         for index, coin in self._coins.items():
             if coin not in noise:
@@ -133,13 +132,6 @@ class ExactSource(Source, Comparisons):
             else:
                 found[index] = READINGS[str(coin.reading)](noise[coin])
         return found
-
-    def _noise(self, fraction: float) -> dict[Coin, float]:
-        noise: dict[Coin, float] = {}
-        for winner, loser, factor in reversed(self._races):
-            noise.setdefault(winner, 0.25)
-            noise[loser] = noise[winner] * factor * (1 + fraction / 16)
-        return noise
 
 
 def _first_other(is_start: Callable[[int], bool], low: int, high: int) -> int:

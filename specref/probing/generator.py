@@ -1,6 +1,6 @@
-"""A `numpy.random.Generator` whose numbers come from a source while a run is intercepted.
+"""A `numpy.random.Generator` that takes its numbers from a source in intercepted runs.
 
-Elsewhere, in other threads and after the run, it is the generator of its bit generator.
+Elsewhere, in other threads and after the run, it behaves as an ordinary generator.
 """
 
 import copy
@@ -11,14 +11,14 @@ import numpy as np
 
 from specref.probing.calls import CannotInterpretError, here
 from specref.probing.interception import current
-from specref.probing.source import FLOAT32_BITS, FLOAT64_BITS, Numbers, Source
+from specref.probing.source import FLOAT32_BITS, FLOAT64_BITS, Source
 
 MOST_BRANCHES = 1024
 REAL = np.random.Generator
 
 
 class StandsIn(type):
-    """The class of classes that stand in for another: its instances are theirs, too."""
+    """Metaclass of stand-in classes: `isinstance` accepts instances of the original class."""
 
     original: type
 
@@ -27,12 +27,12 @@ class StandsIn(type):
 
 
 class ProbedGenerator(REAL, metaclass=StandsIn):
-    """A generator that asks the source of the run that goes on here, if one does.
+    """A generator that asks the source of the run that is active here, if there is one.
 
     Attributes
     ----------
     elsewhere : callable or None
-        Told the name of every method that is called where no run goes on.
+        Called with the name of every method that is called where no run is active.
     """
 
     original = REAL
@@ -47,21 +47,19 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
 
     @property
     def bit_generator(self) -> Any:
-        """That of the generator; none in a run."""
+        """The bit generator; in a run it cannot be interpreted."""
         return _bits_of(self) if current() is None else refusal("Generator.bit_generator")()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "ProbedGenerator":
         return ProbedGenerator(copy.deepcopy(_bits_of(self), memo))
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
-        """Uniforms of [0, 1)."""
         bits = FLOAT32_BITS if np.dtype(dtype) == np.float32 else FLOAT64_BITS
         shape = out.shape if out is not None and size is None else shape_of(size)
         numbers = self._source.uniforms(here("Generator.random", shape), bits)
         return delivered(numbers, dtype, out)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
-        """Uniforms of [low, high)."""
         shape = _shape(size, low, high)
         numbers = self._source.uniforms(here("Generator.uniform", shape))
         return delivered(low + (high - low) * numbers)
@@ -98,25 +96,22 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
             raise CannotInterpretError(f"{call}: along axis {axis}")
         items = np.arange(a) if np.ndim(a) == 0 else np.asarray(a)
         weights = np.ones(len(items)) if p is None else np.array(p, dtype=np.float64)
-        picks = [self._pick(call, weights, replace) for _ in range(int(np.prod(call.shape)))]
+        picks = []
+        for _ in range(int(np.prod(call.shape))):
+            picks.append(self._source.categorical(call, weights))
+            if not replace:
+                weights[picks[-1]] = 0
         if size is None:
             return items[picks[0]]
         return items[np.array(picks, dtype=np.int64).reshape(call.shape)]
 
-    def _pick(self, call: Any, weights: Numbers, replace: bool) -> int:
-        branch = self._source.categorical(call, weights)
-        if not replace:
-            weights[branch] = 0
-        return branch
-
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
-        """How often each of n draws takes which value."""
         valid = REAL(np.random.PCG64(0)).multinomial(n, pvals, size)
         call = here("Generator.multinomial", valid.shape)
         if np.ndim(n) or np.ndim(pvals) != 1:
             raise CannotInterpretError(f"{call}: n or pvals has more dimensions")
         weights = np.array(pvals, dtype=np.float64)
-        # NumPy ignores the last one: it stands for whatever the others leave.
+        # NumPy ignores the last one: it gets what the others leave.
         weights[-1] = max(0.0, 1 - weights[:-1].sum())
         counts = np.zeros_like(valid)
         for row in np.ndindex(valid.shape[:-1]):
@@ -125,7 +120,6 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
         return counts
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
-        """How many of n tosses come up."""
         valid = np.asarray(REAL(np.random.PCG64(0)).binomial(n, p, size))
         call = here("Generator.binomial", valid.shape)
         drawn = np.zeros_like(valid)
@@ -159,12 +153,11 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
         return drawn[()]
 
     def spawn(self, n_children: int) -> list[Any]:
-        """Generators with the same source."""
         return [ProbedGenerator(bits) for bits in _bits_of(self).spawn(n_children)]
 
 
 def refusal(name: str) -> Callable[..., NoReturn]:
-    """A function that says that it has no exact reading."""
+    """A function that raises `CannotInterpretError`."""
 
     def refuse(*arguments: object, **named: object) -> NoReturn:
         raise CannotInterpretError(f"{here(name)} has no exact reading")
@@ -200,7 +193,7 @@ _wrap_all()
 
 
 def is_intercepted(rng: np.random.Generator) -> bool:
-    """Whether a generator has its numbers from a source, here and now."""
+    """Whether a generator takes its numbers from a source in this run."""
     return issubclass(type(rng), ProbedGenerator) and current() is not None
 
 

@@ -1,4 +1,4 @@
-"""The run whose randomness is intercepted: in its own thread and context, and nowhere else."""
+"""The run whose randomness is intercepted, in its own thread and context only."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -12,19 +12,19 @@ from specref.probing.source import Source
 
 @dataclass(eq=False)
 class Interception:
-    """One run of somebody's code on a source.
+    """One run of user code on a source.
 
     Attributes
     ----------
     source : Source
     answers : mapping
-        {id of a random function or class: what is called in its place}.
+        {id of a random function or class: its replacement}.
     thread : int
-        The only thread in which anything is intercepted.
+        The only thread in which randomness is intercepted.
     over : bool
-        The run has ended, or nobody waits for it any more.
+        Whether the run has ended or was abandoned.
     abandoned : bool
-        Nobody waits for it: its thread ends at the next draw.
+        Whether nobody waits for it any more: its thread ends at the next draw.
     """
 
     source: Source
@@ -38,12 +38,12 @@ _CURRENT: ContextVar[Interception | None] = ContextVar("specref_interception", d
 
 
 def current() -> Interception | None:
-    """The interception of the run that goes on in this thread and context, if one does.
+    """The interception of the run that is active in this thread and context, if any.
 
     Raises
     ------
     SystemExit
-        Nobody waits for the run any more.
+        The run was abandoned.
     """
     found = _CURRENT.get()
     if found is None or found.thread != threading.get_ident():
@@ -55,7 +55,7 @@ def current() -> Interception | None:
 
 @contextmanager
 def intercepting(interception: Interception) -> Iterator[None]:
-    """While it is entered, `current` gives the interception, here and nowhere else."""
+    """Make `current` return the interception in this thread and context."""
     token = _CURRENT.set(interception)
     try:
         yield
@@ -65,7 +65,7 @@ def intercepting(interception: Interception) -> Iterator[None]:
 
 
 class Either:
-    """A random function: intercepted in a run, and what it was everywhere else.
+    """A random function that is intercepted in runs, and unchanged everywhere else.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Either:
         self.__name__ = getattr(original, "__name__", type(original).__name__)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Answer for the run that goes on here, if one does."""
+        """Call the replacement of the active run, or the original function."""
         here = current()
         original = self.__wrapped__
         answer = original if here is None else here.answers.get(id(original), original)

@@ -1,6 +1,6 @@
-"""Numbers that are drawn as late as possible: comparing one is an exact branch.
+"""Lazy random numbers, drawn as late as possible: comparing one is an exact branch.
 
-A uniform stays an interval of its grid. `u < t` splits the interval where the code's own
+A uniform remains an interval of its grid. `u < t` splits the interval where the code's own
 arithmetic flips, and chance chooses a side with the probability of that side: every threshold
 is read from the code, none is searched for among outputs. Arrays of such numbers are NumPy
 arrays of dtype object, so that indexing, arithmetic, `where`, `argmin` and the rest work.
@@ -20,26 +20,26 @@ from specref.probing.calls import Call, EscapedError
 
 @dataclass(eq=False)
 class Coin:
-    """A number still to be drawn: what is known of it.
+    """An undrawn random number, and what is known about it.
 
     Attributes
     ----------
     call : Call
-        What asked for it.
+        The call that asked for it.
     bits : int
-        It is made of a uniform multiple of 2^-bits.
+        It is derived from a uniform multiple of 2^-bits.
     exponential : bool
         Whether it is exponential noise, rather than the uniform itself.
     low, high : int
         The uniform is at least low 2^-bits and below high 2^-bits.
     rate : float
-        Of the noise, after races won.
+        Rate of the noise, after races won.
     reading : str or None
-        How the uniform is made of noise, once it has raced.
+        How the uniform is derived from noise, once it has raced.
     lost : bool
-        Whether it has lost a race: then its law is no longer known.
+        Whether it has lost a race, so that its law is no longer known.
     settled : float or None
-        Its value, once the number was used after its run.
+        Its value, if the number was used after its run.
     """
 
     call: Call
@@ -84,11 +84,11 @@ class Comparisons(Protocol):
         ...
 
     def outside(self, number: "Lazy") -> float | None:
-        """The number itself, where it is used outside its run; None within."""
+        """The value of the number if it is used outside its run; None within."""
         ...
 
     def settled(self, number: "Lazy") -> float:
-        """The number itself, whatever became of it in its run."""
+        """The value of the number, whatever was decided about it in its run."""
         ...
 
 
@@ -102,11 +102,11 @@ class Lazy:
 
     @property
     def plain(self) -> float | None:
-        """The number itself, where it is used outside its run; None within."""
+        """The value of the number if it is used outside its run; None within."""
         return self.comparisons.outside(self)
 
     def at(self, value: float) -> float:
-        """The number, if the coin has a value."""
+        """The number for a given value of the coin."""
         if not self.steps:
             return value
         with np.errstate(all="ignore"):
@@ -122,11 +122,11 @@ class Lazy:
         return self
 
     def then(self, step: Step) -> "Lazy":
-        """One more monotone step of arithmetic."""
+        """The number after one more monotone step of arithmetic."""
         return Lazy(self.coin, self.comparisons, (*self.steps, step))
 
     def check_defined(self) -> None:
-        """Refuse a function that is NaN somewhere: comparisons with it may flip twice.
+        """Raise for a function that is NaN at some values: comparisons with it may flip twice.
 
         Raises
         ------
@@ -237,18 +237,17 @@ class Lazy:
     def _compare(self, other: object, order: Order, between: Callable[["Lazy"], bool]) -> Any:
         plain = self.plain
         if isinstance(other, Lazy) and plain is None and other.plain is None:
-            return self._same_coin(other, order) if other.coin is self.coin else between(other)
+            if other is self:
+                return bool(order(0, 0))
+            if other.coin is self.coin:
+                raise EscapedError(f"two numbers made of one, {self.coin.call}, are compared")
+            return between(other)
         number = as_number(other)
         if number is None:
             return NotImplemented
         if plain is not None:
             return bool(order(plain, number))
         return self.comparisons.decide(self, lambda value: bool(order(self.at(value), number)))
-
-    def _same_coin(self, other: "Lazy", order: Order) -> bool:
-        if other is self:
-            return bool(order(0, 0))
-        raise EscapedError(f"two numbers made of one, {self.coin.call}, are compared")
 
     def __bool__(self) -> bool:
         if (plain := self.plain) is not None:
@@ -289,7 +288,7 @@ def as_number(value: object) -> float | Fraction | None:
 
 
 def bounded(number: Any, low: float, high: float) -> Any:
-    """A number cut off at two bounds; a lazy one stays lazy."""
+    """A number clamped to two bounds; a lazy one stays lazy."""
     if not isinstance(number, Lazy):
         return min(max(number, low), high)
     return number.then(lambda value: min(max(value, low), high))

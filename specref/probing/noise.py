@@ -1,7 +1,7 @@
-"""Exponential noise by search: which of it decides, and with what weights.
+"""Exponential noise by search: which numbers decide the outcome, and with what weights.
 
-If an outcome depends on noise E through argmin E / w alone, then two arrivals tie where their
-noise has the ratio of their weights; the others are kept out of the race meanwhile.
+If an outcome depends on noise E only through argmin E / w, then two arrivals tie where their
+noise has the ratio of their weights; all other noise is made late meanwhile.
 """
 
 from collections.abc import Callable
@@ -15,12 +15,12 @@ STEPS = 80
 
 
 class NoRaceError(Exception):
-    """Noise is not used as in one race: `args[0]` is the call."""
+    """The noise is not used in a single race: `args[0]` is the call."""
 
 
 @dataclass(frozen=True)
 class Contender:
-    """Noise that may decide: its request, its weight, and a run in which it does."""
+    """Noise that may win: its request, its weight, and a run in which it wins."""
 
     index: int
     weight: float
@@ -28,18 +28,17 @@ class Contender:
 
     @property
     def bits(self) -> int:
-        """Of the noise's precision."""
         return self.run.requests[self.index].bits
 
 
 @dataclass(frozen=True)
 class Race:
-    """The contenders; only one if noise decides nothing."""
+    """The contenders of a race; only one if noise decides nothing."""
 
     contenders: tuple[Contender, ...]
 
     def winner(self, point: Point) -> Outcome:
-        """What should come out at a point."""
+        """The outcome that the race predicts at a point."""
         first = min(self.contenders, key=lambda one: point.arrival(one.index) / one.weight)
         return first.run.outcome
 
@@ -55,7 +54,7 @@ def find_race(run: Callable[[Point], Run], base: Run) -> Race:
     Raises
     ------
     NoRaceError
-        There is more than one favourite where all noise is equal: not one race.
+        More than one number decides when all noise is equal, so it is not one race.
     """
     noise = base.indices("exponential")
     late = [i for i in noise if _differs(run, base, {i: LATE})]

@@ -1,8 +1,8 @@
-"""NumPy's and Python's random numbers, taken from the source of a run.
+"""Random numbers of NumPy and Python, taken from the source of a run.
 
-In a run, `numpy.random` and `random` show other functions and classes than to other threads:
+In a run, attributes of `numpy.random` and `random` are replaced, but not in other threads:
 `numpy.random.default_rng` and `numpy.random.Generator` make generators that ask the source, and
-so do the functions of `numpy.random` and `random.random`. What has no exact reading says so.
+so do the functions of `numpy.random` and `random.random`. Other functions raise in a run.
 """
 
 import random
@@ -29,7 +29,7 @@ SEEDS = ("seed", "set_state", "setstate")
 
 
 class Watched(ModuleType):
-    """A module that shows the run that goes on here what stands in for its functions."""
+    """A module whose functions appear as their stand-ins in the active run."""
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
@@ -40,26 +40,26 @@ class Watched(ModuleType):
 
 
 def is_random(value: Any) -> bool:
-    """Whether it is a generator, a random function or class, or stands in for one."""
+    """Whether a value is a generator, a random function or class, or a stand-in for one."""
     named = id(value) in FUNCTIONS or id(value) in CLASSES
     return named or issubclass(type(value), REAL) or stands_in(value)
 
 
 def stands_in(value: Any) -> bool:
-    """Whether it stands in for a generator, or for a random function or class."""
+    """Whether a value is a stand-in for a generator, or for a random function or class."""
     known = issubclass(type(value), (ProbedGenerator, Either))
     return known or any(value is one for one in CLASSES.values())
 
 
 def stand_in(value: Any) -> Any:
-    """What a generator, or a random function or class, is replaced by; alike for all runs."""
+    """The stand-in of a generator, or of a random function or class; the same for all runs."""
     if issubclass(type(value), REAL):
         return ProbedGenerator(value.bit_generator)
     return CLASSES.get(id(value)) or Either(value)
 
 
 def _guarded(original: type, name: str) -> type:
-    """A class that refuses to be used in a run, but for modules that are being imported."""
+    """A class that raises when it is used in a run, except by modules that are being imported."""
 
     def new(cls: type, *arguments: object, **named: object) -> object:
         if cls is not guarded:
@@ -87,7 +87,7 @@ CLASSES: Mapping[int, type] = MappingProxyType(
         },
     }
 )
-"""{id of a class: the one that runs see}."""
+"""{id of a class: its stand-in in runs}."""
 
 FUNCTIONS = frozenset(
     id(vars(module)[name])
@@ -99,12 +99,12 @@ FUNCTIONS = frozenset(
 
 
 def replacements(generator: ProbedGenerator) -> dict[int, Any]:
-    """{id of a function or class of numpy.random or random: what answers in its place}.
+    """{id of a function or class of numpy.random or random: its replacement}.
 
     Parameters
     ----------
     generator : ProbedGenerator
-        Whom the functions of `numpy.random` ask.
+        The generator that functions of `numpy.random` use.
     """
     answers: dict[int, Any] = dict(CLASSES)
     for module in MODULES:
@@ -117,7 +117,7 @@ def replacements(generator: ProbedGenerator) -> dict[int, Any]:
 
 
 def _ignored(*arguments: object, **named: object) -> None:
-    """In a run, seeds change nothing."""
+    """Replaces functions that set a seed: in a run, seeds change nothing."""
 
 
 def _source() -> Source:

@@ -1,4 +1,4 @@
-"""Points at which code is run: a number for every request, drawn evenly over a box."""
+"""Points at which code is run: a number for every request, spread evenly over a box."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ WITHIN = (5**0.5 - 1) / 2
 
 
 def spread(probe: int, index: int) -> float:
-    """A number in one of `PROBES` equal strata; every probe of a request has its own.
+    """A number in one of `PROBES` equal strata; each probe of a request has its own stratum.
 
     A rank-1 lattice (Korobov 1959): `GENERATOR` is a primitive root of the prime `PROBES`,
     chosen so that no two or three of eight neighbouring requests lie on few lines or planes.
@@ -36,20 +36,20 @@ def spread(probe: int, index: int) -> float:
 
 @dataclass(frozen=True)
 class Point:
-    """A number in (0, 1) and a noise for every request, whatever it turns out to be.
+    """A number in (0, 1) and an exponential noise for every request, whatever its kind.
 
     Attributes
     ----------
     box : mapping
         {index of the request: (low, high)}; (0, 1) for the others.
     probe : int
-        Which of the points spread over the box.
+        Index among the points spread over the box.
     noisy : int or None
-        Which of the points spread over the noise; None for a noise of 1 everywhere.
+        Index among the points spread over the noise; None for a noise of 1 everywhere.
     uniforms, noise : dict
-        Numbers that are given instead.
+        Numbers used instead for some requests.
     pace : float
-        What all noise is multiplied by.
+        A factor on all noise.
     """
 
     box: Box
@@ -67,7 +67,6 @@ class Point:
         return low + (high - low) * spread(self.probe, index)
 
     def arrival(self, index: int) -> float:
-        """The exponential noise of a request."""
         if index in self.noise:
             return self.pace * self.noise[index]
         if self.noisy is None:
@@ -82,7 +81,7 @@ class Point:
         return self.uniform(index)
 
     def with_uniform(self, index: int, value: float) -> "Point":
-        """The same point but for one number."""
+        """The same point with another value of one number."""
         return replace(self, uniforms={**self.uniforms, index: value})
 
     def shifted(self, indices: Iterable[int], shift: float) -> "Point":
@@ -95,7 +94,7 @@ class Point:
         return replace(self, uniforms=moved, pace=self.pace * (1 + shift))
 
     def with_noise(self, noise: Mapping[int, float]) -> "Point":
-        """The same point but for some noise."""
+        """The same point with other values of some noise."""
         return replace(self, noise={**self.noise, **noise})
 
 
@@ -114,7 +113,7 @@ def branch_at(weights: tuple[float, ...], uniform: float) -> int:
 
 @dataclass(frozen=True)
 class Run:
-    """What came out at a point, and what was asked for."""
+    """The outcome at a point, and the requests of the run."""
 
     point: Point
     outcome: Outcome
@@ -122,7 +121,7 @@ class Run:
 
     @property
     def signature(self) -> tuple[Outcome, tuple[Request, ...]]:
-        """The outcome and the way to it: a way that differs may lead elsewhere later."""
+        """The outcome and the requests: with other requests, outcomes may differ elsewhere."""
         return self.outcome, self.requests
 
     def indices(self, *kinds: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""Exact probing: the output distribution of somebody's code, without sampling error."""
+"""Exact probing: the output distribution of user code, without sampling error."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from specref.probing.bisection import ASSUMPTION, searched_cells
 from specref.probing.calls import Call, CannotInterpretError, EscapedError
-from specref.probing.program import Failure, Outcome, Program, TorchImportedError
+from specref.probing.program import Failure, Program, TorchImportedError
 from specref.probing.repeating import repeated
 from specref.probing.tracing import SEEDS, Cell, traced_cells
 from specref.vocabulary import Tokens
@@ -18,12 +18,12 @@ MAX_RUNS = 500_000
 
 @dataclass(frozen=True)
 class Probed:
-    """The exact output distribution of code, or why there is none.
+    """The exact output distribution of code, or the reason why there is none.
 
     Attributes
     ----------
     distribution : dict
-        {tokens: probability}; empty if the code could not be interpreted.
+        {tokens: probability}; empty if the code cannot be interpreted.
     failures : dict
         {exception: probability}, of code that raises it.
     error_bound : float
@@ -31,13 +31,13 @@ class Probed:
     calls : tuple of Call
         The calls for randomness that were found.
     uninterpreted : str or None
-        Which call could not be interpreted, and why.
+        The call that cannot be interpreted, and why.
     way : {"traced", "searched", "none"}
-        Whether thresholds were read from the code's comparisons, or searched for.
+        Whether thresholds were traced in the code's comparisons, or searched for.
     assumption : str or None
-        What the error bound rests on, if on anything: on a search, or on seeds.
+        The assumption of the error bound, if any: about the search, or about seeds.
     untraced : str or None
-        Why they were searched for.
+        Why thresholds were searched for.
     runs : int
         How often the code was run.
     """
@@ -60,24 +60,24 @@ def probe(
     max_paths: int = MAX_PATHS,
     max_runs: int = MAX_RUNS,
 ) -> Probed:
-    """The exact distribution of what a function returns, from its own randomness.
+    """The exact distribution of what a function returns, given its own randomness.
 
     Generators made by `numpy.random.default_rng` inside the function, or held in its closure,
     its globals or its object, are replaced while it runs; so are the functions of
     `numpy.random`, `random.random`, `random.choices` and torch's random operations.
 
-    Every draw is taken to be fresh and ideal: generators are replaced, not judged, and what a
-    seed repeats is not seen. Uniforms are counted on their grid, multiples of 2^-53 in float64
-    and of 2^-24 in float32, so that < and <= differ by what they differ.
+    Every draw is taken to be fresh and ideal: generators are replaced, not tested, and what a
+    seed repeats is not noticed. Uniforms are counted on their grid, multiples of 2^-53 in float64
+    and of 2^-24 in float32, so that < and <= have different probabilities.
 
     Parameters
     ----------
     function : callable
-        Returns token ids; a function of its randomness alone.
+        Returns token ids that depend on its randomness alone.
     max_paths : int
-        Where tracing gives up and search begins.
+        The most paths to trace; beyond it, thresholds are searched for.
     max_runs : int
-        Where everything gives up.
+        The most runs before probing gives up.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def probe(
 
 
 def probe_program(program: Program, max_paths: int = MAX_PATHS) -> Probed:
-    """As `probe`, for code that is given its source."""
+    """As `probe`, for a program."""
     try:
         return _attempt(program, max_paths)
     except TorchImportedError:
@@ -105,7 +105,8 @@ def _attempt(program: Program, max_paths: int) -> Probed:
         seen = repeated(program)
         try:
             cells = traced_cells(program, max_paths)
-            _check_complete(cells, seen)
+            for outcome in seen - {cell.outcome for cell in cells}:
+                raise EscapedError(f"a run with numbers gave {outcome}, which no trace leads to")
             return _probed(program, cells, "traced", _seeds(cells))
         except EscapedError as error:
             untraced = str(error)
@@ -113,11 +114,6 @@ def _attempt(program: Program, max_paths: int) -> Probed:
         return _probed(program, cells, "searched", ASSUMPTION, untraced)
     except CannotInterpretError as error:
         return Probed({}, {}, 0.0, (), str(error), "none", None, None, program.runs)
-
-
-def _check_complete(cells: list[Cell], seen: set[Outcome]) -> None:
-    for outcome in seen - {cell.outcome for cell in cells}:
-        raise EscapedError(f"a run with numbers gave {outcome}, which no trace leads to")
 
 
 def _probed(

@@ -1,4 +1,4 @@
-"""Somebody's code as a function of a source: it returns tokens, or fails."""
+"""User code as a function of a source of randomness: it returns tokens, or fails."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +22,7 @@ from specref.vocabulary import Tokens
 
 @dataclass(frozen=True)
 class Failure:
-    """The code raised an exception."""
+    """An exception that the code raised."""
 
     text: str
 
@@ -45,9 +45,9 @@ class Program:
     run : callable
         source -> tokens.
     holder : callable
-        The code itself: generators in its closure, its globals or its object are replaced.
+        The code itself; generators in its closure, its globals or its object are replaced.
     max_runs : int
-        After that many runs it is given up.
+        The most runs before `CannotInterpretError` is raised.
     """
 
     def __init__(
@@ -71,18 +71,12 @@ class Program:
         self.runs = 0
 
     def __call__(self, source: Source) -> Outcome:
-        """The tokens, or how the code failed."""
+        """Run the code: the tokens, or its failure."""
         deadline_here().restart()
         self.runs += 1
         if self.runs > self._max_runs:
             raise CannotInterpretError(f"more than max_runs = {self._max_runs} runs")
         torch_known = "torch" in sys.modules
-        outcome = self._outcome(source)
-        if torch_known or "torch" not in sys.modules:
-            return outcome
-        raise TorchImportedError
-
-    def _outcome(self, source: Source) -> Outcome:
         outcome: Outcome
         with self._intercepted(source):
             try:
@@ -91,6 +85,8 @@ class Program:
                 outcome = Failure(f"{type(error).__name__}: {error}")
         if source.problem is not None:
             raise source.problem
+        if not torch_known and "torch" in sys.modules:
+            raise TorchImportedError
         return outcome
 
     @contextmanager

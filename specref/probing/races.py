@@ -1,7 +1,7 @@
-"""Comparisons of two noisy numbers: who of two exponential arrivals comes first.
+"""Comparisons of two noisy numbers: which of two exponential arrivals comes first.
 
 An exponential race, argmin E / w, and Gumbel's trick, argmax log w - log E, are made of such
-comparisons. The earlier of two arrivals is exponential with the sum of their rates, whoever
+comparisons. The earlier of two arrivals is exponential with the sum of their rates, whichever
 it was, so that comparing one after the other is exact as long as losers are left alone.
 """
 
@@ -45,7 +45,7 @@ class Duel:
 
 
 def duel(left: Lazy, right: Lazy) -> Duel:
-    """How two numbers of different coins race.
+    """The race that a comparison of two numbers of different coins is.
 
     Raises
     ------
@@ -54,27 +54,19 @@ def duel(left: Lazy, right: Lazy) -> Duel:
     """
     for number in (left, right):
         number.check_defined()
-        _check_fresh(number.coin)
-    for reading in _readings(left.coin, right.coin):
-        less = _order(_value(left, reading), _value(right, reading))
-        found = _as_race(less, left.coin, right.coin)
+        coin = number.coin
+        if coin.lost:
+            raise EscapedError(f"noise of {coin.call} is used again after a race")
+        if coin.high - coin.low < 1 << coin.bits:
+            raise EscapedError(f"a bounded number of {coin.call} races")
+    known = {number.coin.reading for number in (left, right) if not number.coin.exponential}
+    if len(known - {None}) == 2:
+        raise EscapedError(f"numbers of {left.coin.call} race in two ways")
+    for reading in known - {None} or READINGS:
+        found = _as_race(left, right, str(reading))
         if found is not None:
-            return Duel(*found, reading)
+            return found
     raise EscapedError(f"numbers of {left.coin.call} are compared, not in an exponential race")
-
-
-def _check_fresh(coin: Coin) -> None:
-    if coin.lost:
-        raise EscapedError(f"noise of {coin.call} is used again after a race")
-    if coin.high - coin.low < 1 << coin.bits:
-        raise EscapedError(f"a bounded number of {coin.call} races")
-
-
-def _readings(left: Coin, right: Coin) -> tuple[str, ...]:
-    known = {coin.reading for coin in (left, right) if not coin.exponential} - {None}
-    if len(known) == 2:
-        raise EscapedError(f"numbers of {left.call} race in two ways")
-    return tuple(str(reading) for reading in known) or tuple(READINGS)
 
 
 def _value(number: Lazy, reading: str) -> Callable[[float], float]:
@@ -83,19 +75,18 @@ def _value(number: Lazy, reading: str) -> Callable[[float], float]:
     return lambda noise: number.at(READINGS[reading](noise))
 
 
-def _order(
-    left: Callable[[float], float], right: Callable[[float], float]
-) -> Callable[[float, float], bool]:
-    return lambda x, y: left(x) < right(y)
+def _as_race(left: Lazy, right: Lazy, reading: str) -> Duel | None:
+    """The race under a reading of uniforms as noise; None if it is not one."""
+    left_value, right_value = _value(left, reading), _value(right, reading)
 
+    def less(x: float, y: float) -> bool:
+        return left_value(x) < right_value(y)
 
-def _as_race(
-    less: Callable[[float, float], bool], left: Coin, right: Coin
-) -> tuple[bool | None, float, bool] | None:
-    corners = [(x / left.rate, y / right.rate) for x in (EARLY, LATE) for y in (LATE, EARLY)]
+    rates = left.coin.rate, right.coin.rate
+    corners = [(x / rates[0], y / rates[1]) for x in (EARLY, LATE) for y in (LATE, EARLY)]
     left_first, *others = (less(*corner) for corner in corners)
     if all(other == left_first for other in others):
-        return left_first, 1.0, True
+        return Duel(left_first, reading=reading)
     rough = _tie(less, 2.0**-10)
     if rough is None:
         return None
@@ -104,7 +95,7 @@ def _as_race(
     factors = [tie / anchor for tie, anchor in zip(ties, anchors, strict=True) if tie]
     if len(factors) < len(ANCHORS) or max(factors) > min(factors) * (1 + PROPORTIONAL):
         return None
-    return None, factors[1], left_first
+    return Duel(None, factors[1], left_first, reading)
 
 
 def _tie(less: Callable[[float, float], bool], noise: float) -> float | None:

@@ -1,4 +1,4 @@
-"""Whether equal numbers give equal outcomes: else something random is not intercepted, or kept."""
+"""Tests whether equal numbers give equal outcomes, i.e. all randomness is intercepted."""
 
 from specref.probing.calls import CannotInterpretError
 from specref.probing.points import Point
@@ -13,7 +13,7 @@ class UnequalRunsError(CannotInterpretError):
 
 
 def repeated(program: Program) -> set[Outcome]:
-    """Run a program twice on each of some points spread over its numbers; what came out.
+    """Run a program twice on each of some points, and return the outcomes.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def repeated(program: Program) -> set[Outcome]:
 def _run(program: Program, point: Point) -> tuple[Outcome, list[Request]]:
     source = Given(point.answer)
     outcome = program(source)
-    # Who keeps a generator of their own draws its seed once.
+    # Code that keeps its own generator draws its seed once.
     return outcome, [request for request in source.requests if request.kind != "seed"]
 
 

@@ -1,4 +1,4 @@
-"""Where intercepted calls get their randomness: the contract, and a source of given numbers."""
+"""Sources, from which intercepted calls get their randomness, and a source of given numbers."""
 
 import math
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ READINGS: Mapping[str, Callable[[float], float]] = {
     "exp(-E)": lambda noise: math.exp(-noise),
     "1 - exp(-E)": lambda noise: -math.expm1(-noise),
 }
-"""How a uniform is made of exponential noise E, in code that takes its logarithm."""
+"""How a uniform is derived from exponential noise E, in code that takes its logarithm."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Request:
     Attributes
     ----------
     kind : {"uniform", "exponential", "categorical", "seed"}
-        A seed is one of so many integers that only a generator can be meant to use it.
+        A seed is drawn from so many integers that it can only be meant for a generator.
     call : Call
     bits : int
-        Of precision: a uniform is a multiple of 2^-bits.
+        Precision: a uniform is a multiple of 2^-bits.
     weights : tuple of float
-        Of the branches of a categorical draw; they sum to 1.
+        Weights of the branches of a categorical draw; they sum to 1.
     """
 
     kind: Literal["uniform", "exponential", "categorical", "seed"]
@@ -48,12 +48,12 @@ BOXES = "boxes"
 
 
 class Source(ABC):
-    """Answers intercepted calls; `requests` lists what was asked, number by number.
+    """Answers intercepted calls; `requests` lists the requested numbers.
 
     Attributes
     ----------
     problem : CannotInterpretError or None
-        Why nothing can be learned from the run, whatever the code made of the exception.
+        Why the run cannot be interpreted, even if the code caught the exception.
     """
 
     dtype: type = np.float64
@@ -77,7 +77,7 @@ class Source(ABC):
         return int(self._asked(request))
 
     def seed(self, call: Call, number: int) -> int:
-        """One of so many integers that it cannot matter which."""
+        """An integer below `number`, which is so large that it must be a seed."""
         return int(number * float(self._asked(Request("seed", call))))
 
     def _filled(self, request: Request) -> Numbers:
@@ -107,8 +107,8 @@ class Given(Source):
     answer : callable
         (index, request) -> a uniform, a noise > 0, or a branch.
     raced : mapping
-        {call site: reading}: uniforms asked for there are made of exponential noise, or
-        noise of uniforms if the reading is `BOXES`.
+        {call site: reading}: uniforms requested there are derived from exponential noise, or
+        noise from uniforms if the reading is `BOXES`.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class Given(Source):
 
 
 def on_grid(uniform: float, bits: int) -> float:
-    """The multiple of 2^-bits in [0, 1) that is just below a number.
+    """The largest multiple of 2^-bits in [0, 1) that is not above a number.
 
     Examples
     --------

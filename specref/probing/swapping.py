@@ -1,7 +1,7 @@
-"""Generators that a function already holds: found in its closure, its globals and its object.
+"""Replaces generators that a function holds in its closure, its globals or its object.
 
-While anybody's run is intercepted, stand-ins are in their places. Several runs, of one function
-even, may overlap: the last one to leave puts back what was there before the first came.
+Stand-ins are in their places while a run is intercepted. Several runs, even of one function,
+may overlap: the last one to end restores what was there before the first started.
 """
 
 import threading
@@ -46,7 +46,7 @@ class Slot:
             self.holder[self.key] = value
 
     def content(self) -> Any:
-        """What is there now; `EMPTY` if nothing."""
+        """The current value; `EMPTY` if there is none."""
         if not isinstance(self.holder, CellType):
             return self.holder.get(self.key, EMPTY)
         try:
@@ -57,7 +57,7 @@ class Slot:
 
 @dataclass
 class _Use:
-    """What was in a slot, or the class of the modules, and how many runs need another now."""
+    """The original value of a slot, or class of the modules, and how many runs replace it."""
 
     before: Any
     users: int = 0
@@ -69,7 +69,7 @@ _modules = _Use(ModuleType)
 
 
 class Swap:
-    """Stand-ins in all slots, and modules that show them to runs; until `undo` is called.
+    """Puts stand-ins in all slots, and replaces the modules' class, until `undo` is called.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Swap:
         self._done = False
 
     def undo(self) -> None:
-        """Put everything back that nobody else uses; a second call, from any thread, is idle."""
+        """Restore everything that no other run uses; later calls do nothing."""
         with _LOCK:
             if self._done:
                 return
@@ -115,13 +115,13 @@ def _give_back(slot: Slot) -> None:
     if _slots[key].users:
         return
     before, content = _slots.pop(key).before, slot.content()
-    # Whoever has put something of their own there meanwhile keeps it.
+    # A value that the code has put there meanwhile is kept.
     if stands_in(content):
         slot.put(before)
 
 
 def slots(function: Callable[..., Any]) -> list[Slot]:
-    """Where a function keeps generators, or random functions imported by name.
+    """The places where a function holds generators, or random functions imported by name.
 
     Examples
     --------

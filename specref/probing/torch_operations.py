@@ -1,4 +1,4 @@
-"""What torch's operations do to numbers still to be drawn, said in NumPy."""
+"""torch's operations on undrawn numbers, implemented with NumPy."""
 
 import math
 from collections.abc import Callable
@@ -32,10 +32,6 @@ def _searchsorted(cdf: Numbers, values: Numbers, right: bool = False, side: str 
         raise EscapedError("torch.searchsorted in many rows, for numbers still to be drawn")
     found = np.searchsorted(cdf, values, side="right" if right or side == "right" else "left")
     return np.asarray(found)
-
-
-def _index(values: Numbers, indices: Any) -> Any:
-    return values[tuple(slice(None) if index is None else index for index in indices)]
 
 
 def _clamp(values: Numbers, min: Any = None, max: Any = None) -> Any:
@@ -78,7 +74,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "copy": lambda x, source, non_blocking=False: np.broadcast_to(source, x.shape),
     "fill": lambda x, value: np.full(x.shape, value),
     "zero": lambda x: np.zeros(x.shape),
-    "index": _index,
+    "index": lambda x, indices: x[tuple(slice(None) if i is None else i for i in indices)],
     "index_select": lambda x, dim, index: np.take(x, index, axis=dim),
     "gather": lambda x, dim, index: np.take_along_axis(x, index, axis=dim),
     "flip": np.flip,

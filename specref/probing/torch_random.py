@@ -1,7 +1,7 @@
-"""torch's random numbers, taken from a source, wherever they are asked for.
+"""Random numbers of torch, taken from a source.
 
 A dispatch mode sees every operation below Python, those of `torch.distributions` and
-`torch.nn.functional` among them, and torch itself marks the random ones: none is overlooked.
+`torch.nn.functional` among them, and torch itself marks the random ones, so none is missed.
 """
 
 import math
@@ -26,13 +26,13 @@ BITS = {
 
 
 class TorchRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While it is entered, torch's randomness comes from a source.
+    """A mode in which torch's randomness comes from a source.
 
     Parameters
     ----------
     source : Source
     memory : Memory
-        Where numbers still to be drawn are kept.
+        Where undrawn numbers are kept.
     """
 
     def __init__(self, source: Source, memory: Memory) -> None:
@@ -42,23 +42,20 @@ class TorchRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Answer a random operation, trace one on traced numbers, and leave the others alone."""
+        """Answer random operations, trace those on traced numbers, run the others unchanged."""
         options = dict(kwargs or {})
         if torch.Tag.nondeterministic_seeded in func.tags:
-            return self._random(func, args, options)
+            name = func._schema.name.split("::")[1]
+            answer = SOURCES.get(name)
+            if answer is None or "out" in options:
+                raise CannotInterpretError(f"{here(f'torch.{name}')} has no exact reading")
+            return answer(self, func, args, options)
         if self.memory.holds((args, options)):
             return traced(self.memory, func, args, options)
         return func(*args, **options)
 
-    def _random(self, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        name = func._schema.name.split("::")[1]
-        answer = SOURCES.get(name)
-        if answer is None or "out" in options:
-            raise CannotInterpretError(f"{here(f'torch.{name}')} has no exact reading")
-        return answer(self, func, args, options)
-
     def write(self, tensor: torch.Tensor, numbers: Numbers) -> torch.Tensor:
-        """Put numbers into a tensor; numbers still to be drawn, beside it."""
+        """Write numbers into a tensor; undrawn numbers are kept in the memory instead."""
         if numbers.dtype == object:
             self.memory.assign(tensor, numbers)
             return tensor
@@ -67,7 +64,7 @@ class TorchRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _valid(func: Any, args: Any, options: Any, device: torch.device) -> torch.Tensor:
-    """What the operation draws, or its refusal, without the generator that all threads share."""
+    """Run the operation with a generator of its own, so that invalid arguments raise."""
     drawn: torch.Tensor = func(*args, **{**options, "generator": torch.Generator(device)})
     return drawn
 
@@ -115,7 +112,9 @@ def _bernoulli(mode: TorchRandomness, func: Any, args: Any, options: Any) -> tor
     _valid(func, args, options, args[0].device)
     tensor = args[0] if in_place else torch.empty_like(args[0])
     call = here("torch.bernoulli", tuple(tensor.shape))
-    rows = np.broadcast_to(_plain(chances), tensor.shape)
+    if isinstance(chances, torch.Tensor):
+        chances = chances.detach().double().cpu().numpy()
+    rows = np.broadcast_to(np.asarray(chances, dtype=np.float64), tensor.shape)
     tosses = [mode.source.categorical(call, [1 - p, p]) for p in rows.ravel().tolist()]
     return tensor.copy_(torch.tensor(tosses).reshape(tensor.shape))
 
@@ -139,12 +138,6 @@ def _bits(tensor: torch.Tensor, call: Call) -> int:
     if tensor.dtype not in BITS:
         raise CannotInterpretError(f"{call} of {tensor.dtype} has no exact reading")
     return BITS[tensor.dtype]
-
-
-def _plain(values: Any) -> Numbers:
-    if isinstance(values, torch.Tensor):
-        values = values.detach().double().cpu().numpy()
-    return np.asarray(values, dtype=np.float64)
 
 
 SOURCES: dict[str, Callable[..., torch.Tensor]] = {

@@ -1,7 +1,7 @@
-"""Tensors of numbers still to be drawn: their elements are kept beside them, by address.
+"""Tensors of undrawn numbers: their elements are kept in a separate memory, by address.
 
-The memory of such a tensor holds NaN. Views share it; arithmetic is done by NumPy on the
-elements, arrays of dtype object; what is not in the tables is not followed.
+The storage of such a tensor holds NaN. Views share it; arithmetic is done by NumPy on the
+elements, arrays of dtype object; operations that are not in the table raise.
 """
 
 from collections.abc import Callable
@@ -19,20 +19,20 @@ from specref.probing.torch_operations import OPERATIONS
 
 
 class Memory:
-    """Which tensors hold numbers still to be drawn, and which numbers."""
+    """The tensors that hold undrawn numbers, and these numbers."""
 
     def __init__(self) -> None:
         self._cells: dict[int, tuple[torch.Tensor, Numbers]] = {}
 
     def holds(self, arguments: Any) -> bool:
-        """Whether any tensor among the arguments does."""
+        """Whether any tensor among the arguments holds undrawn numbers."""
         return bool(self._cells) and any(
             isinstance(leaf, torch.Tensor) and _address(leaf) in self._cells
             for leaf in tree_leaves(arguments)
         )
 
     def read(self, value: Any) -> Any:
-        """What NumPy shall calculate with: an array for a tensor, anything else as it is."""
+        """The operand for NumPy: an array for a tensor, any other value unchanged."""
         if not isinstance(value, torch.Tensor):
             return value
         found = self._cells.get(_address(value))
@@ -41,7 +41,7 @@ class Memory:
         return _window(found[1], value)
 
     def assign(self, tensor: torch.Tensor, numbers: Any) -> None:
-        """Let the elements of a tensor, perhaps a view, be these numbers."""
+        """Set the elements of a tensor, which may be a view, to these numbers."""
         if _address(tensor) not in self._cells:
             size = tensor.untyped_storage().nbytes() // tensor.element_size()
             whole = torch.as_strided(tensor, (size,), (1,), 0)
@@ -57,7 +57,7 @@ class Memory:
         return tensor
 
     def settle(self) -> None:
-        """Give all tensors ordinary numbers: the code may have kept one."""
+        """Replace undrawn numbers in all tensors by values: the code may have kept a tensor."""
         for whole, numbers in self._cells.values():
             plain = [
                 one.comparisons.settled(one) if isinstance(one, Lazy) else one for one in numbers
@@ -65,18 +65,18 @@ class Memory:
             whole.detach().copy_(torch.from_numpy(np.array(plain, dtype=np.float64)))
 
     def forget(self, tensor: torch.Tensor) -> None:
-        """The tensor is overwritten by plain numbers."""
+        """Note that a tensor is overwritten by plain numbers."""
         if _address(tensor) in self._cells:
             self.assign(tensor, 0.0)
 
 
 def traced(memory: Memory, func: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """An operation on numbers still to be drawn.
+    """Apply an operation to undrawn numbers.
 
     Raises
     ------
     EscapedError
-        The operation is not in the tables.
+        The operation is not in the table.
     """
     if _is_view(func):
         return func(*args, **options)
@@ -94,7 +94,7 @@ def traced(memory: Memory, func: Any, args: tuple[Any, ...], options: dict[str, 
 
 
 class PythonExits(TorchFunctionMode):
-    """Answers `.item()`, `.tolist()` and `.numpy()` of traced tensors by lazy numbers."""
+    """A mode in which `.item()`, `.tolist()` and `.numpy()` of traced tensors are lazy numbers."""
 
     def __init__(self, memory: Memory) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class PythonExits(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Stop at the way out of torch that is taken."""
+        """Return lazy numbers for functions in `EXITS`, and run the others unchanged."""
         name = getattr(func, "__name__", "")
         if name in EXITS and self.memory.holds(args[0]):
             return EXITS[name](self.memory.read(args[0]))

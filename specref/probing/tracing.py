@@ -1,11 +1,11 @@
-"""The first way: trace comparisons. Somebody's code is enumerated like a program of chance.
+"""Probing by tracing comparisons: all paths of user code are enumerated.
 
-Each path is replayed with numbers from inside its intervals. Where that gives something else,
-the trace is wrong, and nothing of it is used.
+Each path is replayed with numbers from inside its intervals. If that has another outcome, the
+trace is wrong, and none of it is used.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from specref.chance import Chance, OutsideChanceError, TooManyPathsError, enumerate_paths
 from specref.probing.calls import EscapedError
@@ -19,7 +19,7 @@ SEEDS = 16
 
 @dataclass(frozen=True)
 class Cell:
-    """Random numbers that all lead to one outcome.
+    """A set of random numbers that all lead to one outcome.
 
     Attributes
     ----------
@@ -27,11 +27,11 @@ class Cell:
     weight : float
         Their probability.
     numbers : dict
-        {index of the request: number}: one point of the cell.
+        {index of the request: number}, one point of the cell.
     requests : tuple of Request
-        What was asked for there.
+        The requests on this path.
     error : float
-        By how much the probability may be wrong, given the path to it.
+        Bound on the relative error of the probability.
     """
 
     outcome: Outcome
@@ -50,19 +50,10 @@ def traced_cells(program: Program, max_paths: int) -> list[Cell]:
     Raises
     ------
     EscapedError
-        The code uses a number in a way that is not traced, replays otherwise than traced, or
+        The code uses a number in a way that is not traced, a replay differs from the trace, or it
         has more than `max_paths` paths.
     """
-    try:
-        cells = list(_cells(program, max_paths))
-    except (TooManyPathsError, OutsideChanceError) as error:
-        raise EscapedError(str(error)) from None
-    if any(request.kind == "seed" for cell in cells for request in cell.requests):
-        _try_seeds(program, cells)
-    return cells
 
-
-def _cells(program: Program, max_paths: int) -> Iterator[Cell]:
     def run(chance: Chance) -> Cell:
         source = ExactSource(chance)
         outcome = program(source)
@@ -71,10 +62,14 @@ def _cells(program: Program, max_paths: int) -> Iterator[Cell]:
             _check(program, outcome, source.requests, point)
         return Cell(outcome, 1.0, points[0], tuple(source.requests), source.error)
 
-    for path in enumerate_paths(run, max_paths):
-        cell = path.outcome
-        weight = float(path.weight)
-        yield Cell(cell.outcome, weight, cell.numbers, cell.requests, cell.error)
+    try:
+        paths = enumerate_paths(run, max_paths)
+        cells = [replace(path.outcome, weight=float(path.weight)) for path in paths]
+    except (TooManyPathsError, OutsideChanceError) as error:
+        raise EscapedError(str(error)) from None
+    if any(request.kind == "seed" for cell in cells for request in cell.requests):
+        _try_seeds(program, cells)
+    return cells
 
 
 def _try_seeds(program: Program, cells: list[Cell]) -> None:

@@ -16,7 +16,7 @@ from specref.vocabulary import Tokens
 def probe_trees(
     verifier: Verifier, target: Model, drafter: Model, place: TreePlace
 ) -> ProbedBlock:
-    """The exact joint law of the completed block, over all trees of a place, and its distance.
+    """The exact joint law of the completed block over all trees of a place, and its distance.
 
     Parameters
     ----------

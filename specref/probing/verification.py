@@ -28,29 +28,29 @@ def probe_verify(
     max_runs: int = MAX_RUNS,
     kind: type[Verifier] = Verifier,
 ) -> Probed:
-    """The exact law of the block that an implementation of ``verify`` answers to given drafts.
+    """The exact law of the block that an implementation of ``verify`` returns for given drafts.
 
     Parameters
     ----------
     verify : callable
-        Contract ``verify``; it may take `rng`, `coins`, both or neither.
+        A function of the contract ``verify``; it may take `rng`, `coins`, both or neither.
     p_rows : ndarray, shape (K + 1, V)
         The target's law after each prefix of the drafts.
     q_rows : ndarray, shape (K, V), or None
-        What drafts are declared to come from.
+        The laws that drafts are declared to come from.
     drafts : tuple of int
         K token ids.
     capabilities : Capabilities, optional
-        By default what the implementation declares.
+        By default those that the implementation declares.
     max_paths, max_runs : int
         As for `probe`.
     kind : type
-        How the contract gives drafts, if it is another than ``verify``.
+        The class that calls the implementation, if the contract is not ``verify``.
 
     Raises
     ------
     ValueError
-        Shapes do not fit, or a draft is no token.
+        Shapes do not match, or a draft is not a token.
 
     Examples
     --------
@@ -77,31 +77,7 @@ def verification_program(
     max_runs: int = MAX_RUNS,
     kind: type[Verifier] = Verifier,
 ) -> Program:
-    """A verification of one row, as a program; parameters and errors as `probe_verify`.
-
-    `kind` says under which contract the drafts are given.
-    """
-    _check(p_rows, q_rows, drafts)
-    verifier = kind(verify, capabilities or capabilities_of(verify))
-    batch = verifier.shaped(_batch(p_rows, q_rows, drafts))
-    return batch_program(verifier, batch, max_runs)
-
-
-def batch_program(verifier: Verifier, batch: Batch, max_runs: int = MAX_RUNS) -> Program:
-    """A verification of a batch of one row, as a program."""
-    implementation = verifier.implementation
-
-    def run(source: Source) -> Tokens:
-        coins = _coins(source, batch, implementation) if "coins" in verifier.keywords else None
-        arguments, keywords = verifier.arguments(batch, program.generator, coins)
-        answer = read_answer(implementation(*arguments, **keywords), batch)
-        return tuple(answer.tokens[0, : answer.counts[0]].tolist())
-
-    program = Program(run, implementation, max_runs)
-    return program
-
-
-def _check(p_rows: Floats, q_rows: Floats | None, drafts: Tokens) -> None:
+    """A verification of one row as a program; parameters and errors as for `probe_verify`."""
     if np.ndim(p_rows) != 2 or len(p_rows) != len(drafts) + 1:
         raise ValueError(f"p_rows has shape {np.shape(p_rows)}: expected ({len(drafts) + 1}, V)")
     size = p_rows.shape[1]
@@ -111,17 +87,28 @@ def _check(p_rows: Floats, q_rows: Floats | None, drafts: Tokens) -> None:
     for index, token in enumerate(drafts):
         if not 0 <= token < size:
             raise ValueError(f"drafts[{index}] = {token}: expected 0 <= id < {size}")
-
-
-def _batch(p_rows: Floats, q_rows: Floats | None, drafts: Tokens) -> Batch:
+    verifier = kind(verify, capabilities or capabilities_of(verify))
     q = None if q_rows is None else np.array(q_rows, dtype=np.float64)[None]
     tokens = np.array([drafts], dtype=np.int64)
     lens, place = np.array([len(drafts)]), np.zeros(1, dtype=np.int64)
-    return Batch(np.array(p_rows, dtype=np.float64)[None], q, tokens, lens, place)
+    batch = Batch(np.array(p_rows, dtype=np.float64)[None], q, tokens, lens, place)
+    return batch_program(verifier, verifier.shaped(batch), max_runs)
 
 
-def _coins(source: Source, batch: Batch, verify: Callable[..., Any]) -> Coins:
-    where = str(getattr(verify, "__qualname__", verify))
-    accept = source.uniforms(Call("coins.accept", batch.draft_tokens.shape, where))
-    race = source.exponentials(Call("coins.race", (1, batch.target_probs.shape[2]), where))
-    return Coins(accept, race)
+def batch_program(verifier: Verifier, batch: Batch, max_runs: int = MAX_RUNS) -> Program:
+    """A verification of a batch of one row, as a program."""
+    implementation = verifier.implementation
+    where = str(getattr(implementation, "__qualname__", implementation))
+
+    def run(source: Source) -> Tokens:
+        coins = None
+        if "coins" in verifier.keywords:
+            accept = Call("coins.accept", batch.draft_tokens.shape, where)
+            race = Call("coins.race", (1, batch.target_probs.shape[2]), where)
+            coins = Coins(source.uniforms(accept), source.exponentials(race))
+        arguments, keywords = verifier.arguments(batch, program.generator, coins)
+        answer = read_answer(implementation(*arguments, **keywords), batch)
+        return tuple(answer.tokens[0, : answer.counts[0]].tolist())
+
+    program = Program(run, implementation, max_runs)
+    return program

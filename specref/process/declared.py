@@ -1,4 +1,4 @@
-"""What a program says of itself when it is started."""
+"""What a program declares about itself when it is started."""
 
 from dataclasses import dataclass, fields
 from typing import Any
@@ -8,7 +8,7 @@ from specref.contracts.errors import BrokenContractError
 from specref.contracts.table import VERIFY
 
 TAKES = ("coins", "seed")
-# They are about arrays in memory, or about other contracts.
+# Claims about arrays in memory, or for other contracts.
 ELSEWHERE = ("arrays", "device", "inputs", "in_place", "metric", "repeats", "empty_trees")
 CLAIMS = tuple(field.name for field in fields(Capabilities) if field.name not in ELSEWHERE)
 
@@ -21,7 +21,7 @@ class Declaration:
     ----------
     name, version, language : str
     takes : tuple of str
-        Its randomness: ``coins``, ``seed``, both, or nothing if it has its own.
+        The randomness that it takes: ``coins``, ``seed``, both, or nothing if it has its own.
     capabilities : Capabilities
     """
 
@@ -41,7 +41,7 @@ def read_declaration(message: dict[str, Any]) -> Declaration:
     Raises
     ------
     BrokenContractError
-        A field is missing or has another form, or a claim is unknown.
+        A field is missing or invalid, or a claim is unknown.
 
     Examples
     --------

@@ -1,13 +1,13 @@
-"""What a program can do instead of answering."""
+"""Errors of programs: they cannot be started, end early, or answer with an error."""
 
 
 class CannotStartError(OSError):
-    """There is nothing to judge: not found, or it did not answer `start` as it should."""
+    """The program was not found, or did not answer `start` as it should."""
 
 
 class EndedError(Exception):
-    """The program crashed before it had answered. It is started anew for the next request."""
+    """The program crashed before it answered. It is restarted for the next request."""
 
 
 class SamplerError(Exception):
-    """The program answered ``{"error": …}``; the message is the program's."""
+    """The program answered ``{"error": …}``; the message is that of the program."""

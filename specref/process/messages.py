@@ -1,4 +1,4 @@
-"""The lines of protocol 1: requests written in a fixed order of keys, answers read with care."""
+"""The lines of protocol 1: requests with a fixed order of keys, and checked answers."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ MOST_IDS = 2**53
 
 
 def request(id_: int, name: str, **fields: Any) -> bytes:
-    """A request as a line: ASCII without spaces, floats as the shortest decimal that is exact.
+    """A request as a line: ASCII without spaces, floats as the shortest exact decimal.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def request(id_: int, name: str, **fields: Any) -> bytes:
 
 
 def batch_fields(p: Floats, q: Floats | None, drafts: Ints, lens: Ints) -> dict[str, Any]:
-    """The fields of a batch: the cases that occur, each once, and which of them each row is.
+    """The fields of a batch: its distinct cases, and the case of each row.
 
     Examples
     --------
@@ -60,7 +60,6 @@ def batch_fields(p: Floats, q: Floats | None, drafts: Ints, lens: Ints) -> dict[
 
 
 def coin_fields(coins: Coins) -> dict[str, Any]:
-    """The coins of each row."""
     fields = {"accept": coins.accept, "race": coins.race, "final": coins.final}
     return {
         name: np.asarray(value, dtype=np.float64).ravel().tolist()
@@ -69,14 +68,14 @@ def coin_fields(coins: Coins) -> dict[str, Any]:
 
 
 def read_message(line: bytes, id_: int) -> dict[str, Any]:
-    """An answer.
+    """Read an answer.
 
     Raises
     ------
     BrokenContractError
-        It is no JSON object, or of another protocol or request.
+        It is not a JSON object, or belongs to another protocol or request.
     SamplerError
-        It says that there was an error.
+        It reports an error.
     """
     try:
         message = json.loads(line)
@@ -97,12 +96,12 @@ def read_message(line: bytes, id_: int) -> dict[str, Any]:
 
 
 def read_blocks(message: dict[str, Any], rows: int, width: int) -> tuple[Any, Any]:
-    """tokens [rows, width] and counts [rows] of an answer, their values unchecked.
+    """tokens [rows, width] and counts [rows] of an answer, with unchecked values.
 
     Raises
     ------
     BrokenContractError
-        One is missing, or no flat array of so many integers.
+        One is missing, or is not a flat array of the right number of integers.
     """
     tokens = _integers(message, "tokens", rows * width, f"{rows} rows of {width}")
     return tokens.reshape(rows, width), _integers(message, "counts", rows, "one for each row")

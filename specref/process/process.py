@@ -2,7 +2,6 @@
 
 import shlex
 import weakref
-from collections.abc import Mapping
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any
@@ -23,33 +22,33 @@ KEYWORDS = {"coins": "coins", "seed": "rng"}
 
 
 class Process:
-    """A program that is sent batches as JSON lines, to be judged like a function.
+    """A program that gets batches as JSON lines, and can be judged like a function.
 
-    `check`, `probe_block` and the rest of the kit take it as they take a function: it has the
+    `check`, `probe_block` and the rest of the kit accept it like a function: it has the
     parameters `coins`, `rng` or both if the program takes coins or a seed, and carries the
-    capabilities that the program declares. A program that ends is started anew for the next
+    capabilities that the program declares. A program that ends is restarted for the next
     request; one that hangs is killed, and not asked again.
 
     Parameters
     ----------
     command : str
-        The program and its arguments, quoted as for a shell; there is none.
+        The program and its arguments, quoted as for a shell; no shell is used.
     folder : Path, optional
-        Where it is started; by default the current one.
+        Its working directory; by default the current one.
     timeout : float or None
-        Seconds for each answer. Whoever keeps the time elsewhere, as `check` does, adds to it.
+        Seconds for each answer. A timeout of `check` applies in addition.
 
     Attributes
     ----------
     declared : Declaration
-        What the program says of itself.
+        What the program declares about itself.
 
     Raises
     ------
     CannotStartError
-        It cannot be started, or does not answer `start` as docs/runner-contract.md has it.
+        It cannot be started, or does not answer `start` as specified in docs/runner-contract.md.
     ValueError
-        The command is empty, its quotes do not match, or `timeout` is no time.
+        The command is empty, its quotes do not match, or `timeout` is not positive.
 
     Examples
     --------
@@ -71,8 +70,14 @@ class Process:
             raise ValueError(
                 f"timeout = {timeout}: expected a positive number of seconds, or None"
             )
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise ValueError(f"command = {command!r}: {error}") from None
+        if not words:
+            raise ValueError(f"command = {command!r}: expected a program")
         self.command = command
-        self._session = Session(command, _split(command), folder or Path.cwd(), timeout)
+        self._session = Session(command, words, folder or Path.cwd(), timeout)
         weakref.finalize(self, self._session.close)
         self.declared = self._session.start()
         self.specref_capabilities = self.declared.capabilities
@@ -98,19 +103,23 @@ class Process:
         coins: Coins | None = None,
         lens: Ints | None = None,
     ) -> tuple[Any, Any]:
-        """Have the program verify a batch: see `Verify`.
+        """Let the program verify a batch: see `Verify`.
 
         Raises
         ------
         BrokenContractError, EndedError, SamplerError
-            There is no answer, or none that can be read.
+            There is no answer, or no valid one.
         TypeError
-            An array is none of NumPy's, or `rng` or `coins` is missing.
+            An array is not a NumPy array, or `rng` or `coins` is missing.
         ValueError
             The program was closed.
         """
         arrays = {"target_probs": target_probs, "draft_tokens": draft_tokens}
-        _check_arrays(arrays | {"draft_probs": draft_probs, "lens": lens})
+        for name, array in (arrays | {"draft_probs": draft_probs, "lens": lens}).items():
+            optional = array is None and name in ("draft_probs", "lens")
+            if not optional and not isinstance(array, np.ndarray):
+                kind = type(array).__name__
+                raise TypeError(f"{name} is a {kind}: expected an array of NumPy")
         lens = (draft_tokens >= 0).sum(axis=1) if lens is None else lens
         fields = batch_fields(target_probs, draft_probs, draft_tokens, lens)
         fields |= self._randomness(rng, coins)
@@ -118,9 +127,9 @@ class Process:
         return read_blocks(message, len(draft_tokens), draft_tokens.shape[1] + 1)
 
     def close(self) -> None:
-        """Send `stop`, and kill the program if it does not end at once, or is being asked.
+        """Send `stop`, and kill the program if it does not end at once, or is busy.
 
-        It is not started again: to ask it is an error then.
+        It is not restarted: later calls raise.
         """
         self._session.close()
 
@@ -136,24 +145,6 @@ class Process:
         if coins is not None and "coins" in self.declared.takes:
             fields |= coin_fields(coins)
         return fields
-
-
-def _split(command: str) -> list[str]:
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise ValueError(f"command = {command!r}: {error}") from None
-    if not words:
-        raise ValueError(f"command = {command!r}: expected a program")
-    return words
-
-
-def _check_arrays(arrays: Mapping[str, object]) -> None:
-    for name, array in arrays.items():
-        optional = array is None and name in ("draft_probs", "lens")
-        if not optional and not isinstance(array, np.ndarray):
-            kind = type(array).__name__
-            raise TypeError(f"{name} is a {kind}: expected an array of NumPy")
 
 
 def _signature(takes: tuple[str, ...]) -> Signature:

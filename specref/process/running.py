@@ -1,4 +1,4 @@
-"""A program that answers a line with a line: never waited for in vain, never left behind."""
+"""A running program that answers a line with a line, with timeouts and clean-up."""
 
 import contextlib
 import os
@@ -20,26 +20,34 @@ LONGEST_POLL = 1e6
 
 
 class Running:
-    """A started program, in a session of its own: Ctrl-C reaches it through its caller alone.
+    """A started program, in a session of its own: Ctrl-C reaches it only through its caller.
 
-    Whoever starts it has to `close` it. POSIX only.
+    The caller has to `close` it. POSIX only.
 
     Parameters
     ----------
     command : sequence of str
         The program and its arguments; no shell.
     folder : Path
-        Where it is started.
+        Its working directory.
 
     Raises
     ------
     CannotStartError
-        No such program, or it may not be executed.
+        There is no such program, or it may not be executed.
     """
 
     def __init__(self, command: Sequence[str], folder: Path) -> None:
         try:
-            self._popen = _started(command, folder)
+            self._popen = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                bufsize=0,
+                start_new_session=True,
+            )
         except OSError as error:
             raise CannotStartError(f"{command[0]!r} cannot be started: {error.strerror}") from None
         streams = self._popen.stdin, self._popen.stdout, self._popen.stderr
@@ -54,11 +62,11 @@ class Running:
         Raises
         ------
         BrokenContractError
-            It wrote before it was asked, or without end, or left.
+            It wrote before it was asked, wrote too much, or ended with exit code 0.
         HungError
-            It did not answer within so many seconds.
+            It did not answer in time.
         EndedError
-            It crashed first: by a signal, or with an exit code above 0.
+            It crashed: by a signal, or with an exit code above 0.
         """
         self._check_silent()
         left = memoryview(line)
@@ -76,7 +84,7 @@ class Running:
         return answer
 
     def close(self, farewell: bytes = b"") -> None:
-        """Send a last line, wait a moment for the end, and kill what is left."""
+        """Send a last line, wait a moment for the program to end, and kill it if it does not."""
         try:
             if farewell:
                 with contextlib.suppress(OSError):
@@ -90,8 +98,8 @@ class Running:
             self._popen.wait()
 
     def kill(self) -> None:
-        """Kill it and its children; safe while another thread asks it."""
-        if self._popen.returncode is None:  # once it is waited for, its number may be another's
+        """Kill it and its children; safe while another thread waits for its answer."""
+        if self._popen.returncode is None:  # afterwards its pid may belong to another process
             self._kill_group()
 
     def _kill_group(self) -> None:
@@ -99,7 +107,7 @@ class Running:
             os.killpg(self._popen.pid, signal.SIGKILL)
 
     def _exit_code(self) -> int | None:
-        """Its exit code, if it ends in a moment; its children end with it."""
+        """Its exit code, if it ends within a moment; its children are killed then."""
         deadline = time.monotonic() + GRACE
         while self._popen.poll() is None and time.monotonic() < deadline:
             if self._tail.open:
@@ -158,7 +166,7 @@ class Running:
         return f"{why}{self._tail}"
 
     def _end_of_it(self) -> Exception:
-        """How it ended: whoever leaves with exit code 0 has not stumbled over what was asked."""
+        """Its end as an error: a crash, or a broken contract if it left by itself."""
         code = self._exit_code()
         if code is None:
             return BrokenContractError(f"closed its stdin or stdout{self._tail}")
@@ -170,15 +178,3 @@ class Running:
             )
         how = f"with exit code {code}" if code > 0 else f"by {signal.Signals(-code).name}"
         return EndedError(f"ended {how}{begun}{self._tail}")
-
-
-def _started(command: Sequence[str], folder: Path) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=folder,
-        bufsize=0,
-        start_new_session=True,
-    )

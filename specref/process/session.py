@@ -1,4 +1,4 @@
-"""Questions to a program, one at a time; it is started anew when it has ended, until `close`."""
+"""Requests to a program, one at a time; it is restarted when it has ended, until `close`."""
 
 import threading
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from specref.process.running import Running
 
 
 class Session:
-    """A program that is asked by id.
+    """A program that answers numbered requests.
 
     Parameters
     ----------
     name : str
-        What it is called in messages.
+        Its name in messages.
     words : sequence of str
         The program and its arguments.
     folder : Path
@@ -41,7 +41,7 @@ class Session:
         Raises
         ------
         BrokenContractError, EndedError, SamplerError
-            There is none, or none that can be read.
+            There is no answer, or no valid one.
         ValueError
             The session is closed.
         """
@@ -53,7 +53,7 @@ class Session:
             return self._exchanged(name, fields)
 
     def start(self) -> Declaration:
-        """Start it, for what it says of itself.
+        """Start it, and return what it declares about itself.
 
         Raises
         ------
@@ -76,7 +76,7 @@ class Session:
             raise
 
     def close(self) -> None:
-        """Send `stop`, and kill the program if it does not end at once, or is being asked."""
+        """Send `stop`, and kill the program if it does not end at once, or is busy."""
         self._closed = True
         running = self._running
         if running and self._lock.acquire(blocking=False):
@@ -86,7 +86,7 @@ class Session:
                 self._running = None
                 self._lock.release()
         elif running:
-            running.kill()  # whoever asks finds it ended, and clears it away
+            running.kill()  # the thread that waits for it finds it ended, and cleans up
 
     def _check_open(self) -> None:
         if self._closed:
@@ -100,7 +100,7 @@ class Session:
             return read_message(self._running.ask(line, self.timeout), self._id)
         except SamplerError:
             raise
-        except BaseException as error:  # whatever is written now answers nothing
+        except BaseException as error:  # what it writes from now on is not an answer
             self._hung = error if isinstance(error, HungError) else None
             self._discard()
             raise

@@ -1,4 +1,4 @@
-"""What a program writes beside its answers: the last of it, safe to print."""
+"""The last lines that a program writes to stderr, safe to print."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ TAIL_LINES, TAIL_BYTES, TAIL_CHARACTERS = 3, 4_096, 160
 
 
 class Tail:
-    """The reading end of a pipe: emptied whenever asked to, of which only the end is kept."""
+    """Reads a pipe without blocking, and keeps only the end."""
 
     def __init__(self, fd: int) -> None:
         self.fd, self.open = fd, True
@@ -16,7 +16,7 @@ class Tail:
         os.set_blocking(fd, False)
 
     def read(self) -> None:
-        """Take what is there: all of it, since no pipe holds more."""
+        """Read what is there: all of it, since a pipe does not hold more than a chunk."""
         with contextlib.suppress(BlockingIOError):
             chunk = os.read(self.fd, CHUNK)
             self.open = bool(chunk)
@@ -31,7 +31,7 @@ class Tail:
 
 
 def printable(text: str) -> str:
-    """A text in which what would control a terminal is spelled out; lines are kept.
+    """A text with control characters escaped, except for ends of lines.
 
     Examples
     --------

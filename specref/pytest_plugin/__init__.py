@@ -1,6 +1,6 @@
-"""The pytest plugin: options, and the hooks of `judging` where a test asks for them.
+"""The pytest plugin: options, and the hooks of `judging` if a test needs them.
 
-It is loaded wherever specref is installed, so it imports the kit only for a run that uses it.
+pytest loads it wherever specref is installed, so it imports the kit only for runs that use it.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Load the rest if an option is given: a wrong one ends the run."""
+    """Load the other hooks if an option is given: a wrong one ends the run."""
     config.addinivalue_line("markers", f"{MARK}: made by specref.parametrize")
     names = [f"specref_{name}" for name in OPTIONS]
     given = [config.getoption(name) for name in names] + [config.getini(name) for name in names]
@@ -34,13 +34,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Load the rest at the first test that asks for it."""
+    """Load the other hooks at the first test that needs them."""
     if any(metafunc.definition.iter_markers(MARK)):
         loaded(metafunc.config).make_items(metafunc)
 
 
 def loaded(config: pytest.Config) -> Any:
-    """The hooks that judge, registered."""
+    """The module with the other hooks, registered."""
     from specref.pytest_plugin import judging
 
     if not config.pluginmanager.is_registered(judging):

@@ -1,4 +1,4 @@
-"""What the items of one pytest process share; pytest itself is met in the plugin alone."""
+"""State that the items of one pytest process share; does not import pytest."""
 
 import shlex
 from collections import defaultdict
@@ -17,7 +17,7 @@ from specref.pytest_plugin.parametrize import Judged
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line and the configuration file say."""
+    """The options of the command line and the configuration file."""
 
     seed: int
     profile: Profile
@@ -28,14 +28,14 @@ class Settings:
     today: date
 
     def expected(self, subject: Judged, id_: str) -> Expectation | None:
-        """What is expected of a check; what the test says comes before the file."""
+        """The expected failure of a check; that of the test takes precedence over the file."""
         if self.run_expected:
             return None
         own = expectation_for(subject.expected, id_, subject.name)
         return own or expectation_for(self.expectations, id_, subject.name)
 
     def expected_now(self, subject: Judged, id_: str) -> bool:
-        """Whether it may fail today."""
+        """Whether a check is expected to fail today."""
         found = self.expected(subject, id_)
         return found is not None and not found.expired(self.today)
 
@@ -53,13 +53,13 @@ class Question:
 
 @dataclass
 class Session:
-    """One implementation in one run, and what its checks have found so far.
+    """One implementation in one run, and the results of its checks so far.
 
     Attributes
     ----------
     gates : tuple of Check
-        Those of stage smoke whose failure leaves the other checks out. Whether a check is left
-        out depends on them alone, never on what ran before it in the same process.
+        Checks of stage smoke whose failure skips the other checks. Whether a check is skipped
+        depends on them alone, never on what ran before it in the same process.
     """
 
     subject: Judged
@@ -70,7 +70,7 @@ class Session:
     results: dict[str, CheckResult] = field(default_factory=dict)
 
     def result(self, check: Check) -> CheckResult:
-        """What a check finds; the same if it is asked again."""
+        """The result of a check; cached."""
         if check.id not in self.results:
             self.results[check.id] = self._blocked(check) or check.run(self.judge)
         return self.results[check.id]
@@ -83,11 +83,11 @@ class Session:
         return None
 
     def warnings(self, check: Check) -> tuple[str, ...]:
-        """Branches that a check has hardly seen."""
+        """Warnings of branches that a check has rarely taken."""
         return vacuous(self._alone(check))
 
     def failure(self, check: Check, nodeid: str) -> str:
-        """What failed, what it looks like, and how to see it again."""
+        """Message: what failed, candidate explanations, and how to repeat it."""
         result, judge = self.result(check), self.judge
         power = f"TV >= {judge.detect_tv:g} is detected, alpha {judge.options.alpha:g}"
         again = f"--specref-seed {self.seed} --specref-profile {self.profile}"
@@ -110,7 +110,7 @@ class Session:
 
 @dataclass
 class Run:
-    """What the items of one pytest process share.
+    """The state that the items of one pytest process share.
 
     Items share results under a key: only those of one test function with the same other
     parameters do, since a fixture may change what the implementation does.
@@ -122,13 +122,13 @@ class Run:
     sessions: dict[Hashable, Session] = field(default_factory=dict)
 
     def note(self, key: Hashable, question: Question) -> None:
-        """An item that will run; those of stage smoke may leave others out."""
+        """Note an item that will run; those of stage smoke may skip others."""
         subject, check = question.subject, question.check
         if check.stage == Stage.SMOKE and not self.settings.expected_now(subject, check.id):
             self.gates[key].append(check)
 
     def session(self, key: Hashable, question: Question) -> Session:
-        """Where an item is judged."""
+        """The session in which an item is judged."""
         subject = question.subject
         if key not in self.sessions:
             seed, profile = self.settings.seed, self.settings.profile
@@ -138,7 +138,7 @@ class Run:
         return self.sessions[key]
 
     def inapplicable(self) -> Iterator[str]:
-        """Ids of expected failures that no test can have."""
+        """Messages about expected failures of checks that apply to no test."""
         checks = {check.id: check for check in CHECKS}
         for entry in self.settings.expectations:
             whom = [one.options.contract for one in self.subjects if entry.applies_to(one.name)]

@@ -1,4 +1,4 @@
-"""The hooks of a run that has tests of `specref.parametrize`: one item for each check."""
+"""The hooks of runs with tests of `specref.parametrize`: one item for each check."""
 
 import difflib
 import warnings
@@ -39,7 +39,7 @@ def _question(item: pytest.Item) -> Question | None:
 
 @dataclass(repr=False)
 class Call:
-    """What a test gets as `check`: to be called."""
+    """The argument `check` of a test, which has to call it."""
 
     check: Check
     session: Session
@@ -137,7 +137,7 @@ def _one_of(option: str, value: str, known: tuple[str, ...]) -> Any:
 
 
 def _file(config: pytest.Config) -> Path | None:
-    """On the command line relative to where pytest was called, else to the configuration file."""
+    """The file of expected failures, relative to the directory of the call or of the ini file."""
     given = config.getoption("specref_expected")
     if given is not None:
         return config.invocation_params.dir / str(given)
@@ -147,7 +147,7 @@ def _file(config: pytest.Config) -> Path | None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> str:
-    """Seed and profile: with them, every failure can be seen again."""
+    """Show seed and profile: with them, every failure can be repeated."""
     settings = config.stash[RUN].settings
     power = f"alpha {ALPHA:g}, detects TV >= {DETECT_TV[settings.profile]:g}"
     count = len(settings.expectations)
@@ -156,7 +156,6 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str:
 
 
 def make_items(metafunc: pytest.Metafunc) -> None:
-    """Make an item of each check."""
     marks = [*metafunc.definition.iter_markers(MARK)][::-1]
     subjects = [mark.args[0] for mark in marks]
     run = metafunc.config.stash[RUN]
@@ -174,7 +173,7 @@ def make_items(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Note which items will run, and warn of expected failures that cannot be."""
+    """Note which items will run, and warn of expected failures that apply to none."""
     run = session.config.stash[RUN]
     for item in session.items:
         question = _question(item)
@@ -186,7 +185,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
-    """Hand the check over, and see that it is called."""
+    """Pass the check to the test, and fail if it is not called."""
     question = _question(pyfuncitem)
     if question is None:
         return (yield)

@@ -1,4 +1,4 @@
-"""A test function for somebody's sampler that becomes one pytest item for each check."""
+"""Turns a test function for a sampler into one pytest item for each check."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """An implementation, and how a test wants it judged."""
+    """An implementation, and the options with which a test judges it."""
 
     implementation: Callable[..., Any]
     expected: tuple[Expectation, ...]
@@ -30,7 +30,7 @@ class Judged:
 
     @property
     def name(self) -> str:
-        """What files of expected failures call it."""
+        """Its name in files of expected failures."""
         return self.options.name
 
     def prepare(self, seed: int, profile: Profile) -> tuple[Judge, tuple[Check, ...]]:
@@ -40,7 +40,7 @@ class Judged:
         return judge, tuple(check for check in asked if check.is_for(options.contract))
 
     def call(self, check: str, seed: int, profile: Profile) -> str:
-        """The Python that runs one check again."""
+        """Python code that runs one check again."""
         function = getattr(self.implementation, "__qualname__", "").split(".")[0]
         module = getattr(self.implementation, "__module__", None)
         known = module and function == getattr(self.implementation, "__qualname__", None)
@@ -74,7 +74,7 @@ def parametrize(
     name: str | None = None,
     **claims: Any,
 ) -> Callable[[F], F]:
-    """Make one pytest item of each check of the contract, called as the check: ``joint/wide``.
+    """Make one pytest item of each check of the contract, with its id: ``joint/wide``.
 
     The test takes an argument `check` and calls it. Seed and profile are those of the run
     (``--specref-seed``, ``--specref-profile``).
@@ -84,9 +84,9 @@ def parametrize(
     implementation, contract, algorithm, only, detect_tv, alpha, trials, timeout, **claims
         As for `specref.check`.
     expected_failures : mapping, optional
-        {id of a check: reason}; come before those of ``--specref-expected``.
+        {id of a check: reason}; take precedence over those of ``--specref-expected``.
     name : str, optional
-        What files of expected failures call it; by default its ``__name__``. With several
+        Its name in files of expected failures; by default its ``__name__``. With several
         decorators on one test, ids start with it.
 
     Raises

@@ -1,4 +1,4 @@
-"""The checks, one file for each stage; a check is an id, the contracts it is for, a function."""
+"""The checks, one file for each stage."""
 
 from specref.conformance.checks import (
     acceptance,
@@ -35,7 +35,7 @@ CHECKS: tuple[Check, ...] = (
     *independence.CHECKS,
     *trees.INDEPENDENCE,
     *texts.CHECKS,
-    # Last: numbers that were handed out while probing may stay in a sampler that keeps state.
+    # Last: a sampler that keeps state may keep numbers that were handed out while probing.
     *probed.CHECKS,
 )
 

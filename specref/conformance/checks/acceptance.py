@@ -1,4 +1,4 @@
-"""Stage acceptance: accepted lengths equal to the closed form, in both directions."""
+"""Stage acceptance: accepted lengths follow the closed form, neither longer nor shorter."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -40,7 +40,7 @@ def closed_form(name: str, judge: Judge) -> Outcome:
         rule.name for rule in others(declared) if _fits(rule, name, judge, results, allowance)
     ]
     for result in results:
-        if _deviates(result, allowance):
+        if deviates(result, allowance):
             return failed(
                 f"accepted lengths are {result.conformance} at {result.case}: mean "
                 f"{result.mean:.4f}, closed form {result.expected:.4f}"
@@ -53,13 +53,14 @@ def closed_form(name: str, judge: Judge) -> Outcome:
     return passed(f"mean accepted length {means}{also}")
 
 
-def _deviates(result: AcceptanceResult, allowance: float) -> bool:
+def deviates(result: AcceptanceResult, allowance: float) -> bool:
+    """Whether accepted lengths deviate by more than the claimed tolerance allows."""
     wrong = result.conformance != Conformance.CONFORMS
     return wrong and abs(result.largest_gap) > result.allowed_gap + allowance
 
 
 def others(declared: Rule) -> list[Rule]:
-    """Besides a rule that is given drafts, those with a closed form that are given them as well.
+    """The other rules with a closed form that are given drafts, if this rule is given drafts.
 
     Examples
     --------
@@ -73,7 +74,7 @@ def others(declared: Rule) -> list[Rule]:
 def _fits(
     rule: Rule, name: str, judge: Judge, results: Sequence[AcceptanceResult], allowance: float
 ) -> bool:
-    """Whether the same accepted lengths are as near to the law of another rule as they may be."""
+    """Whether the accepted lengths are also consistent with the law of another rule."""
     fixture, lengths = judge.fixture(name), rule.accepted_lengths
     assert lengths is not None, "only rules with a closed form are compared"
     seen = [(place, blocks) for place, blocks in judge.blocks(name).blocks.items() if blocks]
@@ -100,7 +101,8 @@ def bound(name: str, judge: Judge) -> Outcome:
     alpha = judge.level / sum(place.lookahead for place in fixture.places)
     for place, kept in found.kept.items():
         for k, most in enumerate(_most_kept(fixture, place), 1):
-            least = _at_least(kept[k], kept[0], alpha)
+            # The lower end of the exact one-sided interval of the probability.
+            least = stats.beta.ppf(alpha, kept[k], kept[0] - kept[k] + 1) if kept[k] else 0.0
             if least > most + k * judge.capabilities.tolerance + 1e-12:
                 return failed(
                     f"{kept[k] / kept[0]:.4f} of blocks kept {k} drafts at {place.name}, surely "
@@ -119,11 +121,6 @@ def _most_kept(fixture: Fixture, place: Place) -> list[float]:
     rows = block.draft_rows(target, drafter, place.context, place.lookahead)
     survival = [float(x) for x in block.survival(target, place.context, rows)[1:]]
     return survival + [0.0] * (place.lookahead - len(survival))
-
-
-def _at_least(times: int, trials: int, alpha: float) -> float:
-    """The lower end of the exact one-sided interval of a probability."""
-    return float(stats.beta.ppf(alpha, times, trials - times + 1)) if times else 0.0
 
 
 CHECKS = tuple(

@@ -1,4 +1,4 @@
-"""Stage boundary: rows where no randomness is left, so that one wrong block decides."""
+"""Stage boundary: rows that allow certain blocks only, so that one wrong block decides."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def _batch(p: Floats, q: Floats, drafts: list[int]) -> Batch:
 
 
 def _all_are(answer: Answer, allowed: set[tuple[int, ...]], why: str) -> Outcome:
-    """Whether every block is one of these, or the start of one: a rule may stop early."""
+    """Pass if every block is one of these, or the start of one: a rule may stop early."""
     allowed = {block[:length] for block in allowed for length in range(1, len(block) + 1)}
     for row, tokens in enumerate(answer.tokens.tolist()):
         block = tuple(token for token in tokens if token >= 0)

@@ -1,4 +1,4 @@
-"""A check, and how it is run."""
+"""A check, how it is run, and the outcomes it can have."""
 
 import time
 from collections.abc import Callable
@@ -19,20 +19,20 @@ GREEDY = "decodes greedily: no token is random"
 
 @dataclass(frozen=True)
 class Check:
-    """One question to an implementation.
+    """One check of an implementation.
 
     Attributes
     ----------
     id : str
         ``stage/name``.
     kinds : type or tuple of types
-        The kinds of contracts that it is for; not_applicable under others.
+        The kinds of contracts that it applies to; not_applicable under others.
     statistical : bool
         Whether it spends a share of alpha.
     finding : Finding
-        What a failure says, unless the outcome says something else.
+        What a failure means, unless the outcome has a finding of its own.
     law : bool
-        Whether it asks for random tokens; greedy decoding has none.
+        Whether it needs random tokens; greedy decoding has none.
     """
 
     id: str
@@ -48,16 +48,16 @@ class Check:
         return Stage(self.id.split("/")[0])
 
     def is_for(self, contract: Contract) -> bool:
-        """Whether it asks implementations of a contract anything."""
+        """Whether it applies to a contract."""
         return isinstance(contract, self.kinds)
 
     @property
     def contracts(self) -> tuple[Contract, ...]:
-        """Those it is for."""
+        """The contracts that it applies to."""
         return tuple(filter(self.is_for, CONTRACTS.values()))
 
     def run(self, judge: Judge) -> CheckResult:
-        """Ask; whatever the implementation does becomes an outcome."""
+        """Run the check; whatever the implementation does becomes an outcome."""
         started = time.perf_counter()
         if not self.is_for(judge.contract):
             outcome = not_applicable(f"not for the contract {judge.contract}")
@@ -72,12 +72,12 @@ class Check:
                 outcome = broken(error)
             except KeyboardInterrupt:
                 raise
-            except BaseException as error:  # says nothing of the implementation
+            except BaseException as error:  # says nothing about the implementation
                 outcome = inconclusive(f"the check itself raised {described(error)}")
         return self.result(outcome, time.perf_counter() - started)
 
     def result(self, outcome: Outcome, seconds: float = 0.0) -> CheckResult:
-        """An outcome under this check's name."""
+        """The result of this check with a given outcome."""
         finding = outcome.finding
         if finding is None and outcome.status == Status.FAILED:
             finding = self.finding
@@ -99,18 +99,18 @@ def passed(message: str = "", **evidence: object) -> Outcome:
 
 
 def failed(message: str, finding: Finding | None = None, /, **evidence: object) -> Outcome:
-    """It did not; `finding` says what that means, if not what the check says."""
+    """The implementation is wrong; `finding` replaces the finding of the check."""
     return Outcome(Status.FAILED, message, evidence, finding)
 
 
 def edge(message: str, chance: float, **evidence: object) -> Outcome:
-    """Something impossible at the end of a uniform: a failure, unless that is too rare to matter.
+    """Something impossible at the end of a uniform; a failure unless that is very rare.
 
     Parameters
     ----------
     message : str
     chance : float
-        Of the number that does it, per draw.
+        The probability, per draw, of the number that causes it.
     """
     status = Status.FAILED if chance >= RARE_EDGE else Status.PASSED
     often = f"chance {chance:.0e} a draw, {1e6 * chance:.0e} per million tokens at one draw each"
@@ -119,7 +119,7 @@ def edge(message: str, chance: float, **evidence: object) -> Outcome:
 
 
 def broken(error: BrokenContractError) -> Outcome:
-    """It raised, or gave no valid answer; with its traceback, if it raised."""
+    """The implementation raised, or gave no valid answer; includes its traceback if it raised."""
     cause: BaseException | None = error
     while isinstance(cause, BrokenContractError):
         cause = cause.__cause__
@@ -129,20 +129,20 @@ def broken(error: BrokenContractError) -> Outcome:
 
 
 def unanswered(message: str, **evidence: object) -> Outcome:
-    """It did not return in time, which says nothing of its law."""
+    """The implementation did not return in time, which says nothing about its law."""
     return Outcome(Status.INCONCLUSIVE, message, evidence, Finding.UNANSWERED)
 
 
 def not_applicable(message: str) -> Outcome:
-    """It does not claim this."""
+    """The implementation does not claim what the check asks for."""
     return Outcome(Status.NOT_APPLICABLE, message)
 
 
 def not_run(message: str) -> Outcome:
-    """Something else has to be mended first."""
+    """Another failure has to be fixed first."""
     return Outcome(Status.NOT_RUN, message)
 
 
 def inconclusive(message: str, **evidence: object) -> Outcome:
-    """Not enough was seen."""
+    """There is too little evidence to decide."""
     return Outcome(Status.INCONCLUSIVE, message, evidence)

@@ -1,4 +1,4 @@
-"""What the coins of one row decide: how many drafts are kept, and what the last token is from."""
+"""What the coins of one row decide: how many drafts are kept, and the law of the last token."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

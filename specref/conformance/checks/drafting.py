@@ -1,4 +1,4 @@
-"""Stage joint for drafters: is the declared q the law that drafts are drawn from?"""
+"""Stage joint for drafters: whether drafts are drawn from the declared q."""
 
 import math
 from functools import partial
@@ -45,7 +45,7 @@ def declared(name: str, judge: Judge) -> Outcome:
 
 
 def observed(name: str, judge: Judge, campaign: Campaign, deadline: Deadline) -> int:
-    """Draft and bet until it is decided or enough; how many drafts there were."""
+    """Draft and bet until the law is decided or there are enough trials; the number of drafts."""
     fixture, rng = judge.fixture(name).drafted(), judge.rng(f"drafter/{name}")
     models, give, drafts = as_float(fixture.drafter), giver(judge.implementation), 0
     for trial in range(judge.trials or typical_trials(judge.detect_tv)):
@@ -69,7 +69,7 @@ def read_drafts(raw: Any, fixture: Fixture, place: Place) -> list[tuple[int, Flo
     Raises
     ------
     TypeError, ValueError
-        It is no pair of token ids and as many rows of V numbers, at most `lookahead`.
+        It is not a pair of at most `lookahead` token ids and as many rows of V numbers.
     """
     if not isinstance(raw, (tuple, list)) or len(raw) != 2:
         raise TypeError(f"returned a {type(raw).__name__}: expected a pair (tokens, q rows)")

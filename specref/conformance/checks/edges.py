@@ -1,4 +1,4 @@
-"""Coins at the ends of their range, for stage replay."""
+"""Stage replay: coins at the ends of their range."""
 
 import itertools
 from collections.abc import Iterator

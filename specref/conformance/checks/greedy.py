@@ -1,4 +1,4 @@
-"""Stage boundary for greedy decoding: every block is compared, and nothing is sampled."""
+"""Stage boundary for greedy decoding: every block is compared with the argmax of the target."""
 
 import itertools
 

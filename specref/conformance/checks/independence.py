@@ -3,7 +3,7 @@
 from functools import partial
 
 from specref.conformance.checks.check import Check, failed, not_run, passed
-from specref.conformance.checks.joint import BLOCKS
+from specref.conformance.checks.joint import BLOCKS, sharing
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.contracts.fixtures import CHAIN_FIXTURES
@@ -13,16 +13,12 @@ from specref.statistics.campaign.lags import LAGS
 def rows_independent(name: str, judge: Judge) -> Outcome:
     """Bet that a token repeats the one some rows before, or follows its rank.
 
-    Where the law is wrong such bets win without any dependence; then only what would be as true
-    of any other law counts.
+    If the law is wrong, such bets win without any dependence; then only evidence that holds for
+    any law counts.
     """
     found = judge.blocks(name)
     if found.sharing:
-        return failed(
-            "rows of a call resemble each other: they share random numbers, or the law changes "
-            f"from call to call; evidence 10^{found.shared:.0f}",
-            log10_evidence=found.shared,
-        )
+        return failed(sharing(found), log10_evidence=found.shared)
     if found.dependent and found.lossy:
         return not_run(f"blocked by joint/{name}: the bets take the target's law for granted")
     if found.dependent:

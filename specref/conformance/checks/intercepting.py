@@ -1,4 +1,4 @@
-"""Work of a check that runs the implementation on intercepted randomness."""
+"""Runs the implementation on intercepted randomness, for checks."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,9 +17,9 @@ ROWS = 500
 
 
 def intercepted(judge: Judge, work: Callable[[], Result]) -> Result:
-    """Work within the judge's patience, which counts from the last run that returned.
+    """Do work with the judge's timeout, which starts anew whenever a run returns.
 
-    What the implementation raises is an outcome of its run; any other exception is the judge's.
+    Exceptions of the implementation are outcomes of its runs; any other one is raised here.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def intercepted(judge: Judge, work: Callable[[], Result]) -> Result:
 
 
 def beside_coins(judge: Judge) -> str:
-    """What decides the block of a sampler that declares coins, beside them; empty if nothing.
+    """What else than its coins decides a block of a sampler that declares coins, or "".
 
     Tried on two drafts, of which either may be rejected.
     """
@@ -50,11 +50,9 @@ def beside_coins(judge: Judge) -> str:
         judge.implementation, p, q, (1, 1), judge.capabilities, kind=type(judge.verifier)
     )
     found = intercepted(judge, partial(drawn_elsewhere, program))
-    return _equal_coins(judge) if found is None else found
-
-
-def _equal_coins(judge: Judge) -> str:
-    """What is seen of that without interception: blocks of equal coins and other randomness."""
+    if found is not None:
+        return found
+    # It cannot be intercepted: compare blocks of equal coins with different other randomness.
     batch = judge.sample("wide", ROWS, "equal coins")
     coins = draw_batch_coins(batch, judge.rng("equal coins"))
     one, other = (

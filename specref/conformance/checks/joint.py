@@ -1,4 +1,4 @@
-"""Stage joint: is the joint law of the completed block the target's?"""
+"""Stage joint: whether the joint law of the completed block is the target's."""
 
 import math
 from functools import partial
@@ -30,12 +30,12 @@ BLOCKS = (VerifyContract, StepContract)
 
 
 def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Outcome:
-    """What a campaign says of the law of blocks or texts.
+    """The outcome of a campaign about the law of blocks or texts.
 
     Parameters
     ----------
     tv : float, optional
-        The distance that has to be found, instead of the judge's.
+        The distance that has to be detected, instead of the judge's.
     """
     tv = judge.detect_tv if tv is None else tv
     report, evidence = found.report, facts(found)
@@ -46,23 +46,18 @@ def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Out
         return inconclusive("the law is not judged: blocks depend on each other", **evidence)
     detectable = report.detectable or 1.0
     if judge.trials is not None and detectable > tv:
-        needed = found.needed(tv)
-        return inconclusive(_too_few(found, tv, needed), needed=needed, **evidence)
+        needed, worst = found.needed(tv), found.worst
+        reached = "nothing" if detectable == 1 else f"only TV ≥ {detectable:.3f}"
+        enough = f"{needed:,} trials" if needed else f"never, with tolerance {report.tolerance:g}"
+        return inconclusive(
+            f"{report.trials:,} trials would surely find {reached} (TV {tv:g}: {enough}); so far "
+            f"evidence 10^{found.law:z.1f}, where 10^{found.threshold:.1f} decides, and TV about "
+            f"{worst.estimate:.3f} in [{worst.lower:.3f}, {worst.upper:.3f}] at {worst.case}",
+            needed=needed,
+            **evidence,
+        )
     return passed(
         f"{report.trials:,} trials; TV ≥ {detectable:.3f} would have been found", **evidence
-    )
-
-
-def _too_few(found: TrialReport, tv: float, needed: int | None) -> str:
-    """What so few trials would find, how many it takes, and what was seen so far."""
-    report, worst = found.report, found.worst
-    detectable = report.detectable or 1.0
-    reached = "nothing" if detectable == 1 else f"only TV ≥ {detectable:.3f}"
-    enough = f"{needed:,} trials" if needed else f"never, with tolerance {report.tolerance:g}"
-    return (
-        f"{report.trials:,} trials would surely find {reached} (TV {tv:g}: {enough}); so far "
-        f"evidence 10^{found.law:z.1f}, where 10^{found.threshold:.1f} decides, and TV about "
-        f"{worst.estimate:.3f} in [{worst.lower:.3f}, {worst.upper:.3f}] at {worst.case}"
     )
 
 
@@ -72,9 +67,8 @@ def _finding(found: TrialReport) -> str:
         return f"impossible: {report.impossible}" + f"; {AFTER_EOS}" * found.after_eos
     if found.sharing:
         return (
-            "rows of a call resemble each other: they share random numbers, or the law changes "
-            f"from call to call; evidence 10^{found.shared:.0f}. Whether the law of one block is "
-            "the target's cannot be told from dependent ones"
+            f"{sharing(found)}. Whether the law of one block is the target's cannot be told from "
+            "dependent ones"
         )
     worst = found.worst
     bound = f" (at least {worst.lower:.3f})" if worst.lower else ""
@@ -84,8 +78,16 @@ def _finding(found: TrialReport) -> str:
     )
 
 
+def sharing(found: TrialReport) -> str:
+    """Message: rows depend on each other, whatever their law."""
+    return (
+        "rows of a call resemble each other: they share random numbers, or the law changes "
+        f"from call to call; evidence 10^{found.shared:.0f}"
+    )
+
+
 def facts(found: TrialReport) -> dict[str, object]:
-    """The numbers behind an outcome."""
+    """The numbers of a campaign, as evidence of an outcome."""
     report = found.report
     return {
         "trials": report.trials,
@@ -153,7 +155,7 @@ def exact(judge: Judge) -> Outcome:
 
 
 def refuted(judge: Judge, fixture: Fixture, place: Place, longest: int) -> Outcome | None:
-    """What is wrong with one iteration at a place; None if it is proved lossless.
+    """The outcome if one iteration at a place is not proved lossless, else None.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Stage acceptance for whole loops that tell their blocks: `implementation.blocks` after a call.
+"""Stage acceptance for whole loops that report their blocks as `implementation.blocks`.
 
 Each block has `drafted` and `accepted`: how many tokens were drafted, and how many kept.
 """
@@ -68,18 +68,18 @@ def lost_drafts(judge: Judge) -> Outcome:
 
 
 def _first_drafts(judge: Judge) -> tuple[int, int]:
-    """How many first drafts were kept, of how many."""
+    """How many first drafts were kept, and how many there were."""
     first: list[bool] = []
     for number in range(TEXTS):
         blocks = _blocks(judge, FLAT, PEAKED, number)
-        # A number of blocks fixed beforehand: a text is sure to hold so many.
+        # The number of blocks is fixed beforehand: every text has at least so many.
         longest = max((block.drafted for block in blocks), default=0) + 1
         first += [b.accepted > 0 for b in blocks[: TOKENS // longest - 1] if b.drafted]
     return sum(first), len(first)
 
 
 def _share(judge: Judge, kept: int, drafted: int) -> tuple[float, float]:
-    """The share of drafts kept, from below and from above, each at this check's alpha."""
+    """Lower and upper bound on the share of drafts kept, each at the alpha of this check."""
     alpha, lost = judge.level, drafted - kept
     least = float(stats.beta.ppf(alpha, kept, lost + 1)) if kept else 0.0
     return least, float(stats.beta.isf(alpha, kept + 1, lost)) if lost else 1.0
@@ -96,8 +96,8 @@ def _seen(kept: int, drafted: int) -> str:
 def self_draft(judge: Judge) -> Outcome:
     """A drafter that is the target, under other ids where the rule reads those, is always kept.
 
-    Of order 2: a wrong token in the drafter's context is noticed. Where the rule leaves out what
-    the target does not know, the drafter has some of that.
+    The model has order 2, so that a wrong token in the drafter's context is noticed. If the rule
+    skips tokens that the target does not know, the drafter has some of them.
     """
     if not hasattr(judge.implementation, "blocks"):
         return not_applicable(UNTOLD)
@@ -120,7 +120,7 @@ def self_draft(judge: Judge) -> Outcome:
 
 
 def relabelled(model: Model, strangers: Sequence[str] = ()) -> Model:
-    """The same model with its tokens in another order, after some more of half the probability.
+    """The same model with its tokens in another order, after additional tokens of mass 1/2.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Checks without sampling error: randomness intercepted, and every branch of the code followed."""
+"""Checks without sampling error: randomness is intercepted, and every branch is followed."""
 
 from functools import partial
 
@@ -13,7 +13,6 @@ from specref.contracts.tree.contract import TreeContract
 from specref.contracts.tree.fixtures import tree_place
 from specref.models import table_model
 from specref.probing import probe_block
-from specref.probing.blocks import ProbedBlock
 from specref.probing.edges import probed_edges
 from specref.probing.trees import probe_trees
 from specref.probing.verification import verification_program
@@ -26,10 +25,26 @@ LESS = (2.0**-52, 1.5e-7)
 
 def probed(judge: Judge) -> Outcome:
     """The exact joint law of the completed block on a fixture, if all calls can be interpreted."""
-    if _low(judge):
+    if judge.capabilities.dtype in ("float16", "bfloat16"):
         return not_applicable("low precision: the law is not exact")
-    law = _trees if isinstance(judge.contract, TreeContract) else _drafts
-    found = intercepted(judge, partial(law, judge))
+    pair = FIXTURES["c"]
+    if isinstance(judge.contract, TreeContract):
+        # Two siblings without replacement, in either order, and a certain child of each.
+        drafter = table_model(pair.target.vocabulary, {(): [0, "3/4", "1/4"]}, [0, 1, 0])
+        place = tree_place((), (2, 1))
+        law = partial(probe_trees, judge.verifier, pair.target, drafter, place)
+    else:
+        law = partial(
+            probe_block,
+            judge.implementation,
+            pair.target,
+            pair.drafter,
+            pair.context,
+            pair.lookahead,
+            capabilities=judge.capabilities,
+            kind=type(judge.verifier),
+        )
+    found = intercepted(judge, law)
     if found.uninterpreted:
         return not_applicable(f"cannot be probed: {found.uninterpreted}")
     numbers = {"total_variation": found.total_variation, "error_bound": found.error_bound}
@@ -50,30 +65,6 @@ def probed(judge: Judge) -> Outcome:
     return passed(
         f"TV {found.total_variation:.1e} from the target, without sampling{claimed}", **numbers
     )
-
-
-def _drafts(judge: Judge) -> ProbedBlock:
-    pair = FIXTURES["c"]
-    return probe_block(
-        judge.implementation,
-        pair.target,
-        pair.drafter,
-        pair.context,
-        pair.lookahead,
-        capabilities=judge.capabilities,
-        kind=type(judge.verifier),
-    )
-
-
-def _trees(judge: Judge) -> ProbedBlock:
-    """Two trees: two siblings without replacement, in either order, a certain child of each."""
-    target = FIXTURES["c"].target
-    drafter = table_model(target.vocabulary, {(): [0, "3/4", "1/4"]}, [0, 1, 0])
-    return probe_trees(judge.verifier, target, drafter, tree_place((), (2, 1)))
-
-
-def _low(judge: Judge) -> bool:
-    return judge.capabilities.dtype in ("float16", "bfloat16")
 
 
 def zero_coin(judge: Judge) -> Outcome:

@@ -1,4 +1,4 @@
-"""Stage replay: given the coins, is the block the very one that the coins decide?"""
+"""Stage replay: given the coins, whether the block is exactly the one that they decide."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,7 +28,7 @@ SIZE = 2_000
 def expected_tokens(
     batch: Batch, coins: Coins, recovery: str, order: CoinOrder = "token by token"
 ) -> Ints:
-    """What a rule with such coins emits under given coins, row by row as the definition has it.
+    """The tokens that a rule emits under given coins, row by row, by the definition.
 
     The last token is drawn by the exponential race or by the inverse CDF of `coins.final`.
     """
@@ -37,15 +37,12 @@ def expected_tokens(
         p, q, drafts = _row(batch, row)
         kept, weights = DECIDED[order](p, q, drafts, coins.accept[row])
         tokens[row, :kept] = drafts[:kept]
-        tokens[row, kept] = _last(weights, coins[row : row + 1], recovery)
+        if recovery == "race":
+            tokens[row, kept] = race_winner(weights, coins.race[row])
+        else:
+            ends = np.cumsum(weights)
+            tokens[row, kept] = (ends <= coins[row : row + 1].final[0] * ends[-1]).sum()
     return tokens
-
-
-def _last(weights: Floats, coins: Coins, recovery: str) -> int:
-    if recovery == "race":
-        return int(race_winner(weights, coins.race[0]))
-    ends = np.cumsum(weights)
-    return int((ends <= coins.final[0] * ends[-1]).sum())
 
 
 def coin_by_coin(judge: Judge) -> Outcome:
@@ -70,11 +67,21 @@ def coin_by_coin(judge: Judge) -> Outcome:
         got = judge.verifier(batch, judge.rng("replay"), coins).tokens
         expected = expected_tokens(given, coins, claims.recovery, order)
         for row in np.flatnonzero((got != expected).any(axis=1)).tolist():
-            if not _possible(claims, given, coins, row, got[row]):
-                if beside := beside_coins(judge):
-                    return not_applicable(beside)
-                return _difference(name, given, coins, row, claims, got, expected)
-            near += 1
+            if _possible(claims, given, coins, row, got[row]):
+                near += 1
+                continue
+            if beside := beside_coins(judge):
+                return not_applicable(beside)
+            drafts, accept = given.draft_tokens[row].tolist(), coins.accept[row]
+            return failed(
+                f"{name}, row {row}: {got[row].tolist()}, expected {expected[row].tolist()} from "
+                f"drafts {drafts} and accept coins {accept.round(4).tolist()}"
+                + _remedy(claims, given, coins, row, got[row]),
+                row=row,
+                accept=accept.tolist(),
+                race=coins.race[row].tolist(),
+                **given.facts(row),
+            )
         blocks += len(batch)
     return passed(f"{blocks:,} blocks, coin by coin" + (f"; {near} by rounding" if near else ""))
 
@@ -93,14 +100,14 @@ def _batches(judge: Judge) -> Iterator[tuple[str, Batch]]:
 
 
 def _given(judge: Judge, batch: Batch) -> Batch:
-    """A batch with the laws that the implementation is given."""
+    """A batch with the laws as the implementation gets them: rounded, for example."""
     p, q, read = batch.target_probs, batch.draft_probs, judge.verifier.read
     q = None if q is None else read("draft_probs", q)
     return replace(batch, target_probs=read("target_probs", p), draft_probs=q)
 
 
 def _possible(claims: Capabilities, batch: Batch, coins: Coins, row: int, tokens: Ints) -> bool:
-    """Whether rounding may make this block of the coins of a row."""
+    """Whether rounding can explain this block, given the coins of a row."""
     p, q, drafts = _row(batch, row)
     kept, arithmetic = int((tokens != NO_TOKEN).sum()) - 1, arithmetic_of(claims)
     accept, race, final = map(
@@ -116,35 +123,14 @@ def _possible(claims: Capabilities, batch: Batch, coins: Coins, row: int, tokens
 
 
 def _row(batch: Batch, row: int) -> tuple[Floats, Floats, Ints]:
-    """p, q and drafts of a row; without q these are certain."""
+    """p, q and drafts of a row; without q, one-hot rows."""
     p, drafts = batch.target_probs[row], batch.draft_tokens[row, : batch.lens[row]]
     q = np.eye(p.shape[1])[drafts] if batch.draft_probs is None else batch.draft_probs[row]
     return p, q, drafts
 
 
-def _difference(
-    name: str,
-    batch: Batch,
-    coins: Coins,
-    row: int,
-    claims: Capabilities,
-    got: Ints,
-    expected: Ints,
-) -> Outcome:
-    drafts = batch.draft_tokens[row].tolist()
-    return failed(
-        f"{name}, row {row}: {got[row].tolist()}, expected {expected[row].tolist()} from drafts "
-        f"{drafts} and accept coins {coins.accept[row].round(4).tolist()}"
-        + _remedy(claims, batch, coins, row, got[row]),
-        row=row,
-        accept=coins.accept[row].tolist(),
-        race=coins.race[row].tolist(),
-        **batch.facts(row),
-    )
-
-
 def _remedy(claims: Capabilities, batch: Batch, coins: Coins, row: int, tokens: Ints) -> str:
-    """What to declare, where arithmetic in the format of the laws would explain a block."""
+    """Hint at a tolerance to declare, if arithmetic in the dtype of the laws explains a block."""
     margin = EQUIVALENCE_MARGIN.get(claims.dtype, 0.0)
     lower = replace(claims, tolerance=max(margin, claims.tolerance))
     if lower == claims or not _possible(lower, batch, coins, row, tokens):
@@ -160,7 +146,8 @@ def permuted(judge: Judge) -> Outcome:
     coins = draw_batch_coins(batch, judge.rng("permuted coins"))
     order = judge.rng("order").permutation(len(batch))
     whole = judge.verifier(batch, judge.rng("call"), coins).tokens
-    moved = judge.verifier(batch[order], judge.rng("call"), _rows(coins, order)).tokens
+    shuffled = Coins(coins.accept[order], coins.race[order])
+    moved = judge.verifier(batch[order], judge.rng("call"), shuffled).tokens
     halves = [
         judge.verifier(batch[part], judge.rng("call"), coins[part]).tokens
         for part in (slice(0, 1), slice(1, 7), slice(7, None))
@@ -175,10 +162,6 @@ def permuted(judge: Judge) -> Outcome:
                 **batch.facts(row),
             )
     return passed()
-
-
-def _rows(coins: Coins, order: Ints) -> Coins:
-    return Coins(coins.accept[order], coins.race[order])
 
 
 CHECKS = (

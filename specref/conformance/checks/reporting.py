@@ -1,4 +1,4 @@
-"""Stage acceptance, for figures: is a reported number what its name says?"""
+"""Stage acceptance, for metrics: whether a reported figure follows its definition."""
 
 from functools import partial
 
@@ -10,8 +10,8 @@ from specref.contracts.metrics import MetricsContract
 from specref.theory.metrics import METRICS, Iteration, Log
 
 YES, NO = True, False
-# Verdicts after a rejection, an accepted EOS, iterations without drafts, uneven lengths, two
-# requests of different length, a second process: whatever public figures were wrong about.
+# Decisions after a rejection, an accepted EOS, iterations without drafts, uneven lengths, two
+# requests of different length, a second process: cases that published figures got wrong.
 LOGS: tuple[Log, ...] = (
     (
         Iteration((YES, YES, NO), 3),

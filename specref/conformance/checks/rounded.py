@@ -1,4 +1,4 @@
-"""What rounding may make of the coins of one row: other blocks than the exact one, but not any.
+"""Which blocks rounding allows under given coins of one row, besides the exact one.
 
 An operation of unit u gives its exact result times 1 + d, |d| <= u, and n of them one within
 n u / (1 - n u) of it, relatively (Higham 2002, Lemma 3.1). The laws are the numbers that were
@@ -29,13 +29,13 @@ class Interval(NamedTuple):
 
 
 class Arithmetic(NamedTuple):
-    """What an operation may cost: `unit` relatively, and `absolute` where numbers are tiny."""
+    """The rounding error of one operation: relative `unit`, and `absolute` for tiny numbers."""
 
     unit: float
     absolute: float
 
     def error(self, sums: int = 0) -> float:
-        """The relative error of a few operations and so many additions; a million if unbounded.
+        """The relative error of a few operations and `sums` additions; at most a million.
 
         Examples
         --------
@@ -46,13 +46,13 @@ class Arithmetic(NamedTuple):
         return cost / (1 - cost)
 
     def around(self, values: Floats) -> Interval:
-        """What may be made of non-negative numbers; 0 is exact."""
+        """The interval into which rounding may move non-negative numbers; 0 is exact."""
         error, slack = self.error(), np.where(values > 0, self.absolute, 0)
         return Interval(np.maximum(values * (1 - error) - slack, 0), values * (1 + error) + slack)
 
 
 class Length(NamedTuple):
-    """Whether a number of drafts may be what is kept, and the weights of the last token then."""
+    """Whether a number of kept drafts is possible, and the weights of the last token then."""
 
     possible: bool
     weights: Interval
@@ -62,10 +62,10 @@ Enclose: TypeAlias = Callable[[Floats, Floats, Ints, Interval, int, Arithmetic],
 
 
 def arithmetic_of(claims: Capabilities) -> Arithmetic:
-    """That of float32 for laws in half precision, otherwise that of the laws.
+    """The arithmetic of float32 for laws in half precision, otherwise that of the laws.
 
-    To round p and q costs two units. Whoever declares a larger tolerance calculates in low
-    precision too, in units of a third of it: `floats.rounding_bound` is about three of them.
+    Rounding p and q costs two units. Code that declares a larger tolerance calculates in low
+    precision, with a third of it as unit: `floats.rounding_bound` is about three units.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def arithmetic_of(claims: Capabilities) -> Arithmetic:
 def token_by_token(
     p: Floats, q: Floats, drafts: Ints, coins: Interval, kept: int, arithmetic: Arithmetic
 ) -> Length:
-    """Whether the first `kept` drafts may have coins below p / q, and the next one not.
+    """Whether the first `kept` drafts may have coins below p / q, and the next one may not.
 
     Parameters as for `decided.token_by_token`, but for `coins`, which are enclosed.
 
@@ -109,7 +109,7 @@ def token_by_token(
 def jointly(
     p: Floats, q: Floats, drafts: Ints, coins: Interval, kept: int, arithmetic: Arithmetic
 ) -> Length:
-    """Whether the coin of `kept` drafts may be below h, and that of no longer prefix.
+    """Whether the coin of `kept` drafts may be below h, and those of all longer prefixes not.
 
     Parameters as for `token_by_token`; h is that of `decided.jointly`.
     """
@@ -171,7 +171,7 @@ def wins(weights: Interval, race: Interval, token: int, arithmetic: Arithmetic) 
 
 
 def falls(weights: Interval, final: Interval, token: int, arithmetic: Arithmetic) -> bool:
-    """Whether a token may be where the inverse CDF of `final` falls.
+    """Whether a token may be the one that the inverse CDF gives for `final`.
 
     Examples
     --------

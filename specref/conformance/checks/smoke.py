@@ -1,4 +1,4 @@
-"""Stage smoke: does it answer, in the right form, without touching what it was given?"""
+"""Stage smoke: whether it answers in the right form, and leaves its arguments unchanged."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -88,7 +88,7 @@ def inputs_unchanged(judge: Judge) -> Outcome:
 
 
 def changes(judge: Judge, batch: Batch) -> list[str]:
-    """What a call changed of its arguments, in words."""
+    """Descriptions of the arguments that a call changed."""
     verifier, rng = judge.verifier, judge.rng("inputs-unchanged")
     arguments, keywords = verifier.arguments(batch, rng)
     before = [(name, _plain(array).copy()) for name, array in _arrays(arguments, keywords)]
@@ -123,7 +123,7 @@ def deterministic(judge: Judge) -> Outcome:
     verifier = judge.verifier
     batch = judge.sample(judge.fixtures[0], SIZE, "twice")
     coins = draw_batch_coins(batch, judge.rng("coins"))
-    # The first call may load a library whose generator nobody could seed before.
+    # The first call may load a library, whose generator cannot be seeded before.
     verifier(batch, judge.rng("deterministic"), coins)
     outcomes = []
     for _ in range(TRIES if verifier.own_randomness else 1):

@@ -47,7 +47,7 @@ def markov(judge: Judge) -> Outcome:
 
 
 def transitions(report: CampaignReport, tv: float, needed: int | None = None) -> Outcome:
-    """What bets on every transition say; `needed` tokens for a distance `tv`, if too few."""
+    """The outcome of bets on every transition; `needed` is set if there were too few tokens."""
     numbers: dict[str, object] = {"tokens": report.tokens, "log10_evidence": report.log10_evidence}
     if report.verdict == Verdict.LOSSY:
         found = max(interval.estimate for interval in report.intervals)

@@ -1,4 +1,4 @@
-"""The contract ``tree``: greedy trees, the joint law of the completed block, its length, rows."""
+"""Checks of the contract ``tree``: greedy trees, joint law of the block, its length, rows."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from specref.arrays import NO_TOKEN, Ints
+from specref.conformance.checks.acceptance import deviates
 from specref.conformance.checks.check import Check, failed, not_applicable, passed
 from specref.conformance.checks.independence import rows_independent
 from specref.conformance.checks.joint import outcome_of
@@ -18,7 +19,7 @@ from specref.contracts.tree.fixtures import TREE_FIXTURES, WITH, TreeFixture
 from specref.contracts.tree.rules import lengths
 from specref.rules import declarable
 from specref.statistics.campaign.acceptance import compare_lengths
-from specref.statistics.campaign.verdict import AcceptanceResult, Conformance
+from specref.statistics.campaign.verdict import AcceptanceResult
 
 SIZE = 512
 REPEATED = "; siblings may repeat there (repeats=false if they never do)"
@@ -40,7 +41,7 @@ def greedy(judge: Judge) -> Outcome:
 
 
 def greedy_texts(batch: TreeBatch) -> Ints:
-    """The likeliest tokens from the root on, as far as rows of the tree tell."""
+    """The likeliest tokens from the root on, as far as the tree has rows for them."""
     rows, most = np.arange(len(batch)), batch.draft_tokens.shape[1]
     likeliest = batch.target_probs.argmax(axis=2)
     node, texts = np.full(len(batch), ROOT), np.full((len(batch), most + 1), NO_TOKEN)
@@ -72,10 +73,17 @@ def lengths_of_rule(name: str, judge: Judge) -> Outcome:
         return not_applicable(f"declares no rule (rule={' or '.join(map(repr, rules))})")
     if judge.refusal(name):
         return not_applicable(judge.refusal(name))
+    longest = max(fixture.lookahead for fixture in TREE_FIXTURES.values())
+    allowance = judge.capabilities.tolerance * longest
     results = list(compared(name, judge, rule))
-    fitting = [other for other in rules if other != rule and _fits(name, judge, other)]
+    fitting = [
+        other
+        for other in rules
+        if other != rule
+        and not any(deviates(result, allowance) for result in compared(name, judge, other))
+    ]
     for result in results:
-        if _deviates(judge, result):
+        if deviates(result, allowance):
             return failed(
                 f"accepted lengths are {result.conformance} at {result.case}: mean "
                 f"{result.mean:.4f}, exactly {result.expected:.4f}"
@@ -89,7 +97,7 @@ def lengths_of_rule(name: str, judge: Judge) -> Outcome:
 
 
 def compared(name: str, judge: Judge, rule: str) -> Iterator[AcceptanceResult]:
-    """Lengths at each place against those of a rule."""
+    """Compare the lengths at each place with the law of a rule."""
     fixture = judge.fixture(name)
     assert isinstance(fixture, TreeFixture)
     blocks = judge.blocks(name).blocks
@@ -100,18 +108,6 @@ def compared(name: str, judge: Judge, rule: str) -> Iterator[AcceptanceResult]:
         if counts.any():
             alpha = judge.level / len(fixture.places)
             yield compare_lengths(place.name, counts, lengths(fixture, place, rule), alpha)
-
-
-def _fits(name: str, judge: Judge, rule: str) -> bool:
-    return not any(_deviates(judge, result) for result in compared(name, judge, rule))
-
-
-def _deviates(judge: Judge, result: AcceptanceResult) -> bool:
-    allowance = judge.capabilities.tolerance * max(
-        fixture.lookahead for fixture in TREE_FIXTURES.values()
-    )
-    wrong = result.conformance != Conformance.CONFORMS
-    return wrong and abs(result.largest_gap) > result.allowed_gap + allowance
 
 
 def independent(name: str, judge: Judge) -> Outcome:

@@ -1,4 +1,4 @@
-"""Stage smoke, randomness: it differs from call to call, and from row to row."""
+"""Stage smoke, randomness: whether it differs from call to call, and from row to row."""
 
 import math
 from collections import Counter
@@ -37,7 +37,7 @@ def identical_rows(rows: int) -> Batch:
 
 
 def answers(judge: Judge, rows: int, times: int) -> list[Answer]:
-    """What it answers to the same batch, again and again."""
+    """The answers to the same batch in repeated calls."""
     batch, rng, verifier = identical_rows(rows), judge.rng("varying"), judge.verifier
     return [verifier(batch, rng) for _ in range(times)]
 
@@ -69,7 +69,7 @@ def texts_vary(judge: Judge) -> Outcome:
 
 
 def _is_argmax(judge: Judge, name: str) -> bool:
-    """Whether at each place of a fixture the tokens are those of greedy decoding."""
+    """Whether the tokens at each place of a fixture are those of greedy decoding."""
     fixture = judge.fixture(name)
     _, blocks, _ = judge.calls(fixture)(len(fixture.places), judge.rng("argmax"))
     drawn = [tuple(token for token in block if token >= 0) for block in blocks.tolist()]
@@ -110,14 +110,10 @@ def rows_vary(judge: Judge) -> Outcome:
             return failed(
                 f"in {TIMES} calls all identical rows with {count} tokens had the same last one"
             )
-    return _distant_rows(judge)
-
-
-def _distant_rows(judge: Judge) -> Outcome:
-    (given,) = answers(judge, min(judge.capabilities.batch or LARGE_BATCH, LARGE_BATCH), 1)
-    single = np.where(given.counts == 1, given.tokens[:, 0], NO_TOKEN)
-    shares = np.bincount(given.counts) / len(given.counts)
-    for values, most in ((single, COLLISIONS), (given.counts, 0.5 + float(shares @ shares))):
+    (large,) = answers(judge, min(judge.capabilities.batch or LARGE_BATCH, LARGE_BATCH), 1)
+    single = np.where(large.counts == 1, large.tokens[:, 0], NO_TOKEN)
+    shares = np.bincount(large.counts) / len(large.counts)
+    for values, most in ((single, COLLISIONS), (large.counts, 0.5 + float(shares @ shares))):
         distance = repeats(values, most)
         if distance:
             return failed(f"identical rows {distance} apart share random numbers")
@@ -142,7 +138,7 @@ def agree(calls: list[Ints]) -> bool:
 
 
 def repeats(values: Ints, most: float = COLLISIONS) -> int | None:
-    """The shortest distance at which values agree oftener than independent ones do.
+    """The shortest distance at which values agree more often than independent ones do.
 
     By Hoeffding's inequality, for the two halves of the pairs at a distance that have no value
     in common; over all distances it errs with probability at most 1e-12. Where values agree
@@ -153,7 +149,7 @@ def repeats(values: Ints, most: float = COLLISIONS) -> int | None:
     values : ndarray of int, shape (n,)
         -1 where there is none.
     most : float
-        The chance that two values agree, or more.
+        An upper bound on the probability that two values agree.
 
     Examples
     --------
@@ -171,7 +167,7 @@ def repeats(values: Ints, most: float = COLLISIONS) -> int | None:
 
 
 def _at_distances(there: np.ndarray) -> Floats:
-    """How many pairs at distance 1, 2, … up to half the length are both there."""
+    """The number of pairs at distance 1, 2, … up to half the length that are both there."""
     size = len(there)
     spectrum = np.fft.rfft(there, 2 * size)
     counts = np.fft.irfft(spectrum * spectrum.conj(), 2 * size)[1 : size // 2 + 1]

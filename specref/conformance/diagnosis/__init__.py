@@ -1,4 +1,4 @@
-"""Which known bug does a failed sampler look like? Likelihoods under the zoo's exact laws."""
+"""Diagnosis of a failed sampler: likelihoods of its blocks under the exact laws of the zoo."""
 
 from specref.conformance.diagnosis.laws import Laws
 from specref.conformance.diagnosis.observed import Observed

@@ -1,4 +1,4 @@
-"""Whom a sampler of a rule is compared with: bugs of the zoo, and other lossless rules."""
+"""The entries of the zoo that a sampler is compared with: bugs, and other lossless rules."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,7 +10,7 @@ from specref.rules import RULES
 from specref.zoo import ALL, MUTANTS, OPERATORS, Entry
 from specref.zoo.verifier_operators import variants
 
-# What the zoo does with trees that it drafts, done with those that are given.
+# Entries that draft trees themselves, as steps on trees that are given.
 TREES: Mapping[str, Entry] = MappingProxyType(
     {
         entry.id: replace(entry, step=TreeStep(entry.verify_tree))
@@ -24,7 +24,7 @@ BLOCK: Mapping[str, Entry] = MappingProxyType(
 
 
 def bugs_of(rule: str) -> Mapping[str, Entry]:
-    """The lossy ones that a campaign bets on.
+    """The bugs that a campaign bets on.
 
     Examples
     --------
@@ -37,9 +37,9 @@ def bugs_of(rule: str) -> Mapping[str, Entry]:
 
 @cache
 def compared_with(rule: str) -> Mapping[str, Entry]:
-    """Those a failure may look like; for blocks and trees, other lossless rules among them.
+    """Candidate explanations for a failure; for blocks and trees also other lossless rules.
 
-    Besides those that are bet on: sampling parameters in the verifier, at several values.
+    They include bugs that are not bet on: sampling parameters in the verifier at some values.
 
     Examples
     --------

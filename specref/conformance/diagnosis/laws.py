@@ -38,7 +38,7 @@ class CaseLaws:
 
 
 class Laws:
-    """The laws of a clean rule and of entries of the zoo; those of a case are remembered.
+    """The laws of a clean rule and of entries of the zoo; cached for each case.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Laws:
     algorithm : str
         The name of the clean rule.
     max_paths : int
-        What the law of one rule on one case may cost.
+        The most random paths of one rule on one case.
 
     Raises
     ------
@@ -76,27 +76,25 @@ class Laws:
         self._remembered: dict[Hashable, CaseLaws] = {}
 
     def of(self, observed: Observed) -> CaseLaws:
-        """The laws of a case, whatever was counted there.
+        """The laws of a case; its counts do not matter.
 
         Raises
         ------
         ValueError
-            The clean rule has none: it fails there, or has too many random paths.
+            The clean rule has no law: it fails there, or has too many random paths.
         """
         case = observed.target, observed.drafter, observed.context, observed.lookahead
         key = *case, observed.length, observed.options
-        if key not in self._remembered:
-            self._remembered[key] = self._enumerated(observed)
-        return self._remembered[key]
-
-    def _enumerated(self, observed: Observed) -> CaseLaws:
+        if key in self._remembered:
+            return self._remembered[key]
         clean = self._tried(self.clean, observed)
         if isinstance(clean, str):
             raise ValueError(f"case {observed.name!r}: the clean rule has no law ({clean})")
         found = {name: self._tried(entry.step, observed) for name, entry in self.entries.items()}
         laws = {name: law for name, law in found.items() if not isinstance(law, str)}
         missing = {name: why for name, why in found.items() if isinstance(why, str)}
-        return CaseLaws(clean, laws, missing)
+        self._remembered[key] = CaseLaws(clean, laws, missing)
+        return self._remembered[key]
 
     def _tried(self, step: Step, observed: Observed) -> Law | str:
         try:
@@ -106,7 +104,7 @@ class Laws:
 
 
 def law_of(step: Step, observed: Observed, max_paths: int = MAX_PATHS) -> Law:
-    """The law of what a rule emits on a case, in floats; less than 1e-12 counts as rounding.
+    """The law of the blocks of a rule on a case, in floats; masses below 1e-12 are dropped.
 
     Raises
     ------

@@ -30,7 +30,7 @@ CONCENTRATIONS = (1e1, 1e2, 1e3, 1e4, 1e5)
 
 @dataclass(frozen=True, eq=False)
 class Likelihoods:
-    """What a table says of its hypotheses; natural logarithms, arrays of shape (hypotheses,).
+    """The likelihoods of hypotheses; natural logarithms, arrays of shape (hypotheses,).
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Likelihoods:
         The logarithm of the evidence against a hypothesis that touches every block, over the
         cases where there is a law.
     against : ndarray
-        The same at the strength that has the least against it.
+        The same at the strength with the least evidence against it.
     distance : ndarray
         The largest total variation between frequencies and law on a case.
     """
@@ -62,7 +62,7 @@ def weigh(table: Table, trials: int) -> Likelihoods:
     ----------
     table : Table
     trials : int
-        How many blocks were counted.
+        The number of counted blocks.
     """
     mixture = universal(table)
     strength = _best(table, lambda s: (_log_likelihood(table, s) * table.predicted).sum(axis=1))
@@ -94,7 +94,7 @@ def _against(table: Table, of_case: Floats, together: Floats, strengths: Floats 
 
 
 def groups(table: Table, strengths: Floats) -> Ints:
-    """For each hypothesis the first that cannot be told from it on what was seen.
+    """For each hypothesis the first one that cannot be distinguished from it on the data.
 
     They have the same law; or one departs from the clean rule in the direction of the other,
     and both strengths are fitted: half of `residual-reversed` is `residual-abs`.
@@ -146,7 +146,7 @@ def _log_likelihood(table: Table, strengths: Floats | float) -> Floats:
 
 
 def _best(table: Table, value: Callable[[Floats], Floats]) -> Floats:
-    """The strength of each hypothesis at which a value of it is largest."""
+    """The strength of each hypothesis that maximises a value."""
     size, spread = len(table.mass), STRENGTHS[1] / STRENGTHS[0]
     trials = np.broadcast_to(STRENGTHS[:, None], (len(STRENGTHS), size))
     for _ in range(ZOOMS):

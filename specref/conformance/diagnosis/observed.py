@@ -1,4 +1,4 @@
-"""What a diagnosis is made from: counted blocks or texts of one case."""
+"""The data of a diagnosis: counted blocks or texts of one case."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,26 +13,26 @@ View: TypeAlias = Literal["boundary", "stream"]
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """What a sampler emitted on one case.
+    """The blocks or texts that a sampler emitted on one case.
 
     Parameters
     ----------
     name : str
-        Of the case.
+        Name of the case.
     target, drafter : Model
     context : tuple of int
         Target token ids.
     lookahead : int
     blocks : mapping
-        {block: how often}: as they were emitted, not completed.
+        {block: count}, as they were emitted, not completed.
     view : {"boundary", "stream"}
         Whether `blocks` holds the blocks of single iterations, or texts of many.
     tokens : int, optional
-        In view "stream": the length of each text, unless it ends with EOS. By default that
-        of the longest.
+        In view "stream": the length of each text, unless it ends with EOS. By default the
+        length of the longest.
 
     options : tuple of (str, object)
-        What a rule is told besides: the shape of its tree.
+        Further arguments of a rule: the shape of its tree.
 
     Raises
     ------
@@ -67,35 +67,33 @@ class Observed:
             raise ValueError(f"view = {self.view!r}: expected one of {get_args(View)}")
         if self.view == "boundary" and self.tokens is not None:
             raise ValueError(f"tokens = {self.tokens}: expected None, unless view is 'stream'")
+        size = len(self.target.vocabulary)
         for block, count in self.blocks.items():
-            self._check(block, count)
+            if not isinstance(count, Integral) or not all(isinstance(x, Integral) for x in block):
+                raise TypeError(f"blocks[{block!r}] = {count!r}: expected integers")
+            if count < 0:
+                raise ValueError(f"blocks[{block}] = {count}: expected a count >= 0")
+            if not block or not all(0 <= x < size for x in block):
+                raise ValueError(
+                    f"blocks has {block}: expected at least one token id, each < {size}"
+                )
         if not self.trials:
             raise ValueError(f"blocks of case {self.name!r} is empty: expected at least one")
         for text in self.blocks if self.view == "stream" else ():
-            self._check_text(text)
+            whole = len(text) == self.length or self.target.vocabulary.ends(text)
+            if not whole or len(text) > (self.length or 0):
+                raise ValueError(
+                    f"blocks has the text {text}: expected {self.length} tokens, or EOS"
+                )
 
     @property
     def trials(self) -> int:
-        """How many blocks, or texts, there are."""
+        """The number of blocks or texts."""
         return sum(self.blocks.values())
 
     @property
     def length(self) -> int | None:
-        """How many tokens a text has; None for blocks."""
+        """The number of tokens of a text; None for blocks."""
         if self.view == "boundary":
             return None
         return max(map(len, self.blocks)) if self.tokens is None else self.tokens
-
-    def _check(self, block: Tokens, count: int) -> None:
-        size = len(self.target.vocabulary)
-        if not isinstance(count, Integral) or not all(isinstance(x, Integral) for x in block):
-            raise TypeError(f"blocks[{block!r}] = {count!r}: expected integers")
-        if count < 0:
-            raise ValueError(f"blocks[{block}] = {count}: expected a count >= 0")
-        if not block or not all(0 <= x < size for x in block):
-            raise ValueError(f"blocks has {block}: expected at least one token id, each < {size}")
-
-    def _check_text(self, text: Tokens) -> None:
-        whole = len(text) == self.length or self.target.vocabulary.ends(text)
-        if not whole or len(text) > (self.length or 0):
-            raise ValueError(f"blocks has the text {text}: expected {self.length} tokens, or EOS")

@@ -1,4 +1,4 @@
-"""Rank the known bugs by how likely they make what was seen."""
+"""Ranks the known bugs by the likelihood of the observed blocks."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -29,19 +29,19 @@ def diagnose(
     laws: Laws | None = None,
     enough: int = ENOUGH,
 ) -> Diagnosis:
-    """Name the known bugs that make what was seen likeliest, and say whether they explain it.
+    """Rank the known bugs by likelihood, and decide whether they explain the data.
 
     Blocks are compared whole: their lengths tell much. If no bug, nor the clean rule, fits
     them, and the tokens are not the target's either, each token is compared given those before
     it; a bug that agrees then resembles what was seen, lengths aside.
 
-    A bug fits if nothing speaks against it on any case, nor on all together, at the strength at
-    which code has it: in every block. One that only a smaller share of blocks reconciles with what
-    was seen resembles it, and so does any other if fewer than `enough` blocks were seen: with
-    few of them, bugs that are none of `entries` are easily taken for one.
+    A bug fits if there is no evidence against it on any case, nor on all together, at strength
+    1: in every block. One that agrees with the data only if it touches a smaller share of blocks
+    resembles the data, and so does any other if there are fewer than `enough` blocks: with
+    few of them, a bug that is not in `entries` is easily mistaken for one that is.
 
     Every law is mixed with a leak of one block (or token) in a million, so that a stray block
-    is held against a bug without excluding it.
+    is evidence against a bug without excluding it.
 
     Parameters
     ----------
@@ -51,11 +51,11 @@ def diagnose(
     algorithm : str
         The clean rule.
     alpha : float
-        The chance that the true law is said not to fit.
+        The probability of rejecting the true law.
     laws : Laws, optional
-        Of the same entries and algorithm, to compute the laws of a case once.
+        Cached laws of the same entries and algorithm.
     enough : int
-        The number of blocks from which on a bug is said to fit.
+        The number of blocks needed to say that a bug fits.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def diagnose(
 
 
 def unnamed(dependent: tuple[str, ...]) -> Diagnosis:
-    """No comparison: blocks depend on each other, in the campaigns of these names."""
+    """A diagnosis without comparison, because blocks depend on each other in some campaigns."""
     return Diagnosis((), "blocks", alpha=ALPHA, enough=ENOUGH, dependent=dependent)
 
 
@@ -165,25 +165,27 @@ class _Weighed:
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
-        score = self.found.score
-        order = [row for row in np.argsort(-score, kind="stable") if self.first[row] == row > 0]
+        found, score = self.found, self.found.score
+        likeliest = np.argsort(-score, kind="stable").tolist()
+        order = [row for row in likeliest if self.first[row] == row > 0]
         order.sort(key=lambda row: (not self.fits[row], not self.alike[row]))
-        following = [*score[order[1:]], -math.inf]
-        ahead = [float(score[row] - after) for row, after in zip(order, following, strict=True)]
-        return tuple(map(self._candidate, map(int, order), ahead))
-
-    def _candidate(self, row: int, ahead: float) -> Candidate:
-        found, missing = self.found, np.flatnonzero(~self.predicted[row]).tolist()
-        return Candidate(
-            entries=self._members(row),
-            strengths=tuple(found.strength[self.first == row].tolist()),
-            log10_ratio=ahead / LN10,
-            log10_over_clean=float(found.score[row] - found.score[0]) / LN10,
-            log10_against=float(found.against[row]) / LN10,
-            fits=bool(self.fits[row]),
-            resembles=bool(self.alike[row] and not self.fits[row]),
-            distance=float(found.distance[row]),
-            no_law_on=tuple(self.cases[index].name for index in missing),
+        return tuple(
+            Candidate(
+                entries=self._members(row),
+                strengths=tuple(found.strength[self.first == row].tolist()),
+                log10_ratio=float(score[row] - following) / LN10,
+                log10_over_clean=float(score[row] - score[0]) / LN10,
+                log10_against=float(found.against[row]) / LN10,
+                fits=bool(self.fits[row]),
+                resembles=bool(self.alike[row] and not self.fits[row]),
+                distance=float(found.distance[row]),
+                no_law_on=tuple(
+                    case.name
+                    for case, known in zip(self.cases, self.predicted[row], strict=True)
+                    if not known
+                ),
+            )
+            for row, following in zip(order, [*score[order[1:]], -math.inf], strict=True)
         )
 
     def _members(self, row: int) -> tuple[Entry, ...]:

@@ -1,4 +1,4 @@
-"""The outcome of a diagnosis, and what it says in words."""
+"""The result of a diagnosis, and its text."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
@@ -13,7 +13,7 @@ AS_LIKELY = 0.5
 
 @dataclass(frozen=True)
 class Candidate:
-    """One known bug, or several that cannot be told apart on what was seen.
+    """One known bug, or several that cannot be distinguished on the data.
 
     Attributes
     ----------
@@ -21,23 +21,23 @@ class Candidate:
     strengths : tuple of float
         For each entry 1, or the fitted share of blocks that the bug touches.
     log10_ratio : float
-        How much likelier it is than the next candidate; inf for the last one.
+        Likelihood ratio to the next candidate; inf for the last one.
     log10_over_clean : float
-        How much likelier it is than the clean rule.
+        Likelihood ratio to the clean rule.
     log10_against : float
-        Evidence that what was seen has another law; see `fits`.
+        Evidence that the data have another law; see `fits`.
     fits : bool
-        Whether it explains what was seen in every block of every case, and enough blocks were
-        seen to say so. False if the evidence against reached 1/alpha, which happens to the
+        Whether it explains the data, in every block of every case, and there are enough blocks
+        to say so. False if the evidence against reached 1/alpha, which happens to the
         true bug with probability at most alpha at any number of blocks.
     resembles : bool
-        It does not fit, but is reconciled with what was seen by a share of blocks below 1, or
-        with their lengths left aside; or it would fit if more had been seen.
+        It does not fit, but agrees with the data if it touches a share of blocks below 1, or
+        if lengths are ignored; or it would fit if there were more blocks.
     distance : float
         The largest total variation between observed frequencies and law on a case (above 0 for
         the true bug as well). On the basis of next tokens the mean over prefixes.
     no_law_on : tuple of str
-        Cases on which the bug fails, and says nothing.
+        Cases on which the bug fails, and has no law.
     """
 
     entries: tuple[Entry, ...]
@@ -52,12 +52,11 @@ class Candidate:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The names of the entries."""
         return tuple(entry.id for entry in self.entries)
 
     @property
     def stage(self) -> str:
-        """Where the departure happens."""
+        """The stage of verification at which the bug departs from the rule."""
         return _joined(entry.stage for entry in self.entries)
 
     @property
@@ -67,17 +66,15 @@ class Candidate:
 
     @property
     def symptom(self) -> str:
-        """How it shows."""
         return _joined(entry.symptom for entry in self.entries)
 
     @property
     def hint(self) -> str:
-        """How to fix it."""
         return _joined(entry.hint for entry in self.entries)
 
     @property
     def lossless(self) -> bool:
-        """Whether it is no bug, but a lossless rule that looks like one."""
+        """Whether it is not a bug, but a lossless rule that looks like one."""
         return all(entry.lossless for entry in self.entries)
 
     @property
@@ -88,7 +85,7 @@ class Candidate:
 
     @property
     def match(self) -> str:
-        """In words."""
+        """How well it fits, in words."""
         if self.fits or self.resembles:
             return "fits" if self.fits else "resembles it"
         return f"does not fit (off by {self.distance:.3f})"
@@ -96,31 +93,31 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Which known bugs explain what was seen.
+    """The known bugs that explain the data.
 
     Attributes
     ----------
     candidates : tuple of Candidate
-        Those that fit, those that resemble what was seen, and the others; of each the
-        likeliest first.
+        Those that fit, those that resemble the data, and the others; within each group the
+        likeliest come first.
     basis : {"blocks", "next tokens"}
-        What was compared. Next tokens, if no known bug ends its blocks like this.
+        What was compared. Next tokens if no known bug has such block lengths.
     clean_fits : bool
         Whether the clean rule explains the blocks.
     tokens_fit : bool
         Whether every next token has the target's law, as under any lossless rule.
     blind : tuple of str
-        Bugs that are no different from the clean rule on what was seen.
+        Bugs that do not differ from the clean rule on the data.
     notes : tuple of str
         Cases and entries without a law.
     trials, cases : int
-        How many blocks, on how many cases.
+        The number of blocks, and of cases.
     alpha : float
-        The chance that the true law is said not to fit.
+        The probability of rejecting the true law.
     enough : int
-        The number of blocks from which on a bug is said to fit.
+        The number of blocks needed to say that a bug fits.
     dependent : tuple of str
-        Where the rows of a batch depend on each other; then no law is compared.
+        Campaigns in which the rows of a batch depend on each other; then no law is compared.
     """
 
     candidates: tuple[Candidate, ...]
@@ -143,7 +140,7 @@ class Diagnosis:
 
     @property
     def resembling(self) -> bool:
-        """Whether none fits, and one resembles what was seen. If neither: unlike all."""
+        """Whether no candidate fits, but one resembles the data."""
         return not self.known and any(candidate.resembles for candidate in self.candidates)
 
     def __str__(self) -> str:
@@ -162,8 +159,12 @@ class Diagnosis:
             yield "A check that failed saw something else than these blocks."
         else:
             yield f"{self._verdict()}, judging by {seen}."
-            if self.resembling:
-                yield from self._reservations(self.candidates[0])
+            if self.resembling and self.basis == "next tokens":
+                yield "Lengths aside: the tokens could be its, the block lengths are not."
+            if self.resembling and min(self.candidates[0].strengths) < 1:
+                yield "It would have to touch a share of the blocks, not all of them."
+            if self.resembling and self.trials < self.enough:
+                yield f"Fewer than {self.enough:,} blocks are too few to say that it fits."
             if self.tokens_fit:
                 yield "Block lengths are not the clean rule's; the tokens may be the target's."
 
@@ -175,14 +176,6 @@ class Diagnosis:
             return f"Looks like a {kind}"
         return f"Resembles a {kind}" if self.resembling else "Unlike anything known"
 
-    def _reservations(self, candidate: Candidate) -> Iterator[str]:
-        if self.basis == "next tokens":
-            yield "Lengths aside: the tokens could be its, the block lengths are not."
-        if min(candidate.strengths) < 1:
-            yield "It would have to touch a share of the blocks, not all of them."
-        if self.trials < self.enough:
-            yield f"Fewer than {self.enough:,} blocks are too few to say that it fits."
-
     def _ranking(self) -> Iterator[str]:
         if self.clean_fits or self.dependent:
             return
@@ -191,13 +184,6 @@ class Diagnosis:
             yield f"{rank}. {candidate.title} [{candidate.stage}{lossless}], {candidate.match}"
             if rank == 1 and (candidate.fits or candidate.resembles):
                 yield from _details(candidate)
-
-
-def _compared(candidate: Candidate) -> str:
-    clean = f"{_times(candidate.log10_over_clean)} as likely as the clean rule"
-    if candidate.log10_ratio == float("inf"):
-        return clean
-    return f"{clean}, {_times(candidate.log10_ratio)} as likely as the next"
 
 
 def _times(log10_ratio: float) -> str:
@@ -212,7 +198,10 @@ def _details(candidate: Candidate) -> Iterator[str]:
     yield f"   symptom: {candidate.symptom}"
     fix = "exact because" if candidate.lossless else "fix"
     yield f"   {fix if candidate.fits else f'{fix}, if it were that'}: {candidate.hint}"
-    yield f"   likelihood: {_compared(candidate)}"
+    likelihood = f"{_times(candidate.log10_over_clean)} as likely as the clean rule"
+    if candidate.log10_ratio != float("inf"):
+        likelihood += f", {_times(candidate.log10_ratio)} as likely as the next"
+    yield f"   likelihood: {likelihood}"
     if candidate.cites:
         yield f"   seen in {', '.join(candidate.cites)}"
     if candidate.no_law_on:

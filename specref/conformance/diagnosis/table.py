@@ -1,4 +1,4 @@
-"""Counted outcomes beside the probability that every hypothesis gives them.
+"""Tables of counted outcomes, with their probability under every hypothesis.
 
 An outcome is a whole block, or one token after a prefix at which the block was still open. The
 first is sharper; the second does not depend on when an implementation ends its blocks.
@@ -20,23 +20,25 @@ from specref.vocabulary import Tokens
 
 Basis: TypeAlias = Literal["blocks", "next tokens"]
 LEAK = 1e-6
+FLAT = ("counts", "case", "node", "leak", "default")
+ROWS = ("mass", "arriving", "predicted")
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The outcomes that were seen, on all cases; hypothesis 0 is the clean rule.
+    """The observed outcomes on all cases; hypothesis 0 is the clean rule.
 
     Attributes
     ----------
     counts : ndarray, shape (outcomes,)
     case, node : ndarray of int, shape (outcomes,)
-        Where: probabilities sum to 1 over the outcomes of a node, seen or not.
+        The case and node of each; probabilities sum to 1 over all outcomes of a node.
     leak : ndarray, shape (outcomes,)
-        What every hypothesis is mixed with, at a weight of `LEAK`.
+        The law that every hypothesis is mixed with, at a weight of `LEAK`.
     default : ndarray, shape (outcomes,)
         The law at nodes that a hypothesis never reaches.
     mass, arriving : ndarray, shape (hypotheses, outcomes)
-        How likely a hypothesis is to emit the outcome, and to reach its node.
+        The probability under a hypothesis of the outcome, and of reaching its node.
     predicted : ndarray of bool, shape (hypotheses, cases)
         Where a hypothesis has a law; elsewhere its rows are those of the clean rule.
     """
@@ -76,7 +78,7 @@ class Table:
 def tabulate(
     observed: Sequence[Observed], laws: Sequence[CaseLaws], names: Sequence[str], basis: Basis
 ) -> Table:
-    """Put the seen outcomes of all cases into one table, with a row for each of `names`."""
+    """Put the observed outcomes of all cases into one table, with a row for each of `names`."""
     columns = _blocks if basis == "blocks" else _next_tokens
     parts: list[Table] = []
     for index, (case, known) in enumerate(zip(observed, laws, strict=True)):
@@ -84,7 +86,10 @@ def tabulate(
         predicted = np.array([True, *(name in known.entries for name in names)])
         nodes = sum(len(np.unique(part.node)) for part in parts)
         parts.append(columns(case, rows, predicted[:, None], index, nodes))
-    return _joined(parts)
+    return Table(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in FLAT),
+        *(np.concatenate([getattr(part, name) for part in parts], axis=1) for name in ROWS),
+    )
 
 
 def _blocks(
@@ -125,7 +130,7 @@ def _next_tokens(
 
 
 def starts(law: Mapping[Tokens, float]) -> Law:
-    """{prefix: how much of a law of blocks starts with it}, for every prefix but the empty one.
+    """{prefix: probability that a block starts with it}, for every prefix but the empty one.
 
     Examples
     --------
@@ -155,14 +160,3 @@ def _target_law(observed: Observed, block: Tokens) -> float:
 
 def _looked_up(rows: Sequence[Law], outcomes: Sequence[Tokens]) -> Floats:
     return np.array([[row.get(outcome, 0.0) for outcome in outcomes] for row in rows])
-
-
-def _joined(parts: Sequence[Table]) -> Table:
-    return Table(
-        *(np.concatenate([getattr(part, name) for part in parts]) for name in _FLAT),
-        *(np.concatenate([getattr(part, name) for part in parts], axis=1) for name in _ROWS),
-    )
-
-
-_FLAT = ("counts", "case", "node", "leak", "default")
-_ROWS = ("mass", "arriving", "predicted")

@@ -1,4 +1,4 @@
-"""Greedy verification of drafts: which blocks follow from the likeliest tokens alone."""
+"""Greedy verification of drafts: which blocks the likeliest tokens allow."""
 
 from collections.abc import Iterator
 
@@ -15,9 +15,9 @@ Likeliest = NDArray[np.bool_]
 
 
 def likeliest(verifier: Verifier, batch: Batch) -> Likeliest:
-    """Which tokens are an argmax of each of the target's rows, as the implementation gets them.
+    """Which tokens are an argmax of each row of the target, as the implementation gets it.
 
-    Ties are all of them. Where a tolerance is claimed, so is what lies within twice as much:
+    All tied tokens are. With a claimed tolerance, so are those within twice as much:
     rounding may raise one token, and lower another, by that.
 
     Returns
@@ -39,7 +39,7 @@ def _softmax(logits: Floats) -> Floats:
 def departures(
     batch: Batch, allowed: Likeliest, tokens: Ints, eos: int | None = None
 ) -> Iterator[int]:
-    """The rows whose blocks are none of greedy decoding.
+    """The rows whose blocks do not follow from greedy decoding.
 
     A block goes on while its tokens are drafts, and ends with the first that is not. What comes
     after EOS does not matter.
@@ -87,7 +87,7 @@ def _follows(
 
 
 def _children(tree: TreeBatch, row: int, node: int, token: int) -> list[int]:
-    """The nodes below one that hold a token; several where siblings repeat."""
+    """The children of a node that hold a token; several where siblings repeat."""
     found = (tree.parents[row] == node) & (tree.draft_tokens[row] == token)
     return np.flatnonzero(found).tolist()
 

@@ -1,4 +1,4 @@
-"""Pairs with few laws, so that one long text tells much: of order 2, 1 and 0."""
+"""Models of order 2, 1 and 0: with so few laws, one long text has many samples of each."""
 
 from specref.models import Model, hashed_model, iid_model, markov_model
 from specref.vocabulary import Vocabulary

@@ -27,7 +27,7 @@ STAKES = np.array([s * x for x in (0.5, 0.25, 0.1, 0.05, 0.02, 0.01) for s in (1
 
 @dataclass(frozen=True)
 class EntropyReport:
-    """What the surprise of a text says so far.
+    """The evidence from the surprise of a text so far.
 
     Attributes
     ----------
@@ -35,13 +35,13 @@ class EntropyReport:
     surprise, entropy : float
         The means of -log p(x) and of H(p), in nats.
     z : float
-        Their difference in standard deviations, for orientation: it decides nothing.
+        Their difference in standard deviations, for information only.
     log10_evidence : float
-        Of the e-process, its highest so far; it decides at -log10(alpha).
+        The highest value of the e-process so far; it decides at -log10(alpha).
     temperature : float
         The law p ** (1 / temperature) that the text fits best, among those bet on.
     impossible : str or None
-        A token that p excludes. It decides at once.
+        A token that p excludes, which decides at once.
     """
 
     tokens: int
@@ -75,18 +75,18 @@ class EntropyReport:
 
 
 class EntropyMartingale:
-    """Bets on every token of a text that p is not its law, from surprise alone.
+    """Bets on every token of a text that p is not its law, based on surprise alone.
 
     Parameters
     ----------
     alpha : float
-        The chance that a text from p is ever called lossy, whenever one looks.
+        The probability that a text from p is ever called lossy, however often one looks.
 
     Attributes
     ----------
     tokens : int
     log_wealth : ndarray
-        Of the bet on each of `STAKES`.
+        Logarithm of the wealth of the bet on each of `STAKES`.
     impossible : str or None
         The first token that p excludes.
 
@@ -127,8 +127,8 @@ class EntropyMartingale:
         Parameters
         ----------
         p : array_like, shape (V,)
-            The target's law of the token given everything before it, as the sampler had it.
-            A sum within 1e-6 of 1 is taken for single precision, and divided by.
+            The target's law of the token given all tokens before it, as the sampler used it.
+            It is normalised if its sum is within 1e-6 of 1, as in single precision.
         token : int
 
         Raises
@@ -148,16 +148,14 @@ class EntropyMartingale:
         surprise = -math.log(row[index] / row.sum())
         self.log_wealth += STAKES * surprise - _log_sums(log_p)
         self._peak = max(self._peak, log_mean(self.log_wealth))
-        self._measure(np.exp(log_p), log_p, surprise)
-
-    def _measure(self, p: Floats, log_p: Floats, surprise: float) -> None:
-        entropy = -float(p @ log_p)
+        law = np.exp(log_p)
+        entropy = -float(law @ log_p)
         self._surprise += surprise
         self._entropy += entropy
-        self._variance += float(p @ (log_p + entropy) ** 2)
+        self._variance += float(law @ (log_p + entropy) ** 2)
 
     def report(self) -> EntropyReport:
-        """The evidence so far, with what it means.
+        """The evidence so far.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Greedy decoding: a text is right or wrong, so equality is asked for, not a distribution."""
+"""Greedy decoding: texts are compared for equality, not in distribution."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from specref.vocabulary import Tokens
 
 @dataclass(frozen=True)
 class GreedyReport:
-    """How many texts are the target's own, and the first that is not.
+    """The result of comparing greedy texts with those of the target.
 
     Attributes
     ----------
     texts : int
     difference : str or None
-        What was generated, and what greedy decoding of the target gives.
+        The first text that differs, and what greedy decoding of the target gives.
     """
 
     texts: int
@@ -31,7 +31,7 @@ class GreedyReport:
 
 
 def greedy_text(target: Model, context: Tokens, tokens: int) -> Tokens:
-    """The likeliest token, again and again, up to EOS; of equally likely ones the first.
+    """The text of greedy decoding, up to EOS; of tied tokens the first is taken.
 
     Examples
     --------
@@ -62,13 +62,13 @@ def judge_greedy(
     Parameters
     ----------
     generate : callable
-        That decodes by argmax, whatever its rng.
+        A function that decodes by argmax, whatever its rng.
     target, drafter : Model
     contexts : sequence of tuple
     tokens : int
-        Of each text.
+        The length of each text.
     seed : int
-        Of the rng that `generate` is given.
+        The seed of the rng that `generate` gets.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""A judge of `generate`: long texts of an order-1 Markov target, with a bet at every transition.
+"""Judges `generate` by long texts of an order-1 Markov target, betting on every transition.
 
 For such a target the next token depends on the last one alone, so one long text is many
-samples of few laws: what a check of a slow sampler needs. `Chain` has the target in tables, as
-quick after a long text as after a short one.
+samples of few laws, which suits slow samplers. `Chain` holds the target in tables, and is as
+fast after a long text as after a short one.
 """
 
 import itertools
@@ -18,7 +18,6 @@ from specref.models import Model, as_float
 from specref.statistics import Campaign, CampaignCase, CampaignReport
 from specref.statistics.campaign.levels import ALPHA
 from specref.tracebacks import traceback_lines
-from specref.vocabulary import Tokens
 
 TEXT = 500
 START = 0
@@ -26,12 +25,12 @@ COUNTED = 0.75
 
 
 class Chain(Model):
-    """An order-1 model, in float64, that is asked about the last token of a context alone.
+    """An order-1 model in float64 that reads only the last token of a context.
 
     Parameters
     ----------
     model : Model
-        Whose next token depends on the last one.
+        A model whose next token depends only on the last one.
 
     Raises
     ------
@@ -61,12 +60,12 @@ class Chain(Model):
 
 
 class BadText(ValueError):  # noqa: N818 (a finding about the sampler, not an error of the caller)
-    """The sampler gave something other than the text it was asked for."""
+    """The sampler did not return a text of the requested length."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A token that is followed: its case, and how many transitions from it may be counted."""
+    """A token whose successors are counted: its case, and how many of them may be counted."""
 
     case: CampaignCase
     quota: int
@@ -92,20 +91,20 @@ def judge_markov(
     generate : callable
         (target, drafter, context, tokens, rng) -> token ids.
     target : Model
-        Whose next token depends on the last one; without EOS.
+        A model without EOS whose next token depends only on the last one.
     drafter : Model
-        Any that `generate` takes.
+        Any model that `generate` takes.
     tokens : int
-        To generate, in texts of up to 500; each goes on where the last one ended.
+        How many to generate, in texts of up to 500; each continues the last one.
     seed : int
     alpha : float
-        The chance that a lossless sampler is called LOSSY.
+        The probability that a lossless sampler is called LOSSY.
 
     Returns
     -------
     CampaignReport
-        It only looks for bugs: LOSSY, or INCONCLUSIVE with what would have been found. If
-        `generate` fails, or gives no text of the length it was asked for, `stopped` says so.
+        It only looks for bugs: LOSSY, or INCONCLUSIVE with the detectable distance. If
+        `generate` fails, or returns a text of another length, `stopped` says so.
 
     Raises
     ------
@@ -130,7 +129,22 @@ def judge_markov(
         raise ValueError(f"target has EOS {target.vocabulary.eos!r}: expected an endless chain")
     chain = Chain(target)
     campaign = Campaign(alpha=alpha, eps=None, view="stream", seed=seed)
-    places = _places(campaign, chain, drafter, _quotas(chain.rows, tokens))
+    quotas = _quotas(chain.rows, tokens)
+    places = {
+        last: Place(
+            campaign.case(
+                chain,
+                drafter,
+                (last,),
+                algorithm="autoregressive",
+                name=f"after {target.vocabulary.tokens[last]!r}",
+                mutants={},
+                tokens=1,
+            ),
+            int(quotas[last]),
+        )
+        for last in np.flatnonzero(quotas).tolist()
+    }
     rng = np.random.default_rng(seed)
     try:
         for text in _texts(generate, chain, _quick(drafter), tokens, rng):
@@ -150,7 +164,7 @@ def _quick(model: Model) -> Model:
 
 
 def _quotas(chain: Floats, tokens: int) -> Ints:
-    """Three quarters of the visits that the target is expected to pay each token."""
+    """Three quarters of the expected number of visits to each token."""
     here, visits = np.eye(len(chain))[START], np.zeros(len(chain))
     for _ in range(tokens):
         visits += here
@@ -161,29 +175,11 @@ def _quotas(chain: Floats, tokens: int) -> Ints:
     return quotas
 
 
-def _places(campaign: Campaign, target: Model, drafter: Model, quotas: Ints) -> dict[int, Place]:
-    return {
-        int(last): Place(
-            campaign.case(
-                target,
-                drafter,
-                (int(last),),
-                algorithm="autoregressive",
-                name=f"after {target.vocabulary.tokens[last]!r}",
-                mutants={},
-                tokens=1,
-            ),
-            int(quotas[last]),
-        )
-        for last in np.flatnonzero(quotas)
-    }
-
-
 def _texts(
     generate: Generate, target: Model, drafter: Model, tokens: int, rng: np.random.Generator
 ) -> Iterator[Ints]:
-    """Texts with the token before them."""
-    last = START
+    """Texts, each with the token before it."""
+    last, size = START, len(target.vocabulary)
     for start in range(0, tokens, TEXT):
         wanted = min(TEXT, tokens - start)
         try:
@@ -191,17 +187,13 @@ def _texts(
         except Exception as error:
             reason = f"generate raised {described(error)}"
             raise BadText("\n".join([reason, *traceback_lines(error)])) from error
-        yield _checked((last, *text), wanted, len(target.vocabulary))
+        array = np.array((last, *text))
+        if len(text) != wanted:
+            raise BadText(f"generate gave {len(text)} tokens, not {wanted}")
+        if array.dtype.kind not in "iu" or not ((array >= 0) & (array < size)).all():
+            raise BadText(f"generate gave {text[:8]}, …: expected token ids < {size}")
+        yield array.astype(np.int64)
         last = int(text[-1])
-
-
-def _checked(text: Tokens, wanted: int, size: int) -> Ints:
-    array = np.array(text)
-    if len(text) != wanted + 1:
-        raise BadText(f"generate gave {len(text) - 1} tokens, not {wanted}")
-    if array.dtype.kind not in "iu" or not ((array >= 0) & (array < size)).all():
-        raise BadText(f"generate gave {text[1:9]}, …: expected token ids < {size}")
-    return array.astype(np.int64)
 
 
 def _count(campaign: Campaign, places: dict[int, Place], text: Ints) -> None:

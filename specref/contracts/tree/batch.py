@@ -1,4 +1,4 @@
-"""Batches for the contract ``tree``, and what a chain of drafts looks like as a tree."""
+"""Batches for the contract ``tree``; chains of drafts as trees."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,18 +18,17 @@ ROOT, NO_NODE = -1, -2
 
 @dataclass(frozen=True, eq=False)
 class TreeBatch(Batch):
-    """The arguments of one call of `VerifyTree`; `lens` has how many nodes each row has."""
+    """The arguments of one call of `VerifyTree`; `lens` is the number of nodes of each row."""
 
     parents: Ints
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """What is passed by position."""
         return {**super().arguments, "parents": self.parents}
 
     @property
     def depths(self) -> Ints:
-        """How many drafts the path to each node has; 0 where there is none.
+        """The number of drafts on the path to each node; 0 where there is no node.
 
         Examples
         --------
@@ -45,17 +44,17 @@ class TreeBatch(Batch):
 
     @property
     def most(self) -> Ints:
-        """How many tokens each row may get: a path to the deepest node, and one more."""
+        """The most tokens each row may get: a path to the deepest node, and one more."""
         return np.asarray(self.depths.max(axis=1, initial=0) + 1)
 
     @property
     def widths(self) -> range:
-        """How many columns tokens may have: where that is too few, counts do not fit."""
+        """The numbers of columns that tokens may have; with too few, counts do not match."""
         return range(1, self.draft_tokens.shape[1] + 2)
 
     @property
     def origin(self) -> str:
-        """What a token before the last has to be."""
+        """What tokens before the last have to be, for messages."""
         return "a path among its nodes"
 
     def drafted(self, tokens: Ints) -> NDArray[np.bool_]:
@@ -70,12 +69,11 @@ class TreeBatch(Batch):
         return np.stack(found, axis=1) if found else np.ones((len(tokens), 0), dtype=bool)
 
     def facts(self, row: int) -> dict[str, Any]:
-        """What a row was given, for reports."""
         return {**super().facts(row), "parents": self.parents[row].tolist()}
 
 
 def as_tree(batch: Batch) -> TreeBatch:
-    """The same drafts, each the only child of the one before it; a tree stays what it is.
+    """The same drafts, each the only child of the one before it; trees are returned unchanged.
 
     Examples
     --------
@@ -99,7 +97,7 @@ def batch_of_one(
     Parameters
     ----------
     tokens, parents : list of int
-        Of each node.
+        Token and parent of each node.
     p : ndarray, shape (nodes + 1, V)
     q : ndarray, shape (nodes, V), optional
     """
@@ -123,19 +121,17 @@ class TreeVerifier(Verifier):
         coins: Coins | None = None,
         deadline: Deadline | None = None,
     ) -> Any:
-        """As that of a `Verifier`."""
         return super().answer(as_tree(batch), rng, coins, deadline)
 
     def arguments(
         self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """As that of a `Verifier`."""
         return super().arguments(as_tree(batch), rng, coins)
 
     def hint(
         self, error: BaseException, batch: Batch, row: int | None, rng: np.random.Generator
     ) -> str:
-        """As that of a `Verifier`; and whether it is trees without nodes that it does not take."""
+        """As for `Verifier`, with a hint at trees without nodes."""
         if row is not None and not batch.lens[row]:
             return " (empty_trees=false if it never gets trees without nodes)"
         return super().hint(error, batch, row, rng)

@@ -76,11 +76,9 @@ class TreeContract(BatchContract):
     laws_optional: ClassVar[bool] = False
 
     def takes_rule(self, rule: Rule) -> bool:
-        """Whether an implementation may declare a rule."""
         return rule.lossless and rule.tree
 
     def refusal(self, name: str, capabilities: Capabilities) -> str:
-        """Why an implementation is not tried on a fixture; empty if it is."""
         if TREE_FIXTURES[name].one_hot and not capabilities.one_hot:
             return "does not take draft_probs=None"
         if TREE_FIXTURES[name].eos is not None and not capabilities.ragged:
@@ -88,7 +86,7 @@ class TreeContract(BatchContract):
         return ""
 
     def fixture(self, name: str, capabilities: Capabilities) -> Fixture:
-        """A fixture, with the trees that the implementation takes."""
+        """A fixture, reduced to the trees that the implementation takes."""
         if name not in TREE_FIXTURES:
             return super().fixture(name, capabilities)
         fixture = TREE_FIXTURES[name]
@@ -99,21 +97,17 @@ class TreeContract(BatchContract):
         return fixture if capabilities.ragged else fixture.even()
 
     def fewest_drafts(self, capabilities: Capabilities) -> int:
-        """How many nodes each row has at least."""
         return 0 if capabilities.empty_trees else 1
 
     def verifier(self, subject: Subject) -> Verifier:
-        """What calls the implementation, and reads its answers."""
         return TreeVerifier(subject.function, subject.capabilities, subject.timeout)
 
     def sample(self, fixture: Fixture, size: int, rng: np.random.Generator) -> Batch:
-        """A batch with rows of every place."""
         if isinstance(fixture, TreeFixture):
             return sample_trees(fixture, size, rng)
         return sample_batch(fixture, size, rng)
 
     def blocks(self, subject: Subject, fixture: Fixture, *, one_hot: bool = False) -> Sampler:
-        """Single iterations on a fixture."""
         assert isinstance(fixture, TreeFixture)
         return Trees(self.verifier(subject), fixture)
 

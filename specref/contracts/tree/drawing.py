@@ -1,7 +1,6 @@
-"""Drawing trees by the declared laws, in any order that puts parents and elder siblings first."""
+"""Draws trees by the declared laws, in random orders with parents and elder siblings first."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from specref.arrays import NO_TOKEN, Floats, Ints
 from specref.contracts.fixtures import Rows, rows
@@ -13,17 +12,17 @@ from specref.contracts.verify.drawing import draw_tokens
 def draw_trees(
     fixture: TreeFixture, tables: Rows, node: Ints, place: Ints, rng: np.random.Generator
 ) -> TreeBatch:
-    """Draft a tree after each of the given nodes; rows that are not there are traps.
+    """Draft a tree after each of the given nodes; the laws of missing nodes are traps.
 
-    They say that the last token is certain. Nothing is drafted after EOS, and no sibling where
+    In traps the last token is certain. Nothing is drafted after EOS, and no sibling where
     the drafter has no token left, so that batches are ragged.
 
     Parameters
     ----------
     node : ndarray of int, shape (B,)
-        Where each row of the batch stands in the tables.
+        The node in the tables of each row of the batch.
     place : ndarray of int, shape (B,)
-        Its index in `fixture.places`.
+        The index in `fixture.places` of each row.
     """
     size, most, count = tables.p.shape[1], fixture.nodes, len(node)
     p, q = np.zeros((count, most + 1, size)), np.zeros((count, most, size))
@@ -46,17 +45,17 @@ def sample_trees(fixture: TreeFixture, size: int, rng: np.random.Generator) -> T
 
 
 class Drawn:
-    """Trees of one place, a column for each node of its template.
+    """Drafted trees of one place, with a column for each node of its template.
 
     Attributes
     ----------
     node : ndarray of int, shape (rows, T)
-        In the tables, after the path to it.
+        The node in the tables after the path to it.
     tokens : ndarray of int, shape (rows, T)
         -1 where a node is missing.
     laws : ndarray, shape (rows, T, V)
     order : ndarray of int, shape (rows, T)
-        Where each node goes; the missing ones come last.
+        The column of each node in the batch; the missing ones come last.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class Drawn:
         self.order = self._order()
 
     def put(self, here: Ints, p: Floats, q: Floats, tokens: Ints, parents: Ints) -> None:
-        """Write them into rows of a batch."""
+        """Write the trees into rows of a batch."""
         for column, (parent, *_) in enumerate(self.place.template):
             there = np.flatnonzero(self.tokens[:, column] >= 0)
             at = here[there], self.order[there, column]
@@ -85,19 +84,16 @@ class Drawn:
             p[at[0], at[1] + 1] = self.tables.p[self.node[there, column]]
 
     def _draw(self, column: int, parent: int, elder: list[int]) -> None:
-        before = self.start if parent == ROOT else self.node[:, parent]
-        going = np.flatnonzero(self._open(parent))
+        if parent == ROOT:
+            before, going = self.start, np.arange(len(self.start))
+        else:
+            before, above = self.node[:, parent], self.tokens[:, parent]
+            going = np.flatnonzero((above >= 0) & (above != self.fixture.eos))
         law = self._law(self.tables.q[before[going]], going, elder)
         going, law = going[law.any(axis=1)], law[law.any(axis=1)]
         token = draw_tokens(law, self.rng)
         self.laws[going, column], self.tokens[going, column] = law, token
         self.node[going, column] = self.tables.child[before[going], token]
-
-    def _open(self, parent: int) -> NDArray[np.bool_]:
-        if parent == ROOT:
-            return np.ones(len(self.start), dtype=bool)
-        above = self.tokens[:, parent]
-        return np.asarray((above >= 0) & (above != self.fixture.eos))
 
     def _law(self, q: Floats, going: Ints, elder: list[int]) -> Floats:
         if self.place.way == TOP:

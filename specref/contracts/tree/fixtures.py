@@ -1,4 +1,4 @@
-"""Where a tree verifier is tried: shapes of trees, how they are drawn, and pairs of models."""
+"""Fixtures for tree verifiers: shapes of trees, how they are drawn, and pairs of models."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -24,12 +24,12 @@ TOP: Way = "likeliest"
 
 @dataclass(frozen=True)
 class TreePlace(Place):
-    """A context, how many siblings there are at each depth, and how they are chosen.
+    """A context, the number of siblings at each depth, and how they are chosen.
 
     Attributes
     ----------
     way : {"with replacement", "without replacement", "likeliest"}
-        The last draws nothing: its laws are one-hot.
+        With "likeliest" nothing is drawn: the laws are one-hot.
     """
 
     branching: Branching = ()
@@ -37,17 +37,15 @@ class TreePlace(Place):
 
     @property
     def name(self) -> str:
-        """For reports."""
         return f"context {self.context}, branching {self.branching}, {self.way}"
 
     @property
     def options(self) -> tuple[tuple[str, Any], ...]:
-        """What rules have to be told besides."""
         return (("place", self),)
 
     @cached_property
     def template(self) -> tuple[tuple[int, ...], ...]:
-        """The elder siblings of each node if none is missing, after its parent, by depth.
+        """The parent and elder siblings of each node of the full tree, by depth.
 
         Examples
         --------
@@ -65,7 +63,6 @@ class TreePlace(Place):
         return tuple(found)
 
     def tree(self, drafter: Model, chance: Chance) -> Tree:
-        """Draft a tree."""
         if self.way == TOP:
             return likeliest(drafter, self.context, self.branching)
         replacement = self.way == WITH
@@ -75,12 +72,12 @@ class TreePlace(Place):
 def tree_place(
     context: Tokens, branching: Branching, way: Way = "without replacement"
 ) -> TreePlace:
-    """A place with a tree of this shape."""
+    """A place whose trees have this shape."""
     return TreePlace(context, len(branching), branching, way)
 
 
 def likeliest(drafter: Model, context: Tokens, branching: Branching) -> Tree:
-    """The likeliest tokens after each node, ties by id: not drawn, so their laws are one-hot.
+    """The tree of the likeliest tokens after each node, ties by id; its laws are one-hot.
 
     Examples
     --------
@@ -104,18 +101,18 @@ def ranked(q: Probabilities) -> Ints:
 
 @dataclass(frozen=True)
 class TreeFixture(Fixture):
-    """A pair of models and the trees that are tried on it, all in the same batch."""
+    """A pair of models and the trees that are drafted on it, all in the same batch."""
 
     places: tuple[TreePlace, ...]
 
     @property
     def one_hot(self) -> bool:
-        """Whether drafts are not drawn, and come without laws."""
+        """Whether drafts are not drawn, and have no laws."""
         return all(place.way == TOP or not place.branching for place in self.places)
 
     @property
     def nodes(self) -> int:
-        """The most nodes of a row."""
+        """The largest number of nodes of a row."""
         return max(len(place.template) for place in self.places)
 
     def distinct(self) -> "TreeFixture":
@@ -127,14 +124,14 @@ class TreeFixture(Fixture):
         return replace(self, places=tuple(place for place in self.places if place.branching))
 
     def even(self) -> "TreeFixture":
-        """The same with trees of one shape, for those who need that."""
+        """The same with trees of one shape."""
         whole = [place for place in self.places if self._whole(place)]
         largest = max(whole, key=lambda place: len(place.template)).branching
         places = tuple(place for place in whole if place.branching == largest)
         return replace(self, places=places, ragged=False)
 
     def _whole(self, place: TreePlace) -> bool:
-        """Whether no sibling is ever missing for want of tokens; EOS aside."""
+        """Whether the drafter always has enough tokens for all siblings."""
         paths = enumerate_paths(lambda chance: place.tree(self.drafter, chance))
         size = len(place.template)
         return place.way in (WITH, TOP) or all(_size(path.outcome) == size for path in paths)
@@ -150,7 +147,7 @@ def _trees(name: str, key: int, vocabulary: Vocabulary, *places: TreePlace) -> T
 
 
 ENDING = Vocabulary(["a", "b", "c", "</s>"], eos="</s>")
-# Keys were found by search: every bug is seen on some fixture, by TV 0.06 at least.
+# Keys were found by search: every bug differs by at least TV 0.06 on some fixture.
 TREE_FIXTURES: Mapping[str, TreeFixture] = MappingProxyType(
     {
         "siblings": _trees(

@@ -1,4 +1,4 @@
-"""Rows of a batch as trees of `specref.algorithms`, and back: a rule as an implementation."""
+"""Converts rows of a batch to trees of `specref.algorithms` and back."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -17,7 +17,7 @@ Contracted: TypeAlias = Callable[..., tuple[Ints, Ints]]
 
 
 def as_verifier(verify: Verify) -> Contracted:
-    """A rule that reads trees, under the contract ``tree``, row by row.
+    """A rule on trees as an implementation of the contract ``tree``, row by row.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def as_verifier(verify: Verify) -> Contracted:
 
 
 def read(p: Floats, q: Floats, tokens: list[int], parents: list[int]) -> tuple[Model, Tree]:
-    """The target's laws after each path, and the tree.
+    """A model with the target's laws after each path, and the tree.
 
     Parameters
     ----------
@@ -78,25 +78,24 @@ def read(p: Floats, q: Floats, tokens: list[int], parents: list[int]) -> tuple[M
 
 
 class GivenRows(Model):
-    """The target as far as its laws were given: {context: law}."""
+    """The target, limited to given laws {context: law}."""
 
     def __init__(self, laws: Mapping[Tokens, Floats]) -> None:
         super().__init__(numbered(len(laws[()])), laws.__getitem__)
         self.laws = laws
 
     def next_token(self, context: Sequence[int]) -> Floats:
-        """The law as it was given."""
         return self.laws[tuple(context)]
 
 
 @cache
 def numbered(size: int) -> Vocabulary:
-    """A vocabulary of so many tokens."""
+    """A vocabulary of `size` tokens."""
     return Vocabulary([f"{token}," for token in range(size)])
 
 
 def one_row(target: Model, context: Tokens, tree: Tree, *, one_hot: bool = False) -> TreeBatch:
-    """A tree as a batch, parents first and in draw order."""
+    """A tree as a batch of one row, parents first and siblings in draw order."""
     flat = list(_flat(tree, ROOT, context))
     p = np.stack([target.next_token(path) for path in (context, *(path for _, _, path in flat))])
     laws = np.array([node.q for node, _, _ in flat]).reshape(len(flat), p.shape[1])

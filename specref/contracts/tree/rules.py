@@ -1,4 +1,4 @@
-"""What rules of tree verification do at a place, exactly."""
+"""The exact laws of rules of tree verification at a place."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ MAX_PATHS = 100_000
 
 @dataclass(frozen=True)
 class TreeStep:
-    """A step with right drafts and this verification, for the tree of a place.
+    """A step with correct drafts and a given verification, for the tree of a place.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def tree_step(rule: str) -> TreeStep:
     Raises
     ------
     ValueError
-        It is none.
+        It is not a rule of trees.
     """
     verify = RULES[rule].verify_tree
     if verify is None:
@@ -65,7 +65,7 @@ def tree_step(rule: str) -> TreeStep:
 
 @cache
 def law(fixture: TreeFixture, place: TreePlace, rule: str) -> Mapping[Tokens, float]:
-    """The law of the block that a rule emits at a place.
+    """The law of the block of a rule at a place.
 
     Examples
     --------

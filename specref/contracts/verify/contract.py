@@ -68,15 +68,13 @@ class VerifyContract(BatchContract):
     programs: ClassVar[bool] = True
 
     def sample(self, fixture: Fixture, size: int, rng: np.random.Generator) -> Batch:
-        """A batch with rows of every place."""
         return sample_batch(fixture, size, rng)
 
     def blocks(self, subject: Subject, fixture: Fixture, *, one_hot: bool = False) -> Sampler:
-        """Single iterations."""
         return Blocks(self.verifier(subject), fixture, one_hot=one_hot)
 
     def texts(self, subject: Subject, fixture: Fixture, tokens: int) -> Sampler:
-        """The first tokens of texts of several iterations."""
+        """A sampler of the first tokens of texts of several iterations."""
         return Iterations(self.verifier(subject), fixture, tokens)
 
 

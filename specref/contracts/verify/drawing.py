@@ -1,4 +1,4 @@
-"""Drawing batches for the contract ``verify``: drafted from q, and padded with traps."""
+"""Draws batches for the contract ``verify``: drafted from q, and padded with traps."""
 
 import numpy as np
 
@@ -23,18 +23,18 @@ def draw_tokens(probabilities: Floats, rng: np.random.Generator) -> Ints:
 def draw_batch(
     fixture: Fixture, tables: Rows, node: Ints, place: Ints, rng: np.random.Generator
 ) -> Batch:
-    """Draft from q after the given nodes; rows that are not there are traps.
+    """Draft from q after the given nodes; the laws of missing rows are traps.
 
-    A row after the last draft's says that the last token is certain, and so does q where
-    there is no draft: whoever reads padding is seen at once. Where batches may be ragged,
+    In the rows after that of the last draft, the last token is certain, and so it is in q where
+    there is no draft: code that reads padding is detected at once. If batches may be ragged,
     drafting ends with EOS.
 
     Parameters
     ----------
     node : ndarray of int, shape (B,)
-        Where each row of the batch stands in the tables.
+        The node in the tables of each row of the batch.
     place : ndarray of int, shape (B,)
-        Its index in `fixture.places`.
+        The index in `fixture.places` of each row.
     """
     size, most = tables.p.shape[1], fixture.lookahead
     p, q = np.zeros((len(node), most + 1, size)), np.zeros((len(node), most, size))

@@ -1,4 +1,4 @@
-"""Blocks of an implementation of the contract ``verify``: alone, beside idle rows, in texts."""
+"""Samplers of the contract ``verify``: mixed batches, small batches, texts."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -19,9 +19,9 @@ class Blocks(Batches):
     Attributes
     ----------
     cost : float
-        How many trials give each place with drafts what it gets if all get equally many.
+        Factor on trials, so that places with drafts get as many as if all places got equally many.
     key : str
-        Names the randomness of campaigns on it.
+        The name of the randomness of its campaigns.
     """
 
     cost: ClassVar[float] = 1.0
@@ -39,7 +39,7 @@ class Blocks(Batches):
 
 
 class Alone(Blocks):
-    """The same in batches of a single row, which may take a way of their own."""
+    """The same in batches of a single row, which code may treat specially."""
 
     key: ClassVar[str] = "Alone"
 
@@ -62,7 +62,7 @@ class IdlePairs(Blocks):
 
 
 class Iterations(Batches):
-    """Texts from repeated calls of the contract ``verify``, each row going on from its own."""
+    """Texts from repeated calls of the contract ``verify``; each row continues its own text."""
 
     def __init__(self, verifier: Verifier, fixture: Fixture, tokens: int) -> None:
         super().__init__(verifier, fixture, tokens - 1 + fixture.lookahead)
