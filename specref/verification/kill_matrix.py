@@ -15,12 +15,10 @@ import numpy as np
 
 from specref.chance import Sampled
 from specref.conformance.checks import CHECKS
-from specref.conformance.checks.check import Check, failed, passed
 from specref.conformance.options import CheckOptions
-from specref.conformance.report import Report
 from specref.conformance.status import Stage, Status
-from specref.conformance.suite import check
-from specref.contracts.capabilities import Capabilities, capable
+from specref.conformance.suite import prepare
+from specref.contracts.capabilities import capable
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.table import GENERATE, METRICS, STEP, TREE
 from specref.contracts.tree.nodes import as_verifier as as_tree_verifier
@@ -36,6 +34,7 @@ from specref.zoo.parts.rowwise import as_verifier
 BY_DRAFTS = ("accept", "residual", "bonus")
 ROWWISE = ("smoke/", "replay/", "boundary/")
 TEXT_LOOKAHEAD = 2
+EXACT = "joint/exact"
 TREES = ("boundary/greedy-tree", "joint/probed")
 SAMPLED = ("joint/", "independence/", "iterations/")
 Advance = Callable[[str], None]
@@ -156,20 +155,29 @@ def kill_matrix(
     for id_ in ids or ():
         if id_ not in ALL:
             raise ValueError(f"ids has {id_!r}: not in the zoo")
-    options = {"detect_tv": detect_tv, "seed": seed, "blocking": False}
+    options = {"detect_tv": detect_tv, "seed": seed}
     rows = []
     for id_ in ALL if ids is None else ids:
-        entry = ALL[id_]
-        killers: dict[str, None] = {}
-        asked: set[str] = set()
-        for report in _reports(entry, options, stages):
-            applied = [r for r in report.results if r.status != Status.NOT_APPLICABLE]
-            asked |= {result.id for result in applied}
-            killers |= {result.id: None for result in applied if result.finding is not None}
-        rows.append(Row(entry, tuple(killers), frozenset(asked), variation_of(entry)))
+        rows.append(_row(ALL[id_], options, stages))
         advance(id_)
     whole = ids is None and set(stages) == set(Stage)
     return Matrix(tuple(rows), seed, detect_tv, whole)
+
+
+def _row(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) -> Row:
+    killers: dict[str, None] = {}
+    asked: set[str] = set()
+    variation = variation_of(entry)
+    if not _has_contract(entry):
+        asked.add(EXACT)
+        killers |= {} if variation == 0 else {EXACT: None}
+    for implementation, wanted in _asked(entry, options, stages):
+        judge, checks = prepare(implementation, wanted)
+        for result in (one.run(judge) for one in checks):
+            if result.status != Status.NOT_APPLICABLE:
+                asked.add(result.id)
+                killers |= {} if result.finding is None else {result.id: None}
+    return Row(entry, tuple(killers), frozenset(asked), variation)
 
 
 def variation_of(entry: Entry) -> float | None:
@@ -191,54 +199,53 @@ def variation_of(entry: Entry) -> float | None:
     return max(found, default=None)
 
 
-def _reports(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) -> Iterator[Report]:
-    within, rule = {**options, "only": [f"{stage}/" for stage in stages]}, RULES.get(entry.rule)
+def _has_contract(entry: Entry) -> bool:
+    """Whether all checks of a contract can be put to an entry; the rest is proved or refuted."""
+    if entry.make is not None or entry.generate is not None or entry.figure is not None:
+        return True
+    # The kit knows the lengths that these rules accept, and samples their steps.
+    known = entry.rule in RULES and RULES[entry.rule].machine is not None
+    return entry.is_step and known and entry.case is None
+
+
+def _asked(
+    entry: Entry, options: Mapping[str, Any], stages: Sequence[str]
+) -> Iterator[tuple[Callable[..., Any], CheckOptions]]:
+    """What of an entry is judged, and by which checks."""
+    whole = {**options, "only": [f"{stage}/" for stage in stages]}
     if entry.make is not None:
         # Controls are lossless in another way: their blocks and accepted lengths are their own.
         claims = {} if entry.lossless else {"rule": "standard", "recovery": "race"}
-        yield check(capable(**claims)(entry.make()), **within)
+        yield capable(**claims)(entry.make()), CheckOptions(**whole)
     elif entry.generate is not None:
-        yield check(_generate(entry.generate), contract=GENERATE, **within)
+        yield _generate(entry.generate), CheckOptions(contract=GENERATE, **whole)
     elif entry.figure is not None:
-        yield check(entry.figure, contract=METRICS, metric=entry.rule, **within)
-    elif entry.is_step and entry.case is None and rule is not None and rule.machine:
-        # The kit knows the lengths that the rule accepts, and samples its steps.
-        yield from _step_reports(entry, options, stages)
-    else:
-        yield proved(entry, options)
-        asked = [id_ for id_ in TREES if id_.split("/")[0] in stages]
-        if entry.verify_tree is not None and asked:
+        metric = {"metric": entry.rule}
+        yield entry.figure, CheckOptions(contract=METRICS, claims=metric, **whole)
+    elif _has_contract(entry):
+        yield from _asked_of_step(entry, options, stages)
+    elif entry.verify_tree is not None:
+        only = [id_ for id_ in TREES if id_.split("/")[0] in stages]
+        if only:
             verify = as_tree_verifier(entry.verify_tree)
-            yield check(verify, contract=TREE, only=asked, **options)
+            yield verify, CheckOptions(contract=TREE, only=only, **options)
 
 
-def _step_reports(
+def _asked_of_step(
     entry: Entry, options: Mapping[str, Any], stages: Sequence[str]
-) -> Iterator[Report]:
-    rule = entry.rule
-    rest, options = options, {"algorithm": rule, **options}
-    yield check(entry.step, contract=STEP, only=["joint/exact", "joint/exact-"], **options)
+) -> Iterator[tuple[Callable[..., Any], CheckOptions]]:
+    step = {"contract": STEP, "algorithm": entry.rule, **options}
+    yield entry.step, CheckOptions(only=[EXACT, f"{EXACT}-"], **step)
     # Controls are lossless in another way: their accepted lengths are their own.
     own = SAMPLED if entry.lossless else (*SAMPLED, "acceptance/")
-    asked = [stage for stage in own if stage.rstrip("/") in stages]
-    if asked:
-        yield check(DrawnFromLaws(entry.step), contract=STEP, only=asked, **options)
-    asked = [stage for stage in ROWWISE if stage.rstrip("/") in stages]
-    if asked and RULES[rule].coins is not None and entry.stage in BY_DRAFTS and _verifies(entry):
-        claims = {} if entry.lossless else {"rule": rule, "recovery": "race"}
-        yield check(capable(**claims)(as_verifier(entry.step)), only=asked, **rest)
-
-
-def proved(entry: Entry, options: Mapping[str, Any]) -> Report:
-    """The exact tier: is the law the plain one, on the pairs of the rule or on the own case?"""
-    variation = variation_of(entry)
-    wrong = variation is None or variation > 0
-    outcome = failed(f"TV {variation}") if wrong else passed("proved in fractions")
-    result = Check("joint/exact", (), lambda judge: outcome).result(outcome)
-    asked = CheckOptions(
-        contract=STEP, name=entry.id, seed=options["seed"], detect_tv=options["detect_tv"]
-    )
-    return Report(asked, Capabilities(), (result,))
+    if only := [stage for stage in own if stage.rstrip("/") in stages]:
+        yield DrawnFromLaws(entry.step), CheckOptions(only=only, **step)
+    only = [stage for stage in ROWWISE if stage.rstrip("/") in stages]
+    by_coins = RULES[entry.rule].coins is not None and entry.stage in BY_DRAFTS
+    if only and by_coins and _verifies(entry):
+        claims = {} if entry.lossless else {"rule": entry.rule, "recovery": "race"}
+        verify = capable(**claims)(as_verifier(entry.step))
+        yield verify, CheckOptions(only=only, **options)
 
 
 def _verifies(entry: Entry) -> bool:
