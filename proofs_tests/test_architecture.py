@@ -11,7 +11,7 @@ import pytest
 import specref
 import specref.theory
 
-HOUSE = Path(specref.__file__).parent
+PACKAGE = Path(specref.__file__).parent
 FLOORS = [
     "tracebacks",
     "distributions",
@@ -53,7 +53,7 @@ OUTSIDE = {
 
 
 def room(path: Path) -> str:
-    return path.relative_to(HOUSE).parts[0].removesuffix(".py")
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -66,7 +66,7 @@ def imports(path: Path) -> Iterator[str]:
 
 def rooms_imported(path: Path) -> set[str]:
     parts = [name.split(".") for name in imports(path) if name.startswith("specref.")]
-    return {name[1] for name in parts if (HOUSE / name[1]).exists() or name[1] in FLOORS}
+    return {name[1] for name in parts if (PACKAGE / name[1]).exists() or name[1] in FLOORS}
 
 
 def bodies(path: Path) -> Iterator[tuple[str, int]]:
@@ -77,11 +77,11 @@ def bodies(path: Path) -> Iterator[tuple[str, int]]:
             yield node.name, body[-1].end_lineno - body[0].lineno + 1 if body else 0
 
 
-ALL_FILES = sorted(HOUSE.rglob("*.py"))
-ALGORITHM_FILES = sorted((HOUSE / "algorithms").rglob("*.py"))
+ALL_FILES = sorted(PACKAGE.rglob("*.py"))
+ALGORITHM_FILES = sorted((PACKAGE / "algorithms").rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", ALL_FILES, ids=lambda path: str(path.relative_to(HOUSE)))
+@pytest.mark.parametrize("path", ALL_FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_go_downward(path: Path) -> None:
     own = OUTSIDE.get(room(path), room(path))
     above = FLOORS[: FLOORS.index(own) + 1]
@@ -89,7 +89,7 @@ def test_imports_go_downward(path: Path) -> None:
     assert rooms_imported(path) <= known, f"{path.name} imports from a floor below it"
 
 
-TWIN = sorted((HOUSE / "torch_backend").glob("*.py"))
+TWIN = sorted((PACKAGE / "torch_backend").glob("*.py"))
 
 
 @pytest.mark.parametrize("path", TWIN, ids=lambda path: path.stem)
@@ -123,7 +123,7 @@ def test_functions_outside_algorithms_stay_readable() -> None:
 
 def test_no_name_of_the_theory_hides_a_module() -> None:
     """`from specref.theory import psi` is a function, and so is no module of that name."""
-    modules = {path.stem for path in (HOUSE / "theory").glob("*.py")}
+    modules = {path.stem for path in (PACKAGE / "theory").glob("*.py")}
     assert not modules & set(specref.theory.__all__)
     assert callable(specref.theory.psi)
 
@@ -156,7 +156,7 @@ def test_no_file_takes_private_names_of_another(tmp_path: Path) -> None:
 
 
 def test_architecture_page_lists_the_floors_in_order() -> None:
-    page = (HOUSE.parent / "docs" / "architecture.md").read_text()
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text()
     rows = re.findall(r"^\| (`[^|]+`) \|", page, flags=re.MULTILINE)
     names = [name.strip("`/ ") for row in rows for name in row.split(",")]
     assert [name for name in names if name in FLOORS] == FLOORS
@@ -168,7 +168,7 @@ def imported_tests(path: Path) -> list[str]:
 
 
 def test_no_test_module_is_a_library(tmp_path: Path) -> None:
-    rooms = [HOUSE.parent / room for room in ("proofs_tests", "gpu_tests")]
+    rooms = [PACKAGE.parent / room for room in ("proofs_tests", "gpu_tests")]
     files = [path for room in rooms for path in sorted(room.rglob("*.py"))]
     assert len(files) > 100
     assert {str(path): found for path in files if (found := imported_tests(path))} == {}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
 
-HOUSE = Path(__file__).parent
+PACKAGE = Path(__file__).parent
 JUDGED = (
     "adapters",
     "algorithms",
@@ -98,9 +98,9 @@ def _calls(frame: FrameType) -> bool:
     if module.startswith(tuple(f"{name}." for name in CONCURRENCY)):
         return True
     path = Path(frame.f_code.co_filename)
-    if not path.is_relative_to(HOUSE):
+    if not path.is_relative_to(PACKAGE):
         return False
-    return not any(path.is_relative_to(HOUSE / name) for name in JUDGED)
+    return not any(path.is_relative_to(PACKAGE / name) for name in JUDGED)
 
 
 def _shortened(lines: list[str]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The zoo under the kit: every mutant is killed, every control passes, checks kill their witness.
 
 Stages that can be put to it in little time; all of them are `specref zoo`. Statistical checks
-spend alpha 1e-9 on each inhabitant: 200 of them fail by chance with probability below 1e-6.
+spend alpha 1e-9 on each entry: 300 of them fail by chance with probability below 1e-6.
 Seeds are fixed.
 """
 

@@ -1,4 +1,4 @@
-"""The kill matrix: every inhabitant of the zoo under every check that can be put to it.
+"""The kill matrix: every entry of the zoo under every check that can be put to it.
 
 A mutant survives if no check fails it; a control fails if any does; a check is idle if it fails
 nobody. Steps of a rule that the contract ``step`` knows are put to it through their exact laws,
@@ -42,7 +42,7 @@ Advance = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Row:
-    """The result for one inhabitant of the zoo.
+    """The result for one entry of the zoo.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ def kill_matrix(
     Parameters
     ----------
     ids : sequence of str, optional
-        Some inhabitants; all by default.
+        Some entries; all by default.
     stages : sequence of str
         Some stages; all by default.
     detect_tv : float

@@ -125,7 +125,7 @@ FAMILIES = {entry.id: entry for entry in (*ENTRIES, *context.ENTRIES)}
 def variants() -> Iterator[Entry]:
     """The same, and `target-temperature-missing`, at other parameters and in floats.
 
-    To compare samplers with; they are no inhabitants of the zoo. Values that change next to
+    To compare samplers with; they are no entries of the zoo. Values that change next to
     nothing on the fixtures of the kit (top-p 0.95, min-p 0.2) are left out.
 
     Examples

@@ -7,7 +7,7 @@ import numpy as np
 
 from specref.arrays import NO_TOKEN
 from specref.conformance.checks.check import edge, failed, not_applicable, passed
-from specref.conformance.checks.intercepting import beside_coins
+from specref.conformance.checks.intercepting import other_randomness
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
 from specref.contracts.batch import Batch
@@ -29,8 +29,8 @@ def edge_coins(judge: Judge) -> Outcome:
     """
     if "coins" not in judge.keywords:
         return not_applicable("does not take coins")
-    if beside := beside_coins(judge):
-        return not_applicable(beside)
+    if other := other_randomness(judge):
+        return not_applicable(other)
     rare: Outcome | None = None
     for case, batch, coins in _edges(judge.capabilities.dtype):
         tokens = judge.verifier(batch, judge.rng("edge"), coins).tokens[0].tolist()

@@ -39,7 +39,7 @@ def intercepted(judge: Judge, work: Callable[[], Result]) -> Result:
     return found
 
 
-def beside_coins(judge: Judge) -> str:
+def other_randomness(judge: Judge) -> str:
     """What else than its coins decides a block of a sampler that declares coins, or "".
 
     Tried on two drafts, of which either may be rejected.

@@ -9,7 +9,7 @@ from specref.arrays import NO_TOKEN, Floats, Ints
 from specref.conformance.checks.check import Check, failed, not_applicable, passed
 from specref.conformance.checks.decided import DECIDED
 from specref.conformance.checks.edges import edge_coins
-from specref.conformance.checks.intercepting import beside_coins
+from specref.conformance.checks.intercepting import other_randomness
 from specref.conformance.checks.rounded import ENCLOSED, arithmetic_of, falls, wins
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
@@ -70,8 +70,8 @@ def coin_by_coin(judge: Judge) -> Outcome:
             if _possible(claims, given, coins, row, got[row]):
                 near += 1
                 continue
-            if beside := beside_coins(judge):
-                return not_applicable(beside)
+            if other := other_randomness(judge):
+                return not_applicable(other)
             drafts, accept = given.draft_tokens[row].tolist(), coins.accept[row]
             return failed(
                 f"{name}, row {row}: {got[row].tolist()}, expected {expected[row].tolist()} from "
@@ -156,7 +156,7 @@ def permuted(judge: Judge) -> Outcome:
         for row in np.flatnonzero((whole != other).any(axis=1))[:1].tolist():
             got, before = other[row].tolist(), whole[row].tolist()
             return failed(
-                beside_coins(judge)
+                other_randomness(judge)
                 or f"row {row} is {got} when the batch is {name}, {before} otherwise",
                 row=row,
                 **batch.facts(row),

@@ -1,7 +1,7 @@
 """Drafts that are accepted jointly: what block verification alone decides."""
 
 from specref.vectors.cases import Coins
-from specref.vectors.groups.verifications import BLOCK, Group, beside
+from specref.vectors.groups.verifications import BLOCK, Group, around
 
 JOINT = (
     Group(
@@ -20,8 +20,8 @@ JOINT = (
         ("1/2 1/4 1/4", "1/8 3/8 1/2"),
         (0, 1),
         (
-            *(Coins((0.9, u), 0.5) for u in beside(0.5)),
-            *(Coins((u, 0.75), 0.5) for u in beside(0.5)),
+            *(Coins((0.9, u), 0.5) for u in around(0.5)),
+            *(Coins((u, 0.75), 0.5) for u in around(0.5)),
             Coins((0.0, 0.5), 0.0),
         ),
         BLOCK,

@@ -5,7 +5,7 @@ from specref.vectors.groups.verifications import (
     ONE,
     TOKEN,
     Group,
-    beside,
+    around,
     crossed,
 )
 
@@ -28,7 +28,7 @@ ONE_DRAFT = (
         P,
         Q,
         (1,),
-        crossed((0.0, *beside(0.5), ONE), (0.25,)),
+        crossed((0.0, *around(0.5), ONE), (0.25,)),
     ),
     Group(
         "coin-at-three-quarters",
@@ -36,7 +36,7 @@ ONE_DRAFT = (
         P,
         Q,
         (2,),
-        crossed(beside(0.75), (0.625,)),
+        crossed(around(0.75), (0.625,)),
         TOKEN,
     ),
     Group(
@@ -45,7 +45,7 @@ ONE_DRAFT = (
         P,
         Q,
         (1,),
-        crossed((0.75,), (0.0, *beside(0.5), ONE)),
+        crossed((0.75,), (0.0, *around(0.5), ONE)),
     ),
     Group(
         "final-at-edge-of-bonus",
@@ -53,7 +53,7 @@ ONE_DRAFT = (
         P,
         Q,
         (1,),
-        crossed((0.25,), (0.0, *beside(0.5), 0.75, ONE)),
+        crossed((0.25,), (0.0, *around(0.5), 0.75, ONE)),
         TOKEN,
     ),
     Group(
@@ -139,7 +139,7 @@ ONE_DRAFT = (
         ("1/4 1/4 1/2", "1/2 1/4 1/4"),
         ("0/1 1/1 0/1",),
         (1,),
-        crossed(beside(0.25), (0.25,)),
+        crossed(around(0.25), (0.25,)),
         TOKEN,
     ),
     Group(
@@ -148,7 +148,7 @@ ONE_DRAFT = (
         ("1/4 1/4 1/2", "1/2 1/4 1/4"),
         None,
         (1,),
-        (*crossed((0.0, *beside(0.25)), (0.25,)), Coins((0.5,), 0.75)),
+        (*crossed((0.0, *around(0.25)), (0.25,)), Coins((0.5,), 0.75)),
     ),
     Group(
         "noise-zero",

@@ -26,7 +26,7 @@ class Group:
     rules: tuple[str, ...] = BOTH
 
 
-def beside(edge: float) -> tuple[float, float, float]:
+def around(edge: float) -> tuple[float, float, float]:
     """A number, the double before it and the double after it."""
     return nextafter(edge, 0), edge, nextafter(edge, 1)
 
