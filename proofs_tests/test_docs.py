@@ -141,12 +141,13 @@ def test_commands_exist(page: Path) -> None:
     assert set(shown) <= set(main.commands)
 
 
-def test_readme_names_every_algorithm_file() -> None:
-    readme = (ROOT / "README.md").read_text()
-    steps = {rule.step for rule in RULES.values() if not isinstance(rule.step, partial)}
-    assert len(steps) == 14
-    for step in steps:
-        assert f"({step.__module__.replace('.', '/')}.py)" in readme
+def test_readme_shows_files_of_rules() -> None:
+    steps = [rule.step for rule in RULES.values() if not isinstance(rule.step, partial)]
+    files = {step.__module__.replace(".", "/") + ".py" for step in steps}
+    table = (ROOT / "README.md").read_text().split("\n## Algorithms\n")[1].split("\n## ")[0]
+    shown = set(re.findall(r"\((specref/algorithms/[^)]*\.py)\)", table))
+    assert len(shown) >= 14
+    assert shown - files == {"specref/algorithms/trees/multi_draft.py"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

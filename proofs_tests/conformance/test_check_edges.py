@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specref.conformance.checks import edges, probed, smoke, varying
+from specref.algorithms import standard
+from specref.chance import Chance
+from specref.conformance.checks import boundary, edges, probed, smoke, varying
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Finding, Outcome, Status
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Subject
 from specref.examples.correct import verify as correct
+from specref.models import Model
+from specref.rules import RULES, Rule
 from specref.statistics.floats.coins import Coins, verify_float64
 
 Verify = Callable[..., Any]
@@ -468,3 +472,22 @@ def test_two_different_answers_are_enough_for_calls() -> None:
     drawn = np.random.default_rng(1).integers(0, 2, 2_000).tolist()
     assert varying.calls_vary(judging(turns(drawn))).status == Status.PASSED
     assert varying.calls_vary(judging(turns(itertools.repeat(1)))).status == Status.FAILED
+
+
+def thinned(target: Model, context: Any, drafts: list[Any], chance: Chance) -> Any:
+    """Accepts half as often as the standard rule: then more than (p - q)+ is left."""
+    p = target.next_token(context)
+    (draft,) = drafts
+    if chance.accept(min(1.0, p[draft.token] / draft.q[draft.token]) / 2, "accept"):
+        return (draft.token, chance.draw(target.next_token((*context, draft.token)), "bonus"))
+    left = p - np.minimum(p, draft.q) / 2
+    return (chance.draw(left / left.sum(), "residual"),)
+
+
+def test_one_token_is_left_only_for_rules_that_leave_one() -> None:
+    p, q = np.array([[0.5, 1e-37, 0.5], [1e-37, 0.5, 0.5]]), np.array([0.25, 1e-20, 0.75])
+    rule = Rule("thinned", (), standard.step, verify=thinned, coins="token by token")
+    assert boundary.likely_blocks(rule, p, q, 1) == {(0,), (2,)}
+    for name in ("standard", "block", "topdown", "traversal"):
+        assert boundary.likely_blocks(RULES[name], p, q, 1) == {(0,)}, name
+    assert boundary.likely_blocks(RULES["autoregressive"], p, q, 1) == set()

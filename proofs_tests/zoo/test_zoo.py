@@ -115,7 +115,7 @@ def test_mutants_are_lossy_and_controls_lossless_by_declaration() -> None:
 
 
 def test_every_entry_is_judged_as_one_thing() -> None:
-    assert len(zoo.ALL) == 253
+    assert len(zoo.ALL) >= 253
     for entry in zoo.ALL.values():
         judged = (entry.generate, entry.iterate, entry.batch_step, entry.make, entry.figure)
         assert entry.is_step + sum(map(bool, judged)) == 1, entry.id

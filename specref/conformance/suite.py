@@ -71,7 +71,8 @@ def check(
     ----------
     implementation : callable
         A function of the contract: see `Verify`, `VerifyTree`, `Step`, `Generate`, `Drafter`.
-    contract : {"verify", "tree", "step", "generate", "drafter", "metrics"}
+    contract : Contract or str
+        One of `CONTRACTS`, or its name.
     algorithm : str, optional
         The rule that it declares; then accepted lengths are judged as well.
     expected_failures : mapping, optional

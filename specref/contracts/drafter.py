@@ -7,6 +7,7 @@ import numpy as np
 from specref.arrays import Floats
 from specref.contracts.contract import RANDOMNESS, Contract
 from specref.models import Model
+from specref.rules import Rule
 from specref.vocabulary import Tokens
 
 
@@ -21,7 +22,10 @@ class Drafter(Protocol):
 
 
 class DrafterContract(Contract):
-    """The contract ``drafter``."""
+    """The contract ``drafter``; nothing is verified."""
+
+    def takes_rule(self, rule: Rule) -> bool:
+        return False
 
 
 DRAFTER = DrafterContract("drafter", Drafter, ("drafter", "context", "lookahead"), RANDOMNESS)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from specref.contracts.contract import Contract
+from specref.rules import Rule
 from specref.theory.metrics import Iteration
 
 
@@ -16,7 +17,10 @@ class Reported(Protocol):
 
 
 class MetricsContract(Contract):
-    """The contract ``metrics``."""
+    """The contract ``metrics``; nothing is verified."""
+
+    def takes_rule(self, rule: Rule) -> bool:
+        return False
 
 
 METRICS = MetricsContract("metrics", Reported, ("log",))

@@ -19,7 +19,7 @@ from specref.adapters import IMPLEMENTATIONS
 from specref.conformance.checks import CHECKS
 from specref.contracts.capabilities import FLAGS, WORDS, Capabilities
 from specref.contracts.contract import Contract
-from specref.contracts.table import CONTRACTS, GENERATE, STEP, TREE, VERIFY
+from specref.contracts.table import CONTRACTS
 from specref.report.layout import Column, Table
 from specref.rules import RULES, Rule
 
@@ -92,22 +92,19 @@ def names(contract: Contract | None = None) -> list[Row]:
 
 def rules(contract: Contract | None = None) -> list[Row]:
     """Every rule: the contracts under which it may be declared, and its parts."""
-    chains = [str(one) for one in (VERIFY, STEP, GENERATE)]
-    found: list[dict[str, Any]] = []
-    for rule in RULES.values():
-        declared = [str(TREE)] if rule.tree else chains
-        found.append(
-            {
-                "name": rule.name,
-                "contracts": declared if rule.lossless else [],
-                "papers": list(rule.papers),
-                "vocabularies": rule.vocabularies,
-                "lossless": rule.lossless,
-                "parts": {name: has(rule) for name, has in PARTS.items()},
-                "text": _summary(_listing_of(rule)),
-            }
-        )
-    return [row for row in found if contract is None or contract.name in row["contracts"]]
+    return [
+        {
+            "name": rule.name,
+            "contracts": [str(one) for one in CONTRACTS.values() if one.takes_rule(rule)],
+            "papers": list(rule.papers),
+            "vocabularies": rule.vocabularies,
+            "lossless": rule.lossless,
+            "parts": {name: has(rule) for name, has in PARTS.items()},
+            "text": _summary(_listing_of(rule)),
+        }
+        for rule in RULES.values()
+        if contract is None or contract.takes_rule(rule)
+    ]
 
 
 PARTS: Mapping[str, Callable[[Rule], bool]] = MappingProxyType(

@@ -2,13 +2,20 @@
 
 import numpy as np
 
+from specref.algorithms.standard import Draft
+from specref.algorithms.trees.topdown import Node
 from specref.arrays import NO_TOKEN, Floats
+from specref.chance import Chance, exact_distribution
 from specref.conformance.checks.check import DRAFTS, Check, failed, not_applicable, passed
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.contracts.batch import Answer, Batch
+from specref.models import table_model
+from specref.rules import Rule
+from specref.vocabulary import Tokens, Vocabulary
 
 SIZE = 512
+ROUNDING = 1e-9
 
 
 def _batch(p: Floats, q: Floats, drafts: list[int]) -> Batch:
@@ -79,11 +86,34 @@ def tiny(judge: Judge) -> Outcome:
     p = np.array([[0.5, 1e-37, 0.5], [1e-37, 0.5, 0.5]])
     q = np.array([[0.25, 1e-20, 0.75]])
     answer = judge.verifier(_batch(p, q, [1]), judge.rng("tiny"))
-    rule = judge.declared
-    one = bool(rule and (rule.verify or rule.tree))
-    one &= not judge.capabilities.greedy  # tokens 0 and 2 are both an argmax
-    why = "draft 1 is kept with probability 1e-17" + ", and token 0 alone has p > q" * one
-    return _all_are(answer, {(0,)} if one else {(0,), (2,)}, why)
+    allowed: set[Tokens] = {(0,), (2,)}
+    if judge.declared and not judge.capabilities.greedy:  # tokens 0 and 2 are both an argmax
+        allowed = likely_blocks(judge.declared, p, q[0], 1) or allowed
+    why = "draft 1 is kept with probability 1e-17"
+    if allowed == {(0,)}:
+        why += ", and token 0 alone has p > q"
+    return _all_are(answer, allowed, why)
+
+
+def likely_blocks(rule: Rule, p: Floats, q: Floats, draft: int) -> set[Tokens]:
+    """What a rule emits after one draft with probability above 1e-9; empty if it verifies none.
+
+    Examples
+    --------
+    >>> from specref.rules import RULES
+    >>> p, q = np.array([[0.5, 0.0, 0.5], [0.0, 0.5, 0.5]]), np.array([0.25, 0.0, 0.75])
+    >>> sorted(likely_blocks(RULES["standard"], p, q, 0))
+    [(0, 1), (0, 2)]
+    """
+    target = table_model(Vocabulary("abc"), {(): p[0]}, p[1])
+
+    def verified(chance: Chance) -> Tokens:
+        if rule.verify_tree is not None:
+            return rule.verify_tree(target, (), (Node(draft, q, ()),), chance)
+        return rule.verify(target, (), [Draft(draft, q)], chance) if rule.verify else ()
+
+    law = exact_distribution(verified)
+    return {block for block, mass in law.items() if block and mass > ROUNDING}
 
 
 def ragged(judge: Judge) -> Outcome:
