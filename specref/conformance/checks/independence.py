@@ -29,7 +29,9 @@ def rows_independent(name: str, judge: Judge) -> Outcome:
             log10_evidence=found.dependence,
         )
     lags = ", ".join(map(str, LAGS))
-    return passed(f"{found.report.trials:,} blocks, no token depends on those {lags} blocks before")
+    return passed(
+        f"{found.report.trials:,} blocks, no token depends on those {lags} blocks before"
+    )
 
 
 CHECKS = tuple(
