@@ -21,3 +21,11 @@ def counterexample() -> Search[Any]:
     """Find a case for which a check does not hold; fails if none of 1000 cases is one."""
     generate_only = settings(phases=[Phase.generate], max_examples=1000)
     return lambda cases, holds: find(cases, lambda case: not holds(case), settings=generate_only)
+
+
+@pytest.fixture
+def undiagnosed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare no failure with known bugs: that takes seconds, and verdicts do not need it."""
+    from specref.conformance import suite
+
+    monkeypatch.setattr(suite, "diagnosed", lambda judge, results, draw_on=True: None)

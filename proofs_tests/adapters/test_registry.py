@@ -22,6 +22,8 @@ from specref.contracts.capabilities import capabilities_of
 from specref.models import hashed_model
 from specref.vocabulary import Vocabulary
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 TESTS = Path(__file__).parents[1]
 ABC = Vocabulary("abc")
 TARGET, DRAFTER = hashed_model(ABC, "p"), hashed_model(ABC, "q")

@@ -169,6 +169,7 @@ def test_places_without_blocks_are_left_out(trials: int) -> None:
     assert "; 'block' would fit, too" in message(report, "acceptance/wide")
 
 
+@pytest.mark.usefixtures("undiagnosed")
 def test_more_than_block_verification_keeps_is_lossy_whatever_is_declared() -> None:
     """The first drafts are kept as often as may be: only the later ones tell."""
     bug = OWN["block-uncapped-at-the-end"].step

@@ -49,6 +49,8 @@ from specref.models import Model
 from specref.statistics.floats.coins import Coins, verify_float64
 from specref.vocabulary import Tokens
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 Ask = Callable[..., Any]
 MINE = [
     one.id

@@ -126,6 +126,7 @@ def test_rows_that_share_numbers_are_called_dependent_and_not_a_wrong_law(name: 
     assert report.lossy
 
 
+@pytest.mark.usefixtures("undiagnosed")
 @pytest.mark.parametrize(
     "name", ["residual is p", "lenient", "q of the row before", "batch of one"]
 )

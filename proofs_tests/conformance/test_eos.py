@@ -14,6 +14,8 @@ from specref.contracts.model_calls import AFTER_EOS, read_tokens, until_end
 from specref.models import Model
 from specref.vocabulary import Tokens, Vocabulary
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 IDS = ["joint/eos", "joint/exact", "iterations/eos", "end-to-end/eos"]
 
 

@@ -25,6 +25,8 @@ from specref.contracts.tree.batch import ROOT, batch_of_one
 from specref.contracts.tree.nodes import as_verifier
 from specref.models import Model
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 Pick = Callable[[Floats], Ints]
 GREEDY = [one for one in CHECKS if one.id.startswith("boundary/greedy-")]
 LAWS = ("replay/", "joint/", "acceptance/", "independence/", "iterations/")

@@ -19,6 +19,8 @@ from specref.models import Model, as_float
 from specref.vocabulary import Tokens
 from specref.zoo.parts.loop import Loop
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 IDS = ("acceptance/first-drafts", "acceptance/lost-drafts", "acceptance/self-draft")
 LOOKAHEAD = 4
 

@@ -21,6 +21,8 @@ from specref.statistics.campaign.verdict import Verdict
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import CONTROLS, MUTANTS
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 ALPHA, TOKENS = 1e-6, 4_000
 FAR = [
     "greedy-draft-soft-q",

@@ -270,6 +270,7 @@ def test_every_mutant_is_killed_and_named(entry: Ask) -> None:
     assert likeliest.ids == (entry.id,)
 
 
+@pytest.mark.usefixtures("undiagnosed")
 @pytest.mark.parametrize("entry", LOSSLESS.values(), ids=LOSSLESS)
 def test_lossless_rules_fail_iff_they_accept_otherwise(entry: Ask) -> None:
     report = judged(as_verifier(entry.step.verify), algorithm="topdown", tv=0.2)
@@ -287,6 +288,7 @@ def test_traversal_that_claims_to_be_topdown_is_named() -> None:
     assert compared_with("traversal").keys() == TREES.keys() - {"tree-traversal"}
 
 
+@pytest.mark.usefixtures("undiagnosed")
 def test_without_a_rule_any_lossless_one_will_do() -> None:
     report = judged(as_verifier(traversal.verify), tv=0.3)
     assert failing(report) == set()
@@ -309,6 +311,7 @@ def test_the_sampler_of_the_docs_passes() -> None:
     assert set(statuses(report).values()) == {"passed"}
 
 
+@pytest.mark.usefixtures("undiagnosed")
 @pytest.mark.parametrize(
     ("old", "new", "killer"),
     [
@@ -330,6 +333,7 @@ def test_planted_mistakes_are_found(old: str, new: str, killer: str) -> None:
     assert failing(judged(sampler(old, new), [killer], tv=0.2)) == {killer}
 
 
+@pytest.mark.usefixtures("undiagnosed")
 def test_one_uniform_for_all_siblings_is_found() -> None:
     code = ("tokens = np.full", "u = rng.random(len(rows)); tokens = np.full")
     shared = sampler(code[0], code[1])
@@ -374,6 +378,7 @@ def target_only(
     return tokens[:, : counts.max() + 1], counts + 1
 
 
+@pytest.mark.usefixtures("undiagnosed")
 def test_target_only_verification_is_lossless_where_siblings_differ() -> None:
     """With replacement it is at TV 0.13 and 0.08; without, power is for TV 0.2."""
     only = ["smoke", "boundary", "joint"]
@@ -388,6 +393,7 @@ def test_target_only_verification_is_lossless_where_siblings_differ() -> None:
         )
 
 
+@pytest.mark.usefixtures("undiagnosed")
 def test_a_failure_where_siblings_differ_says_nothing_of_repeats() -> None:
     report = judged(target_only_but_wrong, ["joint/likeliest"], tv=0.2)
     assert failing(report) == {"joint/likeliest"}

@@ -29,6 +29,8 @@ from specref.contracts.verify.drawing import sample_batch
 from specref.pytest_plugin.parametrize import parametrize
 from specref.vectors.running import run as run_vectors
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 Answered = Callable[[Any, Any, Any, Any, Any], Any]
 
 

@@ -19,6 +19,8 @@ from specref.contracts.logits import SHIFTS
 from specref.contracts.verify.drawing import sample_batch
 from specref.probing import probe_verify
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 ROOT = Path(__file__).parents[2]
 QUICK = ["smoke", "boundary", "replay", "joint/wide", "joint/eos", "joint/probed"]
 

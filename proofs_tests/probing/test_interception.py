@@ -28,6 +28,8 @@ from specref.contracts.verify.drawing import sample_batch
 from specref.examples.correct import verify
 from specref.probing import probe
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 PROBED = ["joint/probed"]
 WAIT = 30
 

@@ -39,6 +39,8 @@ from specref.torch_backend.fused import verify, verify_logits
 from specref.torch_backend.validation import NO_DRAFT
 from specref.torch_backend.verification import Coins
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:

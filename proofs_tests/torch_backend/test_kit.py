@@ -22,6 +22,8 @@ from specref.torch_backend import randomness, verification
 from specref.torch_backend.randomness import Coins, row_coins
 from specref.zoo import FIXTURES
 
+pytestmark = pytest.mark.usefixtures("undiagnosed")
+
 EXACT = ["smoke/answers", "smoke/no-drafts", "smoke/one-hot", "smoke/large", "replay", "boundary"]
 SAMPLED = [
     "joint/wide",
