@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 
+from specref.arrays import one_hot_rows
 from specref.conformance.checks.check import DRAFTS, Check, failed, not_applicable, passed
 from specref.conformance.checks.smoke import large_batch
 from specref.conformance.judge import Judge
@@ -57,7 +58,7 @@ def large(judge: Judge) -> Outcome:
     own = batch.target_probs[::2, 1].argmax(axis=1)
     batch.draft_tokens[::2, 1] = own
     assert batch.draft_probs is not None
-    batch.draft_probs[::2, 1] = np.eye(batch.target_probs.shape[2])[own]
+    batch.draft_probs[::2, 1] = one_hot_rows(own, batch.target_probs.shape[2])
     return _problem(judge, "large vocabulary", batch) or passed()
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from specref.arrays import NO_TOKEN, Floats, Ints
+from specref.arrays import NO_TOKEN, Floats, Ints, one_hot_rows
 from specref.conformance.checks.check import Check, failed, not_applicable, passed
 from specref.conformance.checks.decided import DECIDED
 from specref.conformance.checks.edges import edge_coins
@@ -125,7 +125,7 @@ def _possible(claims: Capabilities, batch: Batch, coins: Coins, row: int, tokens
 def _row(batch: Batch, row: int) -> tuple[Floats, Floats, Ints]:
     """p, q and drafts of a row; without q, one-hot rows."""
     p, drafts = batch.target_probs[row], batch.draft_tokens[row, : batch.lens[row]]
-    q = np.eye(p.shape[1])[drafts] if batch.draft_probs is None else batch.draft_probs[row]
+    q = one_hot_rows(drafts, p.shape[1]) if batch.draft_probs is None else batch.draft_probs[row]
     return p, q, drafts
 
 

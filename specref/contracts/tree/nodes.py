@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from specref.algorithms.trees.topdown import Node, Tree, Verify
-from specref.arrays import Floats, Ints
+from specref.arrays import Floats, Ints, one_hot_rows
 from specref.chance import Sampled
 from specref.contracts.tree.batch import ROOT, TreeBatch, batch_of_one
 from specref.models import Model
@@ -42,7 +42,7 @@ def as_verifier(verify: Verify) -> Contracted:
         rng: np.random.Generator,
     ) -> tuple[Ints, Ints]:
         p = target_probs / target_probs.sum(axis=2, keepdims=True)
-        q = np.eye(p.shape[2])[draft_tokens] if draft_probs is None else draft_probs
+        q = one_hot_rows(draft_tokens, p.shape[2]) if draft_probs is None else draft_probs
         tokens = np.full((len(parents), parents.shape[1] + 1), -1)
         chance = Sampled(rng)
         for row, above in enumerate(parents.tolist()):
