@@ -21,6 +21,7 @@ from specref.conformance.checks import CHECKS
 from specref.conformance.checks.greedy import CHECKS as GREEDY
 from specref.conformance.checks.trees import greedy_texts
 from specref.conformance.diagnosis.bugs import TREES, compared_with
+from specref.conformance.diagnosis.ranking import ENOUGH
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
 from specref.conformance.report import Report
@@ -260,7 +261,8 @@ def test_the_references_pass(verify: Ask, rule: str) -> None:
 
 
 @pytest.mark.parametrize("entry", MUTANTS.values(), ids=MUTANTS)
-def test_every_mutant_is_killed_and_named(entry: Ask) -> None:
+def test_every_mutant_is_killed_and_named(entry: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specref.conformance.further.BLOCKS", 2 * ENOUGH)
     report = judged(as_verifier(entry.step.verify), only=["joint/siblings"])
     assert failing(report) == {"joint/siblings"}
     assert report.lossy
