@@ -1,5 +1,6 @@
 """One program, four readings: exact, sampled, replayed, traced."""
 
+import inspect
 import math
 from fractions import Fraction
 
@@ -162,6 +163,25 @@ def test_questions_on_a_prefix_are_compared_without_a_second_run():
     with pytest.raises(OutsideChanceError, match=r"asked at second .* returned 1"):
         list(enumerate_paths(counting(lambda reading, call: fewer(reading, call // 2))))
     assert len(list(enumerate_paths(counting(other_outcome)))) == 2
+
+
+def test_the_first_32_paths_and_every_16th_are_run_twice():
+    runs = []
+
+    def program(reading):
+        path = tuple(reading.accept(HALF, "a") for _ in range(7))
+        runs.append(path)
+        return path
+
+    paths = [path.outcome for path in enumerate_paths(program, twice=True)]
+    again = [number for number, path in enumerate(paths) if runs.count(path) == 2]
+    assert again == [*range(32), *range(32, 128, 16)]
+    assert len(runs) == len(paths) + len(again)
+
+
+def test_a_million_paths_are_enumerated_by_default():
+    assert inspect.signature(exact_distribution).parameters["max_paths"].default == 1_000_000
+    assert inspect.signature(enumerate_paths).parameters["max_paths"].default == 1_000_000
 
 
 def test_names_of_sites_and_rounding_are_no_difference():
