@@ -304,3 +304,12 @@ def test_bad_nucleus(mass):
 def test_temperature_is_finite(temperature):
     with pytest.raises(ValueError, match="finite number >= 0"):
         with_temperature(np.array([0.5, 0.5]), temperature)
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"), [(8, "(0, 0, 0, 0, 0, 0, 0, 0)"), (9, "(0, 0, 0, 0, 0, 0, 0, 0, …)")]
+)
+def test_messages_show_eight_probabilities(size, shown):
+    with pytest.raises(ValueError, match="all zero") as refused:
+        normalise(np.zeros(size, dtype=int))
+    assert f"weights {shown} are" in str(refused.value)
