@@ -386,6 +386,15 @@ def test_acceptance_is_measured_beside_the_closed_form() -> None:
     assert "first draft accepted" in failed.problems[0]
 
 
+def test_pairs_without_blocks_have_no_measured_acceptance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A campaign that is decided early may leave some out."""
+    monkeypatch.setattr(
+        "specref.verification.sampled.run", lambda campaign, sampler, **options: campaign.report()
+    )
+    _, acceptance = sample("standard", 1_000, 0.1, seed=1)
+    assert acceptance == ()
+
+
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [

@@ -48,8 +48,6 @@ class DrawnFromLaws:
             self._models += [target, drafter]  # so that their ids stay theirs
             models = ReadableModel(target), ReadableModel(drafter)
             law = Enumerator(MAX_PATHS).law(self.step, *models, context, lookahead)
-            blocks = [block for block, mass in law.items() if mass > 0]
-            ends = list(itertools.accumulate(float(law[block]) for block in blocks))
-            self._laws[key] = blocks, ends
+            self._laws[key] = list(law), list(itertools.accumulate(map(float, law.values())))
         blocks, ends = self._laws[key]
         return blocks[bisect.bisect_right(ends, rng.random() * ends[-1])]
