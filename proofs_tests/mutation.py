@@ -83,7 +83,7 @@ ROOMS: dict[str, Room] = {
     "theory": Room(("specref/theory",), ("/theory/*", "/algorithms/*", "/speed/*"), 0.98),
     "proofs": Room(
         ("specref/proofs", "specref/laws.py", "specref/rules.py", "specref/verification"),
-        ("/proofs/*", "/algorithms/*", "/theory/*", "/verification/test_verification.py"),
+        ("/proofs/*", "/algorithms/*", "/theory/*", "/verification/*"),
         0.98,
     ),
     "statistics": Room(

@@ -69,6 +69,16 @@ def test_a_surviving_mutant_a_failing_control_and_an_idle_check_are_problems() -
     assert Matrix((killed, passing), 0, 0.1, whole=False).problems == ()
 
 
+def test_mutants_that_a_fixture_alone_passes_are_missed_there() -> None:
+    killed, found, survivor = (
+        row(False, ("smoke/answers",)),
+        row(False, ("joint/wide",)),
+        row(False, ()),
+    )
+    missed = Matrix((killed, found, survivor), 0, 0.1).missed
+    assert missed == {"wide": (killed.entry.id,), "deep": (), "eos": ()}
+
+
 def test_an_unknown_id_is_refused() -> None:
     with pytest.raises(ValueError, match="ids has 'no-such-bug': not in the zoo"):
         kill_matrix(["no-such-bug"])

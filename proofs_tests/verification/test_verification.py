@@ -386,6 +386,14 @@ def test_acceptance_is_measured_beside_the_closed_form() -> None:
     assert "first draft accepted" in failed.problems[0]
 
 
+def test_reports_of_parts_add_up() -> None:
+    counts = ("cases", "paths", "not_applicable", "loops", "acceptances", "seconds", "refuted")
+    one = AlgorithmReport("slem", **{name: 2**i for i, name in enumerate(counts)}, failures=("a",))
+    both = one + replace(one, failures=("b",))
+    assert [getattr(both, name) for name in counts] == [2 ** (i + 1) for i in range(len(counts))]
+    assert both.failures == ("a", "b")
+
+
 def test_pairs_without_blocks_have_no_measured_acceptance(monkeypatch: pytest.MonkeyPatch) -> None:
     """A campaign that is decided early may leave some out."""
     monkeypatch.setattr("specref.verification.sampled.run", lambda *given, **options: None)
