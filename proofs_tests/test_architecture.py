@@ -1,4 +1,4 @@
-"""The house rules that a program can read: floors, no hidden randomness."""
+"""Rules of the architecture that a program can check: floors, no hidden randomness."""
 
 import ast
 import re
@@ -93,7 +93,7 @@ TWIN = sorted((PACKAGE / "torch_backend").glob("*.py"))
 
 
 @pytest.mark.parametrize("path", TWIN, ids=lambda path: path.stem)
-def test_the_twin_knows_nothing_of_the_house(path: Path) -> None:
+def test_the_twin_imports_nothing_of_the_package(path: Path) -> None:
     assert rooms_imported(path) <= {"torch_backend"}
     assert not {name for name in imports(path) if name == "specref"}
 
@@ -136,7 +136,7 @@ def test_package_exports_the_oracle_and_little_else() -> None:
 
 
 def private_names(path: Path) -> list[str]:
-    """Names with an underscore that a file takes from another one of the house."""
+    """Names with an underscore that a file takes from another one of the package."""
     return [
         alias.name
         for node in ast.walk(ast.parse(path.read_text()))

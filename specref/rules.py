@@ -449,13 +449,15 @@ def rule_of(algorithm: str) -> Rule:
     return RULES[algorithm]
 
 
-def declarable(*, tree: bool) -> tuple[str, ...]:
+def declarable(*, tree: bool | None = None) -> tuple[str, ...]:
     """The names of the rules that a user's sampler may declare: for trees of drafts, or not.
 
     Examples
     --------
     >>> declarable(tree=True)
     ('topdown', 'traversal')
+    >>> set(declarable()) == {*declarable(tree=True), *declarable(tree=False)}
+    True
     """
-    every = RULES.values()
-    return tuple(rule.name for rule in every if rule.lossless and rule.tree == tree)
+    lossless = (rule for rule in RULES.values() if rule.lossless)
+    return tuple(rule.name for rule in lossless if tree in (None, rule.tree))

@@ -98,6 +98,9 @@ def test_write_makes_a_test_that_compiles(tmp_path: Path, monkeypatch: pytest.Mo
     again = specref("write", "written_sampler:verify")
     assert again.exit_code == 2
     assert "--force" in again.stderr
+    refused = specref("write", "written_sampler:verify", "--algorithm", "topdown", "--force")
+    assert refused.exit_code == 2
+    assert "rule = 'topdown': the contract verify has one of" in refused.stderr
 
 
 TWO = "def verify(p, q): raise SystemExit('called')\n"

@@ -27,7 +27,7 @@ from specref.examples.lossy import verify as lossy
 from specref.models import hashed_model
 from specref.report.kit import kit_junit, kit_record, kit_report
 from specref.statistics import Campaign, TwoSample, Verdict, run, run_two_sample
-from specref.tracebacks import HOUSE, JUDGED, MOST_FRAMES, traceback_lines
+from specref.tracebacks import JUDGED, MOST_FRAMES, PACKAGE, traceback_lines
 from specref.vocabulary import Vocabulary
 
 QUICK = ["smoke/answers", "boundary"]
@@ -190,7 +190,7 @@ def test_the_former_name_of_timeout_is_read_but_not_beside_it() -> None:
 
 
 def test_adapters_are_somebodys_code_too() -> None:
-    assert all((HOUSE / room).is_dir() for room in JUDGED)
+    assert all((PACKAGE / room).is_dir() for room in JUDGED)
     with pytest.raises(BrokenContractError) as raised:
         within(1, partial(reference.verify, 1, 2, 3, rng=None))
     lines = traceback_lines(raised.value.__cause__)

@@ -500,6 +500,12 @@ def test_a_rule_of_another_contract_is_refused(contract: str, rule: str) -> None
         check(sampler(), contract=contract, algorithm=rule, only=["smoke/answers"])
 
 
+@pytest.mark.parametrize("contract", ["drafter", "metrics"])
+def test_who_verifies_nothing_has_no_rule(contract: str) -> None:
+    with pytest.raises(ValueError, match=f"the contract {contract} has no rule"):
+        check(sampler(), contract=contract, algorithm="standard")
+
+
 def test_alpha_is_shared_by_all_statistical_checks_of_trees() -> None:
     asking = [one.id for one in CHECKS if one.statistical and TREE in one.contracts]
     stages = ("joint", "acceptance", "independence/rows")

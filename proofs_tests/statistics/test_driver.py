@@ -2,12 +2,14 @@
 
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from specref.simulate import tabulate
 from specref.statistics import Campaign, InconclusiveWarning, Verdict, assert_lossless, run
+from specref.statistics.campaign.acceptance import measure_acceptance
 from specref.statistics.campaign.drawing import batches
 from specref.verification import TwinSampler
 from specref.zoo import FIXTURES
@@ -226,3 +228,15 @@ def test_needed_budget_certifies() -> None:
     # Planned for 9 in 10; at least 13 of 20 with probability 0.998.
     assert verdicts.count(Verdict.LOSSLESS_WITHIN_EPS) >= 13
     assert Verdict.LOSSY not in verdicts
+
+
+def test_one_block_a_case_is_a_budget():
+    assert run(campaign(), twin(), budget=1, seed=1).trials == len(campaign().cases)
+
+
+def test_an_interval_contains_its_ends():
+    """No draft of 100 was accepted, nor may one be: the interval begins at the closed form."""
+    measured = measure_acceptance("none", np.array([100, 0]), [1.0, 0.0], 1e-9)
+    assert measured.rate_interval[0] == measured.rate_formula == 0
+    assert measured.agrees
+    assert not replace(measured, rate_formula=-1e-9).agrees

@@ -10,6 +10,7 @@ from specref.statistics.two_sample import bounds as two_sample_bounds
 from specref.statistics.two_sample.bounds import (
     LOOKS,
     PARTS,
+    Distance,
     detectable_distance,
     least_trials,
     measure,
@@ -141,3 +142,7 @@ def test_bad_input(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         detectable_distance(**options)
     assert two_sample_bounds.detectable_distance(1, 2) == 1
+
+
+def test_without_texts_any_distance_is_possible():
+    assert measure(np.zeros((2, 3)), alpha=1e-3) == Distance(0.0, 1.0, 1.0, 1.0)

@@ -118,7 +118,7 @@ def test_the_table_says_which_rules_accept_every_draft_where_p_is_q(name: str) -
     assert all(whole) == RULES[name].accepts_equals
 
 
-@pytest.mark.parametrize("name", declarable(tree=False) + declarable(tree=True))
+@pytest.mark.parametrize("name", declarable())
 def test_the_table_says_whose_first_drafts_are_drawn_from_q(name: str) -> None:
     """Such a draft is kept with sum min(p, q) at most; others are kept more often somewhere."""
     abc = Vocabulary("abc")

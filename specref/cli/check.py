@@ -50,7 +50,7 @@ from specref.statistics.campaign.levels import ALPHA
 )
 @click.option(
     "--algorithm",
-    type=click.Choice((*declarable(tree=False), *declarable(tree=True))),
+    type=click.Choice(declarable()),
     help="The rule that it declares; then accepted lengths are judged as well.",
 )
 @click.option(

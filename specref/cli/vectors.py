@@ -146,8 +146,8 @@ def _report(name: str, done: Run) -> RenderableType:
         rows: list[list[str]] = []
         for one in done.failures[:SHOWN]:
             shown = [_shown(one.expected), _shown(one.got or ())] if blocks else []
-            told = " ".join(one.flags) + f": {one.note}" * bool(one.note)
-            rows.append([one.id, *shown, told])
+            why = " ".join(one.flags) + f": {one.note}" * bool(one.note)
+            rows.append([one.id, *shown, why])
         parts.append(Table(columns, rows))
     if len(done.failures) > SHOWN:
         parts.append(Prose(f"… and {len(done.failures) - SHOWN} more: --json FILE has them all"))

@@ -1,4 +1,4 @@
-"""``specref verify``: proofs of every rule over the toy pairs."""
+"""``specref verify``: proofs of every rule over the toy pairs, and campaigns on some."""
 
 import sys
 from typing import NoReturn

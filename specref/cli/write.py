@@ -12,6 +12,7 @@ from specref.cli.claims import claim_option, read_claims
 from specref.cli.group import HOLDS
 from specref.cli.loading import load_function
 from specref.cli.targets import full_name
+from specref.conformance.suite import fitting
 from specref.contracts.capabilities import capabilities_of
 from specref.contracts.table import CONTRACTS, VERIFY, signed
 from specref.report.machine import STDOUT, check_destination, write_json
@@ -50,9 +51,7 @@ def test_{function}_is_lossless(check):
     help="Print a program to start from, for `specref check process:COMMAND`; no TARGET then.",
 )
 @click.option("--contract", type=click.Choice(WRITTEN), help="By default verify.")
-@click.option(
-    "--algorithm", type=click.Choice(declarable(tree=False)), help="The rule that it declares."
-)
+@click.option("--algorithm", type=click.Choice(declarable()), help="The rule that it declares.")
 @claim_option
 @click.option(
     "--output",
@@ -130,11 +129,11 @@ def _test_of(
 ) -> tuple[str, str]:
     """The file of the test, and its text."""
     sampler = load_function(target, "target")
-    capabilities_of(sampler, **claims)
+    rule = {"algorithm": algorithm} if algorithm else {}
+    fitting(capabilities_of(sampler, **{"rule": algorithm, **claims}).rule, CONTRACTS[contract])
     signed(sampler, CONTRACTS[contract])
     module, folder, function = _importable(target)
     file = output or str(folder / f"test_{function}_specref.py")
-    rule = {"algorithm": algorithm} if algorithm else {}
     options = {"contract": contract, **rule, **claims}
     words = ", ".join(
         f'{name}="{value}"' if isinstance(value, str) else f"{name}={value!r}"

@@ -100,7 +100,7 @@ class Judge:
 
     @property
     def verifier(self) -> Verifier:
-        """Calls an implementation of a contract of batches."""
+        """A verifier, which calls the implementation of a contract of batches."""
         verifier: Verifier = self.contract.verifier(self.subject)
         return verifier
 

@@ -65,7 +65,7 @@ def check(
     on_report: Callable[[Report], None] = lambda report: None,
     **claims: Any,
 ) -> Report:
-    """Judge somebody's sampler by every check of its contract.
+    """Judge a sampler by every check of its contract.
 
     Parameters
     ----------
@@ -236,9 +236,8 @@ def reachable(capabilities: Capabilities) -> None:
 def fitting(rule: str | None, contract: Contract) -> None:
     """Raise `ValueError` if the contract does not take a rule: trees have their own rules."""
     if rule is not None and not contract.takes_rule(RULES[rule]):
-        raise ValueError(
-            f"rule = {rule!r}: the contract {contract} has one of {contract.rules}, or None"
-        )
+        expected = f"one of {contract.rules}, or None" if contract.rules else "no rule"
+        raise ValueError(f"rule = {rule!r}: the contract {contract} has {expected}")
 
 
 def chosen(only: Sequence[str] | None) -> tuple[Check, ...]:

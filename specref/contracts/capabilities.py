@@ -17,7 +17,7 @@ FLAGS = (
 )  # fmt: skip
 WORDS: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
     {
-        "rule": (None, *declarable(tree=False), *declarable(tree=True)),
+        "rule": (None, *declarable()),
         "metric": tuple(METRICS),
         "recovery": (None, "race", "inverse"),
         "dtype": get_args(Dtype),

@@ -138,7 +138,7 @@ class BatchContract(Contract):
         return 0
 
     def verifier(self, subject: Subject) -> Verifier:
-        """Calls the implementation, and checks its answers."""
+        """A verifier, which calls the implementation and checks its answers."""
         return Verifier(subject.function, subject.capabilities, subject.timeout)
 
     @abstractmethod

@@ -17,7 +17,7 @@ _before: list[int] = []
 def one_thread() -> Iterator[None]:
     """Let torch use one thread: with more, tensors of a few numbers take many times longer.
 
-    If several callers overlap, the last one restores what was there before the first one.
+    If several callers overlap, each restores, on leaving, what was there before the first one.
 
     Examples
     --------

@@ -67,7 +67,7 @@ def find_race(run: Callable[[Point], Run], base: Run) -> Race:
     found = [Contender(favourite, 1.0, base)]
     for rival in rivals:
         others = {i: LATE for i in rivals if i != rival}
-        found.append(_weighed(run, base, rival, base.point.with_noise(others)))
+        found.append(_weighed(run, rival, base.point.with_noise(others)))
     return Race(tuple(found))
 
 
@@ -75,7 +75,7 @@ def _differs(run: Callable[[Point], Run], base: Run, noise: dict[int, float]) ->
     return run(base.point.with_noise(noise)).outcome != base.outcome
 
 
-def _weighed(run: Callable[[Point], Run], base: Run, rival: int, point: Point) -> Contender:
+def _weighed(run: Callable[[Point], Run], rival: int, point: Point) -> Contender:
     first = run(point.with_noise({rival: EARLY}))
     low, high = -40.0, 40.0
     for _ in range(STEPS):

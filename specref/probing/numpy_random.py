@@ -2,7 +2,8 @@
 
 In a run, attributes of `numpy.random` and `random` are replaced, but not in other threads:
 `numpy.random.default_rng` and `numpy.random.Generator` make generators that ask the source, and
-so do the functions of `numpy.random` and `random.random`. Other functions raise in a run.
+so do some functions of `numpy.random`, `random.random` and `random.choices`. Seeds are ignored
+in a run; other random functions raise.
 """
 
 import random

@@ -45,7 +45,7 @@ class Duel:
 
 
 def duel(left: Lazy, right: Lazy) -> Duel:
-    """The race that a comparison of two numbers of different coins is.
+    """Read a comparison of two numbers of different coins as an exponential race.
 
     Raises
     ------

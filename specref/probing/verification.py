@@ -98,11 +98,11 @@ def verification_program(
 def batch_program(verifier: Verifier, batch: Batch, max_runs: int = MAX_RUNS) -> Program:
     """A verification of a batch of one row, as a program."""
     implementation = verifier.implementation
-    where = str(getattr(implementation, "__qualname__", implementation))
 
     def run(source: Source) -> Tokens:
         coins = None
         if "coins" in verifier.keywords:
+            where = str(getattr(implementation, "__qualname__", implementation))
             accept = Call("coins.accept", batch.draft_tokens.shape, where)
             race = Call("coins.race", (1, batch.target_probs.shape[2]), where)
             coins = Coins(source.uniforms(accept), source.exponentials(race))

@@ -7,10 +7,7 @@ from types import MappingProxyType
 
 from specref.rules import RULES
 from specref.vectors.cases import Case, StepCase, VerifyCase, row
-from specref.vectors.groups import (
-    ITERATIONS,
-    VERIFICATIONS,
-)
+from specref.vectors.groups import ITERATIONS, VERIFICATIONS
 from specref.vectors.groups.iterations import BY_TEXT, BY_TOKEN, ONE_VOCABULARY
 
 RETIRED: Mapping[str, str] = MappingProxyType({})

@@ -21,9 +21,9 @@ class Candidate:
     strengths : tuple of float
         For each entry 1, or the fitted share of blocks that the bug touches.
     log10_ratio : float
-        Likelihood ratio to the next candidate; inf for the last one.
+        log10 of the likelihood ratio to the next candidate; inf for the last one.
     log10_over_clean : float
-        Likelihood ratio to the clean rule.
+        log10 of the likelihood ratio to the clean rule.
     log10_against : float
         Evidence that the data have another law; see `fits`.
     fits : bool

@@ -131,7 +131,7 @@ class TreeFixture(Fixture):
         return replace(self, places=places, ragged=False)
 
     def _whole(self, place: TreePlace) -> bool:
-        """Whether the drafter always has enough tokens for all siblings."""
+        """Whether no node is missing, by EOS or for want of tokens; asked without replacement."""
         paths = enumerate_paths(lambda chance: place.tree(self.drafter, chance))
         size = len(place.template)
         return place.way in (WITH, TOP) or all(_size(path.outcome) == size for path in paths)

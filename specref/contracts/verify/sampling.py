@@ -19,7 +19,7 @@ class Blocks(Batches):
     Attributes
     ----------
     cost : float
-        Factor on trials, so that places with drafts get as many as if all places got equally many.
+        Factor on trials: with so many more, a place with drafts gets its equal share.
     key : str
         The name of the randomness of its campaigns.
     """

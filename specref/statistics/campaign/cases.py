@@ -67,7 +67,7 @@ class CampaignCase:
         )
 
     def count(self, blocks: Ints, nodes: Ints, bad: Ints) -> tuple[Floats, Floats]:
-        """Count blocks at their nodes; return the new counts, and the wealth that lag bets won.
+        """Count blocks at their nodes; return the new counts, and the log-wealth of lag bets.
 
         Parameters
         ----------

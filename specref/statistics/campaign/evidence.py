@@ -57,7 +57,7 @@ class Evidence:
         self._library = np.append(self._library, np.full(len(new), average))
 
     def bet(self, case: CampaignCase, fresh: Floats, lags: Floats) -> None:
-        """Add the wealth that bets won on new counts, and that of lag bets."""
+        """Add the log-wealth that bets won on new counts, and that of lag bets."""
         node, token = np.nonzero(fresh)
         rows = [self._bugs[bug] for bug in case.library]
         self._library[rows] += case.log_bets[:, node, token] @ fresh[node, token]

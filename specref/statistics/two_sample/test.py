@@ -1,8 +1,8 @@
 """Speculative against plain sampling of the same system: the target's law is not known.
 
-Half of alpha pays for one e-process (`two_sample_bets`); the other half, in three parts, for a
+Half of alpha pays for one e-process (`bets`); the other half, in three parts, for a
 lower and an upper bound on total variation that hold at every number of texts, and for a test
-whose power is proved (`two_sample_bounds`).
+whose power is proved (`bounds`).
 """
 
 import math
