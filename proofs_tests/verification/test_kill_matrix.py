@@ -30,7 +30,7 @@ WITNESSES = {
 @pytest.mark.parametrize("id_", ALL)
 def test_mutants_are_killed_and_controls_pass(id_: str) -> None:
     stages = ("acceptance",) if ALL[id_].stage == "reporting" else STAGES
-    (row,) = kill_matrix([id_], stages=stages, detect_tv=DETECT_TV).rows
+    (row,) = kill_matrix([id_], stages=stages, detect_tv=DETECT_TV, first=True).rows
     assert row.problem is None
 
 
@@ -77,6 +77,17 @@ def test_mutants_that_a_fixture_alone_passes_are_missed_there() -> None:
     )
     missed = Matrix((killed, found, survivor), 0, 0.1).missed
     assert missed == {"wide": (killed.entry.id,), "deep": (), "eos": ()}
+
+
+def test_the_first_killer_is_enough_if_asked() -> None:
+    id_ = "always-accept-u0"
+    ((all_of_them,), (first,)) = (
+        kill_matrix([id_], stages=["smoke", "boundary"], first=first).rows
+        for first in (False, True)
+    )
+    assert len(all_of_them.killers) > 2
+    assert first.killers == all_of_them.killers[:1]
+    assert not kill_matrix([id_], first=True).whole
 
 
 def test_an_unknown_id_is_refused() -> None:

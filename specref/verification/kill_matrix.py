@@ -125,6 +125,7 @@ def kill_matrix(
     stages: Sequence[str] = tuple(Stage),
     detect_tv: float = 0.05,
     seed: int = 0,
+    first: bool = False,
     advance: Advance = lambda id_: None,
 ) -> Matrix:
     """Put the checks to the zoo.
@@ -138,6 +139,8 @@ def kill_matrix(
     detect_tv : float
         As in `check`. A mutant need not be that far from the target to be found.
     seed : int
+    first : bool
+        Stop at the first check that fails an entry: enough to see whether mutants are killed.
     advance : callable
         Told each id when it is done.
 
@@ -158,13 +161,13 @@ def kill_matrix(
     options = {"detect_tv": detect_tv, "seed": seed}
     rows = []
     for id_ in ALL if ids is None else ids:
-        rows.append(_row(ALL[id_], options, stages))
+        rows.append(_row(ALL[id_], options, stages, first))
         advance(id_)
-    whole = ids is None and set(stages) == set(Stage)
+    whole = ids is None and set(stages) == set(Stage) and not first
     return Matrix(tuple(rows), seed, detect_tv, whole)
 
 
-def _row(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) -> Row:
+def _row(entry: Entry, options: Mapping[str, Any], stages: Sequence[str], first: bool) -> Row:
     killers: dict[str, None] = {}
     asked: set[str] = set()
     variation = variation_of(entry)
@@ -173,7 +176,10 @@ def _row(entry: Entry, options: Mapping[str, Any], stages: Sequence[str]) -> Row
         killers |= {} if variation == 0 else {EXACT: None}
     for implementation, wanted in _asked(entry, options, stages):
         judge, checks = prepare(implementation, wanted)
-        for result in (one.run(judge) for one in checks):
+        for one in checks:
+            if first and killers:
+                break
+            result = one.run(judge)
             if result.status != Status.NOT_APPLICABLE:
                 asked.add(result.id)
                 killers |= {} if result.finding is None else {result.id: None}
