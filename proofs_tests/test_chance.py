@@ -424,3 +424,9 @@ def test_biased_step_is_rejected():
     assert total_variation(exact_distribution(program), law) > detectable(len(law))
     distance = empirical_distance(program, np.random.default_rng(2024), law)
     assert distance > rejection_threshold(len(law))
+
+
+def test_weights_are_the_same_up_to_rounding_and_no_further():
+    asked = chance.Request((0.0, 1.0), "a")
+    for gap, same in ((chance.ROUNDING, True), (1.01 * chance.ROUNDING, False)):
+        assert asked.same(chance.Request((gap, 1.0), "a")) is same
