@@ -18,7 +18,7 @@ verify: .venv/core
 	$(BIN)/specref verify --workers 2
 
 test: .venv/test lint
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadfile
 
 lint: .venv/test
 	$(BIN)/ruff check .
