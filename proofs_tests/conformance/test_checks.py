@@ -45,6 +45,7 @@ from specref.contracts.capabilities import capable
 from specref.contracts.contract import Contract
 from specref.contracts.table import DRAFTER, GENERATE, STEP, VERIFY
 from specref.examples import lossy
+from specref.examples.correct import verify as correct
 from specref.models import Model
 from specref.statistics.floats.coins import Coins, verify_float64
 from specref.vocabulary import Tokens
@@ -596,3 +597,23 @@ def test_rows_alone_are_judged_whatever_batches_are_taken(
     report = check(clean, only=ids, blocking=False, detect_tv=0.3, **claims)
     found = {result.id: result.status for result in report.results}
     assert found == dict(zip(ids, (Status.PASSED, beside_idle), strict=True))
+
+
+def is_law(rows: Any) -> bool:
+    """Up to the rounding of float32, which boundary/empty-residual takes from p."""
+    missing = np.abs(np.asarray(rows).sum(axis=-1) - 1)
+    return bool((rows >= 0).all() and (missing <= 1.5e-7).all())
+
+
+def test_every_row_that_a_sampler_is_given_is_a_law() -> None:
+    """Padding and rows that are never read included: a sampler may check its arguments."""
+    given = []
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        given.append(is_law(target_probs) and (draft_probs is None or is_law(draft_probs)))
+        return correct(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    check(verify, detect_tv=0.3)
+    assert len(given) > 100
+    assert all(given)
+    assert not is_law(np.array([[0.5, 0.25], [1.0, 0.0]]))
