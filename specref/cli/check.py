@@ -26,7 +26,9 @@ from specref.conformance.options import CheckOptions, Listener, Profile
 from specref.conformance.report import Interrupted, Report
 from specref.conformance.saved import failing_cases
 from specref.conformance.status import Status
+from specref.conformance.strata.shape import Shape, shapes
 from specref.conformance.suite import chosen, judged
+from specref.contracts.capabilities import Dtype
 from specref.contracts.table import CONTRACTS, VERIFY
 from specref.report.kit import kit_html, kit_junit, kit_record, kit_report
 from specref.report.machine import (
@@ -39,6 +41,8 @@ from specref.report.machine import (
 )
 from specref.rules import declarable
 from specref.statistics.campaign.levels import ALPHA
+
+DEFAULT = Shape(32_000, 3, 4)
 
 
 @click.command("check")
@@ -66,6 +70,14 @@ from specref.statistics.campaign.levels import ALPHA
 @timeout_option
 @click.option("--only", multiple=True, metavar="ID", help="Checks whose ids start like this.")
 @click.option("--seed", default=0, show_default=True, help="Of everything random.")
+@click.option(
+    "--vocabulary", type=int, multiple=True, help="Judge it at this size besides; repeat for more."
+)
+@click.option("--lookahead", type=int, multiple=True, help="Drafts of a row there.")
+@click.option("--batch", type=int, multiple=True, help="Rows of a batch there.")
+@click.option(
+    "--dtype", type=click.Choice(get_args(Dtype)), multiple=True, help="What it is given there."
+)
 @claim_option
 @click.option("--expected", metavar="FILE.toml", help="Expected failures, with reasons.")
 @click.option("--save", metavar="FOLDER", help="Write failing cases for `specref replay`.")
@@ -82,6 +94,10 @@ def check_command(
     json_file: str | None,
     only: tuple[str, ...],
     claim: tuple[str, ...],
+    vocabulary: tuple[int, ...],
+    lookahead: tuple[int, ...],
+    batch: tuple[int, ...],
+    dtype: tuple[Dtype, ...],
     **options: Any,
 ) -> NoReturn:
     """Judge YOUR sampler: is it lossless, how sure is that, and which bug does it look like?
@@ -102,6 +118,7 @@ def check_command(
       specref check samplers:verify --algorithm standard --detect-tv 0.02
       specref check samplers:step --contract step --save failures
       specref check samplers:verify_tree --contract tree --algorithm topdown
+      specref check samplers:verify --vocabulary 151936 --lookahead 5 --batch 32
       specref check transformers --contract generate --json report.json
       specref check 'process:./my_sampler --flag'
     """
@@ -110,7 +127,18 @@ def check_command(
             check_destination(file)
     if save:
         check_folder(save)
-    asked = CheckOptions(only=list(only) or None, claims=read_claims(claim), **options)
+    own = shapes(
+        vocabulary or (DEFAULT.vocabulary,),
+        lookahead or (DEFAULT.lookahead,),
+        batch or (DEFAULT.batch,),
+    )
+    asked = CheckOptions(
+        only=list(only) or None,
+        claims=read_claims(claim),
+        shapes=own if vocabulary or lookahead or batch or dtype else (),
+        dtypes=dtype,
+        **options,
+    )
     reports: list[Report] = []
     interrupted = False
 

@@ -37,6 +37,8 @@ class Judge:
         Campaigns that checks share.
     further : dict
         {fixture: counts of blocks} that were drawn later for the diagnosis.
+    calls_made : int
+        How often it was called in strata.
     """
 
     subject: Subject
@@ -45,6 +47,7 @@ class Judge:
     advance: Callable[[int], None] = lambda trials: None
     memo: dict[str, TrialReport] = field(default_factory=dict, repr=False)
     further: dict[str, Mapping[Place, Counter[Tokens]]] = field(default_factory=dict, repr=False)
+    calls_made: int = 0
 
     @property
     def implementation(self) -> Callable[..., Any]:

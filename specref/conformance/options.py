@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from specref.conformance.strata.shape import Shape
+from specref.contracts.capabilities import Dtype
 from specref.contracts.contract import Contract
 from specref.contracts.table import contract_named
 from specref.contracts.timeout import TIMEOUT
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from specref.conformance.status import CheckResult
 
 Profile: TypeAlias = Literal["quick", "standard", "thorough"]
+LEAST = Shape(2, 1, 1)
 DETECT_TV: dict[Profile, float] = {"quick": 0.05, "standard": 0.02, "thorough": 0.01}
 
 
@@ -46,6 +49,10 @@ class CheckOptions:
         Of the implementation, for the report.
     claims : mapping
         Fields of `Capabilities`.
+    shapes : tuple of Shape
+        Shapes to judge it at besides: (vocabulary, lookahead, batch).
+    dtypes : tuple of str
+        The dtypes at those shapes, instead of the claimed one.
     """
 
     contract: Contract = VERIFY
@@ -62,6 +69,8 @@ class CheckOptions:
     name: str = ""
     version: str = ""
     claims: Mapping[str, Any] = field(default_factory=dict)
+    shapes: tuple[Shape, ...] = ()
+    dtypes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "contract", contract_named(self.contract))
@@ -78,6 +87,17 @@ class CheckOptions:
             )
         if self.trials is not None and self.trials < 1:
             raise ValueError(f"trials = {self.trials}: expected at least 1")
+        for index, shape in enumerate(self.shapes):
+            for label, size, least in zip(shape._fields, shape, LEAST, strict=True):
+                if size < least:
+                    raise ValueError(
+                        f"shapes[{index}]: {label} = {size}: expected at least {least}"
+                    )
+        for dtype in self.dtypes:
+            if dtype not in get_args(Dtype):
+                raise ValueError(f"dtypes has {dtype!r}: expected some of {get_args(Dtype)}")
+        if self.dtypes and not self.shapes:
+            raise ValueError(f"dtypes = {self.dtypes}: expected shapes, too")
 
     @property
     def tv(self) -> float:

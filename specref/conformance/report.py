@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from specref.conformance.checks import CHECKS
 from specref.conformance.diagnosis import Diagnosis
 from specref.conformance.options import CheckOptions
-from specref.conformance.status import LOSSY, CheckResult, Finding, Status, counted
+from specref.conformance.status import LOSSY, CheckResult, Finding, Stage, Status, counted
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Contract
 
@@ -116,6 +116,11 @@ class Report:
         )
 
     @property
+    def strata(self) -> tuple[CheckResult, ...]:
+        """The checks of strata, those that do not apply included: what was tried, and what not."""
+        return tuple(result for result in self.results if result.stage == Stage.STRATA)
+
+    @property
     def finding(self) -> Finding | None:
         """The most serious finding, if any; not counting edges too rare to be a failure."""
         found = {result.finding for result in self.wrong}
@@ -188,17 +193,31 @@ class Report:
         return f"no difference from lossless{part}{but} ({power}){edges}"
 
     def _power(self) -> str:
+        """What would have been found, and where: nothing is said of anything else."""
         if self.capabilities.greedy:
             return "greedy=true: blocks and texts were compared with argmax, and no law was judged"
-        found = {r.id: r.evidence.get("detectable_tv") or 0.0 for r in self.results}
-        if not any(found.values()):
+        parts = list(filter(None, (self._power_on_fixtures(), self._power_in_strata())))
+        if not parts:
             return "nothing was sampled, or not enough to say what would have been found"
+        return f"{'; '.join(parts)}; false alarms {self.alpha:g}"
+
+    def _power_on_fixtures(self) -> str:
+        found = {r.id: r.evidence.get("detectable_tv") or 0.0 for r in self.results}
         coarse = [id_ for id_, tv in found.items() if tv > self.detect_tv]
+        if not any(found.values()):
+            return ""
         if len(coarse) == sum(tv > 0 for tv in found.values()):
-            largest = max(found.values())
-            return f"TV ≥ {largest:.2g} would have been found, false alarms {self.alpha:g}"
+            return f"on fixtures TV ≥ {max(found.values()):.2g} would have been found"
         but = f", by {', '.join(coarse)} only TV ≥ {max(found.values()):.2g}" if coarse else ""
-        return f"TV ≥ {self.detect_tv:g} would have been found{but}, false alarms {self.alpha:g}"
+        return f"on fixtures TV ≥ {self.detect_tv:g} would have been found{but}"
+
+    def _power_in_strata(self) -> str:
+        found = [r.evidence["detectable_shift"] for r in self.results if _tried(r)]
+        if not found:
+            return ""
+        low, high = f"{min(found):.2g}", f"{max(found):.2g}"
+        shifts = f"of {low}" if low == high else f"of {low} to {high}"
+        return f"in {len(found)} strata shifts {shifts}, as listed"
 
     def __repr__(self) -> str:
         """The report itself: what `assert check(…)` shows."""
@@ -212,6 +231,10 @@ class Report:
         lines += [f"  warning: {warning}" for warning in self.warnings]
         lines += [f"  {line}" for line in str(self.diagnosis or "").splitlines()]
         return "\n".join([*lines, self.verdict])
+
+
+def _tried(result: CheckResult) -> bool:
+    return "detectable_shift" in result.evidence
 
 
 class NotPassedError(AssertionError):

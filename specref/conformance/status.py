@@ -28,6 +28,7 @@ class Stage(StrEnum):
     JOINT = "joint"
     ACCEPTANCE = "acceptance"
     INDEPENDENCE = "independence"
+    STRATA = "strata"
     ITERATIONS = "iterations"
     END_TO_END = "end-to-end"
 

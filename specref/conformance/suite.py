@@ -18,6 +18,7 @@ from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions, Listener, Profile, timeout_of
 from specref.conformance.report import RUNNING, Interrupted, NotPassedError, Report
 from specref.conformance.status import CheckResult, Finding, Outcome, Stage, Status
+from specref.conformance.strata.shape import Shape
 from specref.contracts.capabilities import Capabilities, capabilities_of
 from specref.contracts.contract import Contract, Subject
 from specref.contracts.keywords import accepted_keywords
@@ -35,6 +36,7 @@ BLOCKS: Mapping[Stage, tuple[Stage, ...]] = {
     Stage.JOINT: (Stage.SMOKE,),
     Stage.ACCEPTANCE: (Stage.SMOKE, Stage.JOINT),
     Stage.INDEPENDENCE: (Stage.SMOKE,),
+    Stage.STRATA: (Stage.SMOKE, Stage.BOUNDARY, Stage.JOINT),
     Stage.ITERATIONS: (Stage.SMOKE, Stage.JOINT, Stage.INDEPENDENCE),
     Stage.END_TO_END: (Stage.SMOKE, Stage.JOINT),
 }
@@ -63,6 +65,8 @@ def check(
     on_start: Callable[[Check], None] = lambda one: None,
     on_result: Callable[[CheckResult], None] = lambda result: None,
     on_report: Callable[[Report], None] = lambda report: None,
+    shapes: Sequence[tuple[int, int, int]] = (),
+    dtypes: Sequence[str] = (),
     **claims: Any,
 ) -> Report:
     """Judge a sampler by every check of its contract.
@@ -102,6 +106,10 @@ def check(
     on_report : callable
         Called with the report so far after each check but the last; the remaining checks are
         not_run in it, and nothing is diagnosed yet.
+    shapes : sequence of (vocabulary, lookahead, batch), optional
+        Shapes at which it is judged besides, by the check ``strata/own-shape``.
+    dtypes : sequence of str, optional
+        What it is given there, instead of the dtype that it claims.
     **claims
         Fields of `Capabilities`, instead of those that the implementation carries.
 
@@ -142,6 +150,8 @@ def check(
         name=name or "",
         version=version,
         claims=claims,
+        shapes=tuple(Shape(*shape) for shape in shapes),
+        dtypes=tuple(dtypes),
     )
     return judged(implementation, options, Listener(advance, on_start, on_result, on_report))
 
@@ -209,6 +219,8 @@ def prepare(
     rule = {} if options.algorithm is None else {"rule": options.algorithm}
     capabilities = capabilities_of(implementation, **{**rule, **options.claims})
     reachable(capabilities)
+    for dtype in options.dtypes:
+        reachable(replace(capabilities, dtype=dtype))
     fitting(capabilities.rule, options.contract)
     signed(implementation, options.contract)
     statistical = sum(one.statistical and one.is_for(options.contract) for one in CHECKS)

@@ -13,6 +13,8 @@ from specref import __version__
 from specref.conformance.diagnosis import Diagnosis
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
+from specref.conformance.strata.stratum import NAMES
+from specref.conformance.strata.table import OWN as OWN_STRATUM
 from specref.report.layout import Column, Prose, Table
 
 STYLES: Mapping[Status, str] = {
@@ -31,6 +33,12 @@ COLUMNS = (
     Column("s", right=True),
 )
 HTML_WIDTH = 120
+OWN = f"strata/{OWN_STRATUM}"
+SHIFTS = (
+    "strata: a shift is a change of the probability of a set of tokens, or of the mean of another "
+    "of the {} features that are bet on, in one direction, averaged over the tokens of the "
+    "stratum. Nothing is said of other shapes, laws and ways of calling."
+)
 BY_ITSELF = "To have the bug named, if its law is that of a known one: --only joint"
 
 
@@ -49,6 +57,10 @@ def kit_report(report: Report) -> RenderableType:
     parts: list[RenderableType] = [Prose(header(report), "dim"), "", Table(COLUMNS, rows), ""]
     for ids, lines in report.tracebacks.items():
         parts.append(Text("\n".join([f"traceback of {ids}:", *(f"  {x}" for x in lines)])))
+    if tried := [result for result in report.strata if result.status != Status.NOT_APPLICABLE]:
+        parts.append(Prose(SHIFTS.format(len(NAMES)), "dim"))
+    untried = [result for result in report.strata if result not in tried and result.id != OWN]
+    parts += [Prose(f"not tried: {one.id}: {one.message}", "yellow") for one in untried if tried]
     parts += [Prose(f"warning: {warning}", "yellow") for warning in report.warnings]
     if report.diagnosis is not None:
         parts.append(Prose(str(report.diagnosis)))
@@ -100,6 +112,7 @@ def kit_record(report: Report) -> dict[str, object]:
         "complete": report.complete,
         "counts": report.counts,
         "warnings": report.warnings,
+        "strata": [_stratum(result) for result in report.strata],
         "results": [
             {
                 "id": result.id,
@@ -115,6 +128,11 @@ def kit_record(report: Report) -> dict[str, object]:
         "seconds": report.seconds,
         "python": report.python,
     }
+
+
+def _stratum(result: CheckResult) -> dict[str, object]:
+    told = {key: result.evidence.get(key) for key in ("tried", "detectable_shift", "by_shape")}
+    return {"id": result.id, "status": str(result.status), **told}
 
 
 def _diagnosis(diagnosis: Diagnosis | None) -> dict[str, object] | None:

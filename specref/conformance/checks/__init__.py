@@ -12,6 +12,7 @@ from specref.conformance.checks import (
     replay,
     reporting,
     smoke,
+    strata,
     texts,
     trees,
     vocabularies,
@@ -34,6 +35,7 @@ CHECKS: tuple[Check, ...] = (
     *loops.CHECKS,
     *independence.CHECKS,
     *trees.INDEPENDENCE,
+    *strata.CHECKS,
     *texts.CHECKS,
     # Last: a sampler that keeps state may keep numbers that were handed out while probing.
     *probed.CHECKS,

@@ -1,0 +1,108 @@
+"""Stage strata: the situations that engines meet, each judged by bets on the emitted tokens."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
+from specref.conformance.judge import Judge
+from specref.conformance.status import Outcome
+from specref.conformance.strata.calling import WAYS, Called, Changed
+from specref.conformance.strata.shape import ranges
+from specref.conformance.strata.stratum import NAMES, PLACES, Found, Stratum, run
+from specref.conformance.strata.table import OWN, STRATA, capped, own_stratum
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.verify.contract import VerifyContract
+from specref.statistics.features import tokens_to_detect
+
+CELLS = 12_000_000
+USELESS, OWN_COST = 0.5, 40.0
+
+
+def judged(stratum: Stratum, judge: Judge) -> Outcome:
+    """A campaign in one stratum."""
+    claims = judge.capabilities
+    if not stratum.laws and not claims.one_hot:
+        return not_applicable("does not take draft_probs=None")
+    verifier: Called = WAYS[stratum.way](judge.implementation, claims, judge.timeout)
+    if why := verifier.refusal():
+        return not_applicable(why)
+    try:
+        found = campaign(stratum, verifier, judge, judge.level)
+    except BrokenContractError as error:
+        if not isinstance(verifier, Changed):
+            raise
+        return not_applicable(f"not judged {verifier.way}: {str(error).splitlines()[0]}")
+    return outcome_of([found], judge)
+
+
+def own_shapes(judge: Judge) -> Outcome:
+    """A campaign at the shapes that were asked for, in each dtype that was."""
+    if not judge.options.shapes:
+        return not_applicable("no shape was asked for")
+    stratum, dtypes = own_stratum(judge.options.shapes), judge.options.dtypes
+    found = []
+    for dtype in dtypes or (judge.capabilities.dtype,):
+        claims = replace(judge.capabilities, dtype=dtype)
+        verifier = Called(judge.implementation, claims, judge.timeout)
+        level = judge.level / max(1, len(dtypes))
+        found.append(campaign(stratum, verifier, judge, level, OWN_COST))
+    return outcome_of(found, judge)
+
+
+def campaign(
+    stratum: Stratum, verifier: Called, judge: Judge, level: float, cost: float = 1.0
+) -> Found:
+    """The campaign of a stratum, with one way of calling."""
+    shapes = capped(stratum, verifier.capabilities.batch)
+    features = (len(PLACES) + len(shapes)) * len(NAMES)
+    tokens = int(stratum.cost * tokens_to_detect(judge.detect_tv, level, features))
+    scale = (0.05 / judge.detect_tv) ** 2 * stratum.cost * cost
+    rng = judge.rng(f"strata/{stratum.name}")
+    wanted = judge.trials or tokens, int(CELLS * scale)
+    found = run(stratum, shapes, verifier, level, judge.calls_made, *wanted, rng, judge.advance)
+    judge.calls_made = max(judge.calls_made, stratum.after) + found.calls
+    return found
+
+
+def outcome_of(campaigns: Sequence[Found], judge: Judge) -> Outcome:
+    """The outcome of campaigns in a stratum, one for each dtype."""
+    evidence = {
+        "calls": sum(found.calls for found in campaigns),
+        "rows": sum(found.rows for found in campaigns),
+        "tokens": sum(found.tokens for found in campaigns),
+        "alpha": judge.level,
+        "detectable_shift": max(found.detectable for found in campaigns),
+        "tried": ranges(list(campaigns[0].by_shape)),
+        "by_shape": {
+            f"{shape}, {found.dtype}": shift
+            for found in campaigns
+            for shape, shift in found.by_shape.items()
+        },
+        "log10_evidence": max(found.log10_evidence for found in campaigns),
+        "log10_threshold": campaigns[0].log10_threshold,
+    }
+    for found in campaigns:
+        if found.impossible:
+            return failed(f"impossible: {found.impossible}", **evidence)
+        if found.lossy:
+            return failed(
+                f"tokens are not drawn from the target's rows: {found.worst}, by "
+                f"{found.shift:+.3f} a token; evidence 10^{found.log10_evidence:.0f} after "
+                f"{found.tokens:,} tokens",
+                **evidence,
+            )
+    told = f"{evidence['tried']}: {evidence['tokens']:,} tokens, {evidence['calls']:,} calls"
+    if evidence["detectable_shift"] > USELESS:
+        return inconclusive(f"{told}: too few to see much", **evidence)
+    least = f"a shift ≥ {evidence['detectable_shift']:.2g} would have been found"
+    return passed(f"{told}; {least}", **evidence)
+
+
+CHECKS = tuple(
+    Check(f"strata/{name}", VerifyContract, ask, statistical=True, law=True)
+    for name, ask in [
+        *((stratum.name, partial(judged, stratum)) for stratum in STRATA),
+        (OWN, own_shapes),
+    ]
+)

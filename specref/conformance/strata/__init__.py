@@ -1,0 +1,1 @@
+"""Situations that engines meet: shapes, laws and ways of calling, each judged on its own."""

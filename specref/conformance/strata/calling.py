@@ -1,0 +1,189 @@
+"""Ways of calling the contract `verify`: what is passed, in which memory, and what is kept."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from copy import deepcopy
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from specref.contracts.batch import Batch
+from specref.contracts.calling import Verifier
+from specref.contracts.errors import BrokenContractError
+from specref.statistics.floats.coins import Coins
+
+OPTIONAL = ("coins", "lens")
+KEPT = 4
+
+
+class Called(Verifier):
+    """A verifier that is called in one way; the plain way by itself.
+
+    Attributes
+    ----------
+    way : str
+        How arguments differ, for messages.
+    """
+
+    way: ClassVar[str] = "as the contract says"
+
+    def refusal(self) -> str:
+        """Why it cannot be called in this way; empty if it can."""
+        return ""
+
+
+class Bare(Called):
+    """Without those of `coins` and `lens` that have defaults; for batches of equal lengths."""
+
+    way = "without coins and lens"
+
+    def _left_out(self) -> tuple[str, ...]:
+        parameters = inspect.signature(self.implementation).parameters
+        asked = [name for name in OPTIONAL if name in self.keywords]
+        return tuple(n for n in asked if parameters[n].default is not inspect.Parameter.empty)
+
+    def refusal(self) -> str:
+        return "" if self._left_out() else "neither coins nor lens is an optional parameter"
+
+    def arguments(
+        self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        given, keywords = super().arguments(batch, rng, coins)
+        return given, {k: v for k, v in keywords.items() if k not in self._left_out()}
+
+    @property
+    def own_randomness(self) -> bool:
+        return not (self.keywords - set(self._left_out())) & {"rng", "coins", "generator"}
+
+
+class Changed(Called):
+    """With every array changed by `one`."""
+
+    def one(self, array: Any) -> Any:
+        """The array to pass instead."""
+        raise NotImplementedError
+
+    def arguments(
+        self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        given, keywords = super().arguments(batch, rng, coins)
+        passed = tuple(None if array is None else self.one(array) for array in given)
+        if keywords.get("lens") is not None:
+            keywords["lens"] = self.one(keywords["lens"])
+        return passed, keywords
+
+
+class ShortIds(Changed):
+    """With token ids of 32 bits."""
+
+    way = "with int32 ids"
+
+    def one(self, array: Any) -> Any:
+        if hasattr(array, "is_floating_point"):
+            return array if array.is_floating_point() else array.int()
+        return array if array.dtype.kind == "f" else array.astype(np.int32)
+
+
+class Strided(Changed):
+    """With arrays whose rows are not contiguous in memory."""
+
+    way = "with strided arrays"
+
+    def one(self, array: Any) -> Any:
+        if hasattr(array, "is_floating_point"):
+            return array.repeat_interleave(2, dim=-1)[..., ::2]
+        return np.repeat(array, 2, axis=-1)[..., ::2]
+
+
+class ReadOnly(Changed):
+    """With arrays that cannot be written."""
+
+    way = "with read-only arrays"
+
+    def refusal(self) -> str:
+        if self.capabilities.arrays != "numpy":
+            return "tensors cannot be read-only"
+        return "may change what it is given" if self.capabilities.in_place else ""
+
+    def one(self, array: Any) -> Any:
+        array.setflags(write=False)
+        return array
+
+
+class Refilled(Changed):
+    """With the same arrays in every call, filled anew; earlier answers are overwritten."""
+
+    way = "with the same arrays filled anew"
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._arrays: dict[tuple[Any, ...], Any] = {}
+        self._turn = 0
+
+    def arguments(
+        self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        self._turn = 0
+        return super().arguments(batch, rng, coins)
+
+    def one(self, array: Any) -> Any:
+        self._turn += 1
+        key = self._turn, tuple(array.shape), str(array.dtype)
+        known = self._arrays.setdefault(key, array)
+        if known is not array:
+            known[...] = array
+        return known
+
+    def raw(self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None) -> Any:
+        answer = super().raw(batch, rng, coins)
+        copied = deepcopy(answer)
+        for part in answer if isinstance(answer, tuple | list) else ():
+            _overwrite(part)
+        return copied
+
+
+def _overwrite(array: Any) -> None:
+    with suppress(TypeError, ValueError, RuntimeError):  # of a list, and of read-only arrays
+        array[...] = 0
+
+
+class Kept(Called):
+    """With its last answers kept: later calls must not change them."""
+
+    way = "with earlier answers kept"
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._earlier: list[tuple[Any, Any]] = []
+
+    def raw(self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None) -> Any:
+        answer = super().raw(batch, rng, coins)
+        for old, copied in self._earlier:
+            if not _equal(old, copied):
+                raise BrokenContractError("a later call changed the answer of an earlier one")
+        self._earlier = [*self._earlier[1 - KEPT :], (answer, deepcopy(answer))]
+        return answer
+
+
+def _equal(one: Any, other: Any) -> bool:
+    parts = zip(one, other, strict=True) if isinstance(one, tuple | list) else ()
+    return all(np.array_equal(*(_plain(part) for part in pair)) for pair in parts)
+
+
+def _plain(array: Any) -> Any:
+    return np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
+
+
+WAYS: Mapping[str, Callable[..., Called]] = MappingProxyType(
+    {
+        "plain": Called,
+        "bare": Bare,
+        "int32": ShortIds,
+        "strided": Strided,
+        "read-only": ReadOnly,
+        "refilled": Refilled,
+        "kept": Kept,
+    }
+)

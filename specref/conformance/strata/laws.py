@@ -1,0 +1,247 @@
+"""Pairs of laws for vocabularies of any size, and the sets of their tokens that are bet on."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from specref.arrays import Bools, Floats, Ints
+
+BLOCK, SHORT, HEAD = 1_024, 256, 64
+LARGEST_16_BIT = 1 << 16
+
+
+def _powers(exponent: float, size: int) -> Floats:
+    return np.arange(1.0, size + 1) ** -exponent
+
+
+def _headed(head: float, size: int) -> Floats:
+    """One token with probability `head`, the rest by Zipf's law."""
+    rest = _powers(1.0, size)
+    rest[0] = 0
+    rest *= (1 - head) / rest.sum()
+    rest[0] = head
+    return rest
+
+
+def _long_tailed(size: int) -> Floats:
+    """Half of the mass on 8 tokens, half of it spread over all."""
+    head = np.where(np.arange(size) < 8, 1.0, 0.0)
+    return np.asarray(head / head.sum() + 1 / size)
+
+
+def _truncated(size: int) -> Floats:
+    """20 tokens, or half of a small vocabulary; no others."""
+    return np.where(np.arange(size) < min(20, max(2, size // 2)), _powers(0.7, size), 0.0)
+
+
+def _flat(size: int) -> Floats:
+    return np.ones(size)
+
+
+# By rank: from the likeliest token to the least likely.
+TARGETS: Mapping[str, Callable[[int], Floats]] = MappingProxyType(
+    {
+        "zipf": lambda size: _powers(1.1, size),
+        "steep": lambda size: 0.5 ** np.minimum(np.arange(size), 60.0),
+        "flat": _flat,
+        "peaked": lambda size: _headed(0.97, size),
+        "confident": lambda size: _headed(0.92, size),
+        "long tail": _long_tailed,
+        "truncated": _truncated,
+    }
+)
+
+
+def _near(p: Floats, rng: np.random.Generator) -> Floats:
+    return np.asarray(p * np.exp(rng.normal(0, 0.7, len(p))))
+
+
+def _sharp(p: Floats, rng: np.random.Generator) -> Floats:
+    return np.asarray(p**2)
+
+
+def _wide(p: Floats, rng: np.random.Generator) -> Floats:
+    return np.sqrt(p) + 1 / len(p)
+
+
+def _wrong(p: Floats, rng: np.random.Generator) -> Floats:
+    """Nearly certain of a token that the target gives little."""
+    q = 0.05 * p
+    likely = np.flatnonzero(p >= p[p > 0].mean() / 50)
+    q[likely[p[likely].argmin()]] += 1
+    return np.asarray(q)
+
+
+def _cut(p: Floats, rng: np.random.Generator) -> Floats:
+    """The 8 likeliest tokens alone, in other proportions."""
+    kept = p >= np.partition(p, -min(8, len(p)))[-min(8, len(p))]
+    return np.where(kept & (p > 0), np.exp(rng.normal(0, 1, len(p))), 0.0)
+
+
+def _other(p: Floats, rng: np.random.Generator) -> Floats:
+    return rng.permutation(p)
+
+
+DRAFTERS: Mapping[str, Callable[[Floats, np.random.Generator], Floats]] = MappingProxyType(
+    {
+        "near": _near,
+        "sharp": _sharp,
+        "wide": _wide,
+        "wrong": _wrong,
+        "cut": _cut,
+        "other": _other,
+    }
+)
+
+SETS: Mapping[str, Callable[[Floats, Floats, Ints], Bools]] = MappingProxyType(
+    {
+        "argmax p": lambda p, q, ids: p == p.max(axis=-1, keepdims=True),
+        "argmax q": lambda p, q, ids: q == q.max(axis=-1, keepdims=True),
+        "p < 0.05": lambda p, q, ids: p < 5e-2,
+        "p < 1e-2": lambda p, q, ids: p < 1e-2,
+        "p < 1e-3": lambda p, q, ids: p < 1e-3,
+        "p < 1e-5": lambda p, q, ids: p < 1e-5,
+        "q > p": lambda p, q, ids: q > p,
+        "q > 2p": lambda p, q, ids: q > 2 * p,
+        "q > 10p": lambda p, q, ids: q > 10 * p,
+        "q < p / 2": lambda p, q, ids: q < p / 2,
+        "q < 1e-3": lambda p, q, ids: q < 1e-3,
+        "q = 0": lambda p, q, ids: q == 0,
+        "id 0": lambda p, q, ids: ids == 0,
+        "odd id": lambda p, q, ids: ids % 2 == 1,
+        "id % 64 = 0": lambda p, q, ids: ids % HEAD == 0,
+        "id >= V / 2": lambda p, q, ids: ids >= len(ids) // 2,
+        "id >= 256": lambda p, q, ids: ids >= SHORT,
+        "id >= 1,024": lambda p, q, ids: ids >= BLOCK,
+        "id >= 65,536": lambda p, q, ids: ids >= LARGEST_16_BIT,
+        "last id": lambda p, q, ids: ids == ids[-1],
+        "last 8 ids": lambda p, q, ids: ids >= len(ids) - 8,
+        "V % 8 last ids": lambda p, q, ids: ids >= len(ids) // 8 * 8,
+        "V % 1,024 last ids": lambda p, q, ids: ids >= len(ids) // BLOCK * BLOCK,
+    }
+)
+
+# Numbers from 0 to 1 instead of sets: what rules that accept too much, or too little, shift.
+SHARES: Mapping[str, Callable[[Floats, Floats], Floats]] = MappingProxyType(
+    {
+        "q / (p + q)": lambda p, q: _ratio(q, p + q),
+        "(q - p)+ / q": lambda p, q: _ratio(np.maximum(q - p, 0), q),
+        "(p - q)+ / p": lambda p, q: _ratio(np.maximum(p - q, 0), p),
+    }
+)
+FEATURES = (*SETS, *SHARES)
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    return np.divide(above, below, out=np.zeros_like(below), where=below > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Pairs of laws (p, q) over one vocabulary.
+
+    Attributes
+    ----------
+    p, q : ndarray, shape (pairs, V)
+    ends : ndarray, shape (pairs, V)
+        Cumulative sums of q.
+    sets : ndarray of bool, shape (pairs, V, sets)
+    mean, variance : ndarray, shape (pairs, features)
+        Of each feature under p; that of a set is whether a token is in it.
+    """
+
+    p: Floats
+    q: Floats
+    ends: Floats
+    sets: Bools
+    mean: Floats
+    variance: Floats
+
+    def features(self, pair: Ints, token: Ints) -> Floats:
+        """The features of tokens of some pairs, shape (tokens, features)."""
+        p, q = self.p[pair, token], self.q[pair, token]
+        shares = np.stack([share(p, q) for share in SHARES.values()], axis=1)
+        return np.concatenate([self.sets[pair, token], shares], axis=1)
+
+    @property
+    def size(self) -> int:
+        """The number of tokens of the vocabulary."""
+        return self.p.shape[1]
+
+    def drafted(self, pair: Ints, rng: np.random.Generator) -> Ints:
+        """A token of the drafter of each of these pairs.
+
+        Examples
+        --------
+        >>> pool = drawn_pool(np.random.default_rng(1), 5, 2, ["flat"], ["cut"])
+        >>> drafts = pool.drafted(np.zeros(100, dtype=np.int64), np.random.default_rng(2))
+        >>> bool((pool.q[0, drafts] > 0).all())
+        True
+        """
+        tokens = np.zeros(len(pair), dtype=np.int64)
+        u = rng.random(len(pair))
+        for one in np.unique(pair):
+            here = pair == one
+            ends = self.ends[one]
+            tokens[here] = np.searchsorted(ends, u[here] * ends[-1], side="right")
+        return tokens
+
+
+def drawn_pool(
+    rng: np.random.Generator,
+    size: int,
+    pairs: int,
+    targets: "list[str] | tuple[str, ...]" = tuple(TARGETS),
+    drafters: "list[str] | tuple[str, ...]" = tuple(DRAFTERS),
+    padding: int = 0,
+) -> Pool:
+    """Pairs of laws of these families, in turn.
+
+    The likeliest tokens have ids at the ends of blocks and of integer formats, in half of them;
+    in the others all ids are shuffled.
+
+    Parameters
+    ----------
+    size : int
+        Tokens of the vocabulary.
+    padding : int
+        The last ids, that neither model ever draws.
+
+    Examples
+    --------
+    >>> pool = drawn_pool(np.random.default_rng(1), 8, 3)
+    >>> pool.p.sum(axis=1).round(9).tolist(), pool.sets.shape == (3, 8, len(SETS))
+    ([1.0, 1.0, 1.0], True)
+    """
+    p, q = np.zeros((pairs, size)), np.zeros((pairs, size))
+    real = size - padding
+    shift = int(rng.integers(len(targets) * len(drafters)))
+    for pair in range(pairs):
+        turn, which = divmod((pair + shift) % (len(targets) * len(drafters)), len(targets))
+        target = TARGETS[targets[which]](real)
+        order = _order(real, rng, remarkable=bool(pair % 2))
+        p[pair, order] = target / target.sum()
+        draft = DRAFTERS[drafters[(turn + which) % len(drafters)]](p[pair, :real], rng)
+        q[pair, :real] = draft / draft.sum()
+    ids, one = np.arange(size), np.ones((pairs, size), dtype=bool)
+    sets = np.stack([chosen(p, q, ids) & one for chosen in SETS.values()], axis=2)
+    mean, square = np.zeros((2, pairs, len(FEATURES)))
+    for index in range(len(SETS)):
+        mean[:, index] = square[:, index] = (p * sets[:, :, index]).sum(axis=1)
+    for index, share in enumerate(SHARES.values(), len(SETS)):
+        value = share(p, q)
+        mean[:, index], square[:, index] = (p * value).sum(axis=1), (p * value**2).sum(axis=1)
+    variance = np.maximum(square - mean**2, 0)
+    return Pool(p, q, np.cumsum(q, axis=1), sets, mean, variance)
+
+
+def _order(size: int, rng: np.random.Generator, *, remarkable: bool) -> Ints:
+    ids = rng.permutation(size)
+    if not remarkable:
+        return ids
+    last = size // BLOCK * BLOCK
+    at = [size - 1, 0, last, size - 2, SHORT, LARGEST_16_BIT, BLOCK - 1, last - 1, size // 2]
+    first = rng.permutation(np.unique([one for one in at if 0 <= one < size]))
+    return np.concatenate([first, ids[~np.isin(ids, first)]])

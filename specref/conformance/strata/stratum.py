@@ -1,0 +1,337 @@
+"""A stratum: one kind of situation, and the campaign of bets on the tokens that it yields."""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from specref.arrays import NO_TOKEN, Bools, Floats, Ints
+from specref.conformance.strata.calling import Called
+from specref.conformance.strata.laws import DRAFTERS, FEATURES, TARGETS, Pool, drawn_pool
+from specref.conformance.strata.shape import Shape
+from specref.contracts.batch import Answer, Batch
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.timeout import Deadline, within
+from specref.statistics.features import FeatureSums
+
+POOL_CELLS, MOST_PAIRS, ROWS = 1 << 21, 42, 64
+WARM_UP = Shape(4, 1, 1)
+NAMES = (*FEATURES, "seen before")
+PLACES: Mapping[str, Callable[["Tokens"], Bools]] = MappingProxyType(
+    {
+        "anywhere": lambda at: np.ones_like(at.row, dtype=bool),
+        "at position 0": lambda at: at.position == 0,
+        "from position 1": lambda at: at.position > 0,
+        "from position 3": lambda at: at.position > 2,
+        "after all drafts": lambda at: at.position == at.drafts,
+        "in row 0": lambda at: at.row == 0,
+        "in the last row": lambda at: at.row == at.rows - 1,
+        "in odd rows": lambda at: at.row % 2 == 1,
+        "from row 8": lambda at: at.row >= 8,
+        "from row 64": lambda at: at.row >= 64,
+        "from row 256": lambda at: at.row >= 256,
+        "from row 1,024": lambda at: at.row >= 1_024,
+        "in rows with fewer drafts": lambda at: at.drafts < at.lookahead,
+        "in the first call": lambda at: np.full(len(at.row), at.call == 0),
+        "in odd calls": lambda at: np.full(len(at.row), at.call % 2 == 1),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """One kind of situation.
+
+    Attributes
+    ----------
+    name : str
+    shapes : tuple of Shape
+        Of the calls, in turn.
+    targets, drafters : tuple of str
+        The families of laws; see `laws`.
+    way : str
+        How the sampler is called; see `calling`.
+    laws : bool
+        Whether `draft_probs` are passed.
+    padding : int
+        How many of the last ids have no probability.
+    pairs : int or None
+        How many pairs of laws there are, if not as many as usual.
+    after : int
+        How many calls there are before.
+    cost : float
+        Factor on the calls, and on the numbers that are passed.
+    """
+
+    name: str
+    shapes: tuple[Shape, ...]
+    targets: tuple[str, ...] = tuple(TARGETS)
+    drafters: tuple[str, ...] = tuple(DRAFTERS)
+    way: str = "plain"
+    laws: bool = True
+    padding: int = 0
+    pairs: int | None = None
+    after: int = 0
+    cost: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """The tokens of the answer to a batch, and where each of them is."""
+
+    token: Ints
+    pair: Ints
+    row: Ints
+    position: Ints
+    drafts: Ints
+    rows: int
+    lookahead: int
+    call: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a stratum has shown.
+
+    Attributes
+    ----------
+    log10_evidence, log10_threshold : float
+    worst : str
+        The feature and the place with the most evidence.
+    shift : float
+        The observed shift of that feature: a mean over tokens.
+    impossible : str
+        The first token with p = 0; empty if there was none.
+    calls, rows, tokens : int
+    detectable : float
+        The shift of any of the features, anywhere, that would have been found.
+    by_shape : mapping
+        The same for the tokens of each shape alone.
+    dtype : str
+    """
+
+    log10_evidence: float
+    log10_threshold: float
+    worst: str
+    shift: float
+    impossible: str
+    calls: int
+    rows: int
+    tokens: int
+    detectable: float
+    by_shape: Mapping[Shape, float]
+    dtype: str
+
+    @property
+    def lossy(self) -> bool:
+        """Whether the law is not the target's."""
+        return bool(self.impossible) or self.log10_evidence >= self.log10_threshold
+
+
+def pools(stratum: Stratum, shapes: Sequence[Shape], rng: np.random.Generator) -> dict[int, Pool]:
+    """Pairs of laws for each size of the vocabulary."""
+    return {
+        size: drawn_pool(
+            rng,
+            size,
+            stratum.pairs or max(4, min(MOST_PAIRS, POOL_CELLS // size)),
+            stratum.targets,
+            stratum.drafters,
+            min(stratum.padding, size // 2),
+        )
+        for size in dict.fromkeys(shape.vocabulary for shape in shapes)
+    }
+
+
+def drawn(shape: Shape, pool: Pool, rng: np.random.Generator, *, ragged: bool) -> Batch:
+    """A batch whose rows have laws of the pool, any pair at any position.
+
+    Its `place` says which pair: shape (B, K + 1). One row in four is shorter if it may be. In the
+    rows of laws after the last draft, the last token is certain, as in `draw_batch`.
+    """
+    size, most, rows = shape.vocabulary, shape.lookahead, shape.batch
+    pair = rng.integers(len(pool.p), size=(rows, most + 1))
+    lens = np.full(rows, most)
+    if ragged:
+        shorter = rng.random(rows) < 0.25
+        lens[shorter] = rng.integers(most, size=int(shorter.sum()))
+    drafts = pool.drafted(pair[:, :most].ravel(), rng).reshape(rows, most)
+    p, q = pool.p[pair], pool.q[pair[:, :most]]
+    missing = np.arange(most) >= lens[:, None]
+    if missing.any():
+        trap = np.arange(size) == size - 1
+        p[:, 1:][missing] = q[missing] = trap
+        drafts[missing] = NO_TOKEN
+    return Batch(p, q, drafts, lens, pair)
+
+
+def tokens_of(batch: Batch, answer: Answer, call: int) -> Tokens:
+    """The tokens of an answer, with the pair of laws that each was drawn from."""
+    row, position = np.nonzero(answer.tokens >= 0)
+    return Tokens(
+        answer.tokens[row, position],
+        batch.place[row, position],
+        row,
+        position,
+        batch.lens[row],
+        len(batch),
+        batch.draft_tokens.shape[1],
+        call,
+    )
+
+
+class Seen:
+    """The tokens of each pair of a pool that were emitted before.
+
+    Parameters
+    ----------
+    pool : Pool
+
+    Examples
+    --------
+    >>> pool = drawn_pool(np.random.default_rng(1), 4, 1, ["flat"])
+    >>> again, chance = Seen(pool).add(np.zeros(4, dtype=np.int64), np.array([2, 2, 0, 2]))
+    >>> again.tolist(), chance.tolist()
+    ([False, True, False, True], [0.0, 0.25, 0.25, 0.5])
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.before = np.zeros(pool.p.shape, dtype=bool)
+        self.mass = np.zeros(len(pool.p))
+
+    def add(self, pair: Ints, token: Ints) -> tuple[Bools, Floats]:
+        """Whether each token was emitted before, and how probable it was that it would be."""
+        _, first = np.unique(pair * self.pool.size + token, return_index=True)
+        new = np.zeros(len(token), dtype=bool)
+        new[first] = True
+        new &= ~self.before[pair, token]
+        won = np.where(new, self.pool.p[pair, token], 0.0)
+        chance = np.zeros(len(token))
+        for one in np.unique(pair):
+            here = pair == one
+            total = self.mass[one] + np.cumsum(won[here])
+            chance[here] = total - won[here]
+            self.mass[one] = total[-1]
+        self.before[pair, token] = True
+        return ~new, np.clip(chance, 0, 1)
+
+
+class Campaign:
+    """Bets on the tokens of a stratum: in each feature, at each place, and in each shape.
+
+    Parameters
+    ----------
+    shapes : sequence of Shape
+    pools : mapping
+        {vocabulary: its pool}.
+    claims : Capabilities
+    """
+
+    def __init__(
+        self, shapes: Sequence[Shape], pools: Mapping[int, Pool], claims: Capabilities
+    ) -> None:
+        self.dtype = claims.dtype
+        self.pools, self.seen = pools, {size: Seen(pool) for size, pool in pools.items()}
+        self.index = {shape: len(PLACES) + i for i, shape in enumerate(dict.fromkeys(shapes))}
+        self.sums = FeatureSums((len(PLACES) + len(self.index), len(NAMES)), claims.tolerance)
+        self.impossible = ""
+        self.calls = self.rows = 0
+
+    def add(self, shape: Shape, tokens: Tokens) -> None:
+        """Bet on the tokens of a call."""
+        pool = self.pools[shape.vocabulary]
+        chance = pool.p[tokens.pair, tokens.token]
+        for at in np.flatnonzero(chance <= 0)[:1].tolist():
+            self.impossible = self.impossible or (
+                f"row {tokens.row[at]}: token {tokens.token[at]} at position "
+                f"{tokens.position[at]} has p = 0 ({shape})"
+            )
+        again, seen = self.seen[shape.vocabulary].add(tokens.pair, tokens.token)
+        values = np.column_stack([pool.features(tokens.pair, tokens.token), again])
+        mean = np.column_stack([pool.mean[tokens.pair], seen])
+        variance = np.column_stack([pool.variance[tokens.pair], seen * (1 - seen)])
+        for index, place in enumerate(PLACES.values()):
+            here = place(tokens)
+            self.sums.add(values[here], mean[here], variance[here], (index,))
+        self.sums.add(values, mean, variance, (self.index[shape],))
+        self.calls, self.rows = self.calls + 1, self.rows + tokens.rows
+
+    def found(self, alpha: float) -> Found:
+        """The evidence so far, and the shifts that so many tokens would have shown."""
+        sums = self.sums
+        (place, chosen), more = sums.most
+        where = [*PLACES, *(f"with {shape}" for shape in self.index)][place]
+        detectable = sums.detectable(alpha)
+        # A feature that is the same for all possible tokens shifts by impossible ones alone.
+        shifts = np.where(sums.variance > 0, detectable, 0.0)
+        return Found(
+            sums.log_evidence / math.log(10),
+            -math.log10(alpha),
+            f"{NAMES[chosen]} {'more' if more else 'less'} often, {where}",
+            float(sums.excess[place, chosen] / max(sums.tokens[place, chosen], 1)),
+            self.impossible,
+            self.calls,
+            self.rows,
+            int(sums.tokens[0, 0]),
+            float(shifts[0].max()),
+            {shape: float(shifts[index].max()) for shape, index in self.index.items()},
+            self.dtype,
+        )
+
+
+def run(
+    stratum: Stratum,
+    shapes: Sequence[Shape],
+    verifier: Called,
+    alpha: float,
+    before: int,
+    tokens: int,
+    cells: int,
+    rng: np.random.Generator,
+    advance: Callable[[int], None] = lambda trials: None,
+) -> Found:
+    """Call a sampler in a stratum until it has decided, or enough was drawn.
+
+    Parameters
+    ----------
+    before : int
+        How often the sampler was called before; up to `stratum.after` calls are made first, and
+        nothing is bet on their tokens.
+    tokens : int
+        After so many it ends, at the end of a round of its shapes.
+    cells : int
+        After so many numbers in laws it ends in any case, at the end of a round.
+    """
+    laws, warm = pools(stratum, shapes, rng), drawn_pool(rng, WARM_UP.vocabulary, 4)
+    claims = verifier.capabilities
+    ragged = claims.ragged and stratum.way != "bare"
+    campaign, passed, deadline = Campaign(shapes, laws, claims), 0, Deadline()
+    # Small batches are called more often, so that every shape has its share of the rows.
+    most = min(ROWS, max(shape.batch for shape in shapes))
+    turns = [shape for shape in shapes for _ in range(max(1, most // shape.batch))]
+
+    def rounds() -> Found:
+        nonlocal passed
+        for _ in range(before, stratum.after):
+            verifier.answer(drawn(WARM_UP, warm, rng, ragged=ragged), rng, deadline=deadline)
+        for round_ in itertools.count():
+            for shape in turns:
+                batch = drawn(shape, laws[shape.vocabulary], rng, ragged=ragged)
+                given = batch if stratum.laws else batch.without_q()
+                answer = verifier.answer(given, rng, deadline=deadline)
+                campaign.add(shape, tokens_of(batch, answer, campaign.calls))
+                passed += shape.cells
+                advance(len(batch))
+            seen = int(campaign.sums.tokens[0, 0])
+            ended = campaign.impossible or seen >= tokens or passed >= cells
+            if ended or not round_ & (round_ - 1):
+                found = campaign.found(alpha)
+                if ended or found.lossy:
+                    return found
+        raise AssertionError
+
+    return within(verifier.timeout, rounds, deadline)

@@ -1,0 +1,148 @@
+"""Evidence that features of tokens do not have the target's mean, whatever the rows are.
+
+Every row may have another law, and be seen once. A feature f with values in [0, 1] is chosen for
+each token before it is drawn: whether it is in a set, for one. Under the target's law the excess
+S = sum of f(x) - E f is a martingale, and with V, the sum of the variances of f,
+
+    exp(+-stake S - (exp(stake) - 1 - stake) V)
+
+is a supermartingale with mean at most 1 (Bennett's inequality). The mean over features, signs and
+stakes is one, too: by Ville's inequality it ever reaches 1 / alpha with probability at most alpha.
+Sums are all that is kept: neither the size of the vocabulary nor the number of rows matters.
+"""
+
+import math
+
+import numpy as np
+
+from specref.arrays import Bools, Floats
+from specref.statistics.campaign.bets import log_mean
+from specref.statistics.campaign.levels import BETA
+
+STAKES = 2.0 ** np.arange(-9, 4)
+PRICES = np.expm1(STAKES) - STAKES
+HALVINGS = 50
+
+
+class FeatureSums:
+    """Sums of the features of tokens, beyond what the target's law expects.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the features; they may be indexed by more than one thing.
+    tolerance : float
+        Total variation of a token that is not held against the sampler.
+
+    Attributes
+    ----------
+    tokens, excess, variance : ndarray
+        Sums over the tokens for which the feature was bet on.
+
+    Examples
+    --------
+    >>> rng, sums = np.random.default_rng(1), FeatureSums((1,))
+    >>> quarter, spread = np.full((5_000, 1), 0.25), np.full((5_000, 1), 0.25 * 0.75)
+    >>> sums.add(rng.random((5_000, 1)) < 0.25, quarter, spread)
+    >>> sums.log_evidence < 0
+    True
+    >>> sums.add(rng.random((5_000, 1)) < 0.35, quarter, spread)
+    >>> sums.log_evidence > 30
+    True
+    """
+
+    def __init__(self, shape: tuple[int, ...], tolerance: float = 0.0) -> None:
+        self.tolerance = tolerance
+        self.tokens, self.excess, self.variance = np.zeros((3, *shape))
+
+    def add(
+        self,
+        values: Floats | Bools,
+        mean: Floats,
+        variance: Floats,
+        index: tuple[int | slice, ...] = (),
+    ) -> None:
+        """Add tokens.
+
+        Parameters
+        ----------
+        values, mean, variance : ndarray, shape (tokens, …)
+            Of the features of each token, and what the target's law says of them.
+        index : tuple, optional
+            Which of the features these are; all by default.
+        """
+        self.tokens[index] += len(values)
+        self.excess[index] += (values - mean).sum(axis=0)
+        self.variance[index] += variance.sum(axis=0)
+
+    @property
+    def log_wealth(self) -> Floats:
+        """The logarithm of the wealth of each feature, sign and stake; (…, 2, stakes)."""
+        # A tolerated shift raises the mean by at most that much a token, and so the variance.
+        allowed = self.tolerance * self.tokens
+        won = np.stack([self.excess - allowed, -self.excess - allowed], axis=-1)
+        price = (self.variance + allowed)[..., None, None] * PRICES
+        return np.asarray(STAKES * won[..., None] - price)
+
+    @property
+    def log_evidence(self) -> float:
+        """The logarithm of the mean wealth of all features."""
+        return log_mean(self.log_wealth)
+
+    @property
+    def most(self) -> tuple[tuple[int, ...], bool]:
+        """The index of the feature with the most wealth, and whether it is too large."""
+        wealth = self.log_wealth.max(axis=-1)
+        *where, sign = np.unravel_index(int(wealth.argmax()), wealth.shape)
+        return tuple(map(int, where)), sign == 0
+
+    def detectable(self, alpha: float, beta: float = BETA) -> Floats:
+        """The least shift of each feature that is found, as a mean over the tokens.
+
+        If the expectation of the feature is larger by that much on average, smaller for none of
+        the tokens, a sampler reaches evidence 1 / alpha after as many tokens with probability at
+        least 1 - beta; and so if it is smaller, larger for none. 1 where no shift is found.
+
+        Notes
+        -----
+        For a set, a shift by d changes the variance of a token by at most d; that of other
+        features is at most 1 / 4. So the excess is above n shift - sqrt(2 W log(1 / beta)) -
+        log(1 / beta) / 3 with probability 1 - beta, by Bernstein's inequality with
+        W = min(V + n shift, n / 4).
+        """
+        n = np.maximum(self.tokens, 1)
+        allowed = self.tolerance * n
+        spread = (self.variance + allowed)[..., None]
+        family = 2 * len(STAKES) * self.tokens.size
+        wanted = math.log(family / alpha) + PRICES * spread
+        needed = (wanted / STAKES).min(axis=-1) + allowed
+        miss = math.log(1 / beta)
+
+        def found(shift: Floats) -> Bools:
+            noise = np.sqrt(2 * np.minimum(self.variance + n * shift, n / 4) * miss) + miss / 3
+            return np.asarray(n * shift - noise >= needed)
+
+        low, high = np.zeros_like(n), np.ones_like(n)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            enough = found(middle)
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return np.where((self.tokens > 0) & found(np.ones_like(n)), high, 1.0)
+
+
+def tokens_to_detect(shift: float, alpha: float, features: int, beta: float = BETA) -> int:
+    """Tokens after which a shift of any of so many features is found, whatever their laws.
+
+    Examples
+    --------
+    >>> tokens_to_detect(0.05, 1e-9, 100) < tokens_to_detect(0.02, 1e-9, 100)
+    True
+    """
+    tokens = 1
+    while True:
+        sums = FeatureSums((features,))
+        sums.tokens += tokens
+        sums.variance += tokens / 4
+        if sums.detectable(alpha, beta)[0] <= shift:
+            return tokens
+        tokens = math.ceil(tokens * 1.1)
