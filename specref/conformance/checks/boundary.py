@@ -10,12 +10,14 @@ from specref.conformance.checks.check import DRAFTS, Check, failed, not_applicab
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.contracts.batch import Answer, Batch
+from specref.contracts.verify.contract import VerifyContract
 from specref.models import table_model
 from specref.rules import Rule
 from specref.vocabulary import Tokens, Vocabulary
 
 SIZE = 512
 ROUNDING = 1e-9
+RARE_P, RARE_ROWS, RARE_CALLS, RARE_MOST = 2.0**-30, 1 << 13, 1 << 7, 6
 
 
 def _batch(p: Floats, q: Floats, drafts: list[int]) -> Batch:
@@ -116,6 +118,29 @@ def likely_blocks(rule: Rule, p: Floats, q: Floats, draft: int) -> set[Tokens]:
     return {block for block, mass in law.items() if block and mass > ROUNDING}
 
 
+def rare_draft(judge: Judge) -> Outcome:
+    """A draft with p = 2^-30 is kept as good as never, by coarse uniforms too often.
+
+    The drafter is nearly certain of it. Uniforms of 23 bits or more keep it at most once in
+    2^23 times, more than six times with a probability below 1e-10; those of 16 bits once in 2^16.
+    """
+    claims = judge.capabilities
+    if claims.dtype in ("float16", "bfloat16"):
+        return not_applicable("low precision: such a probability is rounded")
+    p = np.array([[1 - RARE_P, RARE_P], [0.5, 0.5]])
+    q = np.array([[RARE_P, 1 - RARE_P]])
+    batch, rng, kept = _batch(p, q, [1])[np.zeros(RARE_ROWS, dtype=np.int64)], judge.rng("rare"), 0
+    for _ in range(RARE_CALLS):
+        kept += int((judge.verifier(batch, rng).tokens[:, 0] == 1).sum())
+    if kept > RARE_MOST:
+        rows = RARE_ROWS * RARE_CALLS
+        return failed(
+            f"a draft with p = 2^-30 was kept {kept} times in {rows:,}: uniforms of about "
+            f"{np.log2(rows / kept):.0f} bits decide"
+        )
+    return passed()
+
+
 def ragged(judge: Judge) -> Outcome:
     """Rows of 0 to 3 certain drafts, all different: each gets its own, and its own last token."""
     if not judge.capabilities.ragged:
@@ -146,4 +171,5 @@ CHECKS = (
     Check("boundary/forbidden", DRAFTS, forbidden),
     Check("boundary/tiny", DRAFTS, tiny),
     Check("boundary/ragged", DRAFTS, ragged),
+    Check("boundary/rare-draft", VerifyContract, rare_draft, law=True),
 )

@@ -12,12 +12,12 @@ from specref.arrays import NO_TOKEN, Bools, Floats, Ints
 from specref.conformance.strata.calling import Called
 from specref.conformance.strata.laws import DRAFTERS, FEATURES, TARGETS, Pool, drawn_pool
 from specref.conformance.strata.shape import Shape
-from specref.contracts.batch import Answer, Batch
+from specref.contracts.batch import Batch
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.timeout import Deadline, within
 from specref.statistics.features import FeatureSums
 
-POOL_CELLS, MOST_PAIRS, ROWS = 1 << 21, 42, 64
+POOL_CELLS, MOST_PAIRS, ROWS = 1 << 20, 42, 64
 WARM_UP = Shape(4, 1, 1)
 NAMES = (*FEATURES, "seen before")
 PLACES: Mapping[str, Callable[["Tokens"], Bools]] = MappingProxyType(
@@ -35,8 +35,8 @@ PLACES: Mapping[str, Callable[["Tokens"], Bools]] = MappingProxyType(
         "from row 256": lambda at: at.row >= 256,
         "from row 1,024": lambda at: at.row >= 1_024,
         "in rows with fewer drafts": lambda at: at.drafts < at.lookahead,
-        "in the first call": lambda at: np.full(len(at.row), at.call == 0),
-        "in odd calls": lambda at: np.full(len(at.row), at.call % 2 == 1),
+        "in the first call": lambda at: at.call == 0,
+        "in odd calls": lambda at: at.call % 2 == 1,
     }
 )
 
@@ -80,16 +80,26 @@ class Stratum:
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """The tokens of the answer to a batch, and where each of them is."""
+    """The tokens of answers to calls of one shape, and where each of them is.
+
+    Attributes
+    ----------
+    token, pair, position, drafts : ndarray of int, shape (tokens,)
+        The token, the pair of laws at its position, that position, the drafts of its row.
+    row, call : ndarray of int, shape (tokens,)
+        The row of its call, and the number of the call in the stratum.
+    rows, lookahead : int
+        Of every call.
+    """
 
     token: Ints
     pair: Ints
-    row: Ints
     position: Ints
     drafts: Ints
+    row: Ints
+    call: Ints
     rows: int
     lookahead: int
-    call: int
 
 
 @dataclass(frozen=True)
@@ -168,18 +178,18 @@ def drawn(shape: Shape, pool: Pool, rng: np.random.Generator, *, ragged: bool) -
     return Batch(p, q, drafts, lens, pair)
 
 
-def tokens_of(batch: Batch, answer: Answer, call: int) -> Tokens:
-    """The tokens of an answer, with the pair of laws that each was drawn from."""
-    row, position = np.nonzero(answer.tokens >= 0)
+def tokens_of(batch: Batch, blocks: Ints, rows: int, call: int) -> Tokens:
+    """The tokens of a batch that was cut into calls of so many rows, the first numbered `call`."""
+    row, position = np.nonzero(blocks >= 0)
     return Tokens(
-        answer.tokens[row, position],
+        blocks[row, position],
         batch.place[row, position],
-        row,
         position,
         batch.lens[row],
-        len(batch),
+        row % rows,
+        call + row // rows,
+        rows,
         batch.draft_tokens.shape[1],
-        call,
     )
 
 
@@ -258,7 +268,6 @@ class Campaign:
             here = place(tokens)
             self.sums.add(values[here], mean[here], variance[here], (index,))
         self.sums.add(values, mean, variance, (self.index[shape],))
-        self.calls, self.rows = self.calls + 1, self.rows + tokens.rows
 
     def found(self, alpha: float) -> Found:
         """The evidence so far, and the shifts that so many tokens would have shown."""
@@ -312,19 +321,23 @@ def run(
     campaign, passed, deadline = Campaign(shapes, laws, claims), 0, Deadline()
     # Small batches are called more often, so that every shape has its share of the rows.
     most = min(ROWS, max(shape.batch for shape in shapes))
-    turns = [shape for shape in shapes for _ in range(max(1, most // shape.batch))]
+    turns = {shape: max(1, most // shape.batch) for shape in shapes}
 
     def rounds() -> Found:
         nonlocal passed
         for _ in range(before, stratum.after):
             verifier.answer(drawn(WARM_UP, warm, rng, ragged=ragged), rng, deadline=deadline)
         for round_ in itertools.count():
-            for shape in turns:
-                batch = drawn(shape, laws[shape.vocabulary], rng, ragged=ragged)
+            for shape, calls in turns.items():
+                whole = shape._replace(batch=shape.batch * calls)
+                batch = drawn(whole, laws[shape.vocabulary], rng, ragged=ragged)
                 given = batch if stratum.laws else batch.without_q()
-                answer = verifier.answer(given, rng, deadline=deadline)
-                campaign.add(shape, tokens_of(batch, answer, campaign.calls))
-                passed += shape.cells
+                cuts = [slice(i * shape.batch, (i + 1) * shape.batch) for i in range(calls)]
+                answers = [verifier.answer(given[cut], rng, deadline=deadline) for cut in cuts]
+                blocks = np.concatenate([answer.tokens for answer in answers])
+                campaign.add(shape, tokens_of(batch, blocks, shape.batch, campaign.calls))
+                campaign.calls, campaign.rows = campaign.calls + calls, campaign.rows + len(batch)
+                passed += whole.cells
                 advance(len(batch))
             seen = int(campaign.sums.tokens[0, 0])
             ended = campaign.impossible or seen >= tokens or passed >= cells

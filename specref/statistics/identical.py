@@ -1,0 +1,124 @@
+"""Tests of tokens that should be independent draws from one law: at every distance, and together.
+
+The tokens of identical rows, in the order in which they were asked for. Rows that share random
+numbers are alike at some distance; rows whose numbers were spread evenly over a batch hit a set of
+tokens too regularly, call by call.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from specref.arrays import Floats, Ints
+from specref.statistics.campaign.bets import log_mean
+
+TEMPERS = np.array([0.02, 0.2, 0.7, 1.5, 4.0, 20.0, 200.0])
+
+
+def resemblance(tokens: Ints, size: int) -> Floats:
+    """For each distance, over how many pairs more tokens agree than independent ones would.
+
+    The sum over the pairs at a distance of size 1{x = y} - 1, which has mean 0 if the law is
+    uniform on `size` tokens and the tokens are independent.
+
+    Examples
+    --------
+    >>> resemblance(np.array([0, 1, 0, 1]), 2).tolist()
+    [-3.0, 2.0]
+    """
+    n = len(tokens)
+    agreeing = sum(_pairs(tokens == one) for one in range(size))
+    return np.asarray(size * agreeing - (n - np.arange(1, n // 2 + 1)))
+
+
+def _pairs(there: np.ndarray) -> Floats:
+    """The number of pairs at distance 1, 2, … up to half the length that are both there."""
+    n = len(there)
+    spectrum = np.fft.rfft(there, 2 * n)
+    return np.asarray(np.rint(np.fft.irfft(spectrum * spectrum.conj(), 2 * n)[1 : n // 2 + 1]))
+
+
+def least_resemblance(n: int, size: int, alpha: float) -> Floats:
+    """What independent tokens of a uniform law exceed at any distance with probability alpha.
+
+    By Bernstein's inequality for each distance: given one token of a pair, the term of the other
+    has variance size - 1, and is at most that. Both signs, and all distances, share alpha.
+
+    Examples
+    --------
+    >>> bound = least_resemblance(1_000, 4, 1e-9)
+    >>> tokens = np.random.default_rng(1).integers(4, size=1_000)
+    >>> bool((abs(resemblance(tokens, 4)) < bound).all())
+    True
+    """
+    pairs = n - np.arange(1, n // 2 + 1)
+    level = math.log(2 * len(pairs) / alpha)
+    return np.asarray(np.sqrt(2 * pairs * (size - 1) * level) + (size - 1) * level / 3)
+
+
+def alike_at(tokens: Ints, size: int, alpha: float) -> tuple[int, float] | None:
+    """The shortest distance at which tokens are alike, or unlike, beyond doubt.
+
+    With the resemblance of its pairs, on average: 0 if independent, size - 1 if always equal.
+
+    Parameters
+    ----------
+    tokens : ndarray of int, shape (n,)
+        Draws from the uniform law on `size` tokens.
+    alpha : float
+        The chance that independent draws give anything but None.
+
+    Examples
+    --------
+    >>> tokens = np.random.default_rng(1).integers(4, size=4_000)
+    >>> alike_at(tokens, 4, 1e-9)
+    >>> alike_at(np.tile(tokens[:1_000], 4), 4, 1e-9)
+    (1000, 3.0)
+    """
+    n = len(tokens)
+    found, bound = resemblance(tokens, size), least_resemblance(n, size, alpha)
+    beyond = np.abs(found) / bound
+    at = int((beyond > 1).argmax())
+    return (at + 1, float(found[at] / (n - at - 1))) if beyond[at] > 1 else None
+
+
+def detectable_share(n: int, size: int, alpha: float, distance: int) -> float:
+    """The share of equal pairs at a distance from which on half of such samplers are found.
+
+    Examples
+    --------
+    >>> detectable_share(65_536, 4, 1e-9, 97) < 0.03
+    True
+    """
+    bound = least_resemblance(n, size, alpha)[distance - 1]
+    return float(bound / ((size - 1) * (n - distance)))
+
+
+def evenness(hits: Ints, rows: int, chance: float) -> tuple[float, bool]:
+    """The log-evidence that the hits of calls are too even, or too uneven; and which.
+
+    Of each call, with independent rows, hits are binomial. The bets are on powers of that law: an
+    e-value.
+
+    Parameters
+    ----------
+    hits : ndarray of int, shape (calls,)
+        How many of the rows of each call got one of some tokens.
+    rows : int
+    chance : float
+        The probability of those tokens.
+
+    Examples
+    --------
+    >>> hits = np.random.default_rng(1).binomial(1_000, 0.5, 100)
+    >>> evenness(hits, 1_000, 0.5)[0] < 0, evenness(np.full(100, 500), 1_000, 0.5)[1]
+    (True, True)
+    """
+    k = np.arange(rows + 1)
+    ways = gammaln(rows + 1) - gammaln(k + 1) - gammaln(rows - k + 1)
+    law = ways + k * math.log(chance) + (rows - k) * math.log1p(-chance)
+    powers = TEMPERS[:, None] * law
+    bets = powers - logsumexp(powers, axis=1, keepdims=True) - law
+    won = bets[:, hits].sum(axis=1)
+    return log_mean(won), bool(TEMPERS[int(won.argmax())] > 1)
