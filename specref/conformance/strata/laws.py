@@ -80,6 +80,15 @@ def _cut(p: Floats, rng: np.random.Generator) -> Floats:
     return np.where(kept & (p > 0), np.exp(rng.normal(0, 1, len(p))), 0.0)
 
 
+def _without(p: Floats, rng: np.random.Generator) -> Floats:
+    """The target without tokens that have about half of its mass: (p - q)+ is on them alone."""
+    order = rng.permutation(np.flatnonzero(p))
+    nearest = int(np.abs(np.cumsum(p[order]) - 0.5).argmin())
+    q = p.copy()
+    q[order[: nearest + 1]] = 0
+    return q if q.any() else p
+
+
 def _other(p: Floats, rng: np.random.Generator) -> Floats:
     return rng.permutation(p)
 
@@ -91,6 +100,7 @@ DRAFTERS: Mapping[str, Callable[[Floats, np.random.Generator], Floats]] = Mappin
         "wide": _wide,
         "wrong": _wrong,
         "cut": _cut,
+        "without": _without,
         "other": _other,
     }
 )

@@ -8,6 +8,9 @@ from specref.conformance.strata.stratum import Stratum
 SMALL = (5, 8, 37)
 MIDDLE = (32_000, 32_768, 50_257, 65_537)
 LARGE = (128_256, 151_936, 262_144)
+# Few tokens are drawn from large vocabularies: from laws that show most.
+APART = ("without",)
+SPREAD = ("zipf", "flat", "long tail", "steep")
 STRATA: tuple[Stratum, ...] = (
     Stratum("one-draft", shapes(SMALL, [1], [1, 4, 32, 256])),
     Stratum("two-and-three-drafts", shapes(SMALL, [2, 3], [4, 64])),
@@ -17,8 +20,21 @@ STRATA: tuple[Stratum, ...] = (
     Stratum("batches-to-8192", shapes([7], [2], [600, 1_000, 1_024, 1_500, 4_097, 8_192])),
     Stratum("vocabulary-hundreds", shapes([100, 256, 257, 500, 1_000], [1, 3], [16, 64])),
     Stratum("vocabulary-thousands", shapes([1_024, 2_050, 4_096, 5_003], [1, 3], [8, 32])),
-    Stratum("vocabulary-32k", (*shapes(MIDDLE, [1], [4]), Shape(32_000, 3, 4)), cost=5),
-    Stratum("vocabulary-128k", shapes(LARGE, [1], [1, 4]), padding=267, cost=9),
+    Stratum(
+        "vocabulary-32k",
+        (*shapes(MIDDLE, [1], [4]), Shape(32_000, 3, 4)),
+        SPREAD,
+        APART,
+        cost=7,
+    ),
+    Stratum(
+        "vocabulary-128k",
+        shapes(LARGE, [1], [1, 4]),
+        SPREAD,
+        APART,
+        padding=267,
+        cost=14,
+    ),
     Stratum("no-laws", shapes([5, 40], [1, 3, 5], [1, 16, 64]), laws=False),
     Stratum("laws-flat", shapes([50, 300], [3], [64]), ("flat", "long tail")),
     Stratum("laws-fine", shapes([5_003], [1], [64]), ("flat",), ("near", "sharp"), pairs=1),
