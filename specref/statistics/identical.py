@@ -58,7 +58,7 @@ def least_resemblance(n: int, size: int, alpha: float) -> Floats:
 
 
 def alike_at(tokens: Ints, size: int, alpha: float) -> tuple[int, float] | None:
-    """The shortest distance at which tokens are alike, or unlike, beyond doubt.
+    """The distance at which tokens are alike, or unlike, beyond doubt: of several, the shortest.
 
     With the resemblance of its pairs, on average: 0 if independent, size - 1 if always equal.
 
@@ -78,9 +78,10 @@ def alike_at(tokens: Ints, size: int, alpha: float) -> tuple[int, float] | None:
     """
     n = len(tokens)
     found, bound = resemblance(tokens, size), least_resemblance(n, size, alpha)
-    beyond = np.abs(found) / bound
-    at = int((beyond > 1).argmax())
-    return (at + 1, float(found[at] / (n - at - 1))) if beyond[at] > 1 else None
+    mean = np.where(np.abs(found) > bound, found / (n - np.arange(1, n // 2 + 1)), 0.0)
+    # Where numbers come round, tokens are somewhat alike at other distances, too.
+    at = int((np.abs(mean) >= np.abs(mean).max() / 2).argmax())
+    return (at + 1, float(mean[at])) if mean[at] else None
 
 
 def detectable_share(n: int, size: int, alpha: float, distance: int) -> float:

@@ -4,9 +4,8 @@ A trigger says at which rows and positions of a call it holds. A base bug depart
 batched verifier there alone. Every trigger with every base bug is a mutant.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -41,14 +40,17 @@ class Situation:
 
     @property
     def rows(self) -> int:
+        """The rows of the batch."""
         return self.batch.p.shape[0]
 
     @property
     def lookahead(self) -> int:
+        """The most drafts of a row."""
         return self.batch.drafts.shape[1]
 
     @property
     def size(self) -> int:
+        """The tokens of the vocabulary."""
         return self.batch.p.shape[2]
 
     @property
@@ -77,10 +79,12 @@ class Situation:
 
     @property
     def p_draft(self) -> Floats:
+        """The target's probability of each draft, shape (B, K)."""
         return self.batch.drafted(self.batch.p)
 
     @property
     def q_draft(self) -> Floats:
+        """The drafter's probability of each draft, shape (B, K)."""
         return self.batch.drafted(self.batch.q)
 
 
@@ -278,13 +282,3 @@ def triggered(bug: BaseBug, trigger: Trigger) -> Verify:
         return batched.write(batch, count, last)
 
     return verify
-
-
-def all_triggered() -> Iterator[tuple[Trigger, BaseBug]]:
-    """Every trigger with every base bug; not those that never meet."""
-    for trigger in TRIGGERS:
-        for bug in BASE_BUGS:
-            yield trigger, bug
-
-
-BY_ID: Mapping[str, Trigger] = MappingProxyType({one.id: one for one in TRIGGERS})

@@ -1,0 +1,275 @@
+"""Strata: what is judged in each, what is not, and what a report says of it."""
+
+import numpy as np
+import pytest
+
+from specref.conformance.checks.strata import CHECKS as STRATA_CHECKS
+from specref.conformance.options import CheckOptions
+from specref.conformance.status import Status
+from specref.conformance.strata.laws import DRAFTERS, FEATURES, SETS, TARGETS, drawn_pool
+from specref.conformance.strata.shape import Shape
+from specref.conformance.strata.stratum import Seen, drawn
+from specref.conformance.suite import check, prepare
+from specref.contracts.capabilities import capable
+from specref.zoo.parts.batched import verifier
+from specref.zoo.triggers import BASE_BUGS, TRIGGERS, triggered
+
+BUGS = {bug.id: bug for bug in BASE_BUGS}
+SITUATIONS = {trigger.id: trigger for trigger in TRIGGERS}
+# A situation and a bug that only the stratum, of those before it, has to find.
+FOUND = {
+    "one-draft": ("one-draft", "residual-is-p"),
+    "two-and-three-drafts": ("batch-3-to-8", "rejects-every-draft"),
+    "many-drafts": ("eight-drafts", "residual-is-p"),
+    "batches-to-16": ("batch-9-to-16", "residual-is-p"),
+    "batches-to-512": ("row-above-255", "last-token-is-argmax"),
+    "batches-to-8192": ("row-above-1023", "residual-is-p"),
+    "vocabulary-hundreds": ("vocabulary-above-128", "residual-is-p"),
+    "vocabulary-thousands": ("vocabulary-above-1024", "rejects-every-draft"),
+    "vocabulary-32k": ("vocabulary-above-32k", "last-token-is-argmax"),
+    "vocabulary-128k": ("vocabulary-above-65536", "rejects-every-draft"),
+    "no-laws": ("no-laws-three-drafts", "rejects-every-draft"),
+    "laws-flat": ("top-below-0.1", "residual-is-p"),
+    "laws-peaked": ("top-above-0.95", "accepts-every-draft"),
+    "laws-rare": ("draft-p-below-0.001", "rejects-every-draft"),
+    "laws-zeros": ("zeros-in-p", "residual-is-p"),
+    "drafter-wrong": ("ratio-below-0.1", "accepts-every-draft"),
+    "bare": ("coins-not-passed", "last-token-is-argmax"),
+    "int32-ids": ("int32-ids", "residual-is-p"),
+    "strided-arrays": ("strided", "residual-is-p"),
+    "read-only-arrays": ("read-only", "residual-is-p"),
+    "arrays-filled-anew": ("same-array-again", "residual-is-p"),
+    "answers-kept": ("one-draft", "rejects-every-draft"),
+    "late-calls": ("call-above-20000", "last-token-is-argmax"),
+}
+
+
+def one_stratum(name, verify, **options):
+    """The result of one stratum."""
+    judge, checks = prepare(verify, CheckOptions(only=[f"strata/{name}"], **options))
+    return checks[0].run(judge)
+
+
+def test_every_stratum_has_a_bug_that_it_fails():
+    assert {f"strata/{name}" for name in (*FOUND, "laws-fine", "own-shape")} == {
+        c.id for c in STRATA_CHECKS
+    }
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_stratum_fails_a_bug_that_acts_there(name):
+    trigger, bug = FOUND[name]
+    verify = triggered(BUGS[bug], SITUATIONS[trigger])
+    result = one_stratum(name, verify)
+    assert result.status == Status.FAILED, result.message
+    assert result.lossy
+
+
+@pytest.fixture(scope="module")
+def clean():
+    return check(verifier(), only=["strata/"])
+
+
+def test_a_lossless_sampler_passes_and_is_told_what_was_tried(clean):
+    found = {result.id: result for result in clean.results}
+    assert found.pop("strata/own-shape").status == Status.NOT_APPLICABLE
+    assert {result.status for result in found.values()} == {Status.PASSED}
+    for result in found.values():
+        shift = result.evidence["detectable_shift"]
+        assert 0 < shift < 0.5
+        assert f"a shift ≥ {shift:.2g} would have been found" in result.message
+        assert result.message.startswith("V ")
+    assert clean.exit_code == 0
+    low, high = (f(r.evidence["detectable_shift"] for r in found.values()) for f in (min, max))
+    assert f"in {len(found)} strata shifts of {low:.2g} to {high:.2g}, as listed" in clean.verdict
+
+
+def test_shapes_that_engines_ship_are_tried(clean):
+    shapes = " ".join(" ".join(r.evidence.get("by_shape", ())) for r in clean.results)
+    for part in ("lookahead 1,", "lookahead 3,", "lookahead 5,", "lookahead 8,", "batch 1,",
+                 "batch 4,", "batch 32,", "batch 256,", "V 32,000", "V 128,256", "V 151,936",
+                 "V 262,144"):  # fmt: skip
+        assert part in shapes
+
+
+def test_results_depend_on_the_seed_alone():
+    first, again = (one_stratum("many-drafts", verifier(), seed=3) for _ in range(2))
+    assert first.evidence == again.evidence
+    other = one_stratum("many-drafts", verifier(), seed=4)
+    assert other.evidence["log10_evidence"] != first.evidence["log10_evidence"]
+
+
+def test_few_trials_are_inconclusive():
+    result = one_stratum("laws-rare", verifier(), trials=10)
+    assert result.status == Status.INCONCLUSIVE
+    assert "too few to see much" in result.message
+
+
+def int64_alone(target_probs, draft_probs, draft_tokens, *, rng):
+    if draft_tokens.dtype != np.int64:
+        raise TypeError("expected int64")
+    return verifier()(target_probs, draft_probs, draft_tokens, rng=rng)
+
+
+def test_what_a_sampler_refuses_is_not_tried_and_the_report_says_so():
+    report = check(int64_alone, only=["strata/int32-ids", "strata/bare", "strata/many-drafts"])
+    status = {result.id: str(result.status) for result in report.results}
+    assert status["strata/int32-ids"] == status["strata/bare"] == "not_applicable"
+    assert "in 1 strata" in report.verdict
+    from rich.console import Console
+
+    from specref.report.kit import kit_record, kit_report
+
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))
+    console.print(kit_report(report))
+    text = " ".join(console.export_text().split())
+    assert "not tried: strata/int32-ids: not judged with int32 ids: raised TypeError" in text
+    assert "not tried: strata/bare: neither coins nor lens is an optional parameter" in text
+    told = {one["id"]: one for one in kit_record(report)["strata"]}
+    assert told["strata/many-drafts"]["tried"] == "V 6 to 33, lookahead 4 to 8, batch 4 to 64"
+    assert told["strata/int32-ids"]["detectable_shift"] is None
+
+
+def reusing_its_output():
+    known = {}
+
+    @capable(ragged=False)
+    def verify(target_probs, draft_probs, draft_tokens, *, rng):
+        answer = verifier()(target_probs, draft_probs, draft_tokens, rng=rng)
+        kept = known.setdefault(answer[0].shape, answer)
+        for old, new in zip(kept, answer, strict=True):
+            old[...] = new
+        return kept
+
+    return verify
+
+
+def test_an_answer_that_a_later_call_changes_is_a_broken_contract():
+    result = one_stratum("answers-kept", reusing_its_output())
+    assert result.status == Status.FAILED
+    assert "a later call changed the answer of an earlier one" in result.message
+
+
+def test_a_row_is_judged_whatever_chunks_the_sampler_takes():
+    verify = capable(batch=2)(triggered(BUGS["residual-is-p"], SITUATIONS["one-draft"]))
+    assert one_stratum("one-draft", verify).status == Status.FAILED
+    assert one_stratum("one-draft", capable(batch=2)(verifier())).status == Status.PASSED
+
+
+def coarse(bits):
+    """A right verifier, but for the last token: an inverse CDF of uniforms of so many bits."""
+
+    def winner(weight, race):
+        cdf = np.cumsum(weight, axis=1)
+        uniform = np.floor(np.exp(-race[:, 0]) * 2**bits) / 2**bits
+        return (cdf <= uniform[:, None] * cdf[:, -1:]).sum(axis=1)
+
+    return verifier(winner=winner)
+
+
+@pytest.mark.parametrize("bits", [8, 10])
+def test_tokens_of_coarse_uniforms_come_again_too_soon(bits):
+    result = one_stratum("laws-fine", coarse(bits))
+    assert result.status == Status.FAILED
+    assert "seen before more often" in result.message
+
+
+def test_tokens_of_fine_uniforms_do_not():
+    assert one_stratum("laws-fine", coarse(40)).status == Status.PASSED
+
+
+def at_300(at):
+    return at.size == 300 and at.lookahead == 2 and at.rows == 8
+
+
+def test_own_shapes_are_judged():
+    situation = SITUATIONS["one-draft"].__class__("own", "shape", at_300)
+    verify = triggered(BUGS["residual-is-p"], situation)
+    only = {"only": ["strata/vocabulary-hundreds", "strata/own-shape"]}
+    assert check(verify, **only).exit_code == 0
+    report = check(verify, shapes=[(300, 2, 8)], **only)
+    assert [result.id for result in report.failures] == ["strata/own-shape"]
+    clean = check(verifier(), shapes=[(300, 2, 8)], only=["strata/own-shape"])
+    assert clean.results[0].status == Status.PASSED
+    assert clean.results[0].message.startswith("V 300, lookahead 2, batch 8: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shapes": [(1, 2, 3)]}, r"shapes\[0\]: vocabulary = 1: expected at least 2"),
+        ({"shapes": [(9, 1, 1), (9, 0, 3)]}, r"shapes\[1\]: lookahead = 0: expected at least 1"),
+        ({"shapes": [(9, 2, 0)]}, r"shapes\[0\]: batch = 0: expected at least 1"),
+        ({"dtypes": ["float32"]}, r"dtypes = \('float32',\): expected shapes, too"),
+        ({"shapes": [(9, 1, 1)], "dtypes": ["int8"]}, r"dtypes has 'int8': expected some of"),
+        ({"shapes": [(9, 1, 1)], "dtypes": ["bfloat16"]}, "arrays = 'numpy'"),
+    ],
+)
+def test_shapes_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        check(verifier(), only=["strata/own-shape"], **options)
+
+
+@pytest.mark.parametrize("size", [2, 5, 37, 1_000, 70_000])
+def test_pools_are_laws_and_know_the_means_of_their_features(size):
+    pool = drawn_pool(np.random.default_rng(1), size, 14)
+    for laws in (pool.p, pool.q):
+        assert laws.sum(axis=1) == pytest.approx(np.ones(14))
+        assert (laws >= 0).all()
+    pair = np.repeat(np.arange(14), size)
+    values = pool.features(pair, np.tile(np.arange(size), 14)).reshape(14, size, len(FEATURES))
+    mean = np.einsum("ij,ijk->ik", pool.p, values)
+    assert mean == pytest.approx(pool.mean, abs=1e-12)
+    square = np.einsum("ij,ijk->ik", pool.p, values**2)
+    assert square - mean**2 == pytest.approx(pool.variance, abs=1e-12)
+
+
+def test_every_family_of_laws_meets_every_other():
+    pool = drawn_pool(np.random.default_rng(1), 50, len(TARGETS) * len(DRAFTERS))
+    distinct = np.unique(np.hstack([pool.p.round(9), pool.q.round(9)]), axis=0)
+    # Of a flat target three drafters are flat, too.
+    assert len(distinct) == len(pool.p) - 2
+    # Each set is neither empty nor everything under some law of the small or the large pools.
+    known = pool.variance.max(axis=0) > 0
+    large = drawn_pool(np.random.default_rng(1), 70_000, 14).variance.max(axis=0) > 0
+    assert (known | large)[: len(SETS)].all()
+
+
+def test_padding_is_never_drawn():
+    pool = drawn_pool(np.random.default_rng(1), 64, 6, padding=7)
+    assert (pool.p[:, -7:] == 0).all()
+    assert (pool.q[:, -7:] == 0).all()
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+def test_batches_have_the_laws_of_their_pairs_and_traps_elsewhere(ragged):
+    pool = drawn_pool(np.random.default_rng(1), 9, 6)
+    batch = drawn(Shape(9, 3, 200), pool, np.random.default_rng(2), ragged=ragged)
+    assert set(batch.lens.tolist()) == ({0, 1, 2, 3} if ragged else {3})
+    for row in range(200):
+        for i in range(4):
+            if i <= batch.lens[row]:
+                assert (batch.target_probs[row, i] == pool.p[batch.place[row, i]]).all()
+            else:
+                assert batch.target_probs[row, i].tolist() == [0] * 8 + [1]
+        for i in range(3):
+            token = batch.draft_tokens[row, i]
+            if i < batch.lens[row]:
+                assert (batch.draft_probs[row, i] == pool.q[batch.place[row, i]]).all()
+                assert pool.q[batch.place[row, i], token] > 0
+            else:
+                assert token == -1
+
+
+def test_tokens_seen_before_are_as_probable_as_they_were():
+    pool = drawn_pool(np.random.default_rng(1), 6, 3)
+    rng, seen = np.random.default_rng(2), Seen(pool)
+    emitted = [set(), set(), set()]
+    for _ in range(4):
+        pair, token = rng.integers(3, size=20), rng.integers(6, size=20)
+        again, chance = seen.add(pair, token)
+        for i in range(20):
+            known = emitted[pair[i]]
+            assert again[i] == (token[i] in known)
+            assert chance[i] == pytest.approx(sum(pool.p[pair[i], x] for x in known))
+            known.add(token[i])

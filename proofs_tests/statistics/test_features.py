@@ -1,0 +1,98 @@
+"""Evidence from features: at most alpha under the law, and as strong as it says under a shift."""
+
+import numpy as np
+import pytest
+
+from specref.statistics.features import PRICES, STAKES, FeatureSums, tokens_to_detect
+
+ALPHA, BETA = 1e-2, 1e-3
+
+
+@pytest.mark.parametrize("chance", [1e-6, 1e-3, 0.05, 0.3, 0.5, 0.9, 0.999])
+def test_bets_have_mean_at_most_1(chance):
+    """Exactly, token by token, for a set with any probability, either sign and every stake."""
+    price = np.exp(-PRICES * chance * (1 - chance))
+    for sign in (1, -1):
+        inside, outside = np.exp(sign * STAKES * (1 - chance)), np.exp(-sign * STAKES * chance)
+        assert ((chance * inside + (1 - chance) * outside) * price <= 1 + 1e-12).all()
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.5, 1.0], [0.2, 0.3, 0.9]])
+def test_bets_on_any_feature_have_mean_at_most_1(values):
+    p, f = np.array([0.7, 0.2, 0.1]), np.array(values)
+    mean = p @ f
+    price = np.exp(-PRICES * (p @ f**2 - mean**2))
+    for sign in (1, -1):
+        won = np.exp(sign * STAKES[:, None] * (f - mean)) @ p
+        assert (won * price <= 1 + 1e-12).all()
+
+
+def drawn(rng, chance, shift, tokens, sets=5):
+    """Tokens whose sets have probability `chance`, the first of them shifted."""
+    p = np.full((tokens, sets), chance)
+    moved = p + shift * (np.arange(sets) == 0)
+    return rng.random((tokens, sets)) < moved, p, p * (1 - p)
+
+
+def test_independent_features_are_no_evidence():
+    """500 campaigns at alpha 1e-2: more than 20 alarms have probability below 1e-6."""
+    alarms = 0
+    for seed in range(500):
+        sums = FeatureSums((5,))
+        sums.add(*drawn(np.random.default_rng(seed), 0.2, 0.0, 300))
+        alarms += sums.log_evidence >= -np.log(ALPHA)
+    assert alarms <= 20
+
+
+@pytest.mark.parametrize("chance", [0.001, 0.1, 0.5])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_shift_that_is_detectable_is_found(chance, sign):
+    """300 campaigns with power 0.999: fewer than 295 found have probability below 1e-5."""
+    sums = FeatureSums((5,))
+    sums.add(*drawn(np.random.default_rng(0), chance, 0.0, 4_000))
+    shift = sign * float(sums.detectable(ALPHA, BETA)[0])
+    if not 0 <= chance + shift <= 1:
+        pytest.skip("so rare a set cannot lose so much")
+    found = 0
+    for seed in range(300):
+        sums = FeatureSums((5,))
+        sums.add(*drawn(np.random.default_rng(seed), chance, shift, 4_000))
+        found += sums.log_evidence >= -np.log(ALPHA)
+        if seed == 0:
+            assert sums.most == ((0,), sign > 0)
+    assert found >= 295
+
+
+def test_fewer_tokens_detect_less():
+    tokens = tokens_to_detect(0.05, 1e-9, 100)
+    for count, enough in ((tokens, True), (int(tokens / 1.2), False)):
+        sums = FeatureSums((100,))
+        sums.tokens += count
+        sums.variance += count / 4
+        assert (sums.detectable(1e-9)[0] <= 0.05) == enough
+
+
+def test_nothing_is_detectable_without_tokens():
+    assert FeatureSums((2, 3)).detectable(1e-9).tolist() == [[1.0] * 3] * 2
+
+
+def test_tolerated_shifts_are_no_evidence():
+    rng = np.random.default_rng(1)
+    strict, lenient = FeatureSums((5,)), FeatureSums((5,), tolerance=0.1)
+    tokens = drawn(rng, 0.3, 0.1, 4_000)
+    for sums in (strict, lenient):
+        sums.add(*tokens)
+    assert strict.log_evidence > 20
+    assert lenient.log_evidence < 0
+    assert lenient.detectable(ALPHA)[0] > strict.detectable(ALPHA)[0] + 0.1
+
+
+def test_sums_of_parts_are_sums_of_the_whole():
+    values, mean, variance = drawn(np.random.default_rng(1), 0.3, 0.0, 100)
+    whole, parts = FeatureSums((5,)), FeatureSums((2, 5))
+    whole.add(values, mean, variance)
+    for half in (slice(0, 50), slice(50, 100)):
+        parts.add(values[half], mean[half], variance[half], (1,))
+    assert parts.excess[1] == pytest.approx(whole.excess)
+    assert parts.variance[1] == pytest.approx(whole.variance)
+    assert parts.tokens.tolist() == [[0] * 5, [100] * 5]

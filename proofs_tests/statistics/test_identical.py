@@ -1,0 +1,99 @@
+"""Identical rows: shared, opposite and evenly spread random numbers are told from independent."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from specref.statistics.identical import (
+    alike_at,
+    detectable_share,
+    evenness,
+    least_resemblance,
+    resemblance,
+)
+
+SIZE, ROWS, ALPHA = 4, 16_384, 1e-9
+
+
+def tokens_of(uniforms):
+    return np.minimum((uniforms * SIZE).astype(int), SIZE - 1)
+
+
+def test_resemblance_counts_pairs():
+    tokens = np.random.default_rng(1).integers(SIZE, size=60)
+    direct = [
+        sum(SIZE * (tokens[i] == tokens[i + d]) - 1 for i in range(60 - d)) for d in range(1, 31)
+    ]
+    assert resemblance(tokens, SIZE).tolist() == direct
+
+
+def test_resemblance_of_independent_tokens_has_mean_0_and_the_variance_of_the_bound():
+    """Over all 256 texts of four tokens, exactly."""
+    found = np.array(
+        [resemblance(np.array(text), SIZE) for text in itertools.product(range(SIZE), repeat=4)]
+    )
+    assert found.mean(axis=0).tolist() == [0.0, 0.0]
+    assert (found**2).mean(axis=0).tolist() == [(SIZE - 1) * 3, (SIZE - 1) * 2]
+
+
+def test_independent_tokens_are_not_alike():
+    """200 texts at alpha 1e-2: more than 12 alarms have probability below 1e-5."""
+    rng = np.random.default_rng(1)
+    alarms = sum(alike_at(rng.integers(SIZE, size=1_000), SIZE, 1e-2) is not None
+                 for _ in range(200))  # fmt: skip
+    assert alarms <= 12
+
+
+@pytest.mark.parametrize("distance", [16, 97, 100, 4_095, 8_000])
+def test_rows_that_share_numbers_are_alike_at_their_distance(distance):
+    uniforms = np.resize(np.random.default_rng(distance).random(distance), ROWS)
+    found = alike_at(tokens_of(uniforms), SIZE, ALPHA)
+    assert found is not None
+    assert found[0] == distance
+    assert found[1] > 0
+
+
+def test_one_pair_in_20_is_enough():
+    rng = np.random.default_rng(1)
+    uniforms = rng.random(4 * ROWS)
+    assert detectable_share(4 * ROWS, SIZE, ALPHA, 20) < 0.05
+    uniforms[::20] = np.repeat(rng.random(len(uniforms[::20]) // 200 + 1), 200)[
+        : len(uniforms[::20])
+    ]
+    assert alike_at(tokens_of(uniforms), SIZE, ALPHA)[0] == 20
+
+
+def test_opposite_numbers_are_unlike():
+    uniforms = np.random.default_rng(1).random(ROWS)
+    uniforms[1::2] = 1 - uniforms[::2]
+    distance, mean = alike_at(tokens_of(uniforms), SIZE, ALPHA)
+    assert distance == 1
+    assert mean < 0
+
+
+def test_bounds_grow_with_pairs_alone():
+    bound = least_resemblance(1_000, SIZE, ALPHA)
+    assert len(bound) == 500
+    assert (np.diff(bound) < 0).all()
+
+
+@pytest.mark.parametrize(("chance", "most"), [(0.25, 1), (0.5, 2)])
+def test_spread_and_shared_numbers_are_told_apart(chance, most):
+    rng, calls, rows = np.random.default_rng(1), 1_024, 64
+    usual = rng.random((calls, rows))
+    spread = (rng.permuted(np.tile(np.arange(rows), (calls, 1)), axis=1) + usual) / rows
+    shared = np.repeat(usual[:, ::2], 2, axis=1)
+    for uniforms, even in ((usual, None), (spread, True), (shared, False)):
+        hits = (tokens_of(uniforms) < most).sum(axis=1)
+        evidence, found = evenness(hits, rows, chance)
+        assert (evidence > 30) == (even is not None)
+        assert even is None or found == even
+
+
+def test_bets_on_evenness_have_mean_1():
+    """Exactly: each bet is a law divided by the binomial one."""
+    from scipy.stats import binom
+
+    won = [np.exp(evenness(np.array([k]), 20, 0.25)[0]) for k in range(21)]
+    assert won @ binom.pmf(np.arange(21), 20, 0.25) == pytest.approx(1)

@@ -1,0 +1,139 @@
+"""The matrix of triggers: which situations are judged, and by which stratum."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+
+from specref.conformance.checks import CHECKS
+from specref.conformance.options import CheckOptions
+from specref.conformance.status import Stage, Status
+from specref.conformance.suite import prepare
+from specref.contracts.capabilities import capable
+from specref.zoo.triggers import BASE_BUGS, TRIGGERS, triggered
+
+OTHERS = ("smoke", "boundary", "joint", "independence", "iterations")
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class TriggerRow:
+    """What finds a bug that acts in one situation.
+
+    Attributes
+    ----------
+    trigger, bug : str
+        Their ids.
+    killers : tuple of str
+        The checks of strata that fail it; only the first, unless all were asked for.
+    elsewhere : str
+        The first other check that fails it, where no stratum was asked to, or none does.
+    """
+
+    trigger: str
+    bug: str
+    killers: tuple[str, ...]
+    elsewhere: str = ""
+
+    @property
+    def found(self) -> bool:
+        """Whether a run of checks fails it."""
+        return bool(self.killers or self.elsewhere)
+
+
+@dataclass(frozen=True)
+class TriggerMatrix:
+    """The rows of all triggers and base bugs that were tried."""
+
+    rows: tuple[TriggerRow, ...]
+    seed: int
+
+    @property
+    def missed(self) -> tuple[Key, ...]:
+        """The (trigger, bug) that no check fails."""
+        return tuple((row.trigger, row.bug) for row in self.rows if not row.found)
+
+    @property
+    def by_trigger(self) -> Mapping[str, tuple[TriggerRow, ...]]:
+        """The rows of each trigger."""
+        found: dict[str, list[TriggerRow]] = {}
+        for row in self.rows:
+            found.setdefault(row.trigger, []).append(row)
+        return {trigger: tuple(rows) for trigger, rows in found.items()}
+
+
+def trigger_matrix(
+    triggers: Sequence[str] | None = None,
+    bugs: Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+    every: bool = False,
+    executor: Executor | None = None,
+    advance: Callable[[str], None] = lambda id_: None,
+) -> TriggerMatrix:
+    """Put bugs that act in one situation to the checks.
+
+    Parameters
+    ----------
+    triggers, bugs : sequence of str, optional
+        Some of them; all by default.
+    seed : int
+    every : bool
+        Whether all strata are tried, not only as many as it takes to find a bug.
+    executor : concurrent.futures.Executor, optional
+        Runs the rows; results do not depend on it.
+    advance : callable
+        Told each trigger when one of its rows is done.
+
+    Raises
+    ------
+    ValueError
+        An unknown id.
+
+    Examples
+    --------
+    >>> trigger_matrix(["one-draft"], ["accepts-every-draft"]).rows[0].killers
+    ('strata/one-draft',)
+    """
+    known = {one.id for one in TRIGGERS}, {one.id for one in BASE_BUGS}
+    for name, given, ids in zip(("triggers", "bugs"), (triggers, bugs), known, strict=True):
+        for id_ in given or ():
+            if id_ not in ids:
+                raise ValueError(f"{name} has {id_!r}: expected some of {', '.join(sorted(ids))}")
+    keys = [
+        (trigger.id, bug.id)
+        for trigger in TRIGGERS
+        for bug in BASE_BUGS
+        if (triggers is None or trigger.id in triggers) and (bugs is None or bug.id in bugs)
+    ]
+    work = partial(trigger_row, seed=seed, every=every)
+    rows = []
+    for row in executor.map(work, keys) if executor else map(work, keys):
+        rows.append(row)
+        advance(row.trigger)
+    return TriggerMatrix(tuple(rows), seed)
+
+
+def trigger_row(key: Key, seed: int = 0, every: bool = False) -> TriggerRow:
+    """The row of one trigger and one base bug."""
+    trigger = next(one for one in TRIGGERS if one.id == key[0])
+    bug = next(one for one in BASE_BUGS if one.id == key[1])
+    verify = capable(rule="standard", recovery="race")(triggered(bug, trigger))
+    failing = failures(verify, (Stage.STRATA,), seed)
+    killers = tuple(failing) if every else tuple(next(failing, "").split())
+    elsewhere = "" if killers else next(failures(verify, OTHERS, seed), "")
+    return TriggerRow(*key, killers, elsewhere)
+
+
+def failures(verify: Callable[..., object], stages: Sequence[str], seed: int) -> Iterator[str]:
+    """The ids of the checks that fail, one after the other."""
+    options = CheckOptions(only=[f"{stage}/" for stage in stages], seed=seed)
+    judge, checks = prepare(verify, options)
+    for one in checks:
+        if one.run(judge).status == Status.FAILED:
+            yield one.id
+
+
+def strata() -> tuple[str, ...]:
+    """The ids of the checks of strata."""
+    return tuple(one.id for one in CHECKS if one.stage == Stage.STRATA)
