@@ -1,5 +1,6 @@
 """Hypothesis settings for the exact tests, and the search that planted bugs must not survive."""
 
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -29,3 +30,19 @@ def undiagnosed(monkeypatch: pytest.MonkeyPatch) -> None:
     from specref.conformance import suite
 
     monkeypatch.setattr(suite, "diagnosed", lambda judge, results, draw_on=True: None)
+
+
+@pytest.fixture(autouse=True)
+def without_strata(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave strata out of runs of all checks, which they make ten times as long.
+
+    Tests marked `strata` have them; what is run as a command has them in any case.
+    """
+    if request.node.get_closest_marker("strata") or "specref.conformance" not in sys.modules:
+        return
+    from specref.conformance import report, suite
+    from specref.conformance.status import Stage
+
+    few = tuple(one for one in suite.CHECKS if one.stage != Stage.STRATA)
+    for module in (report, suite):
+        monkeypatch.setattr(module, "CHECKS", few)

@@ -1,5 +1,7 @@
 """Strata: what is judged in each, what is not, and what a report says of it."""
 
+import io
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from specref.contracts.capabilities import capable
 from specref.zoo.parts.batched import verifier
 from specref.zoo.triggers import BASE_BUGS, TRIGGERS, triggered
 
+pytestmark = pytest.mark.strata
 BUGS = {bug.id: bug for bug in BASE_BUGS}
 SITUATIONS = {trigger.id: trigger for trigger in TRIGGERS}
 # A situation and a bug that only the stratum, of those before it, has to find.
@@ -120,7 +123,7 @@ def test_what_a_sampler_refuses_is_not_tried_and_the_report_says_so():
 
     from specref.report.kit import kit_record, kit_report
 
-    console = Console(width=80, record=True, file=open("/dev/null", "w"))
+    console = Console(width=80, record=True, file=io.StringIO())
     console.print(kit_report(report))
     text = " ".join(console.export_text().split())
     assert "not tried: strata/int32-ids: not judged with int32 ids: raised TypeError" in text

@@ -5,10 +5,9 @@ from rich.text import Text
 
 from specref.conformance.status import Stage
 from specref.report.layout import Column, Prose, Table
-from specref.verification.kill_matrix import Matrix, Row
+from specref.verification.kill_matrix import STAGES, Matrix, Row
 from specref.zoo import Entry
 
-STAGES = tuple(Stage)
 SHORT = {
     Stage.ACCEPTANCE: "accept",
     Stage.INDEPENDENCE: "indep",

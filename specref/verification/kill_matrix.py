@@ -37,6 +37,8 @@ TEXT_LOOKAHEAD = 2
 EXACT = "joint/exact"
 TREES = ("boundary/greedy-tree", "joint/probed")
 SAMPLED = ("joint/", "independence/", "iterations/")
+# Of situations there is a matrix of its own: see `trigger_matrix`.
+STAGES = tuple(stage for stage in Stage if stage != Stage.STRATA)
 Advance = Callable[[str], None]
 
 
@@ -122,7 +124,7 @@ class Matrix:
 def kill_matrix(
     ids: Sequence[str] | None = None,
     *,
-    stages: Sequence[str] = tuple(Stage),
+    stages: Sequence[str] = STAGES,
     detect_tv: float = 0.05,
     seed: int = 0,
     first: bool = False,
@@ -163,7 +165,7 @@ def kill_matrix(
     for id_ in ALL if ids is None else ids:
         rows.append(_row(ALL[id_], options, stages, first))
         advance(id_)
-    whole = ids is None and set(stages) == set(Stage) and not first
+    whole = ids is None and set(stages) == set(STAGES) and not first
     return Matrix(tuple(rows), seed, detect_tv, whole)
 
 

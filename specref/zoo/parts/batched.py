@@ -354,3 +354,32 @@ def row_by_row(rng: np.random.Generator, drafts: Ints, size: int) -> GivenCoins:
     """The coins of a row drawn together, rows one after the other."""
     rows = [(rng.random(len(row)), rng.standard_exponential(size)) for row in drafts]
     return Drawn(*(np.stack(kind) for kind in zip(*rows, strict=True)))
+
+
+def coarse(rng: np.random.Generator, drafts: Ints, size: int) -> GivenCoins:
+    """Uniforms of 12 bits."""
+    uniforms = np.floor(rng.random(drafts.shape) * 2**12) / 2**12
+    return Drawn(uniforms, rng.standard_exponential((len(drafts), size)))
+
+
+def spread(rng: np.random.Generator, drafts: Ints, size: int) -> GivenCoins:
+    """One uniform in each of B equal intervals, in random order, for each position."""
+    rows = np.tile(np.arange(len(drafts))[:, None], drafts.shape[1])
+    uniforms = (rng.permuted(rows, axis=0) + rng.random(drafts.shape)) / max(1, len(drafts))
+    noise = rng.standard_exponential((len(drafts), size))
+    return Drawn(np.minimum(uniforms, 1 - 2.0**-53), noise)
+
+
+def opposite(rng: np.random.Generator, drafts: Ints, size: int) -> GivenCoins:
+    """The uniforms of each second row are 1 - u of the row before."""
+    uniforms = rng.random(drafts.shape)
+    uniforms[1::2] = 1 - 2.0**-53 - uniforms[: len(uniforms) // 2 * 2 : 2]
+    return Drawn(np.maximum(uniforms, 0), rng.standard_exponential((len(drafts), size)))
+
+
+def coming_round(rng: np.random.Generator, drafts: Ints, size: int) -> GivenCoins:
+    """The numbers of row b are those of row b - 1,000."""
+    rows = np.arange(len(drafts)) % 1_000
+    few = min(1_000, len(drafts))
+    uniforms = rng.random((few, drafts.shape[1]))[rows]
+    return Drawn(uniforms, rng.standard_exponential((few, size))[rows])
