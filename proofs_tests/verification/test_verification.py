@@ -412,3 +412,8 @@ def test_pairs_without_blocks_have_no_measured_acceptance(monkeypatch: pytest.Mo
 def test_bad_input(arguments: tuple, part: str) -> None:
     with pytest.raises(ValueError, match=part):
         verify(*arguments)
+
+
+def test_blocks_of_each_profile_are_as_documented() -> None:
+    stated = ", ".join(f"{main_job.TRIALS[name]:,}" for name in ("quick", "standard"))
+    assert f"{stated} or {main_job.TRIALS['thorough']:,} sampled blocks" in verify.__doc__
