@@ -11,10 +11,7 @@ import torch
 
 Places: TypeAlias = Counter[tuple[str, str]]
 WATCHED = "/specref/torch_backend/"
-PASSED = (
-    f"{Path(torch.__file__).parent}/",
-    "/helpers/torch/pretend",
-)
+PASSED = (f"{Path(torch.__file__).parent}/", "/helpers/torch/pretend")
 
 
 class Event(NamedTuple):
