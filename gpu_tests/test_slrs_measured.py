@@ -23,7 +23,7 @@ from gpu_tests.benchmarks.slrs_acceptance import (
     token_acceptance,
 )
 from gpu_tests.benchmarks.slrs_expansion import Expansion, Law, Reading
-from gpu_tests.benchmarks.slrs_temperature import Bench, Sizes
+from gpu_tests.benchmarks.slrs_temperature import MeasuredPair, Sizes
 from gpu_tests.pairs import Models, card_entries
 from specref import Model, Vocabulary
 from specref.models import hashed_model
@@ -158,18 +158,18 @@ def missed(vocabulary: Vocabulary, key: str) -> tuple[float, float]:
 
 
 @pytest.fixture(scope="module")
-def bench() -> Bench:
+def measured() -> MeasuredPair:
     """A real pair whose drafter writes bytes."""
-    return Bench(Models("cpu").pair("byte-level"), Sizes(temperatures=(0.0, 1.0)))
+    return MeasuredPair(Models("cpu").pair("byte-level"), Sizes(temperatures=(0.0, 1.0)))
 
 
 @built
 @torch.inference_mode()
-def test_laws_are_those_of_the_backend(bench: Bench) -> None:
+def test_laws_are_those_of_the_backend(measured: MeasuredPair) -> None:
     """To 1e-5: the models' float32, read in other batches."""
-    context = bench.contexts()[0][0]
-    laws = bench.laws(context)
-    drafter = bench.pair.drafts_by("slrs", partial(shape_logits, temperature=1.0))
+    context = measured.contexts()[0][0]
+    laws = measured.laws(context)
+    drafter = measured.pair.drafts_by("slrs", partial(shape_logits, temperature=1.0))
     declared = drafter.draft([context], 1, torch.tensor([1]), 0).laws
     assert declared is not None
     torch.testing.assert_close(laws.psi.known[1], declared[0, 0], rtol=0, atol=1e-5)
@@ -183,11 +183,11 @@ def test_laws_are_those_of_the_backend(bench: Bench) -> None:
 
 @built
 @torch.inference_mode()
-def test_reading_is_the_model(bench: Bench) -> None:
-    reading = Reading(bench.pair.drafter, (256, 100, 101))
+def test_reading_is_the_model(measured: MeasuredPair) -> None:
+    reading = Reading(measured.pair.drafter, (256, 100, 101))
     paths = [(102, 103), (), (102,), (110,)]
     alone = [
-        bench.pair.drafter(input_ids=torch.tensor([[256, 100, 101, *path]])).logits[0, -1]
+        measured.pair.drafter(input_ids=torch.tensor([[256, 100, 101, *path]])).logits[0, -1]
         for path in paths
     ]
     torch.testing.assert_close(reading(paths), torch.stack(alone), rtol=0, atol=1e-4)

@@ -420,7 +420,7 @@ def run(
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
         root = Tree(root, Path(folder) / "root").copy  # the checkout may change meanwhile
         trees = [Tree(root, Path(folder) / str(index)) for index in range(workers)]
-        bench = Bench(trees, limit)
+        runner = Runner(trees, limit)
         try:
             for name in names:
                 files = files_of(name, rooms, root)
@@ -434,7 +434,7 @@ def run(
                         result.equivalent.append({**found, "reason": reason})
                     else:
                         tests = tests_of(rooms[name], one.path, root)
-                        running[pool.submit(bench.code, one, tests)] = found
+                        running[pool.submit(runner.code, one, tests)] = found
                 for done in as_completed(running):
                     _count(result, done.result(), running[done])
                     _save(output, results)
@@ -446,7 +446,7 @@ def run(
     return results
 
 
-class Bench:
+class Runner:
     """Trees in which mutants are tried; what fails is tried again without the mutant."""
 
     def __init__(self, trees: Sequence[Tree], limit: float) -> None:

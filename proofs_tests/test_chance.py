@@ -65,6 +65,13 @@ def test_exact_records_what_is_left_open():
     assert reading.unexplored == [((2, 1), Fraction(1, 12))]
 
 
+def test_the_first_path_has_all_the_weight():
+    reading = Exact()
+    assert reading.weight == 1
+    assert reading.draw(as_distribution(["1/4", "3/4"]), "here") == 0
+    assert reading.weight == Fraction(1, 4)
+
+
 @given(iterations(model_pairs()))
 def test_weights_of_all_paths_sum_to_1(case):
     *arguments, lookahead = case

@@ -101,14 +101,14 @@ def test_no_module_is_read_from_a_cache_of_another_mutant(root: Path) -> None:
     """A cached module is taken for current if the second and the size of its file agree."""
     tree = Tree(root, root.parent / "copy")
     cached = tree.copy / "toy" / "__pycache__" / "sign.cpython-311.pyc"
-    beside = cached.with_name("signature.cpython-311.pyc")
+    other = cached.with_name("signature.cpython-311.pyc")
     cached.parent.mkdir()
-    beside.touch()
+    other.touch()
     cached.touch()
     with tree.with_mutant(mutants(SIGN, "toy/sign.py")[0]):
         assert not cached.exists()
         cached.touch()
-    assert (cached.exists(), beside.exists()) == (False, True)
+    assert (cached.exists(), other.exists()) == (False, True)
 
 
 def test_an_interrupt_keeps_what_was_found(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ def test_an_interrupt_keeps_what_was_found(root: Path, monkeypatch: pytest.Monke
             raise KeyboardInterrupt
 
     monkeypatch.setattr(mutation, "_save", interrupted)
-    monkeypatch.setattr(mutation.Bench, "code", lambda *arguments: 1)
+    monkeypatch.setattr(mutation.Runner, "code", lambda *arguments: 1)
     with pytest.raises(KeyboardInterrupt):
         ran(root)
     stored = Result(**json.loads((root.parent / "mutants.json").read_text())["toy"])

@@ -1,4 +1,4 @@
-"""The family of toy pairs has fixture."""
+"""The family of toy pairs: exact models, every kind of pair, cases from the smallest on."""
 
 import pytest
 

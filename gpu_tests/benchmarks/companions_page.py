@@ -79,10 +79,10 @@ knows the verdicts, and drafts only what will be accepted.
 *As published* is lossy: its goodput is of another text than the target's. *By rejection* verifies
 by S and A too, each request by itself, while the estimated survival is above a price fixed
 beforehand (the goodput of the row above / {room}), and what does not pass is rejected
-(`rejecting.step`); the walk of a whole batch by A is lossy jointly. *Predictable* does
+(`companion.rejecting.step`); the walk of a whole batch by A is lossy jointly. *Predictable* does
 not see the drafted token. *Alone*: a request by itself is proved lossless, if a tie ends its walk
 (`predictable_step`); of requests that compete only a fixed number of drafts is proved
-(`batch.fixed_budget_step`), and not this walk of the whole batch. Places follow one
+(`companion.batch.fixed_budget_step`), and not this walk of the whole batch. Places follow one
 another one by one, not by the tokens emitted: iterations start anywhere in a text, not where those
 of a run would.
 

@@ -87,7 +87,7 @@ def _figures(line: Line, tallies: Mapping[Line, list[Tally]]) -> dict[str, Any]:
     against = {
         other.implementation: _ratio(mine, tallies[other])
         for other in tallies
-        if line.implementation == OURS and _beside(other, line) and tallies[other]
+        if line.implementation == OURS and _same_task(other, line) and tallies[other]
     }
     plain = [other for other in tallies if _plain(other, line) and line.method != PLAIN]
     figures = {
@@ -107,7 +107,7 @@ def _figures(line: Line, tallies: Mapping[Line, list[Tally]]) -> dict[str, Any]:
     }
 
 
-def _beside(other: Line, line: Line) -> bool:
+def _same_task(other: Line, line: Line) -> bool:
     """Whether another implementation was given the same to do."""
     return other != line and replace(other, implementation=OURS) == line
 

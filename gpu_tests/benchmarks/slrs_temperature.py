@@ -54,13 +54,15 @@ def rows(sizes: Sizes) -> Iterator[Row]:
     """Each pair, and the acceptance of each method and temperature on it."""
     models = Models("cpu")
     for name in sizes.pairs:
-        bench = Bench(models.pair(name), sizes)
-        found = [[bench.laws(context) for context in document] for document in bench.contexts()]
+        measured = MeasuredPair(models.pair(name), sizes)
+        found = [
+            [measured.laws(context) for context in document] for document in measured.contexts()
+        ]
         each = [[accepted(laws, sizes.temperatures) for laws in document] for document in found]
-        yield bench.described(found) | {"acceptance": [*summarised(each)]}
+        yield measured.described(found) | {"acceptance": [*summarised(each)]}
 
 
-class Bench:
+class MeasuredPair:
     """A pair, and what is asked of it."""
 
     def __init__(self, pair: Pair, sizes: Sizes) -> None:

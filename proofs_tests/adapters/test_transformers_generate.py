@@ -258,5 +258,5 @@ def test_deprecations_of_the_library_by_itself_are_left_out(monkeypatch) -> None
     logging.Logger.warning_once.cache_clear()  # of earlier tests
     Generate("sd", lookahead=2)(TARGET, DRAFTER, (0,), 8, rng())
     assert arrived == []
-    logger.warning("something of somebody else is deprecated")
-    assert arrived == ["something of somebody else is deprecated"]
+    logger.warning("something of another library is deprecated")
+    assert arrived == ["something of another library is deprecated"]

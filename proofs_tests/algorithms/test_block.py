@@ -60,7 +60,7 @@ def test_lossless(case):
 
 
 def drafted_by(draft):
-    """Block verification of somebody else's drafts; a None draft is END."""
+    """Block verification of drafts from elsewhere; a None draft is END."""
 
     def step(target, drafter, context, lookahead, chance):
         drafts = draft(target, drafter, context, lookahead, chance)

@@ -6,6 +6,7 @@ import pytest
 from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import slrs, standard, union
 from specref.algorithms.lookahead import fixed
+from specref.chance import Sampled, Traced
 from specref.models import as_float, hashed_model, iid_model, table_model
 from specref.rules import RULES
 from specref.theory import psi, psi_iid
@@ -72,3 +73,21 @@ def test_float_models_give_float_laws() -> None:
     model = as_float(hashed_model(AB, "p"))
     law = exact_distribution(lambda c: standard.step(model, model, (), 1, c))
     assert sum(law.values()) == pytest.approx(1)
+
+
+def test_standard_needs_one_vocabulary() -> None:
+    drafter = hashed_model(Vocabulary("ba"), "q")
+    with pytest.raises(ValueError, match="drafter has another vocabulary than target: use union"):
+        exact_distribution(lambda c: standard.step(hashed_model(AB, "p"), drafter, (), 1, c))
+
+
+def test_union_drafts_on_after_a_shared_token_and_ends_at_another() -> None:
+    target = iid_model(AB, ["1/2", "1/2"])
+    shared = iid_model(Vocabulary("bax"), ["1/2", "1/2", 0])
+    law = exact_distribution(lambda c: union.step(target, shared, (), 2, c))
+    assert set(map(len, law)) == {3}
+    foreign = iid_model(Vocabulary("bax"), [0, 0, 1])
+    chance = Traced(Sampled(np.random.default_rng(1)))
+    assert len(union.step(target, foreign, (), 2, chance)) == 1
+    drafted = [one.site for one in chance.steps if one.site.startswith("draft")]
+    assert drafted == ["draft[0]"]

@@ -15,7 +15,7 @@ from specref.algorithms.text.lazy_psi import Bounds, DraftTree, is_less
 from specref.algorithms.text.lazy_slrs import decide
 from specref.chance import Chance, Exact
 from specref.distributions import total_variation
-from specref.models import as_float, iid_model
+from specref.models import as_float, iid_model, table_model
 from specref.proofs.exact import output_distribution
 from specref.strategies import (
     contexts,
@@ -297,3 +297,12 @@ def test_a_text_that_goes_on_may_still_start_with_the_tokens_read_so_far():
     for prefix in ((), (0,), (0, 1)):
         for token in range(4):
             assert certified(DraftTree, (arguments, prefix, token))
+
+
+def test_a_text_that_no_token_starts_alone_cannot_start_another_token():
+    """After "a" comes "b" alone: "a" has no tokens, and does not start with c."""
+    target = Vocabulary(["ab", "c"])
+    drafter = table_model(Vocabulary("abc"), {(0,): [0, 1, 0]}, ["1/2", 0, "1/2"])
+    arguments = (target, drafter, (), 2, until_determined)
+    for token in range(2):
+        assert [*DraftTree(*arguments).bounds((), token)][-1].lower == Fraction(1, 2)

@@ -92,7 +92,7 @@ def test_decode_loop_of_a_mixture_is_lossless(target, key, query, drafts, lookah
 
 
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
-def test_pairs_of_the_house(pair):
+def test_default_drafts_are_lossless_on_toy_pairs(pair):
     """The default drafts, from the bigrams of any drafter, for every lookahead of the pair."""
     for lookahead, context in itertools.product(range(3), pair.contexts):
         assert is_lossless(ngrams.step, pair.target, pair.drafter, context, lookahead)

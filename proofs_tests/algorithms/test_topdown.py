@@ -1,4 +1,4 @@
-"""Verification of token topdown, by both rules: lossless, closed forms, and pinned fractions."""
+"""Verification of token trees, by both rules: lossless, closed forms, and pinned fractions."""
 
 from fractions import Fraction
 from functools import partial

@@ -20,7 +20,7 @@ from specref.conformance.diagnosis.laws import CaseLaws, law_of
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Stage, Status
-from specref.conformance.suite import laws_beside, observed
+from specref.conformance.suite import laws_compared, observed
 from specref.contracts.capabilities import capabilities_of
 from specref.contracts.contract import Contract, Subject
 from specref.contracts.fixtures import CHAIN_FIXTURES
@@ -81,7 +81,7 @@ def outside(names: Iterable[str], seed: int) -> Iterator[Asked]:
     """Bugs outside the zoo, with the whole library."""
     for name in names:
         blocks = seen(BUGS[name].verify(), VERIFY, seed)
-        yield Asked(name, diagnose(blocks, LIBRARY, laws=laws_beside(RULE)) if blocks else None)
+        yield Asked(name, diagnose(blocks, LIBRARY, laws=laws_compared(RULE)) if blocks else None)
 
 
 def inside(names: Iterable[str], seed: int) -> Iterator[tuple[Asked, Asked]]:
@@ -91,7 +91,7 @@ def inside(names: Iterable[str], seed: int) -> Iterator[tuple[Asked, Asked]]:
         if not blocks:
             yield Asked(name, None), Asked(name, None)
             continue
-        whole = diagnose(blocks, LIBRARY, laws=laws_beside(RULE))
+        whole = diagnose(blocks, LIBRARY, laws=laws_compared(RULE))
         twins = next((set(c.ids) for c in whole.candidates if name in c.ids), {name})
         out = twins | {other for other in LIBRARY if family(other) == family(name)}
         rest = {other: entry for other, entry in LIBRARY.items() if other not in out}
@@ -108,7 +108,7 @@ class Fewer(Laws):
 
     def of(self, observed: Observed) -> CaseLaws:
         """Those of a case."""
-        known = laws_beside(RULE).of(observed)
+        known = laws_compared(RULE).of(observed)
         laws = {name: law for name, law in known.entries.items() if name in self.entries}
         missing = {name: why for name, why in known.missing.items() if name in self.entries}
         return CaseLaws(known.clean, laws, missing)

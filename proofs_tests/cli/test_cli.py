@@ -7,8 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -19,8 +21,9 @@ from specref.cli import main
 from specref.cli import prove as prove_module
 from specref.cli.group import progress
 from specref.cli.workers import _ctrl_c_later, worker_processes
-from specref.rules import RULES
-from specref.verification import main_job, sampled
+from specref.pairs import Case
+from specref.rules import RULES, Rule
+from specref.verification import AlgorithmReport, cases_of, main_job, sampled
 
 RIGHT = "from specref.algorithms.standard import step\n"
 WRONG = """
@@ -141,7 +144,7 @@ def test_help_has_examples() -> None:
 
 @pytest.mark.usefixtures("few_trials")
 def test_verify_holds_and_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One rule of each kind; all of them are `specref verify` itself."""
+    """One rule of each kind; the next test has the others, without their proofs."""
     kinds = ("standard", "slem", "greedy-block", "k-seq", "topdown", "companion-published")
     monkeypatch.setattr(main_job, "TRIED", {name: RULES[name] for name in kinds})
     file = tmp_path / "report.json"
@@ -154,6 +157,33 @@ def test_verify_holds_and_writes_json(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [report["algorithm"] for report in record["reports"]] == list(kinds)
     assert all(report["paths"] > 0 for report in record["reports"])
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_verify_tries_every_rule_on_every_case(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is proved or sampled: that is counted, and what is asked for is reported."""
+    proved, drawn = Counter(), Counter()
+
+    def check_case(rule: Rule, case: Case) -> AlgorithmReport:
+        proved[rule.name, str(case)] += 1
+        return AlgorithmReport(rule.name, cases=1, refuted=int(not rule.lossless))
+
+    def sample(name: str, *options: object) -> tuple[None, tuple[()]]:
+        drawn[name] += 1
+        return None, ()
+
+    monkeypatch.setattr(main_job, "check_case", check_case)
+    monkeypatch.setattr(main_job, "sample", sample)
+    file = tmp_path / "report.json"
+    result = run("verify", "--json", str(file))
+    every = [*RULES, "algorithm-5-printed"]
+    assert len(every) == 24
+    reports = json.loads(file.read_text())["reports"]
+    assert [report["algorithm"] for report in reports] == every
+    assert [line.split()[0] for line in result.stdout.splitlines()[2:26]] == every
+    assert proved == dict.fromkeys(product(every, map(str, cases_of("quick"))), 1)
+    assert drawn == {name: 1 for name in every if name in RULES and RULES[name].machine}
 
 
 @pytest.mark.usefixtures("small_job")

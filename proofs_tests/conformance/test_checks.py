@@ -582,7 +582,7 @@ def test_what_the_judge_itself_gets_wrong_is_inconclusive(monkeypatch: Any) -> N
 
 
 @pytest.mark.parametrize(
-    ("claims", "beside_idle"),
+    ("claims", "idle_pairs"),
     [
         ({}, Status.PASSED),
         ({"ragged": False}, Status.NOT_APPLICABLE),
@@ -591,12 +591,12 @@ def test_what_the_judge_itself_gets_wrong_is_inconclusive(monkeypatch: Any) -> N
     ],
 )
 def test_rows_alone_are_judged_whatever_batches_are_taken(
-    claims: dict[str, Any], beside_idle: Status
+    claims: dict[str, Any], idle_pairs: Status
 ) -> None:
     ids = ["joint/batch-of-one", "joint/beside-idle"]
     report = check(clean, only=ids, blocking=False, detect_tv=0.3, **claims)
     found = {result.id: result.status for result in report.results}
-    assert found == dict(zip(ids, (Status.PASSED, beside_idle), strict=True))
+    assert found == dict(zip(ids, (Status.PASSED, idle_pairs), strict=True))
 
 
 def is_law(rows: Any) -> bool:

@@ -306,9 +306,9 @@ def test_a_case_without_a_clean_law_is_noted():
     assert not alone.known
     assert "another vocabulary" in alone.notes[0]
     assert str(alone).startswith("Nothing can be compared")
-    beside = diagnose([other, *observe(standard.step, 2_000, seed=13)], laws=LAWS)
-    assert beside.cases == len(CASES)
-    assert beside.clean_fits
+    together = diagnose([other, *observe(standard.step, 2_000, seed=13)], laws=LAWS)
+    assert together.cases == len(CASES)
+    assert together.clean_fits
 
 
 def test_bugs_that_a_case_cannot_show_are_called_blind():

@@ -17,7 +17,7 @@ from proofs_tests.helpers.bugs.outside import BUGS
 from proofs_tests.helpers.bugs.verifiers import clean
 from specref.conformance.diagnosis import Diagnosis, Observed, diagnose
 from specref.conformance.diagnosis.laws import Law, law_of
-from specref.conformance.suite import check, laws_beside
+from specref.conformance.suite import check, laws_compared
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.table import VERIFY
 from specref.statistics.campaign.levels import total_variation_test
@@ -49,15 +49,15 @@ def sampled(laws: Sequence[Law | None], seed: int) -> list[Observed]:
 @cache
 def of_stranger(name: str) -> Diagnosis:
     laws = [law_of(BUGS[name].step, place) for place in PLACES]
-    return diagnose(sampled(laws, list(BUGS).index(name)), LIBRARY, laws=laws_beside(RULE))
+    return diagnose(sampled(laws, list(BUGS).index(name)), LIBRARY, laws=laws_compared(RULE))
 
 
 @cache
 def of_known(name: str) -> tuple[Diagnosis, Diagnosis]:
     """With the bug in the library, and without it."""
-    known = [laws_beside(RULE).of(place).entries.get(name) for place in PLACES]
+    known = [laws_compared(RULE).of(place).entries.get(name) for place in PLACES]
     blocks = sampled(known, KNOWN.index(name))
-    whole = diagnose(blocks, LIBRARY, laws=laws_beside(RULE))
+    whole = diagnose(blocks, LIBRARY, laws=laws_compared(RULE))
     twins = next((set(c.ids) for c in whole.candidates if name in c.ids), {name})
     rest = {
         other: entry
@@ -77,7 +77,7 @@ def test_bugs_outside_the_zoo_are_lossy_and_none_of_its_laws(name: str) -> None:
     assert variation(name) > 0.01
     laws = [law_of(BUGS[name].step, place) for place in PLACES]
     for other in LIBRARY:
-        known = [laws_beside(RULE).of(place).entries.get(other) for place in PLACES]
+        known = [laws_compared(RULE).of(place).entries.get(other) for place in PLACES]
         apart = [
             sum(abs(law.get(block, 0) - one.get(block, 0)) for block in {**law, **one}) / 2
             for law, one in zip(laws, known, strict=True)
@@ -178,13 +178,13 @@ def test_a_sampler_that_applies_parameters_itself_is_named(
 @pytest.mark.parametrize("entry", [*variants()][::4], ids=lambda entry: entry.id)
 def test_parameters_in_the_verifier_are_lossy_and_told_apart(entry) -> None:
     law = [law_of(entry.step, place) for place in PLACES]
-    clean = [laws_beside(RULE).of(place).clean for place in PLACES]
+    clean = [laws_compared(RULE).of(place).clean for place in PLACES]
     apart = [
         sum(abs(a.get(block, 0) - b.get(block, 0)) for block in {**a, **b}) / 2
         for a, b in zip(law, clean, strict=True)
     ]
     assert max(apart) > 0.005
-    best = diagnose(sampled(law, 5), LIBRARY, laws=laws_beside(RULE)).candidates[0]
+    best = diagnose(sampled(law, 5), LIBRARY, laws=laws_compared(RULE)).candidates[0]
     assert entry.id in best.ids
     assert best.fits
 

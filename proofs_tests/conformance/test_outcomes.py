@@ -189,7 +189,7 @@ def test_the_former_name_of_timeout_is_read_but_not_beside_it() -> None:
         check(correct, only=only, timeout=7, patience=7)
 
 
-def test_adapters_are_somebodys_code_too() -> None:
+def test_tracebacks_of_adapters_are_kept() -> None:
     assert all((PACKAGE / room).is_dir() for room in JUDGED)
     with pytest.raises(BrokenContractError) as raised:
         within(1, partial(reference.verify, 1, 2, 3, rng=None))

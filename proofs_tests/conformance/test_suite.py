@@ -1,4 +1,4 @@
-"""The suite: fixtures with fixture, the account of alpha, power, and what a report says."""
+"""The suite: what its fixtures have, the account of alpha, power, and what a report says."""
 
 import itertools
 import math
@@ -72,7 +72,7 @@ def rising_chain(fixture: Fixture) -> bool:
     return False
 
 
-def teeth_of(fixture: Fixture) -> dict[str, bool]:
+def properties_of(fixture: Fixture) -> dict[str, bool]:
     rows = [pair(fixture, *where) for where in reachable(fixture)]
     lookaheads = [place.lookahead for place in fixture.places]
     first = [pair(fixture, place, ()) for place in fixture.places]
@@ -108,17 +108,17 @@ def dull() -> Fixture:
 
 
 @pytest.mark.parametrize("name", CHAIN_FIXTURES)
-def test_fixtures_have_their_teeth(name: str) -> None:
-    found = teeth_of(CHAIN_FIXTURES[name])
-    assert {tooth for tooth, has in found.items() if not has} == LACKING[name]
+def test_fixtures_have_what_tells_bugs_apart(name: str) -> None:
+    found = properties_of(CHAIN_FIXTURES[name])
+    assert {what for what, has in found.items() if not has} == LACKING[name]
 
 
-def test_all_teeth_are_there_and_a_dull_pair_has_none() -> None:
+def test_every_property_is_somewhere_and_a_dull_pair_has_none() -> None:
     assert set.intersection(*LACKING.values()) == set()
-    assert not any(teeth_of(dull()).values())
+    assert not any(properties_of(dull()).values())
 
 
-def test_teeth_in_exact_numbers() -> None:
+def test_properties_in_exact_numbers() -> None:
     wide, deep, eos = (CHAIN_FIXTURES[name] for name in ("wide", "deep", "eos"))
     assert [len(set(map(str, pair(t, t.places[0], ())))) for t in (wide, deep, eos)] == [2, 2, 2]
     p, q = pair(wide, wide.places[0], (0,))

@@ -297,7 +297,7 @@ def test_without_a_rule_any_lossless_one_will_do() -> None:
     assert "declares no rule" in message(report, "acceptance/siblings")
 
 
-# Somebody's sampler: the one of the docs, and what may be wrong with such code.
+# The sampler of the docs, and what may be wrong with such code.
 
 
 def sampler(old: str = "", new: str = "") -> Ask:
@@ -410,7 +410,7 @@ def target_only_but_wrong(p: Any, q: Any, drafts: Any, parents: Any, *, rng: Any
 
 
 @pytest.mark.parametrize("fixture", TREE_FIXTURES.values(), ids=TREE_FIXTURES)
-def test_siblings_of_distinct_groves_differ(fixture: TreeFixture) -> None:
+def test_siblings_of_distinct_trees_differ(fixture: TreeFixture) -> None:
     batch = sample_trees(fixture.distinct(), 300, np.random.default_rng(3))
     for tokens, parents in zip(batch.draft_tokens.tolist(), batch.parents.tolist(), strict=True):
         nodes = [node for node in zip(tokens, parents, strict=True) if node[0] >= 0]

@@ -56,25 +56,25 @@ def test_a_broken_contract_stays_what_it_is() -> None:
     assert caught.value.evidence == {"row": 3}
 
 
-def test_work_that_does_not_end_is_left_behind_and_ends_at_its_next_beat() -> None:
-    deadline, release, beaten = Deadline(), threading.Event(), threading.Event()
+def test_work_that_does_not_end_is_left_behind_and_ends_at_its_next_restart() -> None:
+    deadline, release, ended = Deadline(), threading.Event(), threading.Event()
 
     def work() -> None:
         release.wait(30)
         try:
             deadline.restart()
         finally:
-            beaten.set()
+            ended.set()
         pytest.fail("went on")
 
     with pytest.raises(HungError, match=r"did not return within 0\.05 s"):
         within(0.05, work, deadline)
     release.set()
-    assert beaten.wait(30)
+    assert ended.wait(30)
     assert deadline.abandoned
 
 
-def test_the_time_counts_from_the_last_beat() -> None:
+def test_the_time_counts_from_the_last_restart() -> None:
     deadline = Deadline()
 
     def work() -> str:
@@ -216,7 +216,7 @@ def test_places_get_their_shares(kind: type[Blocks]) -> None:
     assert len(blocks) == len(first) == 240
 
 
-def test_rows_beside_idle_ones_come_first_and_last() -> None:
+def test_rows_in_pairs_with_idle_ones_come_first_and_last() -> None:
     seen: list[list[int]] = []
 
     def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:

@@ -142,7 +142,7 @@ def elsewhere(work: Callable[[], Any]) -> Any:
         return pool.submit(work).result(WAIT)
 
 
-def beside_a_run(work: Callable[[], Any]) -> list[Any]:
+def during_a_run(work: Callable[[], Any]) -> list[Any]:
     """What another thread gets, once during each run of a probe."""
     found: list[Any] = []
 
@@ -170,7 +170,7 @@ ORDINARY: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", ORDINARY)
 def test_other_threads_draw_as_ever(name: str) -> None:
-    found = beside_a_run(ORDINARY[name])
+    found = during_a_run(ORDINARY[name])
     assert len(set(found)) == len(found)
     assert not any(isinstance(value, bool) for value in found)
 
@@ -206,7 +206,7 @@ def test_other_threads_see_the_classes_of_the_modules() -> None:
         assert pickle.loads(pickle.dumps(state)).random() == state.random()
         return True
 
-    assert all(beside_a_run(seen))
+    assert all(during_a_run(seen))
 
 
 def test_a_generator_in_a_closure_is_itself_in_other_threads() -> None:
@@ -222,7 +222,7 @@ def test_a_generator_in_a_closure_is_itself_in_other_threads() -> None:
 
 
 def test_a_class_imported_by_name_is_itself_in_other_threads() -> None:
-    assert all(beside_a_run(lambda: isinstance(np.random.default_rng(), Generator)))
+    assert all(during_a_run(lambda: isinstance(np.random.default_rng(), Generator)))
 
 
 Generator = np.random.Generator

@@ -320,7 +320,7 @@ def test_decode_refuses_empty_blocks():
 
 @settings(max_examples=50)
 @given(STRINGS, st.sampled_from([1, 2, 3]))
-def test_decode_loop_of_the_house_has_the_proved_law(case, length):
+def test_decode_has_the_proved_law(case, length):
     """`decode`, path by path, where `is_lossless_loop` merges contexts."""
     target, drafter, context, lookahead = case
     law = exact_distribution(

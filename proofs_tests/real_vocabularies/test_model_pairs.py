@@ -22,7 +22,7 @@ from fixtures.model_pairs import checking
 from fixtures.model_pairs.building import Workshop
 from fixtures.model_pairs.checking import file_problems, surroundings, tokenizer_problems
 from fixtures.model_pairs.corpus import is_held_out, read_corpus
-from fixtures.model_pairs.growing import grown, initialise
+from fixtures.model_pairs.growing import deepened, initialise
 from fixtures.model_pairs.recipes import PAIRS, RECIPES, TINY
 from fixtures.model_pairs.samples import HELD_OUT, PROMPTS, read_documents
 from fixtures.model_pairs.storing import MODELS, load_tokenizer, read_card
@@ -199,14 +199,14 @@ def test_what_is_built_is_recognised(library, tmp_path):
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2"])
-def test_a_grown_model_computes_what_the_shallow_one_does(family):
+def test_a_deepened_model_computes_what_the_shallow_one_does(family):
     recipe, tokenizer = replace(TINY, family=family, layers=4), train_tokenizer("bytes", [])
     shallow, ids = initialise(recipe, tokenizer, 2), torch.arange(9)[None]
-    deep = grown(shallow, recipe, tokenizer)
+    deep = deepened(shallow, recipe, tokenizer)
     assert deep.config.num_hidden_layers == 4
     assert torch.equal(shallow(ids).logits, deep(ids).logits)
     with pytest.raises(ValueError, match="2 layers do not divide 3"):
-        grown(shallow, replace(recipe, layers=3), tokenizer)
+        deepened(shallow, replace(recipe, layers=3), tokenizer)
 
 
 def test_names_that_do_not_exist(tmp_path):

@@ -11,6 +11,7 @@ from specref.simulate import tabulate
 from specref.statistics import Campaign, InconclusiveWarning, Verdict, assert_lossless, run
 from specref.statistics.campaign.acceptance import measure_acceptance
 from specref.statistics.campaign.drawing import batches
+from specref.tracebacks import PACKAGE
 from specref.verification import TwinSampler
 from specref.zoo import FIXTURES
 
@@ -100,7 +101,7 @@ def test_a_sampler_that_raises_keeps_what_it_gave() -> None:
     assert head == "the sampler raised RuntimeError on c: out of memory"
     assert lines[-1] == "RuntimeError: out of memory"
     assert "in fails_later" in lines[1]
-    assert "specref/losslessness" not in report.stopped
+    assert str(PACKAGE) not in report.stopped
     assert "stopped early" in str(report)
 
 

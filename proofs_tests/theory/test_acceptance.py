@@ -74,6 +74,17 @@ def formula_holds(algorithm, step, case):
     return RULES[algorithm].accepted_lengths(*case) == enumerated(algorithm, step, case)
 
 
+def test_eleven_rules_have_closed_forms():
+    """Of those outside `CASES`, `check_case` compares them on the toy pairs."""
+    assert [name for name, rule in RULES.items() if rule.accepted_lengths] == [
+        *CASES,
+        "block-slrs",
+        "lazy-slrs",
+        "topdown",
+        "traversal",
+    ]
+
+
 @pytest.mark.parametrize("algorithm", CASES)
 @given(data=st.data())
 def test_closed_forms_equal_enumeration(algorithm, data):

@@ -133,7 +133,7 @@ def case_of(law, final=0.25, race=(1.0, 2.0, 4.0)):
     return replace(case, p=(row(law),), coins=replace(case.coins, final=final, race=race))
 
 
-def beside(edge, name, units):
+def shifted(edge, name, units):
     return float(edge + units * Fraction(float(np.finfo(name).eps)))
 
 
@@ -146,7 +146,7 @@ def test_a_last_uniform_near_an_edge_needs_more(coarse, fine, law, edge):
     """Edges are those from below, those from above (3/5), and 1."""
     far, near = (
         precision(c, decide(c))
-        for c in (case_of(law, final=beside(edge, coarse, units)) for units in (-128, -32))
+        for c in (case_of(law, final=shifted(edge, coarse, units)) for units in (-128, -32))
     )
     assert NAMES.index(far) <= NAMES.index(coarse)
     assert near == fine
@@ -157,7 +157,7 @@ def test_a_close_race_needs_more(coarse, fine):
     far, near = (
         precision(c, decide(c))
         for c in (
-            case_of("1/4 1/4 1/2", race=(1.0, beside(1, coarse, units), 8.0))
+            case_of("1/4 1/4 1/2", race=(1.0, shifted(1, coarse, units), 8.0))
             for units in (128, 32)
         )
     )

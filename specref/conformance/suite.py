@@ -356,7 +356,7 @@ def diagnosed(
     seen, rule = observed(judge, draw_on=draw_on and not hung), judge.rule
     if not seen:
         return None
-    return diagnose(seen, compared_with(rule), algorithm=rule, laws=laws_beside(rule))
+    return diagnose(seen, compared_with(rule), algorithm=rule, laws=laws_compared(rule))
 
 
 def observed(judge: Judge, *, draw_on: bool) -> list[Observed]:
@@ -380,6 +380,6 @@ def observed(judge: Judge, *, draw_on: bool) -> list[Observed]:
 
 
 @cache
-def laws_beside(rule: str) -> Laws:
+def laws_compared(rule: str) -> Laws:
     """The laws that failures of a rule are compared with; cached."""
     return Laws(compared_with(rule), algorithm=rule)

@@ -88,7 +88,7 @@ def within(
     --------
     >>> within(1, lambda: 1 / 0)
     Traceback (most recent call last):
-    specref.contracts.batch.BrokenContractError: raised ZeroDivisionError: division by zero
+    specref.contracts.errors.BrokenContractError: raised ZeroDivisionError: division by zero
     """
     deadline = deadline or Deadline()
     results: list[Result] = []

@@ -1,1 +1,1 @@
-"""Each rule as a state machine, through which the batched twin walks."""
+"""Seven of the rules as state machines, through which the batched twin walks."""

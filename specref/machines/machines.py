@@ -1,4 +1,4 @@
-"""Each rule as a state machine: the decision in each state, and the states that follow.
+"""Rules as state machines: the decision in each state, and the states that follow.
 
 The sites are those of the reference algorithms. A draft after the first rejection is never
 looked at, so where drafts are target tokens each is verified before the next is drawn: the

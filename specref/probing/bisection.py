@@ -182,5 +182,5 @@ def _cells_of(box: Box, race: Race) -> Iterator[Cell]:
     volume = math.prod(high - low for low, high in box.values())
     rounding = sum(2.0**-one.bits for one in race.contenders if len(race.contenders) > 1)
     error = NARROW * len(box) + RACE_ERROR * (len(race.contenders) - 1) + rounding
-    for run, share in race.shares():
+    for run, share in race.weighted_runs():
         yield Cell(run.outcome, volume * share, run.numbers(), run.requests, error)

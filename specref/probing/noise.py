@@ -42,7 +42,7 @@ class Race:
         first = min(self.contenders, key=lambda one: point.arrival(one.index) / one.weight)
         return first.run.outcome
 
-    def shares(self) -> list[tuple[Run, float]]:
+    def weighted_runs(self) -> list[tuple[Run, float]]:
         """A run for each winner, and its probability."""
         total = sum(one.weight for one in self.contenders)
         return [(one.run, one.weight / total) for one in self.contenders]

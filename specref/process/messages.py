@@ -60,6 +60,13 @@ def batch_fields(p: Floats, q: Floats | None, drafts: Ints, lens: Ints) -> dict[
 
 
 def coin_fields(coins: Coins) -> dict[str, Any]:
+    """The coins of a batch as fields of a request, each a flat list.
+
+    Examples
+    --------
+    >>> coin_fields(Coins(np.array([[0.25, 0.5]]), np.log([[2.0, 3.0]])))["accept"]
+    [0.25, 0.5]
+    """
     fields = {"accept": coins.accept, "race": coins.race, "final": coins.final}
     return {
         name: np.asarray(value, dtype=np.float64).ravel().tolist()

@@ -156,6 +156,10 @@ def pytest_report_collectionfinish(config: pytest.Config) -> str:
 
 
 def make_items(metafunc: pytest.Metafunc) -> None:
+    """Make an item of each check that the implementations of a test are asked.
+
+    Two implementations of one name end the collection of the test as a failure.
+    """
     marks = [*metafunc.definition.iter_markers(MARK)][::-1]
     subjects = [mark.args[0] for mark in marks]
     run = metafunc.config.stash[RUN]

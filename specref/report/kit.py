@@ -96,6 +96,7 @@ def _unnamed(report: Report) -> bool:
 
 
 def kit_record(report: Report) -> dict[str, object]:
+    """A report of the conformance kit as an object that JSON can hold."""
     return {
         "specref": __version__,
         "implementation": report.name,

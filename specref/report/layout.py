@@ -86,7 +86,7 @@ class Table:
         every = range(len(self.columns))
         natural = [max(map(cell_len, [self.columns[i].title, *self._plain(i)])) for i in every]
         folding = [i for i in every if self.columns[i].folds]
-        if widths := self._beside(natural, folding, width):
+        if widths := self._in_one_piece(natural, folding, width):
             return self._grid(list(every), widths)
         fixed = [i for i in every if i not in folding]
         pieces = self._pieces(fixed, natural, width)
@@ -101,7 +101,7 @@ class Table:
     def _plain(self, column: int) -> list[str]:
         return [line for row in self.rows for line in str(row[column]).splitlines()]
 
-    def _beside(self, natural: list[int], folding: list[int], width: int) -> list[int]:
+    def _in_one_piece(self, natural: list[int], folding: list[int], width: int) -> list[int]:
         """The widths of all columns, if those that fold have room beside the others."""
         widths = list(natural)
         for i in folding:

@@ -95,8 +95,8 @@ def _acceptance(verification: Verification) -> Table:
         (
             report.algorithm,
             SHOWN_PAIRS[measured.case],
-            *_beside(measured.rate, measured.rate_interval, measured.rate_formula),
-            *_beside(measured.mean, measured.mean_interval, measured.mean_formula),
+            *_with_interval(measured.rate, measured.rate_interval, measured.rate_formula),
+            *_with_interval(measured.mean, measured.mean_interval, measured.mean_formula),
         )
         for report in verification.reports
         for measured in report.acceptance
@@ -105,7 +105,9 @@ def _acceptance(verification: Verification) -> Table:
     return Table(columns, rows, keys=2)
 
 
-def _beside(value: float, interval: tuple[float, float], formula: float) -> list[Text | str]:
+def _with_interval(
+    value: float, interval: tuple[float, float], formula: float
+) -> list[Text | str]:
     low, high = interval
     colour = "green" if low <= formula <= high else "red"
     return [f"{value:.4f}", f"[{low:.4f}, {high:.4f}]", Text(f"{formula:.4f}", colour)]

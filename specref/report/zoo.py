@@ -54,6 +54,7 @@ LEGEND = (
 
 
 def zoo_record(matrix: Matrix) -> dict[str, object]:
+    """The kill matrix as an object that JSON can hold, with a record for each entry."""
     return {
         "seed": matrix.seed,
         "detect_tv": matrix.detect_tv,

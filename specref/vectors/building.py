@@ -109,6 +109,7 @@ def _head(case: Case, level: str, true: list[str]) -> Record:
 
 
 def expected(outcome: Outcome) -> Record:
+    """An outcome as a record: its law, and the block that each way of drawing gives."""
     return {
         "accepted": outcome.accepted,
         "count": outcome.accepted + 1,

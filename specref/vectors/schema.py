@@ -28,6 +28,7 @@ def record(optional: tuple[str, ...] = (), /, **properties: Schema) -> Schema:
 
 
 def listed(items: Schema) -> Schema:
+    """An array of any length, all of whose items have one form."""
     return {"type": "array", "items": items}
 
 
@@ -37,6 +38,7 @@ def table(values: Schema, keys: str = ".*") -> Schema:
 
 
 def ref(name: str) -> Schema:
+    """What `DEFINITIONS` has under a name."""
     return {"$ref": f"#/$defs/{name}"}
 
 
@@ -109,6 +111,7 @@ DEFINITIONS: dict[str, Schema] = {
 
 
 def build_schema() -> Schema:
+    """The schema of a whole file of vectors."""
     note = record(mechanism=TEXT, effect=TEXT, links=listed(TEXT))
     file = record(
         algorithm={"enum": list(PUBLISHED)},

@@ -33,6 +33,7 @@ def verify(
     Parameters
     ----------
     profile : {"quick", "standard", "thorough"}
+        More pairs, and 400,000, 4,000,000 or 40,000,000 sampled blocks of a rule.
     seed : int
         Of the sampled check; everything else is exact.
     advance : callable

@@ -1,10 +1,10 @@
 """Planted bugs of speculative decoding, and lossless rules that look like bugs.
 
 Every mutant departs from a clean rule in one place and is lossy; every control departs from it
-and is lossless. `ALL` is everybody. `MUTANTS` and `CONTROLS` are those that patch `standard.step`,
-and `OPERATORS` the mutants that misread the rows of its verifier; `fixtures_for` has the exact
-pairs on which the others are told apart. What a step or a loop emits is known exactly:
-`total_variation_on` enumerates every random path.
+and is lossless. `ALL` has all of them. `MUTANTS` and `CONTROLS` are those that patch
+`standard.step`, and `OPERATORS` the mutants that misread the rows of its verifier; `fixtures_for`
+has the exact pairs on which the others are told apart. What a step or a loop emits is known
+exactly: `total_variation_on` enumerates every random path.
 """
 
 from collections.abc import Iterable, Mapping

@@ -25,6 +25,7 @@ def longest(log: Log) -> int:
 
 
 def drafts(log: Log) -> int:
+    """How many drafts were submitted, over all iterations."""
     return sum(i.drafted for i in log)
 
 
@@ -34,10 +35,12 @@ def share(part: int, whole: int) -> Fraction:
 
 
 def requests(log: Log) -> list[Log]:
+    """The iterations of each request by themselves."""
     return [[i for i in log if i.request == request] for request in {i.request for i in log}]
 
 
 def mean_of_requests(log: Log) -> Fraction:
+    """The mean of the acceptance rates of requests, whatever their numbers of drafts."""
     rates = [acceptance_rate(own) for own in requests(log) if drafts(own)]
     return sum(rates, start=Fraction(0)) / len(rates)
 
