@@ -12,7 +12,7 @@ from specref.verification.kill_matrix import Matrix, Row, kill_matrix
 from specref.zoo import ALL, MUTANTS
 
 DETECT_TV = 0.2
-STAGES = ("smoke", "replay", "boundary", "joint", "end-to-end")
+STAGES = ("smoke", "replay", "boundary", "joint", "independence", "end-to-end")
 # One mutant that each check fails; the full matrix is `specref zoo`.
 WITNESSES = {
     "smoke/answers": "returns-nothing",
@@ -23,6 +23,9 @@ WITNESSES = {
     "smoke/deterministic": "ignores-its-generator",
     "smoke/large-vocabulary": "ids-in-fifteen-bits",
     "boundary/tiny": "ratio-in-float16",
+    "boundary/rare-draft": "coarse-uniforms",
+    "independence/identical-rows": "spread-uniforms",
+    "independence/identical-rows-bare": "numbers-come-round",
     "acceptance/reported": "counts-bonus-as-accepted",
 }
 
@@ -53,7 +56,7 @@ def test_there_are_enough_mutants_and_controls() -> None:
 
 def row(lossless: bool, killers: tuple[str, ...]) -> Row:
     wanted = next(entry for entry in ALL.values() if entry.lossless == lossless)
-    return Row(wanted, killers, frozenset({"smoke/answers", "joint/wide"}), None)
+    return Row(wanted.id, killers, frozenset({"smoke/answers", "joint/wide"}), None)
 
 
 def test_a_surviving_mutant_a_failing_control_and_an_idle_check_are_problems() -> None:

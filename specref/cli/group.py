@@ -119,6 +119,13 @@ profile_option = click.option(
     help="How many pairs and lookaheads.",
 )
 seed_option = click.option("--seed", default=0, show_default=True, help="Of everything sampled.")
+workers_option = click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Processes; the result does not depend on it.",
+)
 timeout_option = click.option(
     "--timeout",
     "--patience",

@@ -13,6 +13,7 @@ from specref.cli.group import (
     progress,
     seed_option,
     show,
+    workers_option,
 )
 from specref.cli.workers import worker_processes
 from specref.pairs import Profile
@@ -25,13 +26,7 @@ from specref.verification.table import TRIED
 @click.command("verify")
 @profile_option
 @seed_option
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Processes; the result does not depend on it.",
-)
+@workers_option
 @json_option
 def verify_command(profile: Profile, seed: int, workers: int, json_file: str | None) -> NoReturn:
     """Prove every rule over the family of toy pairs.

@@ -5,42 +5,72 @@ from typing import NoReturn
 
 import click
 
-from specref.cli.group import HOLDS, VIOLATED, json_option, progress, seed_option, show
+from specref.cli.group import (
+    HOLDS,
+    VIOLATED,
+    json_option,
+    progress,
+    seed_option,
+    show,
+    workers_option,
+)
+from specref.cli.workers import worker_processes
 from specref.report.machine import as_json, check_destination, write_json
+from specref.report.triggers import trigger_markdown, trigger_record, trigger_table
 from specref.report.zoo import zoo_markdown, zoo_record, zoo_table
 from specref.verification.kill_matrix import kill_matrix
+from specref.verification.trigger_matrix import WANTED, trigger_matrix
 from specref.zoo import ALL
+from specref.zoo.triggers import BASE_BUGS, TRIGGERS
 
 
 @click.command("zoo")
 @click.argument("ids", nargs=-1)
 @click.option("--detect-tv", default=0.1, show_default=True, help="As in specref check.")
 @click.option("--markdown", metavar="FILE", help="Write the matrix as a table for docs.")
+@click.option(
+    "--triggers",
+    is_flag=True,
+    help="Bugs that act in one situation instead: which are found, and by which stratum?",
+)
+@click.option("--every", is_flag=True, help="With --triggers: all strata, not the first to find.")
 @seed_option
+@workers_option
 @json_option
 def zoo_command(
     ids: tuple[str, ...],
     detect_tv: float,
     markdown: str | None,
+    triggers: bool,
+    every: bool,
     seed: int,
+    workers: int,
     json_file: str | None,
 ) -> NoReturn:
     """The kill matrix: does every check fail a bug, and is every bug found?
 
-    Exit code 1 on a surviving mutant, an idle check, or a control that fails. With IDS, only
-    those are run, and checks are not called idle.
+    Exit code 1 on a surviving mutant, an idle check, or a control that fails; with --triggers if
+    fewer than 95 % are found. With IDS, only those are run, and checks are not called idle.
 
     \b
     Examples:
       specref zoo
       specref zoo residual-is-p shared-u
       specref zoo --markdown zoo.md --json zoo.json
+      specref zoo --triggers one-draft row-0 --workers 2
     """
     if markdown:
         check_destination(markdown)
-    with progress(len(ids or ALL), "mutants and controls") as advance:
+    if triggers:
+        situations(ids, every, seed, workers, markdown, json_file)
+    entries = progress(len(ids or ALL), "mutants and controls")
+    with worker_processes(workers) as pool, entries as advance:
         matrix = kill_matrix(
-            ids or None, detect_tv=detect_tv, seed=seed, advance=lambda id_: advance(1)
+            ids or None,
+            detect_tv=detect_tv,
+            seed=seed,
+            executor=pool,
+            advance=lambda id_: advance(1),
         )
     show(zoo_table(matrix), json_file)
     if json_file:
@@ -48,3 +78,25 @@ def zoo_command(
     if markdown:
         write_json(markdown, zoo_markdown(matrix))
     sys.exit(VIOLATED if matrix.problems else HOLDS)
+
+
+def situations(
+    ids: tuple[str, ...],
+    every: bool,
+    seed: int,
+    workers: int,
+    markdown: str | None,
+    json_file: str | None,
+) -> NoReturn:
+    """The matrix of triggers."""
+    rows = progress(len(ids or TRIGGERS) * len(BASE_BUGS), "situations and bugs")
+    with worker_processes(workers) as pool, rows as advance:
+        matrix = trigger_matrix(
+            ids or None, seed=seed, every=every, executor=pool, advance=lambda id_: advance(1)
+        )
+    show(trigger_table(matrix), json_file)
+    if json_file:
+        write_json(json_file, as_json(trigger_record(matrix)))
+    if markdown:
+        write_json(markdown, trigger_markdown(matrix))
+    sys.exit(HOLDS if matrix.share >= WANTED else VIOLATED)

@@ -8,7 +8,7 @@ tokens too regularly, call by call.
 import math
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+import scipy
 
 from specref.arrays import Floats, Ints
 from specref.statistics.campaign.bets import log_mean
@@ -117,9 +117,13 @@ def evenness(hits: Ints, rows: int, chance: float) -> tuple[float, bool]:
     (True, True)
     """
     k = np.arange(rows + 1)
-    ways = gammaln(rows + 1) - gammaln(k + 1) - gammaln(rows - k + 1)
+    ways = (
+        scipy.special.gammaln(rows + 1)
+        - scipy.special.gammaln(k + 1)
+        - scipy.special.gammaln(rows - k + 1)
+    )
     law = ways + k * math.log(chance) + (rows - k) * math.log1p(-chance)
     powers = TEMPERS[:, None] * law
-    bets = powers - logsumexp(powers, axis=1, keepdims=True) - law
+    bets = powers - scipy.special.logsumexp(powers, axis=1, keepdims=True) - law
     won = bets[:, hits].sum(axis=1)
     return log_mean(won), bool(TEMPERS[int(won.argmax())] > 1)

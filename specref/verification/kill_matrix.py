@@ -8,7 +8,9 @@ trees that are given. Decode loops, verifiers and figures are put to their own c
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,8 @@ class Row:
 
     Attributes
     ----------
+    id : str
+        Of the entry.
     killers : tuple of str
         The checks that find something wrong, the first of each stage being the cause: a failure,
         no answer, or an edge too rare to fail for.
@@ -57,10 +61,14 @@ class Row:
         The largest exact total variation on the pairs of its rule, or on its own case.
     """
 
-    entry: Entry
+    id: str
     killers: tuple[str, ...]
     asked: frozenset[str]
     variation: float | None
+
+    @property
+    def entry(self) -> Entry:
+        return ALL[self.id]
 
     @property
     def problem(self) -> str | None:
@@ -128,6 +136,7 @@ def kill_matrix(
     detect_tv: float = 0.05,
     seed: int = 0,
     first: bool = False,
+    executor: Executor | None = None,
     advance: Advance = lambda id_: None,
 ) -> Matrix:
     """Put the checks to the zoo.
@@ -143,6 +152,8 @@ def kill_matrix(
     seed : int
     first : bool
         Stop at the first check that fails an entry: enough to see whether mutants are killed.
+    executor : concurrent.futures.Executor, optional
+        Runs the entries; results do not depend on it.
     advance : callable
         Told each id when it is done.
 
@@ -161,15 +172,18 @@ def kill_matrix(
         if id_ not in ALL:
             raise ValueError(f"ids has {id_!r}: not in the zoo")
     options = {"detect_tv": detect_tv, "seed": seed}
-    rows = []
-    for id_ in ALL if ids is None else ids:
-        rows.append(_row(ALL[id_], options, stages, first))
-        advance(id_)
+    work = partial(row_of, options=options, stages=stages, first=first)
+    asked, rows = list(ALL if ids is None else ids), []
+    for row in executor.map(work, asked) if executor else map(work, asked):
+        rows.append(row)
+        advance(row.id)
     whole = ids is None and set(stages) == set(STAGES) and not first
     return Matrix(tuple(rows), seed, detect_tv, whole)
 
 
-def _row(entry: Entry, options: Mapping[str, Any], stages: Sequence[str], first: bool) -> Row:
+def row_of(id_: str, options: Mapping[str, Any], stages: Sequence[str], first: bool) -> Row:
+    """The row of one entry."""
+    entry = ALL[id_]
     killers: dict[str, None] = {}
     asked: set[str] = set()
     variation = variation_of(entry)
@@ -185,7 +199,7 @@ def _row(entry: Entry, options: Mapping[str, Any], stages: Sequence[str], first:
             if result.status != Status.NOT_APPLICABLE:
                 asked.add(result.id)
                 killers |= {} if result.finding is None else {result.id: None}
-    return Row(entry, tuple(killers), frozenset(asked), variation)
+    return Row(id_, tuple(killers), frozenset(asked), variation)
 
 
 def variation_of(entry: Entry) -> float | None:

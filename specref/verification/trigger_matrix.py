@@ -5,13 +5,13 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 
-from specref.conformance.checks import CHECKS
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Stage, Status
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
 from specref.zoo.triggers import BASE_BUGS, TRIGGERS, triggered
 
+WANTED = 0.95
 OTHERS = ("smoke", "boundary", "joint", "independence", "iterations")
 Key = tuple[str, str]
 
@@ -52,6 +52,11 @@ class TriggerMatrix:
     def missed(self) -> tuple[Key, ...]:
         """The (trigger, bug) that no check fails."""
         return tuple((row.trigger, row.bug) for row in self.rows if not row.found)
+
+    @property
+    def share(self) -> float:
+        """The share that some check fails."""
+        return 1 - len(self.missed) / len(self.rows)
 
     @property
     def by_trigger(self) -> Mapping[str, tuple[TriggerRow, ...]]:
@@ -132,8 +137,3 @@ def failures(verify: Callable[..., object], stages: Sequence[str], seed: int) ->
     for one in checks:
         if one.run(judge).status == Status.FAILED:
             yield one.id
-
-
-def strata() -> tuple[str, ...]:
-    """The ids of the checks of strata."""
-    return tuple(one.id for one in CHECKS if one.stage == Stage.STRATA)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from specref.conformance.checks.check import Check, failed, not_applicable, not_run, passed
 from specref.conformance.checks.joint import BLOCKS
@@ -102,7 +102,7 @@ def bound(name: str, judge: Judge) -> Outcome:
     for place, kept in found.kept.items():
         for k, most in enumerate(_most_kept(fixture, place), 1):
             # The lower end of the exact one-sided interval of the probability.
-            least = stats.beta.ppf(alpha, kept[k], kept[0] - kept[k] + 1) if kept[k] else 0.0
+            least = scipy.stats.beta.ppf(alpha, kept[k], kept[0] - kept[k] + 1) if kept[k] else 0.0
             if least > most + k * judge.capabilities.tolerance + 1e-12:
                 return failed(
                     f"{kept[k] / kept[0]:.4f} of blocks kept {k} drafts at {place.name}, surely "

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from specref.conformance.checks.check import Check, failed, not_applicable, passed
 from specref.conformance.judge import Judge
@@ -81,8 +81,8 @@ def _first_drafts(judge: Judge) -> tuple[int, int]:
 def _share(judge: Judge, kept: int, drafted: int) -> tuple[float, float]:
     """Lower and upper bound on the share of drafts kept, each at the alpha of this check."""
     alpha, lost = judge.level, drafted - kept
-    least = float(stats.beta.ppf(alpha, kept, lost + 1)) if kept else 0.0
-    return least, float(stats.beta.isf(alpha, kept + 1, lost)) if lost else 1.0
+    least = float(scipy.stats.beta.ppf(alpha, kept, lost + 1)) if kept else 0.0
+    return least, float(scipy.stats.beta.isf(alpha, kept + 1, lost)) if lost else 1.0
 
 
 def _facts(kept: int, drafted: int) -> dict[str, float]:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaln, logsumexp
 
 from specref.arrays import Floats, Ints
 from specref.conformance.diagnosis.table import Table
@@ -70,7 +70,7 @@ def weigh(table: Table, trials: int) -> Likelihoods:
     fitted = best.sum(axis=1) - math.log(trials) / 2 > whole.sum(axis=1)
     strength = np.where(fitted, strength, 1.0)
     used = np.where(fitted[:, None], best, whole)
-    neutral = logsumexp(mixture, axis=0) - math.log(len(mixture))
+    neutral = scipy.special.logsumexp(mixture, axis=0) - math.log(len(mixture))
     score = np.where(table.predicted, used, neutral).sum(axis=1) - fitted * math.log(trials) / 2
     against = partial(_against, table, neutral, _together(mixture, table))
     weakest = against(_best(table, lambda s: -against(s)))
@@ -80,7 +80,9 @@ def weigh(table: Table, trials: int) -> Likelihoods:
 def _together(mixture: Floats, table: Table) -> Floats:
     """log Q over all cases where a hypothesis has a law; shape (hypotheses,)."""
     known, of_hypothesis = np.unique(table.predicted, axis=0, return_inverse=True)
-    sums = logsumexp(mixture @ known.T.astype(np.float64), axis=0) - math.log(len(mixture))
+    sums = scipy.special.logsumexp(mixture @ known.T.astype(np.float64), axis=0) - math.log(
+        len(mixture)
+    )
     return np.asarray(sums[of_hypothesis.ravel()])
 
 
@@ -90,7 +92,9 @@ def _against(table: Table, of_case: Floats, together: Floats, strengths: Floats 
     apart = np.where(table.predicted, of_case - likelihood, -np.inf)
     joint = together - (likelihood * table.predicted).sum(axis=1)
     ratios = np.concatenate([apart, joint[:, None]], axis=1)
-    return np.asarray(logsumexp(ratios, axis=1) - np.log(table.predicted.sum(axis=1) + 1))
+    return np.asarray(
+        scipy.special.logsumexp(ratios, axis=1) - np.log(table.predicted.sum(axis=1) + 1)
+    )
 
 
 def groups(table: Table, strengths: Floats) -> Ints:
@@ -132,11 +136,11 @@ def universal(table: Table) -> Floats:
     components = [table.by_case(table.counts * np.log(laws))]
     totals = np.bincount(table.node, table.counts)
     for c in CONCENTRATIONS:
-        node = gammaln(c + totals) - gammaln(c)
+        node = scipy.special.gammaln(c + totals) - scipy.special.gammaln(c)
         ends = np.zeros(len(totals), dtype=np.int64)
         ends[table.node] = table.case
         spent = np.bincount(ends, node, minlength=table.predicted.shape[1])
-        gained = gammaln(c * laws + table.counts) - gammaln(c * laws)
+        gained = scipy.special.gammaln(c * laws + table.counts) - scipy.special.gammaln(c * laws)
         components.append(table.by_case(gained) - spent)
     return np.concatenate(components)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from specref.statistics.campaign.verdict import AcceptanceResult, Conformance
 
@@ -168,7 +168,7 @@ def binomial_interval(successes: int, trials: int, alpha: float) -> tuple[float,
     """
     if not 0 <= successes <= trials or not trials:
         raise ValueError(f"successes = {successes}: expected 0 to trials = {trials}, at least 1")
-    low = stats.beta.ppf(alpha / 2, successes, trials - successes + 1) if successes else 0.0
+    low = scipy.stats.beta.ppf(alpha / 2, successes, trials - successes + 1) if successes else 0.0
     failures = trials - successes
-    high = stats.beta.ppf(1 - alpha / 2, successes + 1, failures) if failures else 1.0
+    high = scipy.stats.beta.ppf(1 - alpha / 2, successes + 1, failures) if failures else 1.0
     return float(low), float(high)

@@ -9,7 +9,7 @@ alpha if the sampler is lossless, whatever its acceptance law, whenever one look
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.special import gammaln
+import scipy
 
 from specref.arrays import Floats, Ints
 
@@ -106,9 +106,11 @@ def dirichlet_evidence(counts: Floats, p: Floats) -> Floats:
     counts, p = counts[seen], p[seen]
     c = CONCENTRATIONS.reshape(-1, 1, 1)
     prior = np.where(p > 0, c * p, 1)
-    gain = np.where(p > 0, gammaln(prior + counts) - gammaln(prior), 0).sum(axis=-1)
+    gain = np.where(
+        p > 0, scipy.special.gammaln(prior + counts) - scipy.special.gammaln(prior), 0
+    ).sum(axis=-1)
     total = counts.sum(axis=-1)
-    mixture = gammaln(c[..., 0]) - gammaln(c[..., 0] + total) + gain
+    mixture = scipy.special.gammaln(c[..., 0]) - scipy.special.gammaln(c[..., 0] + total) + gain
     against = (counts * np.log(np.where(p > 0, p, 1))).sum(axis=-1)
     return np.asarray((mixture - against).sum(axis=-1))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from specref.arrays import Floats
 from specref.distributions import Probability, is_one
@@ -126,7 +126,7 @@ def chi_square_test(
         raise ValueError(f"{trials} trials leave {len(cells)} cell(s): expected at least 2")
     statistic = float(((cells[:, 0] - cells[:, 1]) ** 2 / cells[:, 1]).sum())
     freedom = len(cells) - 1
-    threshold = float(stats.chi2.isf(alpha, freedom))
+    threshold = float(scipy.stats.chi2.isf(alpha, freedom))
     detectable = math.sqrt(_noncentrality(threshold, freedom, beta) / (4 * trials))
     distance = _empirical_distance(observed, expected, trials)
     return TestResult(trials, alpha, statistic, threshold, distance, detectable, impossible)
@@ -146,7 +146,7 @@ def expected_total_variation(law: Floats, trials: int) -> float:
     if trials > LARGEST_EXACT:
         return float(np.sqrt(law * (1 - law) / trials).sum() / 2)
     k = np.floor(trials * law) + 1
-    deviations = 2 * k * (1 - law) * stats.binom.pmf(k, trials, law)
+    deviations = 2 * k * (1 - law) * scipy.stats.binom.pmf(k, trials, law)
     return float(deviations.sum() / (2 * trials))
 
 
@@ -183,10 +183,10 @@ def _pooled(observed: Floats, expected: Floats) -> Floats:
 
 def _noncentrality(threshold: float, freedom: int, beta: float) -> float:
     low, high = 0.0, 10.0
-    while stats.ncx2.cdf(threshold, freedom, high) > beta:
+    while scipy.stats.ncx2.cdf(threshold, freedom, high) > beta:
         high *= 2
     for _ in range(60):
         middle = (low + high) / 2
-        missed = stats.ncx2.cdf(threshold, freedom, middle) if middle else 1.0
+        missed = scipy.stats.ncx2.cdf(threshold, freedom, middle) if middle else 1.0
         low, high = (middle, high) if missed > beta else (low, middle)
     return high

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from specref.arrays import Floats, Ints
 from specref.distributions import FLOAT_TOLERANCE
@@ -173,7 +173,11 @@ def upper_rate(events: int, trials: int, alpha: float) -> float:
     >>> round(upper_rate(0, 4_000_000, 1e-6) * 4_000_000, 3)
     13.815
     """
-    return 1.0 if events == trials else float(stats.beta.isf(alpha, events + 1, trials - events))
+    return (
+        1.0
+        if events == trials
+        else float(scipy.stats.beta.isf(alpha, events + 1, trials - events))
+    )
 
 
 def trials_to_certify(bound: float, alpha: float = ALPHA) -> int:

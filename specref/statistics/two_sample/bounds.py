@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from specref.arrays import Ints
 from specref.statistics.campaign.interval import smallest
@@ -109,7 +109,7 @@ def relabelled_mean(pooled: Ints, trials: int) -> float:
     """
     copies, times = np.unique(pooled, return_counts=True)
     k = copies // 2 + 1
-    chance = stats.hypergeom.pmf(k, 2 * trials, copies, trials)
+    chance = scipy.stats.hypergeom.pmf(k, 2 * trials, copies, trials)
     spread = 2 * k * (trials - copies + k) * chance / trials
     return float(spread @ times / (2 * trials))
 

@@ -1,0 +1,83 @@
+"""The matrix of triggers: bugs that act in one situation, and the checks that find them."""
+
+import pytest
+from click.testing import CliRunner
+
+from specref.cli import main
+from specref.report.triggers import trigger_markdown, trigger_record
+from specref.verification.trigger_matrix import TriggerMatrix, TriggerRow, trigger_matrix
+from specref.zoo.triggers import BASE_BUGS, TRIGGERS
+
+pytestmark = pytest.mark.strata
+MISSED = TriggerRow("row-0", "residual-is-p", ())
+FOUND = TriggerRow("one-draft", "residual-is-p", ("strata/one-draft", "strata/no-laws"))
+ELSEWHERE = TriggerRow("row-0", "accepts-every-draft", (), "joint/wide")
+
+
+def test_there_are_enough_situations_and_bugs() -> None:
+    assert len(TRIGGERS) >= 55
+    assert len(BASE_BUGS) >= 4
+    assert len({trigger.id for trigger in TRIGGERS}) == len(TRIGGERS)
+    assert {trigger.kind for trigger in TRIGGERS} == {
+        "shape", "values", "ids", "mode", "call", "row",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("trigger", ["one-draft", "odd-rows", "top-above-0.9", "strided"])
+def test_every_bug_is_found_in_a_situation(trigger: str) -> None:
+    matrix = trigger_matrix([trigger])
+    assert len(matrix.rows) == len(BASE_BUGS)
+    assert matrix.missed == ()
+
+
+def test_all_strata_that_find_a_bug_are_told() -> None:
+    one, every = (
+        trigger_matrix(["four-drafts"], ["last-token-is-argmax"], every=every).rows[0]
+        for every in (False, True)
+    )
+    assert one.killers == every.killers[:1] == ("strata/many-drafts",)
+    assert len(every.killers) > 1
+
+
+def test_what_no_stratum_finds_is_looked_for_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    from specref.verification import trigger_matrix as module
+
+    monkeypatch.setattr(
+        module, "failures", lambda verify, stages, seed: iter(["joint/wide"] * (len(stages) > 1))
+    )
+    assert trigger_matrix(["one-draft"], ["residual-is-p"]).rows[0].elsewhere == "joint/wide"
+
+
+def test_what_is_missed_is_named() -> None:
+    matrix = TriggerMatrix((MISSED, FOUND, ELSEWHERE), 7)
+    assert matrix.missed == (("row-0", "residual-is-p"),)
+    assert matrix.share == pytest.approx(2 / 3)
+    page = trigger_markdown(matrix)
+    assert "2 of 3 found (66.7%): 2 situations, seed 7" in page
+    assert "| `row-0` | row | joint/wide |  | missed |  |" in page
+    assert "| `one-draft` | shape |  |  | one-draft, no-laws |  |" in page
+    assert "Missed: `residual-is-p` at `row-0`." in page
+    record = trigger_record(matrix)
+    assert record["missed"] == matrix.missed
+    assert [row["kind"] for row in record["rows"]] == ["row", "shape", "row"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"triggers": ["row"]}, "triggers has 'row': expected some of"),
+        ({"bugs": ["bug"]}, "bugs has 'bug': expected some of accepts-every-draft,"),
+    ],
+)
+def test_unknown_ids_are_refused(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        trigger_matrix(**arguments)
+
+
+def test_the_command_writes_the_page(tmp_path) -> None:
+    page = tmp_path / "triggers.md"
+    arguments = ["zoo", "--triggers", "odd-rows", "--markdown", str(page)]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0
+    assert "4 of 4 found (100.0%): 1 situations, seed 0" in result.output
+    assert "| `odd-rows` | row |" in page.read_text()
