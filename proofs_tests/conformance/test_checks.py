@@ -49,6 +49,7 @@ from specref.examples.correct import verify as correct
 from specref.models import Model
 from specref.statistics.floats.coins import Coins, verify_float64
 from specref.vocabulary import Tokens
+from specref.zoo import ALL
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")
 
@@ -223,6 +224,7 @@ KILLERS: dict[str, tuple[Contract, Ask]] = {
     "boundary/forbidden": (V, BUGS["residual is |p - q|"]()),
     "boundary/tiny": (V, clipped),
     "boundary/ragged": (V, BUGS["bonus of the longest row"]()),
+    "boundary/rare-draft": (V, ALL["coarse-uniforms"].make()),
     "joint/exact": (S, BAD_STEP),
     "joint/wide": (V, BUGS["lenient"]()),
     "joint/deep": (V, BUGS["positions share a uniform"]()),

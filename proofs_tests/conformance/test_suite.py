@@ -161,6 +161,7 @@ def test_a_trial_spends_at_most_its_alpha(name: str) -> None:
 STATISTICAL = (VERIFY, STEP, GENERATE, DRAFTER)
 
 
+@pytest.mark.strata
 @pytest.mark.parametrize("contract", STATISTICAL)
 def test_every_statistical_check_gets_an_equal_share(contract: Contract, monkeypatch: Any) -> None:
     asking = [one for one in CHECKS if one.statistical and contract in one.contracts]
@@ -247,7 +248,10 @@ def test_cases_are_declared_once_and_kept_empty() -> None:
 # False alarms, at a large alpha and with few trials.
 
 
-def test_false_alarms_are_fewer_than_alpha() -> None:
+def test_false_alarms_are_fewer_than_alpha(monkeypatch: Any) -> None:
+    # That bets in strata have mean at most 1 is shown exactly, in statistics/test_features.py.
+    few = tuple(id_ for id_ in kit_false_alarms.ASKED if not id_.startswith("strata/"))
+    monkeypatch.setattr(kit_false_alarms, "ASKED", few)
     # 10 runs at alpha 0.2: more than 8 alarms have probability below 1e-5.
     found = kit_false_alarms.alarms(0, 10, 0.2, 300, 0)
     assert {name for name, _ in found} == {"standard", *LOOK_ALIKES}

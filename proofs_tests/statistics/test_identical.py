@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from specref.statistics.identical import (
+    _evenness,
     alike_at,
     detectable_share,
     evenness,
@@ -72,6 +73,15 @@ def test_opposite_numbers_are_unlike():
     assert mean < 0
 
 
+@pytest.mark.parametrize("law", [[0.4, 0.2, 0.2, 0.2], [0.7, 0.1, 0.1, 0.1], [0.1, 0.3, 0.3, 0.3]])
+def test_independent_tokens_of_a_wrong_law_are_neither_alike_nor_uneven(law):
+    tokens = np.random.default_rng(1).choice(SIZE, size=ROWS, p=law)
+    assert (resemblance(tokens, SIZE) > least_resemblance(ROWS, SIZE, ALPHA)).any()
+    assert alike_at(tokens, SIZE, ALPHA) is None
+    hits = (tokens.reshape(-1, 64) < 1).sum(axis=1)
+    assert evenness(hits, 64, 0.25)[0] < 5
+
+
 def test_bounds_grow_with_pairs_alone():
     bound = least_resemblance(1_000, SIZE, ALPHA)
     assert len(bound) == 500
@@ -95,5 +105,8 @@ def test_bets_on_evenness_have_mean_1():
     """Exactly: each bet is a law divided by the binomial one."""
     from scipy.stats import binom
 
-    won = [np.exp(evenness(np.array([k]), 20, 0.25)[0]) for k in range(21)]
-    assert won @ binom.pmf(np.arange(21), 20, 0.25) == pytest.approx(1)
+    law = binom.pmf(np.arange(21), 20, 0.25)
+    won = [np.exp(_evenness(np.array([k]), 20, 0.25)[0]) for k in range(21)]
+    assert won @ law == pytest.approx(1)
+    least = [np.exp(evenness(np.array([k]), 20, 0.25)[0]) for k in range(21)]
+    assert (np.array(least) <= np.array(won) + 1e-12).all()

@@ -328,7 +328,21 @@ EDGES = {
 }
 
 
-@pytest.mark.parametrize("name", [n for n, e in BAD.items() if e.shows == "coins"])
+def test_coarse_uniforms_keep_a_draft_that_is_all_but_impossible() -> None:
+    """Once in 4,096 times: never in 40,000 has a probability of 6e-5."""
+    tile = (40_000, 1, 1)
+    p = np.tile([[1 - 2.0**-30, 2.0**-30], [0.5, 0.5]], tile)
+    q, drafts = np.tile([[2.0**-30, 1 - 2.0**-30]], tile), np.ones((40_000, 1), dtype=int)
+    kept = {
+        name: (verify(p, q, drafts, rng=np.random.default_rng(1))[0][:, 0] == 1).sum()
+        for name, verify in (("coarse", BAD["coarse-uniforms"].make()), ("clean", CLEAN))
+    }
+    assert kept["coarse"] > 0
+    assert kept["clean"] == 0
+    assert {n for n, e in BAD.items() if e.shows == "coins"} == {*EDGES, "coarse-uniforms"}
+
+
+@pytest.mark.parametrize("name", EDGES)
 def test_mutants_that_only_injected_coins_find(name: str) -> None:
     p, q, draft, u, noise = EDGES[name]
     rows = np.array([[*p, [0, 1.0, 0, 0]]]), np.array([q])

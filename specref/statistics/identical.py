@@ -60,6 +60,8 @@ def least_resemblance(n: int, size: int, alpha: float) -> Floats:
 def alike_at(tokens: Ints, size: int, alpha: float) -> tuple[int, float] | None:
     """The distance at which tokens are alike, or unlike, beyond doubt: of several, the shortest.
 
+    What a wrong law makes of all distances alike does not count.
+
     With the resemblance of its pairs, on average: 0 if independent, size - 1 if always equal.
 
     Parameters
@@ -77,8 +79,12 @@ def alike_at(tokens: Ints, size: int, alpha: float) -> tuple[int, float] | None:
     (1000, 3.0)
     """
     n = len(tokens)
+    pairs = n - np.arange(1, n // 2 + 1)
     found, bound = resemblance(tokens, size), least_resemblance(n, size, alpha)
-    mean = np.where(np.abs(found) > bound, found / (n - np.arange(1, n // 2 + 1)), 0.0)
+    # Tokens of a wrong law agree too often at every distance.
+    usual = size * ((np.bincount(tokens, minlength=size) / n) ** 2).sum() - 1
+    beyond = (np.abs(found) > bound) & (np.abs(found - usual * pairs) > bound)
+    mean = np.where(beyond, found / pairs, 0.0)
     # Where numbers come round, tokens are somewhat alike at other distances, too.
     at = int((np.abs(mean) >= np.abs(mean).max() / 2).argmax())
     return (at + 1, float(mean[at])) if mean[at] else None
@@ -100,7 +106,8 @@ def evenness(hits: Ints, rows: int, chance: float) -> tuple[float, bool]:
     """The log-evidence that the hits of calls are too even, or too uneven; and which.
 
     Of each call, with independent rows, hits are binomial. The bets are on powers of that law: an
-    e-value.
+    e-value. What is won at the observed frequency, too, is not won by a wrong law alone; the
+    smaller of both counts.
 
     Parameters
     ----------
@@ -116,6 +123,13 @@ def evenness(hits: Ints, rows: int, chance: float) -> tuple[float, bool]:
     >>> evenness(hits, 1_000, 0.5)[0] < 0, evenness(np.full(100, 500), 1_000, 0.5)[1]
     (True, True)
     """
+    evidence, even = _evenness(hits, rows, chance)
+    observed = float(hits.mean()) / rows
+    other = _evenness(hits, rows, observed)[0] if 0 < observed < 1 else 0.0
+    return min(evidence, other), even
+
+
+def _evenness(hits: Ints, rows: int, chance: float) -> tuple[float, bool]:
     k = np.arange(rows + 1)
     ways = (
         scipy.special.gammaln(rows + 1)

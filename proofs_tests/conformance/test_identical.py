@@ -1,0 +1,134 @@
+"""Identical rows: what shares, opposes or spreads random numbers fails; what does not, passes."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specref.conformance.checks.identical import CHECKS
+from specref.conformance.options import CheckOptions
+from specref.conformance.status import Finding, Status
+from specref.conformance.suite import prepare
+from specref.contracts.capabilities import capable
+from specref.zoo import ALL
+from specref.zoo.parts.batched import Drawn, drawing, verifier
+from specref.zoo.triggers import BASE_BUGS, Trigger, triggered
+
+WITH_COINS, BARE = CHECKS
+
+
+def result(verify: Any, which: Any = WITH_COINS, **options: Any) -> Any:
+    judge, (check,) = prepare(verify, CheckOptions(only=[which.id], **options))
+    assert check is which
+    return check.run(judge)
+
+
+def period(rows: int) -> Any:
+    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Drawn:
+        at = np.arange(len(drafts)) % rows
+        few = min(rows, len(drafts))
+        uniforms = rng.random((few, drafts.shape[1]))[at]
+        return Drawn(uniforms, rng.standard_exponential((few, size))[at])
+
+    return drawing(coins)
+
+
+def one_row_in(count: int) -> Any:
+    """Every so many rows have the numbers of row 0."""
+
+    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Drawn:
+        uniforms = rng.random(drafts.shape)
+        noise = rng.standard_exponential((len(drafts), size))
+        uniforms[::count], noise[::count] = uniforms[:1], noise[:1]
+        return Drawn(uniforms, noise)
+
+    return drawing(coins)
+
+
+def half_in_pairs() -> Any:
+    """Half of the rows have the numbers of other rows, which differ from call to call."""
+
+    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Drawn:
+        uniforms = rng.random(drafts.shape)
+        half, order = len(drafts) // 2, rng.permutation(len(drafts))
+        uniforms[order[:half]] = uniforms[order[half : 2 * half]]
+        return Drawn(uniforms, rng.standard_exponential((len(drafts), size)))
+
+    return drawing(coins)
+
+
+def ring(size_of_ring: int) -> Any:
+    """Uniforms from a buffer, round and round."""
+    buffer, at = np.random.default_rng(5).random(size_of_ring), [0]
+
+    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Drawn:
+        index = (at[0] + np.arange(drafts.size)) % size_of_ring
+        at[0] += drafts.size
+        noise = rng.standard_exponential((len(drafts), size))
+        return Drawn(buffer[index].reshape(drafts.shape), noise)
+
+    return drawing(coins)
+
+
+SHARING = {
+    "every 16 rows": (period(16), "identical rows 16 apart, share random numbers"),
+    "every 97 rows": (period(97), "identical rows 97 apart, share random numbers"),
+    "every 4,096 rows": (period(4_096), "identical rows 4,096 apart, share random numbers"),
+    "one row in 20": (one_row_in(20), "identical rows .*0 apart, share random numbers"),
+    "half in pairs": (half_in_pairs(), "same tokens too unevenly: they are shared over them"),
+    "a ring": (ring(10_007), "identical rows 10,007 apart, over calls, share random numbers"),
+    "opposite": (ALL["opposite-uniforms"].make(), "1 apart, get opposite random numbers"),
+    "spread": (ALL["spread-uniforms"].make(), "too evenly: random numbers are spread over them"),
+}
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_rows_whose_numbers_depend_on_each_other_fail(name: str) -> None:
+    verify, message = SHARING[name]
+    found = result(verify)
+    assert found.status == Status.FAILED
+    assert found.finding == Finding.DEPENDENCE
+    assert re.search(message, found.message)
+
+
+@pytest.mark.parametrize("which", CHECKS)
+def test_independent_rows_pass_and_are_told_what_would_have_been_found(which: Any) -> None:
+    found = result(verifier(), which)
+    assert found.status == Status.PASSED
+    assert "8 calls of 8,192 identical rows: 2.1% of pairs with equal numbers" in found.message
+    assert "1,024 calls of 64 identical rows: " in found.message
+
+
+@pytest.mark.parametrize("bug", BASE_BUGS, ids=lambda bug: bug.id)
+def test_a_wrong_law_is_not_called_dependence(bug: Any) -> None:
+    always = Trigger("always", "shape", lambda at: True)
+    assert result(triggered(bug, always)).status == Status.PASSED
+
+
+def test_a_token_that_never_comes_is_not_called_dependence() -> None:
+    never = verifier(accepted=lambda batch: np.zeros(len(batch.p), dtype=int))
+    assert result(never).status == Status.PASSED
+
+
+def test_what_takes_no_optional_coins_is_not_called_without() -> None:
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        return verifier()(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    assert result(verify, BARE).status == Status.NOT_APPLICABLE
+    assert result(capable(batch=4)(verify)).status == Status.PASSED
+
+
+def test_own_randomness_is_judged_where_coins_are_optional() -> None:
+    """With coins all is well; the generator that it has of its own is seeded anew in each call."""
+
+    def verify(
+        target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any, coins: Any = None
+    ) -> Any:
+        own = np.random.default_rng(0)
+        return verifier()(target_probs, draft_probs, draft_tokens, rng=own, coins=coins)
+
+    assert result(verify).status == Status.PASSED
+    found = result(verify, BARE)
+    assert found.status == Status.FAILED
+    assert "over calls, share random numbers" in found.message
