@@ -583,7 +583,9 @@ def test_bad_input():
         run(p, q * np.array([1, 1, 0.5])[:, None, None])
     with pytest.raises(ValueError, match=r"q\[1, 0\] has sum 0.5"):
         run(p, q * np.array([1, 0.5, 0.5])[:, None, None])
-    with pytest.raises(ValueError, match=r"p\[0, 1\] has sum 1.0 and minimum -0.5: expected a dis"):
+    with pytest.raises(
+        ValueError, match=r"p\[0, 1\] has sum 1.0 and minimum -0.5: expected a dis"
+    ):
         run(np.array([[[0.5, 0.5], [1.5, -0.5]]]), np.array([[[0.5, 0.5]]]))
     with pytest.raises(ValueError, match=r"p\[0, 0\] has sum nan"):
         run(p * np.nan, q)
