@@ -23,7 +23,8 @@ def test_defaults() -> None:
     assert replace(OPTIONS, contract="step").contract is STEP
     assert (OPTIONS.profile, OPTIONS.seed, OPTIONS.alpha) == ("quick", 0, ALPHA)
     assert (OPTIONS.trials, OPTIONS.timeout, OPTIONS.blocking) == (None, TIMEOUT, True)
-    assert [replace(OPTIONS, profile=profile).tv for profile in DETECT_TV] == [*DETECT_TV.values()]
+    promised = {"quick": 0.05, "standard": 0.02, "thorough": 0.01}
+    assert {profile: replace(OPTIONS, profile=profile).tv for profile in DETECT_TV} == promised
     assert replace(OPTIONS, profile="thorough", detect_tv=0.3).tv == 0.3
 
 
