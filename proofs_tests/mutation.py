@@ -29,6 +29,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from specref.statistics.campaign.acceptance import binomial_interval
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -62,13 +64,16 @@ class Room:
     code : tuple of str
         Files and folders; a file belongs to the room that names it most closely.
     tests : tuple of str
-        Patterns of the ends of paths. Of these the tests of a mutant are those that import its
-        module, all if none does.
+        Patterns of the ends of paths. Those of them that import the module of a mutant run
+        first, the others if it survives.
+    further : tuple of str
+        Patterns of tests that run if it survives these, too.
     """
 
     code: tuple[str, ...]
     tests: tuple[str, ...]
     target: float
+    further: tuple[str, ...] = ()
 
 
 KIT = ("adapters", "conformance", "contracts", "probing", "process", "vectors")
@@ -79,7 +84,12 @@ ROOMS: dict[str, Room] = {
         ("/test_distributions.py", "/test_models.py", "/proofs/*"),
         0.98,
     ),
-    "algorithms": Room(("specref/algorithms",), ("/algorithms/*", "/proofs/*"), 0.98),
+    "algorithms": Room(
+        ("specref/algorithms",),
+        ("/algorithms/*", "/proofs/*"),
+        0.98,
+        ("/theory/*", "/claims/*", "/verification/test_verification.py"),
+    ),
     "theory": Room(("specref/theory",), ("/theory/*", "/algorithms/*", "/speed/*"), 0.98),
     "proofs": Room(
         ("specref/proofs", "specref/laws.py", "specref/rules.py", "specref/verification"),
@@ -87,14 +97,22 @@ ROOMS: dict[str, Room] = {
         0.98,
     ),
     "statistics": Room(
-        ("specref/statistics",), ("/statistics/*", "/theory/test_acceptance.py"), 0.95
+        ("specref/statistics",),
+        ("/statistics/*", "/theory/test_acceptance.py"),
+        0.95,
+        ("/conformance/test_checks.py", "/conformance/test_rounding.py"),
     ),
     "kit": Room(
         tuple(f"specref/{room}" for room in KIT),
         ("/test_examples.py", *(f"/{room}/*" for room in KIT)),
         0.92,
     ),
-    "torch_backend": Room(("specref/torch_backend",), ("/torch_backend/*",), 0.95),
+    "torch_backend": Room(
+        ("specref/torch_backend",),
+        ("/torch_backend/*",),
+        0.95,
+        ("/gpu_tests/test_*", "/real_vocabularies/*"),
+    ),
 }
 
 
@@ -326,17 +344,24 @@ def files_of(name: str, rooms: Mapping[str, Room], root: Path) -> list[str]:
     return sorted(path for path in found if owner(path) == name)
 
 
-def tests_of(room: Room, path: str, root: Path) -> list[str]:
-    """The doctests of a file, and those tests of its room that import it, or all if none does."""
-    files = [
-        file
-        for file in sorted(root.rglob("test_*.py"))
-        if any(fnmatch(file.as_posix(), f"*{pattern}") for pattern in room.tests)
-    ]
+def tests_of(room: Room, path: str, root: Path) -> list[list[str]]:
+    """Rounds of tests: a mutant that survives one is put to the next.
+
+    The doctests of its file and the tests of its room that import it, the others of its room,
+    and further ones.
+    """
+    known = sorted(root.rglob("test_*.py"))
+    files, further = (
+        [one for one in known if any(fnmatch(one.as_posix(), f"*{end}") for end in patterns)]
+        for patterns in (room.tests, room.further)
+    )
     module = path.removesuffix(".py").replace("/", ".")
     names = {module.rsplit(".", 1)[1], *_defined((root / path).read_text())}
     mine = [file for file in files if _imports(file.read_text(), module, names)]
-    return [path, *(file.relative_to(root).as_posix() for file in mine or files)]
+    others = [file for file in files if file not in mine]
+    rounds = mine, others, [file for file in further if file not in files]
+    first, *rest = [[one.relative_to(root).as_posix() for one in round_] for round_ in rounds]
+    return [[path, *first], *filter(None, rest)]
 
 
 def _defined(source: str) -> Iterator[str]:
@@ -456,15 +481,17 @@ class Runner:
         for tree in trees:
             self._free.put(tree)
 
-    def code(self, mutant: Mutant, tests: Sequence[str]) -> int | None:
-        """The exit code of the tests of a mutant, None if they take too long."""
+    def code(self, mutant: Mutant, rounds: Sequence[Sequence[str]]) -> int | None:
+        """The exit code of the first tests that notice a mutant, None if they take too long."""
         tree = self._free.get()
         try:
-            with tree.with_mutant(mutant):
-                code, printed = tree.run(tests, self.limit)
-            if code != 0:
-                self._check(tree, tuple(tests) if code is None else _failing(printed, tests))
-            return code
+            for tests in rounds:
+                with tree.with_mutant(mutant):
+                    code, printed = tree.run(tests, self.limit)
+                if code not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
+                    self._check(tree, tuple(tests) if code is None else _failing(printed, tests))
+                    return code
+            return 0
         finally:
             self._free.put(tree)
 

@@ -174,12 +174,28 @@ def test_the_tests_of_a_module_are_those_that_import_it(tmp_path: Path) -> None:
         file = tmp_path / "specref" / "theory" / f"{name}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    room = Room(("specref/theory",), ("test_*.py",), 1.0)
+    names = tuple(f"/{name}" for name in IMPORTS)
+    room = Room(("specref/theory",), names[:1] + names[2:5], 1.0, (names[1], *names[4:]))
     path = "specref/theory/psi.py"
-    expected = ["test_module.py", "test_name.py", "test_stem.py", "test_whole.py"]
-    assert mutation.tests_of(room, path, tmp_path) == [path, *expected]
-    path = "specref/theory/counting.py"  # imported by none: all are run
-    assert mutation.tests_of(room, path, tmp_path) == [path, *sorted(IMPORTS)]
+    mine = ["test_module.py", "test_name.py", "test_stem.py"]
+    assert mutation.tests_of(room, path, tmp_path) == [
+        [path, *mine],
+        ["test_other.py"],
+        ["test_whole.py", "test_word.py"],
+    ]
+    path = "specref/theory/counting.py"  # imported by none
+    rounds = mutation.tests_of(room, path, tmp_path)
+    assert rounds[:2] == [[path], sorted(set(IMPORTS) - {"test_whole.py", "test_word.py"})]
+
+
+def test_a_mutant_that_survives_a_round_is_put_to_the_next(root: Path) -> None:
+    runner = mutation.Runner([Tree(root, root.parent / "copy")], 60)
+    noticed = next(one for one in mutants(SIGN, "toy/sign.py") if one.text == "return None")
+    (root.parent / "copy" / "tests" / "test_none.py").write_text("def test(): pass\n")
+    none, toy = "tests/test_none.py", "tests/test_toy.py"
+    assert runner.code(noticed, [[none]]) == 0
+    assert runner.code(noticed, [[none], [toy]]) == 1
+    assert runner.code(noticed, [[toy], [none]]) == 1
 
 
 KINDS = [

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from specref.chance import Sampled
+from specref.conformance.checks.loops import CHECKS
 from specref.conformance.status import Status
 from specref.conformance.suite import check
 from specref.distributions import normalise
@@ -70,6 +71,10 @@ def statuses(
 ) -> dict[str, Status]:
     report = check(implementation, contract="generate", only=only, rule=rule, timeout=None)
     return {result.id: result.status for result in report.results}
+
+
+def test_these_are_all_checks_of_blocks() -> None:
+    assert tuple(one.id for one in CHECKS) == IDS
 
 
 def test_a_right_loop_passes() -> None:

@@ -9,14 +9,13 @@ import re
 import subprocess
 import sys
 import tomllib
-from datetime import date
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 import specref
-from specref.conformance.expectations import load_expected, read_expectations
+import specref.conformance.suite  # a run forgets what it imports, and NumPy loads only once
 
 pytest_plugins = ["pytester"]
 
@@ -218,46 +217,6 @@ class TestExpectedFailures:
         toml = ENTRY.format(id="joint/wide")
         result = self.run(run, pytester, toml, 'lossless, only=["joint/wide"], trials=60')
         result.assert_outcomes(failed=1)
-
-
-@pytest.mark.parametrize(
-    ("toml", "message"),
-    [
-        ("[[expected", "is not TOML"),
-        ("[expected]\nid = 'joint/wide'", "expected tables [[expected]]"),
-        ("[[expect]]\nid = 'joint/wide'", "expected tables [[expected]]"),
-        ("expected = [1]", "entry 1: 1: expected a table"),
-        ("[[expected]]\nid = 'joint/wide'", "entry 1: has no 'reason'"),
-        ("[[expected]]\nreason = 'x'", "entry 1: has no 'id'"),
-        ("[[expected]]\nid = 'joint/wide'\nreason = ' '", "reason = ' '"),
-        ("[[expected]]\nid = 3\nreason = 'x'", "id = 3"),
-        (ENTRY + "untill = 2030-01-01", "unknown key 'untill': did you mean 'until'?"),
-        (ENTRY + "until = 'soon'", "until = 'soon': expected a day"),
-        (ENTRY + "until = 2030-01-01T00:00:00", "expected a day"),
-        (ENTRY + "url = 'example.org'", "url = 'example.org'"),
-        (ENTRY + ENTRY, "entry 2: 'joint/wide' is there twice"),
-    ],
-)
-def test_wrong_files_name_the_entry(tmp_path: Path, toml: str, message: str) -> None:
-    file = tmp_path / "known.toml"
-    file.write_text(toml.format(id="joint/wide"))
-    with pytest.raises(ValueError, match=re.escape(message)):
-        read_expectations(file)
-
-
-def test_expected_failures_for_the_command_line(tmp_path: Path) -> None:
-    file = tmp_path / "known.toml"
-    last = 'implementation = "verify"\nuntil = "2030-05-01"\n'
-    file.write_text(ENTRY.format(id="joint/wide") + ENTRY.format(id="joint/deep") + last)
-    reason = "known to be lenient"
-    day = date(2030, 5, 1)
-    assert load_expected(file, "samplers:verify", day) == {
-        "joint/wide": reason,
-        "joint/deep": f"{reason} (until 2030-05-01)",
-    }
-    assert load_expected(file, "samplers:other", date(2031, 1, 1)) == {"joint/wide": reason}
-    with pytest.raises(ValueError, match=r"'joint/deep' expired on 2030-05-01"):
-        load_expected(file, "verify", date(2030, 5, 2))
 
 
 @pytest.mark.parametrize(

@@ -256,6 +256,10 @@ def test_tilts_of_counts_add_up_by_position() -> None:
     assert won[..., -1] == pytest.approx(won[..., :-1].sum(axis=-1))
 
 
+def test_the_first_four_positions_have_slots_of_their_own() -> None:
+    assert bets.position_slots(np.arange(7)).tolist() == [0, 1, 2, 3, 4, 4, 4]
+
+
 def test_log_mean() -> None:
     assert bets.log_mean(np.log([1.0, 3.0])) == pytest.approx(math.log(2))
     assert bets.log_mean(np.array([-np.inf, -np.inf])) == -np.inf

@@ -1,5 +1,6 @@
 """The float tier: the reference follows the algorithm, bounds hold, rounding is told from bugs."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -580,6 +581,12 @@ def test_bad_input():
         run(p, p)
     with pytest.raises(ValueError, match=r"q\[2, 0\] has sum 0.5"):
         run(p, q * np.array([1, 1, 0.5])[:, None, None])
+    with pytest.raises(ValueError, match=r"q\[1, 0\] has sum 0.5"):
+        run(p, q * np.array([1, 0.5, 0.5])[:, None, None])
+    with pytest.raises(
+        ValueError, match=r"p\[0, 1\] has sum 1.0 and minimum -0.5: expected a dis"
+    ):
+        run(np.array([[[0.5, 0.5], [1.5, -0.5]]]), np.array([[[0.5, 0.5]]]))
     with pytest.raises(ValueError, match=r"p\[0, 0\] has sum nan"):
         run(p * np.nan, q)
     with pytest.raises(ValueError, match=r"returned shape \(10, 1\): expected \(10, 2\)"):
@@ -588,11 +595,22 @@ def test_bad_input():
         round_to(0.1, "float8")
 
 
-@pytest.mark.parametrize("drafts", [[[4, 0]], [[-2, 0]], [[1, 0]], [[-1, 0]]])
-def test_impossible_drafts(drafts):
+@pytest.mark.parametrize(
+    ("drafts", "first"),
+    [
+        ([[3, 0]], "[0, 0] = 3"),
+        ([[-2, 0]], "[0, 0] = -2"),
+        ([[1, 0]], "[0, 0] = 1"),
+        ([[2, 1]], "[0, 1] = 1"),
+        ([[-1, 0]], "[0, 1] = 0"),
+        ([[2, 0], [4, 5]], "[1, 0] = 4"),
+    ],
+)
+def test_the_first_impossible_draft_is_named(drafts, first):
     q = np.array([[[0.5, 0.0, 0.5], [1.0, 0.0, 0.0]]])
-    coins = draw_coins(1, 2, 3, np.random.default_rng(12))
-    with pytest.raises(ValueError, match=r"drafts\[0, [01]\] = "):
+    coins = draw_coins(len(drafts), 2, 3, np.random.default_rng(12))
+    message = f"drafts{first}: expected a token with q > 0, or -1 after the last"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         verify_float64(np.full((1, 3, 3), 1 / 3), q, np.array(drafts), coins)
 
 

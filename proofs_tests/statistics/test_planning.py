@@ -1,12 +1,17 @@
 """Plans are consistent with each other and with what campaigns then find."""
 
 import math
+from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from click.testing import CliRunner
 
 from proofs_tests.benchmarks.power import declared, iterations_needed
+from specref.algorithms import standard
 from specref.cli import main
+from specref.distributions import Probability
+from specref.statistics.campaign import planning
 from specref.statistics.campaign.bets import STRENGTHS
 from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.cases import CampaignCase
@@ -145,6 +150,25 @@ def test_what_is_no_pair_is_refused_by_name(pair, message: str) -> None:
 def test_impossible_bugs_have_infinite_information() -> None:
     plans = {plan.fixture: plan for plan in plan_mutant("eos-ignored")}
     assert math.isinf(plans["eos"].information)
+
+
+@pytest.mark.parametrize(("share", "trials"), [(Fraction(1, 2), 10), (1, 1)])
+def test_an_impossible_bug_is_planned_until_it_is_seen(
+    monkeypatch: pytest.MonkeyPatch, share: Probability, trials: int
+) -> None:
+    """It is missed 10 times with a probability of 2^-10, below beta; never if it is certain."""
+
+    def goes_on_after_eos(target, drafter, context, lookahead, chance):
+        eos = target.vocabulary.eos
+        if eos is None or not chance.accept(share, "wrong"):
+            return standard.step(target, drafter, context, lookahead, chance)
+        return (target.vocabulary.ids[eos], 0)
+
+    entry = replace(MUTANTS["eos-ignored"], id="planted", step=goes_on_after_eos)
+    monkeypatch.setattr(planning, "MUTANTS", {"planted": entry})
+    (plan,) = plan_mutant("planted")
+    assert (plan.fixture, plan.information, plan.floor) == ("eos", math.inf, 0)
+    assert plan.expected_trials == trials
 
 
 @pytest.mark.parametrize(

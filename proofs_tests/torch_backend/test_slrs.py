@@ -262,6 +262,27 @@ def test_nodes_that_the_drafter_cannot_spell_are_not_read() -> None:
     assert drafter.reads == 2 + len({b"a", b"ab"})
 
 
+@pytest.mark.parametrize("nodes", [0, -1])
+def test_a_forward_needs_a_node(nodes: int) -> None:
+    message = rf"^nodes_per_forward = {nodes}: expected at least 1$"
+    with pytest.raises(ValueError, match=message):
+        ByteLaws(model(), LETTERS, ByteTrie(TARGET.by_bytes), softmax, nodes)
+    with pytest.raises(ValueError, match=message):
+        SlrsDrafter(model(), TARGET, LETTERS, softmax, nodes)
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+def test_a_drafter_whose_logits_are_not_over_its_vocabulary_is_refused(more: int) -> None:
+    size = len(LETTERS)
+    other = TreeModel(tiny_llama(size + more, seed=4))
+    message = (
+        f"^the model has logits for {size + more} ids, the vocabulary {size}: pass size to "
+        r"TokenVocabulary\.from_tokenizer$"
+    )
+    with pytest.raises(ValueError, match=message):
+        ByteLaws(other, LETTERS, ByteTrie(TARGET.by_bytes), softmax, 512)([[1]])
+
+
 def coin_rows(laws: Tensor, trie: ByteTrie) -> list[tuple[list[float], float]]:
     """The middle of every box of coins of one token, filled up to the tree's depth."""
     rows = []

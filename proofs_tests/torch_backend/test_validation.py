@@ -9,14 +9,8 @@ pytest.importorskip("torch", reason="not_run (torch is not installed)")
 import torch
 
 from proofs_tests.helpers.torch.laws import ragged_batch
-from specref.torch_backend.verification import (
-    NO_DRAFT,
-    OUTSIDE,
-    Coins,
-    validate,
-    verify,
-    verify_matching,
-)
+from specref.torch_backend.validation import NO_DRAFT, OUTSIDE, Coins, validate
+from specref.torch_backend.verification import verify, verify_matching
 
 
 def given(**changed: Any) -> dict[str, Any]:

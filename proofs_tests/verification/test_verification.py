@@ -22,7 +22,7 @@ from specref.models import hashed_model, iid_model
 from specref.pairs import Case, toy_pairs
 from specref.proofs import output_distribution
 from specref.report import main_job as main_job_tables
-from specref.rules import RULES, declarable
+from specref.rules import RULES, declarable, likely
 from specref.verification import (
     AlgorithmReport,
     Verification,
@@ -135,6 +135,21 @@ def test_the_table_says_whose_first_drafts_are_drawn_from_q(name: str) -> None:
         bounds.append(overlap(target.next_token((0, 1, 0)), drafter.next_token((0, 1, 0))))
     within = all(share <= bound for share, bound in zip(kept, bounds, strict=True))
     assert within == RULES[name].draws_from_q
+
+
+@pytest.mark.parametrize("name", ["union", "tli"])
+def test_the_table_says_which_rules_never_draft_what_the_target_lacks(name: str) -> None:
+    """The first draft is always kept if q is p on shared tokens, and only those are drafted."""
+    target = iid_model(Vocabulary("ab"), ["2/3", "1/3"])
+    drafter = iid_model(Vocabulary("abx"), ["1/3", "1/6", "1/2"])
+    blocks, _ = output_distribution(RULES[name].step, target, drafter, (), 1)
+    kept = 1 - accepted_lengths(blocks)[0]
+    assert kept == (1 if RULES[name].restricts else Fraction(1, 2))
+
+
+def test_the_length_for_proofs_ends_before_the_first_rate_below_three_quarters() -> None:
+    under, at, over = Fraction(74, 100), Fraction(3, 4), Fraction(76, 100)
+    assert [likely(rates) for rates in ([], [at, over], [over, at, under, at])] == [0, 2, 2]
 
 
 def test_coins_go_with_a_verification_of_drafts_that_are_given() -> None:

@@ -179,7 +179,7 @@ def as_seeds(seeds: Sequence[int] | Tensor, rows: int, device: torch.device) -> 
     for index, seed in enumerate(values):
         if not _is_integer(seed):
             raise TypeError(f"seeds[{index}] = {seed!r}: expected an integer")
-        if seed not in SEEDS:
+        if int(seed) not in SEEDS:  # of other types `range` would compare one by one
             raise ValueError(f"seeds[{index}] = {seed}: expected an integer of 64 bits, signed")
     return torch.tensor([int(seed) for seed in values], dtype=torch.int64).to(device)
 

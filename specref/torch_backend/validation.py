@@ -178,6 +178,8 @@ def check_coin_values(coins: Coins) -> None:
 
 def refuse(name: str, values: Tensor, wrong: Tensor, expected: str) -> None:
     """Raise `ValueError` for the first value that is wrong."""
-    for place in wrong.nonzero()[:1].tolist():
+    places = wrong.nonzero()
+    if len(places):
+        place = places[0].tolist()
         value = values[tuple(place)].item()
         raise ValueError(f"{name}[{', '.join(map(str, place))}] = {value}: expected {expected}")

@@ -373,7 +373,7 @@ class Campaign:
         return needed_trials(case.tree, self.eps, self._share(self._looks + 1))
 
     def _share(self, look: int) -> float:
-        return bound_share(self.alpha, look, max(1, len(self.cases)))
+        return bound_share(self.alpha, look, len(self.cases))
 
     def _verdict(self, intervals: tuple[Interval, ...]) -> Verdict:
         self._too_far |= any(found.estimate > found.threshold for found in intervals)

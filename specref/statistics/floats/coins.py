@@ -189,7 +189,9 @@ def _check_drafts(q: Floats, drafts: Ints) -> None:
     chance = np.where(len(q) == 1, 0, trial), position, np.where(known, drafts, 0)
     none = drafts == NO_TOKEN
     late = np.logical_or.accumulate(none, axis=1) & ~none
-    for row, column in np.argwhere(late | (~none & ~(known & (q[chance] > 0))))[:1]:
+    wrong = np.argwhere(late | (~none & ~(known & (q[chance] > 0))))
+    if len(wrong):
+        row, column = wrong[0]
         raise ValueError(
             f"drafts[{row}, {column}] = {drafts[row, column]}: expected a token with q > 0, or -1 "
             "after the last"

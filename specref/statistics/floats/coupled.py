@@ -229,8 +229,10 @@ def _check_rows(p: Floats, q: Floats) -> None:
             "(instances, lookahead, V)"
         )
     for name, rows in (("p", p), ("q", q)):
-        wrong = ~(rows >= 0).all(axis=-1) | ~(np.abs(rows.sum(axis=-1) - 1) <= FLOAT_TOLERANCE)
-        for instance, position in np.argwhere(wrong)[:1]:
+        fair = (rows >= 0).all(axis=-1) & (np.abs(rows.sum(axis=-1) - 1) <= FLOAT_TOLERANCE)
+        wrong = np.argwhere(~fair)
+        if len(wrong):
+            instance, position = wrong[0]
             row = rows[instance, position]
             raise ValueError(
                 f"{name}[{instance}, {position}] has sum {row.sum()} and minimum {row.min()}: "
