@@ -70,7 +70,7 @@ class CheckOptions:
     version: str = ""
     claims: Mapping[str, Any] = field(default_factory=dict)
     shapes: tuple[Shape, ...] = ()
-    dtypes: tuple[str, ...] = ()
+    dtypes: tuple[Dtype, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "contract", contract_named(self.contract))

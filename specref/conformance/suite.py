@@ -19,7 +19,7 @@ from specref.conformance.options import CheckOptions, Listener, Profile, timeout
 from specref.conformance.report import RUNNING, Interrupted, NotPassedError, Report
 from specref.conformance.status import CheckResult, Finding, Outcome, Stage, Status
 from specref.conformance.strata.shape import Shape
-from specref.contracts.capabilities import Capabilities, capabilities_of
+from specref.contracts.capabilities import Capabilities, Dtype, capabilities_of
 from specref.contracts.contract import Contract, Subject
 from specref.contracts.keywords import accepted_keywords
 from specref.contracts.table import contract_named, signed
@@ -66,7 +66,7 @@ def check(
     on_result: Callable[[CheckResult], None] = lambda result: None,
     on_report: Callable[[Report], None] = lambda report: None,
     shapes: Sequence[tuple[int, int, int]] = (),
-    dtypes: Sequence[str] = (),
+    dtypes: Sequence[Dtype] = (),
     **claims: Any,
 ) -> Report:
     """Judge a sampler by every check of its contract.

@@ -41,17 +41,17 @@ class Situation:
     @property
     def rows(self) -> int:
         """The rows of the batch."""
-        return self.batch.p.shape[0]
+        return int(self.batch.p.shape[0])
 
     @property
     def lookahead(self) -> int:
         """The most drafts of a row."""
-        return self.batch.drafts.shape[1]
+        return int(self.batch.drafts.shape[1])
 
     @property
     def size(self) -> int:
         """The tokens of the vocabulary."""
-        return self.batch.p.shape[2]
+        return int(self.batch.p.shape[2])
 
     @property
     def row(self) -> Ints:

@@ -1,6 +1,6 @@
 """Stage strata: the situations that engines meet, each judged by bets on the emitted tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -67,13 +67,16 @@ def campaign(
 
 def outcome_of(campaigns: Sequence[Found], judge: Judge) -> Outcome:
     """The outcome of campaigns in a stratum, one for each dtype."""
+    detectable = max(found.detectable for found in campaigns)
+    tokens, calls = (sum(getattr(f, n) for f in campaigns) for n in ("tokens", "calls"))
+    tried = ranges(list(campaigns[0].by_shape))
     evidence = {
-        "calls": sum(found.calls for found in campaigns),
+        "calls": calls,
         "rows": sum(found.rows for found in campaigns),
-        "tokens": sum(found.tokens for found in campaigns),
+        "tokens": tokens,
         "alpha": judge.level,
-        "detectable_shift": max(found.detectable for found in campaigns),
-        "tried": ranges(list(campaigns[0].by_shape)),
+        "detectable_shift": detectable,
+        "tried": tried,
         "by_shape": {
             f"{shape}, {found.dtype}": shift
             for found in campaigns
@@ -92,17 +95,16 @@ def outcome_of(campaigns: Sequence[Found], judge: Judge) -> Outcome:
                 f"{found.tokens:,} tokens",
                 **evidence,
             )
-    told = f"{evidence['tried']}: {evidence['tokens']:,} tokens, {evidence['calls']:,} calls"
-    if evidence["detectable_shift"] > USELESS:
+    told = f"{tried}: {tokens:,} tokens, {calls:,} calls"
+    if detectable > USELESS:
         return inconclusive(f"{told}: too few to see much", **evidence)
-    least = f"a shift ≥ {evidence['detectable_shift']:.2g} would have been found"
-    return passed(f"{told}; {least}", **evidence)
+    return passed(f"{told}; a shift ≥ {detectable:.2g} would have been found", **evidence)
 
 
+ASKED: tuple[tuple[str, Callable[[Judge], Outcome]], ...] = (
+    *((stratum.name, partial(judged, stratum)) for stratum in STRATA),
+    (OWN, own_shapes),
+)
 CHECKS = tuple(
-    Check(f"strata/{name}", VerifyContract, ask, statistical=True, law=True)
-    for name, ask in [
-        *((stratum.name, partial(judged, stratum)) for stratum in STRATA),
-        (OWN, own_shapes),
-    ]
+    Check(f"strata/{name}", VerifyContract, ask, statistical=True, law=True) for name, ask in ASKED
 )

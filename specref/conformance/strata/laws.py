@@ -178,7 +178,7 @@ class Pool:
     @property
     def size(self) -> int:
         """The number of tokens of the vocabulary."""
-        return self.p.shape[1]
+        return int(self.p.shape[1])
 
     def drafted(self, pair: Ints, rng: np.random.Generator) -> Ints:
         """A token of the drafter of each of these pairs.
