@@ -4,7 +4,9 @@ import io
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from specref.cli import main
 from specref.conformance.checks.strata import CHECKS as STRATA_CHECKS
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Status
@@ -195,6 +197,36 @@ def test_own_shapes_are_judged():
     clean = check(verifier(), shapes=[(300, 2, 8)], only=["strata/own-shape"])
     assert clean.results[0].status == Status.PASSED
     assert clean.results[0].message.startswith("V 300, lookahead 2, batch 8: ")
+
+
+BUG_AT_9 = """
+import numpy as np
+from specref.zoo.parts.batched import verifier
+from specref.zoo.triggers import BASE_BUGS, Trigger, triggered
+
+bug = next(one for one in BASE_BUGS if one.id == "last-token-is-argmax")
+verify = triggered(bug, Trigger("nine", "shape", lambda at: at.rows == 9 and at.size == 9))
+"""
+
+
+def test_the_command_judges_own_shapes_and_replays_what_fails(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "samplers.py").write_text(BUG_AT_9)
+    only = ["--only", "strata/own-shape"]
+    run = CliRunner().invoke
+    sizes = ["--vocabulary", "9", "--lookahead", "2", "--batch", "4", "--batch", "9"]
+    failing = run(main, ["check", "samplers.py:verify", *only, *sizes, "--save", "failures"])
+    assert failing.exit_code == 1
+    assert "with V 9, lookahead 2, batch 9" in " ".join(failing.output.split())
+    (case,) = (tmp_path / "failures").iterdir()
+    replayed = run(main, ["replay", str(case)])
+    assert replayed.exit_code == 1
+    assert "strata/own-shape failed" in " ".join(replayed.output.split())
+    passing = run(main, ["check", "samplers.py:verify", *only, *sizes[:-2]])
+    assert passing.exit_code == 0
+    refused = run(main, ["check", "samplers.py:verify", *only, "--dtype", "bfloat16"])
+    assert refused.exit_code == 2
+    assert "expected 'torch' for bfloat16" in refused.output
 
 
 @pytest.mark.parametrize(

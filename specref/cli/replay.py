@@ -10,6 +10,7 @@ from specref.cli.group import json_option, show
 from specref.cli.targets import closed_at_the_end, find_targets
 from specref.conformance.options import CheckOptions
 from specref.conformance.saved import load_case
+from specref.conformance.strata.shape import Shape
 from specref.conformance.suite import judged
 from specref.contracts.timeout import TIMEOUT
 from specref.report.kit import kit_record, kit_report
@@ -44,6 +45,8 @@ def replay_command(case: str, json_file: str | None) -> NoReturn:
         name=target.name,
         version=target.version,
         claims=saved["claims"],
+        shapes=tuple(Shape(*shape) for shape in saved.get("shapes", ())),
+        dtypes=tuple(saved.get("dtypes", ())),
     )
     report = judged(target.function, options)
     show(kit_report(report), json_file)

@@ -24,6 +24,8 @@ def failing_cases(report: Report, target: str, timeout: float | None) -> dict[st
     timeout : float or None
         Seconds for a call, as in the options: a program keeps the time itself.
     """
+    shapes, dtypes = report.options.shapes, report.options.dtypes
+    own = {"shapes": list(map(list, shapes)), "dtypes": list(dtypes)} if shapes else {}
     return {
         f"{result.id.replace('/', '-')}-seed-{report.seed}.json": {
             "format": FORMAT,
@@ -39,6 +41,7 @@ def failing_cases(report: Report, target: str, timeout: float | None) -> dict[st
             "patience": timeout,
             "message": result.message,
             "evidence": dict(result.evidence),
+            **own,
         }
         for result in report.wrong
     }

@@ -12,6 +12,8 @@ from specref.theory.metrics import METRICS
 Dtype: TypeAlias = Literal["float64", "float32", "float16", "bfloat16"]
 CAPABILITIES = "specref_capabilities"
 CLAIMABLE = "specref_claimable"
+AS_TEXT = "specref_as_text"
+"""Attribute of implementations that are sent numbers as text, which takes a microsecond each."""
 FLAGS = (
     "ragged", "one_hot", "seeded", "greedy", "in_place", "row_seeds", "repeats", "empty_trees",
 )  # fmt: skip

@@ -62,6 +62,7 @@ class Process:
     """
 
     specref_claimable = CLAIMS
+    specref_as_text = True
 
     def __init__(
         self, command: str, folder: Path | None = None, timeout: float | None = TIMEOUT

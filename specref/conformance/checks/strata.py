@@ -11,12 +11,14 @@ from specref.conformance.strata.calling import WAYS, Called, Changed
 from specref.conformance.strata.shape import ranges
 from specref.conformance.strata.stratum import NAMES, PLACES, Found, Stratum, run
 from specref.conformance.strata.table import OWN, STRATA, capped, own_stratum
+from specref.contracts.capabilities import AS_TEXT
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.verify.contract import VerifyContract
 from specref.statistics.features import tokens_to_detect
 
 CELLS = 12_000_000
 USELESS, OWN_COST = 0.5, 40.0
+MOST_AS_TEXT, SLOWER_AS_TEXT = 1_000, 10
 
 
 def judged(stratum: Stratum, judge: Judge) -> Outcome:
@@ -27,6 +29,8 @@ def judged(stratum: Stratum, judge: Judge) -> Outcome:
     verifier: Called = WAYS[stratum.way](judge.implementation, claims, judge.timeout)
     if why := verifier.refusal():
         return not_applicable(why)
+    if sent_as_text(judge) and max(shape.vocabulary for shape in stratum.shapes) > MOST_AS_TEXT:
+        return not_applicable("numbers are sent as text: --vocabulary judges it at such a size")
     try:
         found = campaign(stratum, verifier, judge, judge.level)
     except BrokenContractError as error:
@@ -50,6 +54,11 @@ def own_shapes(judge: Judge) -> Outcome:
     return outcome_of(found, judge)
 
 
+def sent_as_text(judge: Judge) -> bool:
+    """Whether the implementation is a program that reads numbers as text."""
+    return bool(getattr(judge.implementation, AS_TEXT, False))
+
+
 def campaign(
     stratum: Stratum, verifier: Called, judge: Judge, level: float, cost: float = 1.0
 ) -> Found:
@@ -57,7 +66,8 @@ def campaign(
     shapes = capped(stratum, verifier.capabilities.batch)
     features = (len(PLACES) + len(shapes)) * len(NAMES)
     tokens = int(stratum.cost * tokens_to_detect(judge.detect_tv, level, features))
-    scale = (0.05 / judge.detect_tv) ** 2 * stratum.cost * cost
+    scale = max(1.0, (0.05 / judge.detect_tv) ** 2) * stratum.cost * cost
+    scale /= SLOWER_AS_TEXT if sent_as_text(judge) else 1
     rng = judge.rng(f"strata/{stratum.name}")
     wanted = judge.trials or tokens, int(CELLS * scale)
     found = run(stratum, shapes, verifier, level, judge.calls_made, *wanted, rng, judge.advance)

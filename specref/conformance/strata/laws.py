@@ -209,8 +209,8 @@ def drawn_pool(
 ) -> Pool:
     """Pairs of laws of these families, in turn.
 
-    The likeliest tokens have ids at the ends of blocks and of integer formats, in half of them;
-    in the others all ids are shuffled.
+    In a third of them the likeliest tokens have ids at the ends of blocks and of integer formats,
+    in a third in the last partial block; in the others all ids are shuffled.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def drawn_pool(
     for pair in range(pairs):
         turn, which = divmod((pair + shift) % (len(targets) * len(drafters)), len(targets))
         target = TARGETS[targets[which]](real)
-        order = _order(real, rng, remarkable=bool(pair % 2))
+        order = ORDERS[pair % len(ORDERS)](real, rng)
         p[pair, order] = target / target.sum()
         draft = DRAFTERS[drafters[(turn + which) % len(drafters)]](p[pair, :real], rng)
         q[pair, :real] = draft / draft.sum()
@@ -247,11 +247,27 @@ def drawn_pool(
     return Pool(p, q, np.cumsum(q, axis=1), sets, mean, variance)
 
 
-def _order(size: int, rng: np.random.Generator, *, remarkable: bool) -> Ints:
-    ids = rng.permutation(size)
-    if not remarkable:
-        return ids
+def _ends(size: int, rng: np.random.Generator) -> Ints:
+    """The likeliest tokens at the ends of blocks and of integer formats."""
     last = size // BLOCK * BLOCK
     at = [size - 1, 0, last, size - 2, SHORT, LARGEST_16_BIT, BLOCK - 1, last - 1, size // 2]
-    first = rng.permutation(np.unique([one for one in at if 0 <= one < size]))
-    return np.concatenate([first, ids[~np.isin(ids, first)]])
+    return _first(rng.permutation(np.unique([one for one in at if 0 <= one < size])), size, rng)
+
+
+def _last_block(size: int, rng: np.random.Generator) -> Ints:
+    """The likeliest tokens in the last block of 1,024, where that is not all."""
+    last = np.arange(size // BLOCK * BLOCK, size)
+    return _first(rng.permutation(last), size, rng)
+
+
+def _first(first: Ints, size: int, rng: np.random.Generator) -> Ints:
+    others = np.setdiff1d(np.arange(size), first, assume_unique=True)
+    return np.concatenate([first, rng.permutation(others)])
+
+
+# By rank: which id the likeliest token has, the next, and so on.
+ORDERS: tuple[Callable[[int, np.random.Generator], Ints], ...] = (
+    lambda size, rng: rng.permutation(size),
+    _ends,
+    _last_block,
+)

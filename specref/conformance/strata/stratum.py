@@ -58,6 +58,8 @@ class Stratum:
         Whether `draft_probs` are passed.
     padding : int
         How many of the last ids have no probability.
+    ragged : bool
+        Whether some rows have fewer drafts, if the sampler takes that.
     pairs : int or None
         How many pairs of laws there are, if not as many as usual.
     after : int
@@ -73,6 +75,7 @@ class Stratum:
     way: str = "plain"
     laws: bool = True
     padding: int = 0
+    ragged: bool = True
     pairs: int | None = None
     after: int = 0
     cost: float = 1.0
@@ -317,7 +320,7 @@ def run(
     """
     laws, warm = pools(stratum, shapes, rng), drawn_pool(rng, WARM_UP.vocabulary, 4)
     claims = verifier.capabilities
-    ragged = claims.ragged and stratum.way != "bare"
+    ragged = claims.ragged and stratum.ragged
     campaign, passed, deadline = Campaign(shapes, laws, claims), 0, Deadline()
     # Small batches are called more often, so that every shape has its share of the rows.
     most = min(ROWS, max(shape.batch for shape in shapes))
