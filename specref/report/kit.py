@@ -81,7 +81,8 @@ def header(report: Report) -> str:
     return (
         f"specref {__version__}: {report.name} {report.version}".rstrip()
         + f" · contract {report.contract} · rule {rule} · {claims.dtype} on {claims.device} · "
-        f"seed {report.seed} · alpha {report.alpha:g} · detects TV ≥ {report.detect_tv:g}"
+        f"seed {report.seed} · alpha {report.alpha:g} · detects TV ≥ {report.detect_tv:g} "
+        "on fixtures"
     )
 
 
