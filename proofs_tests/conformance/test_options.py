@@ -64,6 +64,7 @@ def test_patience_is_the_former_name_of_timeout() -> None:
         timeout_of(5.0, {"patience": 3.0})
 
 
+@pytest.mark.strata
 def test_checks_are_chosen_by_their_ids_and_by_how_those_start() -> None:
     assert chosen(None) == CHECKS
     assert chosen([]) == ()

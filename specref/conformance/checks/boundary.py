@@ -1,5 +1,8 @@
 """Stage boundary: rows that allow certain blocks only, so that one wrong block decides."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 
 from specref.algorithms.standard import Draft
@@ -8,6 +11,7 @@ from specref.arrays import NO_TOKEN, Floats
 from specref.chance import Chance, exact_distribution
 from specref.conformance.checks.check import DRAFTS, Check, failed, not_applicable, passed
 from specref.conformance.judge import Judge
+from specref.conformance.options import Profile
 from specref.conformance.status import Finding, Outcome
 from specref.contracts.batch import Answer, Batch
 from specref.contracts.verify.contract import VerifyContract
@@ -17,7 +21,12 @@ from specref.vocabulary import Tokens, Vocabulary
 
 SIZE = 512
 ROUNDING = 1e-9
-RARE_P, RARE_ROWS, RARE_CALLS, RARE_MOST = 2.0**-30, 1 << 13, 1 << 7, 6
+RARE_P, RARE_ROWS = 2.0**-30, 1 << 13
+# Calls, and how often the draft may be kept: more often has a probability below 1e-10 by uniforms
+# of 23 bits. In the first, those of up to 13 bits are found, in the others up to 16.
+RARE: Mapping[Profile, tuple[int, int]] = MappingProxyType(
+    {"quick": (16, 4), "standard": (128, 6), "thorough": (128, 6)}
+)
 
 
 def _batch(p: Floats, q: Floats, drafts: list[int]) -> Batch:
@@ -122,23 +131,25 @@ def rare_draft(judge: Judge) -> Outcome:
     """A draft with p = 2^-30 is kept as good as never, by coarse uniforms too often.
 
     The drafter is nearly certain of it. Uniforms of 23 bits or more keep it at most once in
-    2^23 times, more than six times with a probability below 1e-10; those of 16 bits once in 2^16.
+    2^23 times; those of 12 bits once in 4,096.
     """
-    claims = judge.capabilities
+    claims, (calls, most) = judge.capabilities, RARE[judge.options.profile]
     if claims.dtype in ("float16", "bfloat16"):
         return not_applicable("low precision: such a probability is rounded")
+    if claims.batch is not None and claims.batch < RARE_ROWS:
+        return not_applicable(f"takes {claims.batch} rows a call: too few to look for rare drafts")
     p = np.array([[1 - RARE_P, RARE_P], [0.5, 0.5]])
     q = np.array([[RARE_P, 1 - RARE_P]])
     batch, rng, kept = _batch(p, q, [1])[np.zeros(RARE_ROWS, dtype=np.int64)], judge.rng("rare"), 0
-    for _ in range(RARE_CALLS):
+    for _ in range(calls):
         kept += int((judge.verifier(batch, rng).tokens[:, 0] == 1).sum())
-    if kept > RARE_MOST:
-        rows = RARE_ROWS * RARE_CALLS
+    rows = RARE_ROWS * calls
+    if kept > most:
         return failed(
             f"a draft with p = 2^-30 was kept {kept} times in {rows:,}: uniforms of about "
             f"{np.log2(rows / kept):.0f} bits decide"
         )
-    return passed()
+    return passed(f"a draft with p = 2^-30 was kept {kept} times in {rows:,}")
 
 
 def ragged(judge: Judge) -> Outcome:

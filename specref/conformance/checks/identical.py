@@ -16,7 +16,7 @@ from specref.contracts.verify.contract import VerifyContract
 from specref.statistics.identical import alike_at, detectable_share, evenness
 
 SIZE = 4
-SIZES = ((1 << 13, 8), (64, 1_024))
+SIZES = ((1 << 13, 4), (64, 1_024))
 
 
 def identical(rows: int) -> Batch:
