@@ -65,6 +65,22 @@ def test_one_pair_in_20_is_enough():
     assert alike_at(tokens_of(uniforms), SIZE, ALPHA)[0] == 20
 
 
+def test_a_share_that_is_detectable_is_found():
+    """100 texts with power 0.999: fewer than 97 found have probability below 1e-5."""
+    n, distance = 4_096, 1_500
+    share = detectable_share(n, SIZE, ALPHA, distance)
+    found = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        tokens = rng.integers(SIZE, size=n)
+        pairs = n - distance
+        chosen = rng.permutation(pairs)[: int(np.ceil(share * pairs))]
+        for at in np.sort(chosen):
+            tokens[at + distance] = tokens[at]
+        found += alike_at(tokens, SIZE, ALPHA) is not None
+    assert found >= 97
+
+
 def test_opposite_numbers_are_unlike():
     uniforms = np.random.default_rng(1).random(ROWS)
     uniforms[1::2] = 1 - uniforms[::2]

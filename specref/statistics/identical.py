@@ -12,6 +12,7 @@ import scipy
 
 from specref.arrays import Floats, Ints
 from specref.statistics.campaign.bets import log_mean
+from specref.statistics.campaign.levels import BETA
 
 TEMPERS = np.array([0.02, 0.2, 0.7, 1.5, 4.0, 20.0, 200.0])
 
@@ -90,16 +91,21 @@ def alike_at(tokens: Ints, size: int, alpha: float) -> tuple[int, float] | None:
     return (at + 1, float(mean[at])) if mean[at] else None
 
 
-def detectable_share(n: int, size: int, alpha: float, distance: int) -> float:
-    """The share of equal pairs at a distance from which on half of such samplers are found.
+def detectable_share(n: int, size: int, alpha: float, distance: int, beta: float = BETA) -> float:
+    """The share of pairs at a distance that have to be equal to be found.
+
+    With probability 1 - beta, if the tokens of the other pairs are independent: their sum is
+    bounded as in `least_resemblance`.
 
     Examples
     --------
     >>> detectable_share(65_536, 4, 1e-9, 97) < 0.03
     True
     """
+    pairs, miss = n - distance, math.log(1 / beta)
     bound = least_resemblance(n, size, alpha)[distance - 1]
-    return float(bound / ((size - 1) * (n - distance)))
+    noise = math.sqrt(2 * pairs * (size - 1) * miss) + (size - 1) * miss / 3
+    return float((bound + noise) / ((size - 1) * pairs))
 
 
 def evenness(hits: Ints, rows: int, chance: float) -> tuple[float, bool]:

@@ -39,7 +39,7 @@ def independent(way: str, judge: Judge) -> Outcome:
         if wrong := alike(first, level) or uneven(first, level):
             return wrong
         n = first.size
-        least = detectable_share(n, SIZE, level, min(rows, n // 2))
+        least = detectable_share(n, SIZE, level, n // 2)
         told.append(
             f"{calls:,} calls of {rows:,} identical rows: {least:.1%} of pairs with equal numbers "
             f"at any distance up to {n // 2:,} would have been found"
