@@ -15,6 +15,7 @@ from specref.verification.trigger_matrix import (
 from specref.zoo.triggers import BASE_BUGS, TRIGGERS
 
 pytestmark = pytest.mark.strata
+DOCS = Path(__file__).parents[2] / "docs"
 MISSED = TriggerRow("row-0", "residual-is-p", ())
 FOUND = TriggerRow("one-draft", "residual-is-p", ("strata/one-draft", "strata/no-laws"))
 ELSEWHERE = TriggerRow("row-0", "accepts-every-draft", (), "joint/wide")
@@ -89,6 +90,14 @@ def test_the_command_writes_the_page(tmp_path) -> None:
     assert "| `odd-rows` | row |" in page.read_text()
 
 
-def test_the_situations_of_the_page_are_counted() -> None:
-    page = Path(__file__).parents[2] / "docs" / "judge-your-sampler.md"
-    assert f"one of {len(TRIGGERS)} situations" in page.read_text(encoding="utf-8")
+def test_the_page_has_every_situation_and_counts_what_is_found() -> None:
+    page = (DOCS / "triggers.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    assert [row[0].strip("| `") for row in rows] == [trigger.id for trigger in TRIGGERS]
+    cells = [cell.strip(" |") for row in rows for cell in row[2:]]
+    assert len(cells) == len(TRIGGERS) * len(BASE_BUGS)
+    missed = cells.count("missed")
+    assert f"{len(cells) - missed} of {len(cells)} found" in page
+    assert page.rstrip().splitlines()[-1].count(" at ") == missed
+    told = (DOCS / "judge-your-sampler.md").read_text(encoding="utf-8")
+    assert f"one of {len(TRIGGERS)} situations" in told

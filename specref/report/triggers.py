@@ -66,7 +66,7 @@ def trigger_markdown(matrix: TriggerMatrix) -> str:
         cells = [found.get(name, "").replace("strata/", "") for name in names]
         lines.append(f"| `{trigger}` | {KINDS[trigger]} | {' | '.join(cells)} |")
     missed = [f"`{bug}` at `{trigger}`" for trigger, bug in matrix.missed]
-    return "\n".join([*lines, "", f"Missed: {', '.join(missed) or 'none'}."]) + "\n"
+    return "\n".join([*lines, "", f"Missed: {', '.join(missed) or 'none'}."])
 
 
 TITLE = """# Situations
