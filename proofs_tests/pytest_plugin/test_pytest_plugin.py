@@ -13,11 +13,15 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+import scipy.special
+import scipy.stats
 
 import specref
-import specref.conformance.suite  # a run forgets what it imports, and NumPy loads only once
+import specref.conformance.suite
 
 pytest_plugins = ["pytester"]
+# A run in this process forgets what it imported; these modules can be loaded only once.
+LOADED = (scipy.special, scipy.stats, specref.conformance.suite)
 
 INSTALLED = any(one.value == "specref.pytest_plugin" for one in entry_points(group="pytest11"))
 LOAD = () if INSTALLED else ("-p", "specref.pytest_plugin")
