@@ -104,6 +104,8 @@ def _as_vector(values: Row, name: str) -> Probabilities:
 
 
 def _as_number(entry: object, name: str) -> Probability:
+    if type(entry) in (Fraction, float):  # spares the far slower questions below
+        return entry  # type: ignore[return-value]
     if isinstance(entry, str):
         try:
             return Fraction(entry)

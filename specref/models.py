@@ -91,7 +91,7 @@ def check_ids(context: Sequence[int], name: str) -> None:
     TypeError: context[0] = 'a': expected a token id (vocabulary.encode gives those of a text)
     """
     for index, token in enumerate(context):
-        if not isinstance(token, Integral) or isinstance(token, bool):
+        if type(token) is not int and (not isinstance(token, Integral) or isinstance(token, bool)):
             text = " (vocabulary.encode gives those of a text)" if isinstance(token, str) else ""
             raise TypeError(f"{name}[{index}] = {token!r}: expected a token id{text}")
 

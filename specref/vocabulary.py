@@ -151,11 +151,14 @@ class Vocabulary:
 
     def check(self, tokens: Sequence[int], name: str = "tokens") -> None:
         """Raise `TypeError` unless tokens are integers, `ValueError` unless they are in range."""
+        size = len(self)
         for index, token in enumerate(tokens):
-            if not isinstance(token, Integral) or isinstance(token, bool):
+            if type(token) is not int and (
+                not isinstance(token, Integral) or isinstance(token, bool)
+            ):
                 raise TypeError(f"{name}[{index}] = {token!r}: expected a token id")
-            if not 0 <= token < len(self):
-                raise ValueError(f"{name}[{index}] = {token}: expected 0 <= id < {len(self)}")
+            if not 0 <= token < size:
+                raise ValueError(f"{name}[{index}] = {token}: expected 0 <= id < {size}")
 
     def is_undetermined(self, text: Text) -> bool:
         """Whether what follows can still change the first token of T(text + …).

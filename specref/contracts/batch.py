@@ -1,7 +1,7 @@
 """Batches for the contract ``verify``, and how their answers are read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -29,9 +29,9 @@ class Batch:
         return len(self.draft_tokens)
 
     def __getitem__(self, chosen: "slice | Ints") -> Self:
-        arrays = {one.name: getattr(self, one.name) for one in fields(self)}
-        rows: dict[str, Any] = {name: x if x is None else x[chosen] for name, x in arrays.items()}
-        return replace(self, **rows)
+        arrays = (getattr(self, name) for name in self.__dataclass_fields__)
+        rows: list[Any] = [array if array is None else array[chosen] for array in arrays]
+        return type(self)(*rows)
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -96,8 +96,8 @@ def read_answer(raw: Any, batch: Batch) -> Answer:
     if not isinstance(raw, Sequence) or isinstance(raw, str) or len(raw) != 2:
         raise BrokenContractError(f"returned {_kind(raw)}: expected a pair (tokens, counts)")
     tokens = _integers("tokens", raw[0], len(batch), batch.widths)
-    missing = batch.widths[-1] - tokens.shape[1]
-    tokens = np.pad(tokens, ((0, 0), (0, missing)), constant_values=NO_TOKEN)
+    if missing := batch.widths[-1] - tokens.shape[1]:
+        tokens = np.pad(tokens, ((0, 0), (0, missing)), constant_values=NO_TOKEN)
     counts = _integers("counts", raw[1], len(batch))
     _check_counts(tokens, counts, batch)
     size = batch.target_probs.shape[2]
@@ -123,8 +123,8 @@ def _integers(name: str, values: Any, rows: int, widths: range | None = None) ->
     if array.shape not in shapes:
         known = " to ".join(map(str, dict.fromkeys((shapes[0], shapes[-1]))))
         raise BrokenContractError(f"{name} has shape {array.shape}: expected {known}")
-    # Otherwise unsigned padding would silently become -1.
-    _refuse(name, array, array > LARGEST_ID, "out of range")
+    if array.dtype.kind == "u":  # padding would silently become -1
+        _refuse(name, array, array > LARGEST_ID, "out of range")
     return array.astype(np.int64)
 
 

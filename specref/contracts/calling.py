@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -67,7 +67,14 @@ class Verifier:
         Its largest batch, kind of arrays, dtype and so on.
     timeout : float or None
         Seconds for a call.
+
+    Attributes
+    ----------
+    copies : bool
+        Whether it is given copies of laws; else the laws of a batch serve one call.
     """
+
+    copies: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -167,7 +174,7 @@ class Verifier:
     def arguments(
         self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of one call: copies, since user code may change them."""
+        """The arguments of one call: copies, since user code may change them; see `copies`."""
         given = tuple(self._given(name, values) for name, values in batch.arguments.items())
         keywords: dict[str, Any] = {}
         if "coins" in self.keywords:
@@ -210,11 +217,13 @@ class Verifier:
         if values is None:
             return None
         if self.capabilities.arrays == "numpy":
-            dtype = self.capabilities.dtype if values.dtype.kind == "f" else values.dtype
-            return values.astype(dtype)
+            if values.dtype.kind == "f":
+                return values.astype(self.capabilities.dtype, copy=self.copies)
+            return values.copy()
         import torch
 
-        tensor = torch.from_numpy(values.copy()).to(self.capabilities.device)
+        shared = values.dtype.kind == "f" and not self.copies
+        tensor = torch.from_numpy(values if shared else values.copy()).to(self.capabilities.device)
         dtype = getattr(torch, self.capabilities.dtype)
         return tensor.to(dtype) if tensor.is_floating_point() else tensor
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from specref.arrays import NO_TOKEN, Floats, Ints
-from specref.models import Model, as_float
+from specref.models import Model
 from specref.vocabulary import Tokens
 from specref.zoo import FIXTURES
 
@@ -119,7 +119,6 @@ def rows(fixture: Fixture, depth: int) -> Rows:
     ((24, 5), array([ 0,  6, 12, 18]))
     """
     size = len(fixture.target.vocabulary)
-    target, drafter = as_float(fixture.target), as_float(fixture.drafter)
     root: list[int] = []
     contexts: list[Tokens] = []
     child: list[list[int]] = []
@@ -132,7 +131,8 @@ def rows(fixture: Fixture, depth: int) -> Rows:
             child.append([first + x if deeper else NO_TOKEN for x in range(size)])
             queue += [(*prefix, x) for x in range(size)] if deeper else []
         contexts += [(*place.context, *prefix) for prefix in queue]
-    p, q = (np.stack([m.next_token(c) for c in contexts]) for m in (target, drafter))
+    models = fixture.target, fixture.drafter
+    p, q = (np.stack([m.next_token(c) for c in contexts]).astype(np.float64) for m in models)
     tables = np.array(root), p, q, np.array(child)
     for table in tables:
         table.setflags(write=False)

@@ -140,9 +140,9 @@ def tokens_to_detect(shift: float, alpha: float, features: int, beta: float = BE
     """
     tokens = 1
     while True:
-        sums = FeatureSums((features,))
+        sums = FeatureSums((1,))
         sums.tokens += tokens
         sums.variance += tokens / 4
-        if sums.detectable(alpha, beta)[0] <= shift:
+        if sums.detectable(alpha / features, beta)[0] <= shift:
             return tokens
         tokens = math.ceil(tokens * 1.1)

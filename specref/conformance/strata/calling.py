@@ -25,8 +25,13 @@ class Called(Verifier):
     ----------
     way : str
         How arguments differ, for messages.
+
+    Notes
+    -----
+    Laws are not copied: a batch is for one call.
     """
 
+    copies = False
     way: ClassVar[str] = "as the contract says"
 
     def refusal(self) -> str:

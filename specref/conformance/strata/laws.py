@@ -157,7 +157,7 @@ class Pool:
     p, q : ndarray, shape (pairs, V)
     ends : ndarray, shape (pairs, V)
         Cumulative sums of q.
-    sets : ndarray of bool, shape (pairs, V, sets)
+    sets : tuple of ndarray of bool, each of shape (pairs, V)
     mean, variance : ndarray, shape (pairs, features)
         Of each feature under p; that of a set is whether a token is in it.
     """
@@ -165,15 +165,15 @@ class Pool:
     p: Floats
     q: Floats
     ends: Floats
-    sets: Bools
+    sets: tuple[Bools, ...]
     mean: Floats
     variance: Floats
 
     def features(self, pair: Ints, token: Ints) -> Floats:
         """The features of tokens of some pairs, shape (tokens, features)."""
         p, q = self.p[pair, token], self.q[pair, token]
-        shares = np.stack([share(p, q) for share in SHARES.values()], axis=1)
-        return np.concatenate([self.sets[pair, token], shares], axis=1)
+        chosen = [one[pair, token] for one in self.sets]
+        return np.column_stack([*chosen, *(share(p, q) for share in SHARES.values())])
 
     @property
     def size(self) -> int:
@@ -222,7 +222,7 @@ def drawn_pool(
     Examples
     --------
     >>> pool = drawn_pool(np.random.default_rng(1), 8, 3)
-    >>> pool.p.sum(axis=1).round(9).tolist(), pool.sets.shape == (3, 8, len(SETS))
+    >>> pool.p.sum(axis=1).round(9).tolist(), len(pool.sets) == len(SETS)
     ([1.0, 1.0, 1.0], True)
     """
     p, q = np.zeros((pairs, size)), np.zeros((pairs, size))
@@ -235,11 +235,11 @@ def drawn_pool(
         p[pair, order] = target / target.sum()
         draft = DRAFTERS[drafters[(turn + which) % len(drafters)]](p[pair, :real], rng)
         q[pair, :real] = draft / draft.sum()
-    ids, one = np.arange(size), np.ones((pairs, size), dtype=bool)
-    sets = np.stack([chosen(p, q, ids) & one for chosen in SETS.values()], axis=2)
+    ids = np.arange(size)
+    sets = tuple(np.broadcast_to(chosen(p, q, ids), p.shape) for chosen in SETS.values())
     mean, square = np.zeros((2, pairs, len(FEATURES)))
-    for index in range(len(SETS)):
-        mean[:, index] = square[:, index] = (p * sets[:, :, index]).sum(axis=1)
+    for index, one in enumerate(sets):
+        mean[:, index] = square[:, index] = np.where(one, p, 0).sum(axis=1)
     for index, share in enumerate(SHARES.values(), len(SETS)):
         value = share(p, q)
         mean[:, index], square[:, index] = (p * value).sum(axis=1), (p * value**2).sum(axis=1)

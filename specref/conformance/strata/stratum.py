@@ -1,6 +1,5 @@
 """A stratum: one kind of situation, and the campaign of bets on the tokens that it yields."""
 
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from specref.contracts.capabilities import Capabilities
 from specref.contracts.timeout import Deadline, within
 from specref.statistics.features import FeatureSums
 
-POOL_CELLS, MOST_PAIRS, ROWS = 1 << 20, 42, 64
+POOL_CELLS, MOST_CELLS, MOST_PAIRS, ROWS = 1 << 20, 1 << 20, 42, 64
 WARM_UP = Shape(4, 1, 1)
 NAMES = (*FEATURES, "seen before")
 PLACES: Mapping[str, Callable[["Tokens"], Bools]] = MappingProxyType(
@@ -325,29 +324,39 @@ def run(
     # Small batches are called more often, so that every shape has its share of the rows.
     most = min(ROWS, max(shape.batch for shape in shapes))
     turns = {shape: max(1, most // shape.batch) for shape in shapes}
+    in_turn = sum(shape.cells * calls for shape, calls in turns.items())
+
+    def ask(shape: Shape, calls: int) -> None:
+        batch = drawn(
+            shape._replace(batch=shape.batch * calls), laws[shape.vocabulary], rng, ragged=ragged
+        )
+        given = batch if stratum.laws else batch.without_q()
+        cuts = [slice(i * shape.batch, (i + 1) * shape.batch) for i in range(calls)]
+        answers = [verifier.answer(given[cut], rng, deadline=deadline) for cut in cuts]
+        blocks = np.concatenate([answer.tokens for answer in answers])
+        campaign.add(shape, tokens_of(batch, blocks, shape.batch, campaign.calls))
+        campaign.calls, campaign.rows = campaign.calls + calls, campaign.rows + len(batch)
+        advance(len(batch))
 
     def rounds() -> Found:
         nonlocal passed
-        for _ in range(before, stratum.after):
-            verifier.answer(drawn(WARM_UP, warm, rng, ragged=ragged), rng, deadline=deadline)
-        for round_ in itertools.count():
+        warming = drawn(WARM_UP._replace(batch=stratum.after), warm, rng, ragged=ragged)
+        for call in range(before, stratum.after):
+            verifier.raw(warming[call : call + 1], rng)
+            deadline.restart()
+        # Each round is as long as those before it together, so that evidence is weighed seldom.
+        done, round_ = 0, 1
+        while True:
             for shape, calls in turns.items():
-                whole = shape._replace(batch=shape.batch * calls)
-                batch = drawn(whole, laws[shape.vocabulary], rng, ragged=ragged)
-                given = batch if stratum.laws else batch.without_q()
-                cuts = [slice(i * shape.batch, (i + 1) * shape.batch) for i in range(calls)]
-                answers = [verifier.answer(given[cut], rng, deadline=deadline) for cut in cuts]
-                blocks = np.concatenate([answer.tokens for answer in answers])
-                campaign.add(shape, tokens_of(batch, blocks, shape.batch, campaign.calls))
-                campaign.calls, campaign.rows = campaign.calls + calls, campaign.rows + len(batch)
-                passed += whole.cells
-                advance(len(batch))
+                together = max(1, MOST_CELLS // shape.cells)
+                for start in range(0, calls * round_, together):
+                    ask(shape, min(together, calls * round_ - start))
+            done, passed = done + round_, passed + in_turn * round_
             seen = int(campaign.sums.tokens[0, 0])
-            ended = campaign.impossible or seen >= tokens or passed >= cells
-            if ended or not round_ & (round_ - 1):
-                found = campaign.found(alpha)
-                if ended or found.lossy:
-                    return found
-        raise AssertionError
+            found = campaign.found(alpha)
+            if found.lossy or seen >= tokens or passed >= cells:
+                return found
+            missing = min((tokens - seen) * done / max(seen, 1), (cells - passed) / in_turn)
+            round_ = min(done, max(1, math.ceil(missing)))
 
     return within(verifier.timeout, rounds, deadline)

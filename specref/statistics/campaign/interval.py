@@ -10,7 +10,7 @@ from specref.statistics.campaign.levels import BETA, expected_total_variation
 from specref.statistics.campaign.prefix_tree import PrefixTree
 from specref.statistics.campaign.verdict import Interval
 
-MOST_TRIALS = 10**30
+MOST_TRIALS, LEAST, STEPS = 10**30, 1e-18, 4
 
 
 def interval(
@@ -50,22 +50,30 @@ def needed_trials(tree: PrefixTree, eps: float, alpha: float, power: float = 0.9
 
 def trials_to_detect(law: Floats, tv: float, alpha: float, beta: float = BETA) -> int:
     """Trials after which any sampler at distance `tv` is found by the total-variation test."""
+    slack = math.sqrt(math.log(1 / alpha)) + math.sqrt(math.log(1 / beta))
 
-    def found(trials: int) -> bool:
-        slack = math.sqrt(math.log(1 / alpha)) + math.sqrt(math.log(1 / beta))
-        return expected_total_variation(law, trials) + slack / math.sqrt(2 * trials) <= tv
+    def distance(trials: int) -> float:
+        return expected_total_variation(law, trials) + slack / math.sqrt(2 * trials)
 
-    return smallest(found)
+    # It falls nearly as 1 / sqrt(trials), so that a few steps lead close to the answer.
+    near, goal = 1, max(tv, LEAST)
+    for _ in range(STEPS):
+        near = max(1, min(MOST_TRIALS, math.ceil(near * (distance(near) / goal) ** 2)))
+    return smallest(lambda trials: distance(trials) <= tv, near)
 
 
-def smallest(holds: Callable[[int], bool]) -> int:
-    """The smallest number of trials at which a monotone condition holds."""
-    high = 1
-    while not holds(high):
-        high *= 2
-        if high > MOST_TRIALS:
-            raise ValueError(f"more than {MOST_TRIALS:.0e} trials would be needed")
-    low = high // 2
+def smallest(holds: Callable[[int], bool], near: int = 1) -> int:
+    """The smallest number of trials at which a monotone condition holds; `near` is a guess."""
+    low, high, step = near - 1, near, 2
+    if holds(near):
+        while low and holds(low):
+            low, high, step = max(0, low - step), low, 2 * step
+    else:
+        low, high = near, near + 1
+        while not holds(high):
+            low, high, step = high, high + step, 2 * step
+            if high > MOST_TRIALS:
+                raise ValueError(f"more than {MOST_TRIALS:.0e} trials would be needed")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
