@@ -23,6 +23,7 @@ BUGS = {bug.id: bug for bug in BASE_BUGS}
 SITUATIONS = {trigger.id: trigger for trigger in TRIGGERS}
 # A situation and a bug that only the stratum, of those before it, has to find.
 FOUND = {
+    "first-call": ("first-call", "rejects-every-draft"),
     "one-draft": ("one-draft", "residual-is-p"),
     "two-and-three-drafts": ("batch-3-to-8", "rejects-every-draft"),
     "many-drafts": ("eight-drafts", "residual-is-p"),
@@ -36,6 +37,7 @@ FOUND = {
     "no-laws": ("no-laws-three-drafts", "rejects-every-draft"),
     "laws-flat": ("top-below-0.1", "residual-is-p"),
     "laws-peaked": ("top-above-0.95", "accepts-every-draft"),
+    "laws-confident": ("top-above-0.9", "residual-is-p"),
     "laws-rare": ("draft-p-below-0.001", "rejects-every-draft"),
     "laws-zeros": ("zeros-in-p", "residual-is-p"),
     "drafter-wrong": ("ratio-below-0.1", "accepts-every-draft"),
@@ -108,6 +110,37 @@ def test_few_trials_are_inconclusive():
     result = one_stratum("laws-rare", verifier(), trials=10)
     assert result.status == Status.INCONCLUSIVE
     assert "too few to see much" in result.message
+
+
+def test_the_first_call_of_all_is_judged():
+    ids = ["smoke/answers", "strata/first-call"]
+    report = check(triggered(BUGS["accepts-every-draft"], SITUATIONS["first-call"]), only=ids)
+    status = {result.id: result.status for result in report.results}
+    assert status == {ids[0]: Status.PASSED, ids[1]: Status.FAILED}
+
+
+def broken_at_first():
+    calls = []
+
+    def verify(target_probs, draft_probs, draft_tokens, *, rng):
+        calls.append(len(draft_tokens))
+        if len(calls) == 1:
+            raise RuntimeError("not ready")
+        return verifier()(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    return verify
+
+
+def test_a_first_call_that_raises_is_a_broken_contract():
+    report = check(broken_at_first(), only=["smoke/answers"])
+    assert report.results[0].status == Status.FAILED
+    assert report.results[0].message == "raised RuntimeError in a batch of 1024: not ready"
+
+
+def test_one_call_of_a_few_rows_is_not_judged():
+    result = one_stratum("first-call", capable(batch=16)(verifier()))
+    assert result.status == Status.NOT_APPLICABLE
+    assert result.message == "takes 16 rows a call: too few to judge one call"
 
 
 def int64_alone(target_probs, draft_probs, draft_tokens, *, rng):

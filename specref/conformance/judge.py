@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from specref.conformance.options import CheckOptions
+from specref.conformance.strata.stratum import Found
 from specref.conformance.trial import Trial, TrialReport
 from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
@@ -39,6 +40,8 @@ class Judge:
         {fixture: counts of blocks} that were drawn later for the diagnosis.
     calls_made : int
         How often it was called in strata.
+    first : Found, optional
+        What the tokens of the first call of all have shown.
     """
 
     subject: Subject
@@ -48,6 +51,7 @@ class Judge:
     memo: dict[str, TrialReport] = field(default_factory=dict, repr=False)
     further: dict[str, Mapping[Place, Counter[Tokens]]] = field(default_factory=dict, repr=False)
     calls_made: int = 0
+    first: Found | None = None
 
     @property
     def implementation(self) -> Callable[..., Any]:

@@ -17,11 +17,14 @@ from specref.conformance.checks.check import (
     not_applicable,
     passed,
 )
+from specref.conformance.checks.strata import first_answered
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
 from specref.contracts.batch import Answer, Batch, draw_batch_coins
+from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES
-from specref.contracts.timeout import within
+from specref.contracts.timeout import HungError, within
+from specref.contracts.verify.contract import VerifyContract
 
 SIZE = 24
 ARGUMENTS = ("target_probs", "draft_probs", "draft_tokens", "parents")
@@ -31,9 +34,25 @@ TRIES = 5
 
 def answers(judge: Judge) -> Outcome:
     """Tokens and counts of the right shapes, dtypes and ranges, on every fixture."""
+    first = first_error(judge)
     for name in judge.fixtures:
         judge.verifier(judge.sample(name, SIZE, name), judge.rng("answers"))
+    if first:
+        raise first
     return passed()
+
+
+def first_error(judge: Judge) -> BrokenContractError | None:
+    """Make the call that `strata/first-call` judges; an answer that breaks the contract."""
+    if judge.capabilities.greedy or not isinstance(judge.contract, VerifyContract):
+        return None
+    try:
+        first_answered(judge)
+    except HungError:
+        raise
+    except BrokenContractError as error:  # of the small calls, messages are clearer
+        return error
+    return None
 
 
 def batch_of_one(judge: Judge) -> Outcome:

@@ -10,7 +10,7 @@ from specref.conformance.status import Outcome
 from specref.conformance.strata.calling import WAYS, Called, Changed
 from specref.conformance.strata.shape import ranges
 from specref.conformance.strata.stratum import NAMES, PLACES, Found, Stratum, run
-from specref.conformance.strata.table import OWN, STRATA, capped, own_stratum
+from specref.conformance.strata.table import FIRST, OWN, STRATA, capped, own_stratum
 from specref.contracts.capabilities import AS_TEXT
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.verify.contract import VerifyContract
@@ -38,6 +38,29 @@ def judged(stratum: Stratum, judge: Judge) -> Outcome:
             raise
         return not_applicable(f"not judged {verifier.way}: {str(error).splitlines()[0]}")
     return outcome_of([found], judge)
+
+
+def first_call(judge: Judge) -> Outcome:
+    """The tokens of the first call of all, which `smoke/answers` has made before any other."""
+    if (most := judge.capabilities.batch) and most < FIRST.shapes[0].batch:
+        return not_applicable(f"takes {most} rows a call: too few to judge one call")
+    return outcome_of([first_answered(judge)], judge)
+
+
+def first_answered(judge: Judge) -> Found:
+    """What the first call has shown; makes it if there was none.
+
+    Raises
+    ------
+    BrokenContractError
+        It raised, or gave no valid answer.
+    """
+    if judge.first is None:
+        verifier = Called(judge.implementation, judge.capabilities, judge.timeout)
+        shapes = capped(FIRST, judge.capabilities.batch)
+        rng = judge.rng(f"strata/{FIRST.name}")
+        judge.first = run(FIRST, shapes, verifier, judge.level, 0, 1, 1, rng, judge.advance)
+    return judge.first
 
 
 def own_shapes(judge: Judge) -> Outcome:
@@ -112,6 +135,7 @@ def outcome_of(campaigns: Sequence[Found], judge: Judge) -> Outcome:
 
 
 ASKED: tuple[tuple[str, Callable[[Judge], Outcome]], ...] = (
+    (FIRST.name, first_call),
     *((stratum.name, partial(judged, stratum)) for stratum in STRATA),
     (OWN, own_shapes),
 )

@@ -10,11 +10,12 @@ MIDDLE = (32_000, 32_768, 50_257, 65_537)
 LARGE = (128_256, 151_936, 262_144)
 # Few tokens are drawn from large vocabularies: from laws that show most.
 APART = ("without",)
+SHARPER = ("sharp", "cut")
 SPREAD = ("zipf", "flat", "long tail", "steep")
 STRATA: tuple[Stratum, ...] = (
     Stratum("one-draft", shapes(SMALL, [1], [1, 4, 32, 256])),
     Stratum("two-and-three-drafts", shapes(SMALL, [2, 3], [4, 64])),
-    Stratum("many-drafts", shapes([6, 33], [4, 5, 8], [4, 64])),
+    Stratum("many-drafts", shapes([6, 33], [4, 5, 8], [4, 64]), cost=2),
     Stratum("batches-to-16", shapes([7], [2], [2, 3, 5, 6, 7, 8, 9, 12, 15, 16]), cost=3),
     Stratum("batches-to-512", shapes([7], [2], [17, 31, 32, 48, 64, 100, 128, 256, 512]), cost=3),
     Stratum("batches-to-8192", shapes([7], [2], [600, 1_000, 1_024, 1_500, 4_097, 8_192])),
@@ -41,6 +42,7 @@ STRATA: tuple[Stratum, ...] = (
     Stratum("laws-flat", shapes([50, 300], [3], [64]), ("flat", "long tail")),
     Stratum("laws-fine", shapes([5_003], [1], [64]), ("flat",), ("near", "sharp"), pairs=1),
     Stratum("laws-peaked", shapes([8, 50], [3], [64]), ("peaked", "confident", "steep")),
+    Stratum("laws-confident", shapes([8, 50], [1, 3], [64]), ("peaked", "confident"), SHARPER),
     Stratum("laws-rare", shapes([2_000], [2], [64]), ("long tail", "zipf"), cost=3),
     Stratum("laws-zeros", shapes([8, 64], [3], [64]), ("truncated",), ("cut", "sharp", "wrong")),
     Stratum("drafter-wrong", shapes([8, 50], [1, 3], [64]), drafters=("wrong",)),
@@ -55,6 +57,8 @@ STRATA: tuple[Stratum, ...] = (
 
 
 OWN = "own-shape"
+# One call of many rows: all that can be known of a first call.
+FIRST = Stratum("first-call", (Shape(8, 2, 1_024),))
 
 
 def own_stratum(given: Sequence[Shape]) -> Stratum:
