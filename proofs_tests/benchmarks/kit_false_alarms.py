@@ -6,14 +6,19 @@ lengths differ), with its own seed. A run is an alarm if any check fails. By con
 `alpha` of the runs are; the interval is exact (Clopper–Pearson), 99.9 %.
 
 Run: python -m proofs_tests.benchmarks.kit_false_alarms [--runs 200] [--alpha 0.2]
-     [--trials 2400] [--processes 1] [--seed 0]
+     [--trials 2400] [--processes 1] [--seed 0] [--record FILE]
+
+With a record, it goes on after the runs that the file has, and adds to it as they come.
 """
 
 import argparse
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from proofs_tests.helpers.bugs.verifiers import LOOK_ALIKES, clean
@@ -21,6 +26,7 @@ from specref.conformance.checks import CHECKS
 from specref.conformance.status import Status
 from specref.conformance.suite import check
 from specref.contracts.table import VERIFY
+from specref.report.machine import as_json, write_json
 from specref.statistics.campaign.acceptance import binomial_interval
 
 SAMPLERS: dict[str, Callable[..., Any]] = {"standard": clean, **LOOK_ALIKES}
@@ -32,9 +38,10 @@ ASKED = tuple(
 SHARE = 25
 
 
-def alarms(
-    first: int, runs: int, alpha: float, trials: int, seed: int
-) -> list[tuple[str, tuple[str, ...]]]:
+Run = tuple[str, tuple[str, ...]]
+
+
+def alarms(first: int, runs: int, alpha: float, trials: int, seed: int) -> list[Run]:
     """The sampler of each run, and the checks that failed it."""
     found = []
     for index in range(first, first + runs):
@@ -53,22 +60,57 @@ def alarms(
     return found
 
 
+def starred(job: tuple[int, int, float, int, int]) -> list[Run]:
+    """The alarms of one share of the runs."""
+    return alarms(*job)
+
+
 def counted(
-    runs: int, alpha: float, trials: int, processes: int, seed: int
-) -> list[tuple[str, tuple[str, ...]]]:
-    """Alarms of all runs; the same for every number of processes."""
+    runs: int, alpha: float, trials: int, processes: int, seed: int, record: Path | None = None
+) -> list[Run]:
+    """Alarms of all runs; the same for every number of processes, and for runs in parts.
+
+    Raises
+    ------
+    ValueError
+        The record is of other runs.
+    """
+    settings = {"alpha": alpha, "trials": trials, "seed": seed, "checks": list(ASKED)}
+    found = recorded(record, settings) if record and record.exists() else []
     jobs = [
-        (first, min(SHARE, runs - first), alpha, trials, seed) for first in range(0, runs, SHARE)
+        (first, min(SHARE, runs - first), alpha, trials, seed)
+        for first in range(len(found), runs, SHARE)
     ]
-    if processes == 1:
-        parts = [alarms(*job) for job in jobs]
-    else:
-        with ProcessPoolExecutor(processes) as pool:
-            parts = list(pool.map(alarms, *zip(*jobs, strict=True)))
-    return [run for part in parts for run in part]
+    with ExitStack() as stack:
+        pool = stack.enter_context(ProcessPoolExecutor(processes)) if processes > 1 else None
+        for part in (pool.map if pool else map)(starred, jobs):
+            found += part
+            if record:
+                failed = {str(i): list(ids) for i, (_, ids) in enumerate(found) if ids}
+                write_json(
+                    str(record), as_json({**settings, "runs": len(found), "failed": failed})
+                )
+    return found
 
 
-def table(found: list[tuple[str, tuple[str, ...]]], alpha: float) -> Iterator[str]:
+def recorded(record: Path, settings: dict[str, Any]) -> list[Run]:
+    """The runs of a record.
+
+    Raises
+    ------
+    ValueError
+        They were made with other settings.
+    """
+    known = json.loads(record.read_text())
+    for name, value in settings.items():
+        if known[name] != value:
+            raise ValueError(f"{name} = {value}: {record} has runs with {known[name]}")
+    failed = {int(index): tuple(ids) for index, ids in known["failed"].items()}
+    names = tuple(SAMPLERS)
+    return [(names[i % len(names)], failed.get(i, ())) for i in range(known["runs"])]
+
+
+def table(found: list[Run], alpha: float) -> Iterator[str]:
     """Rows of a Markdown table: sampler, runs, alarms with their interval; then checks."""
     yield f"| sampler | runs | alarms at alpha = {alpha:g} | rate |"
     yield "|---|---|---|---|"
@@ -92,9 +134,11 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=2_400, help="of each check")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--record", type=Path)
     options = parser.parse_args()
     started = time.perf_counter()
-    found = counted(options.runs, options.alpha, options.trials, options.processes, options.seed)
+    how = options.alpha, options.trials, options.processes, options.seed, options.record
+    found = counted(options.runs, *how)
     print("\n".join(table(found, options.alpha)))
     print(
         f"{len(ASKED)} checks, {options.trials:,} trials each, seed {options.seed}, "

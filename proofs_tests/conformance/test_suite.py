@@ -4,6 +4,7 @@ import itertools
 import math
 from collections import Counter
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -275,6 +276,23 @@ def test_the_benchmark_does_not_depend_on_processes(monkeypatch: Any) -> None:
     monkeypatch.setattr(kit_false_alarms, "ASKED", ("joint/eos", "independence/rows-eos"))
     whole = kit_false_alarms.alarms(0, 4, 0.2, 200, 3)
     assert kit_false_alarms.counted(4, 0.2, 200, 1, 3) == whole
+
+
+def test_the_benchmark_goes_on_after_its_record(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setattr(trials, "evidence_threshold", lambda alpha: -100.0)
+    monkeypatch.setattr(kit_false_alarms, "SHARE", 2)
+    monkeypatch.setattr(kit_false_alarms, "ASKED", ("joint/eos",))
+    record = tmp_path / "record.json"
+    first = kit_false_alarms.counted(2, 0.2, 200, 1, 3, record)
+    asked = []
+    monkeypatch.setattr(
+        kit_false_alarms, "alarms", lambda first, runs, *how: asked.append((first, runs)) or []
+    )
+    assert kit_false_alarms.counted(4, 0.2, 200, 1, 3, record) == first
+    assert asked == [(2, 2)]
+    assert [ids for _, ids in first] == [("joint/eos",)] * 2
+    with pytest.raises(ValueError, match=r"alpha = 0.3: .*record.json has runs with 0.2"):
+        kit_false_alarms.counted(4, 0.3, 200, 1, 3, record)
 
 
 # Reports.
