@@ -13,15 +13,17 @@ from specref.conformance.status import Status
 from specref.conformance.strata.laws import DRAFTERS, FEATURES, SETS, TARGETS, drawn_pool
 from specref.conformance.strata.shape import Shape
 from specref.conformance.strata.stratum import Seen, drawn
+from specref.conformance.strata.table import drawn_pairs
 from specref.conformance.suite import check, prepare
 from specref.contracts.capabilities import capable
 from specref.zoo.parts.batched import verifier
-from specref.zoo.triggers import BASE_BUGS, TRIGGERS, triggered
+from specref.zoo.triggers import BASE_BUGS, TRIGGERS, Trigger, triggered
 
 pytestmark = pytest.mark.strata
 BUGS = {bug.id: bug for bug in BASE_BUGS}
 SITUATIONS = {trigger.id: trigger for trigger in TRIGGERS}
 # A situation and a bug that only the stratum, of those before it, has to find.
+PAIRS = ("pair-1", "pair-2", "pair-3")
 FOUND = {
     "first-call": ("first-call", "rejects-every-draft"),
     "one-draft": ("one-draft", "residual-is-p"),
@@ -58,7 +60,7 @@ def one_stratum(name, verify, **options):
 
 
 def test_every_stratum_has_a_bug_that_it_fails():
-    assert {f"strata/{name}" for name in (*FOUND, "laws-fine", "own-shape")} == {
+    assert {f"strata/{name}" for name in (*FOUND, "laws-fine", "own-shape", *PAIRS)} == {
         c.id for c in STRATA_CHECKS
     }
 
@@ -85,7 +87,7 @@ def test_a_lossless_sampler_passes_and_is_told_what_was_tried(clean):
         shift = result.evidence["detectable_shift"]
         assert 0 < shift < 0.5
         assert f"a shift ≥ {shift:.2g} would have been found" in result.message
-        assert result.message.startswith("V ")
+        assert result.message.startswith(result.evidence.get("pair", "V "))
     assert clean.exit_code == 0
     low, high = (f(r.evidence["detectable_shift"] for r in found.values()) for f in (min, max))
     assert f"in {len(found)} strata shifts of {low:.2g} to {high:.2g}, as listed" in clean.verdict
@@ -135,6 +137,26 @@ def test_a_first_call_that_raises_is_a_broken_contract():
     report = check(broken_at_first(), only=["smoke/answers"])
     assert report.results[0].status == Status.FAILED
     assert report.results[0].message == "raised RuntimeError in a batch of 1024: not ready"
+
+
+def test_a_bug_that_acts_where_two_strata_meet_is_found_by_their_pair():
+    # With seed 152 the second pair is of many drafts without laws.
+    meeting = Trigger(
+        "own", "mode", lambda at: at.given["draft_probs"] is None and at.lookahead == 8
+    )
+    verify = triggered(BUGS["accepts-every-draft"], meeting)
+    assert one_stratum("no-laws", verify).status == Status.PASSED
+    assert one_stratum("many-drafts", verify).status == Status.PASSED
+    result = one_stratum("pair-2", verify, seed=152)
+    assert result.status == Status.FAILED
+    assert result.message.startswith("many-drafts, no-laws: ")
+    assert result.evidence["pair"] == "many-drafts, no-laws"
+
+
+def test_pairs_depend_on_the_seed_and_differ():
+    drawn = {seed: drawn_pairs(np.random.default_rng(seed), 3) for seed in range(20)}
+    assert all(len({one.name for one in pairs}) == 3 for pairs in drawn.values())
+    assert len({tuple(one.name for one in pairs) for pairs in drawn.values()}) == 20
 
 
 def test_one_call_of_a_few_rows_is_not_judged():
@@ -221,7 +243,7 @@ def at_300(at):
 
 
 def test_own_shapes_are_judged():
-    situation = SITUATIONS["one-draft"].__class__("own", "shape", at_300)
+    situation = Trigger("own", "shape", at_300)
     verify = triggered(BUGS["residual-is-p"], situation)
     only = {"only": ["strata/vocabulary-hundreds", "strata/own-shape"]}
     assert check(verify, **only).exit_code == 0

@@ -10,14 +10,14 @@ from specref.conformance.status import Outcome
 from specref.conformance.strata.calling import WAYS, Called, Changed
 from specref.conformance.strata.shape import ranges
 from specref.conformance.strata.stratum import NAMES, PLACES, Found, Stratum, run
-from specref.conformance.strata.table import FIRST, OWN, STRATA, capped, own_stratum
+from specref.conformance.strata.table import FIRST, OWN, STRATA, capped, drawn_pairs, own_stratum
 from specref.contracts.capabilities import AS_TEXT
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.verify.contract import VerifyContract
 from specref.statistics.features import tokens_to_detect
 
 CELLS = 12_000_000
-USELESS, OWN_COST = 0.5, 40.0
+USELESS, OWN_COST, PAIRS = 0.5, 40.0, 3
 MOST_AS_TEXT, SLOWER_AS_TEXT = 1_000, 10
 
 
@@ -38,6 +38,17 @@ def judged(stratum: Stratum, judge: Judge) -> Outcome:
             raise
         return not_applicable(f"not judged {verifier.way}: {str(error).splitlines()[0]}")
     return outcome_of([found], judge)
+
+
+def pair(index: int, judge: Judge) -> Outcome:
+    """A campaign where two strata meet; which ones depends on the seed."""
+    stratum = drawn_pairs(judge.rng("strata/pairs"), PAIRS)[index]
+    outcome = judged(stratum, judge)
+    return replace(
+        outcome,
+        message=f"{stratum.name}: {outcome.message}",
+        evidence={**outcome.evidence, "pair": stratum.name},
+    )
 
 
 def first_call(judge: Judge) -> Outcome:
@@ -137,6 +148,7 @@ def outcome_of(campaigns: Sequence[Found], judge: Judge) -> Outcome:
 ASKED: tuple[tuple[str, Callable[[Judge], Outcome]], ...] = (
     (FIRST.name, first_call),
     *((stratum.name, partial(judged, stratum)) for stratum in STRATA),
+    *((f"pair-{index + 1}", partial(pair, index)) for index in range(PAIRS)),
     (OWN, own_shapes),
 )
 CHECKS = tuple(

@@ -1,6 +1,9 @@
 """The strata that a run of checks judges, and those that a user asks for."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from specref.conformance.strata.shape import Shape, shapes
 from specref.conformance.strata.stratum import Stratum
@@ -59,6 +62,31 @@ STRATA: tuple[Stratum, ...] = (
 OWN = "own-shape"
 # One call of many rows: all that can be known of a first call.
 FIRST = Stratum("first-call", (Shape(8, 2, 1_024),))
+
+
+SHAPED = tuple(one for one in STRATA if one == Stratum(one.name, one.shapes, cost=one.cost))
+OTHER = tuple(
+    one for one in STRATA if one not in SHAPED and not one.after and one.drafters != APART
+)
+
+
+def crossed(shaped: Stratum, other: Stratum) -> Stratum:
+    """The laws and the way of calling of one stratum, at the shapes of another.
+
+    Examples
+    --------
+    >>> both = crossed(SHAPED[2], OTHER[-1])
+    >>> both.name, both.way, both.shapes[0]
+    ('many-drafts, answers-kept', 'kept', Shape(vocabulary=6, lookahead=4, batch=4))
+    """
+    name = f"{shaped.name}, {other.name}"
+    return replace(other, name=name, shapes=shaped.shapes, pairs=None, cost=1.0)
+
+
+def drawn_pairs(rng: np.random.Generator, count: int) -> list[Stratum]:
+    """Different pairs of strata, of all that may meet."""
+    both = [(one, other) for one in SHAPED for other in OTHER]
+    return [crossed(*both[i]) for i in rng.choice(len(both), count, replace=False)]
 
 
 def own_stratum(given: Sequence[Shape]) -> Stratum:
