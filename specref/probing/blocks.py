@@ -13,7 +13,7 @@ from specref.distributions import total_variation
 from specref.laws import completed
 from specref.models import Model, as_float
 from specref.probing.calls import Call
-from specref.probing.probe import Probed
+from specref.probing.probe import MAX_RUNS, Probed
 from specref.probing.verification import probe_verify
 from specref.vocabulary import Tokens
 
@@ -64,6 +64,7 @@ def probe_block(
     lookahead: int = 1,
     *,
     capabilities: Capabilities | None = None,
+    max_runs: int = MAX_RUNS,
     kind: type[Verifier] = Verifier,
 ) -> ProbedBlock:
     """The exact joint law of the completed block over all drafts from q, and its distance.
@@ -79,6 +80,8 @@ def probe_block(
     context : tuple of int
     lookahead : int
     capabilities : Capabilities, optional
+    max_runs : int
+        Of each draft.
     kind : type
         As for `probe_verify`.
 
@@ -96,7 +99,8 @@ def probe_block(
 
     def probed_after(drafts: Tokens) -> Probed:
         p, q = rows_after(target, context, drafts), rows_after(drafter, context, drafts)[:-1]
-        return probe_verify(verify, p, q, drafts, capabilities=capabilities, kind=kind)
+        how: dict[str, Any] = {"capabilities": capabilities, "max_runs": max_runs, "kind": kind}
+        return probe_verify(verify, p, q, drafts, **how)
 
     law = drafted(drafter, context, lookahead)
     found = ((drafts, weight, probed_after(drafts)) for drafts, weight in law)

@@ -95,10 +95,11 @@ class Comparisons(Protocol):
 class Lazy:
     """A monotone function of one coin."""
 
-    __slots__ = ("coin", "comparisons", "steps")
+    __slots__ = ("coin", "comparisons", "decided", "steps")
 
     def __init__(self, coin: Coin, comparisons: Comparisons, steps: tuple[Step, ...] = ()) -> None:
         self.coin, self.comparisons, self.steps = coin, comparisons, steps
+        self.decided: dict[tuple[Order, Any], bool] = {}
 
     @property
     def plain(self) -> float | None:
@@ -247,7 +248,12 @@ class Lazy:
             return NotImplemented
         if plain is not None:
             return bool(order(plain, number))
-        return self.comparisons.decide(self, lambda value: bool(order(self.at(value), number)))
+        key = order, number
+        if key not in self.decided:  # a vocabulary has few different numbers, and many equal ones
+            self.decided[key] = self.comparisons.decide(
+                self, lambda value: bool(order(self.at(value), number))
+            )
+        return self.decided[key]
 
     def __bool__(self) -> bool:
         if (plain := self.plain) is not None:

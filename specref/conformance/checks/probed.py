@@ -1,6 +1,8 @@
 """Checks without sampling error: randomness is intercepted, and every branch is followed."""
 
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -11,22 +13,33 @@ from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
 from specref.contracts.tree.contract import TreeContract
 from specref.contracts.tree.fixtures import tree_place
-from specref.models import table_model
+from specref.contracts.verify.contract import VerifyContract
+from specref.models import Model, table_model
 from specref.probing import probe_block
+from specref.probing.blocks import ProbedBlock, completed_block
 from specref.probing.edges import probed_edges
+from specref.probing.probe import Probed
 from specref.probing.trees import probe_trees
-from specref.probing.verification import verification_program
-from specref.vocabulary import Tokens
+from specref.probing.verification import probe_verify, verification_program
+from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import FIXTURES
 
 EXACT = 1e-6
 LESS = (2.0**-52, 1.5e-7)
+LOW_PRECISION = "low precision: the law is not exact"
+MANY = (5, 8)
+# Enough to trace comparisons; a search takes far more.
+FEW_RUNS = 500
+# Numbers that float32 has, too.
+TWO_LIKELY, EITHER, SURE = np.array([[0.75, 0.25, 0], [0.5, 0.5, 0], [1.0, 0, 0]])
+SIZE, IDS, SPREAD = 1_027, [255, 1_024, 1_026], [0.5, 0.25, 0.25]
+THREE = Vocabulary("abc")
 
 
 def probed(judge: Judge) -> Outcome:
     """The exact joint law of the completed block on a fixture, if all calls can be interpreted."""
     if judge.capabilities.dtype in ("float16", "bfloat16"):
-        return not_applicable("low precision: the law is not exact")
+        return not_applicable(LOW_PRECISION)
     pair = FIXTURES["c"]
     if isinstance(judge.contract, TreeContract):
         # Two siblings without replacement, in either order, and a certain child of each.
@@ -44,7 +57,61 @@ def probed(judge: Judge) -> Outcome:
             capabilities=judge.capabilities,
             kind=type(judge.verifier),
         )
-    found = intercepted(judge, law)
+    return compared(intercepted(judge, law), judge)
+
+
+def probed_drafts(lookahead: int, judge: Judge) -> Outcome:
+    """The exact joint law of the completed block after many drafts; each row has another law.
+
+    The third draft may be rejected, and the first and the last are random; the others are certain,
+    so that few numbers matter.
+    """
+    if judge.capabilities.dtype in ("float16", "bfloat16"):
+        return not_applicable(LOW_PRECISION)
+    ends = 0, lookahead - 1
+
+    def target(context: Tokens) -> Floats:
+        n = len(context)
+        return np.roll(TWO_LIKELY if n in (*ends, 2, lookahead) else SURE, n)
+
+    def drafter(context: Tokens) -> Floats:
+        n = len(context)
+        return np.roll(EITHER if n in ends else SURE, n)
+
+    models = Model(THREE, target), Model(THREE, drafter)
+    how: dict[str, Any] = {"capabilities": judge.capabilities, "max_runs": FEW_RUNS}
+    law = partial(probe_block, judge.implementation, *models, (), lookahead, **how)
+    return compared(intercepted(judge, law), judge)
+
+
+def probed_vocabulary(judge: Judge) -> Outcome:
+    """The exact joint law where three tokens of a large vocabulary are possible.
+
+    Their ids are the last of 8 bits, the first of a second block of 1,024, and the last of all.
+    """
+    if judge.capabilities.dtype in ("float16", "bfloat16"):
+        return not_applicable(LOW_PRECISION)
+    p, q = np.zeros((2, SIZE)), np.zeros((1, SIZE))
+    p[:, IDS], q[:, IDS] = SPREAD, TWO_LIKELY
+    # Over the possible tokens, and one that stands for all others.
+    names = {token: name for name, token in enumerate(IDS)}
+    target = Model(Vocabulary("abcd"), lambda context: np.append(p[0, IDS], 0))
+
+    def after(draft: int) -> tuple[Tokens, float, Probed]:
+        how: dict[str, Any] = {"capabilities": judge.capabilities, "max_runs": FEW_RUNS}
+        found = probe_verify(judge.implementation, p, q, (draft,), **how)
+        law: dict[Tokens, float] = {}
+        for block, chance in found.distribution.items():
+            named = tuple(names.get(token, len(IDS)) for token in block)
+            law[named] = law.get(named, 0.0) + chance
+        return (names[draft],), q[0, draft], replace(found, distribution=law)
+
+    found = intercepted(judge, lambda: completed_block(map(after, IDS[:2]), target, (), len(p)))
+    return compared(found, judge)
+
+
+def compared(found: ProbedBlock, judge: Judge) -> Outcome:
+    """The outcome of a law that was probed."""
     if found.uninterpreted:
         return not_applicable(f"cannot be probed: {found.uninterpreted}")
     numbers = {"total_variation": found.total_variation, "error_bound": found.error_bound}
@@ -105,4 +172,9 @@ CHECKS = (
     Check("boundary/zero-coin", DRAFTS, zero_coin, law=True),
     Check("boundary/empty-residual", DRAFTS, empty_residual, law=True),
     Check("joint/probed", DRAFTS, probed, law=True),
+    *(
+        Check(f"joint/probed-{n}-drafts", VerifyContract, partial(probed_drafts, n), law=True)
+        for n in MANY
+    ),
+    Check("joint/probed-vocabulary", VerifyContract, probed_vocabulary, law=True),
 )

@@ -1,0 +1,81 @@
+"""Exact laws after many drafts and in a large vocabulary; each refuses a planted bug."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specref.adapters import reference
+from specref.conformance.status import Status
+from specref.conformance.suite import check
+from specref.contracts.capabilities import capable
+from specref.examples.correct import verify
+
+EXACT = ("joint/probed-5-drafts", "joint/probed-8-drafts", "joint/probed-vocabulary")
+
+
+def halved(where: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The correct example with half of some entries of q."""
+
+    def lossy(target_probs, draft_probs, draft_tokens, *, rng):
+        if draft_probs is not None:
+            draft_probs = np.where(where(draft_probs), draft_probs / 2, draft_probs)
+        return verify(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    return lossy
+
+
+def position(q: Any) -> Any:
+    return np.arange(q.shape[1])[:, None]
+
+
+BUGS = {
+    "joint/probed-5-drafts": halved(lambda q: (q.shape[1] == 5) & (position(q) == 4)),
+    "joint/probed-8-drafts": halved(lambda q: (q.shape[1] == 8) & (position(q) == 7)),
+    "joint/probed-vocabulary": halved(lambda q: np.arange(q.shape[2]) >= 1_024),
+}
+
+
+def results(sampler: Callable[..., Any]) -> dict[str, Any]:
+    return {result.id: result for result in check(sampler, only=EXACT).results}
+
+
+def test_the_law_of_a_lossless_sampler_is_exact() -> None:
+    for result in results(verify).values():
+        assert result.status == Status.PASSED
+        assert result.evidence["total_variation"] < 1e-9
+
+
+@pytest.mark.parametrize("id_", EXACT)
+def test_a_bug_that_acts_there_alone_is_found_there_alone(id_: str) -> None:
+    found = results(BUGS[id_])
+    assert [one for one, result in found.items() if result.status == Status.FAILED] == [id_]
+    assert "from the target, exactly" in found[id_].message
+
+
+def test_a_token_that_is_no_other_way_possible_counts_as_lost() -> None:
+    def astray(target_probs, draft_probs, draft_tokens, *, rng):
+        tokens, counts = verify(target_probs, draft_probs, draft_tokens, rng=rng)
+        if target_probs.shape[2] == 1_027:
+            last = tokens[np.arange(len(tokens)), counts - 1]
+            tokens[np.arange(len(tokens)), counts - 1] = np.where(last == 255, 256, last)
+        return tokens, counts
+
+    result = results(astray)["joint/probed-vocabulary"]
+    assert result.status == Status.FAILED
+    # The bonus is token 255 half the time, and a draft is kept three times in four at least.
+    assert result.evidence["total_variation"] > 0.3
+
+
+def test_what_takes_too_many_runs_is_not_tried() -> None:
+    for result in results(reference.verify).values():
+        assert result.status == Status.NOT_APPLICABLE
+        assert result.message == "cannot be probed: more than max_runs = 500 runs"
+
+
+def test_low_precision_is_not_tried() -> None:
+    pytest.importorskip("torch")
+    claimed = capable(arrays="torch", dtype="bfloat16")(verify)
+    for result in results(claimed).values():
+        assert result.message == "low precision: the law is not exact"
