@@ -282,6 +282,9 @@ def test_trials_take_instances_in_turn_and_in_batches(monkeypatch):
     assert done == [6, 6, 6, 6, 3]
     assert (result.mismatches, result.first_mismatch.trial) == (2, 20)
     assert np.array_equal(result.first_mismatch.inputs.p, p[[20 % 3]])
+    assert re.fullmatch(
+        r"Mismatch\(trial=20, expected=\(.*\), actual=\(-1, -1\)\)", repr(result.first_mismatch)
+    )
 
 
 def test_drafts_come_from_q():

@@ -139,6 +139,10 @@ def test_assert_same_law() -> None:
         assert_same_law(TwoSample(eps=None), fair, fair, budget=1_000, seed=3, strict=True)
 
 
+def test_one_text_a_side_is_a_budget() -> None:
+    assert run_two_sample(TwoSample(eps=None), fair, fair, budget=1, seed=0).trials == 1
+
+
 def test_bad_input() -> None:
     with pytest.raises(ValueError, match="budget = 0"):
         run_two_sample(TwoSample(), fair, fair, budget=0, seed=0)
