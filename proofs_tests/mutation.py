@@ -347,8 +347,8 @@ def files_of(name: str, rooms: Mapping[str, Room], root: Path) -> list[str]:
 def tests_of(room: Room, path: str, root: Path) -> list[list[str]]:
     """Rounds of tests: a mutant that survives one is put to the next.
 
-    The doctests of its file and the tests of its room that import it, the others of its room,
-    and further ones.
+    The doctests of its file and the tests of its room that import it, those of its name first;
+    the others of its room; and further ones.
     """
     known = sorted(root.rglob("test_*.py"))
     files, further = (
@@ -356,8 +356,10 @@ def tests_of(room: Room, path: str, root: Path) -> list[list[str]]:
         for patterns in (room.tests, room.further)
     )
     module = path.removesuffix(".py").replace("/", ".")
-    names = {module.rsplit(".", 1)[1], *_defined((root / path).read_text())}
+    stem = module.rsplit(".", 1)[1]
+    names = {stem, *_defined((root / path).read_text())}
     mine = [file for file in files if _imports(file.read_text(), module, names)]
+    mine.sort(key=lambda file: file.name != f"test_{stem}.py")
     others = [file for file in files if file not in mine]
     rounds = mine, others, [file for file in further if file not in files]
     first, *rest = [[one.relative_to(root).as_posix() for one in round_] for round_ in rounds]

@@ -161,7 +161,7 @@ IMPORTS = {
     "test_module.py": "from specref.theory.psi import psi",
     "test_whole.py": "import specref.theory.psi",
     "test_name.py": "from specref.theory import conditional_psi as f",
-    "test_stem.py": "def test():\n    from specref.theory import psi",
+    "test_psi.py": "def test():\n    from specref.theory import psi",
     "test_other.py": "from specref.algorithms.text.lazy_psi import psi",
     "test_word.py": "psi = 1",
 }
@@ -177,7 +177,7 @@ def test_the_tests_of_a_module_are_those_that_import_it(tmp_path: Path) -> None:
     names = tuple(f"/{name}" for name in IMPORTS)
     room = Room(("specref/theory",), names[:1] + names[2:5], 1.0, (names[1], *names[4:]))
     path = "specref/theory/psi.py"
-    mine = ["test_module.py", "test_name.py", "test_stem.py"]
+    mine = ["test_psi.py", "test_module.py", "test_name.py"]
     assert mutation.tests_of(room, path, tmp_path) == [
         [path, *mine],
         ["test_other.py"],
