@@ -67,7 +67,7 @@ class Room:
         Patterns of the ends of paths. Those of them that import the module of a mutant run
         first, the others if it survives.
     further : tuple of str
-        Patterns of tests that run if it survives these, too.
+        Patterns of tests that run if it survives these, too; beside the page of defaults.
     """
 
     code: tuple[str, ...]
@@ -353,7 +353,7 @@ def tests_of(room: Room, path: str, root: Path) -> list[list[str]]:
     known = sorted(root.rglob("test_*.py"))
     files, further = (
         [one for one in known if any(fnmatch(one.as_posix(), f"*{end}") for end in patterns)]
-        for patterns in (room.tests, room.further)
+        for patterns in (room.tests, (*room.further, "/test_api.py"))
     )
     module = path.removesuffix(".py").replace("/", ".")
     stem = module.rsplit(".", 1)[1]

@@ -121,8 +121,10 @@ def test_a_sampler_that_stops_answering(threads: bool) -> None:
 
 
 def test_seconds_end_a_run() -> None:
+    started = time.perf_counter()
     report = run_two_sample(TwoSample(), fair, fair, budget=10**9, seed=1, seconds=0.2)
     assert 0 < report.trials < 10**9
+    assert 0.2 < report.seconds <= time.perf_counter() - started
     assert report.stopped is None
 
 
