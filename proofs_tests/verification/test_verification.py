@@ -470,7 +470,9 @@ def test_bad_input(arguments: tuple, part: str) -> None:
 
 
 @pytest.mark.parametrize("profile", main_job.TRIALS)
-def test_blocks_of_each_profile_certify_its_distance_and_not_one_ten_times_smaller(profile) -> None:
+def test_blocks_of_each_profile_certify_its_distance_and_not_one_ten_times_smaller(
+    profile,
+) -> None:
     trials, eps = main_job.TRIALS[profile], main_job.EPS[profile]
     for name in ("standard", "slrs"):
         for distance, enough in ((eps, True), (eps / 10, False)):
