@@ -67,7 +67,7 @@ def test_a_step_that_is_right_only_at_the_empty_context_fails_in_the_loop() -> N
 
 
 def wrong_from_token(number: int):
-    """Autoregressive up to a token of the text, from there on always the first of the vocabulary."""
+    """Autoregressive up to a token of the text, then always the first of the vocabulary."""
 
     def step(target, drafter, context, lookahead, chance):
         if len(context) >= number:
