@@ -274,6 +274,12 @@ def test_stakes_are_of_both_signs() -> None:
     assert sorted(bets.STAKES.tolist()) == [-x for x in reversed(stakes)] + stakes
 
 
+def test_concentrations_and_strengths_are_one_or_three_times_powers_of_ten() -> None:
+    powers = [float(f"{10 ** (k / 2):.0e}") for k in range(2, 11)]
+    assert bets.CONCENTRATIONS.tolist() == powers
+    assert tuple(float(f"{10 ** (-k / 2):.0e}") for k in range(4)) == bets.STRENGTHS
+
+
 def test_a_law_is_compared_on_what_the_target_allows() -> None:
     p = np.array([[0.5, 0.25, 0.25, 0.0], [0.5, 0.5, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0]])
     mass = np.array([[0.1, 0.1, 0.0, 0.3], [0.0, 0.0, 0.0, 0.2], [0.2, 0.6, 0.0, 0.0]])
