@@ -182,8 +182,9 @@ def test_assert_lossless() -> None:
         assert_lossless(campaign(), wrong, budget=10_000, seed=3)
     with pytest.raises(AssertionError, match="stopped early"):
         assert_lossless(campaign(), lambda wrong: wrong, budget=1_000, seed=3)
-    with pytest.warns(InconclusiveWarning, match="INCONCLUSIVE"):
+    with pytest.warns(InconclusiveWarning, match="INCONCLUSIVE") as warned:
         assert_lossless(campaign(), twin(), budget=1_000, seed=3)
+    assert [one.filename for one in warned] == [__file__]
     with pytest.raises(AssertionError, match="INCONCLUSIVE"):
         assert_lossless(campaign(), twin(), budget=1_000, seed=3, strict=True)
 
@@ -225,6 +226,8 @@ def test_needed_budget_certifies() -> None:
     planned = campaign(eps=0.03)
     budget = planned.needed(planned.cases[0])
     assert budget is not None
+    with pytest.raises(ValueError, match=f"needs a budget of {budget:,}"):
+        run(campaign(eps=0.03), twin(), budget=budget - 1, seed=0)
     verdicts = [
         run(campaign(eps=0.03), twin(), budget=budget, seed=seed).verdict for seed in range(20)
     ]

@@ -135,8 +135,9 @@ def test_assert_same_law() -> None:
         assert_same_law(TwoSample(), biased, fair, budget=20_000, seed=3)
     with pytest.raises(AssertionError, match="stopped early"):
         assert_same_law(TwoSample(eps=None), fair, lambda one: one, budget=1_000, seed=3)
-    with pytest.warns(InconclusiveWarning, match="INCONCLUSIVE"):
+    with pytest.warns(InconclusiveWarning, match="INCONCLUSIVE") as warned:
         assert_same_law(TwoSample(eps=None), fair, fair, budget=1_000, seed=3)
+    assert [one.filename for one in warned] == [__file__]
     with pytest.raises(AssertionError, match="INCONCLUSIVE"):
         assert_same_law(TwoSample(eps=None), fair, fair, budget=1_000, seed=3, strict=True)
 
