@@ -1,6 +1,7 @@
 """Sampled mutation testing: which changes of the code do the tests not notice?
 
     python -m proofs_tests.mutation --rooms theory chance --sample 40 --seed 1
+    python -m proofs_tests.mutation --again
 
 Each mutant is one small change of one file, made in a copy of the tree; the tests of its room run
 there. Neither published tool does that here (September 2026). mutmut 3.8 mutates only functions
@@ -248,7 +249,8 @@ class Result:
         `timed_out`, `survivors` and `equivalent`.
     timed_out, survivors, equivalent : list
         {at, diff}, the last with the reason why no test can notice. One that timed out counts as
-        noticed; it may be as right as the code, and slower.
+        noticed; it may be as right as the code, and slower. A survivor may have `since`: what
+        became of it after the draw, which leaves the score as it was drawn.
     """
 
     target: float
@@ -473,6 +475,43 @@ def run(
     return results
 
 
+def again(
+    names: Sequence[str],
+    *,
+    rooms: Mapping[str, Room] = ROOMS,
+    root: Path = ROOT,
+    output: Path = OUTPUT,
+    equivalent: Mapping[str, str] | None = None,
+    limit: float = LIMIT,
+) -> dict[str, Result]:
+    """Put the survivors in `output` to the tests of today, and note `since` what came of each."""
+    known = json.loads(output.read_text())
+    results = {name: Result(**known[name]) for name in names if name in known}
+    with tempfile.TemporaryDirectory() as folder:
+        root = Tree(root, Path(folder) / "root").copy
+        runner = Runner([Tree(root, Path(folder) / "0")], limit)
+        for name, result in results.items():
+            for found in result.survivors:
+                path = found["at"].rsplit(":", 1)[0]
+                source = (root / path).read_text() if (root / path).exists() else ""
+                same = [one for one in mutants(source, path) if alike(one, found, root)]
+                if key(found) in (equivalent or {}):
+                    found["since"] = "listed as equivalent"
+                elif not same:
+                    found["since"] = "the code has changed"
+                else:
+                    tests = tests_of(rooms[name], path, root)
+                    survives = any(runner.code(one, tests) == 0 for one in same)
+                    found["since"] = "survives" if survives else "noticed"
+                _save(output, results)
+    return results
+
+
+def alike(mutant: Mutant, found: Mapping[str, str], root: Path) -> bool:
+    """Whether a mutant is the one that was found, perhaps on another line."""
+    return key(described(mutant, root)) == key(found)
+
+
 class Runner:
     """Trees in which mutants are tried; what fails is tried again without the mutant."""
 
@@ -557,11 +596,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for a mutant")
+    parser.add_argument("--again", action="store_true", help="the survivors of the last draws")
     given = parser.parse_args()
     equivalent = json.loads(EQUIVALENT.read_text())
     for interrupt in (signal.SIGINT, signal.SIGTERM):
         signal.signal(interrupt, signal.default_int_handler)
     results: dict[str, Result] = {}
+    if given.again:
+        for result in again(given.rooms, equivalent=equivalent, limit=given.limit).values():
+            for found in result.survivors:
+                print(f"{found['at']}: {found['since']}")
+        return
     try:
         run(
             given.rooms,

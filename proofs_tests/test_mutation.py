@@ -86,6 +86,27 @@ def test_what_no_test_notices_survives_and_what_is_marked_is_not_run(root: Path)
     assert (root / "toy" / "sign.py").read_text() == SIGN
 
 
+def test_survivors_are_put_to_the_tests_of_today(root: Path) -> None:
+    output = root.parent / "mutants.json"
+    options: dict[str, Any] = {"rooms": ROOMS, "root": root, "output": output}
+    first = ran(root)
+    (root / "tests" / "test_toy.py").write_text(TEST + "    assert sign(0) == 1\n")
+    (root / "toy" / "sign.py").write_text("\n" + SIGN.replace("= 3", "= 5"))
+    listed = key(next(one for one in first.survivors if changed(one) == "if x < 1:"))
+    found = mutation.again(["toy"], equivalent={listed: "as a trial"}, **options)["toy"]
+    assert {changed(one): one["since"] for one in found.survivors} == {
+        "if (x <= 0):": "noticed",
+        "if x < 1:": "listed as equivalent",
+        "def sign(x: int = 4) -> int:": "the code has changed",
+        "def sign(x: int = 2) -> int:": "the code has changed",
+    }
+    assert found.score == first.score
+    assert Result(**json.loads(output.read_text())["toy"]) == found
+    (root / "tests" / "test_toy.py").write_text(TEST)
+    found = mutation.again(["toy"], **options)["toy"]
+    assert [one["since"] for one in found.survivors].count("survives") == 2
+
+
 def test_a_mutant_that_never_ends_is_timed_out_and_taken_back(root: Path) -> None:
     tree = Tree(root, root.parent / "copy")
     endless = next(one for one in mutants(WAIT, "toy/wait.py") if one.text == "x += 1")
