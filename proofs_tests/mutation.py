@@ -69,12 +69,15 @@ class Room:
         first, the others if it survives.
     further : tuple of str
         Patterns of tests that run if it survives these, too; beside the page of defaults.
+    slow : tuple of str
+        Patterns of those of `tests` that run only for the modules that they import.
     """
 
     code: tuple[str, ...]
     tests: tuple[str, ...]
     target: float
     further: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()
 
 
 KIT = ("adapters", "conformance", "contracts", "probing", "process", "vectors")
@@ -94,8 +97,16 @@ ROOMS: dict[str, Room] = {
     "theory": Room(("specref/theory",), ("/theory/*", "/algorithms/*", "/speed/*"), 0.98),
     "proofs": Room(
         ("specref/proofs", "specref/laws.py", "specref/rules.py", "specref/verification"),
-        ("/proofs/*", "/algorithms/*", "/theory/*", "/verification/*"),
+        (
+            "/proofs/*",
+            "/algorithms/*",
+            "/theory/*",
+            "/verification/*",
+            "/test_laws.py",
+            "/test_rules.py",
+        ),
         0.98,
+        slow=("/verification/test_kill_matrix.py", "/verification/test_trigger_matrix.py"),
     ),
     "statistics": Room(
         ("specref/statistics",),
@@ -353,16 +364,16 @@ def tests_of(room: Room, path: str, root: Path) -> list[list[str]]:
     the others of its room; and further ones.
     """
     known = sorted(root.rglob("test_*.py"))
-    files, further = (
+    files, further, slow = (
         [one for one in known if any(fnmatch(one.as_posix(), f"*{end}") for end in patterns)]
-        for patterns in (room.tests, (*room.further, "/test_api.py"))
+        for patterns in (room.tests, (*room.further, "/test_api.py"), room.slow)
     )
     module = path.removesuffix(".py").replace("/", ".")
     stem = module.rsplit(".", 1)[1]
     names = {stem, *_defined((root / path).read_text())}
     mine = [file for file in files if _imports(file.read_text(), module, names)]
     mine.sort(key=lambda file: file.name != f"test_{stem}.py")
-    others = [file for file in files if file not in mine]
+    others = [file for file in files if file not in (*mine, *slow)]
     rounds = mine, others, [file for file in further if file not in files]
     first, *rest = [[one.relative_to(root).as_posix() for one in round_] for round_ in rounds]
     return [[path, *first], *filter(None, rest)]

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +207,11 @@ def test_the_tests_of_a_module_are_those_that_import_it(tmp_path: Path) -> None:
     ]
     path = "specref/theory/counting.py"  # imported by none
     rounds = mutation.tests_of(room, path, tmp_path)
-    assert rounds[:2] == [[path], sorted(set(IMPORTS) - {"test_whole.py", "test_word.py"})]
+    others = sorted(set(IMPORTS) - {"test_whole.py", "test_word.py"})
+    assert rounds[:2] == [[path], others]
+    slow = replace(room, slow=(names[0], names[2]))
+    assert mutation.tests_of(slow, path, tmp_path)[1] == others[2:]
+    assert mutation.tests_of(slow, "specref/theory/psi.py", tmp_path)[0][1:] == mine
 
 
 def test_a_mutant_that_survives_a_round_is_put_to_the_next(root: Path) -> None:
