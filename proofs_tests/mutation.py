@@ -68,7 +68,7 @@ class Room:
         Patterns of the ends of paths. Those of them that import the module of a mutant run
         first, the others if it survives.
     further : tuple of str
-        Patterns of tests that run if it survives these, too; beside the page of defaults.
+        Patterns of tests that run if it survives these, too; and then `EVERYWHERE`.
     slow : tuple of str
         Patterns of those of `tests` that run only for the modules that they import.
     """
@@ -80,6 +80,7 @@ class Room:
     slow: tuple[str, ...] = ()
 
 
+EVERYWHERE = ("/test_api.py", "/test_defaults.py")
 KIT = ("adapters", "conformance", "contracts", "probing", "process", "vectors")
 ROOMS: dict[str, Room] = {
     "chance": Room(("specref/chance.py",), ("/test_chance.py", "/proofs/*"), 0.98),
@@ -366,7 +367,7 @@ def tests_of(room: Room, path: str, root: Path) -> list[list[str]]:
     known = sorted(root.rglob("test_*.py"))
     files, further, slow = (
         [one for one in known if any(fnmatch(one.as_posix(), f"*{end}") for end in patterns)]
-        for patterns in (room.tests, (*room.further, "/test_api.py"), room.slow)
+        for patterns in (room.tests, (*room.further, *EVERYWHERE), room.slow)
     )
     module = path.removesuffix(".py").replace("/", ".")
     stem = module.rsplit(".", 1)[1]
