@@ -13,12 +13,13 @@ from specref.algorithms import ngrams, standard
 from specref.algorithms.companion import predictable_step
 from specref.algorithms.companion.batch import fixed_budget_step
 from specref.algorithms.companion.signals import companion_acceptance
+from specref.algorithms.greedy_block import extended as extended_ratio
 from specref.algorithms.lookahead import fixed, positions
 from specref.algorithms.ngrams.drafts import context_drafts, mixed_drafts, table_drafts
 from specref.algorithms.ngrams.tables import bigrams, extended
 from specref.algorithms.text.slem import realigned
 from specref.algorithms.trees import transport
-from specref.algorithms.trees.k_seq import k_seq_law
+from specref.algorithms.trees.k_seq import k_seq_law, smallest_rho
 from specref.algorithms.trees.siblings import reject_recursively
 from specref.algorithms.trees.transport import optimal_acceptance
 from specref.chance import Exact
@@ -169,3 +170,22 @@ def test_subsets_of_so_many_tokens_are_tried(monkeypatch: pytest.MonkeyPatch) ->
     assert optimal_acceptance(uniform(2), {(0,): 1}).acceptance == HALF
     with pytest.raises(ValueError, match="p has 3 tokens: expected at most 2"):
         optimal_acceptance(uniform(3), {(0,): 1})
+
+
+def test_rho_is_the_least_multiple_of_one_64th_that_is_lossless() -> None:
+    p, q = as_distribution(["2/3", "1/6", "1/6"]), as_distribution(["1/6", "1/3", "1/2"])
+    rho = smallest_rho(p, q, 3)
+    assert rho.denominator == 64
+    assert rho == smallest_rho(p, q, 3, grid=64)
+    k_seq_law(p, q, 3, rho)
+    kept = np.minimum(q, p / (rho - Fraction(1, 64))).sum()
+    assert sum((1 - kept) ** j for j in range(3)) > rho - Fraction(1, 64)
+    assert smallest_rho(q, q, 3) == 1
+
+
+def test_ratios_of_floats_end_at_the_1000th_power_of_two() -> None:
+    tiny = np.array([5e-324, 1.0])
+    assert extended_ratio(np.array([1.0, 0.0]), tiny, 0) == 2.0**1000
+    assert extended_ratio(np.array([1.0, 0.0]), np.array([2.0**-999, 1.0]), 0) == 2.0**999
+    exact = as_distribution([Fraction(1, 2**1001), 1 - Fraction(1, 2**1001)])
+    assert extended_ratio(as_distribution([1, 0]), exact, 0) == 2**1001
