@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatch
@@ -480,6 +480,7 @@ def run(
                     _count(result, done.result(), running[done])
                     _save(output, results)
         except BaseException:
+            runner.stopped = True
             pool.shutdown(wait=False, cancel_futures=True)
             for tree in trees:
                 tree.stop()
@@ -528,7 +529,7 @@ class Runner:
     """Trees in which mutants are tried; what fails is tried again without the mutant."""
 
     def __init__(self, trees: Sequence[Tree], limit: float) -> None:
-        self.limit = limit
+        self.limit, self.stopped = limit, False
         self._free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
         self._clean: set[tuple[str, ...]] = set()
         for tree in trees:
@@ -541,6 +542,8 @@ class Runner:
             for tests in rounds:
                 with tree.with_mutant(mutant):
                     code, printed = tree.run(tests, self.limit)
+                if self.stopped:
+                    raise CancelledError
                 if code not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
                     self._check(tree, tuple(tests) if code is None else _failing(printed, tests))
                     return code

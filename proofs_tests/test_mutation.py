@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,22 @@ def test_an_interrupt_keeps_what_was_found(root: Path, monkeypatch: pytest.Monke
     stored = Result(**json.loads((root.parent / "mutants.json").read_text())["toy"])
     assert (stored.killed, stored.judged, stored.sampled) == (3, 3, stored.possible)
     assert not list(root.parent.glob("*.tmp"))
+
+
+def test_an_interrupt_ends_the_tests_that_run(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was killed by it is no failure that is tried again without the mutant."""
+    (root / "tests" / "test_toy.py").write_text("import time\ntime.sleep(60)\n")
+
+    def interrupted(futures: Any) -> Any:
+        time.sleep(3)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mutation, "as_completed", interrupted)
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        ran(root)
+    assert time.monotonic() - started < 30
+    assert not (root.parent / "mutants.json").exists()
 
 
 @pytest.mark.parametrize(
