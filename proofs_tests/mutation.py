@@ -1,6 +1,7 @@
 """Sampled mutation testing: which changes of the code do the tests not notice?
 
     python -m proofs_tests.mutation --rooms theory chance --sample 40 --seed 1
+    python -m proofs_tests.mutation --again
 
 Each mutant is one small change of one file, made in a copy of the tree; the tests of its room run
 there. Neither published tool does that here (September 2026). mutmut 3.8 mutates only functions
@@ -22,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatch
@@ -67,15 +68,19 @@ class Room:
         Patterns of the ends of paths. Those of them that import the module of a mutant run
         first, the others if it survives.
     further : tuple of str
-        Patterns of tests that run if it survives these, too.
+        Patterns of tests that run if it survives these, too; and then `EVERYWHERE`.
+    slow : tuple of str
+        Patterns of those of `tests` that run only for the modules that they import.
     """
 
     code: tuple[str, ...]
     tests: tuple[str, ...]
     target: float
     further: tuple[str, ...] = ()
+    slow: tuple[str, ...] = ()
 
 
+EVERYWHERE = ("/test_api.py", "/test_defaults.py")
 KIT = ("adapters", "conformance", "contracts", "probing", "process", "vectors")
 ROOMS: dict[str, Room] = {
     "chance": Room(("specref/chance.py",), ("/test_chance.py", "/proofs/*"), 0.98),
@@ -93,8 +98,16 @@ ROOMS: dict[str, Room] = {
     "theory": Room(("specref/theory",), ("/theory/*", "/algorithms/*", "/speed/*"), 0.98),
     "proofs": Room(
         ("specref/proofs", "specref/laws.py", "specref/rules.py", "specref/verification"),
-        ("/proofs/*", "/algorithms/*", "/theory/*", "/verification/*"),
+        (
+            "/proofs/*",
+            "/algorithms/*",
+            "/theory/*",
+            "/verification/*",
+            "/test_laws.py",
+            "/test_rules.py",
+        ),
         0.98,
+        slow=("/verification/test_kill_matrix.py", "/verification/test_trigger_matrix.py"),
     ),
     "statistics": Room(
         ("specref/statistics",),
@@ -248,7 +261,8 @@ class Result:
         `timed_out`, `survivors` and `equivalent`.
     timed_out, survivors, equivalent : list
         {at, diff}, the last with the reason why no test can notice. One that timed out counts as
-        noticed; it may be as right as the code, and slower.
+        noticed; it may be as right as the code, and slower. A survivor may have `since`: what
+        became of it after the draw, which leaves the score as it was drawn.
     """
 
     target: float
@@ -347,18 +361,20 @@ def files_of(name: str, rooms: Mapping[str, Room], root: Path) -> list[str]:
 def tests_of(room: Room, path: str, root: Path) -> list[list[str]]:
     """Rounds of tests: a mutant that survives one is put to the next.
 
-    The doctests of its file and the tests of its room that import it, the others of its room,
-    and further ones.
+    The doctests of its file and the tests of its room that import it, those of its name first;
+    the others of its room; and further ones.
     """
     known = sorted(root.rglob("test_*.py"))
-    files, further = (
+    files, further, slow = (
         [one for one in known if any(fnmatch(one.as_posix(), f"*{end}") for end in patterns)]
-        for patterns in (room.tests, room.further)
+        for patterns in (room.tests, (*room.further, *EVERYWHERE), room.slow)
     )
     module = path.removesuffix(".py").replace("/", ".")
-    names = {module.rsplit(".", 1)[1], *_defined((root / path).read_text())}
+    stem = module.rsplit(".", 1)[1]
+    names = {stem, *_defined((root / path).read_text())}
     mine = [file for file in files if _imports(file.read_text(), module, names)]
-    others = [file for file in files if file not in mine]
+    mine.sort(key=lambda file: file.name != f"test_{stem}.py")
+    others = [file for file in files if file not in (*mine, *slow)]
     rounds = mine, others, [file for file in further if file not in files]
     first, *rest = [[one.relative_to(root).as_posix() for one in round_] for round_ in rounds]
     return [[path, *first], *filter(None, rest)]
@@ -464,6 +480,7 @@ def run(
                     _count(result, done.result(), running[done])
                     _save(output, results)
         except BaseException:
+            runner.stopped = True
             pool.shutdown(wait=False, cancel_futures=True)
             for tree in trees:
                 tree.stop()
@@ -471,11 +488,48 @@ def run(
     return results
 
 
+def again(
+    names: Sequence[str],
+    *,
+    rooms: Mapping[str, Room] = ROOMS,
+    root: Path = ROOT,
+    output: Path = OUTPUT,
+    equivalent: Mapping[str, str] | None = None,
+    limit: float = LIMIT,
+) -> dict[str, Result]:
+    """Put the survivors in `output` to the tests of today, and note `since` what came of each."""
+    known = json.loads(output.read_text())
+    results = {name: Result(**known[name]) for name in names if name in known}
+    with tempfile.TemporaryDirectory() as folder:
+        root = Tree(root, Path(folder) / "root").copy
+        runner = Runner([Tree(root, Path(folder) / "0")], limit)
+        for name, result in results.items():
+            for found in result.survivors:
+                path = found["at"].rsplit(":", 1)[0]
+                source = (root / path).read_text() if (root / path).exists() else ""
+                same = [one for one in mutants(source, path) if alike(one, found, root)]
+                if key(found) in (equivalent or {}):
+                    found["since"] = "listed as equivalent"
+                elif not same:
+                    found["since"] = "the code has changed"
+                else:
+                    tests = tests_of(rooms[name], path, root)
+                    survives = any(runner.code(one, tests) == 0 for one in same)
+                    found["since"] = "survives" if survives else "noticed"
+                _save(output, results)
+    return results
+
+
+def alike(mutant: Mutant, found: Mapping[str, str], root: Path) -> bool:
+    """Whether a mutant is the one that was found, perhaps on another line."""
+    return key(described(mutant, root)) == key(found)
+
+
 class Runner:
     """Trees in which mutants are tried; what fails is tried again without the mutant."""
 
     def __init__(self, trees: Sequence[Tree], limit: float) -> None:
-        self.limit = limit
+        self.limit, self.stopped = limit, False
         self._free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
         self._clean: set[tuple[str, ...]] = set()
         for tree in trees:
@@ -488,6 +542,8 @@ class Runner:
             for tests in rounds:
                 with tree.with_mutant(mutant):
                     code, printed = tree.run(tests, self.limit)
+                if self.stopped:
+                    raise CancelledError
                 if code not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
                     self._check(tree, tuple(tests) if code is None else _failing(printed, tests))
                     return code
@@ -555,11 +611,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for a mutant")
+    parser.add_argument("--again", action="store_true", help="the survivors of the last draws")
     given = parser.parse_args()
     equivalent = json.loads(EQUIVALENT.read_text())
     for interrupt in (signal.SIGINT, signal.SIGTERM):
         signal.signal(interrupt, signal.default_int_handler)
     results: dict[str, Result] = {}
+    if given.again:
+        for result in again(given.rooms, equivalent=equivalent, limit=given.limit).values():
+            for found in result.survivors:
+                print(f"{found['at']}: {found['since']}")
+        return
     try:
         run(
             given.rooms,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proofs_tests.pages import api, console_blocks
+from proofs_tests.pages import console_blocks
 from proofs_tests.pages.console_blocks import (
     PAGES,
     ROOT,
@@ -200,14 +200,3 @@ def test_readme_rule_is_lossless() -> None:
     assert report.proved > 50
     assert not report.refuted
     assert not report.raised
-
-
-def test_public_names_are_listed_with_what_they_are() -> None:
-    assert api.API.read_text(encoding="utf-8") == api.page()  # python -m proofs_tests.pages.api
-
-
-def test_a_name_that_a_page_imports_is_public(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("```python\nfrom specref.laws import completed\n```\n")
-    assert list(api.imports(page)) == [("specref.laws", "completed")]
-    assert api.line("MOST", 3) == "| `MOST` | `3` |"

@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +88,27 @@ def test_what_no_test_notices_survives_and_what_is_marked_is_not_run(root: Path)
     assert (root / "toy" / "sign.py").read_text() == SIGN
 
 
+def test_survivors_are_put_to_the_tests_of_today(root: Path) -> None:
+    output = root.parent / "mutants.json"
+    options: dict[str, Any] = {"rooms": ROOMS, "root": root, "output": output}
+    first = ran(root)
+    (root / "tests" / "test_toy.py").write_text(TEST + "    assert sign(0) == 1\n")
+    (root / "toy" / "sign.py").write_text("\n" + SIGN.replace("= 3", "= 5"))
+    listed = key(next(one for one in first.survivors if changed(one) == "if x < 1:"))
+    found = mutation.again(["toy"], equivalent={listed: "as a trial"}, **options)["toy"]
+    assert {changed(one): one["since"] for one in found.survivors} == {
+        "if (x <= 0):": "noticed",
+        "if x < 1:": "listed as equivalent",
+        "def sign(x: int = 4) -> int:": "the code has changed",
+        "def sign(x: int = 2) -> int:": "the code has changed",
+    }
+    assert found.score == first.score
+    assert Result(**json.loads(output.read_text())["toy"]) == found
+    (root / "tests" / "test_toy.py").write_text(TEST)
+    found = mutation.again(["toy"], **options)["toy"]
+    assert [one["since"] for one in found.survivors].count("survives") == 2
+
+
 def test_a_mutant_that_never_ends_is_timed_out_and_taken_back(root: Path) -> None:
     tree = Tree(root, root.parent / "copy")
     endless = next(one for one in mutants(WAIT, "toy/wait.py") if one.text == "x += 1")
@@ -128,6 +151,22 @@ def test_an_interrupt_keeps_what_was_found(root: Path, monkeypatch: pytest.Monke
     assert not list(root.parent.glob("*.tmp"))
 
 
+def test_an_interrupt_ends_the_tests_that_run(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was killed by it is no failure that is tried again without the mutant."""
+    (root / "tests" / "test_toy.py").write_text("import time\ntime.sleep(60)\n")
+
+    def interrupted(futures: Any) -> Any:
+        time.sleep(3)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mutation, "as_completed", interrupted)
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        ran(root)
+    assert time.monotonic() - started < 30
+    assert not (root.parent / "mutants.json").exists()
+
+
 @pytest.mark.parametrize(
     ("test", "message"),
     [
@@ -161,7 +200,7 @@ IMPORTS = {
     "test_module.py": "from specref.theory.psi import psi",
     "test_whole.py": "import specref.theory.psi",
     "test_name.py": "from specref.theory import conditional_psi as f",
-    "test_stem.py": "def test():\n    from specref.theory import psi",
+    "test_psi.py": "def test():\n    from specref.theory import psi",
     "test_other.py": "from specref.algorithms.text.lazy_psi import psi",
     "test_word.py": "psi = 1",
 }
@@ -177,7 +216,7 @@ def test_the_tests_of_a_module_are_those_that_import_it(tmp_path: Path) -> None:
     names = tuple(f"/{name}" for name in IMPORTS)
     room = Room(("specref/theory",), names[:1] + names[2:5], 1.0, (names[1], *names[4:]))
     path = "specref/theory/psi.py"
-    mine = ["test_module.py", "test_name.py", "test_stem.py"]
+    mine = ["test_psi.py", "test_module.py", "test_name.py"]
     assert mutation.tests_of(room, path, tmp_path) == [
         [path, *mine],
         ["test_other.py"],
@@ -185,7 +224,11 @@ def test_the_tests_of_a_module_are_those_that_import_it(tmp_path: Path) -> None:
     ]
     path = "specref/theory/counting.py"  # imported by none
     rounds = mutation.tests_of(room, path, tmp_path)
-    assert rounds[:2] == [[path], sorted(set(IMPORTS) - {"test_whole.py", "test_word.py"})]
+    others = sorted(set(IMPORTS) - {"test_whole.py", "test_word.py"})
+    assert rounds[:2] == [[path], others]
+    slow = replace(room, slow=(names[0], names[2]))
+    assert mutation.tests_of(slow, path, tmp_path)[1] == others[2:]
+    assert mutation.tests_of(slow, "specref/theory/psi.py", tmp_path)[0][1:] == mine
 
 
 def test_a_mutant_that_survives_a_round_is_put_to_the_next(root: Path) -> None:

@@ -6,12 +6,13 @@ the tests give three times as many.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from specref.conformance.texts.entropy import STAKES, EntropyMartingale
+from specref.conformance.texts.entropy import STAKES, EntropyMartingale, EntropyReport
 
 FALSE_ALARM, RUNS = 0.05, 400
 
@@ -157,3 +158,23 @@ def test_bad_types_alpha_and_nothing() -> None:
         EntropyMartingale(alpha=0)
     with pytest.raises(ValueError, match="nothing was observed"):
         EntropyMartingale().report()
+
+
+def test_a_report_is_printed() -> None:
+    report = EntropyReport(
+        tokens=12_345, surprise=1.23456, entropy=1.2, z=-0.126, alpha=1e-9, log10_evidence=9.5,
+        temperature=1.234, impossible=None,
+    )  # fmt: skip
+    figures = (
+        "12,345 tokens, surprise 1.2346, entropy 1.2000 nats (z -0.13), evidence 10^9.5 (LOSSY at "
+        "10^9.0), fits temperature 1.23."
+    )
+    assert str(report) == f"LOSSY: {figures}"
+    assert report.anytime_p == pytest.approx(10**-9.5)
+    few = replace(report, log10_evidence=-1.0)
+    assert str(few) == f"nothing found: {figures.replace('10^9.5', '10^-1.0')}"
+    assert few.anytime_p == 1
+    assert not replace(report, log10_evidence=8.99).lossy
+    assert replace(report, log10_evidence=9.0).lossy
+    seen = replace(few, impossible="token 3 at 7")
+    assert str(seen).endswith("fits temperature 1.23. impossible: token 3 at 7.")

@@ -210,3 +210,48 @@ def test_greedy_judge_names_the_first_difference() -> None:
     assert not report.equal
     assert str(report.difference).startswith("after (0,): ")
     assert judge_greedy(generate, TARGET, DRAFTER, [()], tokens=9, seed=1).equal
+
+
+def test_three_quarters_of_the_expected_transitions_are_counted() -> None:
+    """From token 0 every second token is 0, whatever comes; 601 tokens are two texts."""
+    swinging = Chain(markov_model(Vocabulary("ab"), [1.0, 0.0], [[0.0, 1.0], [1.0, 0.0]]))
+    asked: list[tuple[Tokens, int]] = []
+
+    def generate(target: Model, drafter: Model, context: Tokens, tokens: int, rng: object) -> list:
+        asked.append((context, tokens))
+        return [(context[-1] + i + 1) % 2 for i in range(tokens)]
+
+    report = judge_markov(generate, swinging, swinging, tokens=601, seed=1)
+    assert asked == [((0,), 500), ((0,), 101)]
+    assert [(found.case, found.trials) for found in report.intervals] == [
+        ("after 'a'", 225),  # of 301
+        ("after 'b'", 225),  # of 300
+    ]
+
+
+def test_a_transition_that_is_too_rare_is_not_counted() -> None:
+    alone = Chain(markov_model(Vocabulary("ab"), [1.0, 0.0], [[1.0, 0.0], [0.5, 0.5]]))
+
+    def generate(target: Model, drafter: Model, context: Tokens, tokens: int, rng: object) -> list:
+        return [0] * tokens
+
+    report = judge_markov(generate, alone, alone, tokens=2, seed=1)
+    assert [(found.case, found.trials) for found in report.intervals] == [("after 'a'", 1)]
+    with pytest.raises(ValueError, match="tokens = 1: expected more, to count any transition"):
+        judge_markov(generate, alone, alone, tokens=1, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ([0] * 9, "generate gave 9 tokens, not 10"),
+        ([0] * 9 + [2], "generate gave (0, 0, 0, 0, 0, 0, 0, 0), …: expected token ids < 2"),
+        ([-1] + [0] * 9, "generate gave (-1, 0, 0, 0, 0, 0, 0, 0), …: expected token ids < 2"),
+        ([0.0] * 10, "generate gave (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), …: expected token"),
+    ],
+)
+def test_what_is_no_text_stops_the_campaign(text: list, said: str) -> None:
+    coin = Chain(markov_model(Vocabulary("ab"), [0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]]))
+    report = judge_markov(lambda *given: text, coin, coin, tokens=10, seed=1)
+    assert str(report.stopped).startswith(said)
+    assert report.verdict == Verdict.INCONCLUSIVE

@@ -9,6 +9,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -33,8 +34,8 @@ ROOMS = (
 HEAD = """# Public names
 
 Written by `python -m proofs_tests.pages.api`; a test compares. The changelog
-names each change of these names; everything else may move. `help(NAME)` shows parameters, shapes,
-errors, the source and an example.
+names each change of these names; everything else may move. Defaults are those that are numbers,
+words, or nothing; `help(NAME)` shows all parameters, shapes, errors, the source and an example.
 
 The command line, its JSON, exit codes and saved cases are public too:
 [judge-your-sampler.md](judge-your-sampler.md), [runner-contract.md](runner-contract.md),
@@ -65,6 +66,8 @@ def line(name: str, value: Any) -> str:
     """A row of a table."""
     if inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value):
         said = (inspect.getdoc(value) or "").partition("\n\n")[0]
+        if defaults := ", ".join(_defaults(value)):
+            said += f" Defaults: `{defaults}`."
     elif isinstance(value, Mapping | tuple):
         first = ", ".join(f"`{one}`" for one in list(value)[:5])
         said = f"{len(value)} of them: {first}{', …' if len(value) > 5 else ''}"
@@ -72,6 +75,19 @@ def line(name: str, value: Any) -> str:
         said = f"`{value}`"
     said = re.sub(r"\s+", " ", said).replace("|", "\\|")
     return f"| `{name}` | {said} |"
+
+
+def _defaults(value: Any) -> Iterator[str]:
+    """The parameters of a function or class that have a default of a plain type."""
+    if inspect.isclass(value) and issubclass(value, Enum):
+        return
+    try:
+        parameters = inspect.signature(value).parameters
+    except (TypeError, ValueError):  # a module, an exception, a protocol
+        return
+    for name, parameter in parameters.items():
+        if isinstance(parameter.default, bool | int | float | str | tuple | None):
+            yield f"{name}={parameter.default!r}"
 
 
 def table(title: str, names: dict[str, Any]) -> str:

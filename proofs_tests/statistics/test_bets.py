@@ -256,6 +256,44 @@ def test_tilts_of_counts_add_up_by_position() -> None:
     assert won[..., -1] == pytest.approx(won[..., :-1].sum(axis=-1))
 
 
+def test_features_of_a_row_by_hand() -> None:
+    p, q = np.array([0.5, 0.4, 0.1, 0.0]), np.array([0.25, 0.5, 0.1, 0.15])
+    assert dict(zip(bets.FEATURES, bets.features(p, q).tolist(), strict=True)) == {
+        "q > p": [0, 1, 0, 1],
+        "q/(p+q)": pytest.approx([1 / 3, 5 / 9, 1 / 2, 1]),
+        "argmax p": [1, 0, 0, 0],
+        "argmax q": [0, 1, 0, 0],
+        "rare": [0, 0, 1, 1],  # below half of 0.42, the mean probability of a token of p
+        "last id": [0, 0, 1, 0],  # of those that p allows
+    }
+    assert bets.features(np.array([1.0, 0.0]), np.array([1.0, 0.0]))[1].tolist() == [0.5, 0.5]
+
+
+def test_stakes_are_of_both_signs() -> None:
+    stakes = [0.01, 0.03, 0.1, 0.25, 0.5, 0.9]
+    assert sorted(bets.STAKES.tolist()) == [-x for x in reversed(stakes)] + stakes
+
+
+def test_concentrations_and_strengths_are_one_or_three_times_powers_of_ten() -> None:
+    powers = [float(f"{10 ** (k / 2):.0e}") for k in range(2, 11)]
+    assert bets.CONCENTRATIONS.tolist() == powers
+    assert tuple(float(f"{10 ** (-k / 2):.0e}") for k in range(4)) == bets.STRENGTHS
+
+
+def test_a_law_is_compared_on_what_the_target_allows() -> None:
+    p = np.array([[0.5, 0.25, 0.25, 0.0], [0.5, 0.5, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0]])
+    mass = np.array([[0.1, 0.1, 0.0, 0.3], [0.0, 0.0, 0.0, 0.2], [0.2, 0.6, 0.0, 0.0]])
+    assert bets.conditional_log_ratio(mass, p) == pytest.approx(
+        np.array(
+            [
+                [0, math.log(2), -math.inf, 0],
+                [0, 0, 0, 0],
+                [math.log(0.5), math.log(1.5), 0, 0],
+            ]
+        )
+    )
+
+
 def test_the_first_four_positions_have_slots_of_their_own() -> None:
     assert bets.position_slots(np.arange(7)).tolist() == [0, 1, 2, 3, 4, 4, 4]
 

@@ -731,6 +731,15 @@ def test_a_case_is_adopted_without_what_was_counted_on_it() -> None:
     assert second.report().intervals == first.report().intervals
 
 
+def test_a_case_is_printed_without_its_tables() -> None:
+    coin = iid_model(Vocabulary("ab"), ["1/4", "3/4"])
+    case = Campaign().case(coin, coin, name="mine")
+    assert repr(case) == (
+        "CampaignCase(name='mine', tree=PrefixTree(context=(), lookahead=1), "
+        "algorithm='standard', tolerance=0.0, tokens=None, trials=0, impossible=0)"
+    )
+
+
 def test_a_case_that_does_not_fit_is_not_adopted() -> None:
     case = template("c")
     with pytest.raises(ValueError, match=r"case.tolerance = 0.0: expected 0.1"):

@@ -167,8 +167,10 @@ def test_a_sampler_that_stops_answering(threads: bool) -> None:
 
 
 def test_seconds_end_a_run() -> None:
+    started = time.perf_counter()
     report = run(campaign(), twin(), budget=10**9, seed=1, seconds=0.2)
     assert 0 < report.trials < 10**9
+    assert 0.2 < report.seconds <= time.perf_counter() - started
 
 
 def test_assert_lossless() -> None:
@@ -180,8 +182,9 @@ def test_assert_lossless() -> None:
         assert_lossless(campaign(), wrong, budget=10_000, seed=3)
     with pytest.raises(AssertionError, match="stopped early"):
         assert_lossless(campaign(), lambda wrong: wrong, budget=1_000, seed=3)
-    with pytest.warns(InconclusiveWarning, match="INCONCLUSIVE"):
+    with pytest.warns(InconclusiveWarning, match="INCONCLUSIVE") as warned:
         assert_lossless(campaign(), twin(), budget=1_000, seed=3)
+    assert [one.filename for one in warned] == [__file__]
     with pytest.raises(AssertionError, match="INCONCLUSIVE"):
         assert_lossless(campaign(), twin(), budget=1_000, seed=3, strict=True)
 
@@ -223,6 +226,8 @@ def test_needed_budget_certifies() -> None:
     planned = campaign(eps=0.03)
     budget = planned.needed(planned.cases[0])
     assert budget is not None
+    with pytest.raises(ValueError, match=f"needs a budget of {budget:,}"):
+        run(campaign(eps=0.03), twin(), budget=budget - 1, seed=0)
     verdicts = [
         run(campaign(eps=0.03), twin(), budget=budget, seed=seed).verdict for seed in range(20)
     ]

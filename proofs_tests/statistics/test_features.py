@@ -96,3 +96,52 @@ def test_sums_of_parts_are_sums_of_the_whole():
     assert parts.excess[1] == pytest.approx(whole.excess)
     assert parts.variance[1] == pytest.approx(whole.variance)
     assert parts.tokens.tolist() == [[0] * 5, [100] * 5]
+
+
+def test_stakes_are_powers_of_two_and_cost_what_bennett_says():
+    assert STAKES.tolist() == [2.0**k for k in range(-9, 4)]
+    assert pytest.approx(np.exp(STAKES) - 1 - STAKES) == PRICES
+
+
+def test_wealth_by_its_formula():
+    sums = FeatureSums((1,), tolerance=0.02)
+    sums.add(np.full((50, 1), 0.5), np.full((50, 1), 0.3), np.full((50, 1), 0.2))
+    allowed = 0.02 * 50
+    price = (0.2 * 50 + allowed) * (np.exp(STAKES) - 1 - STAKES)
+    assert sums.log_wealth[0, 0] == pytest.approx(STAKES * (10 - allowed) - price)
+    assert sums.log_wealth[0, 1] == pytest.approx(STAKES * (-10 - allowed) - price)
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.02])
+@pytest.mark.parametrize("variance", [0.02, 0.25])
+def test_what_is_detectable_by_its_formula(tolerance, variance):
+    """The shift at which the excess, less Bernstein's noise, reaches what the best stake asks."""
+    n, features = 5_000, 3
+    sums = FeatureSums((features,), tolerance)
+    sums.tokens += n
+    sums.variance += n * variance
+    shift = sums.detectable(ALPHA, BETA)
+    assert shift.tolist() == [shift[0]] * features
+    miss = np.log(1 / BETA)
+    allowed = tolerance * n
+    asked = np.log(2 * len(STAKES) * features / ALPHA) + PRICES * (n * variance + allowed)
+    noise = np.sqrt(2 * min(n * variance + n * shift[0], n / 4) * miss) + miss / 3
+    assert n * shift[0] - noise == pytest.approx((asked / STAKES).min() + allowed)
+
+
+def test_few_tokens_detect_nothing():
+    sums = FeatureSums((2,))
+    sums.tokens += [3, 4_000]
+    sums.variance += [0.75, 1_000]
+    first, second = sums.detectable(ALPHA)
+    assert (first, second < 0.2) == (1.0, True)
+
+
+def test_the_feature_with_the_most_wealth_is_named():
+    sums = FeatureSums((2, 3))
+    sums.tokens += 100
+    sums.variance += 10
+    sums.excess[1, 2] = -20
+    assert sums.most == ((1, 2), False)
+    sums.excess[0, 1] = 21
+    assert sums.most == ((0, 1), True)

@@ -1,5 +1,6 @@
 """The float tier: the reference follows the algorithm, bounds hold, rounding is told from bugs."""
 
+import math
 import re
 from functools import partial
 
@@ -14,7 +15,7 @@ from specref.algorithms import standard
 from specref.chance import Chance
 from specref.models import Model
 from specref.statistics.campaign.levels import total_variation_test
-from specref.statistics.floats import coupled
+from specref.statistics.floats import coupled, floats
 from specref.statistics.floats.coins import (
     Coins,
     draw_coins,
@@ -282,6 +283,9 @@ def test_trials_take_instances_in_turn_and_in_batches(monkeypatch):
     assert done == [6, 6, 6, 6, 3]
     assert (result.mismatches, result.first_mismatch.trial) == (2, 20)
     assert np.array_equal(result.first_mismatch.inputs.p, p[[20 % 3]])
+    assert re.fullmatch(
+        r"Mismatch\(trial=20, expected=\(.*\), actual=\(-1, -1\)\)", repr(result.first_mismatch)
+    )
 
 
 def test_drafts_come_from_q():
@@ -622,3 +626,35 @@ def test_misfitting_shapes():
         verify_float64(q, q, drafts, coins)
     with pytest.raises(ValueError, match=r"accept has shape \(3, 2\): expected \(4, 2\)"):
         verify_float64(np.full((4, 3, 3), 1 / 3), q, drafts, Coins(coins.accept[:3], coins.race))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_errors_of_a_format_are_half_of_its_steps(dtype):
+    relative, absolute = floats.FORMATS[dtype]
+    limits = np.finfo(dtype)
+    assert relative == limits.eps / 2
+    # Half of the smallest float64 is no float64.
+    assert absolute == float(limits.smallest_subnormal) / (1 if dtype == "float64" else 2)
+
+
+def test_errors_of_bfloat16_are_half_of_its_steps_and_of_those_of_float32():
+    relative, absolute = floats.FORMATS["bfloat16"]
+    assert relative == 2.0**-8 + 2 * floats.FORMATS["float32"].relative
+    assert round_to(absolute, "bfloat16") == absolute  # the smallest there is
+    assert round_to(absolute / 2, "bfloat16") == 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"), [("float32", 131_072), ("float16", 8_000), ("bfloat16", 131_072)]
+)
+def test_margins_are_above_the_bound_of_large_vocabularies_and_not_ten_times(dtype, size):
+    assert 0.1 * EQUIVALENCE_MARGIN[dtype] < rounding_bound(dtype, size)
+    assert rounding_bound(dtype, size) <= EQUIVALENCE_MARGIN[dtype]
+
+
+def test_bounds_by_their_formulas():
+    assert trials_to_certify(1e-3, 1e-2) == math.ceil(math.log(1e-2) / math.log(0.999))
+    e = 2.0**-24 + 10 * 2.0**-150
+    assert rounding_bound("float32", 10, 12) == pytest.approx(
+        2 * e + (2.0**-24 + 2.0**-12) * (1 + e)
+    )

@@ -126,3 +126,34 @@ def test_bets_on_evenness_have_mean_1():
     assert won @ law == pytest.approx(1)
     least = [np.exp(evenness(np.array([k]), 20, 0.25)[0]) for k in range(21)]
     assert (np.array(least) <= np.array(won) + 1e-12).all()
+
+
+def test_bounds_by_their_formulas():
+    bound = least_resemblance(100, SIZE, 1e-4)
+    level = np.log(2 * 50 / 1e-4)
+    for distance in (1, 50):
+        pairs = 100 - distance
+        assert bound[distance - 1] == pytest.approx(np.sqrt(2 * pairs * 3 * level) + level)
+    miss = np.log(100)
+    noise = np.sqrt(2 * 93 * 3 * miss) + miss
+    assert detectable_share(100, SIZE, 1e-4, 7, 0.01) == pytest.approx(
+        (bound[6] + noise) / (3 * 93)
+    )
+
+
+def test_of_several_distances_the_shortest_that_is_about_as_alike_is_named():
+    uniforms = np.resize(np.random.default_rng(1).random(500), ROWS)
+    assert alike_at(tokens_of(uniforms), SIZE, ALPHA) == (500, pytest.approx(3))  # 1,000, too
+
+
+def test_hits_without_and_with_all_rows_are_counted():
+    """A frequency of 0 or 1 has no binomial law to compare with: nothing is won."""
+    for hits in (0, 20):
+        evidence, _ = evenness(np.full(50, hits), 20, 0.25)
+        assert evidence <= 0
+    for hits in (1, 19):
+        found = (
+            _evenness(np.full(50, hits), 20, 0.25)[0],
+            _evenness(np.full(50, hits), 20, hits / 20)[0],
+        )
+        assert evenness(np.full(50, hits), 20, 0.25)[0] == pytest.approx(min(found))

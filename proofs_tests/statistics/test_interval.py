@@ -24,7 +24,7 @@ from specref.statistics.campaign.interval import (
     smallest,
     trials_to_detect,
 )
-from specref.statistics.campaign.levels import BETA
+from specref.statistics.campaign.levels import BETA, expected_total_variation
 from specref.statistics.campaign.prefix_tree import PrefixTree, prefix_tree, starts
 from specref.statistics.campaign.verdict import Interval, Verdict
 from specref.vocabulary import Tokens, Vocabulary
@@ -273,3 +273,38 @@ def test_the_bounds_close_at_the_rate_of_the_root_of_n() -> None:
     few, many = (measured("c", law, trials, seed=1) for trials in (1_000, 100_000))
     assert math.isclose(few.detectable, 10 * many.detectable, rel_tol=0.05)
     assert few.upper - few.estimate == pytest.approx(10 * (many.upper - many.estimate))
+
+
+def test_an_interval_by_its_formula() -> None:
+    coin = iid_model(Vocabulary("ab"), [0.25, 0.75])
+    tree = prefix_tree(coin, coin, (), 0)
+    found = interval(
+        "coin", tree, np.array([[60.0, 20.0]]), 100, 1e-4, impossible=20, allowance=0.01
+    )
+    assert found.estimate == pytest.approx((0.35 + 0.55 + 0.2) / 2)
+    deviation = math.sqrt(math.log(1e4) / 200)
+    assert found.lower == pytest.approx(found.estimate - math.sqrt(2 / 100) / 2 - deviation)
+    assert found.upper == pytest.approx(found.estimate + deviation)
+    mean = expected_total_variation(np.array([0.25, 0.75]), 100)
+    assert found.threshold == pytest.approx(0.01 + mean + deviation)
+    assert found.detectable == pytest.approx(found.threshold + math.sqrt(math.log(1e3) / 200))
+    few = interval("coin", tree, np.array([[1.0, 0.0]]), 1, 1e-4)
+    assert (few.lower, few.upper, few.detectable) == (0, 1, 1)
+
+
+def test_needed_trials_by_their_formula() -> None:
+    coin = iid_model(Vocabulary("ab"), [0.25, 0.75])
+    tree = prefix_tree(coin, coin, (), 0)
+    needed = needed_trials(tree, 0.05, 1e-4)
+    root = math.sqrt(math.log(1e4)) + math.sqrt(math.log(10))
+    reach = [
+        expected_total_variation(tree.law, trials) + root / math.sqrt(2 * trials)
+        for trials in (needed - 1, needed)
+    ]
+    assert reach[0] > 0.05 >= reach[1]
+
+
+def test_so_many_trials_that_nobody_draws_them_are_refused() -> None:
+    assert smallest(lambda trials: trials >= 2**99) == 2**99  # below 1e30 < 2^100
+    with pytest.raises(ValueError, match=r"more than 1e\+30 trials would be needed"):
+        smallest(lambda trials: trials > 2**100)

@@ -14,7 +14,8 @@ import pytest
 from scipy import stats
 
 from specref.statistics.campaign.campaign import Campaign
-from specref.statistics.campaign.large import Observer
+from specref.statistics.campaign.lags import LAG_SHAPE
+from specref.statistics.campaign.large import TILT_SHAPE, Observer, label
 from specref.statistics.campaign.verdict import Verdict
 
 SIZE = 1024
@@ -286,3 +287,50 @@ def test_a_drafter_row_that_sums_to_more_than_one_by_rounding_spoils_no_bet() ->
     for _ in range(2_000):
         campaign.observe(p, 2, q=q)
     assert campaign.report().verdict == "LOSSY"
+
+
+def test_every_bet_has_a_name() -> None:
+    library = [("residual-is-p", 1.0), ("residual-is-p", 0.3)]
+    assert [label("library", index, library) for index in (0, 1)] == ["residual-is-p"] * 2
+    tilts, lags = (
+        {
+            place: label(family, int(np.ravel_multi_index(place, shape)), library)
+            for place in np.ndindex(shape)
+        }
+        for family, shape in (("tilt", TILT_SHAPE), ("lag", LAG_SHAPE))
+    )
+    assert tilts[0, 0, 0] == "q > p more often, at position 0"
+    assert tilts[1, 1, 4] == "q/(p+q) less often, at position 4"
+    assert tilts[5, 10, 5] == "last id more often, anywhere"
+    assert lags[0, 0, 0] == "repeats the token of the block before"
+    assert lags[1, 0, 1] == "repeats the token of 2 blocks before, too seldom"
+    assert lags[6, 1, 2] == "follows the rank of 64 blocks before"
+    assert [label("pointwise", index, library) for index in (0, 3, 4, 35)] == [
+        "residual is p",
+        "residual is p",
+        "residual is |p - q|",
+        "bonus from q",
+    ]
+    assert label("dirichlet", 1, library) == "concentration 30"
+
+
+def test_a_report_names_five_suspects() -> None:
+    campaign = Campaign()
+    for _ in range(50):
+        campaign.observe([0.5, 0.5], 0, [0.9, 0.1])
+    suspects = campaign.report().suspects
+    assert len({suspect.component for suspect in suspects}) == 5
+    assert [one.log10_evidence for one in suspects] == sorted(
+        (one.log10_evidence for one in suspects), reverse=True
+    )
+
+
+@pytest.mark.parametrize("over", [0.9e-6, 1.1e-6])
+def test_rows_may_miss_one_by_single_precision(over: float) -> None:
+    for p, q in (([0.5, 0.5 + over], [0.5, 0.5]), ([0.5, 0.5], [0.5, 0.5 + over])):
+        if over < 1e-6:
+            Campaign().observe(p, 0, q)
+        else:
+            with pytest.raises(ValueError, match=r"sums to 1\.0000011"):
+                Campaign().observe(p, 0, q)
+    Campaign().observe([0.5, 0.5], 0, [0.1, 0.1])

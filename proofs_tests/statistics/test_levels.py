@@ -1,9 +1,11 @@
 """Tests at a fixed sample size: they keep their alpha, and reject what they say they detect."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from specref.statistics.campaign.levels import (
     chi_square_test,
@@ -78,3 +80,41 @@ def test_chi_square_pools_rare_outcomes() -> None:
     law = {0: 0.5, 1: 0.4999, 2: 0.0001}
     result = chi_square_test({0: 5000, 1: 4995, 2: 5}, law, alpha=0.5)
     assert result.statistic < 1
+
+
+def test_chi_square_by_hand() -> None:
+    """Outcomes expected exactly 5 times are cells of their own; a pool of so many is one, too."""
+    law = {0: 0.85, 1: 0.05, 2: 0.06, 3: 0.02, 4: 0.02}
+    result = chi_square_test({0: 80, 1: 9, 2: 6, 3: 1, 4: 4}, law)  # 3 and 4 are expected 4 times
+    assert result.statistic == pytest.approx(25 / 85 + 16 / 5)
+    assert result.total_variation == pytest.approx(0.05 + 0.01)
+    wider = {0: 0.84, 1: 0.05, 2: 0.06, 3: 0.025, 4: 0.025}
+    pooled = chi_square_test({0: 80, 1: 9, 2: 6, 3: 1, 4: 4}, wider)
+    assert pooled.statistic == pytest.approx(16 / 84 + 16 / 5)
+    for found, freedom in ((result, 2), (pooled, 3)):
+        assert found.threshold == pytest.approx(stats.chi2.isf(1e-9, freedom))
+        missed = stats.ncx2.cdf(found.threshold, freedom, 4 * 100 * found.detectable**2)
+        assert missed == pytest.approx(1e-3)
+        assert found.rejected == (found.statistic > found.threshold)
+
+
+def test_a_statistic_at_its_threshold_does_not_reject() -> None:
+    result = total_variation_test({0: 40, 1: 30, 2: 20, 3: 10}, LAW)
+    assert replace(result, statistic=0.25, threshold=0.25).rejected is False
+    assert replace(result, statistic=0.26, threshold=0.25).rejected is True
+
+
+def test_the_bound_of_many_trials_takes_over_where_the_mean_is_no_longer_computed() -> None:
+    law = np.array([0.5, 0.3, 0.2])
+    at, beyond = (expected_total_variation(law, trials) for trials in (10**12, 10**12 + 1))
+    bound = np.sqrt(law * (1 - law) / 10**12).sum() / 2
+    assert at == pytest.approx(bound * np.sqrt(2 / np.pi), rel=1e-4)
+    assert beyond == pytest.approx(bound)
+
+
+def test_thresholds_by_their_formulas() -> None:
+    result = total_variation_test({0: 40, 1: 30, 2: 20, 3: 10}, LAW, alpha=1e-4, beta=1e-2)
+    mean = expected_total_variation(np.array([LAW[i] for i in range(4)], dtype=float), 100)
+    slack = [np.sqrt(np.log(1 / rate) / 200) for rate in (1e-4, 1e-2)]
+    assert result.threshold == pytest.approx(mean + slack[0])
+    assert result.detectable == pytest.approx(mean + sum(slack))

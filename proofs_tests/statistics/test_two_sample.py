@@ -372,6 +372,13 @@ def test_what_was_lossy_stays_lossy() -> None:
     assert test.report().verdict == Verdict.LOSSY
 
 
+def test_evidence_decides_when_it_reaches_its_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
+    test = TwoSample(alpha=0.01)
+    for peak, decided in ((math.log(200), True), (math.nextafter(math.log(200), 0), False)):
+        monkeypatch.setattr(TwoSample, "peak", peak)
+        assert test.decided_lossy == decided
+
+
 @pytest.mark.parametrize(
     ("texts", "error", "message"),
     [

@@ -1,6 +1,7 @@
 """Bounds on the distance of two unknown laws, checked by enumeration: no sampling here."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from specref.statistics.two_sample.bounds import (
     relabelled_deviation,
     relabelled_mean,
     shortfall,
+    trials_to_find,
     width,
 )
 
@@ -146,3 +148,33 @@ def test_bad_input(options: dict, message: str) -> None:
 
 def test_without_texts_any_distance_is_possible():
     assert measure(np.zeros((2, 3)), alpha=1e-3) == Distance(0.0, 1.0, 1.0, 1.0)
+
+
+def test_bounds_by_their_formulas() -> None:
+    """Of 400 texts on each side, where a sum of variances is 1/2 a trial."""
+    log = math.log(1e4)
+    v = 400 / 2 + 100
+    assert width(400, 1e-4) == pytest.approx(math.sqrt(v * (2 * log + math.log(v / 100))) / 400)
+    squares = sum((2 / 400 * 400 / (800 - i)) ** 2 for i in range(1, 401))
+    assert math.sqrt(log * squares / 2) <= relabelled_deviation(400, 1e-4)
+    assert relabelled_deviation(400, 1e-4) == pytest.approx(
+        math.sqrt(log * 4 * 400 / (399.5 * 799.5) / 2)
+    )
+    assert shortfall(400, 1e-4) == pytest.approx(math.sqrt(log / 400))
+    assert shortfall(400) == pytest.approx(math.sqrt(math.log(1e3) / 400))
+    assert detectable_distance(400, 5, 1e-4, 1e-2) == pytest.approx(
+        math.sqrt(4 / 799)
+        + relabelled_deviation(400, 1e-4 / 6 / (math.pi**2 / 6))
+        + shortfall(400, 1e-2)
+    )
+
+
+def test_texts_that_would_find_a_distance_by_their_formula() -> None:
+    found = Distance(0.1, 0.08, 0.2, 0.3)
+    needed = trials_to_find(0.05, 500, found, 1e-9, 3)
+
+    def detectable(n: int) -> float:
+        share = 1e-9 / (math.pi**2 / 6) / 9
+        return 0.08 * math.sqrt(500 / n) + relabelled_deviation(n, share) + shortfall(n)
+
+    assert detectable(needed) <= 0.05 < detectable(needed - 1)

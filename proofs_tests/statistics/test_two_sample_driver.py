@@ -121,8 +121,10 @@ def test_a_sampler_that_stops_answering(threads: bool) -> None:
 
 
 def test_seconds_end_a_run() -> None:
+    started = time.perf_counter()
     report = run_two_sample(TwoSample(), fair, fair, budget=10**9, seed=1, seconds=0.2)
     assert 0 < report.trials < 10**9
+    assert 0.2 < report.seconds <= time.perf_counter() - started
     assert report.stopped is None
 
 
@@ -133,10 +135,15 @@ def test_assert_same_law() -> None:
         assert_same_law(TwoSample(), biased, fair, budget=20_000, seed=3)
     with pytest.raises(AssertionError, match="stopped early"):
         assert_same_law(TwoSample(eps=None), fair, lambda one: one, budget=1_000, seed=3)
-    with pytest.warns(InconclusiveWarning, match="INCONCLUSIVE"):
+    with pytest.warns(InconclusiveWarning, match="INCONCLUSIVE") as warned:
         assert_same_law(TwoSample(eps=None), fair, fair, budget=1_000, seed=3)
+    assert [one.filename for one in warned] == [__file__]
     with pytest.raises(AssertionError, match="INCONCLUSIVE"):
         assert_same_law(TwoSample(eps=None), fair, fair, budget=1_000, seed=3, strict=True)
+
+
+def test_one_text_a_side_is_a_budget() -> None:
+    assert run_two_sample(TwoSample(eps=None), fair, fair, budget=1, seed=0).trials == 1
 
 
 def test_bad_input() -> None:

@@ -124,3 +124,7 @@ def test_on_a_log_with_every_path_as_often_as_it_is_likely(name: str) -> None:
     assert acceptance_rate(whole) == mean_accepted_length(whole) / f.lookahead
     given = RULES["standard"].acceptance_by_position(*arguments)
     assert acceptance_at_positions(whole) == tuple(accumulate(given, operator.mul))
+
+
+def test_a_log_of_one_text_and_one_process_need_not_number_them() -> None:
+    assert Iteration((True,), 2) == Iteration((True,), 2, request=0, rank=0)

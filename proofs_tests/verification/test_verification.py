@@ -4,6 +4,7 @@ import itertools
 import pkgutil
 import random
 import sys
+import time
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
@@ -23,6 +24,7 @@ from specref.pairs import Case, toy_pairs
 from specref.proofs import output_distribution
 from specref.report import main_job as main_job_tables
 from specref.rules import RULES, declarable, likely
+from specref.statistics import Campaign
 from specref.verification import (
     AlgorithmReport,
     Verification,
@@ -30,12 +32,14 @@ from specref.verification import (
     applies,
     cases_of,
     check_case,
+    exact,
     main_job,
     prove,
     rules,
     sample,
     verify,
 )
+from specref.verification.sampled import sampled_pairs
 from specref.verification.table import TRIED
 from specref.vocabulary import UntokenisableError, Vocabulary
 
@@ -60,6 +64,38 @@ def test_a_step_that_is_right_only_at_the_empty_context_fails_in_the_loop() -> N
     failures = check_case(rule, case_named("order 1, zeros")).failures
     assert len(failures) == 1
     assert "decode loop lossy" in failures[0]
+
+
+def wrong_from_token(number: int):
+    """Autoregressive up to a token of the text, then always the first of the vocabulary."""
+
+    def step(target, drafter, context, lookahead, chance):
+        if len(context) >= number:
+            return (0,)
+        return autoregressive.step(target, drafter, context, lookahead, chance)
+
+    return replace(RULES["autoregressive"], step=step)
+
+
+def test_of_a_loop_the_first_three_tokens_are_proved() -> None:
+    case = case_named("order 1, zeros")
+    third, fourth = (check_case(wrong_from_token(number), case) for number in (2, 3))
+    assert (third.loops, fourth.loops) == (1, 1)
+    assert ["decode loop lossy" in failure for failure in third.failures] == [True]
+    assert not fourth.failures
+
+
+def test_loops_are_proved_from_the_start_of_a_text_if_an_iteration_has_few_paths(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rule, case = RULES["standard"], case_named("four tokens")
+    paths = check_case(rule, case).paths
+    for most, loops in ((paths, 1), (paths - 1, 0)):
+        monkeypatch.setattr(exact, "LOOP_PATHS", most)
+        assert check_case(rule, case).loops == loops
+    monkeypatch.setattr(exact, "LOOP_PATHS", 10 * paths)
+    assert check_case(rule, replace(case, lookahead=1)).loops == 0
+    assert check_case(rule, replace(case, context=(1,))).loops == 0
 
 
 @pytest.mark.parametrize("name", TRIED)
@@ -431,6 +467,31 @@ def test_pairs_without_blocks_have_no_measured_acceptance(monkeypatch: pytest.Mo
 def test_bad_input(arguments: tuple, part: str) -> None:
     with pytest.raises(ValueError, match=part):
         verify(*arguments)
+
+
+@pytest.mark.parametrize("profile", main_job.TRIALS)
+def test_blocks_of_each_profile_certify_its_distance_and_not_one_ten_times_smaller(
+    profile,
+) -> None:
+    trials, eps = main_job.TRIALS[profile], main_job.EPS[profile]
+    for name in ("standard", "slrs"):
+        for distance, enough in ((eps, True), (eps / 10, False)):
+            campaign = Campaign(eps=distance)
+            for pair in sampled_pairs(name):
+                arguments = (pair.target, pair.drafter, (), exact.LOOP_LOOKAHEAD)
+                campaign.case(*arguments, algorithm=name, name=pair.name, mutants={})
+            needed = [campaign.needed(case) for case in campaign.cases]
+            assert [number <= trials for number in needed] == [enough] * len(needed)
+
+
+@pytest.mark.usefixtures("small_job")
+def test_seconds_are_those_of_the_work() -> None:
+    started = time.perf_counter()
+    reports = verify().reports
+    taken = time.perf_counter() - started
+    seconds = [report.seconds for report in reports]
+    assert min(seconds) > 0
+    assert 0.5 * taken < sum(seconds) <= taken
 
 
 def test_blocks_of_each_profile_are_as_documented() -> None:

@@ -106,9 +106,8 @@ def dirichlet_evidence(counts: Floats, p: Floats) -> Floats:
     counts, p = counts[seen], p[seen]
     c = CONCENTRATIONS.reshape(-1, 1, 1)
     prior = np.where(p > 0, c * p, 1)
-    gain = np.where(
-        p > 0, scipy.special.gammaln(prior + counts) - scipy.special.gammaln(prior), 0
-    ).sum(axis=-1)
+    # No impossible token is counted, so it adds 0.
+    gain = (scipy.special.gammaln(prior + counts) - scipy.special.gammaln(prior)).sum(axis=-1)
     total = counts.sum(axis=-1)
     mixture = scipy.special.gammaln(c[..., 0]) - scipy.special.gammaln(c[..., 0] + total) + gain
     against = (counts * np.log(np.where(p > 0, p, 1))).sum(axis=-1)

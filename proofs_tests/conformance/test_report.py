@@ -1,0 +1,170 @@
+"""The verdict and the exit code of reports, from results that are made by hand."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from specref.conformance import report as file
+from specref.conformance.options import CheckOptions
+from specref.conformance.report import RUNNING, Report
+from specref.conformance.status import LOSSY, CheckResult, Finding, Stage, Status
+from specref.contracts.capabilities import Capabilities
+
+
+def result(status: Status, id_: str = "joint/wide", **fields: Any) -> CheckResult:
+    evidence = {
+        name: fields.pop(name) for name in ("detectable_tv", "detectable_shift") if name in fields
+    }
+    message, finding = fields.pop("message", ""), fields.pop("finding", None)
+    stage = Stage(id_.partition("/")[0])
+    return CheckResult(id_, stage, status, message, evidence, 0.5, finding, **fields)
+
+
+def report(*results: CheckResult, greedy: bool = False, **fields: Any) -> Report:
+    options = CheckOptions(name="mine", version="1", seed=3, detect_tv=0.05)
+    return Report(options, Capabilities(greedy=greedy), results, **fields)
+
+
+PASSED = result(Status.PASSED, detectable_tv=0.05)
+CODES = [
+    ([], 2),
+    ([Status.NOT_APPLICABLE], 2),
+    ([Status.PASSED], 0),
+    ([Status.PASSED, Status.NOT_APPLICABLE], 0),
+    ([Status.EXPECTED_FAILURE], 0),
+    ([Status.PASSED, Status.NOT_RUN], 2),
+    ([Status.PASSED, Status.INCONCLUSIVE], 2),
+    ([Status.PASSED, Status.UNEXPECTED_PASS], 2),
+    ([Status.PASSED, Status.FAILED], 1),
+    ([Status.INCONCLUSIVE, Status.FAILED], 1),
+]
+
+
+@pytest.mark.parametrize(("statuses", "code"), CODES)
+def test_the_exit_code_follows_from_the_statuses(statuses: list[Status], code: int) -> None:
+    found = report(*map(result, statuses))
+    assert found.exit_code == code
+    assert bool(found) == found.passed == (code == 0)
+    assert [one.status for one in found.failures] == [s for s in statuses if s == Status.FAILED]
+
+
+FIXTURES = "on fixtures TV ≥ 0.05 would have been found"
+ASKED = "no difference from lossless in the 1 checks that were asked for"
+VERDICTS = [
+    ([PASSED], f"{ASKED} ({FIXTURES}; false alarms 1e-09)"),
+    (
+        [result(Status.PASSED)],
+        f"{ASKED} (nothing was sampled, or not enough to say what would have been found)",
+    ),
+    (
+        [PASSED, result(Status.PASSED, "joint/deep", detectable_tv=0.2)],
+        f"{ASKED.replace('1 checks', '2 checks')} ({FIXTURES}, by joint/deep only TV ≥ 0.2; "
+        "false alarms 1e-09)",
+    ),
+    (
+        [result(Status.PASSED, "joint/deep", detectable_tv=0.2)],
+        f"{ASKED} (on fixtures TV ≥ 0.2 would have been found; false alarms 1e-09)",
+    ),
+    (
+        [
+            result(Status.PASSED, "strata/one", detectable_shift=0.05),
+            result(Status.PASSED, "strata/two", detectable_shift=0.1),
+        ],
+        f"{ASKED.replace('1 checks', '2 checks')} (in 2 strata shifts of 0.05 to 0.1, as listed; "
+        "false alarms 1e-09)",
+    ),
+    (
+        [PASSED, result(Status.PASSED, "strata/one", detectable_shift=0.05)],
+        f"{ASKED.replace('1 checks', '2 checks')} ({FIXTURES}; in 1 strata shifts of 0.05, as "
+        "listed; false alarms 1e-09)",
+    ),
+    (
+        [PASSED, result(Status.PASSED, "boundary/tiny", finding=Finding.EDGE)],
+        f"{ASKED.replace('1 checks', '2 checks')} ({FIXTURES}; false alarms 1e-09); edges of "
+        "uniforms in boundary/tiny",
+    ),
+    (
+        [PASSED, result(Status.EXPECTED_FAILURE, "joint/deep", finding=Finding.ACCEPTANCE)],
+        f"{ASKED.replace('1 checks', '2 checks')}, but for 1 expected failures ({FIXTURES}; "
+        "false alarms 1e-09)",
+    ),
+    (
+        [PASSED, result(Status.EXPECTED_FAILURE, "joint/deep", finding=Finding.LAW)],
+        f"LOSSY as expected: 1 known failures, and nothing else ({FIXTURES}; false alarms 1e-09)",
+    ),
+    (
+        [PASSED, result(Status.UNEXPECTED_PASS, "joint/deep")],
+        "expected failures that passed, to be taken off the list: joint/deep",
+    ),
+    ([PASSED, result(Status.INCONCLUSIVE)], "INCONCLUSIVE"),
+]
+
+
+@pytest.mark.parametrize(("results", "verdict"), VERDICTS)
+def test_the_verdict_says_what_was_found(results: list[CheckResult], verdict: str) -> None:
+    assert report(*results).verdict == verdict
+
+
+def test_all_checks_together_are_no_part() -> None:
+    every = [replace(PASSED, id=one.id, stage=one.stage) for one in file.CHECKS]
+    assert report(*every).partial is False
+    assert report(*every).verdict.startswith("no difference from lossless (on fixtures TV")
+    assert report(*every[1:]).partial is True
+
+
+def test_a_greedy_sampler_has_no_law() -> None:
+    assert report(PASSED, greedy=True).verdict == (
+        f"{ASKED} (greedy=true: blocks and texts were compared with argmax, and no law was judged)"
+    )
+
+
+def test_a_run_that_was_interrupted_decides_nothing() -> None:
+    left = result(Status.NOT_RUN, "joint/deep", message=RUNNING)
+    assert report(PASSED, left, complete=False).verdict == (
+        "INCONCLUSIVE: interrupted in joint/deep"
+    )
+    assert report(PASSED, complete=False).verdict == "INCONCLUSIVE: not finished"
+
+
+@pytest.mark.parametrize("finding", Finding)
+def test_the_gravest_finding_is_the_verdict(finding: Finding) -> None:
+    status = Status.INCONCLUSIVE if finding == Finding.UNANSWERED else Status.FAILED
+    graver = [one for one in Finding if list(Finding).index(one) <= list(Finding).index(finding)]
+    lesser = [one for one in Finding if one not in graver]
+    found = report(
+        *(result(Status.FAILED, "joint/deep", finding=one) for one in lesser),
+        result(status, "joint/eos", finding=finding),
+        result(Status.PASSED, "joint/wide", finding=Finding.DEPENDENCE),  # of a pass: no finding
+    )
+    assert found.finding == finding
+    assert found.lossy == (finding in LOSSY)
+    assert "joint/eos" in found.verdict
+    assert "joint/deep" not in found.verdict
+
+
+def test_a_report_is_printed() -> None:
+    failed = replace(
+        result(Status.FAILED, finding=Finding.LAW, message="TV 0.3"),
+        evidence={"traceback": ("File mine.py, line 3", "  boom")},
+    )
+    again = replace(failed, id="joint/deep", message="TV 0.2")
+    found = report(failed, PASSED, again, warnings=("few bonus tokens",))
+    assert str(found).splitlines() == [
+        "mine 1, contract verify, seed 3",
+        "  failed: joint/wide: lossy law: TV 0.3",
+        "  failed: joint/deep: lossy law: TV 0.2",
+        "  traceback of joint/wide, joint/deep:",
+        "    File mine.py, line 3",
+        "      boom",
+        "  warning: few bonus tokens",
+        found.verdict,
+    ]
+    assert repr(found) == f"<{found}>"
+    assert found.counts == {str(s): {"failed": 2, "passed": 1}.get(str(s), 0) for s in Status}
+
+
+def test_results_are_compared_and_printed_without_their_errors() -> None:
+    one, other = (replace(PASSED, error=ValueError(text)) for text in "ab")
+    assert one == other
+    assert "ValueError" not in repr(one)

@@ -1,0 +1,77 @@
+"""The table of rules: what it says, and what it refuses to say."""
+
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from specref.chance import Exact, Traced
+from specref.models import hashed_model, iid_model
+from specref.rules import RULES, between, declarable, rule_of
+from specref.vocabulary import Vocabulary
+
+VECTORS = Path(__file__).resolve().parent.parent / "fixtures" / "vectors" / "v1"
+ABC = Vocabulary("abc")
+TARGET, DRAFTER = hashed_model(ABC, "p"), hashed_model(ABC, "q")
+WITH_LENGTHS = [name for name, rule in RULES.items() if rule.accepted_lengths]
+
+
+def test_the_rules_that_say_so_have_published_vectors() -> None:
+    published = {file.stem for file in VECTORS.glob("*.json")} & set(RULES)
+    assert published == {name for name, rule in RULES.items() if rule.vectors}
+
+
+@pytest.mark.parametrize("name", WITH_LENGTHS)
+def test_figures_of_acceptance_are_those_of_the_lengths_of_one_draft(name: str) -> None:
+    rule = RULES[name]
+    lengths = rule.accepted_lengths(TARGET, DRAFTER, (), 1)
+    assert sum(lengths) == 1
+    assert lengths[-1] > 0
+    assert rule.accepted_lengths(TARGET, DRAFTER) == lengths
+    assert rule.acceptance_rate(TARGET, DRAFTER) == 1 - lengths[0]
+    assert rule.acceptance_by_position(TARGET, DRAFTER) == (1 - lengths[0],) * (len(lengths) > 1)
+    longer = rule.accepted_lengths(TARGET, DRAFTER, (0,), 2)
+    assert math.prod(rule.acceptance_by_position(TARGET, DRAFTER, (0,), 2)) == (
+        longer[-1] if len(longer) > 1 else 1
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in RULES if name not in WITH_LENGTHS])
+def test_what_has_no_closed_form_is_not_computed(name: str) -> None:
+    for figure in (RULES[name].acceptance_rate, RULES[name].acceptance_by_position):
+        with pytest.raises(ValueError, match=f"rule '{name}': no closed form of its accepted"):
+            figure(TARGET, DRAFTER)
+
+
+@pytest.mark.parametrize("name", ["recursive-rejection", "matching", "k-seq"])
+def test_rules_for_several_drafts_of_a_token_are_given_two(name: str) -> None:
+    chance = Traced(Exact())
+    even = iid_model(ABC, ["1/3"] * 3)
+    RULES[name].step(TARGET, even, (), 1, chance)
+    drafted = [step.site for step in chance.steps if step.site.startswith("draft[0]")]
+    assert drafted == ["draft[0][0]", "draft[0][1]"]
+
+
+def test_a_companion_for_proofs_is_halfway() -> None:
+    target, drafter = iid_model(ABC, ["1/2", "1/2", 0]), iid_model(ABC, [0, "1/4", "3/4"])
+    assert between(target, drafter).next_token((1,)).tolist() == [
+        Fraction(1, 4),
+        Fraction(3, 8),
+        Fraction(3, 8),
+    ]
+
+
+def test_names_that_are_no_rule_are_refused() -> None:
+    assert rule_of("block") is RULES["block"]
+    with pytest.raises(ValueError, match="algorithm = 'blocks': expected one of autoregressive"):
+        rule_of("blocks")
+
+
+def test_lossless_rules_may_be_declared() -> None:
+    lossless = [name for name, rule in RULES.items() if rule.lossless]
+    assert list(declarable()) == lossless
+    assert set(RULES) - set(lossless) == {"companion-published"}
+    trees = [name for name in lossless if RULES[name].verify_tree]
+    assert list(declarable(tree=True)) == trees
+    assert list(declarable(tree=False)) == [name for name in lossless if name not in trees]
