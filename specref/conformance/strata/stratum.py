@@ -318,6 +318,7 @@ def run(
         After so many numbers in laws it ends in any case, at the end of a round.
     """
     laws, warm = pools(stratum, shapes, rng), drawn_pool(rng, WARM_UP.vocabulary, 4)
+    (spare,) = rng.spawn(1)  # what follows must not depend on how many calls there were before
     claims = verifier.capabilities
     ragged = claims.ragged and stratum.ragged
     campaign, passed, deadline = Campaign(shapes, laws, claims), 0, Deadline()
@@ -342,7 +343,7 @@ def run(
         nonlocal passed
         warming = drawn(WARM_UP._replace(batch=stratum.after), warm, rng, ragged=ragged)
         for call in range(before, stratum.after):
-            verifier.raw(warming[call : call + 1], rng)
+            verifier.raw(warming[call : call + 1], spare)
             deadline.restart()
         # Each round is as long as those before it together, so that evidence is weighed seldom.
         done, round_ = 0, 1
