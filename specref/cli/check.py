@@ -11,6 +11,7 @@ import click
 
 from specref.adapters.needs import NotInstalledError
 from specref.cli.claims import claim_option, read_claims
+from specref.cli.cluster import cluster_option, executor_of
 from specref.cli.group import (
     INTERRUPTED,
     MISUSED,
@@ -19,10 +20,12 @@ from specref.cli.group import (
     progress,
     show,
     timeout_option,
+    workers_option,
 )
-from specref.cli.targets import Target, closed_at_the_end, find_targets
+from specref.cli.targets import LoadTarget, Target, closed_at_the_end, find_targets
 from specref.conformance.expectations import load_expected
 from specref.conformance.options import CheckOptions, Listener, Profile
+from specref.conformance.parallel import Workers
 from specref.conformance.report import Interrupted, Report
 from specref.conformance.saved import failing_cases
 from specref.conformance.status import Status
@@ -30,6 +33,7 @@ from specref.conformance.strata.shape import Shape, shapes
 from specref.conformance.suite import chosen, judged
 from specref.contracts.capabilities import Dtype
 from specref.contracts.table import CONTRACTS, VERIFY
+from specref.contracts.timeout import TIMEOUT
 from specref.report.kit import kit_html, kit_junit, kit_record, kit_report
 from specref.report.machine import (
     STDOUT,
@@ -83,6 +87,8 @@ DEFAULT = Shape(32_000, 3, 4)
 @click.option("--save", metavar="FOLDER", help="Write failing cases for `specref replay`.")
 @click.option("--junit", metavar="FILE", help="Write JUnit XML.")
 @click.option("--html", "html_file", metavar="FILE", help="Write a page.")
+@workers_option
+@cluster_option
 @json_option
 def check_command(
     target: str,
@@ -98,6 +104,8 @@ def check_command(
     lookahead: tuple[int, ...],
     batch: tuple[int, ...],
     dtype: tuple[Dtype, ...],
+    workers: int,
+    cluster: str | None,
     **options: Any,
 ) -> NoReturn:
     """Judge YOUR sampler: is it lossless, how sure is that, and which bug does it look like?
@@ -120,6 +128,7 @@ def check_command(
       specref check samplers:verify_tree --contract tree --algorithm topdown
       specref check samplers:verify --vocabulary 151936 --lookahead 5 --batch 32
       specref check transformers --contract generate --json report.json
+      specref check samplers:verify --workers 4
       specref check 'process:./my_sampler --flag'
     """
     for file in (junit, html_file):
@@ -150,7 +159,7 @@ def check_command(
         try:
             # What the sampler itself prints must not get into the JSON.
             with redirect_stdout(sys.stderr) if json_file == STDOUT else nullcontext():
-                report = _judged(found, contract, expected, asked, save_so_far)
+                report = _judged(found, contract, expected, asked, save_so_far, workers, cluster)
         except Interrupted as stop:
             report, interrupted = stop.report, True
         show(kit_report(report), json_file)
@@ -174,6 +183,8 @@ def _judged(
     expected: str | None,
     asked: CheckOptions,
     on_report: Callable[[Report], None],
+    count: int,
+    cluster: str | None,
 ) -> Report:
     expectations = {**found.expected, **(load_expected(expected, found.name) if expected else {})}
     wanted = tuple(asked.only) if asked.only else ""
@@ -188,13 +199,15 @@ def _judged(
         claims={**found.claims, **asked.claims},
     )
     total = sum(one.is_for(options.contract) for one in chosen(options.only))
-    with progress(total, "checks") as advance:
+    with executor_of(count, cluster) as executor, progress(total, "checks") as advance:
         listener = Listener(
             on_start=lambda one: advance(0, one.id),
             on_result=lambda result: advance(result.status != Status.NOT_APPLICABLE, result.id),
             on_report=on_report,
         )
-        return judged(found.function, options, listener)
+        load = LoadTarget(found.name, asked.timeout or TIMEOUT)
+        workers = None if executor is None else Workers(executor, load)
+        return judged(found.function, options, listener, workers)
 
 
 def _found_or_not_run(

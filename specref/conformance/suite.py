@@ -158,7 +158,8 @@ def check(
         dtypes=tuple(dtypes),
     )
     listener = Listener(advance, on_start, on_result, on_report)
-    return judged(implementation, options, listener, executor and Workers(executor))
+    workers = None if executor is None else Workers(executor)
+    return judged(implementation, options, listener, workers)
 
 
 def judged(
