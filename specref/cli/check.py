@@ -59,7 +59,8 @@ DEFAULT = Shape(32_000, 3, 4)
 @click.option(
     "--algorithm",
     type=click.Choice(declarable()),
-    help="The rule that it declares; then accepted lengths are judged as well.",
+    metavar="RULE",
+    help="The rule that it declares (specref list rules); then accepted lengths are judged, too.",
 )
 @click.option(
     "--profile",
