@@ -86,12 +86,13 @@ def run_check(
     capabilities: Capabilities,
     options: CheckOptions,
     checks: int,
+    seconds: float | None,
     id_: str,
     memo: Memo,
 ) -> tuple[CheckResult, Memo]:
     """Run a check in a worker: its result, and the campaigns that it added to the memo."""
     subject = Subject(loaded(payload), capabilities, options.timeout)
-    judge = Judge(subject, options, checks, memo=dict(memo))
+    judge = Judge(subject, options, checks, memo=dict(memo), seconds=seconds)
     result = next(one for one in CHECKS if one.id == id_).run(judge)
     try:
         pickle.loads(pickle.dumps(result.error))
@@ -114,12 +115,15 @@ class Ahead:
     workers : Workers
     blocking : bool
         Whether checks that depend on a failed stage are skipped.
+    seconds : float or None
+        How long each may draw.
     """
 
     asked: Sequence[Check]
     judge: Judge
     workers: Workers
     blocking: bool = True
+    seconds: float | None = None
     futures: dict[str, Future[tuple[CheckResult, Memo]]] = field(default_factory=dict)
     sent: int = 0
 
@@ -142,6 +146,7 @@ class Ahead:
                     judge.capabilities,
                     judge.options,
                     judge.checks,
+                    self.seconds,
                     one.id,
                     dict(judge.memo),
                 )

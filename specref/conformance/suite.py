@@ -16,6 +16,7 @@ from specref.conformance.diagnosis.bugs import compared_with
 from specref.conformance.further import further
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions, Listener, Profile, timeout_of
+from specref.conformance.pace import Clock
 from specref.conformance.parallel import Ahead, Workers
 from specref.conformance.report import RUNNING, Interrupted, NotPassedError, Report
 from specref.conformance.status import (
@@ -54,6 +55,7 @@ def check(
     alpha: float = ALPHA,
     seed: int = 0,
     trials: int | None = None,
+    seconds: float | None = None,
     timeout: float | None = TIMEOUT,
     blocking: bool = True,
     name: str | None = None,
@@ -93,6 +95,10 @@ def check(
     trials : int, optional
         For each statistical check, instead of what `detect_tv` needs; too few of them are
         inconclusive.
+    seconds : float, optional
+        How long to draw, instead: as much as that time allows, whatever it shows. The report
+        says what would have been found. With an executor it is the work of all workers. What
+        else the checks do is not shortened.
     timeout : float or None
         Seconds that a call may take; `patience` is another name for it.
     blocking : bool
@@ -149,6 +155,7 @@ def check(
         alpha=alpha,
         seed=seed,
         trials=trials,
+        seconds=seconds,
         timeout=timeout_of(timeout, claims),
         blocking=blocking,
         name=name or "",
@@ -175,7 +182,8 @@ def judged(
     own = getattr(implementation, "__qualname__", type(implementation).__name__)
     named = replace(options, name=options.name or str(own))
     results: list[CheckResult] = []
-    ahead = workers and Ahead(asked, judge, workers, options.blocking)
+    clock = Clock(options.seconds, asked, judge.contract)
+    ahead = workers and Ahead(asked, judge, workers, options.blocking, clock.even)
 
     def report(
         results: Sequence[CheckResult], diagnosis: Diagnosis | None = None, complete: bool = True
@@ -199,6 +207,7 @@ def judged(
             listener.on_start(one)
             if ahead:
                 ahead.send(results)
+            judge.seconds = clock.share(len(results))
             run = ahead.result if ahead else partial(Check.run, judge=judge)
             results.append(_run(one, judge, results if options.blocking else [], run))
             listener.on_result(results[-1])
@@ -240,7 +249,7 @@ def prepare(
     fitting(capabilities.rule, options.contract)
     signed(implementation, options.contract)
     statistical = sum(one.statistical and one.is_for(options.contract) for one in CHECKS)
-    subject = Subject(implementation, capabilities, options.timeout)
+    subject = Subject(implementation, capabilities, options.timeout, advance)
     return Judge(subject, options, statistical, advance), chosen(options.only)
 
 

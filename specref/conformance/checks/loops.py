@@ -68,14 +68,17 @@ def lost_drafts(judge: Judge) -> Outcome:
 
 
 def _first_drafts(judge: Judge) -> tuple[int, int]:
-    """How many first drafts were kept, and how many there were."""
+    """How many first drafts were kept, and how many there were; counted once."""
+    if judge.first_drafts is not None:
+        return judge.first_drafts
     first: list[bool] = []
     for number in range(TEXTS):
         blocks = _blocks(judge, FLAT, PEAKED, number)
         # The number of blocks is fixed beforehand: every text has at least so many.
         longest = max((block.drafted for block in blocks), default=0) + 1
         first += [b.accepted > 0 for b in blocks[: TOKENS // longest - 1] if b.drafted]
-    return sum(first), len(first)
+    judge.first_drafts = sum(first), len(first)
+    return judge.first_drafts
 
 
 def _share(judge: Judge, kept: int, drafted: int) -> tuple[float, float]:
