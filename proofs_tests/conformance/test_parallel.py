@@ -41,9 +41,9 @@ class Sent(Executor):
         self.known: list[set[str]] = []
 
     def submit(self, function: Callable, /, *arguments: Any, **options: Any) -> Future:
-        *_, id_, memo = arguments
+        *_, id_, kept = arguments
         self.ids.append(id_)
-        self.known.append(set(memo))
+        self.known.append(set(kept["memo"]))
         function, arguments = pickle.loads(pickle.dumps((function, arguments)))
         future: Future = Future()
         future.set_result(pickle.loads(pickle.dumps(function(*arguments, **options))))

@@ -1,8 +1,8 @@
 """Checks on worker processes: each by a judge of its own, which has loaded the implementation.
 
-A check depends on the options and on its own id, and on campaigns that it shares with earlier
-checks. Those are sent with it, and what it adds comes back, so results do not depend on where a
-check runs, provided that the implementation keeps nothing from one check to another.
+A check depends on the options and on its own id, and on what the judge kept from earlier checks,
+such as campaigns. That is sent with it, and what it adds comes back, so results do not depend on
+where a check runs, provided that the implementation keeps nothing from one check to another.
 """
 
 import pickle
@@ -16,13 +16,12 @@ from specref.conformance.checks import CHECKS, Check
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import BLOCKS, CheckResult, Stage, blocker
-from specref.conformance.trial import TrialReport
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Subject
 from specref.contracts.timeout import described
 
 Implementation: TypeAlias = Callable[..., Any]
-Memo: TypeAlias = Mapping[str, TrialReport]
+Kept: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -88,17 +87,26 @@ def run_check(
     checks: int,
     seconds: float | None,
     id_: str,
-    memo: Memo,
-) -> tuple[CheckResult, Memo]:
-    """Run a check in a worker: its result, and the campaigns that it added to the memo."""
+    kept: Kept,
+) -> tuple[CheckResult, Kept]:
+    """Run a check in a worker: its result, and what the judge has kept since."""
     subject = Subject(loaded(payload), capabilities, options.timeout)
-    judge = Judge(subject, options, checks, memo=dict(memo), seconds=seconds)
+    judge = Judge(subject, options, checks, seconds=seconds, **kept)
     result = next(one for one in CHECKS if one.id == id_).run(judge)
     try:
         pickle.loads(pickle.dumps(result.error))
     except Exception:  # its message and traceback are in the evidence
         result = replace(result, error=None)
-    return result, {key: found for key, found in judge.memo.items() if key not in memo}
+    return result, kept_by(judge)
+
+
+def kept_by(judge: Judge) -> Kept:
+    """What checks leave for later ones; copied."""
+    return {
+        "memo": dict(judge.memo),
+        "first": judge.first,
+        "first_drafts": judge.first_drafts,
+    }
 
 
 @dataclass
@@ -111,7 +119,7 @@ class Ahead:
     ----------
     asked : sequence of Check
     judge : Judge
-        Its memo receives what the workers add.
+        It receives what the judges of the workers keep.
     workers : Workers
     blocking : bool
         Whether checks that depend on a failed stage are skipped.
@@ -124,7 +132,7 @@ class Ahead:
     workers: Workers
     blocking: bool = True
     seconds: float | None = None
-    futures: dict[str, Future[tuple[CheckResult, Memo]]] = field(default_factory=dict)
+    futures: dict[str, Future[tuple[CheckResult, Kept]]] = field(default_factory=dict)
     sent: int = 0
 
     def __post_init__(self) -> None:
@@ -148,7 +156,7 @@ class Ahead:
                     judge.checks,
                     self.seconds,
                     one.id,
-                    dict(judge.memo),
+                    kept_by(judge),
                 )
             self.sent += 1
 
@@ -164,8 +172,10 @@ class Ahead:
         """
         if one.id not in self.futures:
             return one.run(self.judge)
-        result, added = self.futures.pop(one.id).result()
-        self.judge.memo |= added
+        result, kept = self.futures.pop(one.id).result()
+        self.judge.memo |= kept["memo"]
+        self.judge.first = self.judge.first or kept["first"]
+        self.judge.first_drafts = self.judge.first_drafts or kept["first_drafts"]
         return result
 
     def cancel(self) -> None:
