@@ -20,7 +20,7 @@ from specref.conformance.status import BLOCKS, Stage
 
 SPECREF = (sys.executable, "-m", "specref")
 SAMPLER = "examples.correct:verify"
-OWN = ("--only", "strata/own-shape")
+OWN = ("--only", "strata/own-shape", "--trials", "2000")
 CAMPAIGN = """
 import sys, time, numpy as np
 from specref import Vocabulary

@@ -142,6 +142,8 @@ def test_how_long_texts_take_is_estimated(monkeypatch: pytest.MonkeyPatch) -> No
     assert estimated_seconds(judge, asked) == pytest.approx(300 * 0.01)
     judge, asked = prepare(generate, CheckOptions(**options))
     assert estimated_seconds(judge, asked) == pytest.approx(0.01 * judge.needed("deep"))
+    judge, asked = prepare(generate, CheckOptions(**options, claims={"greedy": True}))
+    assert estimated_seconds(judge, asked) == 0
     judge, asked = prepare(generate, CheckOptions(contract=GENERATE, only=["smoke"]))
     assert estimated_seconds(judge, asked) == 0
 

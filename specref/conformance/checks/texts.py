@@ -76,7 +76,8 @@ def estimated_seconds(judge: Judge, asked: Sequence[Check]) -> float:
     BrokenContractError
         The implementation raised, or did not return in time.
     """
-    ids = {one.id for one in asked if one.is_for(judge.contract)}
+    greedy = judge.capabilities.greedy
+    ids = {one.id for one in asked if one.is_for(judge.contract) and not (one.law and greedy)}
     wanted = sum(judge.needed(name) for name in judge.fixtures if f"end-to-end/{name}" in ids)
     if "end-to-end/markov" in ids:
         tokens = len(CHAIN.vocabulary) * typical_trials(judge.detect_tv)
