@@ -168,8 +168,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     sizes = (8, 256) if quick else (8, 128, 2_048, 32_768, 262_144)
     own_shapes("own shape, lookahead 1, batch 4", "vocabulary", sizes, "--lookahead", "1")
     depths = (1, 3) if quick else (1, 2, 4, 8)
-    own_shapes("own shape, V = 64, batch 4", "lookahead", depths, "--vocabulary", "64")
-    proofs((1, 2) if quick else (1, 2, 3, 4))
+    size = 64 if quick else 32_768
+    own_shapes(f"own shape, V = {size:,}, batch 4", "lookahead", depths, "--vocabulary", str(size))
+    proofs((1, 2) if quick else (1, 3, 5, 6, 7))
     judging, drawing, step = trials((10_000,) if quick else (10_000, 100_000, 1_000_000))
     only = ("--only", "smoke", "--only", "joint/deep") if quick else ()
     results = workers([count for count in (1, 2, 4, 8, 16) if count <= cores], *only)
