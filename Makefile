@@ -37,6 +37,7 @@ benchmark: .venv/test
 	$(BIN)/python -m proofs_tests.benchmarks.lazy_slrs
 	$(BIN)/python -m proofs_tests.benchmarks.bench_speed
 	$(BIN)/python -m proofs_tests.benchmarks.process
+	$(BIN)/python -m proofs_tests.benchmarks.scaling
 	$(BIN)/python -m gpu_tests.benchmarks.verification
 
 # With a PYTHON that has torch for CUDA, transformers and pytest; specref need not be installed.

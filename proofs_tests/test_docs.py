@@ -33,8 +33,30 @@ def blocks(page: Path, language: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_python_blocks_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    for code in blocks(page, "python"):
-        assert names_after(code), f"a block of {page.name} defines nothing"
+    for block in console_blocks.blocks(page):
+        if block["language"] == "python" and not left_out(block):
+            assert names_after(block["text"]), f"a block of {page.name} defines nothing"
+
+
+def left_out(block: re.Match[str]) -> str:
+    """Why a Python block is not run; empty if it is."""
+    return "; ".join(one.text for one in console_blocks.markers(block) if one.kind == "not run")
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        pytest.param(page, left_out(block), id=f"{page.stem}: {left_out(block)}")
+        for page in PAGES
+        for block in console_blocks.blocks(page)
+        if block["language"] == "python" and left_out(block)
+    ],
+)
+def test_python_blocks_that_are_not_run_say_why(page: Path, reason: str) -> None:
+    assert len(reason.split()) > 1
+    for block in console_blocks.blocks(page):
+        compile(block["text"] if left_out(block) == reason else "", "block", "exec")
+    pytest.skip(f"not_run ({page.name}: {reason})")
 
 
 def names_after(code: str) -> set[str]:
@@ -82,7 +104,12 @@ def test_no_command_and_no_marker_is_overlooked(page: Path) -> None:
             assert not re.search(r"^(\$ )?(specref|python -m|pytest|make) ", block["text"], re.M)
         for marker in console_blocks.markers(block):
             lines = [command.line for command in commands_of(block)]
-            assert marker.kind == "file" or any(one.startswith(marker.start) for one in lines)
+            python = block["language"] == "python" and marker.kind == "not run"
+            assert (
+                python
+                or marker.kind == "file"
+                or any(one.startswith(marker.start) for one in lines)
+            )
         assert len(console_blocks.markers(block)) == block["markers"].count("<!-- ")
 
 

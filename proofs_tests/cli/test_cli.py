@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from specref.algorithms import standard
-from specref.cli import main
+from specref.cli import COMMANDS, main
 from specref.cli import prove as prove_module
 from specref.cli.group import progress
 from specref.cli.workers import _ctrl_c_later, worker_processes
@@ -140,6 +140,34 @@ def without_seconds(record: object) -> object:
 def test_help_has_examples() -> None:
     for command in main.commands:
         assert "Examples:" in run(command, "--help").output
+
+
+def test_help_fits_80_columns_and_cuts_no_word() -> None:
+    for arguments in ([], *([command] for command in main.commands), ["plan", "speed"]):
+        text = run(*arguments, "--help").output
+        assert max(map(len, text.splitlines())) <= 80, arguments
+        _, after_usage = text.split("\n\n", 1)
+        assert "..." not in after_usage, arguments
+
+
+def test_help_of_all_commands_is_the_first_line_of_each() -> None:
+    text = " ".join(run("--help").output.split())
+    for name, told in COMMANDS.items():
+        whole = run(name, "--help").output.split("\n\n")[1]
+        assert " ".join(whole.split()) == told
+        assert f"{name} {told}" in text
+
+
+def test_help_imports_no_more_than_it_needs() -> None:
+    """NumPy, SciPy and the checks take most of a second to import; times are not asserted."""
+    code = "import sys; from specref.cli import main; main(['--help'], standalone_mode=False);"
+    code += "print(*sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    loaded = shown.splitlines()[-1].split()
+    assert "specref.cli.group" in loaded
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("specref.")}
+    assert not {"conformance", "statistics", "zoo", "verification", "probing"} & rooms
+    assert not {"scipy", "torch", "distributed"} & set(loaded)
 
 
 @pytest.mark.usefixtures("few_trials")

@@ -246,3 +246,37 @@ def test_an_interval_contains_its_ends():
     assert measured.rate_interval[0] == measured.rate_formula == 0
     assert measured.agrees
     assert not replace(measured, rate_formula=-1e-9).agrees
+
+
+class Waiting(Executor):
+    """Counts the jobs that were submitted and not waited for."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+
+    def submit(self, function, /, *arguments, **options) -> Future:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        future: Future = Future()
+        future.set_result(function(*arguments, **options))
+        result = future.result
+
+        def waited(timeout=None):
+            self.now -= 1
+            return result(timeout)
+
+        future.result = waited
+        return future
+
+
+def test_as_many_batches_are_in_flight_as_are_asked_for() -> None:
+    """Of a budget in 5 batches: 1,000, doubling."""
+    for in_flight, most in ((1, 1), (3, 3), (100, 5)):
+        waiting = Waiting()
+        report = run(
+            campaign(), twin(), budget=BUDGET, seed=7, executor=waiting, in_flight=in_flight
+        )
+        assert waiting.most == most
+        assert report.log10_evidence == outcome()[1]
+    with pytest.raises(ValueError, match="in_flight = 0: expected at least 1"):
+        run(campaign(), twin(), budget=BUDGET, seed=7, in_flight=0)

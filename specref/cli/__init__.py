@@ -1,26 +1,56 @@
 """The command line: verify, prove, plan, check, list, replay, write, zoo, psi, vocabularies,
-vectors."""
+vectors.
+
+A command is imported when it is used: so `--help`, and every command, starts fast.
+"""
+
+from importlib import import_module
 
 import click
 
 from specref import __version__
-from specref.cli.check import check_command
 from specref.cli.group import OneLineErrors
-from specref.cli.list import list_command
-from specref.cli.plan import plan_command
-from specref.cli.prove import prove_command
-from specref.cli.psi import psi_command
-from specref.cli.replay import replay_command
-from specref.cli.vectors import vectors_command
-from specref.cli.verify import verify_command
-from specref.cli.vocabularies import vocabularies_command
-from specref.cli.write import write_command
-from specref.cli.zoo import zoo_command
 
 __all__ = ["main"]
 
+COMMANDS = {
+    "verify": "Prove every rule over the family of toy pairs.",
+    "prove": "Prove or refute YOUR verification rule, exactly.",
+    "plan": "How many blocks does a verdict need, and how long does that take?",
+    "check": "Judge YOUR sampler: is it lossless, how sure is that, and which bug does it look "
+    "like?",
+    "list": "What can be claimed, checked, judged by name or declared.",
+    "replay": "Run a saved failing case again: the same check, seed, claims and timeout.",
+    "write": "Write a pytest file that judges YOUR sampler, or a program around one in another "
+    "language.",
+    "zoo": "The kill matrix: does every check fail a bug, and is every bug found?",
+    "psi": "The decompositions of TEXT: token sequences that spell it, their number, n_max, "
+    "forwards.",
+    "vocabularies": "Count the vocabulary tables of Timor et al. 2025 again.",
+    "vectors": "The published test vectors: write them, check them, or put them to YOUR sampler.",
+}
 
-@click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
+
+class ImportedWhenUsed(OneLineErrors):
+    """Knows the commands by their names and first lines, and imports the one that is used."""
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in self.commands:
+            return None
+        command: click.Command = getattr(import_module(f"{__name__}.{name}"), f"{name}_command")
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            # `list` is a module of this package, once it was imported.
+            formatter.write_dl([*COMMANDS.items()])
+
+
+@click.group(
+    cls=ImportedWhenUsed,
+    commands=[click.Command(name) for name in COMMANDS],
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__)
 def main() -> None:
     """Executable specification of lossless speculative decoding.
@@ -28,19 +58,3 @@ def main() -> None:
     Exit codes: 0 everything holds, 1 a violation was found, 2 misuse or not run,
     130 interrupted.
     """
-
-
-for _command in (
-    verify_command,
-    prove_command,
-    plan_command,
-    check_command,
-    list_command,
-    replay_command,
-    write_command,
-    zoo_command,
-    psi_command,
-    vocabularies_command,
-    vectors_command,
-):
-    main.add_command(_command)

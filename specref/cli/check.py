@@ -11,6 +11,7 @@ import click
 
 from specref.adapters.needs import NotInstalledError
 from specref.cli.claims import claim_option, read_claims
+from specref.cli.cluster import cluster_option, executor_of
 from specref.cli.group import (
     INTERRUPTED,
     MISUSED,
@@ -19,17 +20,23 @@ from specref.cli.group import (
     progress,
     show,
     timeout_option,
+    workers_option,
 )
-from specref.cli.targets import Target, closed_at_the_end, find_targets
+from specref.cli.targets import LoadTarget, Target, closed_at_the_end, find_targets
+from specref.conformance.checks import Check
+from specref.conformance.checks.texts import estimated_seconds
 from specref.conformance.expectations import load_expected
 from specref.conformance.options import CheckOptions, Listener, Profile
+from specref.conformance.parallel import Workers
 from specref.conformance.report import Interrupted, Report
 from specref.conformance.saved import failing_cases
 from specref.conformance.status import Status
 from specref.conformance.strata.shape import Shape, shapes
-from specref.conformance.suite import chosen, judged
+from specref.conformance.suite import chosen, judged, prepare
 from specref.contracts.capabilities import Dtype
-from specref.contracts.table import CONTRACTS, VERIFY
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.table import CONTRACTS, GENERATE, VERIFY
+from specref.contracts.timeout import TIMEOUT
 from specref.report.kit import kit_html, kit_junit, kit_record, kit_report
 from specref.report.machine import (
     STDOUT,
@@ -55,7 +62,8 @@ DEFAULT = Shape(32_000, 3, 4)
 @click.option(
     "--algorithm",
     type=click.Choice(declarable()),
-    help="The rule that it declares; then accepted lengths are judged as well.",
+    metavar="RULE",
+    help="The rule that it declares (specref list rules); then accepted lengths are judged, too.",
 )
 @click.option(
     "--profile",
@@ -67,6 +75,11 @@ DEFAULT = Shape(32_000, 3, 4)
 @click.option("--detect-tv", type=float, help="That distance itself.")
 @click.option("--alpha", default=ALPHA, show_default=True, help="False alarms, over all checks.")
 @click.option("--trials", type=int, help="For each statistical check, instead of --detect-tv.")
+@click.option(
+    "--seconds",
+    type=float,
+    help="Draw for so long instead, and say what would have been found.",
+)
 @timeout_option
 @click.option("--only", multiple=True, metavar="ID", help="Checks whose ids start like this.")
 @click.option("--seed", default=0, show_default=True, help="Of everything random.")
@@ -83,6 +96,8 @@ DEFAULT = Shape(32_000, 3, 4)
 @click.option("--save", metavar="FOLDER", help="Write failing cases for `specref replay`.")
 @click.option("--junit", metavar="FILE", help="Write JUnit XML.")
 @click.option("--html", "html_file", metavar="FILE", help="Write a page.")
+@workers_option
+@cluster_option
 @json_option
 def check_command(
     target: str,
@@ -98,6 +113,8 @@ def check_command(
     lookahead: tuple[int, ...],
     batch: tuple[int, ...],
     dtype: tuple[Dtype, ...],
+    workers: int,
+    cluster: str | None,
     **options: Any,
 ) -> NoReturn:
     """Judge YOUR sampler: is it lossless, how sure is that, and which bug does it look like?
@@ -120,6 +137,8 @@ def check_command(
       specref check samplers:verify_tree --contract tree --algorithm topdown
       specref check samplers:verify --vocabulary 151936 --lookahead 5 --batch 32
       specref check transformers --contract generate --json report.json
+      specref check samplers:verify --workers 4
+      specref check samplers:verify --seconds 10
       specref check 'process:./my_sampler --flag'
     """
     for file in (junit, html_file):
@@ -150,7 +169,7 @@ def check_command(
         try:
             # What the sampler itself prints must not get into the JSON.
             with redirect_stdout(sys.stderr) if json_file == STDOUT else nullcontext():
-                report = _judged(found, contract, expected, asked, save_so_far)
+                report = _judged(found, contract, expected, asked, save_so_far, workers, cluster)
         except Interrupted as stop:
             report, interrupted = stop.report, True
         show(kit_report(report), json_file)
@@ -174,6 +193,8 @@ def _judged(
     expected: str | None,
     asked: CheckOptions,
     on_report: Callable[[Report], None],
+    count: int,
+    cluster: str | None,
 ) -> Report:
     expectations = {**found.expected, **(load_expected(expected, found.name) if expected else {})}
     wanted = tuple(asked.only) if asked.only else ""
@@ -181,20 +202,49 @@ def _judged(
         asked,
         contract=CONTRACTS[contract] if contract else found.contract or VERIFY,
         expected_failures={k: v for k, v in expectations.items() if k.startswith(wanted)},
-        detect_tv=found.detect_tv if asked.detect_tv is None else asked.detect_tv,
+        detect_tv=found.detect_tv if asked.detect_tv is asked.seconds is None else asked.detect_tv,
         timeout=found.timeout,
         name=found.name,
         version=found.version,
         claims={**found.claims, **asked.claims},
     )
     total = sum(one.is_for(options.contract) for one in chosen(options.only))
-    with progress(total, "checks") as advance:
+    if options.contract.name == str(GENERATE) and options.seconds is None:
+        say_how_long(found, options)
+    with executor_of(count, cluster) as executor, progress(total, "checks") as advance:
+        doing, drawn = "", 0
+
+        def start(one: Check) -> None:
+            nonlocal doing, drawn
+            doing, drawn = one.id, 0
+            advance(0, doing)
+
+        def draw(trials: int) -> None:
+            nonlocal drawn
+            drawn += trials
+            advance(0, f"{doing} · {drawn:,} drawn")
+
         listener = Listener(
-            on_start=lambda one: advance(0, one.id),
+            advance=draw,
+            on_start=start,
             on_result=lambda result: advance(result.status != Status.NOT_APPLICABLE, result.id),
             on_report=on_report,
         )
-        return judged(found.function, options, listener)
+        load = LoadTarget(found.name, asked.timeout or TIMEOUT)
+        workers = None if executor is None else Workers(executor, load)
+        return judged(found.function, options, listener, workers)
+
+
+def say_how_long(found: Target, options: CheckOptions) -> None:
+    """Say on standard error how long whole texts will take, if that is over a minute."""
+    judge, asked = prepare(found.function, options)
+    try:
+        minutes = estimated_seconds(judge, asked) / 60
+    except BrokenContractError:
+        return  # the checks will tell
+    if minutes > 1:
+        told = f"{found.name}: about {minutes:.0f} minutes (--seconds 12 for a quick look)"
+        click.echo(told, err=True)
 
 
 def _found_or_not_run(

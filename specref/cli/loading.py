@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -59,7 +60,8 @@ def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
 def _module_of_file(path: Path) -> ModuleType:
     # Registered under a name of its own: dataclasses and pickle look their module up, and the
     # file may be called like a module that is there already.
-    name = f"specref_loaded_{path.stem}_{abs(hash(path)):x}"
+    # The name is the same in every process.
+    name = f"specref_loaded_{path.stem}_{zlib.crc32(bytes(path)):x}"
     specification = importlib.util.spec_from_file_location(name, path)
     if specification is None or specification.loader is None:
         raise ImportError(f"{str(path)!r} is not a Python file")

@@ -15,7 +15,10 @@ LOOKAHEAD_MAX = 16
 LARGEST = 200
 
 
-@click.command("speed")
+@click.command(
+    "speed",
+    short_help="How much faster is decoding with 1, 2, … drafts, and which lookahead is best?",
+)
 @click.option(
     "--acceptance",
     required=True,

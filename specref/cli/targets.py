@@ -88,6 +88,31 @@ def find_targets(
     return tuple(replace(registered(key), timeout=timeout) for key in wanted)
 
 
+@dataclass(frozen=True)
+class LoadTarget:
+    """Loads the implementation of a target, by its name, in whichever process calls it.
+
+    Attributes
+    ----------
+    name : str
+        Of a `Target`.
+    timeout : float
+        Seconds for a call, for a program.
+
+    Examples
+    --------
+    >>> LoadTarget("examples.correct:verify", 60.0)().__name__
+    'verify'
+    """
+
+    name: str
+    timeout: float
+
+    def __call__(self) -> Callable[..., Any]:
+        (target,) = find_targets(self.name, timeout=self.timeout)
+        return target.function
+
+
 def full_name(name: str) -> str:
     """MODULE:FUNCTION as Python imports it: ``examples.`` is a part of this package.
 

@@ -5,6 +5,7 @@ from typing import NoReturn
 
 import click
 
+from specref.cli.cluster import cluster_option, executor_of
 from specref.cli.group import (
     HOLDS,
     VIOLATED,
@@ -15,7 +16,6 @@ from specref.cli.group import (
     show,
     workers_option,
 )
-from specref.cli.workers import worker_processes
 from specref.pairs import Profile
 from specref.report.machine import as_json, write_json
 from specref.report.main_job import verification_table
@@ -27,17 +27,21 @@ from specref.verification.table import TRIED
 @profile_option
 @seed_option
 @workers_option
+@cluster_option
 @json_option
-def verify_command(profile: Profile, seed: int, workers: int, json_file: str | None) -> NoReturn:
+def verify_command(
+    profile: Profile, seed: int, workers: int, cluster: str | None, json_file: str | None
+) -> NoReturn:
     """Prove every rule over the family of toy pairs.
 
     \b
     Examples:
       specref verify
       specref verify --profile standard --workers 8 --json report.json
+      specref verify --profile thorough --cluster tcp://host:8786
     """
     total = len(TRIED) * len(cases_of(profile))
-    with worker_processes(workers) as pool, progress(total, "cases") as advance:
+    with executor_of(workers, cluster) as pool, progress(total, "cases") as advance:
         verification = verify(profile, seed, lambda name: advance(1), pool)
     show(verification_table(verification), json_file)
     if json_file:

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -40,11 +41,14 @@ def worker_processes(count: int) -> Iterator[Executor | None]:
 
 
 class _Pool(ProcessPoolExecutor):
-    """Processes that ignore Ctrl-C: the main process receives it, and ends them."""
+    """Processes that ignore Ctrl-C: the main process receives it, and ends them.
+
+    What they print goes to standard error.
+    """
 
     def __init__(self, count: int) -> None:
         # Spawned: the progress bar has a thread, and a forked copy of that would not run.
-        super().__init__(count, multiprocessing.get_context("spawn"))
+        super().__init__(count, multiprocessing.get_context("spawn"), _print_to_stderr)
 
     def submit(
         self, function: Callable[..., Any], /, *arguments: Any, **options: Any
@@ -52,6 +56,10 @@ class _Pool(ProcessPoolExecutor):
         """Submit a job; a process that starts for it inherits the blocked signal."""
         with _ctrl_c_later():
             return super().submit(function, *arguments, **options)
+
+
+def _print_to_stderr() -> None:
+    sys.stdout = sys.stderr
 
 
 @contextmanager

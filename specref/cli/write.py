@@ -51,7 +51,12 @@ def test_{function}_is_lossless(check):
     help="Print a program to start from, for `specref check process:COMMAND`; no TARGET then.",
 )
 @click.option("--contract", type=click.Choice(WRITTEN), help="By default verify.")
-@click.option("--algorithm", type=click.Choice(declarable()), help="The rule that it declares.")
+@click.option(
+    "--algorithm",
+    type=click.Choice(declarable()),
+    metavar="RULE",
+    help="The rule that it declares: see `specref list rules`.",
+)
 @claim_option
 @click.option(
     "--output",

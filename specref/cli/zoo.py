@@ -5,6 +5,7 @@ from typing import NoReturn
 
 import click
 
+from specref.cli.cluster import cluster_option, executor_of
 from specref.cli.group import (
     HOLDS,
     VIOLATED,
@@ -14,7 +15,6 @@ from specref.cli.group import (
     show,
     workers_option,
 )
-from specref.cli.workers import worker_processes
 from specref.report.machine import as_json, check_destination, write_json
 from specref.report.triggers import trigger_markdown, trigger_record, trigger_table
 from specref.report.zoo import zoo_markdown, zoo_record, zoo_table
@@ -36,6 +36,7 @@ from specref.zoo.triggers import BASE_BUGS, TRIGGERS
 @click.option("--every", is_flag=True, help="With --triggers: all strata, not the first to find.")
 @seed_option
 @workers_option
+@cluster_option
 @json_option
 def zoo_command(
     ids: tuple[str, ...],
@@ -45,6 +46,7 @@ def zoo_command(
     every: bool,
     seed: int,
     workers: int,
+    cluster: str | None,
     json_file: str | None,
 ) -> NoReturn:
     """The kill matrix: does every check fail a bug, and is every bug found?
@@ -62,9 +64,9 @@ def zoo_command(
     if markdown:
         check_destination(markdown)
     if triggers:
-        situations(ids, every, seed, workers, markdown, json_file)
+        situations(ids, every, seed, workers, cluster, markdown, json_file)
     entries = progress(len(ids or ALL), "mutants and controls")
-    with worker_processes(workers) as pool, entries as advance:
+    with executor_of(workers, cluster) as pool, entries as advance:
         matrix = kill_matrix(
             ids or None,
             detect_tv=detect_tv,
@@ -85,12 +87,13 @@ def situations(
     every: bool,
     seed: int,
     workers: int,
+    cluster: str | None,
     markdown: str | None,
     json_file: str | None,
 ) -> NoReturn:
     """The matrix of triggers."""
     rows = progress(len(ids or TRIGGERS) * len(BASE_BUGS), "situations and bugs")
-    with worker_processes(workers) as pool, rows as advance:
+    with executor_of(workers, cluster) as pool, rows as advance:
         matrix = trigger_matrix(
             ids or None, seed=seed, every=every, executor=pool, advance=lambda id_: advance(1)
         )

@@ -14,7 +14,7 @@ from specref.conformance.trial import Trial, TrialReport
 from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
-from specref.contracts.contract import Subject
+from specref.contracts.contract import ModelContract, Subject, ignored
 from specref.contracts.fixtures import Fixture, Place
 from specref.contracts.keywords import accepted_keywords
 from specref.contracts.sampling import TEXT, Sampler
@@ -42,6 +42,10 @@ class Judge:
         How often it was called in strata.
     first : Found, optional
         What the tokens of the first call of all have shown.
+    seconds : float or None
+        How long the next check may draw; None: as much as its power needs.
+    first_drafts : (int, int) or None
+        How many first drafts of long texts were kept, and how many there were, once counted.
     """
 
     subject: Subject
@@ -52,6 +56,8 @@ class Judge:
     further: dict[str, Mapping[Place, Counter[Tokens]]] = field(default_factory=dict, repr=False)
     calls_made: int = 0
     first: Found | None = None
+    seconds: float | None = None
+    first_drafts: tuple[int, int] | None = None
 
     @property
     def implementation(self) -> Callable[..., Any]:
@@ -164,15 +170,23 @@ class Judge:
         self, key: str, sampler: Sampler, fixture: Fixture, tokens: int | None
     ) -> TrialReport:
         if key not in self.memo:
-            bets = tokens is None and self.contract.bets_on_bugs
-            trial = Trial(
-                fixture,
-                self.level,
-                self.rule if self.contract.bets_on_bugs else DEFAULT,
-                tokens,
-                **({} if bets else {"mutants": {}}),
-                tolerance=self.capabilities.tolerance,
-            )
+            trial = self._trial(fixture, tokens)
             trials = self.trials or trial.needed(self.detect_tv)
-            self.memo[key] = trial.run(sampler, trials, self.rng(key), self.advance)
+            counted = ignored if isinstance(self.contract, ModelContract) else self.advance
+            self.memo[key] = trial.run(sampler, trials, self.rng(key), counted, self.seconds)
         return self.memo[key]
+
+    def _trial(self, fixture: Fixture, tokens: int | None) -> Trial:
+        bets = tokens is None and self.contract.bets_on_bugs
+        return Trial(
+            fixture,
+            self.level,
+            self.rule if self.contract.bets_on_bugs else DEFAULT,
+            tokens,
+            **({} if bets else {"mutants": {}}),
+            tolerance=self.capabilities.tolerance,
+        )
+
+    def needed(self, name: str) -> int:
+        """How many texts the power of this run needs on a fixture."""
+        return self.trials or self._trial(self.fixture(name).only(1), TEXT).needed(self.detect_tv)

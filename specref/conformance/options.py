@@ -1,5 +1,6 @@
 """The options of a run of checks; judge and report both hold them."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -41,6 +42,8 @@ class CheckOptions:
     alpha : float
     seed : int
     trials : int or None
+    seconds : float or None
+        How long to draw, instead of as much as the distance needs.
     timeout : float or None
         Seconds that a call may take.
     blocking : bool
@@ -64,6 +67,7 @@ class CheckOptions:
     alpha: float = ALPHA
     seed: int = 0
     trials: int | None = None
+    seconds: float | None = None
     timeout: float | None = TIMEOUT
     blocking: bool = True
     name: str = ""
@@ -87,6 +91,14 @@ class CheckOptions:
             )
         if self.trials is not None and self.trials < 1:
             raise ValueError(f"trials = {self.trials}: expected at least 1")
+        if self.seconds is not None:
+            if not 0 < self.seconds < math.inf:
+                raise ValueError(f"seconds = {self.seconds}: expected a positive number")
+            for label in ("trials", "detect_tv"):
+                if (value := getattr(self, label)) is not None:
+                    raise ValueError(
+                        f"seconds = {self.seconds:g}, {label} = {value:g}: expected one of them"
+                    )
         for index, shape in enumerate(self.shapes):
             for label, size, least in zip(shape._fields, shape, LEAST, strict=True):
                 if size < least:

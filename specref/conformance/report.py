@@ -206,6 +206,8 @@ class Report:
         coarse = [id_ for id_, tv in found.items() if tv > self.detect_tv]
         if not any(found.values()):
             return ""
+        if self.options.seconds is not None:
+            return f"on fixtures TV ≥ {max(found.values()):.2g} would have been found"
         if len(coarse) == sum(tv > 0 for tv in found.values()):
             return f"on fixtures TV ≥ {max(found.values()):.2g} would have been found"
         but = f", by {', '.join(coarse)} only TV ≥ {max(found.values()):.2g}" if coarse else ""

@@ -33,6 +33,20 @@ class Stage(StrEnum):
     END_TO_END = "end-to-end"
 
 
+BLOCKS: Mapping[Stage, tuple[Stage, ...]] = {
+    Stage.SMOKE: (),
+    Stage.REPLAY: (Stage.SMOKE,),
+    Stage.BOUNDARY: (Stage.SMOKE,),
+    Stage.JOINT: (Stage.SMOKE,),
+    Stage.ACCEPTANCE: (Stage.SMOKE, Stage.JOINT),
+    Stage.INDEPENDENCE: (Stage.SMOKE,),
+    Stage.STRATA: (Stage.SMOKE, Stage.BOUNDARY, Stage.JOINT),
+    Stage.ITERATIONS: (Stage.SMOKE, Stage.JOINT, Stage.INDEPENDENCE),
+    Stage.END_TO_END: (Stage.SMOKE, Stage.JOINT),
+}
+"""The earlier stages whose failures leave nothing to judge in a stage."""
+
+
 class Finding(StrEnum):
     """What is wrong, ordered by the precedence in verdicts."""
 
@@ -113,3 +127,18 @@ def counted(results: Iterable[CheckResult]) -> dict[str, int]:
     """
     counts = Counter(str(result.status) for result in results)
     return {str(status): counts[str(status)] for status in Status}
+
+
+def blocker(stage: Stage, before: Iterable[CheckResult]) -> str | None:
+    """The id of the check because of which checks of a stage are not run, if there is one.
+
+    Examples
+    --------
+    >>> failed = CheckResult("smoke/answers", Stage.SMOKE, Status.FAILED, "", {}, 0.0)
+    >>> blocker(Stage.JOINT, [failed]), blocker(Stage.SMOKE, [failed])
+    ('smoke/answers', None)
+    """
+    # After a timeout, later calls would time out too.
+    hung = [result.id for result in before if result.finding == Finding.UNANSWERED]
+    failed = [r.id for r in before if r.status == Status.FAILED and r.stage in BLOCKS[stage]]
+    return next(iter([*hung, *failed]), None)

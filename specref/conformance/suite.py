@@ -1,12 +1,12 @@
 """The suite: runs the checks in the order of their stages, and makes the report."""
 
 import difflib
-import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -16,8 +16,17 @@ from specref.conformance.diagnosis.bugs import compared_with
 from specref.conformance.further import further
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions, Listener, Profile, timeout_of
+from specref.conformance.pace import Clock
+from specref.conformance.parallel import Ahead, Workers
 from specref.conformance.report import RUNNING, Interrupted, NotPassedError, Report
-from specref.conformance.status import CheckResult, Finding, Outcome, Stage, Status
+from specref.conformance.status import (
+    CheckResult,
+    Finding,
+    Outcome,
+    Stage,
+    Status,
+    blocker,
+)
 from specref.conformance.strata.shape import Shape
 from specref.contracts.capabilities import Capabilities, Dtype, capabilities_of
 from specref.contracts.contract import Contract, Subject
@@ -29,17 +38,6 @@ from specref.statistics.campaign.levels import ALPHA
 
 __all__ = ["Interrupted", "NotPassedError", "Report", "check", "judged", "prepare"]
 
-BLOCKS: Mapping[Stage, tuple[Stage, ...]] = {
-    Stage.SMOKE: (),
-    Stage.REPLAY: (Stage.SMOKE,),
-    Stage.BOUNDARY: (Stage.SMOKE,),
-    Stage.JOINT: (Stage.SMOKE,),
-    Stage.ACCEPTANCE: (Stage.SMOKE, Stage.JOINT),
-    Stage.INDEPENDENCE: (Stage.SMOKE,),
-    Stage.STRATA: (Stage.SMOKE, Stage.BOUNDARY, Stage.JOINT),
-    Stage.ITERATIONS: (Stage.SMOKE, Stage.JOINT, Stage.INDEPENDENCE),
-    Stage.END_TO_END: (Stage.SMOKE, Stage.JOINT),
-}
 RARE = 0.01
 NEAR = 0.75
 UNHEARD = Listener()
@@ -57,6 +55,7 @@ def check(
     alpha: float = ALPHA,
     seed: int = 0,
     trials: int | None = None,
+    seconds: float | None = None,
     timeout: float | None = TIMEOUT,
     blocking: bool = True,
     name: str | None = None,
@@ -67,6 +66,7 @@ def check(
     on_report: Callable[[Report], None] = lambda report: None,
     shapes: Sequence[tuple[int, int, int]] = (),
     dtypes: Sequence[Dtype] = (),
+    executor: Executor | None = None,
     **claims: Any,
 ) -> Report:
     """Judge a sampler by every check of its contract.
@@ -95,6 +95,10 @@ def check(
     trials : int, optional
         For each statistical check, instead of what `detect_tv` needs; too few of them are
         inconclusive.
+    seconds : float, optional
+        How long to draw, instead: as much as that time allows, whatever it shows. The report
+        says what would have been found. With an executor it is the work of all workers. What
+        else the checks do is not shortened.
     timeout : float or None
         Seconds that a call may take; `patience` is another name for it.
     blocking : bool
@@ -110,6 +114,10 @@ def check(
         Shapes at which it is judged besides, by the check ``strata/own-shape``.
     dtypes : sequence of str, optional
         What it is given there, instead of the dtype that it claims.
+    executor : concurrent.futures.Executor, optional
+        Runs the checks: processes that can import the implementation by its name, on this
+        machine or others. The results do not depend on it, if what the implementation does
+        depends on its arguments alone. `advance` is not called.
     **claims
         Fields of `Capabilities`, instead of those that the implementation carries.
 
@@ -121,7 +129,9 @@ def check(
     ------
     TypeError
         The implementation is not callable, or not as the contract calls it; or a claim is
-        unknown.
+        unknown; or it cannot be sent to the executor.
+    ImportError
+        The workers of the executor cannot import it.
     ValueError
         A parameter is out of range, an id of an expected failure does not exist, or the rule is
         none of the contract.
@@ -145,6 +155,7 @@ def check(
         alpha=alpha,
         seed=seed,
         trials=trials,
+        seconds=seconds,
         timeout=timeout_of(timeout, claims),
         blocking=blocking,
         name=name or "",
@@ -153,11 +164,16 @@ def check(
         shapes=tuple(Shape(*shape) for shape in shapes),
         dtypes=tuple(dtypes),
     )
-    return judged(implementation, options, Listener(advance, on_start, on_result, on_report))
+    listener = Listener(advance, on_start, on_result, on_report)
+    workers = None if executor is None else Workers(executor)
+    return judged(implementation, options, listener, workers)
 
 
 def judged(
-    implementation: Callable[..., Any], options: CheckOptions, listener: Listener = UNHEARD
+    implementation: Callable[..., Any],
+    options: CheckOptions,
+    listener: Listener = UNHEARD,
+    workers: Workers | None = None,
 ) -> Report:
     """As `check`, with the options as one object."""
     started = time.perf_counter()
@@ -166,6 +182,8 @@ def judged(
     own = getattr(implementation, "__qualname__", type(implementation).__name__)
     named = replace(options, name=options.name or str(own))
     results: list[CheckResult] = []
+    clock = Clock(options.seconds, asked, judge.contract)
+    ahead = workers and Ahead(asked, judge, workers, options.blocking, clock.even)
 
     def report(
         results: Sequence[CheckResult], diagnosis: Diagnosis | None = None, complete: bool = True
@@ -187,7 +205,11 @@ def judged(
     try:
         for one in asked:
             listener.on_start(one)
-            results.append(_run(one, judge, results if options.blocking else []))
+            if ahead:
+                ahead.send(results)
+            judge.seconds = clock.share(len(results))
+            run = ahead.result if ahead else partial(Check.run, judge=judge)
+            results.append(_run(one, judge, results if options.blocking else [], run))
             listener.on_result(results[-1])
             if len(results) < len(asked):
                 listener.on_report(report(so_far("not yet"), complete=False))
@@ -201,6 +223,9 @@ def judged(
             found[len(results)] = replace(running, message=RUNNING, evidence=evidence)
         diagnosis = diagnosed(judge, found, draw_on=False)
         raise Interrupted(report(found, diagnosis, complete=False)) from stop
+    finally:
+        if ahead:
+            ahead.cancel()
 
 
 def prepare(
@@ -224,7 +249,7 @@ def prepare(
     fitting(capabilities.rule, options.contract)
     signed(implementation, options.contract)
     statistical = sum(one.statistical and one.is_for(options.contract) for one in CHECKS)
-    subject = Subject(implementation, capabilities, options.timeout)
+    subject = Subject(implementation, capabilities, options.timeout, advance)
     return Judge(subject, options, statistical, advance), chosen(options.only)
 
 
@@ -297,14 +322,16 @@ def _suggestion(word: str, others: Sequence[str] = ()) -> str:
     return f": did you mean {known[close[0]]!r}?" if close else ""
 
 
-def _run(one: Check, judge: Judge, before: Sequence[CheckResult]) -> CheckResult:
-    # After a timeout, later calls would time out too.
-    hung = (r.id for r in before if r.finding == Finding.UNANSWERED)
-    failed = (r.id for r in before if r.status == Status.FAILED and r.stage in BLOCKS[one.stage])
-    blocker = next(itertools.chain(hung, failed), None)
-    if blocker is not None and one.is_for(judge.contract):
-        return one.result(Outcome(Status.NOT_RUN, f"blocked by {blocker}"))
-    result, expected = one.run(judge), judge.options.expected_failures
+def _run(
+    one: Check,
+    judge: Judge,
+    before: Sequence[CheckResult],
+    run: Callable[[Check], CheckResult],
+) -> CheckResult:
+    blocking = blocker(one.stage, before)
+    if blocking is not None and one.is_for(judge.contract):
+        return one.result(Outcome(Status.NOT_RUN, f"blocked by {blocking}"))
+    result, expected = run(one), judge.options.expected_failures
     if one.id not in expected:
         return result
     reason = expected[one.id]

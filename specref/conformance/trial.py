@@ -211,17 +211,24 @@ class Trial:
         trials: int,
         rng: np.random.Generator,
         advance: Callable[[int], None] = lambda trials: None,
+        seconds: float | None = None,
     ) -> TrialReport:
-        """Draw until the law is decided, or `trials` were drawn.
+        """Draw until the law is decided, or `trials` were drawn; if `seconds` are given, they end.
 
         Dependence alone does not end it: a wrong law makes blocks look dependent, too, and
         decides a little later. Dependent blocks make the law look wrong in turn: once either is
         decided, more calls tell whether blocks depend on each other whatever their law.
         """
         threshold, pairs = evidence_threshold(self.alpha / 2), 2 * len(self.cases)
-        started, size, done = time.perf_counter(), FIRST_BATCH, 0
-        while done < trials and self.law < threshold and self.campaign.impossible is None:
+        started, done = time.perf_counter(), 0
+        size = FIRST_BATCH if seconds is None else pairs
+        while self.law < threshold and self.campaign.impossible is None:
             wanted = min(size, trials - done)
+            if seconds is not None:
+                spent = time.perf_counter() - started
+                wanted = min(size, int((seconds - spent) / spent * done)) if done else size
+            if wanted < (1 if seconds is None else pairs):
+                break
             # Equally many pairs at every place, unless there are too few trials for that.
             place, blocks, drafts = sampler(wanted - wanted % pairs or wanted, rng)
             for index, case in enumerate(self.cases):

@@ -24,13 +24,21 @@ RANDOMNESS = ("chance", "rng")
 PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
+def ignored(trials: int) -> None:
+    """Nobody counts."""
+
+
 @dataclass(frozen=True)
 class Subject:
-    """An implementation, its capabilities, and the timeout of a call in seconds."""
+    """An implementation, its capabilities, the timeout of a call in seconds, and who counts.
+
+    `advance` is called with 1 after each call of a function of models.
+    """
 
     function: Callable[..., Any]
     capabilities: Capabilities
     timeout: float | None = None
+    advance: Callable[[int], None] = ignored
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class GenerateContract(ModelContract):
     def texts(self, subject: Subject, fixture: Fixture, tokens: int) -> Steps:
         """A sampler of the first tokens of texts."""
         call = generate_call(subject.function, fixture, tokens)
-        return Steps(call, fixture, tokens, subject.timeout)
+        return Steps(call, fixture, tokens, subject.timeout, subject.advance)
 
 
 GENERATE = GenerateContract(

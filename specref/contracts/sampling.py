@@ -2,7 +2,7 @@
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -94,6 +94,8 @@ class Steps:
         The most tokens that a call may return.
     timeout : float or None
         Seconds for a call.
+    advance : callable
+        Called with 1 after each call.
     """
 
     def __init__(
@@ -102,8 +104,10 @@ class Steps:
         fixture: Fixture,
         longest: int,
         timeout: float | None = None,
+        advance: Callable[[int], None] = lambda trials: None,
     ) -> None:
         self.call, self.fixture, self.longest, self.timeout = call, fixture, longest, timeout
+        self.advance = advance
 
     def __call__(self, trials: int, rng: np.random.Generator) -> Drawn:
         place, deadline = np.arange(trials) % len(self.fixture.places), Deadline()
@@ -114,6 +118,7 @@ class Steps:
                 tokens = self._one(self.fixture.places[index], rng)
                 blocks[row, : len(tokens)] = tokens
                 deadline.restart()
+                self.advance(1)
 
         within(self.timeout, draw, deadline)
         return place, blocks, np.full((trials, 1), NO_TOKEN)

@@ -79,7 +79,7 @@ class StepContract(ModelContract):
         call, longest = step_call(subject.function, fixture), fixture.lookahead + 1
         if isinstance(fixture, TwoVocabularies):
             longest = fixture.longest
-        return Steps(call, fixture, longest, subject.timeout)
+        return Steps(call, fixture, longest, subject.timeout, subject.advance)
 
     def blocks(self, subject: Subject, fixture: Fixture) -> Sampler:
         return self.calls(subject, fixture)
@@ -95,7 +95,7 @@ class StepContract(ModelContract):
                 found += read_tokens(call(here, rng), fixture.lookahead + 1, fixture)
             return found[:tokens]
 
-        return Steps(text, fixture, tokens, subject.timeout)
+        return Steps(text, fixture, tokens, subject.timeout, subject.advance)
 
 
 STEP = StepContract("step", Step, ("target", "drafter", "context", "lookahead"), RANDOMNESS)

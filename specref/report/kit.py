@@ -81,9 +81,15 @@ def header(report: Report) -> str:
     return (
         f"specref {__version__}: {report.name} {report.version}".rstrip()
         + f" · contract {report.contract} · rule {rule} · {claims.dtype} on {claims.device} · "
-        f"seed {report.seed} · alpha {report.alpha:g} · detects TV ≥ {report.detect_tv:g} "
-        "on fixtures"
+        f"seed {report.seed} · alpha {report.alpha:g} · {_power(report)}"
     )
+
+
+def _power(report: Report) -> str:
+    seconds = report.options.seconds
+    if seconds is not None:
+        return f"draws for {seconds:g} s: what would have been found is in each line"
+    return f"detects TV ≥ {report.detect_tv:g} on fixtures"
 
 
 def _unnamed(report: Report) -> bool:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType
-from rich.markdown import Markdown
 from rich.text import Text
 
 LEAST = 24
@@ -252,6 +251,9 @@ def page(markdown: str) -> RenderableType:
     a    1,000
     <BLANKLINE>
     """
+    # Imported here: it takes as long as NumPy, and few commands show a page.
+    from rich.markdown import Markdown
+
     parts: list[RenderableType] = []
     for block in markdown.split("\n\n"):
         parts += [_table(block), ""] if block.startswith("|") else [Markdown(block), ""]

@@ -1,6 +1,8 @@
 """Stage joint for drafters: whether drafts are drawn from the declared q."""
 
+import itertools
 import math
+import time
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -9,6 +11,7 @@ import numpy as np
 
 from specref.arrays import Floats
 from specref.conformance.checks.check import Check, failed, inconclusive, passed
+from specref.conformance.checks.joint import USELESS
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
 from specref.contracts.drafter import DrafterContract
@@ -18,7 +21,7 @@ from specref.contracts.model_calls import giver
 from specref.contracts.timeout import Deadline, within
 from specref.models import as_float
 from specref.statistics.campaign.campaign import Campaign
-from specref.statistics.campaign.planning import typical_trials
+from specref.statistics.campaign.planning import typical_trials, typical_tv
 
 LOOK = 100
 
@@ -33,22 +36,28 @@ def declared(name: str, judge: Judge) -> Outcome:
         return failed(f"a draft that its declared q excludes: {campaign.impossible}")
     if campaign.decided_lossy:
         return failed(f"drafts do not follow their declared q: evidence 10^{evidence:.0f}")
-    needed = typical_trials(judge.detect_tv)
+    limited = judge.seconds is not None and drafts > 0
+    tv = min(USELESS, typical_tv(drafts)) if limited else judge.detect_tv
+    needed = drafts if limited and tv < USELESS else typical_trials(tv)
     if drafts < needed:
         return inconclusive(
-            f"{drafts:,} drafts would not find TV {judge.detect_tv:g} ({needed:,} usually do); so "
+            f"{drafts:,} drafts would not find TV {tv:g} ({needed:,} usually do); so "
             f"far evidence 10^{evidence:z.1f}, where 10^{-math.log10(alpha / 2):.1f} decides",
             needed=needed,
             log10_evidence=evidence,
         )
-    return passed(f"{drafts:,} drafts follow their declared q (TV about {judge.detect_tv:g})")
+    return passed(f"{drafts:,} drafts follow their declared q (TV about {tv:.2g})")
 
 
 def observed(name: str, judge: Judge, campaign: Campaign, deadline: Deadline) -> int:
     """Draft and bet until the law is decided or there are enough trials; the number of drafts."""
     fixture, rng = judge.fixture(name).drafted(), judge.rng(f"drafter/{name}")
     models, give, drafts = as_float(fixture.drafter), giver(judge.implementation), 0
-    for trial in range(judge.trials or typical_trials(judge.detect_tv)):
+    until = None if judge.seconds is None else time.perf_counter() + judge.seconds
+    wanted = judge.trials or typical_trials(judge.detect_tv)
+    for trial in itertools.count():
+        if trial >= wanted if until is None else time.perf_counter() > until:
+            break
         place = fixture.places[trial % len(fixture.places)]
         raw = give((models, place.context, place.lookahead), rng)
         try:

@@ -25,7 +25,7 @@ from specref.proofs.exact import proof
 from specref.vocabulary import Tokens
 
 ROUNDING = 1e-9
-COARSE = 4
+COARSE, USELESS = 4, 0.5
 BLOCKS = (VerifyContract, StepContract)
 
 
@@ -45,7 +45,8 @@ def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Out
     if found.dependent:
         return inconclusive("the law is not judged: blocks depend on each other", **evidence)
     detectable = report.detectable or 1.0
-    if judge.trials is not None and detectable > tv:
+    limited = judge.options.seconds is not None
+    if (limited and detectable > USELESS) or (judge.trials is not None and detectable > tv):
         needed, worst = found.needed(tv), found.worst
         reached = "nothing" if detectable == 1 else f"only TV ≥ {detectable:.3f}"
         enough = f"{needed:,} trials" if needed else f"never, with tolerance {report.tolerance:g}"
@@ -129,7 +130,8 @@ def small_batches(kind: type[Blocks], name: str, judge: Judge) -> Outcome:
     rng = judge.rng(f"{kind.key}/{name}")
     wanted = judge.trials // COARSE**2 if judge.trials else trial.needed(tv)
     trials = max(1, int(kind.cost * wanted))
-    found = trial.run(kind(judge.verifier, fixture), trials, rng, judge.advance)
+    sampler = kind(judge.verifier, fixture)
+    found = trial.run(sampler, trials, rng, judge.advance, judge.seconds)
     if found.dependent and not found.lossy:
         return failed(
             f"blocks depend on earlier ones: evidence 10^{found.dependence:.0f}",

@@ -3,6 +3,7 @@
 Each block has `drafted` and `accepted`: how many tokens were drafted, and how many kept.
 """
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -68,14 +69,20 @@ def lost_drafts(judge: Judge) -> Outcome:
 
 
 def _first_drafts(judge: Judge) -> tuple[int, int]:
-    """How many first drafts were kept, and how many there were."""
+    """How many first drafts were kept, and how many there were; counted once."""
+    if judge.first_drafts is not None:
+        return judge.first_drafts
     first: list[bool] = []
+    started = time.perf_counter()
     for number in range(TEXTS):
+        if judge.seconds is not None and time.perf_counter() - started > judge.seconds:
+            break  # whatever was seen until now
         blocks = _blocks(judge, FLAT, PEAKED, number)
         # The number of blocks is fixed beforehand: every text has at least so many.
         longest = max((block.drafted for block in blocks), default=0) + 1
         first += [b.accepted > 0 for b in blocks[: TOKENS // longest - 1] if b.drafted]
-    return sum(first), len(first)
+    judge.first_drafts = sum(first), len(first)
+    return judge.first_drafts
 
 
 def _share(judge: Judge, kept: int, drafted: int) -> tuple[float, float]:

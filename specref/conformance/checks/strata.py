@@ -104,7 +104,8 @@ def campaign(
     scale /= SLOWER_AS_TEXT if sent_as_text(judge) else 1
     rng = judge.rng(f"strata/{stratum.name}")
     wanted = judge.trials or tokens, int(CELLS * scale)
-    found = run(stratum, shapes, verifier, level, judge.calls_made, *wanted, rng, judge.advance)
+    calls, seconds = judge.calls_made, judge.seconds
+    found = run(stratum, shapes, verifier, level, calls, *wanted, rng, judge.advance, seconds)
     judge.calls_made = max(judge.calls_made, stratum.after) + found.calls
     return found
 
@@ -140,7 +141,7 @@ def outcome_of(campaigns: Sequence[Found], judge: Judge) -> Outcome:
                 **evidence,
             )
     told = f"{tried}: {tokens:,} tokens, {calls:,} calls"
-    if detectable > USELESS:
+    if detectable > USELESS or not tokens:
         return inconclusive(f"{told}: too few to see much", **evidence)
     return passed(f"{told}; a shift ≥ {detectable:.2g} would have been found", **evidence)
 

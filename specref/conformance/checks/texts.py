@@ -1,10 +1,12 @@
 """Stages iterations and end-to-end: the joint law of the first tokens of whole texts."""
 
 import math
+import time
+from collections.abc import Sequence
 from functools import partial
 
 from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
-from specref.conformance.checks.joint import BLOCKS, outcome_of
+from specref.conformance.checks.joint import BLOCKS, USELESS, outcome_of
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.conformance.texts.chains import CHAIN, GUESS
@@ -13,8 +15,9 @@ from specref.conformance.texts.markov import judge_markov
 from specref.contracts.calling import within
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.generate import GenerateContract
+from specref.contracts.sampling import TEXT
 from specref.statistics import CampaignReport
-from specref.statistics.campaign.planning import typical_trials
+from specref.statistics.campaign.planning import typical_trials, typical_tv
 from specref.statistics.campaign.verdict import Verdict
 
 TEXTS = 50
@@ -34,8 +37,13 @@ def texts(name: str, judge: Judge) -> Outcome:
 
 def markov(judge: Judge) -> Outcome:
     """Long texts of an order-1 chain, with a bet at every transition."""
-    needed = len(CHAIN.vocabulary) * typical_trials(judge.detect_tv)
+    laws, tv = len(CHAIN.vocabulary), judge.detect_tv
+    needed = laws * typical_trials(tv)
     tokens = judge.trials or needed
+    if judge.seconds is not None:
+        tokens = affordable(judge, judge.seconds)
+        tv = min(USELESS, typical_tv(tokens // laws))
+        needed = tokens if tv < USELESS else laws * typical_trials(USELESS)
     report = within(
         judge.timeout and TEXTS * judge.timeout,
         partial(
@@ -43,7 +51,38 @@ def markov(judge: Judge) -> Outcome:
             tokens=tokens, seed=judge.options.seed, alpha=judge.level,
         ),
     )  # fmt: skip
-    return transitions(report, judge.detect_tv, needed if tokens < needed else None)
+    return transitions(report, tv, needed if tokens < needed else None)
+
+
+def affordable(judge: Judge, seconds: float) -> int:
+    """How many tokens of texts can be drawn in so many seconds, by the time of a short text."""
+    least = len(CHAIN.vocabulary) * TEXT
+    return max(least, int(TEXT * seconds / seconds_of_a_text(judge)))
+
+
+def seconds_of_a_text(judge: Judge) -> float:
+    """How long the function of models takes for a short text, when called again."""
+    judge.one_call("wide")
+    started = time.perf_counter()
+    judge.one_call("wide")
+    return time.perf_counter() - started
+
+
+def estimated_seconds(judge: Judge, asked: Sequence[Check]) -> float:
+    """About how long the campaigns over texts take, by the time of one; 0 if none is asked for.
+
+    Raises
+    ------
+    BrokenContractError
+        The implementation raised, or did not return in time.
+    """
+    greedy = judge.capabilities.greedy
+    ids = {one.id for one in asked if one.is_for(judge.contract) and not (one.law and greedy)}
+    wanted = sum(judge.needed(name) for name in judge.fixtures if f"end-to-end/{name}" in ids)
+    if "end-to-end/markov" in ids:
+        tokens = len(CHAIN.vocabulary) * typical_trials(judge.detect_tv)
+        wanted += (judge.trials or tokens) // TEXT
+    return wanted * seconds_of_a_text(judge) if wanted else 0.0
 
 
 def transitions(report: CampaignReport, tv: float, needed: int | None = None) -> Outcome:

@@ -1,6 +1,7 @@
 """A stratum: one kind of situation, and the campaign of bets on the tokens that it yields."""
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -304,6 +305,7 @@ def run(
     cells: int,
     rng: np.random.Generator,
     advance: Callable[[int], None] = lambda trials: None,
+    seconds: float | None = None,
 ) -> Found:
     """Call a sampler in a stratum until it has decided, or enough was drawn.
 
@@ -316,8 +318,12 @@ def run(
         After so many it ends, at the end of a round of its shapes.
     cells : int
         After so many numbers in laws it ends in any case, at the end of a round.
+    seconds : float, optional
+        If given, they end it instead, after at least one round, or during the calls before it.
     """
+    started = time.perf_counter()
     laws, warm = pools(stratum, shapes, rng), drawn_pool(rng, WARM_UP.vocabulary, 4)
+    (spare,) = rng.spawn(1)  # what follows must not depend on how many calls there were before
     claims = verifier.capabilities
     ragged = claims.ragged and stratum.ragged
     campaign, passed, deadline = Campaign(shapes, laws, claims), 0, Deadline()
@@ -342,10 +348,12 @@ def run(
         nonlocal passed
         warming = drawn(WARM_UP._replace(batch=stratum.after), warm, rng, ragged=ragged)
         for call in range(before, stratum.after):
-            verifier.raw(warming[call : call + 1], rng)
+            if seconds is not None and time.perf_counter() - started > seconds:
+                return campaign.found(alpha)
+            verifier.raw(warming[call : call + 1], spare)
             deadline.restart()
         # Each round is as long as those before it together, so that evidence is weighed seldom.
-        done, round_ = 0, 1
+        done, round_, begun = 0, 1, time.perf_counter()
         while True:
             for shape, calls in turns.items():
                 together = max(1, MOST_CELLS // shape.cells)
@@ -354,9 +362,12 @@ def run(
             done, passed = done + round_, passed + in_turn * round_
             seen = int(campaign.sums.tokens[0, 0])
             found = campaign.found(alpha)
-            if found.lossy or seen >= tokens or passed >= cells:
+            left = min((tokens - seen) * done / max(seen, 1), (cells - passed) / in_turn)
+            if seconds is not None:
+                now = time.perf_counter()
+                left = math.floor((seconds - (now - started)) * done / (now - begun))
+            if found.lossy or left <= 0:
                 return found
-            missing = min((tokens - seen) * done / max(seen, 1), (cells - passed) / in_turn)
-            round_ = min(done, max(1, math.ceil(missing)))
+            round_ = min(done, math.ceil(left))
 
     return within(verifier.timeout, rounds, deadline)

@@ -72,7 +72,10 @@ def batches(budget: int) -> Iterator[int]:
 
 
 def drawn(
-    jobs: Iterator[Job[Case, Samples]], executor: Executor | None, timeout: float | None
+    jobs: Iterator[Job[Case, Samples]],
+    executor: Executor | None,
+    timeout: float | None,
+    in_flight: int = IN_FLIGHT,
 ) -> Iterator[Drawn[Case, Samples]]:
     """The results of jobs, in order; a few are in flight at a time.
 
@@ -82,6 +85,8 @@ def drawn(
     executor : Executor or None
     timeout : float or None
         How many seconds to wait for each.
+    in_flight : int
+        How many jobs the executor has at a time.
 
     Raises
     ------
@@ -96,7 +101,7 @@ def drawn(
     try:
         for case, trials, draw in jobs:
             waiting.append((case, trials, executor.submit(draw)))
-            if len(waiting) >= IN_FLIGHT:
+            if len(waiting) >= in_flight:
                 yield _first_of(waiting, timeout)
         while waiting:
             yield _first_of(waiting, timeout)

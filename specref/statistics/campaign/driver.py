@@ -35,6 +35,7 @@ def run(
     seconds: float | None = None,
     timeout: float | None = None,
     advance: Callable[[int], None] = lambda trials: None,
+    in_flight: int = drawing.IN_FLIGHT,
 ) -> CampaignReport:
     """Draw up to `budget` blocks on every case of a campaign; stop when it is LOSSY.
 
@@ -59,6 +60,9 @@ def run(
         How many seconds to wait for a batch.
     advance : callable
         Told the number of blocks after each batch.
+    in_flight : int
+        How many batches the executor has at a time, of up to 65,536 blocks each: no fewer than
+        its workers keep them all busy. The result does not depend on it.
 
     Returns
     -------
@@ -69,8 +73,8 @@ def run(
     Raises
     ------
     ValueError
-        No case is declared, `budget` < 1, or the campaign's `eps` cannot be certified with
-        this budget (the message says what can).
+        No case is declared, `budget` < 1, `in_flight` < 1, or the campaign's `eps` cannot be
+        certified with this budget (the message says what can).
 
     Examples
     --------
@@ -87,6 +91,8 @@ def run(
     'LOSSY'
     """
     _check_budget(campaign, budget)
+    if in_flight < 1:
+        raise ValueError(f"in_flight = {in_flight}: expected at least 1")
     deadline = time.perf_counter() + (math.inf if seconds is None else seconds)
     seeds = np.random.SeedSequence(seed)
     jobs = (
@@ -95,7 +101,7 @@ def run(
         for case in campaign.cases
     )
     try:
-        for case, trials, blocks in drawn(jobs, executor, timeout):
+        for case, trials, blocks in drawn(jobs, executor, timeout, in_flight):
             _add(campaign, case, trials, blocks)
             advance(trials)
             if campaign.decided_lossy or time.perf_counter() > deadline:

@@ -1,0 +1,174 @@
+"""Dask clusters: two worker processes do what one does, and one that is killed loses nothing."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from specref.cli import cluster, main
+from specref.models import iid_model
+from specref.simulate import draw_blocks, tabulate
+from specref.statistics.campaign.campaign import Campaign
+from specref.statistics.campaign.driver import run
+from specref.statistics.campaign.verdict import CampaignReport
+from specref.verification import main_job
+from specref.verification.reports import AlgorithmReport, Verification
+from specref.verification.table import TRIED
+from specref.vocabulary import Vocabulary
+
+distributed = pytest.importorskip("distributed", reason="not_run (Dask is not installed)")
+FEW = ("counts-bonus-as-accepted", "shared-u")
+LETTERS = Vocabulary("ab")
+PAIR = iid_model(LETTERS, [0.25, 0.75]), iid_model(LETTERS, [0.5, 0.5])
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A cluster of two processes, which are started again if they die."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as local:
+        yield local.scheduler_address
+
+
+def specref(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def record(file: Path) -> dict:
+    return without_seconds(json.loads(file.read_text()))
+
+
+def without_seconds(found: object) -> object:
+    if isinstance(found, dict):
+        return {name: without_seconds(one) for name, one in found.items() if name != "seconds"}
+    return [*map(without_seconds, found)] if isinstance(found, list) else found
+
+
+class DiesOnce:
+    """A sampler whose process is killed in the middle of its second call, unless it was before."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+        self.tables = tabulate("standard", *PAIR, (), 2)
+
+    def __call__(self, name: str, trials: int, rng: np.random.Generator) -> np.ndarray:
+        if trials == 2_000 and not self.marker.exists():
+            self.marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return draw_blocks(self.tables, trials, rng).blocks
+
+
+def judged(sampler: DiesOnce, executor: object = None) -> CampaignReport:
+    campaign = Campaign(eps=None, seed=1)
+    campaign.case(*PAIR, (), 2, name="letters")
+    return run(campaign, sampler, budget=12_000, seed=1, executor=executor)
+
+
+def test_a_campaign_survives_the_death_of_a_worker(address: str, tmp_path: Path) -> None:
+    marker = tmp_path / "died"
+    with cluster.executor_of(1, address) as executor:
+        found = judged(DiesOnce(marker), executor)
+    assert marker.exists()
+    assert not found.stopped
+    assert found.trials == 12_000
+    assert replace(found, seconds=0) == replace(judged(DiesOnce(marker)), seconds=0)
+
+
+def test_the_main_job_survives_the_death_of_a_worker(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = {name: TRIED[name] for name in ("autoregressive", "tli")}
+    monkeypatch.setattr(main_job, "TRIED", few)
+    monkeypatch.setitem(main_job.TRIALS, "quick", 2_000)
+    monkeypatch.setitem(main_job.EPS, "quick", 0.25)
+    killed: list[int] = []
+    with cluster.executor_of(1, address) as executor, distributed.Client(address) as client:
+
+        def kill(name: str) -> None:
+            if not killed:
+                killed.append(next(iter(client.run(os.getpid).values())))
+                os.kill(killed[0], signal.SIGKILL)
+
+        found = main_job.verify(advance=kill, executor=executor)
+    assert killed
+    assert timeless(found) == timeless(main_job.verify())
+
+
+def timeless(verification: Verification) -> list[AlgorithmReport]:
+    return [
+        replace(one, seconds=0, monte_carlo=replace(one.monte_carlo, seconds=0))
+        for one in verification.reports
+    ]
+
+
+def test_the_zoo_on_a_cluster(address: str, tmp_path: Path) -> None:
+    files = [tmp_path / "here.json", tmp_path / "there.json"]
+    for file, where in zip(files, ([], ["--cluster", address]), strict=True):
+        assert specref("zoo", *FEW, *where, "--json", str(file)).exit_code == 0
+    assert record(files[0]) == record(files[1])
+    assert [row["id"] for row in record(files[1])["rows"]] == list(FEW)
+
+
+def test_checks_on_a_cluster(address: str, tmp_path: Path) -> None:
+    only = ("--only", "smoke", "--only", "joint/deep", "--only", "independence/rows-deep")
+    files = [tmp_path / "here.json", tmp_path / "there.json"]
+    for file, where in zip(files, ([], ["--cluster", address]), strict=True):
+        options = (*only, *where, "--json", str(file))
+        assert specref("check", "examples.correct:verify", *options).exit_code == 0
+    assert record(files[0]) == record(files[1])
+
+
+def test_workers_that_always_die_are_an_error_in_one_line(address: str) -> None:
+    with pytest.raises(OSError, match="workers died again and again"):
+        die(address)
+
+
+def die(address: str) -> None:
+    with cluster.executor_of(1, address) as executor:
+        assert executor is not None
+        executor.submit(os._exit, 1).result()
+
+
+def test_a_worker_with_another_version_is_refused(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "__version__", "0.0.0")
+    result = specref("zoo", "shared-u", "--cluster", address)
+    assert result.exit_code == 2
+    assert "expected 0.0.0" in result.stderr
+
+
+def test_a_scheduler_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "SECONDS", 0.5)
+    with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty:
+        result = specref("zoo", "shared-u", "--cluster", empty.scheduler_address)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert "worker" in result.stderr
+
+
+def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "SECONDS", 0.5)
+    result = specref("zoo", "shared-u", "--cluster", "tcp://127.0.0.1:9")
+    assert result.exit_code == 2
+    assert "tcp://127.0.0.1:9" in result.stderr
+
+
+def test_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    result = specref("verify", "--cluster", "tcp://127.0.0.1:9")
+    assert result.exit_code == 2
+    assert result.stderr == "error: --cluster needs Dask: pip install distributed\n"
+
+
+def test_one_of_workers_and_cluster() -> None:
+    result = specref("verify", "--cluster", "tcp://127.0.0.1:9", "--workers", "2")
+    assert result.exit_code == 2
+    assert "--workers 2, --cluster tcp://127.0.0.1:9: expected one of them" in result.stderr

@@ -1,0 +1,121 @@
+"""Workers and seconds of `specref check`: the same report, and how long it will take."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from specref.cli import check as check_module
+from specref.cli import main
+from specref.cli.targets import LoadTarget
+from specref.conformance.suite import check
+
+PRINTING = """
+from specref.examples.correct import verify as correct
+
+def verify(p, q, drafts, *, rng):
+    print("hello from the sampler")
+    return correct(p, q, drafts, rng=rng)
+"""
+DIES = """
+import multiprocessing, os
+from specref.examples.correct import verify as correct
+
+def verify(p, q, drafts, *, rng):
+    if multiprocessing.parent_process():
+        os._exit(1)
+    return correct(p, q, drafts, rng=rng)
+"""
+GENERATES = """
+import numpy as np
+
+def generate(target, drafter, context, tokens, rng):
+    text = ()
+    while len(text) < tokens and not target.vocabulary.ends(text):
+        p = np.asarray(target.next_token((*context, *text)), dtype=float)
+        text += (int(rng.choice(len(p), p=p / p.sum())),)
+    return text
+"""
+
+
+def specref(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+@pytest.fixture
+def generates(tmp_path: Path) -> str:
+    file = tmp_path / "generates.py"
+    file.write_text(GENERATES)
+    return f"{file}:generate"
+
+
+def without_seconds(found: object) -> object:
+    if isinstance(found, dict):
+        return {name: without_seconds(one) for name, one in found.items() if name != "seconds"}
+    return [*map(without_seconds, found)] if isinstance(found, list) else found
+
+
+def test_workers_give_the_same_record_and_print_nothing_into_it(tmp_path: Path) -> None:
+    sampler = tmp_path / "printing.py"
+    sampler.write_text(PRINTING)
+    only = ("--only", "smoke/answers", "--only", "joint/deep", "--detect-tv", "0.2")
+    options = ("check", f"{sampler}:verify", *only, "--json", "-")
+    alone, together = (specref(*options, "--workers", count) for count in "12")
+    assert alone.exit_code == together.exit_code == 0
+    records = [without_seconds(json.loads(one.stdout)) for one in (alone, together)]
+    assert records[0] == records[1]
+
+
+def test_a_worker_that_dies_is_an_error_in_one_line(tmp_path: Path) -> None:
+    sampler = tmp_path / "dies.py"
+    sampler.write_text(DIES)
+    options = ("--only", "smoke/answers", "--workers", "2")
+    result = specref("check", f"{sampler}:verify", *options)
+    assert result.exit_code == 2
+    assert result.stderr == "error: a worker process died (out of memory?)\n"
+
+
+def test_a_file_has_the_same_name_in_every_process(generates: str) -> None:
+    """Exceptions and objects of the module travel between processes by this name."""
+    first, again = LoadTarget(generates, 1.0)(), LoadTarget(generates, 1.0)()
+    assert first.__module__ == again.__module__
+    assert re.fullmatch(r"specref_loaded_generates_[0-9a-f]+", first.__module__)
+
+
+def test_every_text_is_counted(generates: str) -> None:
+    drawn: list[int] = []
+    options = {"contract": "generate", "only": ["end-to-end/deep"], "trials": 60}
+    check(LoadTarget(generates, 1.0)(), **options, advance=drawn.append)
+    assert drawn == [1] * 60
+
+
+@pytest.mark.parametrize(
+    ("seconds", "options", "said"),
+    [
+        (300.0, (), True),
+        (30.0, (), False),
+        (300.0, ("--seconds", "0.1"), False),
+    ],
+)
+def test_how_long_texts_take_is_said_before(
+    generates: str,
+    seconds: float,
+    options: tuple[str, ...],
+    said: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(check_module, "estimated_seconds", lambda judge, asked: seconds)
+    asked = ("--contract", "generate", "--only", "smoke", *options)
+    result = specref("check", generates, *asked)
+    assert ("about 5 minutes (--seconds 12 for a quick look)" in result.stderr) == said
+
+
+def test_seconds_replace_the_power_that_is_asked_for() -> None:
+    only = ("--only", "boundary/disjoint")
+    result = specref("check", "examples.correct:verify", *only, "--seconds", "1")
+    assert "draws for 1 s: what would have been found" in " ".join(result.stdout.split())
+    result = specref("check", "examples.correct:verify", "--seconds", "1", "--trials", "9")
+    assert result.exit_code == 2
+    assert "seconds = 1, trials = 9: expected one of them" in result.stderr

@@ -1,0 +1,162 @@
+"""Seconds instead of trials: they end campaigns, and what was bought is said and never more.
+
+Nothing here depends on how fast the machine is: clocks are given, or far too short, or ample.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specref.adapters import reference
+from specref.conformance import pace
+from specref.conformance import trial as trials
+from specref.conformance.checks import CHECKS, strata
+from specref.conformance.checks.texts import estimated_seconds
+from specref.conformance.options import CheckOptions
+from specref.conformance.pace import Clock
+from specref.conformance.status import Status
+from specref.conformance.strata import stratum
+from specref.conformance.strata.calling import Called
+from specref.conformance.strata.shape import shapes
+from specref.conformance.strata.stratum import Stratum
+from specref.conformance.suite import check, prepare
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.table import GENERATE, VERIFY
+from specref.examples.correct import verify as correct
+from specref.examples.lossy import verify as lossy
+from specref.report.kit import header
+
+
+class Hand:
+    """A clock that goes on by `step` seconds whenever it is read."""
+
+    def __init__(self, step: float) -> None:
+        self.now, self.step = 0.0, step
+
+    def perf_counter(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+def generate(target, drafter, context, tokens, rng):
+    text = list(context)
+    for _ in range(tokens):
+        p = np.asarray(target.next_token(tuple(text)), dtype=float)
+        text.append(int(rng.choice(len(p), p=p / p.sum())))
+        if target.vocabulary.ends(tuple(text)):
+            break
+    return text[len(context) :]
+
+
+def test_seconds_are_shared_among_those_who_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "time", Hand(1.0))
+    asked = [one for one in CHECKS if one.id in ("smoke/answers", "joint/wide", "joint/deep")]
+    clock = Clock(11.0, asked, VERIFY)
+    assert [clock.share(number) for number in range(3)] == [5.0, 4.5, 8.0]
+    assert clock.even == 5.5
+    assert Clock(None, asked, VERIFY).share(0) is None
+
+
+def test_others_draw_if_nobody_else_does() -> None:
+    asked = [one for one in CHECKS if one.id == "independence/rows-wide"]
+    assert Clock(11.0, asked, VERIFY).even == 11.0
+
+
+def test_a_campaign_ends_with_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It draws more than the power needs if there is time, and says so."""
+    monkeypatch.setattr(trials, "time", Hand(1.0))
+    found = []
+    for seconds in (8.0, 14.0):
+        judge, _ = prepare(correct, CheckOptions(seconds=seconds))
+        judge.seconds = seconds
+        found.append(judge.blocks("deep").report)
+    assert 8 <= found[0].trials < found[1].trials
+    assert found[0].detectable > found[1].detectable
+    judge, _ = prepare(correct, CheckOptions(detect_tv=0.3))
+    assert found[1].trials > 2 * judge.blocks("deep").report.trials
+
+
+def test_too_few_blocks_are_no_pass() -> None:
+    report = check(correct, only=["joint/deep"], seconds=1e-6)
+    (result,) = report.results
+    assert result.status == Status.INCONCLUSIVE
+    assert "would surely find" in result.message
+    assert report.exit_code == 2
+
+
+def test_what_was_bought_is_said() -> None:
+    report = check(correct, only=["joint/deep"], seconds=0.5, profile="thorough")
+    (result,) = report.results
+    bought = result.evidence["detectable_tv"]
+    if (
+        result.status == Status.PASSED
+    ):  # 0.5 s are enough on any machine that is not standing still
+        assert f"on fixtures TV ≥ {bought:.2g} would have been found" in report.verdict
+    assert "TV ≥ 0.01" not in report.verdict
+    assert "draws for 0.5 s" in header(report)
+
+
+def test_a_bug_is_found_in_little_time() -> None:
+    judge, _ = prepare(lossy, CheckOptions(seconds=60.0, claims={"one_hot": False}))
+    judge.seconds = 60.0
+    assert judge.blocks("wide").lossy
+
+
+LATE = Stratum("late", shapes([8], [1], [2]), after=40)
+
+
+def in_stratum(seconds: float) -> stratum.Found:
+    verifier, rng = Called(correct, Capabilities(), None), np.random.default_rng(1)
+    return stratum.run(LATE, LATE.shapes, verifier, 1e-9, 0, 1, 1, rng, seconds=seconds)
+
+
+def test_a_stratum_ends_with_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stratum, "time", Hand(1.0))
+    few, more = in_stratum(45.0), in_stratum(80.0)
+    assert 0 < few.tokens < more.tokens
+    assert few.detectable > more.detectable
+
+
+def test_calls_before_that_took_all_the_time_are_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stratum, "time", Hand(1.0))
+    found = in_stratum(20.0)
+    assert found.tokens == 0
+    judge, _ = prepare(correct, CheckOptions())
+    assert strata.outcome_of([found], judge).status == Status.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("only", ["end-to-end/markov", "end-to-end/deep"])
+def test_texts_end_with_their_seconds(only: str) -> None:
+    (short,) = check(generate, contract="generate", only=[only], seconds=1e-6).results
+    assert short.status == Status.INCONCLUSIVE
+    (longer,) = check(generate, contract="generate", only=[only], seconds=2.0).results
+    counted = "tokens" if only.endswith("markov") else "trials"
+    assert longer.evidence[counted] > short.evidence[counted]
+
+
+def test_how_long_texts_take_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specref.conformance.checks.texts.time", Hand(0.01))
+    options: dict[str, Any] = {"contract": GENERATE, "only": ["end-to-end/deep"]}
+    judge, asked = prepare(generate, CheckOptions(**options, trials=300))
+    assert estimated_seconds(judge, asked) == pytest.approx(300 * 0.01)
+    judge, asked = prepare(generate, CheckOptions(**options))
+    assert estimated_seconds(judge, asked) == pytest.approx(0.01 * judge.needed("deep"))
+    judge, asked = prepare(generate, CheckOptions(**options, claims={"greedy": True}))
+    assert estimated_seconds(judge, asked) == 0
+    judge, asked = prepare(generate, CheckOptions(contract=GENERATE, only=["smoke"]))
+    assert estimated_seconds(judge, asked) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seconds": 0.0}, "seconds = 0.0: expected a positive number"),
+        ({"seconds": float("inf")}, "seconds = inf: expected a positive number"),
+        ({"seconds": 1.0, "trials": 5}, "seconds = 1, trials = 5: expected one of them"),
+        ({"seconds": 1.0, "detect_tv": 0.1}, "seconds = 1, detect_tv = 0.1: expected one of them"),
+    ],
+)
+def test_seconds_that_make_no_sense(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check(reference.verify, **options)

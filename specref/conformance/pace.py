@@ -1,0 +1,45 @@
+"""How the seconds of a run are spent: the share of each check, and batches that fit into it.
+
+What is drawn depends on the seed alone; how much of it, on the machine.
+"""
+
+import time
+from collections.abc import Sequence
+
+from specref.conformance.checks.check import Check
+from specref.conformance.status import Stage
+from specref.contracts.contract import Contract
+
+DRAWING = (Stage.JOINT, Stage.STRATA, Stage.ITERATIONS, Stage.END_TO_END)
+
+
+class Clock:
+    """Shares the seconds of a run evenly among the checks that draw as much as they are let.
+
+    Parameters
+    ----------
+    seconds : float or None
+        None: each check draws what its power needs.
+    asked : sequence of Check
+    contract : Contract
+    """
+
+    def __init__(self, seconds: float | None, asked: Sequence[Check], contract: Contract) -> None:
+        statistical = [one.statistical and one.is_for(contract) for one in asked]
+        drawing = [
+            one.stage in DRAWING and draws for one, draws in zip(asked, statistical, strict=True)
+        ]
+        self.seconds, self.started = seconds, time.perf_counter()
+        self.drawing = drawing if any(drawing) else statistical
+
+    def share(self, number: int) -> float | None:
+        """The seconds of a check, of those that are left for it and for the checks after it."""
+        if self.seconds is None:
+            return None
+        left = max(0.0, self.seconds - (time.perf_counter() - self.started))
+        return left / max(1, sum(self.drawing[number:]))
+
+    @property
+    def even(self) -> float | None:
+        """The seconds of a check if none of them waits for another."""
+        return None if self.seconds is None else self.seconds / max(1, sum(self.drawing))
