@@ -17,6 +17,7 @@ from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.cases import CampaignCase
 from specref.statistics.campaign.error_budget import FAMILIES, bound_share, evidence_threshold
 from specref.statistics.campaign.interval import needed_trials
+from specref.statistics.campaign.levels import expected_total_variation
 from specref.statistics.campaign.planning import (
     min_detectable_tv,
     min_trials,
@@ -28,7 +29,7 @@ from specref.statistics.campaign.planning import (
     typical_tv,
 )
 from specref.statistics.campaign.prefix_tree import prefix_tree
-from specref.zoo import FIXTURES, MUTANTS
+from specref.zoo import FIXTURES, MUTANTS, total_variation_on
 
 FIXTURE = FIXTURES["eos"]
 TREE = prefix_tree(FIXTURE.target, FIXTURE.drafter, (), FIXTURE.lookahead)
@@ -202,3 +203,24 @@ def test_plan_misuse(options: tuple[str, ...], part: str) -> None:
     assert result.exit_code == 2
     assert part in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_plans_of_known_bugs_by_their_formulas() -> None:
+    for plan in plan_mutant("residual-is-p", alpha=1e-4):
+        bets = 5 * len(MUTANTS) * 4  # families, bugs, strengths
+        assert plan.floor == pytest.approx(math.log(1e4) / plan.information)
+        price = math.log(bets) + math.log(2 / 1e-4)
+        assert plan.expected_trials == math.ceil(price / plan.information)
+        fixture = FIXTURES[plan.fixture]
+        assert plan.tv == float(total_variation_on(MUTANTS["residual-is-p"], fixture))
+
+
+def test_what_is_detectable_by_its_formula() -> None:
+    fixture = FIXTURES["c"]
+    tree = prefix_tree(fixture.target, fixture.drafter, (), fixture.lookahead)
+    root = math.sqrt(-math.log(1e-4 / 4 / (math.pi**2 / 6))) + math.sqrt(-math.log(1e-2))
+    expected = expected_total_variation(tree.law, 5_000) + root / math.sqrt(10_000)
+    assert min_detectable_tv(5_000, tree, 1e-4, 1e-2) == pytest.approx(expected)
+    assert typical_trials(0.013) == math.ceil(12 / 0.013**2)
+    assert typical_tv(5_000) == pytest.approx(math.sqrt(12 / 5_000))
+    assert typical_tv(3) == 1
