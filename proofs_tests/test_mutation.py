@@ -88,6 +88,23 @@ def test_what_no_test_notices_survives_and_what_is_marked_is_not_run(root: Path)
     assert (root / "toy" / "sign.py").read_text() == SIGN
 
 
+def test_a_quick_run_has_only_the_tests_that_import_the_file(root: Path) -> None:
+    (root / "tests" / "test_toy.py").write_text(TEST.replace("from toy.sign import sign", ""))
+    (root / "tests" / "test_other.py").write_text(
+        "def test_sign():\n    from importlib import import_module\n"
+        "    sign = import_module('toy.sign').sign\n"
+        "    assert (sign(-1), sign(5), sign()) == (-1, 1, 1)\n"
+    )
+    rooms = {**ROOMS, "toy": Room(("toy",), ("test_other.py",), 0.9)}
+    output, killed = root.parent / "mutants.json", {}
+    for quick in (True, False):
+        found = mutation.run(["toy"], 4, 1, rooms=rooms, root=root, output=output, quick=quick)
+        killed[quick] = found["toy"].killed
+        assert Result(**json.loads(output.read_text())["toy"]).quick == quick
+        assert ("quick" in mutation.table(found)) == quick
+    assert killed[True] == 0 < killed[False]
+
+
 def test_survivors_are_put_to_the_tests_of_today(root: Path) -> None:
     output = root.parent / "mutants.json"
     options: dict[str, Any] = {"rooms": ROOMS, "root": root, "output": output}
