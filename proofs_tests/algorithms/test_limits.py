@@ -14,7 +14,7 @@ from specref.algorithms.companion import predictable_step
 from specref.algorithms.companion.batch import fixed_budget_step
 from specref.algorithms.companion.signals import companion_acceptance
 from specref.algorithms.greedy_block import extended as extended_ratio
-from specref.algorithms.lookahead import fixed, positions
+from specref.algorithms.lookahead import fixed, n_max, positions
 from specref.algorithms.ngrams.drafts import context_drafts, mixed_drafts, table_drafts
 from specref.algorithms.ngrams.tables import bigrams, extended
 from specref.algorithms.text.slem import realigned
@@ -189,3 +189,10 @@ def test_ratios_of_floats_end_at_the_1000th_power_of_two() -> None:
     assert extended_ratio(np.array([1.0, 0.0]), np.array([2.0**-999, 1.0]), 0) == 2.0**999
     exact = as_distribution([Fraction(1, 2**1001), 1 - Fraction(1, 2**1001)])
     assert extended_ratio(as_distribution([1, 0]), exact, 0) == 2**1001
+
+
+def test_texts_that_are_normalised_determine_nothing() -> None:
+    lower = Vocabulary("ab", normalise=str.lower)
+    assert n_max(AB, lower) == 1
+    with pytest.raises(ValueError, match="n_max needs a target vocabulary without normalise"):
+        n_max(lower, AB)
