@@ -181,7 +181,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     print(f"    makes it more than {total / chain:.0f} times as fast")
     print(f"  campaign: the main process judges {1 / judging:,.0f} blocks a second, so")
     for name, seconds in (("batched twin", drawing), ("one step after another", step)):
-        print(f"    {seconds / judging:,.0f} workers with the {name} keep it busy")
+        print(f"    {max(1, seconds / judging):,.0f} workers with the {name} keep it busy")
     print("    a sampler of 1 ms a block: 1,000 workers draw 1,000,000 blocks a second,")
     print(f"    of which it judges {min(1.0, 1 / judging / 1e6):.0%}")
 

@@ -113,7 +113,7 @@ def in_stratum(seconds: float) -> stratum.Found:
 
 def test_a_stratum_ends_with_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stratum, "time", Hand(1.0))
-    few, more = in_stratum(45.0), in_stratum(80.0)
+    few, more = in_stratum(44.5), in_stratum(48.5)
     assert 0 < few.tokens < more.tokens
     assert few.detectable > more.detectable
 
