@@ -1,5 +1,7 @@
 """Strata of steps, texts and trees: what each finds, what is refused, and what is bet on."""
 
+import time
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -449,3 +451,12 @@ def test_the_command_judges_a_step_at_its_own_shape():
     done = CliRunner().invoke(main, ["check", "reference", "--only", "strata/own-shape", *sizes])
     assert done.exit_code == 0
     assert "V 30, context 3, lookahead 2" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("name", ["text-ending", "tree-no-laws"])
+def test_seconds_end_a_stratum(name):
+    started = time.process_time()
+    result = one_stratum(name, CLEAN[CONTRACT_OF[name]], seconds=0.5)
+    assert result.status in (Status.PASSED, Status.INCONCLUSIVE)
+    assert result.evidence["tokens"] > 0
+    assert time.process_time() - started < 10

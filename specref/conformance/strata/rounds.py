@@ -46,15 +46,15 @@ def played(
     done, rounds = 0, 1
     while True:
         for shape in shapes:
-            left = turns(shape) * rounds
-            while left:
-                calls = min(left, max(1, MOST_CELLS // shape.cells))
+            ahead = turns(shape) * rounds
+            while ahead:
+                calls = min(ahead, max(1, MOST_CELLS // shape.cells))
                 found = ask(shape, calls)
                 campaign.add(shape, found)
                 campaign.calls += calls
                 campaign.rows += calls * found.rows
                 advance(calls * found.rows)
-                left -= calls
+                ahead -= calls
         done += rounds
         so_far, seen = campaign.found(alpha), int(campaign.sums.tokens[0, 0])
         left = min((tokens - seen) * done / max(seen, 1), (cells - done * each) / each)
