@@ -80,7 +80,7 @@ def clean():
 
 
 def test_a_lossless_sampler_passes_and_is_told_what_was_tried(clean):
-    found = {result.id: result for result in clean.results}
+    found = {result.id: result for result in clean.strata}
     assert found.pop("strata/own-shape").status == Status.NOT_APPLICABLE
     assert {result.status for result in found.values()} == {Status.PASSED}
     for result in found.values():

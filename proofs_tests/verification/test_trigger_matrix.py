@@ -10,8 +10,10 @@ from specref.report.triggers import trigger_markdown, trigger_record
 from specref.verification.trigger_matrix import (
     TriggerMatrix,
     TriggerRow,
+    bugs_of,
     trigger_matrix,
 )
+from specref.verification.triggered import ALL
 from specref.zoo.triggers import BASE_BUGS, TRIGGERS
 
 pytestmark = pytest.mark.strata
@@ -50,7 +52,9 @@ def test_what_no_stratum_finds_is_looked_for_elsewhere(monkeypatch: pytest.Monke
     from specref.verification import trigger_matrix as module
 
     monkeypatch.setattr(
-        module, "failures", lambda verify, stages, seed: iter(["joint/wide"] * (len(stages) > 1))
+        module,
+        "failures",
+        lambda verify, contract, stages, seed: iter(["joint/wide"] * (len(stages) > 1)),
     )
     assert trigger_matrix(["one-draft"], ["residual-is-p"]).rows[0].elsewhere == "joint/wide"
 
@@ -90,14 +94,46 @@ def test_the_command_writes_the_page(tmp_path) -> None:
     assert "| `odd-rows` | row |" in page.read_text()
 
 
-def test_the_page_has_every_situation_and_counts_what_is_found() -> None:
-    page = (DOCS / "triggers.md").read_text(encoding="utf-8")
-    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
-    assert [row[0].strip("| `") for row in rows] == [trigger.id for trigger in TRIGGERS]
+@pytest.mark.parametrize("contract", ALL)
+def test_the_page_has_every_situation_and_counts_what_is_found(contract: str) -> None:
+    page, known = (DOCS / "triggers.md").read_text(encoding="utf-8"), ALL[contract]
+    first, *parts = page.split("## Contract ")
+    (part,) = (one for one in parts if one.startswith(f"{contract}\n"))
+    rows = [line.split(" | ") for line in part.splitlines() if line.startswith("| `")]
+    assert [row[0].strip("| `") for row in rows] == [trigger.id for trigger in known.triggers]
     cells = [cell.strip(" |") for row in rows for cell in row[2:]]
-    assert len(cells) == len(TRIGGERS) * len(BASE_BUGS)
+    assert len(cells) == len(known.triggers) * len(known.bugs)
+    assert all(cells)
     missed = cells.count("missed")
-    assert f"{len(cells) - missed} of {len(cells)} found" in page
-    assert page.rstrip().splitlines()[-1].count(" at ") == missed
+    assert f"{len(cells) - missed} of {len(cells)} found" in part
+    assert part.rstrip().splitlines()[-1].count(" at ") == missed
+    every = sum(len(one.triggers) * len(one.bugs) for one in ALL.values())
+    assert f"of {every} found" in first
+
+
+def test_other_pages_count_the_situations() -> None:
     told = (DOCS / "judge-your-sampler.md").read_text(encoding="utf-8")
     assert f"one of {len(TRIGGERS)} situations" in told
+
+
+@pytest.mark.parametrize(
+    ("trigger", "bug", "killer"),
+    [
+        ("step-eight-drafts", "reads-two-tokens", "strata/step-many-drafts"),
+        ("text-after-40", "reads-two-tokens", "strata/text-prompts"),
+        ("tree-batch-of-1", "accepts-every-draft", "strata/tree-batches-to-32"),
+    ],
+)
+def test_other_contracts_have_situations_too(trigger: str, bug: str, killer: str) -> None:
+    row = trigger_matrix([trigger], [bug]).rows[0]
+    assert row.killers == (killer,)
+    page = trigger_markdown(TriggerMatrix((row,), 0))
+    assert f"## Contract {bugs_of(trigger).contract}\n" in page
+    assert "1 of 1 found (100.0%): 1 situations" in page
+
+
+def test_contracts_of_triggers_are_known() -> None:
+    assert list(ALL) == ["verify", "step", "generate", "tree"]
+    for contract, known in ALL.items():
+        assert str(known.contract) == contract
+        assert {str(bugs_of(one.id).contract) for one in known.triggers} == {contract}

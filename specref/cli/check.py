@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Any, NoReturn, TypeAlias, get_args
 
 import click
 
@@ -34,6 +34,7 @@ from specref.conformance.status import Status
 from specref.conformance.strata.shape import Shape, shapes
 from specref.conformance.suite import chosen, judged, prepare
 from specref.contracts.capabilities import Dtype
+from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.table import CONTRACTS, GENERATE, VERIFY
 from specref.contracts.timeout import TIMEOUT
@@ -50,6 +51,7 @@ from specref.rules import declarable
 from specref.statistics.campaign.levels import ALPHA
 
 DEFAULT = Shape(32_000, 3, 4)
+Sizes: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 @click.command("check")
@@ -146,18 +148,8 @@ def check_command(
             check_destination(file)
     if save:
         check_folder(save)
-    own = shapes(
-        vocabulary or (DEFAULT.vocabulary,),
-        lookahead or (DEFAULT.lookahead,),
-        batch or (DEFAULT.batch,),
-    )
-    asked = CheckOptions(
-        only=list(only) or None,
-        claims=read_claims(claim),
-        shapes=own if vocabulary or lookahead or batch or dtype else (),
-        dtypes=dtype,
-        **options,
-    )
+    sizes = (vocabulary, lookahead, batch) if vocabulary or lookahead or batch or dtype else None
+    asked = CheckOptions(only=list(only) or None, claims=read_claims(claim), **options)
     reports: list[Report] = []
     interrupted = False
 
@@ -169,7 +161,9 @@ def check_command(
         try:
             # What the sampler itself prints must not get into the JSON.
             with redirect_stdout(sys.stderr) if json_file == STDOUT else nullcontext():
-                report = _judged(found, contract, expected, asked, save_so_far, workers, cluster)
+                report = _judged(
+                    found, contract, expected, asked, sizes, dtype, save_so_far, workers, cluster
+                )
         except Interrupted as stop:
             report, interrupted = stop.report, True
         show(kit_report(report), json_file)
@@ -192,15 +186,20 @@ def _judged(
     contract: str | None,
     expected: str | None,
     asked: CheckOptions,
+    sizes: Sizes | None,
+    dtypes: tuple[Dtype, ...],
     on_report: Callable[[Report], None],
     count: int,
     cluster: str | None,
 ) -> Report:
     expectations = {**found.expected, **(load_expected(expected, found.name) if expected else {})}
     wanted = tuple(asked.only) if asked.only else ""
+    judged_as = CONTRACTS[contract] if contract else found.contract or VERIFY
     options = replace(
         asked,
-        contract=CONTRACTS[contract] if contract else found.contract or VERIFY,
+        contract=judged_as,
+        shapes=_shapes(sizes, judged_as) if sizes else (),
+        dtypes=dtypes,
         expected_failures={k: v for k, v in expectations.items() if k.startswith(wanted)},
         detect_tv=found.detect_tv if asked.detect_tv is asked.seconds is None else asked.detect_tv,
         timeout=found.timeout,
@@ -245,6 +244,15 @@ def say_how_long(found: Target, options: CheckOptions) -> None:
     if minutes > 1:
         told = f"{found.name}: about {minutes:.0f} minutes (--seconds 12 for a quick look)"
         click.echo(told, err=True)
+
+
+def _shapes(sizes: Sizes, contract: Contract) -> tuple[Shape, ...]:
+    """Every combination of the sizes that were given, with defaults for the others."""
+    one = DEFAULT if "batch" in contract.shaped else DEFAULT._replace(batch=1)
+    vocabulary, lookahead, batch = sizes
+    return shapes(
+        vocabulary or (one.vocabulary,), lookahead or (one.lookahead,), batch or (one.batch,)
+    )
 
 
 def _found_or_not_run(

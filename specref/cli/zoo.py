@@ -19,9 +19,9 @@ from specref.report.machine import as_json, check_destination, write_json
 from specref.report.triggers import trigger_markdown, trigger_record, trigger_table
 from specref.report.zoo import zoo_markdown, zoo_record, zoo_table
 from specref.verification.kill_matrix import kill_matrix
-from specref.verification.trigger_matrix import WANTED, trigger_matrix
+from specref.verification.trigger_matrix import WANTED, bugs_of, trigger_matrix
+from specref.verification.triggered import ALL as SITUATIONS
 from specref.zoo import ALL
-from specref.zoo.triggers import BASE_BUGS, TRIGGERS
 
 
 @click.command("zoo")
@@ -92,7 +92,9 @@ def situations(
     json_file: str | None,
 ) -> NoReturn:
     """The matrix of triggers."""
-    rows = progress(len(ids or TRIGGERS) * len(BASE_BUGS), "situations and bugs")
+    every_id = [trigger.id for one in SITUATIONS.values() for trigger in one.triggers]
+    known = [id_ for id_ in ids or every_id if id_ in every_id]
+    rows = progress(sum(len(bugs_of(id_).bugs) for id_ in known), "situations and bugs")
     with executor_of(workers, cluster) as pool, rows as advance:
         matrix = trigger_matrix(
             ids or None, seed=seed, every=every, executor=pool, advance=lambda id_: advance(1)

@@ -99,12 +99,25 @@ class CheckOptions:
                     raise ValueError(
                         f"seconds = {self.seconds:g}, {label} = {value:g}: expected one of them"
                     )
+        if self.shapes and not self.contract.shaped:
+            raise ValueError(
+                f"shapes = {self.shapes}: expected none under the contract {self.contract}"
+            )
         for index, shape in enumerate(self.shapes):
             for label, size, least in zip(shape._fields, shape, LEAST, strict=True):
                 if size < least:
                     raise ValueError(
                         f"shapes[{index}]: {label} = {size}: expected at least {least}"
                     )
+            if "batch" not in self.contract.shaped and shape.batch != 1:
+                raise ValueError(
+                    f"shapes[{index}]: batch = {shape.batch}: expected 1 under the contract "
+                    f"{self.contract}"
+                )
+        if self.dtypes and "batch" not in self.contract.shaped:
+            raise ValueError(
+                f"dtypes = {self.dtypes}: expected none under the contract {self.contract}"
+            )
         for dtype in self.dtypes:
             if dtype not in get_args(Dtype):
                 raise ValueError(f"dtypes has {dtype!r}: expected some of {get_args(Dtype)}")

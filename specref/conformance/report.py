@@ -117,8 +117,9 @@ class Report:
 
     @property
     def strata(self) -> tuple[CheckResult, ...]:
-        """The checks of strata, those that do not apply included: what was tried, and what not."""
-        return tuple(result for result in self.results if result.stage == Stage.STRATA)
+        """The checks of strata of the contract: what was tried, and what not."""
+        ids = {one.id for one in CHECKS if one.stage == Stage.STRATA and one.is_for(self.contract)}
+        return tuple(result for result in self.results if result.id in ids)
 
     @property
     def finding(self) -> Finding | None:

@@ -64,6 +64,8 @@ class Contract(ABC):
         Whether programs in other languages can be judged under it.
     written : bool
         Whether `specref write` has a test for it.
+    shaped : tuple of str
+        The sizes that a user may choose: of "vocabulary", "lookahead" and "batch".
     """
 
     name: str
@@ -76,6 +78,7 @@ class Contract(ABC):
     coarse_tv: ClassVar[float | None] = None
     programs: ClassVar[bool] = False
     written: ClassVar[bool] = True
+    shaped: ClassVar[tuple[str, ...]] = ()
 
     def __str__(self) -> str:
         return self.name
@@ -136,6 +139,7 @@ class BatchContract(Contract):
 
     one_hot_fixture: ClassVar[str] = "wide"
     laws_optional: ClassVar[bool] = True
+    shaped: ClassVar[tuple[str, ...]] = ("vocabulary", "lookahead", "batch")
 
     def fixture(self, name: str, capabilities: Capabilities) -> Fixture:
         """A fixture, with ragged batches if the implementation takes them."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -69,6 +69,8 @@ class Step(Protocol):
 
 class StepContract(ModelContract):
     """The contract ``step``."""
+
+    shaped: ClassVar[tuple[str, ...]] = ("vocabulary", "lookahead")
 
     def fixture(self, name: str, capabilities: Capabilities) -> Fixture:
         """A fixture, which may have two vocabularies."""

@@ -3,10 +3,10 @@
 from rich.console import Group, RenderableType
 
 from specref.report.layout import Column, Prose, Table
-from specref.verification.trigger_matrix import WANTED, TriggerMatrix, TriggerRow
-from specref.zoo.triggers import BASE_BUGS, TRIGGERS
+from specref.verification.trigger_matrix import WANTED, TriggerMatrix, TriggerRow, bugs_of
+from specref.verification.triggered import ALL, Bugs
 
-KINDS = {trigger.id: trigger.kind for trigger in TRIGGERS}
+KINDS = {trigger.id: trigger.kind for one in ALL.values() for trigger in one.triggers}
 MISSED = "missed"
 
 
@@ -54,10 +54,21 @@ def trigger_record(matrix: TriggerMatrix) -> dict[str, object]:
 
 
 def trigger_markdown(matrix: TriggerMatrix) -> str:
-    """A page for the docs: for each situation, what finds each base bug."""
-    names = [bug.id for bug in BASE_BUGS]
+    """A page for the docs: for each contract and situation, what finds each bug."""
+    parts = [TITLE.format(total=total(matrix))]
+    for contract, known in ALL.items():
+        rows = tuple(row for row in matrix.rows if bugs_of(row.trigger) is known)
+        if rows:
+            part = TriggerMatrix(rows, matrix.seed)
+            stages = " and ".join([", ".join(known.elsewhere[:-1]), known.elsewhere[-1]])
+            parts.append(SECTION.format(contract=contract, total=total(part), stages=stages))
+            parts.append(_table(part, known))
+    return "\n".join(parts)
+
+
+def _table(matrix: TriggerMatrix, known: Bugs) -> str:
+    names = [bug.id for bug in known.bugs]
     lines = [
-        TITLE.format(total=total(matrix)),
         f"| situation | kind | {' | '.join(names)} |",
         f"|---|---|{'---|' * len(names)}",
     ]
@@ -66,13 +77,17 @@ def trigger_markdown(matrix: TriggerMatrix) -> str:
         cells = [found.get(name, "").replace("strata/", "") for name in names]
         lines.append(f"| `{trigger}` | {KINDS[trigger]} | {' | '.join(cells)} |")
     missed = [f"`{bug}` at `{trigger}`" for trigger, bug in matrix.missed]
-    return "\n".join([*lines, "", f"Missed: {', '.join(missed) or 'none'}."])
+    return "\n".join([*lines, "", f"Missed: {', '.join(missed) or 'none'}.", ""])
 
 
 TITLE = """# Situations
 
 A bug may act in one situation alone: at one batch size, for one kind of row, when something is not
-passed. Each situation below was met by a verifier that is right everywhere else, with each of
-these bugs; the cell is the first check of a default run that fails it, a stratum where nothing
+passed. Each situation below was met by an implementation that is right everywhere else, with each
+of these bugs; the cell is the first check of a default run that fails it, a stratum where nothing
 else is said. Written by `specref zoo --triggers --markdown docs/triggers.md`. {total}.
+"""
+SECTION = """## Contract {contract}
+
+{total}. What no stratum fails is put to the stages {stages}.
 """

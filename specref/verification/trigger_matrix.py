@@ -8,11 +8,10 @@ from functools import partial
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Stage, Status
 from specref.conformance.suite import prepare
-from specref.contracts.capabilities import capable
-from specref.zoo.triggers import BASE_BUGS, TRIGGERS, triggered
+from specref.contracts.contract import Contract
+from specref.verification.triggered import ALL, Bugs
 
 WANTED = 0.95
-OTHERS = ("smoke", "boundary", "joint", "independence", "iterations")
 Key = tuple[str, str]
 
 
@@ -100,15 +99,19 @@ def trigger_matrix(
     >>> trigger_matrix(["one-draft"], ["accepts-every-draft"]).rows[0].killers
     ('strata/one-draft',)
     """
-    known = {one.id for one in TRIGGERS}, {one.id for one in BASE_BUGS}
+    known = (
+        {one.id for bugs_ in ALL.values() for one in bugs_.triggers},
+        {one.id for bugs_ in ALL.values() for one in bugs_.bugs},
+    )
     for name, given, ids in zip(("triggers", "bugs"), (triggers, bugs), known, strict=True):
         for id_ in given or ():
             if id_ not in ids:
                 raise ValueError(f"{name} has {id_!r}: expected some of {', '.join(sorted(ids))}")
     keys = [
         (trigger.id, bug.id)
-        for trigger in TRIGGERS
-        for bug in BASE_BUGS
+        for known_ in ALL.values()
+        for trigger in known_.triggers
+        for bug in known_.bugs
         if (triggers is None or trigger.id in triggers) and (bugs is None or bug.id in bugs)
     ]
     work = partial(trigger_row, seed=seed, every=every)
@@ -119,21 +122,35 @@ def trigger_matrix(
     return TriggerMatrix(tuple(rows), seed)
 
 
+def bugs_of(trigger: str) -> Bugs:
+    """The bugs among which a trigger is, by its id.
+
+    Examples
+    --------
+    >>> str(bugs_of("tree-row-0").contract)
+    'tree'
+    """
+    return next(one for one in ALL.values() if any(trigger == x.id for x in one.triggers))
+
+
 def trigger_row(key: Key, seed: int = 0, every: bool = False) -> TriggerRow:
     """The row of one trigger and one base bug."""
-    trigger = next(one for one in TRIGGERS if one.id == key[0])
-    bug = next(one for one in BASE_BUGS if one.id == key[1])
-    verify = capable(rule="standard", recovery="race")(triggered(bug, trigger))
-    failing = failures(verify, (Stage.STRATA,), seed)
+    known = bugs_of(key[0])
+    trigger = next(one for one in known.triggers if one.id == key[0])
+    bug = next(one for one in known.bugs if one.id == key[1])
+    sampler, contract = known.made(bug, trigger), known.contract
+    failing = failures(sampler, contract, (Stage.STRATA,), seed)
     killers = tuple(failing) if every else tuple(next(failing, "").split())
-    elsewhere = "" if killers else next(failures(verify, OTHERS, seed), "")
-    return TriggerRow(*key, killers, elsewhere)
+    rest = failures(sampler, contract, known.elsewhere, seed)
+    return TriggerRow(*key, killers, "" if killers else next(rest, ""))
 
 
-def failures(verify: Callable[..., object], stages: Sequence[str], seed: int) -> Iterator[str]:
+def failures(
+    sampler: Callable[..., object], contract: Contract, stages: Sequence[str], seed: int
+) -> Iterator[str]:
     """The ids of the checks that fail, one after the other."""
-    options = CheckOptions(only=[f"{stage}/" for stage in stages], seed=seed)
-    judge, checks = prepare(verify, options)
+    options = CheckOptions(contract=contract, only=[f"{stage}/" for stage in stages], seed=seed)
+    judge, checks = prepare(sampler, options)
     for one in checks:
         if one.run(judge).status == Status.FAILED:
             yield one.id

@@ -12,6 +12,7 @@ from specref.conformance.checks import (
     probed,
     replay,
     reporting,
+    situations,
     smoke,
     strata,
     texts,
@@ -38,6 +39,7 @@ CHECKS: tuple[Check, ...] = (
     *identical.CHECKS,
     *trees.INDEPENDENCE,
     *strata.CHECKS,
+    *situations.CHECKS,
     *texts.CHECKS,
     # Last: a sampler that keeps state may keep numbers that were handed out while probing.
     *probed.CHECKS,

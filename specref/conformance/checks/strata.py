@@ -1,23 +1,36 @@
 """Stage strata: the situations that engines meet, each judged by bets on the emitted tokens."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
+from specref.conformance.checks.check import Check, not_applicable
+from specref.conformance.checks.shifts import outcome_of, scale, tokens_needed
+from specref.conformance.checks.situations import call_campaign, tree_campaign
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
 from specref.conformance.strata.calling import WAYS, Called, Changed
-from specref.conformance.strata.shape import ranges
-from specref.conformance.strata.stratum import NAMES, PLACES, Found, Stratum, run
-from specref.conformance.strata.table import FIRST, OWN, STRATA, capped, drawn_pairs, own_stratum
-from specref.contracts.capabilities import AS_TEXT
+from specref.conformance.strata.stratum import PLACES, Found, Stratum, run
+from specref.conformance.strata.table import (
+    FIRST,
+    OWN,
+    STRATA,
+    capped,
+    drawn_pairs,
+    own_calls,
+    own_stratum,
+    own_trees,
+)
+from specref.contracts.capabilities import AS_TEXT, Capabilities
+from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
+from specref.contracts.step import StepContract
+from specref.contracts.tree.batch import TreeVerifier
+from specref.contracts.tree.contract import TreeContract
 from specref.contracts.verify.contract import VerifyContract
-from specref.statistics.features import tokens_to_detect
 
 CELLS = 12_000_000
-USELESS, OWN_COST, PAIRS = 0.5, 40.0, 3
+OWN_COST, PAIRS = 40.0, 3
 MOST_AS_TEXT, SLOWER_AS_TEXT = 1_000, 10
 
 
@@ -78,14 +91,23 @@ def own_shapes(judge: Judge) -> Outcome:
     """A campaign at the shapes that were asked for, in each dtype that was."""
     if not judge.options.shapes:
         return not_applicable("no shape was asked for")
-    stratum, dtypes = own_stratum(judge.options.shapes), judge.options.dtypes
-    found = []
-    for dtype in dtypes or (judge.capabilities.dtype,):
-        claims = replace(judge.capabilities, dtype=dtype)
-        verifier = Called(judge.implementation, claims, judge.timeout)
-        level = judge.level / max(1, len(dtypes))
-        found.append(campaign(stratum, verifier, judge, level, OWN_COST))
-    return outcome_of(found, judge)
+    dtypes = judge.options.dtypes
+    level = judge.level / max(1, len(dtypes))
+    claims = [
+        replace(judge.capabilities, dtype=dtype) for dtype in dtypes or (judge.capabilities.dtype,)
+    ]
+    return outcome_of([own_campaign(judge, one, level) for one in claims], judge)
+
+
+def own_campaign(judge: Judge, claims: Capabilities, level: float) -> Found:
+    """A campaign at the shapes that were asked for, with these claims."""
+    shapes, called = judge.options.shapes, (judge.implementation, claims, judge.timeout)
+    if isinstance(judge.contract, StepContract):
+        return call_campaign(own_calls(shapes), judge, level, OWN_COST)
+    if isinstance(judge.contract, TreeContract):
+        trees = own_trees(shapes).fitted(claims)
+        return tree_campaign(trees, TreeVerifier(*called), judge, level, OWN_COST)
+    return campaign(own_stratum(shapes), Called(*called), judge, level, OWN_COST)
 
 
 def sent_as_text(judge: Judge) -> bool:
@@ -98,52 +120,15 @@ def campaign(
 ) -> Found:
     """The campaign of a stratum, with one way of calling."""
     shapes = capped(stratum, verifier.capabilities.batch)
-    features = (len(PLACES) + len(shapes)) * len(NAMES)
-    tokens = int(stratum.cost * tokens_to_detect(judge.detect_tv, level, features))
-    scale = max(1.0, (0.05 / judge.detect_tv) ** 2) * stratum.cost * cost
-    scale /= SLOWER_AS_TEXT if sent_as_text(judge) else 1
+    tokens = tokens_needed(judge, level, len(PLACES) + len(shapes), stratum.cost)
+    cells = CELLS * scale(judge) * stratum.cost * cost
+    cells /= SLOWER_AS_TEXT if sent_as_text(judge) else 1
     rng = judge.rng(f"strata/{stratum.name}")
-    wanted = judge.trials or tokens, int(CELLS * scale)
+    wanted = tokens, int(cells)
     calls, seconds = judge.calls_made, judge.seconds
     found = run(stratum, shapes, verifier, level, calls, *wanted, rng, judge.advance, seconds)
     judge.calls_made = max(judge.calls_made, stratum.after) + found.calls
     return found
-
-
-def outcome_of(campaigns: Sequence[Found], judge: Judge) -> Outcome:
-    """The outcome of campaigns in a stratum, one for each dtype."""
-    detectable = max(found.detectable for found in campaigns)
-    tokens, calls = (sum(getattr(f, n) for f in campaigns) for n in ("tokens", "calls"))
-    tried = ranges(list(campaigns[0].by_shape))
-    evidence = {
-        "calls": calls,
-        "rows": sum(found.rows for found in campaigns),
-        "tokens": tokens,
-        "alpha": judge.level,
-        "detectable_shift": detectable,
-        "tried": tried,
-        "by_shape": {
-            f"{shape}, {found.dtype}": shift
-            for found in campaigns
-            for shape, shift in found.by_shape.items()
-        },
-        "log10_evidence": max(found.log10_evidence for found in campaigns),
-        "log10_threshold": campaigns[0].log10_threshold,
-    }
-    for found in campaigns:
-        if found.impossible:
-            return failed(f"impossible: {found.impossible}", **evidence)
-        if found.lossy:
-            return failed(
-                f"tokens are not drawn from the target's rows: {found.worst}, by "
-                f"{found.shift:+.3f} a token; evidence 10^{found.log10_evidence:.0f} after "
-                f"{found.tokens:,} tokens",
-                **evidence,
-            )
-    told = f"{tried}: {tokens:,} tokens, {calls:,} calls"
-    if detectable > USELESS or not tokens:
-        return inconclusive(f"{told}: too few to see much", **evidence)
-    return passed(f"{told}; a shift ≥ {detectable:.2g} would have been found", **evidence)
 
 
 ASKED: tuple[tuple[str, Callable[[Judge], Outcome]], ...] = (
@@ -152,6 +137,10 @@ ASKED: tuple[tuple[str, Callable[[Judge], Outcome]], ...] = (
     *((f"pair-{index + 1}", partial(pair, index)) for index in range(PAIRS)),
     (OWN, own_shapes),
 )
+KINDS: Mapping[str, tuple[type[Contract], ...]] = {
+    OWN: (VerifyContract, TreeContract, StepContract)
+}
 CHECKS = tuple(
-    Check(f"strata/{name}", VerifyContract, ask, statistical=True, law=True) for name, ask in ASKED
+    Check(f"strata/{name}", KINDS.get(name, VerifyContract), ask, statistical=True, law=True)
+    for name, ask in ASKED
 )

@@ -1,7 +1,26 @@
 """The shape of a call."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+
+class Sized(Protocol):
+    """The shape of a call under any contract."""
+
+    @property
+    def vocabulary(self) -> int:
+        """The tokens of the vocabulary."""
+        ...
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """What it is made of, by the names that reports use."""
+        ...
+
+    @property
+    def cells(self) -> int:
+        """The numbers in its laws."""
+        ...
 
 
 class Shape(NamedTuple):
@@ -12,12 +31,16 @@ class Shape(NamedTuple):
     batch: int
 
     @property
+    def sizes(self) -> Mapping[str, int]:
+        return {"V": self.vocabulary, "lookahead": self.lookahead, "batch": self.batch}
+
+    @property
     def cells(self) -> int:
         """The numbers in both laws."""
         return self.batch * (2 * self.lookahead + 1) * self.vocabulary
 
     def __str__(self) -> str:
-        return f"V {self.vocabulary:,}, lookahead {self.lookahead}, batch {self.batch:,}"
+        return told(self)
 
 
 def shapes(
@@ -34,7 +57,12 @@ def shapes(
     return tuple(Shape(v, k, b) for v in known[0] for k in known[1] for b in known[2])
 
 
-def ranges(given: Sequence[Shape]) -> str:
+def told(shape: Sized) -> str:
+    """The sizes of a shape, for reports."""
+    return ", ".join(f"{name} {size:,}" for name, size in shape.sizes.items())
+
+
+def ranges(given: Sequence[Sized]) -> str:
     """The smallest and largest of each size.
 
     Examples
@@ -42,10 +70,8 @@ def ranges(given: Sequence[Shape]) -> str:
     >>> ranges([Shape(5, 1, 4), Shape(1_000, 1, 2)])
     'V 5 to 1,000, lookahead 1, batch 2 to 4'
     """
-    names = ("V", "lookahead", "batch")
-    columns = zip(*given, strict=True)
-    named = zip(names, columns, strict=True)
-    return ", ".join(f"{name} {_range(set(sizes))}" for name, sizes in named)
+    names = given[0].sizes
+    return ", ".join(f"{name} {_range({shape.sizes[name] for shape in given})}" for name in names)
 
 
 def _range(sizes: set[int]) -> str:

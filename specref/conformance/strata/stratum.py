@@ -5,13 +5,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from specref.arrays import NO_TOKEN, Bools, Floats, Ints
 from specref.conformance.strata.calling import Called
 from specref.conformance.strata.laws import DRAFTERS, FEATURES, TARGETS, Pool, drawn_pool
-from specref.conformance.strata.shape import Shape
+from specref.conformance.strata.shape import Shape, Sized
 from specref.contracts.batch import Batch
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.timeout import Deadline, within
@@ -135,7 +136,7 @@ class Found:
     rows: int
     tokens: int
     detectable: float
-    by_shape: Mapping[Shape, float]
+    by_shape: Mapping[Sized, float]
     dtype: str
 
     @property
@@ -144,13 +145,18 @@ class Found:
         return bool(self.impossible) or self.log10_evidence >= self.log10_threshold
 
 
+def most_pairs(size: int) -> int:
+    """How many pairs of laws there are over so many tokens, if nothing else is said."""
+    return max(4, min(MOST_PAIRS, POOL_CELLS // size))
+
+
 def pools(stratum: Stratum, shapes: Sequence[Shape], rng: np.random.Generator) -> dict[int, Pool]:
     """Pairs of laws for each size of the vocabulary."""
     return {
         size: drawn_pool(
             rng,
             size,
-            stratum.pairs or max(4, min(MOST_PAIRS, POOL_CELLS // size)),
+            stratum.pairs or most_pairs(size),
             stratum.targets,
             stratum.drafters,
             min(stratum.padding, size // 2),
@@ -242,19 +248,25 @@ class Campaign:
     pools : mapping
         {vocabulary: its pool}.
     claims : Capabilities
+    places : mapping
+        {name: tokens -> which of them are there}; the first is everywhere.
     """
 
     def __init__(
-        self, shapes: Sequence[Shape], pools: Mapping[int, Pool], claims: Capabilities
+        self,
+        shapes: Sequence[Sized],
+        pools: Mapping[int, Pool],
+        claims: Capabilities,
+        places: Mapping[str, Callable[[Any], Bools]] = PLACES,
     ) -> None:
-        self.dtype = claims.dtype
+        self.dtype, self.places = claims.dtype, places
         self.pools, self.seen = pools, {size: Seen(pool) for size, pool in pools.items()}
-        self.index = {shape: len(PLACES) + i for i, shape in enumerate(dict.fromkeys(shapes))}
-        self.sums = FeatureSums((len(PLACES) + len(self.index), len(NAMES)), claims.tolerance)
+        self.index = {shape: len(places) + i for i, shape in enumerate(dict.fromkeys(shapes))}
+        self.sums = FeatureSums((len(places) + len(self.index), len(NAMES)), claims.tolerance)
         self.impossible = ""
         self.calls = self.rows = 0
 
-    def add(self, shape: Shape, tokens: Tokens) -> None:
+    def add(self, shape: Sized, tokens: Tokens) -> None:
         """Bet on the tokens of a call."""
         pool = self.pools[shape.vocabulary]
         chance = pool.p[tokens.pair, tokens.token]
@@ -267,7 +279,7 @@ class Campaign:
         values = np.column_stack([pool.features(tokens.pair, tokens.token), again])
         mean = np.column_stack([pool.mean[tokens.pair], seen])
         variance = np.column_stack([pool.variance[tokens.pair], seen * (1 - seen)])
-        for index, place in enumerate(PLACES.values()):
+        for index, place in enumerate(self.places.values()):
             here = place(tokens)
             self.sums.add(values[here], mean[here], variance[here], (index,))
         self.sums.add(values, mean, variance, (self.index[shape],))
@@ -276,7 +288,7 @@ class Campaign:
         """The evidence so far, and the shifts that so many tokens would have shown."""
         sums = self.sums
         (place, chosen), more = sums.most
-        where = [*PLACES, *(f"with {shape}" for shape in self.index)][place]
+        where = [*self.places, *(f"with {shape}" for shape in self.index)][place]
         detectable = sums.detectable(alpha)
         # A feature that is the same for all possible tokens shifts by impossible ones alone.
         shifts = np.where(sums.variance > 0, detectable, 0.0)

@@ -5,8 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from specref.algorithms.trees.topdown import branching_of
 from specref.conformance.strata.shape import Shape, shapes
 from specref.conformance.strata.stratum import Stratum
+from specref.conformance.strata.texts import CallShape, CallStratum, call_shapes
+from specref.conformance.strata.trees import TreeShape, TreeStratum, tree_shapes
+from specref.contracts.tree.fixtures import TOP, WITH
 
 SMALL = (5, 8, 37)
 MIDDLE = (32_000, 32_768, 50_257, 65_537)
@@ -58,8 +62,93 @@ STRATA: tuple[Stratum, ...] = (
     Stratum("late-calls", shapes([8], [1], [2, 4]), after=20_000),
 )
 
+STEP_STRATA: tuple[CallStratum, ...] = (
+    CallStratum("step-one-draft", call_shapes(SMALL, [0, 3], [1])),
+    CallStratum("step-many-drafts", call_shapes([6, 33], [2], [5, 8])),
+    CallStratum("step-contexts", call_shapes([8], [3, 41, 600], [3])),
+    CallStratum("step-vocabulary-hundreds", call_shapes([100, 257, 1_000], [3], [1, 3]), cost=0.4),
+    CallStratum("step-laws-flat", call_shapes([50], [3], [3]), ("flat", "long tail"), cost=0.5),
+    CallStratum(
+        "step-laws-peaked", call_shapes([8, 50], [3], [3]), ("peaked", "confident", "steep")
+    ),
+    CallStratum("step-laws-rare", call_shapes([500], [3], [2]), ("long tail", "zipf"), cost=0.5),
+    CallStratum(
+        "step-laws-zeros",
+        call_shapes([8, 50], [3], [3]),
+        ("truncated",),
+        ("cut", "sharp", "wrong", "without"),
+    ),
+    CallStratum("step-ending", call_shapes([5, 12], [3], [1, 3]), ends=True),
+)
+TEXT_STRATA: tuple[CallStratum, ...] = (
+    CallStratum("text-prompts", call_shapes(SMALL[:2], [0, 1, 3, 8, 17], [2, 24], text=True)),
+    CallStratum("text-budget-of-1", call_shapes([8], [0, 1, 3, 40], [1], text=True), cost=0.4),
+    CallStratum("text-budget-above-500", call_shapes([8], [3], [530], text=True)),
+    CallStratum("text-long-prompts", call_shapes([8], [41, 600], [8], text=True)),
+    CallStratum(
+        "text-vocabulary-hundreds",
+        call_shapes([100, 257, 1_000], [3], [12], text=True),
+        cost=0.4,
+    ),
+    CallStratum("text-laws-flat", call_shapes([50], [3], [20], text=True), ("flat", "long tail")),
+    CallStratum(
+        "text-laws-peaked",
+        call_shapes([8, 50], [3], [20], text=True),
+        ("peaked", "confident", "steep"),
+    ),
+    CallStratum(
+        "text-laws-zeros",
+        call_shapes([8, 50], [3], [20], text=True),
+        ("truncated",),
+        ("cut", "sharp", "wrong", "without"),
+    ),
+    CallStratum("text-ending", call_shapes([5, 12], [0, 3], [3, 40], text=True), ends=True),
+)
+TREE_STRATA: tuple[TreeStratum, ...] = (
+    # Of drafters that are often refused, so that the last siblings are read.
+    TreeStratum(
+        "tree-siblings",
+        tree_shapes([20, 100], [(4,), (8,), (2, 4), (1, 8)], [16]),
+        drafters=("other", "wrong", "cut", "without"),
+    ),
+    TreeStratum(
+        "tree-deep", tree_shapes([6], [(1, 1, 1), (2, 2, 1), (2, 1, 1, 1), (1,) * 5], [16])
+    ),
+    TreeStratum(
+        "tree-many-nodes",
+        tree_shapes([12], [(4, 2, 1), (2, 2, 2), (3, 3, 2)], [8]),
+        cost=0.5,
+    ),
+    TreeStratum("tree-batches-to-32", tree_shapes([7], [(2, 1)], [1, 3, 8, 32])),
+    TreeStratum(
+        "tree-batches-to-1500", tree_shapes([7], [(2, 1)], [100, 256, 600, 1_000, 1_024, 1_500])
+    ),
+    TreeStratum(
+        "tree-vocabulary-hundreds", tree_shapes([100, 257, 1_000], [(3, 1)], [16]), cost=0.35
+    ),
+    TreeStratum("tree-with-replacement", tree_shapes([5, 9], [(4,), (3, 2)], [16]), ways=(WITH,)),
+    TreeStratum(
+        "tree-no-laws", tree_shapes([12], [(4, 2), (2, 2, 1)], [16]), ways=(TOP,), cost=0.5
+    ),
+    TreeStratum(
+        "tree-laws-flat", tree_shapes([50], [(3, 2)], [16]), ("flat", "long tail"), cost=0.5
+    ),
+    TreeStratum(
+        "tree-laws-peaked",
+        tree_shapes([8, 50], [(3, 2)], [16]),
+        ("peaked", "confident", "steep"),
+        cost=0.5,
+    ),
+    TreeStratum(
+        "tree-laws-zeros",
+        tree_shapes([8, 50], [(3, 2)], [16]),
+        ("truncated",),
+        ("cut", "sharp", "wrong", "without"),
+        cost=0.5,
+    ),
+)
 
-OWN = "own-shape"
+OWN, CONTEXT = "own-shape", 3
 # One call of many rows: all that can be known of a first call.
 FIRST = Stratum("first-call", (Shape(8, 2, 1_024),))
 
@@ -92,6 +181,18 @@ def drawn_pairs(rng: np.random.Generator, count: int) -> list[Stratum]:
 def own_stratum(given: Sequence[Shape]) -> Stratum:
     """The stratum of the shapes that a user asks for."""
     return Stratum(OWN, tuple(given))
+
+
+def own_calls(given: Sequence[Shape]) -> CallStratum:
+    """The stratum of the vocabularies and lookaheads that a user asks for, for steps."""
+    shapes = (CallShape(shape.vocabulary, CONTEXT, shape.lookahead) for shape in given)
+    return CallStratum(OWN, tuple(shapes), cost=1.0)
+
+
+def own_trees(given: Sequence[Shape]) -> TreeStratum:
+    """The stratum of the shapes that a user asks for, for trees: two siblings, then one each."""
+    shapes = (TreeShape(v, branching_of(lookahead), batch) for v, lookahead, batch in given)
+    return TreeStratum(OWN, tuple(shapes), cost=1.0)
 
 
 def capped(stratum: Stratum, batch: int | None) -> tuple[Shape, ...]:

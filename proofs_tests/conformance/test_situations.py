@@ -1,0 +1,462 @@
+"""Strata of steps, texts and trees: what each finds, what is refused, and what is bet on."""
+
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from specref.adapters import reference
+from specref.algorithms import decode, slem, standard
+from specref.chance import Sampled
+from specref.cli import main
+from specref.conformance.checks.situations import CHECKS as SITUATION_CHECKS
+from specref.conformance.options import CheckOptions
+from specref.conformance.status import Finding, Status
+from specref.conformance.strata.contexts import hashed_pair, pairs_along, vocabulary_of
+from specref.conformance.strata.laws import drawn_pool
+from specref.conformance.strata.stratum import Campaign
+from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA, TREE_STRATA
+from specref.conformance.strata.texts import CallPlace, CallShape, text_tokens
+from specref.conformance.strata.trees import (
+    TreeShape,
+    TreeStratum,
+    tables_of,
+    tree_fixture,
+    tree_tokens,
+)
+from specref.conformance.suite import check, prepare
+from specref.contracts.capabilities import Capabilities, capable
+from specref.contracts.table import CONTRACTS, GENERATE, STEP, TREE
+from specref.contracts.tree.drawing import draw_trees
+from specref.contracts.tree.fixtures import WITH
+from specref.models import Model
+from specref.verification.triggered import ALL
+
+pytestmark = pytest.mark.strata
+# A situation and a bug that the stratum finds.
+FOUND = {
+    "step-one-draft": ("step-one-draft", "residual-is-p"),
+    "step-many-drafts": ("step-eight-drafts", "residual-is-p"),
+    "step-contexts": ("step-after-512", "reads-two-tokens"),
+    "step-vocabulary-hundreds": ("step-vocabulary-above-128", "residual-is-p"),
+    "step-laws-flat": ("step-top-below-0.1", "residual-is-p"),
+    "step-laws-peaked": ("step-top-above-0.9", "accepts-every-draft"),
+    "step-laws-rare": ("step-draft-p-below-0.01", "accepts-every-draft"),
+    "step-laws-zeros": ("step-zeros-in-p", "residual-is-p"),
+    "step-ending": ("step-ends", "residual-is-p"),
+    "text-prompts": ("text-context-3-on", "reads-two-tokens"),
+    "text-budget-of-1": ("text-budget-of-1", "last-token-is-argmax"),
+    "text-budget-above-500": ("text-budget-above-500", "residual-is-p"),
+    "text-long-prompts": ("text-after-512", "last-token-is-argmax"),
+    "text-vocabulary-hundreds": ("text-vocabulary-above-128", "rejects-every-draft"),
+    "text-laws-flat": ("text-top-below-0.1", "residual-is-p"),
+    "text-laws-peaked": ("text-top-above-0.9", "accepts-every-draft"),
+    "text-laws-zeros": ("text-zeros-in-p", "residual-is-p"),
+    "text-ending": ("text-ends", "residual-is-p"),
+    "tree-siblings": ("tree-eight-siblings", "accepts-every-draft"),
+    "tree-deep": ("tree-depth-3-on", "last-token-is-argmax"),
+    "tree-many-nodes": ("tree-nodes-above-12", "reads-row-of-parent"),
+    "tree-batches-to-32": ("tree-batch-of-1", "residual-is-p"),
+    "tree-batches-to-1500": ("tree-row-above-1023", "residual-is-p"),
+    "tree-vocabulary-hundreds": ("tree-vocabulary-above-128", "residual-is-p"),
+    "tree-with-replacement": ("tree-token-again", "accepts-every-draft"),
+    "tree-no-laws": ("tree-no-laws", "residual-is-p"),
+    "tree-laws-flat": ("tree-top-below-0.1", "residual-is-p"),
+    "tree-laws-peaked": ("tree-top-above-0.9", "accepts-every-draft"),
+    "tree-laws-zeros": ("tree-zeros-in-p", "residual-is-p"),
+}
+STRATA = {
+    "step": [one.name for one in STEP_STRATA],
+    "generate": [one.name for one in TEXT_STRATA],
+    "tree": [one.name for one in TREE_STRATA],
+}
+CONTRACT_OF = {name: contract for contract, names in STRATA.items() for name in names}
+
+
+def text(target, drafter, context, tokens, rng):
+    return decode(standard.step, target, drafter, context, 3, tokens, Sampled(rng))
+
+
+CLEAN = {"step": reference.step, "generate": text, "tree": reference.verify_tree}
+
+
+def one_stratum(name, sampler, contract=None, **options):
+    """The result of one stratum."""
+    contract = CONTRACTS[contract or CONTRACT_OF[name]]
+    judge, checks = prepare(
+        sampler, CheckOptions(contract=contract, only=[f"strata/{name}"], **options)
+    )
+    (result,) = (one.run(judge) for one in checks)
+    return result
+
+
+def planted(contract, trigger, bug):
+    """An implementation with a bug that acts in one situation."""
+    known = ALL[contract]
+    (when,) = (one for one in known.triggers if one.id == trigger)
+    (how,) = (one for one in known.bugs if one.id == bug)
+    return known.made(how, when)
+
+
+def test_every_stratum_has_a_bug_that_it_fails():
+    assert {f"strata/{name}" for name in FOUND} == {one.id for one in SITUATION_CHECKS}
+    assert set(CONTRACT_OF) == set(FOUND)
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_stratum_fails_a_bug_that_acts_there(name):
+    result = one_stratum(name, planted(CONTRACT_OF[name], *FOUND[name]))
+    assert result.status == Status.FAILED, result.message
+    assert result.lossy
+
+
+@pytest.mark.parametrize("contract", CLEAN)
+def test_a_lossless_sampler_passes_and_is_told_what_was_tried(contract):
+    report = check(CLEAN[contract], contract=contract, only=["strata/"], detect_tv=0.15)
+    found = {result.id: result for result in report.strata if result.id != "strata/own-shape"}
+    assert set(found) == {f"strata/{name}" for name in STRATA[contract]}
+    assert {result.status for result in found.values()} == {Status.PASSED}
+    for result in found.values():
+        shift = result.evidence["detectable_shift"]
+        assert 0 < shift < 0.3
+        assert f"a shift ≥ {shift:.2g} would have been found" in result.message
+        assert result.message.startswith("V ")
+    assert report.exit_code == 0
+    assert f"in {len(found)} strata shifts" in report.verdict
+    others = {result.id for result in report.results} - {result.id for result in report.strata}
+    assert "strata/one-draft" in others
+
+
+def test_what_the_strata_promise_is_about_the_distance_that_was_asked_for():
+    assert one_stratum("text-prompts", text).evidence["detectable_shift"] < 0.06
+    assert one_stratum("text-prompts", text, detect_tv=0.02).evidence["detectable_shift"] < 0.025
+
+
+@pytest.mark.parametrize("name", ["step-one-draft", "text-budget-of-1", "tree-no-laws"])
+def test_few_tokens_are_inconclusive(name):
+    result = one_stratum(name, CLEAN[CONTRACT_OF[name]], trials=20)
+    assert result.status == Status.INCONCLUSIVE
+    assert "too few to see much" in result.message
+
+
+@pytest.mark.parametrize("name", ["step-contexts", "text-ending", "tree-many-nodes"])
+def test_results_depend_on_the_seed_alone(name):
+    sampler, options = CLEAN[CONTRACT_OF[name]], {"trials": 2_000}
+    first, again = (one_stratum(name, sampler, seed=3, **options) for _ in range(2))
+    assert first.evidence == again.evidence
+    other = one_stratum(name, sampler, seed=4, **options)
+    assert other.evidence["log10_evidence"] != first.evidence["log10_evidence"]
+
+
+def remembering(tokens):
+    """A sampler of texts whose target reads the last tokens alone."""
+
+    def short(target, drafter, context, budget, rng):
+        forgets = Model(target.vocabulary, lambda c: target.next_token(c[-tokens:]))
+        return text(forgets, drafter, context, budget, rng)
+
+    return short
+
+
+@pytest.mark.parametrize(
+    ("tokens", "name"),
+    [
+        (1, "text-prompts"),
+        (5, "text-prompts"),
+        (5, "text-ending"),
+        (40, "text-budget-above-500"),
+        (40, "text-long-prompts"),
+        (500, "text-budget-above-500"),
+        (500, "text-long-prompts"),
+    ],
+)
+def test_a_context_that_is_lost_is_found(tokens, name):
+    result = one_stratum(name, remembering(tokens))
+    assert result.status == Status.FAILED
+    assert result.finding == Finding.LAW
+
+
+def test_a_context_that_is_never_reached_is_not():
+    assert one_stratum("text-prompts", remembering(41), trials=3_000).status == Status.PASSED
+
+
+def too_short(target, drafter, context, tokens, rng):
+    return text(target, drafter, context, max(1, tokens - 1), rng)
+
+
+def too_long(target, drafter, context, tokens, rng):
+    return text(target, drafter, context, tokens + 1, rng)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "name", "message"),
+    [
+        (too_short, "text-prompts", "returned 1 tokens: expected 2 (V 5, prompt 0, budget 2)"),
+        (too_short, "text-ending", "or fewer up to EOS"),
+        (too_long, "text-budget-of-1", "returned more than 1 tokens: expected 1 to 1"),
+    ],
+)
+def test_texts_of_another_length_break_the_contract(sampler, name, message):
+    result = one_stratum(name, sampler)
+    assert result.finding == Finding.CONTRACT
+    assert message in result.message
+
+
+def test_errors_name_the_shape_not_the_context():
+    def raising(target, drafter, context, lookahead, rng):
+        if len(context) > 500:
+            raise KeyError("page 512")
+        return standard.step(target, drafter, context, lookahead, Sampled(rng))
+
+    result = one_stratum("step-contexts", raising)
+    assert result.finding == Finding.CONTRACT
+    assert "KeyError: 'page 512' (at V 8, context 600, lookahead 3)" in result.message
+
+
+def test_ids_out_of_range_are_refused_by_the_models():
+    target, _ = hashed_pair(
+        drawn_pool(np.random.default_rng(1), 5, 3), vocabulary_of(5, ends=False)
+    )
+    for context in ((5,), (0, -1), (0,) * 300 + (9,)):
+        with pytest.raises(ValueError, match=r"context\[\d+\] = -?\d+: expected 0 <= id < 5"):
+            target.next_token(context)
+
+
+def test_rules_that_read_text_are_tried_where_spellings_are_few():
+    claims = {"algorithm": "slem", "trials": 2_000}
+    few = one_stratum("step-one-draft", slem.step, **claims)
+    assert few.status == Status.PASSED
+    assert few.message.startswith("V 5 to 37, ")
+    many = one_stratum("step-many-drafts", slem.step, **claims)
+    assert many.status == Status.NOT_APPLICABLE
+    assert "the rule slem reads text: too many spellings" in many.message
+    ending = one_stratum("step-ending", slem.step, **claims)
+    assert ending.message.startswith("V 5 to 12, context 3, lookahead 1: ")
+
+
+# Trees.
+
+
+def exactly(target_probs, draft_probs, draft_tokens, parents, *, rng):
+    """The reference, for rows that are rounded or not normalised."""
+    laws = [np.float64(x) for x in (target_probs, draft_probs)]
+    p, q = (x / x.sum(axis=2, keepdims=True) for x in laws)
+    return reference.verify_tree(p, q, draft_tokens, parents, rng=rng)
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"ragged": False},
+        {"repeats": False},
+        {"batch": 1},
+        {"batch": 5, "ragged": False, "repeats": False},
+        {"dtype": "float32", "tolerance": 1e-4},
+        {"inputs": "logits"},
+    ],
+)
+def test_trees_are_as_the_verifier_claims_to_take_them(claims):
+    seen = []
+
+    @capable(**claims)
+    def spied(target_probs, draft_probs, draft_tokens, parents, *, rng):
+        seen.append((target_probs, draft_probs, draft_tokens, parents))
+        if claims.get("inputs") == "logits":
+            target_probs, draft_probs = map(np.exp, (target_probs, draft_probs))
+        return exactly(target_probs, draft_probs, draft_tokens, parents, rng=rng)
+
+    for name in ("tree-siblings", "tree-laws-peaked", "tree-batches-to-32"):
+        assert one_stratum(name, spied, trials=1_500).status == Status.PASSED
+    if not claims.get("ragged", True):
+        assert all((drafts >= 0).all() for _, _, drafts, _ in seen)
+    if not claims.get("repeats", True):
+        for _, _, drafts, parents in seen:
+            for row, above in zip(drafts, parents, strict=True):
+                pairs = [(p, x) for p, x in zip(above, row, strict=True) if x >= 0]
+                assert len(set(pairs)) == len(pairs)
+    if "batch" in claims:
+        assert max(len(one[0]) for one in seen) == claims["batch"]
+    if "dtype" in claims:
+        assert {one[0].dtype for one in seen} == {np.dtype("float32")}
+
+
+@pytest.mark.parametrize(
+    ("claims", "name", "why"),
+    [
+        ({"one_hot": False}, "tree-no-laws", "does not take draft_probs=None"),
+        ({"repeats": False}, "tree-with-replacement", "does not take siblings that repeat"),
+    ],
+)
+def test_what_a_verifier_does_not_claim_is_not_tried(claims, name, why):
+    result = one_stratum(name, reference.verify_tree, claims=claims)
+    assert result.status == Status.NOT_APPLICABLE
+    assert result.message == why
+
+
+def test_impossible_tokens_are_found_at_once():
+    def last(target_probs, draft_probs, draft_tokens, parents, *, rng):
+        size = target_probs.shape[2]
+        return np.full((len(parents), 1), size - 1), np.ones(len(parents), dtype=int)
+
+    result = one_stratum("tree-laws-zeros", last)
+    assert result.status == Status.FAILED
+    assert "impossible: row" in result.message
+    assert result.evidence["tokens"] < 1_000
+
+
+# What is bet on.
+
+
+def test_the_pair_of_each_token_is_that_of_the_models():
+    rng = np.random.default_rng(1)
+    for size in (5, 300):
+        pool = drawn_pool(rng, size, 9)
+        target, drafter = hashed_pair(pool, vocabulary_of(size, ends=False))
+        for length in (0, 1, 4, 60):
+            context, tokens = (tuple(rng.integers(size, size=n).tolist()) for n in (length, 7))
+            for i, pair in enumerate(pairs_along(context, tokens, 9)):
+                whole = (*context, *tokens[:i])
+                assert (target.next_token(whole) == pool.p[pair]).all()
+                assert (drafter.next_token(list(whole)) == pool.q[pair]).all()
+
+
+def test_contexts_that_differ_anywhere_have_other_laws():
+    rng, same = np.random.default_rng(1), 0
+    for _ in range(500):
+        context = rng.integers(8, size=50)
+        other = context.copy()
+        other[rng.integers(50)] ^= 1
+        one, two = (next(pairs_along(tuple(c.tolist()), (0,), 42)) for c in (context, other))
+        same += one == two
+    # 500 / 42 = 12 are expected; more than 40 have probability below 1e-9.
+    assert same <= 40
+
+
+def test_places_of_text_tokens():
+    shape = CallShape(8, 2, 4, text=True)
+    place = CallPlace((3, 3), 4, shape)
+    found = text_tokens([place], [(3, 1, 5, 0)], 42, 1)
+    assert found.again.tolist() == [True, True, False, False]
+    assert found.context.tolist() == [2, 3, 4, 5]
+    assert (found.position == found.drafts).tolist() == [False, False, False, True]
+    assert found.pair.tolist() == list(pairs_along((3, 3), (3, 1, 5, 0), 42))
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+def test_trees_have_the_laws_of_their_paths(ragged):
+    rng = np.random.default_rng(1)
+    pool = drawn_pool(rng, 6, 9)
+    tables = tables_of(pool, rng)
+    shape = TreeShape(6, (3, 2), 40)
+    stratum = TreeStratum("own", (shape,), ways=(WITH,))
+    fixture = tree_fixture(stratum, shape, ragged=ragged)
+    start = rng.integers(9, size=40)
+    place = rng.integers(len(fixture.places), size=40)
+    batch = draw_trees(fixture, tables, start, place, rng)
+    tokens, _ = reference.verify_tree(*batch.arguments.values(), rng=rng)
+    found = tree_tokens(batch, tokens[:, :3], start, tables.child, 8, 5)
+    assert set(batch.lens.tolist()) == ({3, 9} if ragged else {9})
+    assert found.call.max() == 5 + 40 // 8 - 1
+    assert found.row.max() == 7
+    at = 0
+    for row in range(40):
+        node = -1
+        for position, token in enumerate(t for t in tokens[row] if t >= 0):
+            assert (pool.p[found.pair[at]] == batch.target_probs[row, node + 1]).all()
+            assert (found.token[at], found.position[at]) == (token, position)
+            at += 1
+            below = np.flatnonzero(
+                (batch.parents[row] == node) & (batch.draft_tokens[row] == token)
+            )
+            node = int(below[0]) if len(below) else node
+    assert at == len(found.token)
+
+
+def test_campaigns_of_other_places_name_them():
+    pool = drawn_pool(np.random.default_rng(1), 8, 4)
+    shape = CallShape(8, 0, 1)
+    where = {"anywhere": lambda at: at.row == 0, "nowhere": lambda at: at.row > 0}
+    campaign = Campaign([shape], {8: pool}, Capabilities(), where)
+    place = CallPlace((), 1, shape)
+    texts = [(int(pool.p[next(pairs_along((), (0,), 4))].argmax()),)] * 400
+    campaign.add(shape, text_tokens([place] * 400, texts, 4, 0))
+    found = campaign.found(1e-9)
+    assert found.lossy
+    assert " more often, " in found.worst
+    assert found.worst.endswith(("anywhere", "with V 8, context 0, lookahead 1"))
+
+
+# Shapes of one's own.
+
+
+def test_own_shapes_of_steps_are_judged():
+    when = type(ALL["step"].triggers[0])("own", "shape", lambda at: at.size == 21)
+    bug = next(one for one in ALL["step"].bugs if one.id == "residual-is-p")
+    sampler = ALL["step"].made(bug, when)
+    assert one_stratum("own-shape", sampler, "step").status == Status.NOT_APPLICABLE
+    found = check(sampler, contract="step", shapes=[(21, 2, 1)], only=["strata/own-shape"])
+    assert [result.id for result in found.failures] == ["strata/own-shape"]
+    clean = check(reference.step, contract="step", shapes=[(21, 2, 1)], only=["strata/own-shape"])
+    assert clean.results[0].message.startswith("V 21, context 3, lookahead 2: ")
+    assert clean.passed
+
+
+def test_own_shapes_of_trees_are_judged():
+    when = type(ALL["tree"].triggers[0])("own", "shape", lambda at: at.rows == 5)
+    bug = next(one for one in ALL["tree"].bugs if one.id == "residual-is-p")
+    sampler, only = ALL["tree"].made(bug, when), {"only": ["strata/own-shape"]}
+    found = check(sampler, contract="tree", shapes=[(21, 3, 5)], **only)
+    assert [result.id for result in found.failures] == ["strata/own-shape"]
+    options = {"shapes": [(21, 3, 5)], "dtypes": ["float32", "float64"], **only}
+    clean = check(exactly, contract="tree", **options)
+    assert clean.passed
+    start = "V 21, siblings 2, depth 3, nodes 6, batch 5: "
+    assert clean.results[0].message.startswith(start)
+    assert {key.split(", ")[-1] for key in clean.results[0].evidence["by_shape"]} == {
+        "float32", "float64",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("contract", "options", "message"),
+    [
+        (GENERATE, {"shapes": [(9, 1, 1)]}, "expected none under the contract generate"),
+        (STEP, {"shapes": [(9, 1, 2)]}, r"shapes\[0\]: batch = 2: expected 1 under the contract"),
+        (STEP, {"shapes": [(9, 1, 1)], "dtypes": ["float32"]}, "dtypes = .* expected none under"),
+        (TREE, {"shapes": [(9, 0, 1)]}, r"shapes\[0\]: lookahead = 0: expected at least 1"),
+    ],
+)
+def test_shapes_that_a_contract_does_not_have_are_refused(contract, options, message):
+    with pytest.raises(ValueError, match=message):
+        check(CLEAN[contract.name], contract=contract, only=["strata/own-shape"], **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "expected"),
+    [
+        ("transformers-generate-sd", ["--vocabulary", "9"], "expected none under the contract"),
+        ("reference", ["--batch", "3"], "batch = 3: expected 1 under the contract step"),
+    ],
+)
+def test_the_command_refuses_them_too(name, sizes, expected):
+    pytest.importorskip("transformers")
+    refused = CliRunner().invoke(main, ["check", name, "--only", "strata/own-shape", *sizes])
+    assert refused.exit_code == 2
+    assert expected in " ".join(refused.output.split())
+
+
+def test_the_command_judges_a_step_at_its_own_shape():
+    sizes = ["--vocabulary", "30", "--lookahead", "2", "--trials", "1500"]
+    done = CliRunner().invoke(main, ["check", "reference", "--only", "strata/own-shape", *sizes])
+    assert done.exit_code == 0
+    assert "V 30, context 3, lookahead 2" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("name", ["text-ending", "tree-no-laws"])
+def test_seconds_end_a_stratum(name):
+    started = time.process_time()
+    result = one_stratum(name, CLEAN[CONTRACT_OF[name]], seconds=0.5)
+    assert result.status in (Status.PASSED, Status.INCONCLUSIVE)
+    assert result.evidence["tokens"] > 0
+    assert time.process_time() - started < 10

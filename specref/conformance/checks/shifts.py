@@ -1,0 +1,61 @@
+"""What a stratum has shown, as an outcome; and how many tokens it takes to show something."""
+
+from collections.abc import Sequence
+
+from specref.conformance.checks.check import failed, inconclusive, passed
+from specref.conformance.judge import Judge
+from specref.conformance.status import Outcome
+from specref.conformance.strata.shape import ranges
+from specref.conformance.strata.stratum import NAMES, Found
+from specref.statistics.features import tokens_to_detect
+
+USELESS = 0.5
+"""A stratum that would have shown nothing smaller is inconclusive."""
+
+
+def tokens_needed(judge: Judge, level: float, places: int, cost: float) -> int:
+    """Tokens of a stratum with bets at so many places, unless their number is given."""
+    return judge.trials or int(
+        cost * tokens_to_detect(judge.detect_tv, level, places * len(NAMES))
+    )
+
+
+def scale(judge: Judge) -> float:
+    """How many times more numbers smaller distances than 0.05 take."""
+    return max(1.0, (0.05 / judge.detect_tv) ** 2)
+
+
+def outcome_of(campaigns: Sequence[Found], judge: Judge) -> Outcome:
+    """The outcome of campaigns in a stratum, one for each dtype."""
+    detectable = max(found.detectable for found in campaigns)
+    tokens, calls = (sum(getattr(f, n) for f in campaigns) for n in ("tokens", "calls"))
+    tried = ranges(list(campaigns[0].by_shape))
+    evidence = {
+        "calls": calls,
+        "rows": sum(found.rows for found in campaigns),
+        "tokens": tokens,
+        "alpha": judge.level,
+        "detectable_shift": detectable,
+        "tried": tried,
+        "by_shape": {
+            f"{shape}, {found.dtype}": shift
+            for found in campaigns
+            for shape, shift in found.by_shape.items()
+        },
+        "log10_evidence": max(found.log10_evidence for found in campaigns),
+        "log10_threshold": campaigns[0].log10_threshold,
+    }
+    for found in campaigns:
+        if found.impossible:
+            return failed(f"impossible: {found.impossible}", **evidence)
+        if found.lossy:
+            return failed(
+                f"tokens are not drawn from the target's rows: {found.worst}, by "
+                f"{found.shift:+.3f} a token; evidence 10^{found.log10_evidence:.0f} after "
+                f"{found.tokens:,} tokens",
+                **evidence,
+            )
+    told = f"{tried}: {tokens:,} tokens, {calls:,} calls"
+    if detectable > USELESS or not tokens:
+        return inconclusive(f"{told}: too few to see much", **evidence)
+    return passed(f"{told}; a shift ≥ {detectable:.2g} would have been found", **evidence)

@@ -1,0 +1,77 @@
+"""Stage strata of the contracts `step`, `generate` and `tree`: bets on the emitted tokens."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from specref.conformance.checks.check import Check, not_applicable
+from specref.conformance.checks.shifts import outcome_of, scale, tokens_needed
+from specref.conformance.judge import Judge
+from specref.conformance.status import Outcome
+from specref.conformance.strata import texts, trees
+from specref.conformance.strata.stratum import Found
+from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA, TREE_STRATA
+from specref.conformance.strata.texts import CallStratum, run_calls
+from specref.conformance.strata.trees import TreeStratum, run_trees
+from specref.contracts.calling import Verifier
+from specref.contracts.generate import GenerateContract
+from specref.contracts.step import StepContract
+from specref.contracts.tree.contract import TreeContract
+
+CELLS = 100_000_000
+SPELLINGS = 100
+
+
+def judged_calls(stratum: CallStratum, judge: Judge) -> Outcome:
+    """A campaign of calls of a function of two models."""
+    if judge.declared and judge.declared.by_text:
+        # The law of what is drafted as text is a sum over the texts of so many tokens.
+        few = tuple(
+            shape
+            for shape in stratum.shapes
+            if not shape.text and shape.vocabulary**shape.asked <= SPELLINGS
+        )
+        if not few:
+            return not_applicable(f"the rule {judge.declared.name} reads text: too many spellings")
+        stratum = replace(stratum, shapes=few)
+    return outcome_of([call_campaign(stratum, judge, judge.level)], judge)
+
+
+def call_campaign(stratum: CallStratum, judge: Judge, level: float, cost: float = 1.0) -> Found:
+    """The campaign of a stratum of calls."""
+    tokens = tokens_needed(judge, level, len(texts.PLACES) + len(stratum.shapes), stratum.cost)
+    cells = int(CELLS * scale(judge) * cost)
+    rng = judge.rng(f"strata/{stratum.name}")
+    return run_calls(
+        stratum, judge.subject, level, tokens, cells, rng, judge.advance, judge.seconds
+    )
+
+
+def judged_trees(stratum: TreeStratum, judge: Judge) -> Outcome:
+    """A campaign of verified trees."""
+    if why := stratum.refusal(judge.capabilities):
+        return not_applicable(why)
+    fitted = stratum.fitted(judge.capabilities)
+    return outcome_of([tree_campaign(fitted, judge.verifier, judge, judge.level)], judge)
+
+
+def tree_campaign(
+    stratum: TreeStratum, verifier: Verifier, judge: Judge, level: float, cost: float = 1.0
+) -> Found:
+    """The campaign of a stratum of trees."""
+    tokens = tokens_needed(judge, level, len(trees.PLACES) + len(stratum.shapes), stratum.cost)
+    cells = int(CELLS * scale(judge) * cost)
+    rng = judge.rng(f"strata/{stratum.name}")
+    return run_trees(stratum, verifier, level, tokens, cells, rng, judge.advance, judge.seconds)
+
+
+KINDS: tuple[tuple[type, tuple[tuple[str, Callable[[Judge], Outcome]], ...]], ...] = (
+    (StepContract, tuple((one.name, partial(judged_calls, one)) for one in STEP_STRATA)),
+    (GenerateContract, tuple((one.name, partial(judged_calls, one)) for one in TEXT_STRATA)),
+    (TreeContract, tuple((one.name, partial(judged_trees, one)) for one in TREE_STRATA)),
+)
+CHECKS = tuple(
+    Check(f"strata/{name}", kind, ask, statistical=True, law=True)
+    for kind, asked in KINDS
+    for name, ask in asked
+)

@@ -1,0 +1,80 @@
+"""Models whose laws depend on every token of the context, for functions of two models."""
+
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from specref.arrays import Floats
+from specref.conformance.strata.laws import Pool
+from specref.contracts.tree.nodes import numbered
+from specref.models import Model
+from specref.vocabulary import Tokens, Vocabulary
+
+
+class Hashed(Model):
+    """A model with one of given laws after each context, chosen by a hash of the whole context.
+
+    Contexts that differ in any token, or in their length, have laws that are no more alike than
+    any two of those given. A sampler that forgets some of the context reads another law.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    rows : ndarray, shape (laws, V)
+
+    Examples
+    --------
+    >>> model = Hashed(numbered(2), np.array([[0.5, 0.5], [0.0, 1.0], [0.25, 0.75]]))
+    >>> [float(model.next_token(context)[0]) for context in ((), (0,), (0, 0), (1, 0))]
+    [0.5, 0.0, 0.5, 0.25]
+    """
+
+    def __init__(self, vocabulary: Vocabulary, rows: Floats) -> None:
+        super().__init__(vocabulary, self._row)
+        self.rows: list[Floats] = [np.array(row) for row in rows]
+        for row in self.rows:
+            row.setflags(write=False)
+
+    def next_token(self, context: Sequence[int]) -> Floats:
+        """The law after a context, which is not remembered: few contexts come twice."""
+        return self._row(context)
+
+    def _row(self, context: Sequence[int]) -> Floats:
+        if len(context) and not 0 <= min(context) <= max(context) < len(self.rows[0]):
+            self.vocabulary.check(tuple(context), "context")
+        return self.rows[zlib.crc32(as_bytes(context)) % len(self.rows)]
+
+
+def as_bytes(tokens: Sequence[int]) -> bytes:
+    """Token ids as the bytes that are hashed."""
+    return array("I", tokens).tobytes()
+
+
+def pairs_along(context: Tokens, text: Tokens, pairs: int) -> Iterator[int]:
+    """Which of so many pairs of laws each token of a text is drawn from, after a context.
+
+    Examples
+    --------
+    >>> model = Hashed(numbered(2), np.eye(2)[[0, 1, 1]])
+    >>> [int(model.next_token((0, 1, 1)[:i]).argmax()) for i in (1, 2)]
+    [1, 1]
+    >>> list(pairs_along((0,), (1, 1), 3))
+    [1, 1]
+    """
+    state = zlib.crc32(as_bytes(context))
+    for token in text:
+        yield state % pairs
+        state = zlib.crc32(as_bytes((token,)), state)
+
+
+def vocabulary_of(size: int, *, ends: bool) -> Vocabulary:
+    """A vocabulary of so many tokens, the last of which may end a text."""
+    tokens = numbered(size).tokens
+    return Vocabulary(tokens, eos=tokens[-1]) if ends else numbered(size)
+
+
+def hashed_pair(pool: Pool, vocabulary: Vocabulary) -> tuple[Hashed, Hashed]:
+    """Target and drafter with the pairs of a pool: after each context both have the same pair."""
+    return Hashed(vocabulary, pool.p), Hashed(vocabulary, pool.q)

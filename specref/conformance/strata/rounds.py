@@ -1,0 +1,66 @@
+"""Rounds of calls in every shape of a stratum, until its campaign has decided or seen enough."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from specref.conformance.strata.shape import Sized
+from specref.conformance.strata.stratum import Campaign, Found, Tokens
+
+S = TypeVar("S", bound=Sized)
+MOST_CELLS = 1 << 20
+"""Numbers in laws that are held at once, unless one call takes more."""
+
+
+def played(
+    campaign: Campaign,
+    shapes: Sequence[S],
+    ask: Callable[[S, int], Tokens],
+    turns: Callable[[S], int],
+    alpha: float,
+    tokens: int,
+    cells: int,
+    advance: Callable[[int], None],
+    seconds: float | None = None,
+) -> Found:
+    """What a campaign has found after rounds of calls, each as long as those before it together.
+
+    Parameters
+    ----------
+    ask : callable
+        (shape, calls) -> the tokens of so many calls.
+    turns : callable
+        Shape -> its calls in the first round.
+    tokens : int
+        After so many it ends, at the end of a round.
+    cells : int
+        After so many numbers in laws it ends in any case, at the end of a round.
+    advance : callable
+        Called with the number of rows as they come.
+    seconds : float, optional
+        If given, they end it instead, after at least one round.
+    """
+    started = time.perf_counter()
+    each = sum(shape.cells * turns(shape) for shape in shapes)
+    done, rounds = 0, 1
+    while True:
+        for shape in shapes:
+            ahead = turns(shape) * rounds
+            while ahead:
+                calls = min(ahead, max(1, MOST_CELLS // shape.cells))
+                found = ask(shape, calls)
+                campaign.add(shape, found)
+                campaign.calls += calls
+                campaign.rows += calls * found.rows
+                advance(calls * found.rows)
+                ahead -= calls
+        done += rounds
+        so_far, seen = campaign.found(alpha), int(campaign.sums.tokens[0, 0])
+        left = min((tokens - seen) * done / max(seen, 1), (cells - done * each) / each)
+        if seconds is not None:
+            spent = time.perf_counter() - started
+            left = math.floor((seconds - spent) * done / spent)
+        if so_far.lossy or left <= 0:
+            return so_far
+        rounds = min(done, math.ceil(left))

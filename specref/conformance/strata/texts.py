@@ -1,0 +1,239 @@
+"""Strata of functions of two models: blocks of one call, and texts of many iterations."""
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specref.arrays import Bools, Ints
+from specref.conformance.strata.contexts import hashed_pair, pairs_along, vocabulary_of
+from specref.conformance.strata.laws import DRAFTERS, TARGETS, drawn_pool
+from specref.conformance.strata.rounds import played
+from specref.conformance.strata.shape import told
+from specref.conformance.strata.stratum import Campaign, Found, Tokens, most_pairs
+from specref.contracts.contract import Subject
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.fixtures import Fixture, Place
+from specref.contracts.model_calls import giver, until_end
+from specref.contracts.sampling import Steps
+from specref.vocabulary import Tokens as Text
+
+IN_TURN = 16
+"""Tokens that calls of one shape may return in the first round."""
+
+
+class CallShape(NamedTuple):
+    """The shape of a call of a function of two models.
+
+    Attributes
+    ----------
+    vocabulary : int
+    context : int
+        The tokens of the context.
+    asked : int
+        The last argument: the lookahead, or the tokens to generate.
+    text : bool
+        Whether it generates a text.
+    """
+
+    vocabulary: int
+    context: int
+    asked: int
+    text: bool = False
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        context, asked = ("prompt", "budget") if self.text else ("context", "lookahead")
+        return {"V": self.vocabulary, context: self.context, asked: self.asked}
+
+    @property
+    def fewest(self) -> int:
+        """The fewest tokens that it returns, unless the text ends."""
+        return self.asked if self.text else 1
+
+    @property
+    def most(self) -> int:
+        """The most tokens that it returns."""
+        return self.asked if self.text else self.asked + 1
+
+    @property
+    def cells(self) -> int:
+        """The numbers in the laws after each of its tokens."""
+        return 2 * self.vocabulary * self.most
+
+    def __str__(self) -> str:
+        return told(self)
+
+
+def call_shapes(
+    vocabularies: Iterable[int],
+    contexts: Iterable[int],
+    asked: Iterable[int],
+    *,
+    text: bool = False,
+) -> tuple[CallShape, ...]:
+    """Every combination.
+
+    Examples
+    --------
+    >>> [str(one) for one in call_shapes([8], [3], [1, 20], text=True)]
+    ['V 8, prompt 3, budget 1', 'V 8, prompt 3, budget 20']
+    """
+    sizes = itertools.product(vocabularies, contexts, asked)
+    return tuple(CallShape(*one, text) for one in sizes)
+
+
+@dataclass(frozen=True)
+class CallPlace(Place):
+    """The place of one call, named by its shape: its context may be long."""
+
+    shape: CallShape
+
+    @property
+    def name(self) -> str:
+        return str(self.shape)
+
+
+@dataclass(frozen=True)
+class CallStratum:
+    """One kind of situation of functions of two models, whose laws depend on the whole context.
+
+    Attributes
+    ----------
+    name : str
+    shapes : tuple of CallShape
+    targets, drafters : tuple of str
+        The families of laws; see `laws`.
+    ends : bool
+        Whether the last token of the vocabulary ends a text.
+    cost : float
+        Factor on the tokens.
+    """
+
+    name: str
+    shapes: tuple[CallShape, ...]
+    targets: tuple[str, ...] = tuple(TARGETS)
+    drafters: tuple[str, ...] = tuple(DRAFTERS)
+    ends: bool = False
+    cost: float = 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class TextTokens(Tokens):
+    """The tokens of calls of one shape; `drafts` is the last position that a call may have.
+
+    Attributes
+    ----------
+    context : ndarray of int, shape (tokens,)
+        How many tokens come before each, prompt included.
+    again : ndarray of bool, shape (tokens,)
+        Whether the token before it comes twice in a row.
+    """
+
+    context: Ints
+    again: Bools
+
+
+PLACES: Mapping[str, Callable[[TextTokens], Bools]] = MappingProxyType(
+    {
+        "anywhere": lambda at: np.ones_like(at.row, dtype=bool),
+        "at position 0": lambda at: at.position == 0,
+        "from position 1": lambda at: at.position > 0,
+        "from position 3": lambda at: at.position > 2,
+        "at the last position": lambda at: at.position == at.drafts,
+        "after fewer than 3 tokens": lambda at: at.context < 3,
+        "after 5 tokens and more": lambda at: at.context >= 5,
+        "after 40 tokens and more": lambda at: at.context >= 40,
+        "after 256 tokens and more": lambda at: at.context >= 256,
+        "after 512 tokens and more": lambda at: at.context >= 512,
+        "after a token that came twice": lambda at: at.again,
+        "in the first call": lambda at: at.call == 0,
+        "in odd calls": lambda at: at.call % 2 == 1,
+    }
+)
+
+
+def text_tokens(
+    places: Sequence[CallPlace], texts: Sequence[Text], pairs: int, call: int
+) -> TextTokens:
+    """The tokens of calls at these places, the first of them with this number.
+
+    Examples
+    --------
+    >>> place = CallPlace((1, 1), 4, CallShape(4, 2, 4))
+    >>> found = text_tokens([place, place], [(0, 3), (2,)], 3, 7)
+    >>> found.position.tolist(), found.context.tolist(), found.again.tolist(), found.call.tolist()
+    ([0, 1, 0], [2, 3, 2], [True, False, True], [7, 7, 8])
+    """
+    columns: list[tuple[int, ...]] = []
+    for number, (place, text) in enumerate(zip(places, texts, strict=True), call):
+        whole, start = (*place.context, *text), len(place.context)
+        for i, pair in enumerate(pairs_along(place.context, text, pairs)):
+            at = start + i
+            again = at > 1 and whole[at - 1] == whole[at - 2]
+            columns.append((text[i], pair, i, number, at, again))
+    token, pair_, position, calls, before, twice = np.array(columns).T
+    last = places[0].shape.most - 1
+    return TextTokens(
+        token, pair_, position, np.full_like(token, last), np.zeros_like(token), calls, 1, last,
+        before, twice == 1,
+    )  # fmt: skip
+
+
+def run_calls(
+    stratum: CallStratum,
+    subject: Subject,
+    alpha: float,
+    tokens: int,
+    cells: int,
+    rng: np.random.Generator,
+    advance: Callable[[int], None] = lambda trials: None,
+    seconds: float | None = None,
+) -> Found:
+    """Call a function of two models in a stratum until it has decided, or enough was drawn.
+
+    Parameters
+    ----------
+    tokens, cells, seconds
+        As for `played`.
+
+    Raises
+    ------
+    BrokenContractError
+        It raises, or returns no tokens, too many or too few.
+    """
+    sizes = dict.fromkeys(shape.vocabulary for shape in stratum.shapes)
+    words = {size: vocabulary_of(size, ends=stratum.ends) for size in sizes}
+    laws = (stratum.targets, stratum.drafters)
+    pools = {size: drawn_pool(rng, size, most_pairs(size), *laws) for size in sizes}
+    models = {size: hashed_pair(pools[size], words[size]) for size in sizes}
+    campaign = Campaign(stratum.shapes, pools, subject.capabilities, PLACES)
+    give = giver(subject.function)
+
+    def one(place: Place, rng: np.random.Generator) -> Any:
+        assert isinstance(place, CallPlace)
+        return give((*models[place.shape.vocabulary], place.context, place.shape.asked), rng)
+
+    def ask(shape: CallShape, calls: int) -> TextTokens:
+        known = shape.vocabulary - stratum.ends  # a context does not end
+        contexts = rng.integers(known, size=(calls, shape.context)).tolist()
+        places = tuple(CallPlace(tuple(context), shape.asked, shape) for context in contexts)
+        fixture = Fixture(stratum.name, *models[shape.vocabulary], places)
+        blocks = Steps(one, fixture, shape.most, subject.timeout)(calls, rng)[1]
+        texts = [until_end(fixture, tuple(row[row >= 0].tolist())) for row in blocks]
+        for text in texts:
+            if len(text) < shape.fewest and fixture.eos not in text:
+                raise BrokenContractError(
+                    f"returned {len(text)} tokens: expected {shape.fewest}"
+                    + ", or fewer up to EOS" * stratum.ends
+                    + f" ({shape})"
+                )
+        return text_tokens(places, texts, len(pools[shape.vocabulary].p), campaign.calls)
+
+    def turns(shape: CallShape) -> int:
+        return max(1, IN_TURN // shape.most)
+
+    return played(campaign, stratum.shapes, ask, turns, alpha, tokens, cells, advance, seconds)

@@ -1,0 +1,267 @@
+"""Strata of the contract `tree`: shapes of trees, batches, laws and ways of drawing siblings."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from specref.algorithms.trees.topdown import Branching
+from specref.arrays import Bools, Ints
+from specref.conformance.strata.laws import DRAFTERS, TARGETS, Pool, drawn_pool
+from specref.conformance.strata.rounds import played
+from specref.conformance.strata.shape import told
+from specref.conformance.strata.stratum import Campaign, Found, Tokens, most_pairs
+from specref.contracts.calling import Verifier
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.fixtures import Rows
+from specref.contracts.timeout import Deadline, within
+from specref.contracts.tree.batch import TreeBatch
+from specref.contracts.tree.drawing import draw_trees
+from specref.contracts.tree.fixtures import TOP, WITH, TreeFixture, Way, tree_place
+from specref.contracts.tree.nodes import numbered
+from specref.models import Model
+
+WITHOUT: Way = "without replacement"
+ROWS = 16
+"""Rows of the calls of one shape in the first round, if a batch has fewer."""
+SMALLER = 0.25
+"""The share of rows with a smaller tree."""
+# Laws under which no token is excluded: then every sibling can be drawn.
+WHOLE = tuple(name for name in TARGETS if name != "truncated")
+WIDE = ("near", "sharp", "wide", "wrong", "other")
+
+
+class TreeShape(NamedTuple):
+    """The shape of a call of the contract `tree`.
+
+    Attributes
+    ----------
+    vocabulary : int
+    branching : tuple of int
+        The siblings at each depth.
+    batch : int
+    """
+
+    vocabulary: int
+    branching: Branching
+    batch: int
+
+    @property
+    def nodes(self) -> int:
+        """The most nodes of a row.
+
+        Examples
+        --------
+        >>> TreeShape(8, (3, 2), 4).nodes
+        9
+        """
+        return sum(math.prod(self.branching[: depth + 1]) for depth in range(self.depth))
+
+    @property
+    def depth(self) -> int:
+        """The most drafts on a path."""
+        return len(self.branching)
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        return {
+            "V": self.vocabulary,
+            "siblings": max(self.branching),
+            "depth": self.depth,
+            "nodes": self.nodes,
+            "batch": self.batch,
+        }
+
+    @property
+    def cells(self) -> int:
+        """The numbers in both laws."""
+        return self.batch * (2 * self.nodes + 1) * self.vocabulary
+
+    def __str__(self) -> str:
+        return told(self)
+
+
+def tree_shapes(
+    vocabularies: Iterable[int], branchings: Iterable[Branching], batches: Iterable[int]
+) -> tuple[TreeShape, ...]:
+    """Every combination.
+
+    Examples
+    --------
+    >>> [str(one) for one in tree_shapes([8], [(4, 2)], [1])]
+    ['V 8, siblings 4, depth 2, nodes 12, batch 1']
+    """
+    sizes = itertools.product(vocabularies, branchings, batches)
+    return tuple(TreeShape(*one) for one in sizes)
+
+
+@dataclass(frozen=True)
+class TreeStratum:
+    """One kind of situation of tree verifiers.
+
+    Attributes
+    ----------
+    name : str
+    shapes : tuple of TreeShape
+    targets, drafters : tuple of str
+        The families of laws; see `laws`.
+    ways : tuple of str
+        How siblings are drawn, in turn.
+    cost : float
+        Factor on the tokens.
+    """
+
+    name: str
+    shapes: tuple[TreeShape, ...]
+    targets: tuple[str, ...] = tuple(TARGETS)
+    drafters: tuple[str, ...] = tuple(DRAFTERS)
+    ways: tuple[Way, ...] = (WITHOUT, WITH)
+    cost: float = 0.7
+
+    @property
+    def laws(self) -> bool:
+        """Whether `draft_probs` are passed."""
+        return TOP not in self.ways
+
+    def refusal(self, claims: Capabilities) -> str:
+        """Why a verifier with these claims is not tried; empty if it is."""
+        if not self.laws and not claims.one_hot:
+            return "does not take draft_probs=None"
+        if set(self.ways) == {WITH} and not claims.repeats:
+            return "does not take siblings that repeat"
+        return ""
+
+    def fitted(self, claims: Capabilities) -> "TreeStratum":
+        """The same for a verifier with these claims."""
+        most = claims.batch or max(shape.batch for shape in self.shapes)
+        shapes = (shape._replace(batch=min(shape.batch, most)) for shape in self.shapes)
+        ways = tuple(way for way in self.ways if way != WITH or claims.repeats)
+        fitted = replace(self, shapes=tuple(dict.fromkeys(shapes)), ways=ways)
+        return fitted if claims.ragged else replace(fitted, targets=WHOLE, drafters=WIDE)
+
+
+PLACES: Mapping[str, Callable[[Tokens], Bools]] = MappingProxyType(
+    {
+        "anywhere": lambda at: np.ones_like(at.row, dtype=bool),
+        "at depth 0": lambda at: at.position == 0,
+        "from depth 1": lambda at: at.position > 0,
+        "from depth 2": lambda at: at.position > 1,
+        "from depth 3": lambda at: at.position > 2,
+        "below the deepest nodes": lambda at: at.position == at.drafts,
+        "in row 0": lambda at: at.row == 0,
+        "in the last row": lambda at: at.row == at.rows - 1,
+        "in odd rows": lambda at: at.row % 2 == 1,
+        "from row 8": lambda at: at.row >= 8,
+        "from row 64": lambda at: at.row >= 64,
+        "from row 256": lambda at: at.row >= 256,
+        "from row 1,024": lambda at: at.row >= 1_024,
+        "in the first call": lambda at: at.call == 0,
+        "in odd calls": lambda at: at.call % 2 == 1,
+    }
+)
+
+
+def tree_fixture(stratum: TreeStratum, shape: TreeShape, *, ragged: bool) -> TreeFixture:
+    """The trees of one shape, one way of drawing after the other; then smaller ones."""
+    shorter = [shape.branching[:-1] or (1,)] if ragged else []
+    places = [
+        tree_place((), tree, way) for tree in (shape.branching, *shorter) for way in stratum.ways
+    ]
+    nothing = Model(numbered(shape.vocabulary), lambda context: ())  # laws are those of tables
+    return TreeFixture(stratum.name, nothing, nothing, tuple(places), ragged)
+
+
+def tables_of(pool: Pool, rng: np.random.Generator) -> Rows:
+    """A pool as tables: after each pair and token, a random pair follows, the same at all times.
+
+    So siblings of one token have one law, and the law after a path is that of the path alone.
+
+    Examples
+    --------
+    >>> pool = drawn_pool(np.random.default_rng(1), 5, 3)
+    >>> tables_of(pool, np.random.default_rng(2)).child.shape
+    (3, 5)
+    """
+    pairs = len(pool.p)
+    return Rows(np.arange(pairs), pool.p, pool.q, rng.integers(pairs, size=pool.p.shape))
+
+
+def tree_tokens(
+    batch: TreeBatch, blocks: Ints, start: Ints, child: Ints, rows: int, call: int
+) -> Tokens:
+    """The tokens of a batch that was cut into calls of so many rows, the first numbered `call`.
+
+    Parameters
+    ----------
+    start : ndarray of int, shape (B,)
+        The pair of laws at the root of each row.
+    child : ndarray of int, shape (pairs, V)
+        The pair after each pair and token.
+    """
+    pairs = np.empty_like(blocks)
+    here = start
+    for position, token in enumerate(blocks.T):
+        pairs[:, position] = here
+        here = child[here, token]  # where there is no token, neither is a later one
+    row, at = np.nonzero(blocks >= 0)
+    return Tokens(
+        blocks[row, at], pairs[row, at], at, batch.most[row] - 1, row % rows, call + row // rows,
+        rows, blocks.shape[1] - 1,
+    )  # fmt: skip
+
+
+def run_trees(
+    stratum: TreeStratum,
+    verifier: Verifier,
+    alpha: float,
+    tokens: int,
+    cells: int,
+    rng: np.random.Generator,
+    advance: Callable[[int], None] = lambda trials: None,
+    seconds: float | None = None,
+) -> Found:
+    """Put trees of a stratum to a verifier until it has decided, or enough was drawn.
+
+    Parameters
+    ----------
+    tokens, cells, seconds
+        As for `played`.
+
+    Raises
+    ------
+    BrokenContractError
+        It raises, or does not answer in the right form.
+    """
+    claims = verifier.capabilities
+    sizes = dict.fromkeys(shape.vocabulary for shape in stratum.shapes)
+    laws = (stratum.targets, stratum.drafters)
+    pools = {size: drawn_pool(rng, size, most_pairs(size), *laws) for size in sizes}
+    tables = {size: tables_of(pool, rng) for size, pool in pools.items()}
+    campaign, deadline = Campaign(stratum.shapes, pools, claims, PLACES), Deadline()
+
+    def ask(shape: TreeShape, calls: int) -> Tokens:
+        known, rows = tables[shape.vocabulary], calls * shape.batch
+        fixture = tree_fixture(stratum, shape, ragged=claims.ragged)
+        start = rng.integers(len(known.p), size=rows)
+        full = len(stratum.ways)
+        place = rng.integers(full, size=rows)
+        if claims.ragged:
+            place[rng.random(rows) < SMALLER] += full
+        batch = draw_trees(fixture, known, start, place, rng)
+        blocks = np.concatenate([
+            verifier.answer(batch[first : first + shape.batch], rng, deadline=deadline).tokens
+            for first in range(0, rows, shape.batch)
+        ])[:, : shape.depth + 1]  # fmt: skip
+        return tree_tokens(batch, blocks, start, known.child, shape.batch, campaign.calls)
+
+    def turns(shape: TreeShape) -> int:
+        return max(1, ROWS // shape.batch)
+
+    def rounds() -> Found:
+        return played(campaign, stratum.shapes, ask, turns, alpha, tokens, cells, advance, seconds)
+
+    return within(verifier.timeout, rounds, deadline)
