@@ -11,13 +11,14 @@ from specref.chance import MAX_PATHS, OutsideChanceError
 from specref.distributions import Probability
 from specref.pairs import Case, Profile
 from specref.proofs.exact import Difference, check_step
-from specref.verification.judging import Result, received, result_of, sent
+from specref.verification.judging import Result, Witness, received, result_of, sent
 from specref.verification.situations import TOY_PAIRS, Situation, situations
 from specref.vocabulary import Tokens
 
 MOST_PATHS = 5_000
 """The most random paths of a case beside the toy pairs; beyond, it is not judged."""
 CASES_IN_A_JOB = 32
+JUDGED, FAILED = ("proved", "refuted"), ("raised", "endless")
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ def prove(
     >>> from specref.algorithms import slem, standard
     >>> report = prove(standard.step)
     >>> report.proved, report.refuted, report.raised
-    (550, (), ())
+    (551, (), ())
     >>> [row.lookaheads for row in report.enumerated if row.situation == "lookaheads"]
     [(3, 4, 5, 6, 7, 8)]
     >>> report = prove(slem.step, same_vocabulary=False, only=["toy pairs"])
@@ -194,7 +195,7 @@ def rule_cases(
     Examples
     --------
     >>> len(rule_cases("quick", True, ["toy pairs"])), len(rule_cases("quick", False))
-    (68, 660)
+    (68, 655)
     """
     chosen = situations(profile, same_vocabulary, only)
     return tuple(case for situation in chosen for case in situation.cases)
@@ -211,11 +212,7 @@ class _Tally:
         self.results.append((case, result))
 
     def row(self) -> Enumerated:
-        judged = [
-            (case, result)
-            for case, result in self.results
-            if result.verdict in ("proved", "refuted")
-        ]
+        judged = [(case, result) for case, result in self.results if result.verdict in JUDGED]
         some = [case for case, _ in judged]
         verdicts = [result.verdict for _, result in self.results]
         return Enumerated(
@@ -228,7 +225,7 @@ class _Tally:
             len(some),
             verdicts.count("proved"),
             sum(result.paths for _, result in judged),
-            verdicts.count("raised") + verdicts.count("endless"),
+            sum(verdict in FAILED for verdict in verdicts),
             verdicts.count("not applicable"),
             verdicts.count("too large"),
             len(self.situation.cases) - len(self.results),
@@ -241,26 +238,29 @@ def _values(sizes: Iterable[int]) -> tuple[int, ...]:
 
 def _smallest(case: Case) -> Fraction:
     rows = case.pair.target.next_token(case.context), case.pair.drafter.next_token(())
-    return min(entry for row in rows for entry in row if entry)
+    return min(Fraction(entry) for row in rows for entry in row if entry)
 
 
 def _report(tallies: Sequence[_Tally], every: int) -> RuleReport:
     results = [one for tally in tallies for one in tally.results]
     refuted = sorted(
-        (Refutation(case, *vars(result.witness).values()) for case, result in results if result.witness),
+        (_refutation(case, result.witness) for case, result in results if result.witness),
         key=lambda one: (one.case.lookahead, len(one.case.pair.target.vocabulary)),
     )
     not_run = every - sum(len(tally.situation.cases) for tally in tallies)
     paths = sum(result.paths for _, result in results)
+    errors = [(case, result.error) for case, result in results if result.error]
     outside = next(
-        ((case, result.error) for case, result in results if isinstance(result.error, OutsideChanceError)),
-        None,
+        ((case, error) for case, error in errors if isinstance(error, OutsideChanceError)), None
     )
     if refuted and not outside and not any(result.asked for _, result in results):
         lossy = refuted[0]
-        outside = lossy.case, OutsideChanceError(
-            "takes no decision from chance: it asked for nothing in any case, and returned "
-            f"{lossy.block} where {lossy.difference}"
+        outside = (
+            lossy.case,
+            OutsideChanceError(
+                "takes no decision from chance: it asked for nothing in any case, and returned "
+                f"{lossy.block} where {lossy.difference}"
+            ),
         )
     if outside:
         return RuleReport(0, (), (), not_run, paths, outside=outside)
@@ -271,7 +271,7 @@ def _report(tallies: Sequence[_Tally], every: int) -> RuleReport:
         tuple(
             (case, result.error)
             for case, result in results
-            if result.error and result.verdict in ("raised", "endless")
+            if result.error and result.verdict in FAILED
         ),
         not_run,
         paths,
@@ -279,6 +279,10 @@ def _report(tallies: Sequence[_Tally], every: int) -> RuleReport:
         None,
         rows,
     )
+
+
+def _refutation(case: Case, found: Witness) -> Refutation:
+    return Refutation(case, found.total_variation, found.difference, found.block, found.trace)
 
 
 def _results(

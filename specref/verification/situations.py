@@ -118,10 +118,13 @@ def _vocabulary_sizes(profile: Profile) -> Iterator[Case]:
     )
     for size in SIZES:
         vocabulary = _letters(size)
-        target = _with_last(vocabulary, f"{size} p", (1, 2, 3))
-        pair = Pair(f"{size} tokens", target, _with_last(vocabulary, f"{size} q", (4, 1)))
-        yield Case(pair, (), 1)
-        yield Case(pair, _context(3, vocabulary), 2 if size < 33 else 1)
+        few, many = ((f"{size} {share}", Fraction(share)) for share in ("1/4", "1/2"))
+        p = _with_last(vocabulary, *few, (1, 2, 3))
+        q = _with_last(vocabulary, *many, (4, 1))
+        yield Case(Pair(f"{size} tokens", p, q), (), 1)
+        yield Case(Pair(f"{size} tokens, turned", q, p), _context(3, vocabulary), 1)
+        if size < 33:
+            yield Case(Pair(f"{size} tokens", p, q), (), 2)
 
 
 def _lookaheads(profile: Profile) -> Iterator[Case]:
@@ -257,15 +260,13 @@ def _equal_rows(profile: Profile) -> Iterator[Case]:
 def _sure_rows(profile: Profile) -> Iterator[Case]:
     """One possible draft, as from a lookup; or one possible token of the target."""
     four = Vocabulary("abcd")
+    certain = drawn_model(four, "certain", (1,))
+    random = Pair("one possible token", certain, drawn_model(four, "some", (1, 3)))
+    looked_up = Pair("one possible draft", drawn_model(four, "any", (1, 2, 3)), certain)
+    sparse = Pair("one possible draft of two tokens", drawn_model(four, "two", (1, 2)), certain)
     for lookahead in (1, 2, 3, 4, 5):
-        law = (1, 2, 3) if lookahead < 4 else (1, 2)
-        certain = drawn_model(four, "certain", (1,))
-        yield Case(
-            Pair("one possible draft", drawn_model(four, "any", law), certain), (), lookahead
-        )
-        yield Case(
-            Pair("one possible token", certain, drawn_model(four, "some", (1, 3))), (), lookahead
-        )
+        yield Case(looked_up if lookahead < 4 else sparse, (), lookahead)
+        yield Case(random, (), lookahead)
 
 
 def _mixed(profile: Profile) -> Iterator[Case]:
@@ -385,9 +386,11 @@ def _context(length: int, vocabulary: Vocabulary) -> Tokens:
     return tuple(ids[digest % len(ids)] for digest in digests)
 
 
-def _with_last(vocabulary: Vocabulary, key: str, weights: Sequence[int]) -> Model:
-    """Rows that give a quarter to the last token, the rest to drawn ones."""
+def _with_last(
+    vocabulary: Vocabulary, key: str, share: Fraction, weights: Sequence[int]
+) -> Model:
+    """Rows that give a share to the last token, and the rest to drawn ones."""
     drawn = drawn_model(vocabulary, key, weights)
     last = np.full(len(vocabulary), Fraction(0))
-    last[-1] = Fraction(1, 4)
-    return Model(vocabulary, lambda context: Fraction(3, 4) * drawn.next_token(context) + last)
+    last[-1] = share
+    return Model(vocabulary, lambda context: (1 - share) * drawn.next_token(context) + last)
