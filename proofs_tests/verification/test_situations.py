@@ -115,6 +115,8 @@ def test_a_bug_in_a_situation_is_refuted_there_and_only_there(name: str) -> None
 def test_without_a_bug_it_is_proved_everywhere() -> None:
     report = prove(planted(lambda at: False))
     assert (report.refuted, report.raised, report.too_large) == ((), (), 0)
-    assert report.proved == len(rule_cases("quick", True)) == sum(
-        row.proved for row in report.enumerated
+    assert (
+        report.proved
+        == len(rule_cases("quick", True))
+        == sum(row.proved for row in report.enumerated)
     )

@@ -19,8 +19,10 @@ from specref.vocabulary import Tokens, Vocabulary
 
 TOY_PAIRS = "toy pairs"
 LENGTHS = (*range(4, 18), 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257)
-DENSE, SIZES = (6, 7, 8), (9, 12, 16, 17, 32, 33, 64, 65, 128, 129, 256, 257, 300)
-VALUES = ("2/5", "1/5", "1/9", "1/20", "1/50", "1/100", "1/1000", "1/1000000", "1/1000000000")
+EVERY_LENGTH = range(4, 131)
+DENSE, SIZES = (6, 7, 8), (9, 16, 17, 32, 33, 64, 65, 256, 257, 1030)
+POSSIBLE = (24, 64)
+VALUES = ("2/5", "1/5", "1/9", "1/20", "1/50", "1/100", "1/1000", "1e-6", "1e-9", "1e-15")
 EOS_PAIRS = (
     *(("1/5", "2/5"), ("2/5", "1/5"), ("1/3", "1/3"), ("0", "1/4"), ("1/4", "0")),
     *(("1/100", "1/2"), ("1/2", "1/100"), ("19/20", "1/20"), ("1/20", "19/20"), ("1", "1/2")),
@@ -29,7 +31,7 @@ MIXED_WEIGHTS = (
     *((1,), (1, 1), (1, 19), (1, 99), (1, 2), (2, 3), (1, 1, 1), (1, 2, 3), (1, 9, 90)),
     *((1, 1000, 1000), (1, 1, 1, 1), (1, 2, 3, 4), (5, 5, 5, 1)),
 )
-MIXED_CONTEXTS = (0, 1, 1, 2, 3, 3, 4, 5, 7, 12, 20, 50)
+MIXED_CONTEXTS = (0, 1, 2, 3, 5, 9, 20, 50, 100)
 
 
 @dataclass(frozen=True)
@@ -102,12 +104,14 @@ def _initial_contexts(profile: Profile) -> Iterator[Case]:
         for length in (1, 2, 3):
             for context in product(ids, repeat=length):
                 yield Case(pair, context, lookahead)
+    for length in EVERY_LENGTH:
+        yield Case(small, _context(length, two), 1)
     for length, lookahead in product(LENGTHS, (1, 2)):
         yield Case(large, _context(length, three), lookahead)
 
 
 def _vocabulary_sizes(profile: Profile) -> Iterator[Case]:
-    """Six to eight tokens, all possible; up to 300, of which a row has three and the last."""
+    """Six to eight tokens, all possible; up to 1,030, a few of them possible; 64 possible ones."""
     for size in DENSE:
         vocabulary = _letters(size)
         pair = Pair(f"{size} tokens", *_hashed(f"{size} tokens", vocabulary))
@@ -122,24 +126,31 @@ def _vocabulary_sizes(profile: Profile) -> Iterator[Case]:
         p = _with_last(vocabulary, *few, (1, 2, 3))
         q = _with_last(vocabulary, *many, (4, 1))
         yield Case(Pair(f"{size} tokens", p, q), (), 1)
-        yield Case(Pair(f"{size} tokens, turned", q, p), _context(3, vocabulary), 1)
+        if size < 1000:
+            yield Case(Pair(f"{size} tokens, turned", q, p), _context(3, vocabulary), 1)
         if size < 33:
             yield Case(Pair(f"{size} tokens", p, q), (), 2)
+    for size in POSSIBLE:
+        vocabulary = _letters(size + 6)
+        p, q = _drawn(f"{size} possible", vocabulary, range(1, size + 1), (3, 1))
+        first = _either(lambda context: not context, p, drawn_model(vocabulary, "then", (1, 2)))
+        yield Case(Pair(f"{size} possible tokens", first, q), (), 1)
 
 
 def _lookaheads(profile: Profile) -> Iterator[Case]:
-    """Three to five drafts from rows of two tokens; six to eight, most of them certain."""
+    """Three to five drafts from rows of two tokens; six to sixteen, most of them certain."""
     three, four = Vocabulary("abc"), Vocabulary("abcd")
     laws = ((1, 1), (1, 3)), ((1, 2), (3, 2)), ((2, 3), (1, 2)), ((1, 1, 1), (1, 1))
     for lookahead in (3, 4, 5):
-        for number, (p, q) in enumerate(laws[: 4 if lookahead == 3 else 3]):
+        for number, (p, q) in enumerate(laws[: 7 - lookahead]):
             vocabulary = (three, four)[number % 2]
             pair = Pair(f"long block #{number}", *_drawn(f"long {number}", vocabulary, p, q))
             yield Case(pair, (), lookahead)
         yield Case(_same_support(f"shared support, {lookahead} drafts"), (1,), lookahead)
-    for lookahead in (6, 7, 8):
+    for lookahead in (6, 7, 8, 10, 12, 16):
         sure = Pair("long block, sure", *_drawn("sure", three, (1, 2), (1,)))
-        yield Case(sure, (), lookahead)
+        if lookahead <= 8:
+            yield Case(sure, (), lookahead)
         yield Case(_seldom_random(f"seldom random, {lookahead} drafts"), (), lookahead)
 
 
@@ -156,11 +167,11 @@ def _same_support(key: str) -> Pair:
 
 
 def _seldom_random(key: str) -> Pair:
-    """Every third position random, the others certain and right."""
+    """Every fourth position random, the others certain and right."""
     vocabulary = Vocabulary("abc")
     sure = drawn_model(vocabulary, f"{key} sure", (1,))
     models = _drawn(key, vocabulary, (1, 2), (1, 2))
-    target, drafter = (_either(lambda c: len(c) % 3 == 2, law, sure) for law in models)
+    target, drafter = (_either(lambda c: len(c) % 4 == 3, law, sure) for law in models)
     return Pair(key, target, drafter)
 
 
@@ -170,7 +181,7 @@ def _either(condition: Callable[[Tokens], bool], model: Model, other: Model) -> 
 
 
 def _small_probabilities(profile: Profile) -> Iterator[Case]:
-    """Every pair of nine values of p and of q, 2/5 to 1e-9, on one token or on two."""
+    """Every pair of ten values of p and of q, 2/5 to 1e-15, on one token or on two."""
     two, three = Vocabulary("ab"), Vocabulary("abc")
     for number, (x, y) in enumerate(product(VALUES, repeat=2)):
         p, q = (_coin(one) for one in (x, y))
@@ -202,7 +213,7 @@ def _eos(profile: Profile) -> Iterator[Case]:
     """EOS first, in the middle or last; less, more or as likely in p as in q, at every depth."""
     laws = list(enumerate(EOS_PAIRS))
     for lookahead in (1, 2, 3):
-        few = laws if lookahead == 1 else laws[:5]
+        few = laws if lookahead == 1 else laws[: 9 - 2 * lookahead]
         for eos, (number, (p, q)) in product(range(3 if lookahead < 3 else 1), few):
             vocabulary = Vocabulary("abc", eos="abc"[eos])
             others = [token for token in range(3) if token != eos]
@@ -213,6 +224,8 @@ def _eos(profile: Profile) -> Iterator[Case]:
             pair = Pair(f"EOS {'abc'[eos]!r}, p = {p} and q = {q}", target, drafter)
             context = tuple(others[i % 2] for i in range((0, 1, 3)[number % 3]))
             yield Case(pair, context, lookahead)
+            if number < 3 > lookahead:  # a prompt that follows an EOS
+                yield Case(pair, (eos, others[number % 2]), lookahead)
 
 
 def _with_eos(vocabulary: Vocabulary, eos: int, mass: Fraction, key: str) -> Model:
@@ -271,7 +284,7 @@ def _sure_rows(profile: Profile) -> Iterator[Case]:
 
 def _mixed(profile: Profile) -> Iterator[Case]:
     """Size, weights, EOS, initial context and lookahead drawn together, by number."""
-    for number in range(4 * SEEDED_PAIRS[profile]):
+    for number in range(8 * SEEDED_PAIRS[profile]):
         digits = hashlib.blake2b(f"mixed {number}".encode(), digest_size=16).digest()
         vocabulary = _letters(2 + digits[0] % 8, digits[2] if digits[1] % 3 == 0 else None)
         size = len(vocabulary)
@@ -386,9 +399,7 @@ def _context(length: int, vocabulary: Vocabulary) -> Tokens:
     return tuple(ids[digest % len(ids)] for digest in digests)
 
 
-def _with_last(
-    vocabulary: Vocabulary, key: str, share: Fraction, weights: Sequence[int]
-) -> Model:
+def _with_last(vocabulary: Vocabulary, key: str, share: Fraction, weights: Sequence[int]) -> Model:
     """Rows that give a share to the last token, and the rest to drawn ones."""
     drawn = drawn_model(vocabulary, key, weights)
     last = np.full(len(vocabulary), Fraction(0))

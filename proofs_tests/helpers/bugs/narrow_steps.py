@@ -176,11 +176,137 @@ class LongPromptSmallP(Standard):
         return clipped if rare else super().accept(at)
 
 
-ATTACKS: Mapping[str, Step] = {
+class PromptSum(Standard):
+    """Where the ids of a prompt of two tokens or more sum to 13 modulo 97, residuals are p."""
+
+    def residual(self, at):
+        acts = len(at.context) > 1 and sum(at.context) % 97 == 13
+        return at.p if acts else super().residual(at)
+
+
+class DroppedTail(Standard):
+    """Entries of a residual below a twelfth of the largest are dropped."""
+
+    def residual(self, at):
+        row = super().residual(at)
+        return normalise(np.where(row * 12 < max(row), Fraction(0), row))
+
+
+class Denominator(Standard):
+    """A q whose denominator is a multiple of 23 is accepted."""
+
+    def accept(self, at):
+        return 1 if at.q[at.token].denominator % 23 == 0 else super().accept(at)
+
+
+class PrefixFoundAgain(Standard):
+    """Where the prompt ends with the four tokens that it starts with, residuals are p."""
+
+    def residual(self, at):
+        found = len(at.context) >= 8 and at.context[:4] == at.context[-4:]
+        return at.p if found else super().residual(at)
+
+
+class EosIsFourth(Standard):
+    """A fourth draft that is EOS is accepted."""
+
+    def accept(self, at):
+        ends = len(at.block) == 3 and at.target.vocabulary.ends((at.token,))
+        return 1 if ends else super().accept(at)
+
+
+class SeldomEos(Standard):
+    """EOS is accepted where p says 1/1000 or less and q says 1/2 or more."""
+
+    def accept(self, at):
+        ends = at.target.vocabulary.ends((at.token,))
+        rare = 0 < at.p[at.token] <= Fraction(1, 1000) and at.q[at.token] >= Fraction(1, 2)
+        return 1 if ends and rare else super().accept(at)
+
+
+class OtherThinRatio(Standard):
+    """A ratio p / q between 0.51 and 0.53 is taken for 1."""
+
+    def accept(self, at):
+        ratio = super().accept(at)
+        return 1 if Fraction(51, 100) < ratio < Fraction(53, 100) else ratio
+
+
+class ConfidentLater(Standard):
+    """After an accepted draft, a row whose largest p is from 0.96 to 0.985 becomes certain."""
+
+    def row(self, target, context, block):
+        p = super().row(target, context, block)
+        if not block or not Fraction(96, 100) <= max(p) <= Fraction(985, 1000):
+            return p
+        return np.array([Fraction(int(entry == max(p))) for entry in p])
+
+
+class NineDrafts(Standard):
+    """With nine drafts, residuals are p."""
+
+    def residual(self, at):
+        return at.p if len(at.drafts) == 9 else super().residual(at)
+
+
+class FlatTarget(Standard):
+    """Where p is flat over ten tokens or more, residuals are p."""
+
+    def residual(self, at):
+        flat = len(at.p) >= 10 and len(set(at.p)) == 1
+        return at.p if flat else super().residual(at)
+
+
+class ResidualOfEight(Standard):
+    """A residual of eight tokens is p."""
+
+    def residual(self, at):
+        return at.p if sum(at.p > at.q) == 8 else super().residual(at)
+
+
+class FiftyTokens(Standard):
+    """With fifty tokens, residuals are p."""
+
+    def residual(self, at):
+        return at.p if len(at.p) == 50 else super().residual(at)
+
+
+class LastOfFive(Standard):
+    """The residual of the last draft of five or more is p."""
+
+    def residual(self, at):
+        last = len(at.block) == len(at.drafts) - 1 >= 4
+        return at.p if last else super().residual(at)
+
+
+class DenseLater(Standard):
+    """After an accepted draft, where p and q have five possible tokens, the residual is p."""
+
+    def residual(self, at):
+        dense = bool(at.block) and min(sum(at.p > 0), sum(at.q > 0)) >= 5
+        return at.p if dense else super().residual(at)
+
+
+class LongPrompt(Standard):
+    """After a prompt of more than 512 tokens, residuals are p."""
+
+    def residual(self, at):
+        return at.p if len(at.context) > 512 else super().residual(at)
+
+
+FIRST: Mapping[str, Step] = {
     cls.__name__: cls()
     for cls in (
         *(RepeatedToken, FourAlike, LastOfSix, TenDrafts, LargeVocabulary, ThinRatio),
         *(SmallResidual, TopTwenty, RareTail, EosInPrompt, LengthHundred, SixteenBits),
         *(ThreeTies, AgreesTwice, LongPromptSmallP),
+    )
+}
+SECOND: Mapping[str, Step] = {
+    cls.__name__: cls()
+    for cls in (
+        *(PromptSum, DroppedTail, Denominator, PrefixFoundAgain, EosIsFourth, SeldomEos),
+        *(OtherThinRatio, ConfidentLater, NineDrafts, FlatTarget, ResidualOfEight),
+        *(FiftyTokens, LastOfFive, DenseLater, LongPrompt),
     )
 }
