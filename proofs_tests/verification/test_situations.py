@@ -1,5 +1,6 @@
 """Bugs that act in one situation: the toy pairs prove the rule, the situations refute it."""
 
+import pickle
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from fractions import Fraction
@@ -7,14 +8,18 @@ from typing import NamedTuple
 
 import pytest
 
+from proofs_tests.helpers.bugs.narrow_steps import FIRST, SECOND, LastOfSix, Standard
 from specref.algorithms import Step, standard
 from specref.algorithms.standard import acceptance
+from specref.chance import TooManyPathsError
 from specref.distributions import Probabilities, corrected, is_exact
 from specref.models import Model
-from specref.rules import RULES
+from specref.report.machine import as_json
+from specref.report.rules import rule_record
 from specref.verification import (
     SITUATIONS,
     InterruptedProofError,
+    RuleReport,
     prove,
     rule_cases,
     rules,
@@ -110,6 +115,8 @@ def test_a_bug_in_a_situation_is_refuted_there_and_only_there(name: str) -> None
     (toy, *others) = report.enumerated
     assert (toy.situation, toy.proved) == ("toy pairs", toy.cases)
     assert sum(row.cases - row.proved for row in others) == len(report.refuted)
+    names = {case for one in situations()[1:] for case in map(str, one.cases)}
+    assert str(found.case) in names
 
 
 def test_without_a_bug_it_is_proved_everywhere() -> None:
@@ -120,3 +127,195 @@ def test_without_a_bug_it_is_proved_everywhere() -> None:
         == len(rule_cases("quick", True))
         == sum(row.proved for row in report.enumerated)
     )
+
+
+@pytest.mark.parametrize("name", [*FIRST, *SECOND])
+def test_narrow_bugs_of_both_attacks_are_refuted(name: str) -> None:
+    """The pairs were extended after each attack; docs/losslessness.md says what was found before."""
+    report = prove({**FIRST, **SECOND}[name])
+    assert report.refuted
+    assert not report.raised
+
+
+def case_rows(name: str):
+    """The rows of target and drafter that drafts of every length may lead to."""
+    (situation,) = situations("quick", True, [name])
+    for case in situation.cases:
+        contexts = {case.context}
+        for _ in range(case.lookahead):
+            for context in contexts:
+                p, q = (m.next_token(context) for m in (case.pair.target, case.pair.drafter))
+                yield case, context, p, q
+            contexts = {
+                (*context, token)
+                for context in contexts
+                for token, mass in enumerate(case.pair.drafter.next_token(context))
+                if mass and not case.pair.target.vocabulary.ends((token,))
+            }
+
+
+def test_each_situation_holds_what_it_promises() -> None:
+    rows = {name: list(case_rows(name)) for name in SITUATIONS if name != "two vocabularies"}
+    lengths = {len(case.context) for case, *_ in rows["initial contexts"]}
+    assert lengths == {*range(1, 131), 255, 256, 257, 513, 1025}
+    short = {case.context for case, *_ in rows["initial contexts"] if len(case.context) == 3}
+    assert len(short) == 27
+    sizes = {len(p) for _, _, p, _ in rows["vocabulary sizes"]}
+    assert sizes >= {*range(6, 67), 128, 129, 256, 257, 1030}
+    assert {24, 64} <= {sum(p > 0) for _, _, p, _ in rows["vocabulary sizes"]}
+    rejected_ids = {
+        token
+        for *_, p, q in rows["vocabulary sizes"]
+        for token in range(len(p))
+        if 0 < q[token] > p[token]
+    }
+    assert max(rejected_ids) == 1029
+    assert {256, 255} <= rejected_ids
+    assert {case.lookahead for case, *_ in rows["lookaheads"]} == {*range(3, 17)}
+    entries = [entry for *_, p, q in rows["small p and q"] for entry in (*p, *q) if 0 < entry < 1]
+    assert min(entries) == Fraction(1, 10**15) == 1 - max(entries)
+    ratios = [p[0] / q[0] for *_, p, q in rows["small p and q"] if p[0] and q[0]]
+    for bound in (8, 10, 100, 1000, 10**6, 10**12):
+        assert any(0 < ratio < Fraction(1, bound) for ratio in ratios)
+    assert {case.pair.target.vocabulary.tokens.index(eos_of(case)) for case, *_ in rows["EOS"]} == {
+        0, 1, 2,
+    }  # fmt: skip
+    for depth in range(3):
+        found = {
+            (p[0] > q[0]) - (p[0] < q[0])
+            for case, context, p, q in rows["EOS"]
+            if eos_of(case) == "a" and len(context) - len(case.context) == depth
+        }
+        assert found == {-1, 0, 1}
+    for depth in (0, 1):
+        found = {
+            sum(p > q)
+            for case, context, p, q in rows["residual sizes"]
+            if len(context) - len(case.context) == depth
+        }
+        assert {*range(1, 9)} - ({7, 8} if depth else set()) <= found
+    assert {True, False} == {bool((p == q).all()) for *_, p, q in rows["equal rows"]}
+    assert all(1 in (max(p), max(q)) for *_, p, q in rows["sure rows"])
+    assert all(is_exact(row) for found in rows.values() for *_, p, q in found for row in (p, q))
+
+
+def eos_of(case) -> str:
+    return case.pair.target.vocabulary.eos
+
+
+def test_names_of_pairs_are_unique() -> None:
+    """Within a situation one name is one target and one drafter."""
+    for profile in ("quick", "standard"):
+        for situation in situations(profile, False):
+            models = {(one.pair.name, id(one.pair)) for one in situation.cases}
+            names = {name for name, _ in models}
+            assert len(names) == len(models), situation.name
+
+
+def test_larger_profiles_add_cases() -> None:
+    quick, standard_ones = (
+        set(map(str, rule_cases(name, False))) for name in ("quick", "standard")
+    )
+    assert quick < standard_ones
+
+
+def test_a_name_that_is_no_situation_is_refused() -> None:
+    with pytest.raises(ValueError, match="only has 'lookahead': expected some of toy pairs, "):
+        prove(standard.step, only=["lookahead"])
+
+
+class OwnError(Exception):
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"{code}: {text}")
+
+
+def fails_and_is_wrong(target, drafter, context, lookahead, chance):
+    """For other processes."""
+    if len(context) == 33:
+        raise OwnError(33, "tokens")
+    if len(context) == 34:
+        raise ValueError("34 tokens")
+    return LastOfSix()(target, drafter, context, lookahead, chance)
+
+
+def record(report: RuleReport) -> str:
+    return as_json(rule_record("step", report))
+
+
+SOME = ("toy pairs", "initial contexts", "lookaheads")
+
+
+def test_the_result_does_not_depend_on_the_executor() -> None:
+    serial = prove(fails_and_is_wrong, only=SOME)
+    assert serial.refuted
+    assert {type(error).__name__ for _, error in serial.raised} == {"OwnError", "ValueError"}
+    told: list[str] = []
+    with ThreadPoolExecutor(3) as threads:
+        threaded = prove(fails_and_is_wrong, only=SOME, executor=threads, advance=told.append)
+    assert record(threaded) == record(serial)
+    assert told == list(map(str, rule_cases("quick", True, SOME)))
+    with ProcessPoolExecutor(2) as processes:
+        assert record(prove(fails_and_is_wrong, only=SOME, executor=processes)) == record(serial)
+    assert record(prove(fails_and_is_wrong, only=SOME[:1])) != record(serial)
+
+
+def test_a_step_that_workers_cannot_import_is_refused() -> None:
+    def inner(*arguments):
+        return standard.step(*arguments)
+
+    with (
+        ProcessPoolExecutor(1) as processes,
+        pytest.raises(
+            TypeError, match="expected a function of a module, which workers can import"
+        ),
+    ):
+        prove(inner, only=["toy pairs"], executor=processes)
+
+
+def test_an_error_arrives_with_its_name_and_message() -> None:
+    for error in (OwnError(1, "no"), ValueError("a", 2), KeyError("b"), TooManyPathsError("c")):
+        result = Result("raised", error=error)
+        other = received(pickle.loads(pickle.dumps(sent(result)))).error
+        assert (type(other).__name__, str(other)) == (type(error).__name__, str(error))
+
+
+def test_what_is_found_survives_an_interrupt() -> None:
+    told: list[str] = []
+
+    def stops(case: str) -> None:
+        told.append(case)
+        if len(told) == 80:
+            raise KeyboardInterrupt
+
+    with pytest.raises(InterruptedProofError) as stop:
+        prove(standard.step, advance=stops)
+    report = stop.value.report
+    assert report.proved == 80
+    assert report.cut_off == len(rule_cases("quick", True)) - 80
+    assert [row.cases for row in report.enumerated][:3] == [68, 12, 0]
+
+
+def test_a_case_of_a_situation_with_too_many_paths_is_not_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of the toy pairs it would be an error: all rules are proved there."""
+    monkeypatch.setattr(rules, "MOST_PATHS", 40)
+    report = prove(Standard(), only=["toy pairs", "lookaheads"])
+    toy, long = report.enumerated
+    assert (toy.proved, toy.too_large, report.raised) == (68, 0, ())
+    assert long.too_large == report.too_large > 5
+    assert long.cases == long.proved < len(situations("quick", True, ["lookaheads"])[0].cases)
+    assert max(long.lookaheads) == 16
+
+
+def test_nothing_is_proved_of_a_rule_that_is_no_function_of_chance_in_one_situation() -> None:
+    state = iter(range(10**6))
+
+    def counts(target, drafter, context, lookahead, chance):
+        if len(context) > 60:
+            return (next(state) % 2,)
+        return standard.step(target, drafter, context, lookahead, chance)
+
+    report = prove(counts)
+    assert (report.proved, report.refuted, report.enumerated) == (0, (), ())
+    assert report.outside

@@ -15,7 +15,7 @@ from specref.verification.judging import Result, Witness, received, result_of, s
 from specref.verification.situations import TOY_PAIRS, Situation, situations
 from specref.vocabulary import Tokens
 
-MOST_PATHS = 3_200
+MOST_PATHS = 2_000
 """The most random paths of a case beside the toy pairs; beyond, it is not judged."""
 CASES_IN_A_JOB = 32
 JUDGED, FAILED = ("proved", "refuted"), ("raised", "endless")

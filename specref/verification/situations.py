@@ -18,14 +18,15 @@ from specref.pairs import SEEDED_PAIRS, Case, Pair, Profile, cases, toy_pairs
 from specref.vocabulary import Tokens, Vocabulary
 
 TOY_PAIRS = "toy pairs"
-LENGTHS = (*range(4, 18), 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257)
+LENGTHS = (*range(4, 18), 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 513, 1025)
 EVERY_LENGTH = range(4, 131)
-DENSE, SIZES = (6, 7, 8), (9, 16, 17, 32, 33, 64, 65, 256, 257, 1030)
+DENSE, SIZES = (6, 7, 8), (*range(9, 67), 128, 129, 256, 257, 1030)
 POSSIBLE = (24, 64)
 VALUES = ("2/5", "1/5", "1/9", "1/20", "1/50", "1/100", "1/1000", "1e-6", "1e-9", "1e-15")
 EOS_PAIRS = (
     *(("1/5", "2/5"), ("2/5", "1/5"), ("1/3", "1/3"), ("0", "1/4"), ("1/4", "0")),
     *(("1/100", "1/2"), ("1/2", "1/100"), ("19/20", "1/20"), ("1/20", "19/20"), ("1", "1/2")),
+    *(("1e-6", "1/2"), ("1/2", "1e-6")),
 )
 MIXED_WEIGHTS = (
     *((1,), (1, 1), (1, 19), (1, 99), (1, 2), (2, 3), (1, 1, 1), (1, 2, 3), (1, 9, 90)),
@@ -125,16 +126,22 @@ def _vocabulary_sizes(profile: Profile) -> Iterator[Case]:
         few, many = ((f"{size} {share}", Fraction(share)) for share in ("1/4", "1/2"))
         p = _with_last(vocabulary, *few, (1, 2, 3))
         q = _with_last(vocabulary, *many, (4, 1))
-        yield Case(Pair(f"{size} tokens", p, q), (), 1)
-        if size < 1000:
-            yield Case(Pair(f"{size} tokens, turned", q, p), _context(3, vocabulary), 1)
-        if size < 33:
-            yield Case(Pair(f"{size} tokens", p, q), (), 2)
+        straight = Pair(f"{size} tokens", p, q)
+        turned = Pair(f"{size} tokens, turned", q, p)
+        if size % 2 == 0 or size > 66:
+            yield Case(straight, (), 1)
+        if size % 2 == 1 or 66 < size < 1000:
+            yield Case(turned, _context(3, vocabulary), 1)
+        if size in (9, 16, 17):
+            yield Case(straight, (), 2)
     for size in POSSIBLE:
         vocabulary = _letters(size + 6)
         p, q = _drawn(f"{size} possible", vocabulary, range(1, size + 1), (3, 1))
         first = _either(lambda context: not context, p, drawn_model(vocabulary, "then", (1, 2)))
         yield Case(Pair(f"{size} possible tokens", first, q), (), 1)
+    flat = _letters(12)
+    equal = iid_model(flat, [Fraction(1, 12)] * 12)
+    yield Case(Pair("12 equal tokens", equal, drawn_model(flat, "equal tokens", (3, 1))), (), 1)
 
 
 def _lookaheads(profile: Profile) -> Iterator[Case]:
@@ -147,7 +154,7 @@ def _lookaheads(profile: Profile) -> Iterator[Case]:
             pair = Pair(f"long block #{number}", *_drawn(f"long {number}", vocabulary, p, q))
             yield Case(pair, (), lookahead)
         yield Case(_same_support(f"shared support, {lookahead} drafts"), (1,), lookahead)
-    for lookahead in (6, 7, 8, 10, 12, 16):
+    for lookahead in range(6, 17):
         sure = Pair("long block, sure", *_drawn("sure", three, (1, 2), (1,)))
         if lookahead <= 8:
             yield Case(sure, (), lookahead)
@@ -240,8 +247,8 @@ def _with_eos(vocabulary: Vocabulary, eos: int, mass: Fraction, key: str) -> Mod
 
 
 def _residual_sizes(profile: Profile) -> Iterator[Case]:
-    """Residuals of one to seven tokens, at the first draft and at later ones."""
-    for size, lookahead in product(range(1, 8), (1, 2, 3)):
+    """Residuals of one to eight tokens, at the first draft and at later ones."""
+    for size, lookahead in product(range(1, 9), (1, 2, 3)):
         if size <= 5 or lookahead == 1:
             weights = [token + 2 for token in range(size + 1)]
             # Almost all of q lies on one token, which a row of the target may lack.
