@@ -248,12 +248,25 @@ def _with_eos(vocabulary: Vocabulary, eos: int, mass: Fraction, key: str) -> Mod
 
 def _residual_sizes(profile: Profile) -> Iterator[Case]:
     """Residuals of one to eight tokens, at the first draft and at later ones."""
-    for size, lookahead in product(range(1, 9), (1, 2, 3)):
-        if size <= 5 or lookahead == 1:
-            weights = [token + 2 for token in range(size + 1)]
-            # Almost all of q lies on one token, which a row of the target may lack.
-            models = _drawn(f"residual {size}", _letters(size + 2), weights, (15, 1))
-            yield Case(Pair(f"residual of about {size}", *models), (), lookahead)
+    for size in range(1, 9):
+        pair = _residual_of(size)
+        for lookahead in range(1, 2 + (size <= 4) + (size <= 2)):
+            yield Case(pair, (), lookahead)
+
+
+def _residual_of(size: int) -> Pair:
+    """One token is likelier in q than in p, and so many tokens are less likely."""
+    vocabulary = _letters(size + 1)
+    target = drawn_model(vocabulary, f"residual {size} p", range(2, size + 3))
+    likely = drawn_model(vocabulary, f"residual {size} q", (1,))
+
+    def q(context: Tokens) -> Row:
+        p, extra = target.next_token(context), likely.next_token(context)
+        less = [mass * Fraction(1 + token % 2, 3) for token, mass in enumerate(p)]
+        row: Probabilities = np.array(less) + (1 - sum(less)) * extra
+        return row
+
+    return Pair(f"residual of {size}", target, Model(vocabulary, q))
 
 
 def _equal_rows(profile: Profile) -> Iterator[Case]:
