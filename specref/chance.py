@@ -5,7 +5,7 @@ An algorithm asks `chance.draw(probabilities, site)` for a token index and
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -19,6 +19,7 @@ MAX_PATHS = 1_000_000
 MAX_SITES = 1_000
 ROUNDING = 1e-9
 SHOWN = 8
+LONG_ROW = 12
 FIRST_AGAIN, EVERY_AGAIN = 32, 16
 
 
@@ -260,8 +261,25 @@ class Step:
         if isinstance(self.choice, bool):
             verdict = "yes" if self.choice else "no"
             return f"{self.site:<12} {verdict:<4} with probability {self.weight}"
-        shown = ", ".join(map(str, self.weights))
-        return f"{self.site:<12} {self.choice:<4} with probability {self.weight} from ({shown})"
+        weights = shown(self.weights)
+        return f"{self.site:<12} {self.choice:<4} with probability {self.weight} from ({weights})"
+
+
+def shown(weights: Iterable[Probability]) -> str:
+    """A row for people: of a long one, the positive entries and their tokens.
+
+    Examples
+    --------
+    >>> shown([Fraction(1, 2), Fraction(1, 2)])
+    '1/2, 1/2'
+    >>> shown([0] * 98 + [Fraction(1, 3), Fraction(2, 3)])
+    '98: 1/3, 99: 2/3, otherwise 0'
+    """
+    row = list(weights)
+    if len(row) <= LONG_ROW:
+        return ", ".join(map(str, row))
+    positive = (f"{token}: {weight}" for token, weight in enumerate(row) if weight)
+    return ", ".join([*positive, "otherwise 0"])
 
 
 @dataclass

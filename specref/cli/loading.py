@@ -1,5 +1,6 @@
 """Functions of the user, named on the command line as MODULE:FUNCTION or FILE.py:FUNCTION."""
 
+import functools
 import importlib
 import importlib.util
 import sys
@@ -55,6 +56,38 @@ def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
         raise ValueError(f"{name} is not callable ({kind}): expected a function")
     loaded: Callable[..., Any] = function
     return loaded
+
+
+class Loaded:
+    """A loaded function that another process loads again, by its name, when it is sent there.
+
+    Parameters
+    ----------
+    name : str
+        As `load_function` takes it.
+    function : callable
+        What it names here.
+
+    Examples
+    --------
+    >>> Loaded("math:isqrt", load_function("math:isqrt"))(10)
+    3
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name, self.function = name, function
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self.function(*arguments, **options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _loaded_once, (self.name,)
+
+
+@functools.cache
+def _loaded_once(name: str) -> Loaded:
+    return Loaded(name, load_function(name))
 
 
 def _module_of_file(path: Path) -> ModuleType:

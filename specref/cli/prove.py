@@ -8,21 +8,24 @@ import click
 
 from specref.cli.group import (
     HOLDS,
+    INTERRUPTED,
     VIOLATED,
     json_option,
     misused,
     profile_option,
     progress,
     show,
+    workers_option,
 )
-from specref.cli.loading import load_function
+from specref.cli.loading import Loaded, load_function
+from specref.cli.workers import worker_processes
 from specref.contracts.keywords import accepted_keywords
 from specref.contracts.table import contracts_of
 from specref.pairs import Profile
 from specref.proofs.exact import check_step
 from specref.report.machine import as_json, write_json
 from specref.report.rules import first_error, outside_chance, rule_record, rule_report
-from specref.verification import prove, rule_cases
+from specref.verification import SITUATIONS, InterruptedProofError, RuleReport, prove, rule_cases
 
 
 @click.command("prove")
@@ -35,8 +38,22 @@ from specref.verification import prove, rule_cases
     show_default=True,
     help="Pairs over one vocabulary, or also drafters with another vocabulary.",
 )
+@click.option(
+    "--only",
+    multiple=True,
+    type=click.Choice(tuple(SITUATIONS)),
+    help="Only this situation; repeat for more.",
+)
+@workers_option
 @json_option
-def prove_command(rule: str, profile: Profile, pairs: str, json_file: str | None) -> NoReturn:
+def prove_command(
+    rule: str,
+    profile: Profile,
+    pairs: str,
+    only: tuple[str, ...],
+    workers: int,
+    json_file: str | None,
+) -> NoReturn:
     """Prove or refute YOUR verification rule, exactly.
 
     MODULE:FUNCTION (or FILE.py:FUNCTION) names a function
@@ -44,13 +61,17 @@ def prove_command(rule: str, profile: Profile, pairs: str, json_file: str | None
     takes every random decision from chance.draw(probabilities, site) and
     chance.accept(probability, site). Paths are run again, the first 32 and every 16th: a
     rule that does something else on the same choices, or never asks for any, is not judged.
+    A table says what was enumerated: initial contexts of up to 257 tokens, up to 300 tokens, up
+    to 8 drafts, p and q down to 1e-9, EOS anywhere. It takes 1 to 3 seconds on a core for rules
+    that verify one draft of a token, and up to 20 seconds for trees.
 
     Exit codes: 0 lossless on every case, 1 lossy on one, 2 it failed or cannot be judged.
 
     \b
     Examples:
       specref prove my_rules:my_step
-      specref prove ./my_rule.py:step --profile standard
+      specref prove ./my_rule.py:step --profile standard --workers 4
+      specref prove ./my_rule.py:step --only lookaheads --only EOS
       specref prove specref.algorithms.tli:step --pairs all
     """
     step = load_function(rule, "rule")
@@ -58,12 +79,26 @@ def prove_command(rule: str, profile: Profile, pairs: str, json_file: str | None
         check_step(step)
     except TypeError as error:
         misused(f"{rule}: {error}{_judged_by(rule, step)}")
-    same = pairs == "same"
-    with progress(len(rule_cases(profile, same)), "cases") as advance:
-        report = prove(step, profile, same_vocabulary=same, advance=lambda case: advance(1))
+    same, interrupted = pairs == "same", False
+    cases = progress(len(rule_cases(profile, same, only or None)), "cases")
+    try:
+        with worker_processes(workers) as pool, cases as advance:
+            report = prove(
+                Loaded(rule, step),
+                profile,
+                same_vocabulary=same,
+                only=only or None,
+                executor=pool,
+                advance=lambda case: advance(1, case),
+            )
+    except InterruptedProofError as stop:
+        report, interrupted = stop.report, True
     show(rule_report(rule, report), json_file)
     if json_file:
         write_json(json_file, as_json(rule_record(rule, report)))
+    if interrupted:
+        click.echo("interrupted", err=True)
+        sys.exit(INTERRUPTED)
     if report.outside:
         misused(f"{rule}: {outside_chance(report)}")
     if report.refuted:
@@ -73,8 +108,16 @@ def prove_command(rule: str, profile: Profile, pairs: str, json_file: str | None
         sampled = _judged_by(rule, step) if "rng" in accepted_keywords(step) else ""
         misused(f"{rule} raised {first_error(report)}{hint}{sampled}")
     if not report.proved:
-        misused(f"{rule}: nothing was proved, it is not defined for any of these vocabularies")
+        misused(f"{rule}: nothing was proved, {_why_nothing(report)}")
     sys.exit(HOLDS)
+
+
+def _why_nothing(report: RuleReport) -> str:
+    if not report.enumerated:
+        return "--only leaves no cases over one vocabulary (for two: --pairs all)"
+    if report.too_large:
+        return "every case has too many paths"
+    return "it is not defined for any of these vocabularies"
 
 
 def _judged_by(rule: str, step: Callable[..., Any]) -> str:

@@ -1,15 +1,20 @@
 """The verdict on a user's rule: as text, and as a record."""
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 
+from specref.chance import shown
 from specref.pairs import Pair
-from specref.report.layout import Prose
-from specref.verification import Refutation, RuleReport
+from specref.report.layout import Column, Prose, Table
+from specref.verification import Enumerated, Refutation, RuleReport
+from specref.verification.judging import MAX_TEXTS
+from specref.verification.rules import MOST_PATHS
 from specref.vocabulary import Vocabulary
 
 
 def rule_report(name: str, report: RuleReport) -> RenderableType:
-    """The counts, the smallest counterexample with its trace, and the first error."""
+    """The counts, the smallest counterexample with its trace, the first error, the situations."""
     if report.outside:
         return Prose(f"{name}: neither proved nor refuted")
     parts = [Prose(f"{name}: {_counts(report)}")]
@@ -18,9 +23,59 @@ def rule_report(name: str, report: RuleReport) -> RenderableType:
     if report.raised:
         parts.append(Prose(f"first error: {first_error(report)}", "red"))
     elif report.proved and not report.refuted:
-        where = " that it is defined for" if report.not_applicable else ""
-        parts.append(Prose(f"LOSSLESS on every case{where}", "bold green"))
-    return Group(*parts)
+        parts.append(_lossless(report))
+    return Group(*parts, "", _enumerated(report), "", Prose(_not_enumerated(report), "dim"))
+
+
+def _lossless(report: RuleReport) -> Prose:
+    if report.cut_off:
+        return Prose(f"no difference so far, {report.cut_off} cases not reached", "bold")
+    where = " that it is defined for" if report.not_applicable else ""
+    but = ", but for those not judged" if report.too_large else ""
+    return Prose(f"LOSSLESS on every case{where}{but}", "bold green")
+
+
+def _enumerated(report: RuleReport) -> Table:
+    """What "proved" is about."""
+    columns = [
+        Column("situation"),
+        *(Column(title) for title in ("V", "context", "lookahead")),
+        *(Column(title, right=True) for title in ("pairs", "cases", "proved", "paths")),
+    ]
+    return Table(columns, [_situation(row) for row in report.enumerated])
+
+
+def _situation(row: Enumerated) -> list[str]:
+    ranges = map(_range, (row.vocabularies, row.contexts, row.lookaheads))
+    numbers = (row.pairs, row.cases, row.proved, row.paths)
+    return [row.situation, *ranges, *map("{:,}".format, numbers)]
+
+
+def _range(values: Sequence[int]) -> str:
+    if len(values) > 2:
+        return f"{values[0]} to {values[-1]}"
+    return ", ".join(map(str, values)) or "none"
+
+
+def _not_enumerated(report: RuleReport) -> str:
+    judged = [row for row in report.enumerated if row.cases]
+    if not judged:
+        return "No case was judged."
+    longest, largest, drafts = (
+        max(values[-1] for values in each)
+        for each in zip(
+            *((row.contexts, row.vocabularies, row.lookaheads) for row in judged), strict=True
+        )
+    )
+    smallest = min(row.smallest for row in judged if row.smallest)
+    return (
+        "V: tokens of the target; context: tokens before the first draft; 'a to b': some values "
+        "between; paths: random paths enumerated. Each pair is a target and a drafter with given "
+        "rows. Nothing is said of other rows: a difference that none of these paths meets is not "
+        "found. Nor is anything said of V above "
+        f"{largest:,}, contexts of more than {longest:,} tokens, lookaheads of 0 or above "
+        f"{drafts}, or p or q below {smallest} in a first row."
+    )
 
 
 def first_error(report: RuleReport) -> str:
@@ -45,7 +100,10 @@ def rule_record(name: str, report: RuleReport) -> dict[str, object]:
         "not_applicable": report.not_applicable,
         "not_run": report.not_run,
         "paths": report.paths,
+        "too_large": report.too_large,
+        "cut_off": report.cut_off,
         "outside_chance": outside_chance(report) or None,
+        "enumerated": [vars(row) for row in report.enumerated],
         "refuted": [
             {
                 "case": str(refutation.case),
@@ -73,6 +131,11 @@ def _counts(report: RuleReport) -> str:
         counts.append(f"{report.not_applicable} n/a (a text that one tokeniser cannot read)")
     if report.not_run:
         counts.append(f"{report.not_run} not run (two vocabularies: --pairs all)")
+    if report.too_large:
+        limits = f"more than {MOST_PATHS:,} paths or {MAX_TEXTS:,} texts"
+        counts.append(f"{report.too_large} not judged ({limits})")
+    if report.cut_off:
+        counts.append(f"{report.cut_off} not reached")
     return f"{', '.join(counts)}; {report.paths:,} paths"
 
 
@@ -81,10 +144,11 @@ def _refutation(refutation: Refutation) -> str:
     ends = pair.target.vocabulary.ends
     gone_on = any(ends(block[:length]) for length in range(1, len(block)))
     after_eos = ", which goes on after EOS" * gone_on
-    p, q = (", ".join(map(str, model.next_token(()))) for model in (pair.target, pair.drafter))
+    start = refutation.case.context if pair.same_vocabulary else ()
+    p, q = (shown(model.next_token(start)) for model in (pair.target, pair.drafter))
     lines = [
         f"smallest counterexample: {refutation.case}",
-        f"  p = ({p}), q = ({q}) at the empty context",
+        f"  p = ({p}), q = ({q}) at {'that' if start else 'the empty'} context",
         *(f"  {line}" for line in _vocabulary_lines(pair)),
         f"  total variation of the completed block: {refutation.total_variation}",
         f"  {refutation.difference}",

@@ -3,13 +3,25 @@
 from specref.verification.exact import accepted_lengths, applies, cases_of, check_case
 from specref.verification.main_job import verify
 from specref.verification.reports import AlgorithmReport, Verification
-from specref.verification.rules import Refutation, RuleReport, prove, rule_cases
+from specref.verification.rules import (
+    Enumerated,
+    InterruptedProofError,
+    Refutation,
+    RuleReport,
+    prove,
+    rule_cases,
+)
 from specref.verification.sampled import TwinSampler, sample
+from specref.verification.situations import SITUATIONS, Situation, situations
 
 __all__ = [
+    "SITUATIONS",
     "AlgorithmReport",
+    "Enumerated",
+    "InterruptedProofError",
     "Refutation",
     "RuleReport",
+    "Situation",
     "TwinSampler",
     "Verification",
     "accepted_lengths",
@@ -19,5 +31,6 @@ __all__ = [
     "prove",
     "rule_cases",
     "sample",
+    "situations",
     "verify",
 ]

@@ -1,25 +1,24 @@
-"""A user's rule over the toy pairs: proved, refuted, not applicable, or failing."""
+"""A user's rule in all situations: proved, refuted, not applicable, or failing."""
 
-from collections.abc import Callable, Sequence
+import pickle
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from fractions import Fraction
 
 from specref.algorithms import Step
-from specref.chance import OutsideChanceError, TooManyPathsError
+from specref.chance import MAX_PATHS, OutsideChanceError
 from specref.distributions import Probability
-from specref.models import Model
 from specref.pairs import Case, Profile
-from specref.proofs.exact import (
-    Difference,
-    asks_chance,
-    check_step,
-    output_distribution,
-    proof,
-    trace_to,
-)
-from specref.verification.exact import cases_of
-from specref.vocabulary import Tokens, UntokenisableError
+from specref.proofs.exact import Difference, check_step
+from specref.verification.judging import Result, Witness, received, result_of, sent
+from specref.verification.situations import TOY_PAIRS, Situation, situations
+from specref.vocabulary import Tokens
 
-MAX_TEXTS = 100_000
+MOST_PATHS = 2_000
+"""The most random paths of a case beside the toy pairs; beyond, it is not judged."""
+CASES_IN_A_JOB = 32
+JUDGED, FAILED = ("proved", "refuted"), ("raised", "endless")
 
 
 @dataclass(frozen=True)
@@ -34,13 +33,49 @@ class Refutation:
 
 
 @dataclass(frozen=True)
+class Enumerated:
+    """What was enumerated of a situation.
+
+    Attributes
+    ----------
+    situation : str
+    vocabularies, contexts, lookaheads : tuple of int
+        Sizes of the target's vocabulary, lengths of initial contexts, and lookaheads, of the
+        cases that were proved or refuted.
+    smallest : Fraction or None
+        The smallest positive probability of the first row of a target or drafter there.
+    pairs, cases : int
+        How many pairs and cases those are.
+    proved, paths : int
+        How many of the cases were proved, and the random paths of all.
+    raised, not_applicable, too_large, not_run : int
+        Cases of which nothing is said: the rule failed, or is not defined for the vocabularies;
+        there are too many paths; or the run ended before.
+    """
+
+    situation: str
+    vocabularies: tuple[int, ...]
+    contexts: tuple[int, ...]
+    lookaheads: tuple[int, ...]
+    smallest: Fraction | None
+    pairs: int
+    cases: int
+    proved: int
+    paths: int
+    raised: int
+    not_applicable: int
+    too_large: int
+    not_run: int
+
+
+@dataclass(frozen=True)
 class RuleReport:
-    """The results of one rule over the toy pairs.
+    """The results of one rule.
 
     Attributes
     ----------
     proved : int
-        Cases on which the rule is exactly lossless.
+        Cases on which the rule is exactly lossless; `enumerated` tells which.
     refuted : tuple of Refutation
         Smallest case first.
     raised : tuple of (Case, Exception)
@@ -56,6 +91,8 @@ class RuleReport:
         Where the rule was seen to be no function of its chance; or that it never asks for
         anything, and a case on which it differs from the target. Then nothing is proved, nor
         refuted.
+    enumerated : tuple of Enumerated
+        What the words "proved" and "refuted" are about: one row for each situation.
     """
 
     proved: int
@@ -65,6 +102,25 @@ class RuleReport:
     paths: int
     not_applicable: int = 0
     outside: tuple[Case, OutsideChanceError] | None = None
+    enumerated: tuple[Enumerated, ...] = ()
+
+    @property
+    def too_large(self) -> int:
+        """The cases that have too many paths to be judged."""
+        return sum(row.too_large for row in self.enumerated)
+
+    @property
+    def cut_off(self) -> int:
+        """The cases that were not reached."""
+        return sum(row.not_run for row in self.enumerated)
+
+
+class InterruptedProofError(KeyboardInterrupt):
+    """Ctrl-C during `prove`; carries the report of the results so far."""
+
+    def __init__(self, report: RuleReport) -> None:
+        super().__init__()
+        self.report = report
 
 
 def prove(
@@ -72,9 +128,11 @@ def prove(
     profile: Profile = "quick",
     *,
     same_vocabulary: bool = True,
+    only: Collection[str] | None = None,
+    executor: Executor | None = None,
     advance: Callable[[str], None] = lambda case: None,
 ) -> RuleReport:
-    """Prove or refute a user's rule over the toy pairs.
+    """Prove or refute a user's rule over the toy pairs, and in the situations they leave out.
 
     Parameters
     ----------
@@ -83,102 +141,204 @@ def prove(
     profile : {"quick", "standard", "thorough"}
     same_vocabulary : bool
         Only pairs over one vocabulary; otherwise all of them.
+    only : collection of str, optional
+        Names of some situations, such as "toy pairs"; all by default.
+    executor : concurrent.futures.Executor, optional
+        Threads, processes, or any other that can be sent `step`. Of a rule that is a function of
+        its chance, the result does not depend on it, but for the types of errors that are the
+        rule's own.
     advance : callable
         Told after each case.
 
     Raises
     ------
     TypeError
-        `step` is no function of five arguments.
+        `step` is no function of five arguments, or the executor's workers cannot import it.
+    ValueError
+        No such situation.
+    InterruptedProofError
+        After Ctrl-C.
 
     Examples
     --------
     >>> from specref.algorithms import slem, standard
     >>> report = prove(standard.step)
     >>> report.proved, report.refuted, report.raised
-    (68, (), ())
-    >>> report = prove(slem.step, same_vocabulary=False)
+    (551, (), ())
+    >>> [row.lookaheads for row in report.enumerated if row.situation == "lookaheads"]
+    [(3, 4, 5, 6, 7, 8)]
+    >>> report = prove(slem.step, same_vocabulary=False, only=["toy pairs"])
     >>> report.proved, report.raised, report.not_applicable
     (138, (), 16)
     """
     check_step(step)
-    chosen = rule_cases(profile, same_vocabulary)
-    tally = _Tally(step)
-    for case in chosen:
-        tally.add(case)
-        advance(str(case))
-        if tally.endless or tally.outside:
-            break
-    return tally.report(len(cases_of(profile)) - len(chosen))
+    chosen = situations(profile, same_vocabulary, only)
+    every = sum(len(situation.cases) for situation in situations(profile, False, only))
+    tallies = [_Tally(situation) for situation in chosen]
+    pending = ((tally, case) for tally in tallies for case in tally.situation.cases)
+    names = [situation.name for situation in chosen]
+    try:
+        results = _results(step, profile, same_vocabulary, names, executor)
+        for (tally, case), result in zip(pending, results, strict=False):
+            tally.add(case, result)
+            advance(str(case))
+    except KeyboardInterrupt as stop:
+        raise InterruptedProofError(_report(tallies, every)) from stop
+    return _report(tallies, every)
 
 
-def rule_cases(profile: Profile, same_vocabulary: bool) -> tuple[Case, ...]:
-    """The cases of a profile, or those over one vocabulary.
+def rule_cases(
+    profile: Profile, same_vocabulary: bool, only: Collection[str] | None = None
+) -> tuple[Case, ...]:
+    """The cases of a profile, or those over one vocabulary, or in some situations.
 
     Examples
     --------
-    >>> len(rule_cases("quick", True)), len(rule_cases("quick", False))
-    (68, 154)
+    >>> len(rule_cases("quick", True, ["toy pairs"])), len(rule_cases("quick", False))
+    (68, 655)
     """
-    every = cases_of(profile)
-    return tuple(case for case in every if case.pair.same_vocabulary or not same_vocabulary)
+    chosen = situations(profile, same_vocabulary, only)
+    return tuple(case for situation in chosen for case in situation.cases)
 
 
 class _Tally:
-    """Counts what a rule does, case by case."""
+    """The cases of a situation and their results."""
 
-    def __init__(self, step: Step) -> None:
-        self.step = step
-        self.proved, self.paths, self.not_applicable = 0, 0, 0
-        self.refuted: list[Refutation] = []
-        self.raised: list[tuple[Case, BaseException]] = []
-        self.endless, self.asked = False, False
-        self.outside: tuple[Case, OutsideChanceError] | None = None
+    def __init__(self, situation: Situation) -> None:
+        self.situation = situation
+        self.results: list[tuple[Case, Result]] = []
 
-    def add(self, case: Case) -> None:
-        try:
-            found, paths = _refute(self.step, case)
-            self.asked = self.asked or paths > 1 or asks_chance(self.step, *_arguments(case))
-        except KeyboardInterrupt:
-            raise
-        except OutsideChanceError as error:
-            self.outside = case, error
-        except BaseException as error:  # a user's rule may raise anything
-            if isinstance(error, UntokenisableError) and not case.pair.by_text:
-                self.not_applicable += 1
-            else:
-                # A traceback would keep every frame of the rule alive.
-                self.raised.append((case, error.with_traceback(None)))
-                self.endless = isinstance(error, TooManyPathsError)
-        else:
-            self.refuted += found
-            self.proved, self.paths = self.proved + (not found), self.paths + paths
+    def add(self, case: Case, result: Result) -> None:
+        self.results.append((case, result))
 
-    def report(self, not_run: int) -> RuleReport:
-        if self.refuted and not (self.asked or self.outside):
-            lossy = self.refuted[0]
-            error = OutsideChanceError(
+    def row(self) -> Enumerated:
+        judged = [(case, result) for case, result in self.results if result.verdict in JUDGED]
+        some = [case for case, _ in judged]
+        verdicts = [result.verdict for _, result in self.results]
+        return Enumerated(
+            self.situation.name,
+            _values(len(case.pair.target.vocabulary) for case in some),
+            _values(len(case.context) for case in some),
+            _values(case.lookahead for case in some),
+            min(map(_smallest, some), default=None),
+            len({case.pair.name for case in some}),
+            len(some),
+            verdicts.count("proved"),
+            sum(result.paths for _, result in judged),
+            sum(verdict in FAILED for verdict in verdicts),
+            verdicts.count("not applicable"),
+            verdicts.count("too large"),
+            len(self.situation.cases) - len(self.results),
+        )
+
+
+def _values(sizes: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted(set(sizes)))
+
+
+def _smallest(case: Case) -> Fraction:
+    rows = case.pair.target.next_token(case.context), case.pair.drafter.next_token(())
+    return min(Fraction(entry) for row in rows for entry in row if entry)
+
+
+def _report(tallies: Sequence[_Tally], every: int) -> RuleReport:
+    results = [one for tally in tallies for one in tally.results]
+    refuted = sorted(
+        (_refutation(case, result.witness) for case, result in results if result.witness),
+        key=lambda one: (one.case.lookahead, len(one.case.pair.target.vocabulary)),
+    )
+    not_run = every - sum(len(tally.situation.cases) for tally in tallies)
+    paths = sum(result.paths for _, result in results)
+    errors = [(case, result.error) for case, result in results if result.error]
+    outside = next(
+        ((case, error) for case, error in errors if isinstance(error, OutsideChanceError)), None
+    )
+    if refuted and not outside and not any(result.asked for _, result in results):
+        lossy = refuted[0]
+        outside = (
+            lossy.case,
+            OutsideChanceError(
                 "takes no decision from chance: it asked for nothing in any case, and returned "
                 f"{lossy.block} where {lossy.difference}"
-            )
-            self.outside = lossy.case, error
-        if self.outside:
-            return RuleReport(0, (), (), not_run, self.paths, outside=self.outside)
-        refuted, raised = tuple(self.refuted), tuple(self.raised)
-        return RuleReport(self.proved, refuted, raised, not_run, self.paths, self.not_applicable)
+            ),
+        )
+    if outside:
+        return RuleReport(0, (), (), not_run, paths, outside=outside)
+    rows = tuple(tally.row() for tally in tallies)
+    return RuleReport(
+        sum(row.proved for row in rows),
+        tuple(refuted),
+        tuple(
+            (case, result.error)
+            for case, result in results
+            if result.error and result.verdict in FAILED
+        ),
+        not_run,
+        paths,
+        sum(row.not_applicable for row in rows),
+        None,
+        rows,
+    )
 
 
-def _arguments(case: Case) -> tuple[Model, Model, Tokens, int]:
-    return case.pair.target, case.pair.drafter, case.context, case.lookahead
+def _refutation(case: Case, found: Witness) -> Refutation:
+    return Refutation(case, found.total_variation, found.difference, found.block, found.trace)
 
 
-def _refute(step: Step, case: Case) -> tuple[Sequence[Refutation], int]:
-    arguments = _arguments(case)
-    blocks, paths = output_distribution(step, *arguments)
-    proved = proof(blocks, case.pair.target, case.context, paths, MAX_TEXTS)
-    difference = proved.difference
-    if difference is None:
-        return [], paths
-    block, trace = trace_to(difference.tokens, step, *arguments)
-    refutation = Refutation(case, proved.total_variation, difference, block, str(trace))
-    return [refutation], paths
+def _results(
+    step: Step,
+    profile: Profile,
+    same_vocabulary: bool,
+    names: Sequence[str],
+    executor: Executor | None,
+) -> Iterator[Result]:
+    """The results case by case, up to one after which no other is of use."""
+    count = len(rule_cases(profile, same_vocabulary, names))
+    if executor is None:
+        yield from _Job(step, profile, same_vocabulary, names, 0, count).results()
+        return
+    futures = [
+        executor.submit(_Job(step, profile, same_vocabulary, names, start, start + CASES_IN_A_JOB))
+        for start in range(0, count, CASES_IN_A_JOB)
+    ]
+    try:
+        for future in futures:
+            for result in map(received, future.result()):
+                yield result
+                if _ends(result):
+                    return
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise TypeError(
+            f"step = {step!r}: expected a function of a module, which workers can import ({error})"
+        ) from None
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A step on some of the cases. Picklable if the step is, unlike models."""
+
+    step: Step
+    profile: Profile
+    same_vocabulary: bool
+    names: Sequence[str]
+    start: int
+    stop: int
+
+    def __call__(self) -> list[Result]:
+        return [sent(result) for result in self.results()]
+
+    def results(self) -> Iterator[Result]:
+        chosen = situations(self.profile, self.same_vocabulary, self.names)
+        every = [(situation.name, case) for situation in chosen for case in situation.cases]
+        for name, case in every[self.start : self.stop]:
+            limit = MAX_PATHS if name == TOY_PAIRS else MOST_PATHS
+            yield (result := result_of(self.step, case, limit))
+            if _ends(result):
+                return
+
+
+def _ends(result: Result) -> bool:
+    return result.verdict in ("endless", "outside")

@@ -1,0 +1,139 @@
+"""What a rule does on one case: a result that can be sent from one process to another."""
+
+import pickle
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from specref.algorithms import Step
+from specref.chance import MAX_PATHS, OutsideChanceError, TooManyPathsError
+from specref.distributions import Probability
+from specref.pairs import Case
+from specref.proofs.exact import Difference, asks_chance, output_distribution, proof, trace_to
+from specref.vocabulary import Tokens, UntokenisableError
+
+Verdict: TypeAlias = Literal[
+    "proved", "refuted", "raised", "endless", "too large", "not applicable", "outside"
+]
+MAX_TEXTS = 100_000
+
+
+@dataclass(frozen=True)
+class Witness:
+    """How a rule differs from the target: by how much, first where, and a traced path to it."""
+
+    total_variation: Probability
+    difference: Difference
+    block: Tokens
+    trace: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a rule on a case.
+
+    Attributes
+    ----------
+    verdict : str
+        "endless" is an error after which other cases are not worth a try; "too large" says that a
+        limit was reached that is lower than that of toy pairs.
+    paths : int
+        Random paths enumerated.
+    asked : bool
+        Whether the rule took a decision from its chance.
+    witness : Witness or None
+        If it is refuted.
+    error : BaseException or None
+        What it raised.
+    """
+
+    verdict: Verdict
+    paths: int = 0
+    asked: bool = False
+    witness: Witness | None = None
+    error: BaseException | None = None
+
+
+def result_of(step: Step, case: Case, max_paths: int = MAX_PATHS) -> Result:
+    """Prove or refute one case, or tell why neither can be done.
+
+    Parameters
+    ----------
+    step : callable
+    case : Case
+    max_paths : int
+        Where to give up. A limit below the usual one makes a case "too large" rather than an
+        error.
+
+    Examples
+    --------
+    >>> from specref.algorithms import standard
+    >>> from specref.verification.situations import situations
+    >>> case = situations()[0].cases[0]
+    >>> result_of(standard.step, case)
+    Result(verdict='proved', paths=5, asked=True, witness=None, error=None)
+    """
+    pair = case.pair
+    arguments = pair.target, pair.drafter, case.context, case.lookahead
+    try:
+        blocks, paths = output_distribution(step, *arguments, max_paths)
+        found = proof(blocks, pair.target, case.context, paths, MAX_TEXTS)
+        difference = found.difference
+        witness = None
+        if difference is not None:
+            block, trace = trace_to(difference.tokens, step, *arguments)
+            witness = Witness(found.total_variation, difference, block, str(trace))
+        asked = paths > 1 or asks_chance(step, *arguments)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a user's rule may raise anything
+        # A traceback would keep every frame of the rule alive.
+        return Result(_kind(error, case, max_paths), error=error.with_traceback(None))
+    return Result("refuted" if witness else "proved", paths, asked, witness)
+
+
+def _kind(error: BaseException, case: Case, max_paths: int) -> Verdict:
+    if isinstance(error, OutsideChanceError):
+        return "outside"
+    if isinstance(error, UntokenisableError) and not case.pair.by_text:
+        return "not applicable"
+    if isinstance(error, TooManyPathsError):
+        return "endless" if max_paths == MAX_PATHS else "too large"
+    return "raised"
+
+
+class DescribedError(Exception):
+    """The name of an error's type, and its message, in place of an error that cannot be sent."""
+
+
+def sent(result: Result) -> Result:
+    """The result as a worker process returns it."""
+    error = result.error
+    if error is None or _arrives(error):
+        return result
+    return replace(result, error=DescribedError(type(error).__name__, str(error)))
+
+
+def received(result: Result) -> Result:
+    """The result as it was before it was sent, but for the type of a user's own error.
+
+    Examples
+    --------
+    >>> class Own(Exception): ...
+    >>> received(sent(Result("raised", error=Own("no")))).error
+    Own('no')
+    """
+    if not isinstance(result.error, DescribedError):
+        return result
+    name, message = result.error.args
+    return replace(result, error=type(name, (Exception,), {})(message))
+
+
+def _arrives(error: BaseException) -> bool:
+    """Whether it can be read where the user's modules are not imported."""
+    if type(error).__module__.partition(".")[0] not in ("builtins", "specref"):
+        return False
+    try:
+        other = pickle.loads(pickle.dumps(error))
+    except Exception:
+        return False
+    return type(other) is type(error) and str(other) == str(error)
