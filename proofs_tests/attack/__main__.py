@@ -1,0 +1,148 @@
+"""Puts every sampler of the attack to the default checks, and writes what came of it.
+
+A lossy sampler is judged until a check fails; nothing is diagnosed. Its distance from the target in
+its situation is measured beside it.
+"""
+
+import argparse
+import json
+import subprocess
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from proofs_tests.attack.lossless import LOSSLESS, fresh
+from proofs_tests.attack.lossy import LOSSY
+from proofs_tests.attack.page import page, table
+from proofs_tests.attack.situations import distance
+from specref import check
+from specref.conformance.status import CheckResult, Status
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one sampler.
+
+    Attributes
+    ----------
+    expected, verdict : str
+        "lossless" or "lossy"; and "passed", "failed" or another status of a check.
+    failed : tuple of (str, str, str)
+        Id, finding and message of each failed check: of a lossy sampler, the first alone.
+    undecided : tuple of (str, str, str)
+        Id, status and message of what was inconclusive or not_run.
+    tv, error : float or None
+        The measured distance in its situation, and the standard error of that.
+    """
+
+    sampler: str
+    expected: str
+    what: str
+    verdict: str
+    failed: tuple[tuple[str, str, str], ...]
+    undecided: tuple[tuple[str, str, str], ...]
+    seconds: float
+    tv: float | None = None
+    error: float | None = None
+
+
+class Found(Exception):
+    """A check failed: the others need not run."""
+
+
+def judged(name: str, seed: int) -> Row:
+    """The verdict of the default checks on one sampler."""
+    lossy = LOSSY.get(name)
+    verify = lossy.make() if lossy else fresh(name)
+    results: list[CheckResult] = []
+
+    def collect(result: CheckResult) -> None:
+        results.append(result)
+        if lossy and result.status is Status.FAILED:
+            raise Found
+
+    started = time.process_time()
+    try:
+        check(verify, seed=seed, on_result=collect)
+    except Found:
+        pass
+    seconds = time.process_time() - started
+    failed = [r for r in results if r.status is Status.FAILED]
+    undecided = [r for r in results if r.status in (Status.INCONCLUSIVE, Status.NOT_RUN)]
+    measured = distance(lossy.make, lossy.situation(), seed) if lossy else None
+    return Row(
+        name,
+        "lossy" if lossy else "lossless",
+        lossy.mistake if lossy else " ".join((LOSSLESS[name].__doc__ or "").split()),
+        "failed" if failed else "undecided" if undecided else "passed",
+        tuple((r.id, str(r.finding), r.message) for r in failed),
+        tuple((r.id, str(r.status), r.message) for r in undecided),
+        round(seconds, 1),
+        round(measured.tv, 4) if measured else None,
+        round(measured.error, 4) if measured else None,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m proofs_tests.attack", description=__doc__)
+    parser.add_argument("--only", action="append", default=[], help="a sampler; repeat for more")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--json", type=Path, help="written after each sampler; samplers that it has are not run again")
+    parser.add_argument("--markdown", type=Path)
+    options = parser.parse_args()
+    names = [*LOSSLESS, *LOSSY]
+    for name in options.only:
+        if name not in names:
+            parser.error(f"--only = {name!r}: expected a sampler of lossless.py or lossy.py")
+    wanted = [name for name in names if not options.only or name in options.only]
+    print(f"{len(wanted)} samplers, about {len(wanted) / options.workers / 2:.0f} minutes")
+    rows = earlier(options.json, options.seed, wanted)
+    with ProcessPoolExecutor(options.workers) as workers:
+        futures = {workers.submit(judged, name, options.seed): name for name in wanted if name not in rows}
+        for done in as_completed(futures):
+            row = done.result()
+            rows[row.sampler] = row
+            print(f"{len(rows)}/{len(wanted)} {row.sampler}: {row.verdict}", flush=True)
+            if options.json:
+                write(options.json, json.dumps(record(rows, wanted, options.seed), indent=1) + "\n")
+    print(table([asdict(row) for row in rows.values()]))
+    if options.markdown:
+        write(options.markdown, page(record(rows, wanted, options.seed)))
+
+
+def earlier(path: Path | None, seed: int, wanted: list[str]) -> dict[str, Row]:
+    """Rows of an earlier run of this seed, of the same kit, that was interrupted."""
+    if path is None or not path.exists():
+        return {}
+    known = json.loads(path.read_text())
+    if (known["seed"], known["revision"]) != (seed, revision()):
+        raise SystemExit(f"--json = {path}: expected a record of seed {seed} and {revision()}")
+    return {row["sampler"]: Row(**row) for row in known["rows"] if row["sampler"] in wanted}
+
+
+def record(rows: dict[str, Row], wanted: list[str], seed: int) -> dict[str, Any]:
+    return {
+        "seed": seed,
+        "revision": revision(),
+        "complete": len(rows) == len(wanted),
+        "rows": [asdict(rows[name]) for name in wanted if name in rows],
+    }
+
+
+def write(path: Path, text: str) -> None:
+    part = path.with_suffix(".part")
+    part.write_text(text)
+    part.replace(path)
+
+
+def revision() -> str:
+    """The commit that was judged."""
+    command = ["git", "log", "-1", "--format=%h", "--", "specref"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    main()
