@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="written after each sampler; samplers that it has are not run again")
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
-    names = [*LOSSLESS, *LOSSY]
+    names = [*LOSSY, *LOSSLESS]
     for name in options.only:
         if name not in names:
             parser.error(f"--only = {name!r}: expected a sampler of lossless.py or lossy.py")

@@ -687,7 +687,7 @@ def memory_order(target_probs, draft_probs, draft_tokens, *, rng):
     return standard(p, q, draft_tokens, rng, draw=by_race)
 
 
-@attack(lambda: Situation([batch_of(*poor_drafter(), 16)], 1000, warm=200), state=True)
+@attack(lambda: Situation([batch_of(*poor_drafter(), 16)], 3000, warm=200), state=True)
 def lenient_after_bad_calls():
     """When few drafts passed in the last hundred calls, coins are eased by a fifth."""
     share = 1.0

@@ -117,7 +117,7 @@ class Situation:
     among: Callable[[Floats], Floats] | None = None
     lag: int = 0
     event: Callable[[Ints, Ints], bool] | None = None
-    layout: Callable[[Floats], Floats] = np.ascontiguousarray
+    layout: Callable[[Floats], Floats] = np.asarray
     kept_for: int = 0
     threads: bool = False
 
