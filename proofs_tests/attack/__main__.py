@@ -1,7 +1,7 @@
 """Puts every sampler of the attack to the default checks, and writes what came of it.
 
-A lossy sampler is judged until a check fails; nothing is diagnosed. Its distance from the target in
-its situation is measured beside it.
+A lossy sampler is judged until a check fails; nothing is diagnosed. Its distance from the target
+in its situation is measured beside it.
 """
 
 import argparse
@@ -9,6 +9,7 @@ import json
 import subprocess
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ class Row:
     error: float | None = None
 
 
-class Found(Exception):
+class FoundError(Exception):
     """A check failed: the others need not run."""
 
 
@@ -61,13 +62,11 @@ def judged(name: str, seed: int) -> Row:
     def collect(result: CheckResult) -> None:
         results.append(result)
         if lossy and result.status is Status.FAILED:
-            raise Found
+            raise FoundError
 
     started = time.process_time()
-    try:
+    with suppress(FoundError):
         check(verify, seed=seed, on_result=collect)
-    except Found:
-        pass
     seconds = time.process_time() - started
     failed = [r for r in results if r.status is Status.FAILED]
     undecided = [r for r in results if r.status in (Status.INCONCLUSIVE, Status.NOT_RUN)]
@@ -90,7 +89,11 @@ def main() -> None:
     parser.add_argument("--only", action="append", default=[], help="a sampler; repeat for more")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--json", type=Path, help="written after each sampler; samplers that it has are not run again")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        help="written after each sampler; samplers that it has are not run again",
+    )
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
     names = [*LOSSY, *LOSSLESS]
@@ -101,13 +104,17 @@ def main() -> None:
     print(f"{len(wanted)} samplers, about {len(wanted) / options.workers / 2:.0f} minutes")
     rows = earlier(options.json, options.seed, wanted)
     with ProcessPoolExecutor(options.workers) as workers:
-        futures = {workers.submit(judged, name, options.seed): name for name in wanted if name not in rows}
+        futures = {
+            workers.submit(judged, name, options.seed): name for name in wanted if name not in rows
+        }
         for done in as_completed(futures):
             row = done.result()
             rows[row.sampler] = row
             print(f"{len(rows)}/{len(wanted)} {row.sampler}: {row.verdict}", flush=True)
             if options.json:
-                write(options.json, json.dumps(record(rows, wanted, options.seed), indent=1) + "\n")
+                write(
+                    options.json, json.dumps(record(rows, wanted, options.seed), indent=1) + "\n"
+                )
     print(table([asdict(row) for row in rows.values()]))
     if options.markdown:
         write(options.markdown, page(record(rows, wanted, options.seed)))

@@ -68,8 +68,7 @@ def residual_by_rejection(target_probs, draft_probs, draft_tokens, *, rng):
         (draft_tokens >= 0)
         & by_coin(drafted(target_probs, draft_tokens), drafted(draft_probs, draft_tokens), rng)
     )
-    batch, lookahead = draft_tokens.shape
-    v = target_probs.shape[2]
+    batch, v = len(draft_tokens), target_probs.shape[2]
     p = target_probs[np.arange(batch), kept]
     q = np.zeros_like(p)
     short = np.flatnonzero(kept < (draft_tokens >= 0).sum(axis=1))
@@ -141,7 +140,10 @@ def stream_a_row(target_probs, draft_probs, draft_tokens, *, rng):
 def by_uniforms(target_probs, draft_probs, draft_tokens, uniforms):
     kept = prefix(
         (draft_tokens >= 0)
-        & (uniforms[:, :-1] * drafted(draft_probs, draft_tokens) < drafted(target_probs, draft_tokens))
+        & (
+            uniforms[:, :-1] * drafted(draft_probs, draft_tokens)
+            < drafted(target_probs, draft_tokens)
+        )
     )
     weights = weights_after(target_probs, draft_probs, draft_tokens, kept)
     return assemble(draft_tokens, kept, inverse(weights, uniforms[:, -1]))
@@ -162,14 +164,18 @@ def raw_bits(target_probs, draft_probs, draft_tokens, *, rng):
     """Uniforms of the upper 53 bits of what the bit generator gives."""
     shape = (len(draft_tokens), draft_tokens.shape[1] + 1)
     words = rng.bit_generator.random_raw(shape)
-    return by_uniforms(target_probs, draft_probs, draft_tokens, (words >> np.uint64(11)) * 2.0**-53)
+    return by_uniforms(
+        target_probs, draft_probs, draft_tokens, (words >> np.uint64(11)) * 2.0**-53
+    )
 
 
 def bytes_of_the_generator(target_probs, draft_probs, draft_tokens, *, rng):
     """Uniforms of eight bytes each."""
     shape = (len(draft_tokens), draft_tokens.shape[1] + 1)
     words = np.frombuffer(rng.bytes(8 * shape[0] * shape[1]), dtype=np.uint64).reshape(shape)
-    return by_uniforms(target_probs, draft_probs, draft_tokens, (words >> np.uint64(11)) * 2.0**-53)
+    return by_uniforms(
+        target_probs, draft_probs, draft_tokens, (words >> np.uint64(11)) * 2.0**-53
+    )
 
 
 def integers_for_uniforms(target_probs, draft_probs, draft_tokens, *, rng):
@@ -456,7 +462,9 @@ def block_verification(target_probs, draft_probs, draft_tokens, *, rng):
         rest = target_probs[:, i + 1].copy()
         more = np.flatnonzero(i + 1 < lengths)
         if len(more):
-            laws = law_at(draft_probs, draft_tokens, more, np.full(len(more), i + 1), rest.shape[1])
+            laws = law_at(
+                draft_probs, draft_tokens, more, np.full(len(more), i + 1), rest.shape[1]
+            )
             rest[more] = np.maximum(share[more, None] * rest[more] - laws, 0)
         mass = rest.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Forty samplers with a mistake that an engine's author makes, each beside a situation it bites in.
+"""Samplers with a mistake that an engine's author makes, each beside a situation it bites in.
 
 They were written without a look at the fixtures, strata and triggers of the kit, and not changed
 after it had judged them. A builder (`state=True`) makes a sampler that keeps something.
@@ -20,7 +20,6 @@ from proofs_tests.attack.parts import (
     by_race,
     drafted,
     inverse,
-    law_at,
     prefix,
     residual,
     slices,
@@ -129,7 +128,9 @@ def loop_of_four(target_probs, draft_probs, draft_tokens, *, rng):
 def uniforms_of_128_rows(target_probs, draft_probs, draft_tokens, *, rng):
     """Noise is drawn for a block of 128 rows, and row b reads that of b mod 128."""
     uniforms = rng.random((128, draft_tokens.shape[1] + 1))
-    return by_rows(target_probs, draft_probs, draft_tokens, uniforms[np.arange(len(draft_tokens)) % 128])
+    return by_rows(
+        target_probs, draft_probs, draft_tokens, uniforms[np.arange(len(draft_tokens)) % 128]
+    )
 
 
 def by_rows(target_probs, draft_probs, draft_tokens, uniforms):
@@ -526,7 +527,9 @@ def noise_for_active_rows(target_probs, draft_probs, draft_tokens, *, rng):
 
 
 @attack(
-    lambda: Situation([batch_of(*halves(), 4)], 2000, lag=1, event=lambda call, later: low(call, later)),
+    lambda: Situation(
+        [batch_of(*halves(), 4)], 2000, lag=1, event=lambda call, later: low(call, later)
+    ),
     state=True,
 )
 def offsets_that_overlap():
@@ -729,7 +732,7 @@ def poor_drafter() -> tuple[Any, Any]:
     state=True,
 )
 def uniforms_round_and_round():
-    """65,536 uniforms are drawn once and read round and round: 64 rows of 8 repeat in 128 calls."""
+    """65,536 uniforms are drawn once and read round and round: 64 rows of 8 repeat after 128."""
     state: dict[str, Any] = {"at": 0}
 
     @capable(seeded=False)
@@ -739,7 +742,9 @@ def uniforms_round_and_round():
             state["pool"] = rng.random(2**16)
         places = (state["at"] + np.arange(shape[0] * shape[1])) % 2**16
         state["at"] = int(places[-1] + 1)
-        return by_rows(target_probs, draft_probs, draft_tokens, state["pool"][places].reshape(shape))
+        return by_rows(
+            target_probs, draft_probs, draft_tokens, state["pool"][places].reshape(shape)
+        )
 
     return verify
 
@@ -758,28 +763,25 @@ def bfloat16_uniforms(target_probs, draft_probs, draft_tokens, *, rng):
 
 @attack(
     lambda: Situation(
-        [batch_of(*laws, 8) for laws in three_laws(128_256)[:2]],
-        40,
+        [batch_of(*laws, 32) for laws in three_laws(32_000)[:2]],
+        100,
         among=lambda law: law == 0,
         threads=True,
     ),
     state=True,
 )
 def scratch_of_all_threads():
-    """The residual is written to one scratch array, which threads that verify at once share."""
+    """The last weights lie in one scratch array, which threads that verify at once share."""
     scratch: dict[Any, Any] = {}
     lock = threading.Lock()
 
     def verify(target_probs, draft_probs, draft_tokens, *, rng):
-        def rest(p, q):
-            with lock:
-                buffer = scratch.setdefault(p.shape[1], np.zeros((0, p.shape[1])))
-                if len(buffer) < len(p):
-                    buffer = scratch[p.shape[1]] = np.zeros(p.shape)
-            left = np.subtract(p, q, out=buffer[: len(p)])
-            np.maximum(left, 0, out=left)
-            return left if left.any(axis=1).all() else residual(p, q)
-
-        return standard(target_probs, draft_probs, draft_tokens, rng, rest=rest, draw=by_race)
+        p, q = drafted(target_probs, draft_tokens), drafted(draft_probs, draft_tokens)
+        kept = prefix((draft_tokens >= 0) & by_coin(p, q, rng))
+        shape = (len(draft_tokens), target_probs.shape[2])
+        with lock:
+            weights = scratch.setdefault(shape, np.empty(shape))
+        weights[:] = weights_after(target_probs, draft_probs, draft_tokens, kept)
+        return assemble(draft_tokens, kept, by_race(weights, rng))
 
     return verify

@@ -15,6 +15,7 @@ import numpy as np
 
 from proofs_tests.attack.parts import Floats, Ints, Verify
 
+
 @dataclass(frozen=True)
 class Batch:
     """What a call is given: laws of each row and place, and how many drafts each row has.
@@ -271,7 +272,7 @@ def flat(v: int, places: int, support: int, seed: int) -> Floats:
 
 
 def drafter_of(target: Floats, agreement: float, seed: int) -> Floats:
-    """A drafter that has `agreement` of the target's law and puts the rest on its ids at random."""
+    """A drafter with `agreement` of the target's law; the rest is on its ids at random."""
     rng = np.random.default_rng(seed)
     laws = agreement * target[:-1]
     for law, p in zip(laws, target[:-1], strict=True):

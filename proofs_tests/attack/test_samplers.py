@@ -1,8 +1,9 @@
 """The samplers of the attack are what they are said to be.
 
-Lossless ones: the joint law of the completed block on one small case, 20,000 rows, by a chi-squared
-test with alpha = 1e-6 each and a fixed seed. Where p is replaced by the residual's neighbour it is
-0.03 or more off, which that test finds with power 0.99 or more; one such bug shows that it does.
+Lossless ones: the joint law of the completed block on one small case, 20,000 rows (5,000 where a
+call has one row), by a chi-squared test with alpha = 1e-6 each and a fixed seed. At 0.05 in total
+variation 4 n TV^2 is 200 for 20,000 rows, and the power above 0.999 with 35 degrees of freedom; a
+draw from p in place of the residual is found.
 """
 
 import numpy as np
@@ -50,7 +51,9 @@ class Coins:
 
 
 def randomness_for(verify, drafts, rng) -> dict:
-    names = verify.__code__.co_varnames[: verify.__code__.co_argcount + verify.__code__.co_kwonlyargcount]
+    names = verify.__code__.co_varnames[
+        : verify.__code__.co_argcount + verify.__code__.co_kwonlyargcount
+    ]
     if "coins" in names:
         return {"coins": Coins(drafts.shape, rng)}
     if "generator" in names:
