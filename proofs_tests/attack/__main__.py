@@ -8,9 +8,9 @@ import argparse
 import json
 import subprocess
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,6 @@ def judged(name: str, seed: int) -> Row:
     seconds = time.process_time() - started
     failed = [r for r in results if r.status is Status.FAILED]
     undecided = [r for r in results if r.status in (Status.INCONCLUSIVE, Status.NOT_RUN)]
-    measured = distance(lossy.make, lossy.situation(), seed) if lossy else None
     return Row(
         name,
         "lossy" if lossy else "lossless",
@@ -79,9 +78,14 @@ def judged(name: str, seed: int) -> Row:
         tuple((r.id, str(r.finding), r.message) for r in failed),
         tuple((r.id, str(r.status), r.message) for r in undecided),
         round(seconds, 1),
-        round(measured.tv, 4) if measured else None,
-        round(measured.error, 4) if measured else None,
     )
+
+
+def measured(row: Row, seed: int) -> Row:
+    """The row of a lossy sampler with its distance."""
+    lossy = LOSSY[row.sampler]
+    seen = distance(lossy.make, lossy.situation(), seed)
+    return replace(row, tv=round(seen.tv, 4), error=round(seen.error, 4))
 
 
 def main() -> None:
@@ -104,20 +108,27 @@ def main() -> None:
     print(f"{len(wanted)} samplers, about {len(wanted) / options.workers / 2:.0f} minutes")
     rows = earlier(options.json, options.seed, wanted)
     with ProcessPoolExecutor(options.workers) as workers:
-        futures = {
-            workers.submit(judged, name, options.seed): name for name in wanted if name not in rows
-        }
-        for done in as_completed(futures):
-            row = done.result()
-            rows[row.sampler] = row
-            print(f"{len(rows)}/{len(wanted)} {row.sampler}: {row.verdict}", flush=True)
+        waiting = {workers.submit(judged, n, options.seed) for n in wanted if n not in rows}
+        waiting |= {workers.submit(measured, r, options.seed) for r in rows.values() if lacks(r)}
+        while waiting:
+            finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for row in (done.result() for done in finished):
+                rows[row.sampler] = row
+                if lacks(row):
+                    waiting.add(workers.submit(measured, row, options.seed))
+                said = row.verdict if row.tv is None else f"{row.verdict}, TV {row.tv}"
+                print(f"{len(rows)}/{len(wanted)} {row.sampler}: {said}", flush=True)
             if options.json:
-                write(
-                    options.json, json.dumps(record(rows, wanted, options.seed), indent=1) + "\n"
-                )
+                found = record(rows, wanted, options.seed)
+                write(options.json, json.dumps(found, indent=1) + "\n")
     print(table([asdict(row) for row in rows.values()]))
     if options.markdown:
         write(options.markdown, page(record(rows, wanted, options.seed)))
+
+
+def lacks(row: Row) -> bool:
+    """Whether its distance is still to be measured."""
+    return row.expected == "lossy" and row.tv is None
 
 
 def earlier(path: Path | None, seed: int, wanted: list[str]) -> dict[str, Row]:
@@ -134,7 +145,7 @@ def record(rows: dict[str, Row], wanted: list[str], seed: int) -> dict[str, Any]
     return {
         "seed": seed,
         "revision": revision(),
-        "complete": len(rows) == len(wanted),
+        "complete": len(rows) == len(wanted) and not any(map(lacks, rows.values())),
         "rows": [asdict(rows[name]) for name in wanted if name in rows],
     }
 
