@@ -1,0 +1,166 @@
+"""Puts every sampler of the attack to the default checks, and writes what came of it.
+
+A lossy sampler is judged until a check fails; nothing is diagnosed. Its distance from the target
+in its situation is measured beside it.
+"""
+
+import argparse
+import json
+import subprocess
+import time
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from proofs_tests.attack.lossless import LOSSLESS, fresh
+from proofs_tests.attack.lossy import LOSSY
+from proofs_tests.attack.page import page, table
+from proofs_tests.attack.situations import distance
+from specref import check
+from specref.conformance.status import CheckResult, Status
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one sampler.
+
+    Attributes
+    ----------
+    expected, verdict : str
+        "lossless" or "lossy"; and "passed", "failed" or another status of a check.
+    failed : tuple of (str, str, str)
+        Id, finding and message of each failed check: of a lossy sampler, the first alone.
+    undecided : tuple of (str, str, str)
+        Id, status and message of what was inconclusive or not_run.
+    tv, error : float or None
+        The measured distance in its situation, and the standard error of that.
+    """
+
+    sampler: str
+    expected: str
+    what: str
+    verdict: str
+    failed: tuple[tuple[str, str, str], ...]
+    undecided: tuple[tuple[str, str, str], ...]
+    seconds: float
+    tv: float | None = None
+    error: float | None = None
+
+
+class FoundError(Exception):
+    """A check failed: the others need not run."""
+
+
+def judged(name: str, seed: int) -> Row:
+    """The verdict of the default checks on one sampler."""
+    lossy = LOSSY.get(name)
+    verify = lossy.make() if lossy else fresh(name)
+    results: list[CheckResult] = []
+
+    def collect(result: CheckResult) -> None:
+        results.append(result)
+        if lossy and result.status is Status.FAILED:
+            raise FoundError
+
+    started = time.process_time()
+    with suppress(FoundError):
+        check(verify, seed=seed, on_result=collect)
+    seconds = time.process_time() - started
+    failed = [r for r in results if r.status is Status.FAILED]
+    undecided = [r for r in results if r.status in (Status.INCONCLUSIVE, Status.NOT_RUN)]
+    return Row(
+        name,
+        "lossy" if lossy else "lossless",
+        lossy.mistake if lossy else " ".join((LOSSLESS[name].__doc__ or "").split()),
+        "failed" if failed else "undecided" if undecided else "passed",
+        tuple((r.id, str(r.finding), r.message) for r in failed),
+        tuple((r.id, str(r.status), r.message) for r in undecided),
+        round(seconds, 1),
+    )
+
+
+def measured(row: Row, seed: int) -> Row:
+    """The row of a lossy sampler with its distance."""
+    lossy = LOSSY[row.sampler]
+    seen = distance(lossy.make, lossy.situation(), seed)
+    return replace(row, tv=round(seen.tv, 4), error=round(seen.error, 4))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m proofs_tests.attack", description=__doc__)
+    parser.add_argument("--only", action="append", default=[], help="a sampler; repeat for more")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument(
+        "--json",
+        type=Path,
+        help="written after each sampler; samplers that it has are not run again",
+    )
+    parser.add_argument("--markdown", type=Path)
+    options = parser.parse_args()
+    names = [*LOSSY, *LOSSLESS]
+    for name in options.only:
+        if name not in names:
+            parser.error(f"--only = {name!r}: expected a sampler of lossless.py or lossy.py")
+    wanted = [name for name in names if not options.only or name in options.only]
+    print(f"{len(wanted)} samplers, about {len(wanted) / options.workers / 2:.0f} minutes")
+    rows = earlier(options.json, options.seed, wanted)
+    with ProcessPoolExecutor(options.workers) as workers:
+        waiting = {workers.submit(judged, n, options.seed) for n in wanted if n not in rows}
+        waiting |= {workers.submit(measured, r, options.seed) for r in rows.values() if lacks(r)}
+        while waiting:
+            finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for row in (done.result() for done in finished):
+                rows[row.sampler] = row
+                if lacks(row):
+                    waiting.add(workers.submit(measured, row, options.seed))
+                said = row.verdict if row.tv is None else f"{row.verdict}, TV {row.tv}"
+                print(f"{len(rows)}/{len(wanted)} {row.sampler}: {said}", flush=True)
+            if options.json:
+                found = record(rows, wanted, options.seed)
+                write(options.json, json.dumps(found, indent=1) + "\n")
+    print(table([asdict(row) for row in rows.values()]))
+    if options.markdown:
+        write(options.markdown, page(record(rows, wanted, options.seed)))
+
+
+def lacks(row: Row) -> bool:
+    """Whether its distance is still to be measured."""
+    return row.expected == "lossy" and row.tv is None
+
+
+def earlier(path: Path | None, seed: int, wanted: list[str]) -> dict[str, Row]:
+    """Rows of an earlier run of this seed, of the same kit, that was interrupted."""
+    if path is None or not path.exists():
+        return {}
+    known = json.loads(path.read_text())
+    if (known["seed"], known["revision"]) != (seed, revision()):
+        raise SystemExit(f"--json = {path}: expected a record of seed {seed} and {revision()}")
+    return {row["sampler"]: Row(**row) for row in known["rows"] if row["sampler"] in wanted}
+
+
+def record(rows: dict[str, Row], wanted: list[str], seed: int) -> dict[str, Any]:
+    return {
+        "seed": seed,
+        "revision": revision(),
+        "complete": len(rows) == len(wanted) and not any(map(lacks, rows.values())),
+        "rows": [asdict(rows[name]) for name in wanted if name in rows],
+    }
+
+
+def write(path: Path, text: str) -> None:
+    part = path.with_suffix(".part")
+    part.write_text(text)
+    part.replace(path)
+
+
+def revision() -> str:
+    """The commit that was judged."""
+    command = ["git", "log", "-1", "--format=%h", "--", "specref"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    main()
