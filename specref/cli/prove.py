@@ -42,7 +42,8 @@ from specref.verification import SITUATIONS, InterruptedProofError, RuleReport, 
     "--only",
     multiple=True,
     type=click.Choice(tuple(SITUATIONS)),
-    help="Only this situation; repeat for more.",
+    metavar="SITUATION",
+    help=f"Only this situation; repeat for more. There are: {', '.join(SITUATIONS)}.",
 )
 @workers_option
 @json_option
