@@ -26,6 +26,7 @@ from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
 from specref.conformance.report import Report
 from specref.conformance.status import Status
+from specref.conformance.strata.table import OWN, TREE_STRATA
 from specref.conformance.suite import check
 from specref.contracts.batch import Batch, read_answer
 from specref.contracts.capabilities import Capabilities, capable
@@ -509,11 +510,13 @@ def test_who_verifies_nothing_has_no_rule(contract: str) -> None:
 def test_alpha_is_shared_by_all_statistical_checks_of_trees() -> None:
     asking = [one.id for one in CHECKS if one.statistical and TREE in one.contracts]
     stages = ("joint", "acceptance", "independence/rows")
-    assert sorted(asking) == sorted(
+    on_fixtures = [
         f"{stage}{'-' if '/' in stage else '/'}{name}"
         for stage in stages
         for name in TREE_FIXTURES
-    )
+    ]
+    strata = [f"strata/{name}" for name in (OWN, *(one.name for one in TREE_STRATA))]
+    assert sorted(asking) == sorted([*on_fixtures, *strata])
 
 
 def test_false_alarms_are_as_rare_as_declared() -> None:
