@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import pytest
 
-from proofs_tests.helpers.bugs.narrow_steps import FIRST, SECOND, LastOfSix, Standard
+from proofs_tests.helpers.bugs.narrow_steps import FIRST, SECOND, LastOfSix, Standard, Unseen
 from specref.algorithms import Step, standard
 from specref.algorithms.standard import acceptance
 from specref.chance import TooManyPathsError
 from specref.distributions import Probabilities, corrected, is_exact
-from specref.models import Model
+from specref.models import Model, iid_model
+from specref.proofs import is_lossless
 from specref.report.machine import as_json
 from specref.report.rules import rule_record
 from specref.verification import (
@@ -26,7 +27,7 @@ from specref.verification import (
     situations,
 )
 from specref.verification.judging import Result, received, sent
-from specref.vocabulary import Tokens
+from specref.vocabulary import Tokens, Vocabulary
 
 
 class Place(NamedTuple):
@@ -163,6 +164,20 @@ def test_narrow_bugs_of_both_attacks_are_refuted(situation: str) -> None:
 def test_every_narrow_bug_is_tried() -> None:
     assert sorted(" ".join(FOUND_IN.values()).split()) == sorted([*FIRST, *SECOND])
     assert len(FIRST) == len(SECOND) == 15
+
+
+def test_what_no_case_meets_is_not_found_and_the_report_says_where_it_ends() -> None:
+    """As docs/losslessness.md tells; each of the five places is one that is lossy."""
+    report = prove(Unseen())
+    assert (report.refuted, report.raised) == ((), ())
+    assert max(max(row.vocabularies) for row in report.enumerated) < 2000
+    assert max(max(row.lookaheads) for row in report.enumerated) == 16
+    assert not any(200 in row.contexts for row in report.enumerated)
+    assert min(row.smallest for row in report.enumerated) == Fraction(1, 10**15)
+    letters = Vocabulary("ab")
+    thin = iid_model(letters, ["61/200", "139/200"]), iid_model(letters, ["999/2000", "1001/2000"])
+    assert Fraction(610, 1000) < Fraction("61/200") / Fraction("999/2000") < Fraction(612, 1000)
+    assert not is_lossless(Unseen(), *thin)
 
 
 def case_rows(name: str):

@@ -306,7 +306,8 @@ def _mixed(profile: Profile) -> Iterator[Case]:
     """Size, weights, EOS, initial context and lookahead drawn together, by number."""
     for number in range(8 * SEEDED_PAIRS[profile]):
         digits = hashlib.blake2b(f"mixed {number}".encode(), digest_size=16).digest()
-        vocabulary = _letters(2 + digits[0] % 8, digits[2] if digits[1] % 3 == 0 else None)
+        eos = digits[2] if digits[1] % 3 == 0 and digits[0] % 8 else None
+        vocabulary = _letters(2 + digits[0] % 8, eos)
         size = len(vocabulary)
         p, q = (MIXED_WEIGHTS[digit % len(MIXED_WEIGHTS)][:size] for digit in digits[3:5])
         longest = max(n for n in range(1, 6) if n == 1 or (len(p) * len(q)) ** n <= 81)
