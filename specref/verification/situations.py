@@ -372,8 +372,8 @@ def drawn_model(vocabulary: Vocabulary, key: str, weights: Sequence[int]) -> Mod
     Examples
     --------
     >>> drawn_model(Vocabulary("abcd"), "p", (1, 99)).next_token((1, 0))
-    array([Fraction(99, 100), Fraction(0, 1), Fraction(0, 1), Fraction(1, 100)],
-          dtype=object)
+    array([Fraction(99, 100), Fraction(1, 100), Fraction(0, 1),
+           Fraction(0, 1)], dtype=object)
     """
     total = sum(weights)
 
