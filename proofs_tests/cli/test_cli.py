@@ -550,7 +550,7 @@ def test_prove_says_what_it_enumerated(tmp_path: Path) -> None:
     assert max(map(len, result.output.splitlines())) <= 80
     assert "LOSSLESS on every case" in result.output
     assert "toy pairs  2 to 5 0, 2    1, 2         19    68     68   995" in result.output
-    assert "lookaheads 3, 4   0, 1    3 to 16      18    26     26   796" in result.output
+    assert "lookaheads 3, 4   0, 1    3 to 16      19    26     26   705" in result.output
     for limit in ("V above 5,", "contexts of more than 2 tokens", "0 or above 16", "below 1/12"):
         assert limit in " ".join(result.output.split())
     toy, long = json.loads(file.read_text())["enumerated"]
