@@ -303,7 +303,7 @@ class Unseen(Standard):
             or len(at.drafts) > 16
             or len(at.context) == 200
             or 0 < at.p[at.token] < Fraction(1, 10**15)
-            or Fraction(610, 1000) < at.p[at.token] / at.q[at.token] < Fraction(612, 1000)
+            or Fraction(613, 1000) < at.p[at.token] / at.q[at.token] < Fraction(615, 1000)
         )
         return at.p if acts else super().residual(at)
 
