@@ -66,7 +66,7 @@ def test_lossless(case, rule):
 def test_lossless_on_all_toy_pairs():
     report = prove(block_slrs.step, same_vocabulary=False)
     assert (report.refuted, report.raised) == ((), ())
-    assert (report.proved, report.not_applicable) == (138, 16)
+    assert (report.proved, report.not_applicable) == (930, 16)
 
 
 @pytest.mark.parametrize("rule", [at_most_n_max, until_determined])

@@ -24,6 +24,7 @@ from specref.cli.workers import _ctrl_c_later, worker_processes
 from specref.pairs import Case
 from specref.rules import RULES, Rule
 from specref.verification import AlgorithmReport, cases_of, main_job, sampled
+from specref.verification.situations import TOY_PAIRS
 
 RIGHT = "from specref.algorithms.standard import step\n"
 WRONG = """
@@ -524,3 +525,107 @@ def test_a_rule_for_one_vocabulary_is_told_so() -> None:
     assert result.exit_code == 2
     assert "use block_slrs (for one vocabulary: --pairs same)" in result.stderr
     assert run("prove", rule).exit_code == 0
+
+
+BLIND_TO_LONG_PROMPTS = """
+from specref.algorithms import standard
+
+class OwnError(Exception):
+    def __init__(self, length, why):
+        super().__init__(f"{length}: {why}")
+
+def step(target, drafter, context, lookahead, chance):
+    if len(context) == 50:
+        raise OwnError(50, "tokens")
+    return standard.step(target, drafter, context[-100:], lookahead, chance)
+"""
+
+
+def test_prove_says_what_it_enumerated(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    rule = "specref.algorithms.standard:step"
+    asked = ["--only", "toy pairs", "--only", "lookaheads", "--json", str(file)]
+    result = run("prove", rule, *asked)
+    assert result.exit_code == 0, result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+    assert "LOSSLESS on every case" in result.output
+    assert "toy pairs  2 to 5 0, 2    1, 2         19    68     68   995" in result.output
+    assert "lookaheads 3, 4   0, 1    3 to 16      19    26     26   705" in result.output
+    for limit in ("V above 5,", "contexts of more than 2 tokens", "0 or above 16", "below 1/12"):
+        assert limit in " ".join(result.output.split())
+    toy, long = json.loads(file.read_text())["enumerated"]
+    assert (toy["situation"], toy["cases"], toy["proved"], toy["paths"]) == (
+        TOY_PAIRS,
+        68,
+        68,
+        995,
+    )
+    assert long["lookaheads"] == [*range(3, 17)]
+    assert (toy["vocabularies"], toy["contexts"], toy["smallest"]) == (
+        [2, 3, 4, 5],
+        [0, 2],
+        "1/12",
+    )
+
+
+def test_prove_does_not_depend_on_the_workers(tmp_path: Path) -> None:
+    """A file that is no module, with an error type of its own: workers load it by its name."""
+    rule = tmp_path / "rule.py"
+    rule.write_text(BLIND_TO_LONG_PROMPTS)
+    files = [tmp_path / "1.json", tmp_path / "2.json"]
+    asked = [f"{rule}:step", "--only", "initial contexts"]
+    results = [
+        run("prove", *asked, "--workers", str(workers), "--json", str(files[workers - 1]))
+        for workers in (1, 2)
+    ]
+    assert [result.exit_code for result in results] == [1, 1]
+    assert results[0].output == results[1].output
+    assert "first error: OwnError on contexts of a, b, context" in results[0].output
+    record, other = (json.loads(file.read_text()) for file in files)
+    assert record == other
+    assert len(record["refuted"]) > 30
+    assert [one["error"] for one in record["raised"]] == ["50: tokens"]
+
+
+def test_prove_only_what_is_not_there_proves_nothing() -> None:
+    asked = ["specref.algorithms.standard:step", "--only", "two vocabularies"]
+    assert_one_line_error(run("prove", *asked), "nothing was proved, --only leaves no cases")
+
+
+def test_an_interrupted_proof_is_reported_and_no_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, file = prove_module.prove, tmp_path / "report.json"
+
+    def interrupted(*arguments, **options):
+        def stop(case: str) -> None:
+            if len(told) == 70:
+                raise KeyboardInterrupt
+            told.append(case)
+
+        told: list[str] = []
+        return real(*arguments, **{**options, "advance": stop})
+
+    monkeypatch.setattr(prove_module, "prove", interrupted)
+    result = run("prove", "specref.algorithms.standard:step", "--json", str(file))
+    assert result.exit_code == 130
+    assert result.stderr == "interrupted\n"
+    assert "no difference so far" in result.output
+    assert "LOSSLESS" not in result.output
+    record = json.loads(file.read_text())
+    assert (record["proved"], record["cut_off"]) == (71, 771)
+
+
+def test_prove_shows_the_rows_where_it_started(tmp_path: Path) -> None:
+    rule = tmp_path / "rule.py"
+    rule.write_text(
+        "from specref.algorithms import standard\n\n"
+        "def step(target, drafter, context, lookahead, chance):\n"
+        "    lookahead = 0 if len(target.vocabulary) < 1000 else lookahead\n"
+        "    block = standard.step(target, drafter, context, lookahead, chance)\n"
+        "    return block if len(target.vocabulary) < 1000 else (block[0],) * 2\n"
+    )
+    output = run("prove", f"{rule}:step", "--only", "vocabulary sizes").output
+    assert "smallest counterexample: 1030 tokens, context ()" in output
+    assert "1029: 1/4, otherwise 0)" in " ".join(output.split())
+    assert len(output.splitlines()) < 40

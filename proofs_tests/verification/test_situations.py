@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import pytest
 
-from proofs_tests.helpers.bugs.narrow_steps import FIRST, SECOND, LastOfSix, Standard
+from proofs_tests.helpers.bugs.narrow_steps import FIRST, SECOND, LastOfSix, Standard, Unseen
 from specref.algorithms import Step, standard
 from specref.algorithms.standard import acceptance
 from specref.chance import TooManyPathsError
 from specref.distributions import Probabilities, corrected, is_exact
-from specref.models import Model
+from specref.models import Model, iid_model, table_model
+from specref.proofs import is_lossless
 from specref.report.machine import as_json
 from specref.report.rules import rule_record
 from specref.verification import (
@@ -26,7 +27,7 @@ from specref.verification import (
     situations,
 )
 from specref.verification.judging import Result, received, sent
-from specref.vocabulary import Tokens
+from specref.vocabulary import Tokens, Vocabulary
 
 
 class Place(NamedTuple):
@@ -163,6 +164,36 @@ def test_narrow_bugs_of_both_attacks_are_refuted(situation: str) -> None:
 def test_every_narrow_bug_is_tried() -> None:
     assert sorted(" ".join(FOUND_IN.values()).split()) == sorted([*FIRST, *SECOND])
     assert len(FIRST) == len(SECOND) == 15
+
+
+def test_what_no_case_meets_is_not_found_and_the_report_says_where_it_ends() -> None:
+    """As docs/losslessness.md tells."""
+    report = prove(Unseen())
+    assert (report.refuted, report.raised) == ((), ())
+    assert max(max(row.vocabularies) for row in report.enumerated) < 2000
+    assert max(max(row.lookaheads) for row in report.enumerated) == 16
+    assert not any(200 in row.contexts for row in report.enumerated)
+    assert min(row.smallest for row in report.enumerated) == Fraction(1, 10**15)
+
+
+AB, SURE, EVEN = Vocabulary("ab"), [1, 0], ["1/2", "1/2"]
+MANY = Vocabulary([chr(0x4E00 + token) for token in range(2000)])
+UNSEEN = {
+    "thin band": (iid_model(AB, ["307/1000", "693/1000"]), iid_model(AB, EVEN), (), 1),
+    "length": (iid_model(AB, EVEN), iid_model(AB, SURE), (0,) * 200, 1),
+    "drafts": (table_model(AB, {(): EVEN}, otherwise=SURE), iid_model(AB, SURE), (), 17),
+    "small p": (
+        iid_model(AB, [Fraction(1, 10**16), 1 - Fraction(1, 10**16)]),
+        *(iid_model(AB, EVEN), (), 1),
+    ),
+    "tokens": (iid_model(MANY, [*EVEN, *[0] * 1998]), iid_model(MANY, [1, *[0] * 1999]), (), 1),
+}
+
+
+@pytest.mark.parametrize("place", UNSEEN)
+def test_what_is_not_found_is_lossy(place: str) -> None:
+    assert not is_lossless(Unseen(), *UNSEEN[place])
+    assert is_lossless(Standard(), *UNSEEN[place])
 
 
 def case_rows(name: str):

@@ -62,9 +62,9 @@ def prove_command(
     takes every random decision from chance.draw(probabilities, site) and
     chance.accept(probability, site). Paths are run again, the first 32 and every 16th: a
     rule that does something else on the same choices, or never asks for any, is not judged.
-    A table says what was enumerated: initial contexts of up to 257 tokens, up to 300 tokens, up
-    to 8 drafts, p and q down to 1e-9, EOS anywhere. It takes 1 to 3 seconds on a core for rules
-    that verify one draft of a token, and up to 20 seconds for trees.
+    A table says what was enumerated: prompts of up to 1,025 tokens, up to 1,030 tokens, up to 16
+    drafts, p and q down to 1e-15, EOS at any id. That takes 2 to 6 seconds of CPU time for most
+    rules with one draft of a token, and up to 25 for the costliest of those with several.
 
     Exit codes: 0 lossless on every case, 1 lossy on one, 2 it failed or cannot be judged.
 

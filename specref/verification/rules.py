@@ -164,9 +164,9 @@ def prove(
     >>> from specref.algorithms import slem, standard
     >>> report = prove(standard.step)
     >>> report.proved, report.refuted, report.raised
-    (551, (), ())
+    (842, (), ())
     >>> [row.lookaheads for row in report.enumerated if row.situation == "lookaheads"]
-    [(3, 4, 5, 6, 7, 8)]
+    [(3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)]
     >>> report = prove(slem.step, same_vocabulary=False, only=["toy pairs"])
     >>> report.proved, report.raised, report.not_applicable
     (138, (), 16)
@@ -195,7 +195,7 @@ def rule_cases(
     Examples
     --------
     >>> len(rule_cases("quick", True, ["toy pairs"])), len(rule_cases("quick", False))
-    (68, 655)
+    (68, 946)
     """
     chosen = situations(profile, same_vocabulary, only)
     return tuple(case for situation in chosen for case in situation.cases)

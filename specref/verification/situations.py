@@ -306,7 +306,8 @@ def _mixed(profile: Profile) -> Iterator[Case]:
     """Size, weights, EOS, initial context and lookahead drawn together, by number."""
     for number in range(8 * SEEDED_PAIRS[profile]):
         digits = hashlib.blake2b(f"mixed {number}".encode(), digest_size=16).digest()
-        vocabulary = _letters(2 + digits[0] % 8, digits[2] if digits[1] % 3 == 0 else None)
+        eos = digits[2] if digits[1] % 3 == 0 and digits[0] % 8 else None
+        vocabulary = _letters(2 + digits[0] % 8, eos)
         size = len(vocabulary)
         p, q = (MIXED_WEIGHTS[digit % len(MIXED_WEIGHTS)][:size] for digit in digits[3:5])
         longest = max(n for n in range(1, 6) if n == 1 or (len(p) * len(q)) ** n <= 81)
@@ -371,8 +372,8 @@ def drawn_model(vocabulary: Vocabulary, key: str, weights: Sequence[int]) -> Mod
     Examples
     --------
     >>> drawn_model(Vocabulary("abcd"), "p", (1, 99)).next_token((1, 0))
-    array([Fraction(99, 100), Fraction(0, 1), Fraction(0, 1), Fraction(1, 100)],
-          dtype=object)
+    array([Fraction(99, 100), Fraction(1, 100), Fraction(0, 1),
+           Fraction(0, 1)], dtype=object)
     """
     total = sum(weights)
 

@@ -294,6 +294,20 @@ class LongPrompt(Standard):
         return at.p if len(at.context) > 512 else super().residual(at)
 
 
+class Unseen(Standard):
+    """Residuals are p in five places where no case of `specref prove` leads."""
+
+    def residual(self, at):
+        acts = (
+            len(at.p) >= 2000
+            or len(at.drafts) > 16
+            or len(at.context) == 200
+            or 0 < at.p[at.token] < Fraction(1, 10**15)
+            or Fraction(613, 1000) < at.p[at.token] / at.q[at.token] < Fraction(615, 1000)
+        )
+        return at.p if acts else super().residual(at)
+
+
 FIRST: Mapping[str, Step] = {
     cls.__name__: cls()
     for cls in (
