@@ -4,10 +4,12 @@ from specref.zoo.batched import EVERY
 from specref.zoo.entry import Entry
 from specref.zoo.parts.batched import (
     burning,
+    by_one_number,
     coarse,
     coming_round,
     counted,
     drawing,
+    last_block_unread,
     not_guarded,
     opposite,
     own_generator,
@@ -122,6 +124,19 @@ ENTRIES = (
         shows="rows",
         blind=EVERY,
         note="Needs more than 1,000 rows.",
+    ),
+    Entry(
+        "last-block-unread",
+        "accept",
+        formula="q = 1 beyond the last whole block of 1,024 ids",
+        symptom="The last ids of a vocabulary come out too rarely.",
+        hint="Mask what a kernel reads beyond the vocabulary, not the last block of it.",
+        make=lambda: drawing(
+            row_by_row, verifier(accepted=last_block_unread, winner=by_one_number)
+        ),
+        shows="row",
+        blind=EVERY,
+        note="Needs more than 1,024 tokens.",
     ),
 )
 CONTROLS = (

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from specref.arrays import NO_TOKEN, Floats, Ints
 
+BLOCK = 1_024
 Blocks: TypeAlias = tuple[Ints, Ints]
 Verify: TypeAlias = Callable[..., Blocks]
 
@@ -123,6 +124,19 @@ def winner(weight: Floats, race: Floats) -> Ints:
     """argmin noise / weight over the tokens of positive weight."""
     arrival = np.divide(race, weight, out=np.full_like(weight, np.inf), where=weight > 0)
     return np.asarray(arrival.argmin(axis=1))
+
+
+def by_one_number(weight: Floats, race: Floats) -> Ints:
+    """The token at which the cumulated weight passes exp(-noise) of the total."""
+    ends = weight.cumsum(axis=1)
+    return np.asarray((ends > np.exp(-race[:, :1]) * ends[:, -1:]).argmax(axis=1))
+
+
+def last_block_unread(batch: Batch) -> Ints:
+    """With q = 1 beyond the last whole block of 1,024 ids."""
+    size = batch.q.shape[2]
+    beyond = (np.arange(size) >= size // BLOCK * BLOCK) & (size > BLOCK)
+    return accepted(replace(batch, q=np.where(beyond, 1.0, batch.q)))
 
 
 def write(batch: Batch, count: Ints, last: Ints) -> Blocks:
@@ -327,8 +341,10 @@ def remembering() -> Verify:
 
 def drawing(
     coins: Callable[[np.random.Generator, Ints, int], GivenCoins],
+    by: Verify | None = None,
 ) -> Verify:
-    """The clean verifier with a way of its own to draw coins for drafts over V tokens."""
+    """A verifier with a way of its own to draw coins for drafts over V tokens."""
+    verifies = by or verifier()
 
     def verify(
         target_probs: Floats,
@@ -339,7 +355,7 @@ def drawing(
         lens: Ints | None = None,
     ) -> Blocks:
         own = coins(rng, draft_tokens, target_probs.shape[2])
-        return verifier()(target_probs, draft_probs, draft_tokens, coins=own, lens=lens)
+        return verifies(target_probs, draft_probs, draft_tokens, coins=own, lens=lens)
 
     return verify
 
