@@ -49,7 +49,11 @@ def page(record: Mapping[str, Any]) -> str:
     rows = record["rows"]
     lossy = [row for row in rows if row["expected"] == "lossy"]
     lossless = [row for row in rows if row["expected"] == "lossless"]
-    near = [row["sampler"] for row in lossy if row["tv"] - 4 * row["error"] < DISTANCE]
+    near = [
+        row["sampler"]
+        for row in lossy
+        if row["tv"] is not None and row["tv"] - 4 * row["error"] < DISTANCE
+    ]
     return "\n".join(
         [
             "# An attack on the verdicts",
@@ -66,6 +70,7 @@ def page(record: Mapping[str, Any]) -> str:
             "",
             f"**{summary(rows)}**",
             "",
+            *unjudged(record),
             "<!-- not run: an hour of CPU time; test_page.py judges some of its rows again -->",
             "```sh",
             COMMAND,
@@ -98,7 +103,7 @@ def page(record: Mapping[str, Any]) -> str:
             "| sampler | what is wrong | TV | found by | finding | CPU s |",
             "|---|---|---|---|---|---|",
             *(
-                f"| {row['sampler']} | {row['what']} | {row['tv']:.3f} ± {row['error']:.3f} | "
+                f"| {row['sampler']} | {row['what']} | {distance_of(row)} | "
                 f"{check_of(row) or '**missed**'} | {finding_of(row)} | {row['seconds']:.0f} |"
                 for row in lossy
             ),
@@ -119,6 +124,24 @@ def page(record: Mapping[str, Any]) -> str:
             "",
         ]
     )
+
+
+def unjudged(record: Mapping[str, Any]) -> list[str]:
+    """What the record lacks: an interrupted run says so."""
+    if record["complete"]:
+        return []
+    names = ", ".join(record["not_judged"])
+    return [
+        "The record is not complete: the command below goes on with it. Not judged so far: "
+        f"{names or 'none'}.",
+        "",
+    ]
+
+
+def distance_of(row: Mapping[str, Any]) -> str:
+    if row["tv"] is None:
+        return "not measured"
+    return f"{row['tv']:.3f} ± {row['error']:.3f}"
 
 
 def finding_of(row: Mapping[str, Any]) -> str:
