@@ -16,8 +16,8 @@ from specref.conformance.status import Status
 DOCS = Path(__file__).parents[2] / "docs"
 RECORD = json.loads((DOCS / "attack.json").read_text())
 ROWS = {row["sampler"]: row for row in RECORD["rows"]}
-# Cheap ones, of different checks; and a miss.
-FOUND = ("greedy_by_the_first_place", "memory_order", "unsure_drafts_dropped", "clamped_log_ratio")
+# Cheap ones, of different checks.
+FOUND = ("floor_of_the_residual", "unsure_drafts_dropped", "clamped_log_ratio")
 
 
 def test_page_is_that_of_the_record() -> None:
@@ -55,25 +55,22 @@ def test_table_fits_80_columns() -> None:
 
 @pytest.mark.parametrize("name", FOUND)
 def test_row_comes_out_again(name: str) -> None:
-    """The check that the record names fails again, alone; measured, the bug is as far off."""
+    """The check that the record names fails again, alone."""
     (id, finding, _), *_ = ROWS[name]["failed"]
     (result,) = check(LOSSY[name].make(), seed=RECORD["seed"], only=[id]).results
     assert (result.status, str(result.finding)) == (Status.FAILED, finding)
 
 
-@pytest.mark.parametrize(
-    "name", ["ratios_in_steps", "children_of_the_generator", "second_candidate"]
-)
-def test_lossless_row_comes_out_again(name: str) -> None:
-    report = check(fresh(name), seed=RECORD["seed"], only=["smoke", "boundary", "joint/probed"])
-    assert not [r for r in report.results if r.status is Status.FAILED]
-    assert ROWS[name]["verdict"] == "passed"
+@pytest.mark.parametrize("name", ["ratios_in_steps", "second_candidate"])
+def test_lossless_samplers_pass_the_exact_checks(name: str) -> None:
+    report = check(fresh(name), seed=RECORD["seed"], only=["boundary", "joint/probed"])
+    assert report.exit_code == 0
 
 
-@pytest.mark.parametrize("name", ["greedy_by_the_first_place", "squeezed_single_row"])
-def test_distance_comes_out_again(name: str) -> None:
-    measured = distance(LOSSY[name].make, LOSSY[name].situation(), RECORD["seed"])
-    assert measured.tv == pytest.approx(ROWS[name]["tv"], abs=1e-4)
+def test_distance_comes_out_again() -> None:
+    lossy = LOSSY["squeezed_single_row"]
+    measured = distance(lossy.make, lossy.situation(), RECORD["seed"])
+    assert measured.tv == pytest.approx(ROWS[lossy.name]["tv"], abs=1e-4)
     assert measured.tv - 4 * measured.error > DISTANCE
 
 
