@@ -12,7 +12,7 @@ COMMAND = (
 )
 DISTANCE = 0.02  # what a lossy sampler promises in its situation
 
-# Why a lossy sampler passed, or a lossless one failed; a test holds these to the record.
+# Why a lossy sampler passed or a lossless one failed; a test holds these to the record.
 REASONS: Mapping[str, str] = {
     "odd_row_without_a_partner": "rows are compared in calls of 16, 1,024 and 8,192 identical "
     "rows, all even; batches of 3, 5, 7, 9 and 15 rows have other laws in each row, where only "
@@ -20,7 +20,7 @@ REASONS: Mapping[str, str] = {
     "noise_for_all_rows_when_large": "rows are compared with 4 to 16 tokens alone; in the strata "
     "of large vocabularies only the law of a row is bet on.",
     "uniforms_of_16_bits": "no set that is bet on knows which ids the CDF hides between two "
-    "multiples of 2^-16; sets by id or p keep their mass, and `strata/laws-fine` has 5,003 tokens.",
+    "multiples of 2^-16; sets by id or p keep their mass; `strata/laws-fine` has 5,003 ids.",
     "small_residual_is_none": "`vocabulary-32k` has flat laws in a quarter of some 900 tokens; "
     "`laws-fine` has a single pair of laws: with half of the seeds its drafter is `sharp`, which "
     "is p itself where p is flat.",
@@ -28,6 +28,15 @@ REASONS: Mapping[str, str] = {
     "rows) beside requests that are sampled.",
     "path_for_float32": "without `--claim dtype=float32` or `--dtype float32` arrays are float64 "
     "in all default checks.",
+    "memory_order": "`strata/strided-arrays` gives slices, whose memory is in the order of their "
+    "ids with gaps; no array is transposed (column-major).",
+    "scratch_of_all_threads": "no check calls a sampler from two threads at once.",
+    "offsets_that_overlap": "first tokens are compared over calls for being equal; here a last "
+    "token tells whether the next call's draft is kept, which nothing bets on.",
+    "seeds_of_16_bits": "equal rows lie at no fixed distance, and distances are what is looked "
+    "at; nothing counts pairs of equal rows of a call (birthdays).",
+    "calls_counted_in_15_bits": "no check makes 32,768 calls and compares them with the first; "
+    "`strata/late-calls` begins after 20,000 and looks at laws.",
     "end_of_turn_never_recovered": "a single id of 151,936: the ids that get much mass are the "
     "ends of blocks and formats, not the special ids of published models; `--vocabulary 151936` "
     "does not know them either.",
