@@ -30,7 +30,6 @@ REASONS: Mapping[str, str] = {
     "in all default checks.",
     "memory_order": "`strata/strided-arrays` gives slices, whose memory is in the order of their "
     "ids with gaps; no array is transposed (column-major).",
-    "scratch_of_all_threads": "no check calls a sampler from two threads at once.",
     "offsets_that_overlap": "first tokens are compared over calls for being equal; here a last "
     "token tells whether the next call's draft is kept, which nothing bets on.",
     "seeds_of_16_bits": "equal rows lie at no fixed distance, and distances are what is looked "
