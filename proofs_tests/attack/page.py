@@ -52,10 +52,10 @@ def alarms(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """A line for each sampler, 80 columns wide."""
-    head = f"{'sampler':32} {'expected':8} {'verdict':9} {'found by':22} {'CPU s':>5}"
+    head = f"{'sampler':29} {'expected':8} {'verdict':9} {'found by':27} {'s':>3}"
     lines = [
-        f"{row['sampler']:32} {row['expected']:8} {row['verdict']:9} {check_of(row):22} "
-        f"{row['seconds']:5.0f}"
+        f"{row['sampler']:29} {row['expected']:8} {row['verdict']:9} {check_of(row):27} "
+        f"{row['seconds']:3.0f}"
         for row in rows
     ]
     return "\n".join([head, *lines, summary(rows)])
