@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from numbers import Rational, Real
-from typing import Any, TypeAlias, TypeVar, overload
+from numbers import Integral, Rational, Real
+from typing import Any, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -92,7 +92,7 @@ def _as_vector(values: Row, name: str) -> Probabilities:
         raise ValueError(f"{name} has shape {shape}: expected a non-empty vector")
     given = enumerate(np.asarray(values, dtype=object))
     entries = [_as_number(entry, f"{name}[{index}]") for index, entry in given]
-    exact = [isinstance(entry, Fraction) for entry in entries]
+    exact = [isinstance(entry, Rational) for entry in entries]
     if all(exact):
         return np.array(entries, dtype=object)
     if any(exact):
@@ -111,8 +111,10 @@ def _as_number(entry: object, name: str) -> Probability:
             return Fraction(entry)
         except (ValueError, ZeroDivisionError):
             raise ValueError(f"{name} = {entry!r}: expected a fraction such as '1/3'") from None
+    if isinstance(entry, Integral) and not isinstance(entry, bool):
+        return Fraction(int(entry))
     if isinstance(entry, Rational) and not isinstance(entry, bool):
-        return Fraction(entry)
+        return cast(Fraction, entry)  # itself: a proof for all rows has numbers of its own
     if isinstance(entry, Real) and not isinstance(entry, bool):
         return float(entry)
     raise TypeError(f"{name} = {entry!r}: expected a real number")
@@ -155,11 +157,13 @@ def residual(p: Probabilities, q: Probabilities) -> Probabilities:
     array([Fraction(0, 1), Fraction(1, 1)], dtype=object)
     """
     excess = np.maximum(p - q, 0)
-    if not excess.any():
+    total = excess.sum()
+    if total == 0:
         raise ValueError(
             f"residual of p = {_show(p)} and q = {_show(q)} is all zero: nothing to draw from"
         )
-    return normalise(excess)
+    quotient: Probabilities = excess / total
+    return quotient
 
 
 def corrected(p: Probabilities, q: Probabilities) -> Probabilities:
@@ -340,7 +344,8 @@ def _keep(p: Probabilities, tokens: list[int]) -> Probabilities:
 
 
 def _number(value: Any) -> Probability:
-    return value if isinstance(value, Fraction) else float(value)
+    exact = isinstance(value, Rational) and not isinstance(value, Integral)
+    return cast(Fraction, value) if exact else float(value)
 
 
 def _show(vector: Probabilities) -> str:

@@ -1,0 +1,325 @@
+"""All rows are covered by regions, for one completed outcome at a time.
+
+A slice is the claim that a rule emits one completed outcome y with the target's probability. From
+a sample, the conditions of its region are flipped one by one, in the order in which they were met,
+keeping those before: what is not in the region has one of these. Each such piece is empty, or has a
+sample whose region is cut off it in turn, or is open. A piece on which something is 0 that is not
+0 everywhere is looked at on a chart of its own.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from specref.algorithms import Step
+from specref.chance import MAX_PATHS, TooManyPathsError
+from specref.proofs.everywhere import polynomials, signs
+from specref.proofs.everywhere.number import Number, Reading, TieError
+from specref.proofs.everywhere.polynomials import Polynomial, Product
+from specref.proofs.everywhere.region import Clause, Region, clause, domain
+from specref.proofs.everywhere.rows import Chart, Models, Row, Sample, Space
+from specref.proofs.everywhere.solver import Solver
+from specref.proofs.everywhere.walk import Choices, Path, paths, prefixes
+from specref.vocabulary import Tokens
+
+TRIES = 8
+
+
+class LongerBlockError(Exception):
+    """A block is longer than the outcome."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__(f"a block has {length} tokens")
+        self.length = length
+
+
+class _OutOfTimeError(Exception):
+    """The budget is spent."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the space of rows: a chart, and conditions on its free variables."""
+
+    chart: Chart
+    clauses: tuple[Clause, ...]
+    sample: Sample | None = None
+
+
+@dataclass(frozen=True)
+class Lossy:
+    """A region where the outcome is not emitted with the target's probability, or is not emitted.
+
+    Attributes
+    ----------
+    outcome : tuple of int
+    sample : Sample
+        Rows at which that is so.
+    output, expected : Fraction
+        There; None for a rule that raised.
+    clauses : tuple
+        The conditions of the region, with the chart's equations.
+    error : Exception or None
+        What the rule raised there.
+    """
+
+    outcome: Tokens
+    sample: Sample
+    output: Fraction | None
+    expected: Fraction | None
+    clauses: tuple[Clause, ...]
+    equations: tuple[tuple[int, Product], ...]
+    error: Exception | None = None
+
+
+@dataclass
+class Slice:
+    """What was found for one completed outcome.
+
+    Attributes
+    ----------
+    outcome : tuple of int
+    regions, paths, flips, charts, open : int
+        Regions with the paths behind them; conditions that were flipped; charts with an equation;
+        pieces that are left open.
+    lossy : list of Lossy
+    lossless : list of tuples of clauses
+        The conditions of the other regions.
+    mistakes : int
+        The sum of the sizes of numbers told apart by residues.
+    """
+
+    outcome: Tokens
+    regions: int = 0
+    paths: int = 0
+    flips: int = 0
+    charts: int = 0
+    open: int = 0
+    lossy: list[Lossy] = field(default_factory=list)
+    lossless: list[tuple[Clause, ...]] = field(default_factory=list)
+    mistakes: int = 0
+
+
+class Slicer:
+    """Covers the rows for outcomes of one rule.
+
+    Parameters
+    ----------
+    step : callable
+    space : Space
+    lookahead : int
+    solver : Solver
+    deadline : float
+        By `time.monotonic`; what is not done by then is open.
+    choices : mapping
+        {choices: block}, from any runs of the rule: where to look first.
+    """
+
+    def __init__(
+        self,
+        step: Step,
+        space: Space,
+        lookahead: int,
+        solver: Solver,
+        deadline: float,
+        choices: Mapping[Choices, Tokens],
+    ) -> None:
+        self.step, self.space, self.lookahead = step, space, lookahead
+        self.solver, self.deadline, self.choices = solver, deadline, choices
+        self.whole = Chart(space, {})
+
+    def cover(self, outcome: Tokens) -> Slice:
+        """Cover all rows with regions, for one outcome."""
+        found = Slice(outcome)
+        hopeful = {
+            prefix
+            for choices, block in self.choices.items()
+            if outcome[: len(block)] == block
+            for prefix in prefixes(choices)
+        }
+        samples: list[Sample] = []
+        pending = [Piece(self.whole, (), Sample(self.whole, {}, f"{self.space.seed} start"))]
+        while pending:
+            piece = pending.pop()
+            if time.monotonic() > self.deadline:
+                found.open += 1
+                continue
+            try:
+                pending += self._next(piece, found, hopeful, samples)[::-1]
+            except _OutOfTimeError:
+                found.open += 1
+        return found
+
+    def _next(
+        self, piece: Piece, found: Slice, hopeful: set[Choices], samples: list[Sample]
+    ) -> list[Piece]:
+        """Cut a region off a piece; the pieces that are left."""
+        sample: Sample | str | None = piece.sample
+        key = f"{self.space.seed} {found.outcome} {found.flips}"
+        if sample is None:
+            near = [one for one in samples if one.chart is piece.chart]
+            sample = self.solver.find(piece.chart, piece.clauses, near, key)
+        for attempt in range(TRIES):
+            if sample == "none":
+                return []
+            if not isinstance(sample, Sample):
+                found.open += 1
+                return []
+            try:
+                region = self._run(piece, sample, found, hopeful)
+            except TieError as tie:
+                form = piece.chart.form(tie.number)
+                apart = (*piece.clauses, clause(form, signs.NONZERO))
+                answer = self.solver.find(piece.chart, apart, [], f"{key} {attempt}")
+                if answer == "none":
+                    return self._on(piece, clause(form, signs.ZERO)[0], found)
+                sample = answer
+                continue
+            if region is None:  # equal at the sample, not everywhere: look at another one
+                sample = self._elsewhere(piece, f"{key} elsewhere {attempt}")
+                continue
+            samples.append(sample)
+            return self._left(piece, region, found)
+        found.open += 1
+        return []
+
+    def _elsewhere(self, piece: Piece, key: str) -> Sample | str:
+        return self.solver.find(piece.chart, piece.clauses, [], key)
+
+    def _run(
+        self, piece: Piece, sample: Sample, found: Slice, hopeful: set[Choices]
+    ) -> Region | None:
+        """The region of a sample; None if the law is right at it, but not around it."""
+        reading = Reading(self.space.prime, sample.value)
+        models = Models(piece.chart, reading)
+        region = Region(piece.chart, sample, piece.clauses)
+        expected = _law(models, (), found.outcome)
+        total = reading.constant(0)
+        error = None
+        try:
+            for path in paths(self.step, models, self.lookahead, hopeful, self._check):
+                found.paths += 1
+                if found.paths > MAX_PATHS:
+                    raise TooManyPathsError(f"more than {MAX_PATHS:,} paths for one outcome")
+                if len(path.block) > len(found.outcome):
+                    raise LongerBlockError(len(path.block))
+                if found.outcome[: len(path.block)] == path.block:
+                    weight = _weight(path, models, found.outcome)
+                    region.add_path(path.events, piece.chart.form(weight))
+                    total = total + weight
+                    hopeful.update(prefixes(path.choices))
+                    if total.residue == expected.residue and total.value == expected.value:
+                        break
+        except (TieError, LongerBlockError, _OutOfTimeError, TooManyPathsError, TypeError):
+            raise
+        except Exception as raised:
+            if reading.tie:
+                raise reading.tie from None
+            error = raised
+            region.add_path(reading.events, polynomials.NOTHING)
+        finally:
+            found.mistakes += reading.mistakes
+        lossy = total.residue != expected.residue or total.value != expected.value
+        if lossy and error is None and total.value == expected.value:
+            return None
+        found.regions += 1
+        conditions = (*piece.clauses, *region.clauses)
+        if lossy:
+            equations = tuple(piece.chart.solved.items())
+            values = (None, None) if error else (total.value, expected.value)
+            found.lossy.append(
+                Lossy(found.outcome, sample, *values, conditions, equations, error)
+            )
+        else:
+            found.lossless.append(conditions)
+        return region
+
+    def _check(self) -> None:
+        if time.monotonic() > self.deadline:
+            raise _OutOfTimeError
+
+    def _left(self, piece: Piece, region: Region, found: Slice) -> list[Piece]:
+        """What a region leaves of a piece."""
+        before = Region(piece.chart, region.sample, piece.clauses)
+        kept = piece.clauses
+        left: list[Piece] = []
+        for polynomial, allowed in region.clauses:
+            flipped = before.known(polynomial) & ~allowed
+            if flipped:
+                found.flips += 1
+                if flipped == signs.ZERO:
+                    left += self._on(Piece(piece.chart, kept), polynomial, found)
+                else:
+                    left.append(Piece(piece.chart, (*kept, (polynomial, flipped))))
+            kept = (*kept, (polynomial, allowed))
+            before = Region(piece.chart, region.sample, kept)
+        return left
+
+    def _on(self, piece: Piece, polynomial: Polynomial, found: Slice) -> list[Piece]:
+        """The part of a piece on which a polynomial is 0, on charts of its own."""
+        equal = (*piece.clauses, (polynomial, signs.ZERO))
+        if self.solver.find(piece.chart, equal, [], "") == "none":
+            return []
+        solutions = [
+            (v, *found_in)
+            for v in sorted(polynomial.variables)
+            if (found_in := polynomials.linear_in(polynomial, v))
+        ]
+        if not solutions:
+            found.open += 1
+            return []
+        # A slope that is constant leaves no case in which it is 0; else the simplest.
+        v, slope, rest = min(solutions, key=lambda one: _complexity(one[1]))
+        solved = {
+            w: polynomials.replaced(form, {v: polynomials.ratio(polynomials.opposite(rest), slope)})
+            for w, form in {**piece.chart.solved, v: polynomials.variable(v)}.items()
+        }
+        chart = Chart(self.space, solved)
+        found.charts += 1
+        left: list[Piece] = []
+        clauses = piece.clauses
+        if slope.powers:
+            apart = clause(slope, signs.NONZERO)
+            flat = (*clauses, (polynomial, signs.ZERO))
+            for factor in slope.powers:
+                left += self._on(Piece(piece.chart, flat), factor, found)
+            clauses = (*clauses, apart)
+        moved = _moved(clauses, {v: solved[v]})
+        if moved is not None:
+            left.append(Piece(chart, moved))
+        return left
+
+
+def _moved(clauses: Sequence[Clause], values: Mapping[int, Product]) -> tuple[Clause, ...] | None:
+    """Clauses on a chart; None if one cannot hold there."""
+    moved: list[Clause] = []
+    for polynomial, allowed in clauses:
+        if not polynomial.variables & values.keys():
+            moved.append((polynomial, allowed))
+            continue
+        form = polynomials.substituted(polynomial, values)
+        if form.powers:
+            moved.append(clause(form, allowed))
+        elif not signs.of((form.coefficient > 0) - (form.coefficient < 0)) & allowed:
+            return None
+    return tuple(moved)
+
+
+def _complexity(slope: Product) -> tuple[int, int]:
+    return len(slope.powers), sum(len(polynomial.terms) for polynomial in slope.powers)
+
+
+def _law(models: Models, context: Tokens, tokens: Tokens) -> Number:
+    """The target's probability of some tokens after a context, up to EOS."""
+    law = models.reading.constant(1)
+    for index, token in enumerate(tokens):
+        law = law * models.numbers(Row("p", (*context, *tokens[:index])))[token]
+    return law
+
+
+def _weight(path: Path, models: Models, outcome: Tokens) -> Number:
+    weight = models.reading.constant(1)
+    for factor in path.weights:
+        weight = weight * factor
+    return weight * _law(models, path.block, outcome[len(path.block) :])

@@ -1,0 +1,246 @@
+"""Rows at which conditions hold, or the proof that there are none: samples first, then z3."""
+
+import importlib.util
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from specref.proofs.everywhere import signs
+from specref.proofs.everywhere.polynomials import Polynomial
+from specref.proofs.everywhere.region import Clause, domain
+from specref.proofs.everywhere.rows import Chart, Sample, random_row
+
+Answer: TypeAlias = Sample | Literal["none", "open"]
+MILLISECONDS = 4_000
+NEIGHBOURS = 12
+DIGITS = (3, 9, 20, 60)
+
+
+def is_installed() -> bool:
+    """Whether z3 can be asked."""
+    return importlib.util.find_spec("z3") is not None
+
+
+@dataclass
+class Counts:
+    """How questions were answered."""
+
+    questions: int = 0
+    samples: int = 0
+    implied: int = 0
+    calls: int = 0
+
+
+class Solver:
+    """Finds samples; remembers which conditions exclude each other.
+
+    Parameters
+    ----------
+    milliseconds : int
+        For one question to z3, after which it is open.
+    """
+
+    def __init__(self, milliseconds: int = MILLISECONDS) -> None:
+        self.counts = Counts()
+        self.milliseconds = milliseconds
+        self._bits: dict[Clause, int] = {}
+        self._cores: dict[Polynomial, list[int]] = {}
+        self._variables: dict[int, Any] = {}
+        self._expressions: dict[Polynomial, Any] = {}
+
+    def find(
+        self, chart: Chart, clauses: Sequence[Clause], near: Sequence[Sample], key: str
+    ) -> Answer:
+        """Rows at which all clauses hold, ``none``, or ``open``.
+
+        Parameters
+        ----------
+        chart : Chart
+        clauses : sequence
+            The last is the least likely to hold.
+        near : sequence of Sample
+            Samples to try, and to vary.
+        key : str
+            Of what is random.
+        """
+        self.counts.questions += 1
+        system = _system(chart, clauses)
+        if system is None:
+            self.counts.implied += 1
+            return "none"
+        mask = self._mask(system)
+        if any(core & mask == core for p in system for core in self._cores.get(p, ())):
+            self.counts.implied += 1
+            return "none"
+        order = [(p, system[p]) for p, _ in reversed(clauses) if p in system]
+        order += [clause for clause in system.items() if clause not in order]
+        for sample in _candidates(chart, order, near, key):
+            if _holds(sample, order):
+                self.counts.samples += 1
+                return sample
+        return self._ask(chart, system, key)
+
+    def _mask(self, system: dict[Polynomial, int]) -> int:
+        return sum(map(self._bit, system.items()))
+
+    def _bit(self, clause: Clause) -> int:
+        return 1 << self._bits.setdefault(clause, len(self._bits))
+
+    def _ask(self, chart: Chart, system: dict[Polynomial, int], key: str) -> Answer:
+        import z3
+
+        self.counts.calls += 1
+        solver = z3.SolverFor("QF_NRA")
+        solver.set("timeout", self.milliseconds)
+        named = {}
+        for number, (polynomial, allowed) in enumerate(system.items()):
+            name = z3.Bool(f"c{number}")
+            named[f"c{number}"] = (polynomial, allowed)
+            solver.assert_and_track(self._constraint(polynomial, allowed), name)
+        answer = solver.check()
+        if answer == z3.unsat:
+            core = [named[str(name)] for name in solver.unsat_core()]
+            self._cores.setdefault(core[0][0], []).append(sum(map(self._bit, core)))
+            return "none"
+        if answer == z3.unknown:
+            return "open"
+        free = {v for polynomial in system for v in polynomial.variables}
+        free |= {w for v in free for w in chart.space.of_row(chart.space.variables[v][0])}
+        free -= chart.solved.keys()
+        for allowed_sets in (_strict(system), None):
+            if allowed_sets is not None:
+                solver = z3.SolverFor("QF_NRA")
+                solver.set("timeout", self.milliseconds)
+                solver.add([self._constraint(*clause) for clause in allowed_sets.items()])
+                self.counts.calls += 1
+                if solver.check() != z3.sat:
+                    solver = z3.SolverFor("QF_NRA")
+                    solver.set("timeout", self.milliseconds)
+                    solver.add([self._constraint(*clause) for clause in system.items()])
+                    if solver.check() != z3.sat:
+                        continue
+            found = _rational(solver.model(), {v: self._variable(v) for v in free}, chart, system, key)
+            if found is not None:
+                return found
+        return "open"
+
+    def _variable(self, v: int) -> Any:
+        import z3
+
+        if v not in self._variables:
+            self._variables[v] = z3.Real(f"x{v}")
+        return self._variables[v]
+
+    def _expression(self, polynomial: Polynomial) -> Any:
+        import z3
+
+        if polynomial not in self._expressions:
+            terms = []
+            for monomial, coefficient in polynomial.terms:
+                factors = [self._variable(v) for v in monomial]
+                product = z3.Product(factors) if len(factors) > 1 else (factors or [1])[0]
+                terms.append(coefficient * product)
+            self._expressions[polynomial] = z3.Sum(terms) if len(terms) > 1 else terms[0]
+        return self._expressions[polynomial]
+
+    def _constraint(self, polynomial: Polynomial, allowed: int) -> Any:
+        left = self._expression(polynomial)
+        if allowed == signs.NEGATIVE:
+            return left < 0
+        if allowed == signs.AT_MOST_ZERO:
+            return left <= 0
+        if allowed == signs.POSITIVE:
+            return left > 0
+        if allowed == signs.AT_LEAST_ZERO:
+            return left >= 0
+        return left == 0 if allowed == signs.ZERO else left != 0
+
+
+def _system(chart: Chart, clauses: Iterable[Clause]) -> dict[Polynomial, int] | None:
+    """The clauses with the domain of their rows, one for each polynomial; None if they clash."""
+    system: dict[Polynomial, int] = {}
+    for polynomial, allowed in clauses:
+        system[polynomial] = system.get(polynomial, signs.ANY) & allowed
+    rows = {chart.space.variables[v][0] for polynomial in system for v in polynomial.variables}
+    rows |= {chart.space.variables[v][0] for v in chart.solved}
+    pending, seen = sorted(rows), set(rows)
+    while pending:
+        for polynomial, allowed in domain(chart, pending.pop()):
+            system[polynomial] = system.get(polynomial, signs.ANY) & allowed
+            for v in polynomial.variables:
+                row = chart.space.variables[v][0]
+                if row not in seen:
+                    seen.add(row)
+                    pending.append(row)
+    for polynomial, allowed in list(system.items()):
+        if not polynomial.variables:
+            if not signs.of(1 if polynomial.terms[0][1] > 0 else -1) & allowed:
+                return None
+            del system[polynomial]
+        elif not allowed:
+            return None
+        elif allowed == signs.ANY:
+            del system[polynomial]
+    return system
+
+
+def _strict(system: dict[Polynomial, int]) -> dict[Polynomial, int]:
+    """The same without ties, wherever they are allowed beside something else."""
+    return {
+        polynomial: allowed if allowed == signs.ZERO else allowed & signs.NONZERO
+        for polynomial, allowed in system.items()
+    }
+
+
+def _holds(sample: Sample, system: Iterable[Clause]) -> bool:
+    """Whether clauses hold without a tie."""
+    for polynomial, allowed in system:
+        try:
+            sign = sample.sign(polynomial)
+        except ZeroDivisionError:
+            return False
+        if not (sign or allowed == signs.ZERO) or not signs.of(sign) & allowed:
+            return False
+    return True
+
+
+def _candidates(
+    chart: Chart, order: Sequence[Clause], near: Sequence[Sample], key: str
+) -> Iterable[Sample]:
+    """Samples that were found before, then such with one or all rows drawn anew."""
+    yield from reversed(near)
+    rows = []
+    for polynomial, _ in order[:3]:
+        for v in sorted(polynomial.variables):
+            if chart.space.variables[v][0] not in rows:
+                rows.append(chart.space.variables[v][0])
+    free = {v for polynomial, _ in order for v in polynomial.variables} - chart.solved.keys()
+    for number in range(NEIGHBOURS):
+        start = near[-1 - number % 3 % len(near)] if near else None
+        given = {v: start.value(v) for v in sorted(free)} if start and number % 4 else {}
+        again = rows[number % len(rows) :][: 1 + number % 2] if rows else []
+        for row in again:
+            drawn = random_row(f"{key} {number} {row}", len(chart.space.entries(row)))
+            given |= dict(zip(chart.space.of_row(row), drawn, strict=False))
+        yield Sample(chart, {v: x for v, x in given.items() if v not in chart.solved}, f"{key} {number}")
+
+
+def _rational(
+    model: Any, variables: dict[int, Any], chart: Chart, system: dict[Polynomial, int], key: str
+) -> Sample | None:
+    """A rational point of a model of z3, whose numbers may be algebraic."""
+    for digits in DIGITS:
+        given = {}
+        for v, variable in variables.items():
+            value = model.eval(variable, model_completion=True)
+            if hasattr(value, "approx") and not hasattr(value, "as_fraction"):
+                value = value.approx(digits)
+            given[v] = Fraction(value.numerator_as_long(), value.denominator_as_long())
+        sample = Sample(chart, given, key)
+        try:
+            if all(signs.of(sample.sign(p)) & allowed for p, allowed in system.items()):
+                return sample
+        except ZeroDivisionError:
+            pass
+    return None
