@@ -4,6 +4,7 @@ A polynomial is a factor of its own: primitive, over the integers, with a positi
 coefficient. Sums are expanded over their common denominator, products are not.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import cached_property
@@ -200,7 +201,7 @@ def product_of(terms: Mapping[Monomial, int]) -> Product:
         content, rest = -content, [(monomial, -c) for monomial, c in rest]
     found = Product(Fraction(content), {})
     if rest != [((), 1)]:
-        found = Product(Fraction(content), {Polynomial(tuple(rest)): 1})
+        found = times(found, _factored(Polynomial(tuple(rest))))
     for v in shared:
         found = times(found, variable(v))
     return found
@@ -266,6 +267,37 @@ def replaced(product: Product, values: Mapping[int, Product]) -> Product:
         for _ in range(abs(exponent)):
             found = times(found, inner) if exponent > 0 else ratio(found, inner)
     return found
+
+
+def _factored(polynomial: Polynomial) -> Product:
+    """A polynomial that is linear in some variable, as a product of such as have no factors.
+
+    A factor of A v + B without v divides A and B; without such factors it has none.
+    """
+    whole = Product(Fraction(1), {polynomial: 1})
+    counts = Counter(v for monomial, _ in polynomial.terms for v in monomial)
+    if len(polynomial.terms[-1][0]) == 1 == len(max(polynomial.terms, key=_degree)[0]):
+        return whole
+    for v, _ in sorted(counts.items(), key=lambda one: (one[1], one[0])):
+        parts = linear_in(polynomial, v)
+        if parts is None:
+            continue
+        slope, rest = parts
+        shared = {
+            factor: min(exponent, rest.powers[factor])
+            for factor, exponent in slope.powers.items()
+            if factor in rest.powers
+        }
+        if not shared:
+            return whole
+        common = Product(Fraction(1), shared)
+        kept = plus(times(ratio(slope, common), variable(v)), ratio(rest, common))
+        return times(common, kept)
+    return whole
+
+
+def _degree(term: tuple[Monomial, int]) -> int:
+    return len(term[0])
 
 
 def _expanded(product: Product, without: Mapping[Polynomial, int], scale: int) -> Terms:

@@ -16,8 +16,7 @@ If that holds for every y, in regions that cover all rows, it is an equality for
 sides sum to 1. So the paths that do not lead to y need not be looked at.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from fractions import Fraction
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from specref.proofs.everywhere import polynomials, signs
@@ -40,8 +39,8 @@ class Region:
         A point of the region.
     given : iterable of clauses
         What holds of the piece of space that is looked at.
-    rows : iterable of Row
-        Rows whose entries are known not to be negative; others are added by `add_row`.
+    excluded : callable
+        Whether clauses exclude each other, as far as that can be told soon.
 
     Attributes
     ----------
@@ -49,8 +48,14 @@ class Region:
         The conditions beyond those given.
     """
 
-    def __init__(self, chart: Chart, sample: Sample, given: Iterable[Clause]) -> None:
-        self.chart, self.sample = chart, sample
+    def __init__(
+        self,
+        chart: Chart,
+        sample: Sample,
+        given: Iterable[Clause],
+        excluded: Callable[[Sequence[Clause]], bool],
+    ) -> None:
+        self.chart, self.sample, self._excluded = chart, sample, excluded
         self.clauses: list[Clause] = []
         self._known: dict[Polynomial, int] = {}
         self._rows: set[Row] = set()
@@ -79,8 +84,7 @@ class Region:
                 powers = self.chart.form(number).powers.items()
                 divisors += [factor for factor, exponent in powers if exponent > 0]
         for factor in divisors:
-            sign = self._of(factor, assumed)
-            if self._of(factor, {}) & signs.ZERO and not self._vanishes(weight, factor, sign):
+            if self._of(factor, {}) & signs.ZERO and not self._vanishes(weight, factor):
                 self._add(factor, signs.of(self.sample.sign(factor)))
 
     def known(self, polynomial: Polynomial) -> int:
@@ -165,22 +169,14 @@ class Region:
                 here = signs.NONZERO
             self._add(factor, here)
 
-    def _vanishes(self, weight: Product, divisor: Polynomial, sign: int) -> bool:
+    def _vanishes(self, weight: Product, divisor: Polynomial) -> bool:
         """Whether the weight has no pole, and is 0, where a divisor is."""
         exponent = weight.powers.get(divisor, 0)
         if exponent:
             return exponent > 0
-        if sign not in (signs.NEGATIVE, signs.POSITIVE):
-            return False
-        larger = Product(_unit(sign), {divisor: 1})
-        for factor, power in weight.powers.items():
-            possible = self._of(factor, {})
-            if power > 0 and possible | signs.ZERO in (signs.AT_LEAST_ZERO, signs.AT_MOST_ZERO):
-                smaller = Product(_unit(possible & signs.NONZERO), {factor: 1})
-                gap = polynomials.difference(larger, smaller)
-                if not self._signs_of(gap, {}) & signs.NEGATIVE:
-                    return True
-        return False
+        numerator = [factor for factor, power in weight.powers.items() if power > 0]
+        given = [*self._known.items(), (divisor, signs.ZERO)]
+        return self._excluded((*given, *((factor, signs.NONZERO) for factor in numerator)))
 
     def _add(self, polynomial: Polynomial, allowed: int) -> None:
         known = self._of(polynomial, {})
@@ -200,7 +196,3 @@ def clause(form: Product, allowed: int) -> Clause:
     """That the sign of a function without poles is among those allowed."""
     polynomial, sign = polynomials.sign_polynomial(form)
     return polynomial, allowed if sign > 0 else signs.opposite(allowed)
-
-
-def _unit(sign: int) -> Fraction:
-    return Fraction(1 if sign == signs.POSITIVE else -1)

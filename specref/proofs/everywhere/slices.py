@@ -128,6 +128,7 @@ class Slicer:
         self.step, self.space, self.lookahead = step, space, lookahead
         self.solver, self.deadline, self.choices = solver, deadline, choices
         self.whole = Chart(space, {})
+        self._charts: dict[tuple[tuple[int, str], ...], Chart] = {}
 
     def cover(self, outcome: Tokens) -> Slice:
         """Cover all rows with regions, for one outcome."""
@@ -139,7 +140,12 @@ class Slicer:
             for prefix in prefixes(choices)
         }
         samples: list[Sample] = []
-        pending = [Piece(self.whole, (), Sample(self.whole, {}, f"{self.space.seed} start"))]
+        # Where the target never says the outcome there is nothing to show.
+        said = [
+            clause(self.whole.entries(Row("p", outcome[:index]))[token], signs.POSITIVE)
+            for index, token in enumerate(outcome)
+        ]
+        pending = [Piece(self.whole, tuple(said), Sample(self.whole, {}, f"{self.space.seed} start"))]
         while pending:
             piece = pending.pop()
             if time.monotonic() > self.deadline:
@@ -155,11 +161,14 @@ class Slicer:
         self, piece: Piece, found: Slice, hopeful: set[Choices], samples: list[Sample]
     ) -> list[Piece]:
         """Cut a region off a piece; the pieces that are left."""
+        for index, (polynomial, allowed) in enumerate(piece.clauses):
+            if allowed == signs.ZERO:
+                others = piece.clauses[:index] + piece.clauses[index + 1 :]
+                return self._on(Piece(piece.chart, others), polynomial, found)
         sample: Sample | str | None = piece.sample
-        key = f"{self.space.seed} {found.outcome} {found.flips}"
+        key = f"{self.space.seed} {found.outcome} {found.flips} {len(samples)}"
         if sample is None:
-            near = [one for one in samples if one.chart is piece.chart]
-            sample = self.solver.find(piece.chart, piece.clauses, near, key)
+            sample = self.solver.find(piece.chart, piece.clauses, samples, key)
         for attempt in range(TRIES):
             if sample == "none":
                 return []
@@ -193,7 +202,7 @@ class Slicer:
         """The region of a sample; None if the law is right at it, but not around it."""
         reading = Reading(self.space.prime, sample.value)
         models = Models(piece.chart, reading)
-        region = Region(piece.chart, sample, piece.clauses)
+        region = self._region(piece.chart, sample, piece.clauses)
         expected = _law(models, (), found.outcome)
         total = reading.constant(0)
         error = None
@@ -235,60 +244,61 @@ class Slicer:
             found.lossless.append(conditions)
         return region
 
+    def _region(self, chart: Chart, sample: Sample, clauses: Sequence[Clause]) -> Region:
+        def excluded(clauses: Sequence[Clause]) -> bool:
+            return self.solver.excluded(chart, clauses)
+
+        return Region(chart, sample, clauses, excluded)
+
     def _check(self) -> None:
         if time.monotonic() > self.deadline:
             raise _OutOfTimeError
 
     def _left(self, piece: Piece, region: Region, found: Slice) -> list[Piece]:
         """What a region leaves of a piece."""
-        before = Region(piece.chart, region.sample, piece.clauses)
+        before = self._region(piece.chart, region.sample, piece.clauses)
         kept = piece.clauses
         left: list[Piece] = []
         for polynomial, allowed in region.clauses:
             flipped = before.known(polynomial) & ~allowed
             if flipped:
                 found.flips += 1
-                if flipped == signs.ZERO:
-                    left += self._on(Piece(piece.chart, kept), polynomial, found)
-                else:
-                    left.append(Piece(piece.chart, (*kept, (polynomial, flipped))))
+                left.append(Piece(piece.chart, (*kept, (polynomial, flipped))))
             kept = (*kept, (polynomial, allowed))
-            before = Region(piece.chart, region.sample, kept)
+            before = self._region(piece.chart, region.sample, kept)
         return left
 
     def _on(self, piece: Piece, polynomial: Polynomial, found: Slice) -> list[Piece]:
         """The part of a piece on which a polynomial is 0, on charts of its own."""
-        equal = (*piece.clauses, (polynomial, signs.ZERO))
-        if self.solver.find(piece.chart, equal, [], "") == "none":
-            return []
         solutions = [
-            (v, *found_in)
+            (v, *both)
             for v in sorted(polynomial.variables)
-            if (found_in := polynomials.linear_in(polynomial, v))
+            if (both := polynomials.linear_in(polynomial, v))
         ]
         if not solutions:
             found.open += 1
             return []
         # A slope that is constant leaves no case in which it is 0; else the simplest.
         v, slope, rest = min(solutions, key=lambda one: _complexity(one[1]))
-        solved = {
-            w: polynomials.replaced(form, {v: polynomials.ratio(polynomials.opposite(rest), slope)})
-            for w, form in {**piece.chart.solved, v: polynomials.variable(v)}.items()
-        }
-        chart = Chart(self.space, solved)
-        found.charts += 1
+        value = {v: polynomials.ratio(polynomials.opposite(rest), slope)}
         left: list[Piece] = []
-        clauses = piece.clauses
-        if slope.powers:
-            apart = clause(slope, signs.NONZERO)
-            flat = (*clauses, (polynomial, signs.ZERO))
-            for factor in slope.powers:
-                left += self._on(Piece(piece.chart, flat), factor, found)
-            clauses = (*clauses, apart)
-        moved = _moved(clauses, {v: solved[v]})
-        if moved is not None:
-            left.append(Piece(chart, moved))
+        apart: list[Clause] = []
+        for factor in slope.powers:
+            flat = (factor, signs.ZERO), (polynomial, signs.ZERO)
+            left.append(Piece(piece.chart, (*piece.clauses, *apart, *flat)))
+            apart.append((factor, signs.NONZERO))
+        clauses = _moved((*piece.clauses, *apart), value)
+        if clauses is not None:
+            solved = {w: polynomials.replaced(form, value) for w, form in piece.chart.solved.items()}
+            left.append(Piece(self._chart(solved | value, found), clauses))
         return left
+
+    def _chart(self, solved: Mapping[int, Product], found: Slice) -> Chart:
+        key = tuple(sorted((v, form.show(str)) for v, form in solved.items()))
+        if key not in self._charts:
+            self._charts[key] = Chart(self.space, solved)
+        found.charts += 1
+        return self._charts[key]
 
 
 def _moved(clauses: Sequence[Clause], values: Mapping[int, Product]) -> tuple[Clause, ...] | None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from specref.proofs.everywhere import signs
 from specref.proofs.everywhere.polynomials import Polynomial
 from specref.proofs.everywhere.region import Clause, domain
-from specref.proofs.everywhere.rows import Chart, Sample, random_row
+from specref.proofs.everywhere.rows import Chart, Row, Sample, random_row
 
 Answer: TypeAlias = Sample | Literal["none", "open"]
 MILLISECONDS = 4_000
@@ -46,6 +46,7 @@ class Solver:
         self.milliseconds = milliseconds
         self._bits: dict[Clause, int] = {}
         self._cores: dict[Polynomial, list[int]] = {}
+        self._possible: set[int] = set()
         self._variables: dict[int, Any] = {}
         self._expressions: dict[Polynomial, Any] = {}
 
@@ -69,8 +70,7 @@ class Solver:
         if system is None:
             self.counts.implied += 1
             return "none"
-        mask = self._mask(system)
-        if any(core & mask == core for p in system for core in self._cores.get(p, ())):
+        if self._is_known(system):
             self.counts.implied += 1
             return "none"
         order = [(p, system[p]) for p, _ in reversed(clauses) if p in system]
@@ -81,6 +81,44 @@ class Solver:
                 return sample
         return self._ask(chart, system, key)
 
+    def excluded(self, chart: Chart, clauses: Sequence[Clause]) -> bool:
+        """Whether clauses exclude each other; False also where that is open."""
+        self.counts.questions += 1
+        system = _system(chart, clauses)
+        if system is None or self._is_known(system):
+            self.counts.implied += 1
+            return True
+        mask = self._mask(system)
+        if mask not in self._possible:
+            if self._core(system) == "none":
+                return True
+            self._possible.add(mask)
+        else:
+            self.counts.samples += 1
+        return False
+
+    def _is_known(self, system: dict[Polynomial, int]) -> bool:
+        mask = self._mask(system)
+        return any(core & mask == core for p in system for core in self._cores.get(p, ()))
+
+    def _core(self, system: dict[Polynomial, int]) -> str:
+        """Ask z3 whether clauses exclude each other; remember which do."""
+        import z3
+
+        self.counts.calls += 1
+        solver = z3.SolverFor("QF_NRA")
+        solver.set("timeout", self.milliseconds)
+        named = {}
+        for number, (polynomial, allowed) in enumerate(system.items()):
+            named[f"c{number}"] = (polynomial, allowed)
+            solver.assert_and_track(self._constraint(polynomial, allowed), f"c{number}")
+        answer = solver.check()
+        if answer == z3.unsat:
+            core = [named[str(name)] for name in solver.unsat_core()]
+            self._cores.setdefault(core[0][0], []).append(sum(map(self._bit, core)))
+            return "none"
+        return "open" if answer == z3.unknown else "some"
+
     def _mask(self, system: dict[Polynomial, int]) -> int:
         return sum(map(self._bit, system.items()))
 
@@ -90,21 +128,9 @@ class Solver:
     def _ask(self, chart: Chart, system: dict[Polynomial, int], key: str) -> Answer:
         import z3
 
-        self.counts.calls += 1
-        solver = z3.SolverFor("QF_NRA")
-        solver.set("timeout", self.milliseconds)
-        named = {}
-        for number, (polynomial, allowed) in enumerate(system.items()):
-            name = z3.Bool(f"c{number}")
-            named[f"c{number}"] = (polynomial, allowed)
-            solver.assert_and_track(self._constraint(polynomial, allowed), name)
-        answer = solver.check()
-        if answer == z3.unsat:
-            core = [named[str(name)] for name in solver.unsat_core()]
-            self._cores.setdefault(core[0][0], []).append(sum(map(self._bit, core)))
-            return "none"
-        if answer == z3.unknown:
-            return "open"
+        answer = self._core(system)
+        if answer != "some":
+            return "none" if answer == "none" else "open"
         free = {v for polynomial in system for v in polynomial.variables}
         free |= {w for v in free for w in chart.space.of_row(chart.space.variables[v][0])}
         free -= chart.solved.keys()
@@ -209,21 +235,25 @@ def _candidates(
     chart: Chart, order: Sequence[Clause], near: Sequence[Sample], key: str
 ) -> Iterable[Sample]:
     """Samples that were found before, then such with one or all rows drawn anew."""
-    yield from reversed(near)
-    rows = []
+    rows: list[Row] = []
     for polynomial, _ in order[:3]:
         for v in sorted(polynomial.variables):
             if chart.space.variables[v][0] not in rows:
                 rows.append(chart.space.variables[v][0])
     free = {v for polynomial, _ in order for v in polynomial.variables} - chart.solved.keys()
+    for index, sample in enumerate(reversed(near)):
+        if sample.chart is chart:
+            yield sample
+        elif index < NEIGHBOURS:
+            yield Sample(chart, {v: sample.value(v) for v in sorted(free)}, f"{key} near {index}")
     for number in range(NEIGHBOURS):
         start = near[-1 - number % 3 % len(near)] if near else None
         given = {v: start.value(v) for v in sorted(free)} if start and number % 4 else {}
-        again = rows[number % len(rows) :][: 1 + number % 2] if rows else []
-        for row in again:
+        for row in rows[number % len(rows) :][: 1 + number % 2] if rows else []:
             drawn = random_row(f"{key} {number} {row}", len(chart.space.entries(row)))
             given |= dict(zip(chart.space.of_row(row), drawn, strict=False))
-        yield Sample(chart, {v: x for v, x in given.items() if v not in chart.solved}, f"{key} {number}")
+        given = {v: value for v, value in given.items() if v not in chart.solved}
+        yield Sample(chart, given, f"{key} {number}")
 
 
 def _rational(
