@@ -16,16 +16,14 @@ If that holds for every y, in regions that cover all rows, it is an equality for
 sides sum to 1. So the paths that do not lead to y need not be looked at.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.number import Number
 from specref.proofs.everywhere.polynomials import Polynomial, Product
-from specref.proofs.everywhere.rows import Chart, Row, Sample
+from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample
 
-Clause: TypeAlias = tuple[Polynomial, int]
-"""A polynomial, and the set of the signs it may have."""
 Event: TypeAlias = tuple[str, Number, int]
 
 
@@ -92,16 +90,16 @@ class Region:
         return self._of(polynomial, {})
 
     def _of(self, polynomial: Polynomial, assumed: Mapping[Polynomial, int]) -> int:
-        for v in polynomial.variables:
-            self._add_row(self.chart.space.variables[v][0])
+        for row in self.chart.space.rows_of(polynomial):
+            if row not in self._rows:
+                self._add_row(row)
         known = self._known.get(polynomial, signs.ANY)
         return known & assumed.get(polynomial, signs.ANY)
 
     def _add_row(self, row: Row) -> None:
-        if row not in self._rows:
-            self._rows.add(row)
-            for polynomial, allowed in domain(self.chart, row):
-                self._known[polynomial] = self._known.get(polynomial, signs.ANY) & allowed
+        self._rows.add(row)
+        for polynomial, allowed in self.chart.domain(row):
+            self._known[polynomial] = self._known.get(polynomial, signs.ANY) & allowed
 
     def _signs_of(self, form: Product, assumed: Mapping[Polynomial, int]) -> int:
         found = signs.of((form.coefficient > 0) - (form.coefficient < 0))
@@ -183,16 +181,3 @@ class Region:
         if known & ~allowed:
             self._known[polynomial] = known & allowed
             self.clauses.append((polynomial, allowed))
-
-
-def domain(chart: Chart, row: Row) -> Iterator[Clause]:
-    """That the entries of a row are not negative."""
-    for entry in chart.entries(row):
-        if entry.powers:
-            yield clause(entry, signs.AT_LEAST_ZERO)
-
-
-def clause(form: Product, allowed: int) -> Clause:
-    """That the sign of a function without poles is among those allowed."""
-    polynomial, sign = polynomials.sign_polynomial(form)
-    return polynomial, allowed if sign > 0 else signs.opposite(allowed)

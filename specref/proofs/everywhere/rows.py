@@ -11,12 +11,14 @@ from fractions import Fraction
 from typing import Literal, NamedTuple, TypeAlias
 
 from specref.models import Model
-from specref.proofs.everywhere import polynomials
+from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.field import random_prime
 from specref.proofs.everywhere.number import Number, Reading
 from specref.proofs.everywhere.polynomials import Polynomial, Product
 from specref.vocabulary import Tokens, Vocabulary
 
+Clause: TypeAlias = tuple[Polynomial, int]
+"""A polynomial, and the set of the signs that it may have."""
 Letter: TypeAlias = Literal["p", "q"]
 LARGEST = 99
 
@@ -51,6 +53,7 @@ class Space:
         self.prime = random_prime(random.Random(f"specref everywhere {seed} prime"))
         self.variables: list[tuple[Row, int]] = []
         self._rows: dict[Row, tuple[Product, ...]] = {}
+        self._rows_of: dict[Polynomial, frozenset[Row]] = {}
 
     def entries(self, row: Row) -> tuple[Product, ...]:
         """The entries of a row as functions of its variables."""
@@ -67,6 +70,13 @@ class Space:
     def of_row(self, row: Row) -> list[int]:
         """The variables of a row."""
         return [v for entry in self.entries(row)[:-1] for v in next(iter(entry.powers)).variables]
+
+    def rows_of(self, polynomial: Polynomial) -> frozenset[Row]:
+        """The rows whose variables a polynomial has."""
+        if polynomial not in self._rows_of:
+            rows = frozenset(self.variables[v][0] for v in polynomial.variables)
+            self._rows_of[polynomial] = rows
+        return self._rows_of[polynomial]
 
     def name(self, v: int) -> str:
         """What a variable is called: p(b|a) is the target's probability of b after a."""
@@ -95,7 +105,7 @@ class Chart:
     def __init__(self, space: Space, solved: Mapping[int, Product]) -> None:
         self.space, self.solved = space, dict(solved)
         self.forms: dict[int, Product] = {}
-        self.domain: dict[Polynomial, int] = {}
+        self._domains: dict[Row, tuple[Clause, ...]] = {}
         self._residues: dict[int, int] = {}
         self._entries: dict[Row, tuple[Product, ...]] = {}
         self._leaves: dict[Row, tuple[tuple[Product, int, int], ...]] = {}
@@ -128,6 +138,13 @@ class Chart:
                 for form in self.entries(row)
             )
         return self._leaves[row]
+
+    def domain(self, row: Row) -> tuple[Clause, ...]:
+        """That the entries of a row are not negative."""
+        if row not in self._domains:
+            entries = [entry for entry in self.entries(row) if entry.powers]
+            self._domains[row] = tuple(clause(entry, signs.AT_LEAST_ZERO) for entry in entries)
+        return self._domains[row]
 
     def form(self, number: Number) -> Product:
         """A number as a product of polynomials in the free variables."""
@@ -222,6 +239,12 @@ class Models:
     def numbers(self, row: Row) -> list[Number]:
         """The entries of a row."""
         return [self.reading.leaf(*leaf) for leaf in self.chart.leaves(row)]
+
+
+def clause(form: Product, allowed: int) -> Clause:
+    """That the sign of a function without poles is among those allowed."""
+    polynomial, sign = polynomials.sign_polynomial(form)
+    return polynomial, allowed if sign > 0 else signs.opposite(allowed)
 
 
 def random_row(key: str, size: int) -> list[Fraction]:

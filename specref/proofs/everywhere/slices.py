@@ -17,8 +17,8 @@ from specref.chance import MAX_PATHS, TooManyPathsError
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.number import Number, Reading, TieError
 from specref.proofs.everywhere.polynomials import Polynomial, Product
-from specref.proofs.everywhere.region import Clause, Region, clause, domain
-from specref.proofs.everywhere.rows import Chart, Models, Row, Sample, Space
+from specref.proofs.everywhere.region import Region
+from specref.proofs.everywhere.rows import Chart, Clause, Models, Row, Sample, Space, clause
 from specref.proofs.everywhere.solver import Solver
 from specref.proofs.everywhere.walk import Choices, Path, paths, prefixes
 from specref.vocabulary import Tokens

@@ -8,8 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from specref.proofs.everywhere import signs
 from specref.proofs.everywhere.polynomials import Polynomial
-from specref.proofs.everywhere.region import Clause, domain
-from specref.proofs.everywhere.rows import Chart, Row, Sample, random_row
+from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample, random_row
 
 Answer: TypeAlias = Sample | Literal["none", "open"]
 MILLISECONDS = 4_000
@@ -126,30 +125,29 @@ class Solver:
         return 1 << self._bits.setdefault(clause, len(self._bits))
 
     def _ask(self, chart: Chart, system: dict[Polynomial, int], key: str) -> Answer:
-        import z3
-
-        answer = self._core(system)
-        if answer != "some":
-            return "none" if answer == "none" else "open"
+        """Rows by z3, without a tie if there are such."""
+        model = self._model(_strict(system))
+        if model is None:
+            answer = self._core(system)
+            if answer != "some":
+                return "none" if answer == "none" else "open"
+            model = self._model(system)
         free = {v for polynomial in system for v in polynomial.variables}
         free |= {w for v in free for w in chart.space.of_row(chart.space.variables[v][0])}
         free -= chart.solved.keys()
-        for allowed_sets in (_strict(system), None):
-            if allowed_sets is not None:
-                solver = z3.SolverFor("QF_NRA")
-                solver.set("timeout", self.milliseconds)
-                solver.add([self._constraint(*clause) for clause in allowed_sets.items()])
-                self.counts.calls += 1
-                if solver.check() != z3.sat:
-                    solver = z3.SolverFor("QF_NRA")
-                    solver.set("timeout", self.milliseconds)
-                    solver.add([self._constraint(*clause) for clause in system.items()])
-                    if solver.check() != z3.sat:
-                        continue
-            found = _rational(solver.model(), {v: self._variable(v) for v in free}, chart, system, key)
-            if found is not None:
-                return found
+        if model is not None:
+            variables = {v: self._variable(v) for v in free}
+            return _rational(model, variables, chart, system, key) or "open"
         return "open"
+
+    def _model(self, system: dict[Polynomial, int]) -> Any:
+        import z3
+
+        self.counts.calls += 1
+        solver = z3.SolverFor("QF_NRA")
+        solver.set("timeout", self.milliseconds)
+        solver.add([self._constraint(*clause) for clause in system.items()])
+        return solver.model() if solver.check() == z3.sat else None
 
     def _variable(self, v: int) -> Any:
         import z3
@@ -188,17 +186,16 @@ def _system(chart: Chart, clauses: Iterable[Clause]) -> dict[Polynomial, int] | 
     system: dict[Polynomial, int] = {}
     for polynomial, allowed in clauses:
         system[polynomial] = system.get(polynomial, signs.ANY) & allowed
-    rows = {chart.space.variables[v][0] for polynomial in system for v in polynomial.variables}
-    rows |= {chart.space.variables[v][0] for v in chart.solved}
-    pending, seen = sorted(rows), set(rows)
+    pending = {row for polynomial in system for row in chart.space.rows_of(polynomial)}
+    pending |= {chart.space.variables[v][0] for v in chart.solved}
+    seen: set[Row] = set()
     while pending:
-        for polynomial, allowed in domain(chart, pending.pop()):
+        row = min(pending)
+        seen.add(row)
+        for polynomial, allowed in chart.domain(row):
             system[polynomial] = system.get(polynomial, signs.ANY) & allowed
-            for v in polynomial.variables:
-                row = chart.space.variables[v][0]
-                if row not in seen:
-                    seen.add(row)
-                    pending.append(row)
+            pending |= chart.space.rows_of(polynomial)
+        pending -= seen
     for polynomial, allowed in list(system.items()):
         if not polynomial.variables:
             if not signs.of(1 if polynomial.terms[0][1] > 0 else -1) & allowed:
@@ -237,9 +234,7 @@ def _candidates(
     """Samples that were found before, then such with one or all rows drawn anew."""
     rows: list[Row] = []
     for polynomial, _ in order[:3]:
-        for v in sorted(polynomial.variables):
-            if chart.space.variables[v][0] not in rows:
-                rows.append(chart.space.variables[v][0])
+        rows += sorted(chart.space.rows_of(polynomial) - set(rows))
     free = {v for polynomial, _ in order for v in polynomial.variables} - chart.solved.keys()
     for index, sample in enumerate(reversed(near)):
         if sample.chart is chart:
