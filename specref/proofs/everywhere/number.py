@@ -16,6 +16,9 @@ import numpy as np
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.polynomials import Product
 
+MOST_COMPARED = 100_000
+LARGEST_SIZE = 1_000_000
+
 
 class NotForAllError(TypeError):
     """A rule does with a number what is not defined for all its values at once."""
@@ -46,15 +49,15 @@ class Reading:
         ``divisor``, and ``weight`` of the branch taken.
     mistakes : int
         The sum of the sizes of all numbers that were told apart by residues: see `field`.
-    tie : TieError or None
-        The last; kept for programs that hide it.
+    raised : TieError, NotForAllError or None
+        What was raised here last; kept for programs that hide it.
     """
 
     def __init__(self, prime: int, values: Callable[[int], Fraction]) -> None:
         self.prime, self.values = prime, values
         self.events: list[tuple[str, Number, int]] = []
         self.mistakes = 0
-        self.tie: TieError | None = None
+        self.raised: TieError | NotForAllError | None = None
         self._signs: dict[int, int] = {}
         self._constants: dict[Rational | int, Number] = {}
 
@@ -84,8 +87,8 @@ class Reading:
         if sign is None:
             value = number.value
             if value == 0:
-                self.tie = TieError(number)
-                raise self.tie
+                self.raised = TieError(number)
+                raise self.raised
             sign = 1 if value > 0 else -1
             self._signs[residue] = sign
             self._signs[self.prime - residue] = -sign
@@ -93,6 +96,12 @@ class Reading:
 
     def decide(self, number: "Number", wanted: int) -> bool:
         """Whether the sign of a number is in a set of signs; recorded."""
+        if len(self.events) > MOST_COMPARED or number.size > LARGEST_SIZE:
+            self.raised = NotForAllError(
+                f"more than {MOST_COMPARED:,} comparisons on one path, or a power above "
+                f"{LARGEST_SIZE:,}: expected a rule that ends"
+            )
+            raise self.raised
         sign = self.sign(number)
         yes = bool(signs.of(sign) & wanted)
         if number.residue in (0, 1, self.prime - 1):
@@ -106,7 +115,16 @@ class Reading:
 class Number:
     """A function of the rows, with its value at a sample; see `Reading`."""
 
-    __slots__ = ("_value", "left", "nonnegative", "operation", "reading", "residue", "right", "size")
+    __slots__ = (
+        "_value",
+        "left",
+        "nonnegative",
+        "operation",
+        "reading",
+        "residue",
+        "right",
+        "size",
+    )
     __array_priority__: ClassVar[float] = -1.0
 
     def __init__(
@@ -122,11 +140,11 @@ class Number:
         self.reading, self.residue, self.operation = reading, residue, operation
         self.left, self.right = left, right
         self.nonnegative, self.size = nonnegative, size
-        self._value: Fraction | None = None
+        self._value: Any = None
 
     @property
-    def value(self) -> Fraction:
-        """The value at the sample."""
+    def value(self) -> Any:
+        """The value at the sample, a Fraction."""
         if self._value is None:
             if self.operation == "leaf":
                 self._value = self.left.at(self.reading.values)
@@ -138,8 +156,7 @@ class Number:
                 self._value = self.left.value * self.right.value
             else:
                 self._value = self.left.value / self.right.value
-        found: Fraction = self._value  # type: ignore[assignment]
-        return found
+        return self._value
 
     def _number(self, other: Any) -> "Number | None":
         """Another operand as a number; None for an array, whose own operator is to be asked."""
@@ -223,7 +240,7 @@ class Number:
     def __abs__(self) -> "Number":
         return self if self >= 0 else -self
 
-    def _compared(self, other: Any, wanted: int) -> bool:
+    def _compared(self, other: Any, wanted: int) -> Any:
         if isinstance(other, float | np.floating):
             if not isfinite(other):
                 return bool(signs.of(-1 if other > 0 else 1) & wanted) and other == other
@@ -233,32 +250,33 @@ class Number:
             return NotImplemented
         return self.reading.decide(_minus(self, number), wanted)
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: Any) -> Any:
         return self._compared(other, signs.NEGATIVE)
 
-    def __le__(self, other: Any) -> bool:
+    def __le__(self, other: Any) -> Any:
         return self._compared(other, signs.AT_MOST_ZERO)
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: Any) -> Any:
         return self._compared(other, signs.POSITIVE)
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: Any) -> Any:
         return self._compared(other, signs.AT_LEAST_ZERO)
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: Any) -> Any:
         return self._compared(other, signs.ZERO)
 
-    def __ne__(self, other: Any) -> bool:
+    def __ne__(self, other: Any) -> Any:
         return self._compared(other, signs.NONZERO)
 
     def __bool__(self) -> bool:
         return self.reading.decide(self, signs.NONZERO)
 
     def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
-        raise NotForAllError(
+        self.reading.raised = NotForAllError(
             "a number is converted (float, int, round, floor, numerator, exp, log, …): expected "
             "+ - * /, whole powers and comparisons, which Fractions have, too"
         )
+        raise self.reading.raised
 
     __float__ = __int__ = __index__ = __complex__ = __round__ = __floor__ = __ceil__ = _refuse
     __trunc__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = _refuse
@@ -266,10 +284,11 @@ class Number:
     numerator = denominator = property(_refuse)
 
     def __hash__(self) -> int:
-        raise NotForAllError(
+        self.reading.raised = NotForAllError(
             "a number is hashed (a key of a dict, a set or a cache): expected a rule that looks "
             "nothing up by the value of a probability; compare it instead"
         )
+        raise self.reading.raised
 
     def __str__(self) -> str:
         return str(self.value)

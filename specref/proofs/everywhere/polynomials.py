@@ -69,7 +69,9 @@ class Polynomial:
         for monomial, coefficient in self.terms:
             sign = "-" if coefficient < 0 else "+"
             size = abs(coefficient)
-            names = ([str(size)] if size != 1 or not monomial else []) + [name(v) for v in monomial]
+            names = ([str(size)] if size != 1 or not monomial else []) + [
+                name(v) for v in monomial
+            ]
             shown += f" {sign} " if shown else sign.replace("+", "")
             shown += "·".join(names)
         return shown
@@ -112,7 +114,8 @@ class Product:
 
     def show(self, name: Callable[[int], str]) -> str:
         """The function, its variables named."""
-        above, below = [], []
+        above: list[str] = []
+        below: list[str] = []
         for polynomial, exponent in self.powers.items():
             shown = polynomial.show(name)
             shown = f"({shown})" if len(polynomial.terms) > 1 else shown

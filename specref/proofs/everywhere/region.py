@@ -1,16 +1,18 @@
 """A region: the conditions under which given paths of a rule run as they did at a sample.
 
-What is claimed of a region. Let y be a completed outcome, and let the weights w of some paths that
-lead to it, each with the target's law of what completes its block, sum to p(y) as rational
+What is claimed of a region. Let y be a completed outcome, and let the weights w of some paths
+that lead to it, each with the target's law of what completes its block, sum to p(y) as rational
 functions. Then at all rows where the conditions of the region hold, zeros, ties and equal rows
-included, the rule emits y with probability at least p(y). Proof, for rows x, path by path. Follow
-the path at x, up to its first branch of weight 0, if there is one. So far all weights are positive,
-and whatever is asked comes out as at the sample: that is a condition, or follows from the positive
-weights and the conditions. Without a branch of weight 0 the path is one of the rule's at x, with
-its weight. With one, it adds nothing; and the function w is 0 at x, too: it is a product of what
-is finite, one of them 0; unless something divides that is 0 at x, and then it was checked that w, as
-reduced, has no pole there and is 0 (`_vanishes`), or x is excluded by a condition. So the
-probability of y at x is at least the sum of the functions w at x, which is p(y).
+included, the rule emits y with probability at least p(y).
+
+Proof, for rows x, path by path. Follow the path at x, up to its first branch of weight 0, if there
+is one. So far all weights are positive, and whatever is asked comes out as at the sample: that is
+a condition, or follows from the positive weights and the conditions. Without a branch of weight 0
+the path is one of the rule's at x, with its weight. With one it adds nothing, and the function w
+is 0 at x, too: it is a product of what is finite, one of them 0; unless something divides that is
+0 at x, and then it was checked that w, as reduced, has no pole there and is 0 (`_vanishes`), or x
+is excluded by a condition. So the probability of y at x is at least the sum of the functions w at
+x, which is p(y).
 
 If that holds for every y, in regions that cover all rows, it is an equality for every y, as both
 sides sum to 1. So the paths that do not lead to y need not be looked at.
@@ -19,7 +21,7 @@ sides sum to 1. So the paths that do not lead to y need not be looked at.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from specref.proofs.everywhere import polynomials, signs
+from specref.proofs.everywhere import signs
 from specref.proofs.everywhere.number import Number
 from specref.proofs.everywhere.polynomials import Polynomial, Product
 from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample

@@ -20,6 +20,7 @@ from specref.vocabulary import Tokens, Vocabulary
 Clause: TypeAlias = tuple[Polynomial, int]
 """A polynomial, and the set of the signs that it may have."""
 Letter: TypeAlias = Literal["p", "q"]
+Rows: TypeAlias = "dict[Row, list[Fraction]]"
 LARGEST = 99
 
 

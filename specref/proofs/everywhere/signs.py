@@ -34,7 +34,9 @@ def _union(signs: Iterable[int]) -> int:
 
 
 _OPPOSITE = [_union(-a for a in members(m)) for m in range(8)]
-_TIMES = [[_union(a * b for a in members(m) for b in members(n)) for n in range(8)] for m in range(8)]
+_TIMES = [
+    [_union(a * b for a in members(m) for b in members(n)) for n in range(8)] for m in range(8)
+]
 _SUMS = {(-1, 1): ANY, (1, -1): ANY}
 
 

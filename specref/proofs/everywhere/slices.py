@@ -1,19 +1,19 @@
 """All rows are covered by regions, for one completed outcome at a time.
 
-A slice is the claim that a rule emits one completed outcome y with the target's probability. From
-a sample, the conditions of its region are flipped one by one, in the order in which they were met,
-keeping those before: what is not in the region has one of these. Each such piece is empty, or has a
-sample whose region is cut off it in turn, or is open. A piece on which something is 0 that is not
-0 everywhere is looked at on a chart of its own.
+A slice is the claim that a rule emits one completed outcome y with at least the target's
+probability. From a sample, the conditions of its region are flipped one by one, in the order in
+which they were met, keeping those before: what is not in the region has one of these. Each such
+piece is empty, or has a sample whose region is cut off it in turn, or is open. A piece on which
+something is 0 that is not 0 everywhere is looked at on a chart of its own.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from specref.algorithms import Step
-from specref.chance import MAX_PATHS, TooManyPathsError
+from specref.chance import MAX_PATHS, OutsideChanceError, TooManyPathsError
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.number import Number, Reading, TieError
 from specref.proofs.everywhere.polynomials import Polynomial, Product
@@ -38,6 +38,12 @@ class _OutOfTimeError(Exception):
     """The budget is spent."""
 
 
+PASSED_ON = (
+    *(TieError, LongerBlockError, _OutOfTimeError),
+    *(TooManyPathsError, OutsideChanceError, TypeError),
+)
+
+
 @dataclass(frozen=True)
 class Piece:
     """A part of the space of rows: a chart, and conditions on its free variables."""
@@ -56,8 +62,8 @@ class Lossy:
     outcome : tuple of int
     sample : Sample
         Rows at which that is so.
-    output, expected : Fraction
-        There; None for a rule that raised.
+    gap : Fraction or None
+        By how much its probability is too great there; None for a rule that raised.
     clauses : tuple
         The conditions of the region, with the chart's equations.
     error : Exception or None
@@ -66,8 +72,7 @@ class Lossy:
 
     outcome: Tokens
     sample: Sample
-    output: Fraction | None
-    expected: Fraction | None
+    gap: Fraction | None
     clauses: tuple[Clause, ...]
     equations: tuple[tuple[int, Product], ...]
     error: Exception | None = None
@@ -111,7 +116,7 @@ class Slicer:
     lookahead : int
     solver : Solver
     deadline : float
-        By `time.monotonic`; what is not done by then is open.
+        By `time.time`; what is not done by then is open.
     choices : mapping
         {choices: block}, from any runs of the rule: where to look first.
     """
@@ -145,10 +150,11 @@ class Slicer:
             clause(self.whole.entries(Row("p", outcome[:index]))[token], signs.POSITIVE)
             for index, token in enumerate(outcome)
         ]
-        pending = [Piece(self.whole, tuple(said), Sample(self.whole, {}, f"{self.space.seed} start"))]
+        start = Sample(self.whole, {}, f"{self.space.seed} start")
+        pending = [Piece(self.whole, tuple(said), start)]
         while pending:
             piece = pending.pop()
-            if time.monotonic() > self.deadline:
+            if time.time() > self.deadline:
                 found.open += 1
                 continue
             try:
@@ -220,11 +226,9 @@ class Slicer:
                     hopeful.update(prefixes(path.choices))
                     if total.residue == expected.residue and total.value == expected.value:
                         break
-        except (TieError, LongerBlockError, _OutOfTimeError, TooManyPathsError, TypeError):
+        except PASSED_ON:
             raise
-        except Exception as raised:
-            if reading.tie:
-                raise reading.tie from None
+        except Exception as raised:  # a rule that raises is not lossless there
             error = raised
             region.add_path(reading.events, polynomials.NOTHING)
         finally:
@@ -236,10 +240,8 @@ class Slicer:
         conditions = (*piece.clauses, *region.clauses)
         if lossy:
             equations = tuple(piece.chart.solved.items())
-            values = (None, None) if error else (total.value, expected.value)
-            found.lossy.append(
-                Lossy(found.outcome, sample, *values, conditions, equations, error)
-            )
+            gap = None if error else total.value - expected.value
+            found.lossy.append(Lossy(found.outcome, sample, gap, conditions, equations, error))
         else:
             found.lossless.append(conditions)
         return region
@@ -251,7 +253,7 @@ class Slicer:
         return Region(chart, sample, clauses, excluded)
 
     def _check(self) -> None:
-        if time.monotonic() > self.deadline:
+        if time.time() > self.deadline:
             raise _OutOfTimeError
 
     def _left(self, piece: Piece, region: Region, found: Slice) -> list[Piece]:
@@ -289,7 +291,9 @@ class Slicer:
             apart.append((factor, signs.NONZERO))
         clauses = _moved((*piece.clauses, *apart), value)
         if clauses is not None:
-            solved = {w: polynomials.replaced(form, value) for w, form in piece.chart.solved.items()}
+            solved = {
+                w: polynomials.replaced(form, value) for w, form in piece.chart.solved.items()
+            }
             left.append(Piece(self._chart(solved | value, found), clauses))
         return left
 

@@ -23,12 +23,20 @@ def is_installed() -> bool:
 
 @dataclass
 class Counts:
-    """How questions were answered."""
+    """How questions about conditions were answered: by samples, by what is known, by z3."""
 
     questions: int = 0
     samples: int = 0
     implied: int = 0
     calls: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(
+            self.questions + other.questions,
+            self.samples + other.samples,
+            self.implied + other.implied,
+            self.calls + other.calls,
+        )
 
 
 class Solver:

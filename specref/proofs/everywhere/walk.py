@@ -33,13 +33,15 @@ class Walk(Chance):
         self.choices: list[int] = []
         self.weights: list[Number] = []
         self.unexplored: list[Choices] = []
-        self.endless = False
+        self.endless: TooManyPathsError | None = None
 
     def _choose(self, weights: Sequence[Any], site: str) -> int:
         depth = len(self.choices)
         if depth == MAX_SITES:
-            self.endless = True
-            raise TooManyPathsError(f"more than {MAX_SITES} random decisions on a path (at {site})")
+            self.endless = TooManyPathsError(
+                f"more than {MAX_SITES} random decisions on one path (at {site})"
+            )
+            raise self.endless
         numbers = [_exact(weight, self.reading, site) for weight in weights]
         if depth < len(self.prefix):
             choice = self.prefix[depth]
@@ -87,22 +89,63 @@ def paths(
     check : callable
         Called between two paths; may raise.
     """
-    reading = models.reading
     sooner: list[Choices] = [()]
     later: list[Choices] = []
+    first: Path | None = None
     while sooner or later:
         check()
         prefix = (sooner or later).pop()
-        walk = Walk(reading, prefix, hopeful)
-        reading.events = []
-        block = tuple(step(models.model("p"), models.model("q"), (), lookahead, walk))
-        if reading.tie:
-            raise reading.tie
-        if walk.endless:
-            raise TooManyPathsError(f"more than {MAX_SITES} random decisions on one path")
-        yield Path(block, tuple(walk.choices), tuple(walk.weights), reading.events)
-        for branch in walk.unexplored:
+        path, unexplored = _followed(step, models, lookahead, prefix, hopeful)
+        if first is None:
+            first, _ = _followed(step, models, lookahead, path.choices, hopeful)
+            _compare(path, first)
+        yield path
+        for branch in unexplored:
             (sooner if branch in hopeful else later).append(branch)
+
+
+def _followed(
+    step: Step, models: Models, lookahead: int, prefix: Choices, hopeful: set[Choices]
+) -> tuple[Path, list[Choices]]:
+    """The path of a prefix, and the branches left open on the way."""
+    reading = models.reading
+    walk = Walk(reading, prefix, hopeful)
+    reading.events = []
+    target, drafter = models.model("p"), models.model("q")
+    raised: Exception | None = None
+    block: Tokens = ()
+    try:
+        block = tuple(step(target, drafter, (), lookahead, walk))
+    except Exception as error:
+        raised = error
+    # A rule may have hidden what was raised here.
+    raised = reading.raised or walk.endless or raised
+    if raised:
+        raise raised
+    target.vocabulary.check(block, "block")
+    if not block:
+        raise ValueError("step returned an empty block")
+    path = Path(block, tuple(walk.choices), tuple(walk.weights), reading.events)
+    return path, walk.unexplored
+
+
+def _compare(one: Path, again: Path) -> None:
+    """Raise unless two runs with the same choices did the same."""
+    for before, now in (
+        (one.block, again.block),
+        ([w.residue for w in one.weights], [w.residue for w in again.weights]),
+        ([e[1].residue for e in one.events], [e[1].residue for e in again.events]),
+    ):
+        if before != now:
+            shown = (
+                ("block", one.block, again.block)
+                if one.block != again.block
+                else ("requests", one.weights, again.weights)
+            )
+            raise OutsideChanceError(
+                f"no function of chance and rows: of two runs with the same choices, one has "
+                f"{shown[0]} {shown[1]} and the other {shown[2]}"
+            )
 
 
 def prefixes(choices: Choices) -> Iterator[Choices]:
