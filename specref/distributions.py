@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from numbers import Integral, Rational, Real
+from numbers import Rational, Real
 from typing import Any, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
@@ -15,6 +15,12 @@ Outcome = TypeVar("Outcome")
 Image = TypeVar("Image")
 FLOAT_TOLERANCE = 1e-9
 ROUNDED = 1e-2  # what bfloat16 and coarser may miss of a sum
+
+
+class ExactNumber:
+    """An exact number that is no Fraction: one that stands for all values it may have."""
+
+    __slots__ = ()
 
 
 def as_distribution(
@@ -67,8 +73,8 @@ def as_distribution(
 
 def is_one(total: Probability) -> bool:
     """Whether a total is 1: exactly for exact numbers, within 1e-9 for floats."""
-    if isinstance(total, Rational):
-        return total == 1
+    if isinstance(total, Rational | ExactNumber):
+        return bool(total == 1)
     return bool(abs(total - 1) <= FLOAT_TOLERANCE)
 
 
@@ -92,7 +98,7 @@ def _as_vector(values: Row, name: str) -> Probabilities:
         raise ValueError(f"{name} has shape {shape}: expected a non-empty vector")
     given = enumerate(np.asarray(values, dtype=object))
     entries = [_as_number(entry, f"{name}[{index}]") for index, entry in given]
-    exact = [isinstance(entry, Rational) for entry in entries]
+    exact = [not isinstance(entry, float) for entry in entries]
     if all(exact):
         return np.array(entries, dtype=object)
     if any(exact):
@@ -111,10 +117,10 @@ def _as_number(entry: object, name: str) -> Probability:
             return Fraction(entry)
         except (ValueError, ZeroDivisionError):
             raise ValueError(f"{name} = {entry!r}: expected a fraction such as '1/3'") from None
-    if isinstance(entry, Integral) and not isinstance(entry, bool):
-        return Fraction(int(entry))
+    if isinstance(entry, ExactNumber):
+        return cast(Fraction, entry)  # it is used as one
     if isinstance(entry, Rational) and not isinstance(entry, bool):
-        return cast(Fraction, entry)  # itself: a proof for all rows has numbers of its own
+        return Fraction(entry)
     if isinstance(entry, Real) and not isinstance(entry, bool):
         return float(entry)
     raise TypeError(f"{name} = {entry!r}: expected a real number")
@@ -344,8 +350,7 @@ def _keep(p: Probabilities, tokens: list[int]) -> Probabilities:
 
 
 def _number(value: Any) -> Probability:
-    exact = isinstance(value, Rational) and not isinstance(value, Integral)
-    return cast(Fraction, value) if exact else float(value)
+    return cast(Fraction, value) if isinstance(value, Fraction | ExactNumber) else float(value)
 
 
 def _show(vector: Probabilities) -> str:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from specref.distributions import ExactNumber
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.polynomials import Product
 
@@ -112,7 +113,7 @@ class Reading:
         return yes
 
 
-class Number:
+class Number(ExactNumber):
     """A function of the rows, with its value at a sample; see `Reading`."""
 
     __slots__ = (
@@ -297,9 +298,6 @@ class Number:
 
     def __format__(self, specification: str) -> str:
         return format(self.value, specification)
-
-
-Rational.register(Number)
 
 
 def _minus(left: Number, right: Number) -> Number:
