@@ -19,11 +19,11 @@ from specref.proofs.everywhere.number import Number, Reading, TieError
 from specref.proofs.everywhere.polynomials import Polynomial, Product
 from specref.proofs.everywhere.region import Region
 from specref.proofs.everywhere.rows import Chart, Clause, Models, Row, Sample, Space, clause
-from specref.proofs.everywhere.solver import Solver
+from specref.proofs.everywhere.solver import Solver, joined
 from specref.proofs.everywhere.walk import Choices, Path, paths, prefixes
 from specref.vocabulary import Tokens
 
-TRIES = 8
+TRIES = 32
 
 
 class LongerBlockError(Exception):
@@ -167,14 +167,18 @@ class Slicer:
         self, piece: Piece, found: Slice, hopeful: set[Choices], samples: list[Sample]
     ) -> list[Piece]:
         """Cut a region off a piece; the pieces that are left."""
-        for index, (polynomial, allowed) in enumerate(piece.clauses):
+        together = joined(piece.chart, piece.clauses)
+        if together is None:
+            return []
+        for polynomial, allowed in together.items():
             if allowed == signs.ZERO:
-                others = piece.clauses[:index] + piece.clauses[index + 1 :]
-                return self._on(Piece(piece.chart, others), polynomial, found)
+                others = [one for one in piece.clauses if one[0] != polynomial]
+                return self._on(Piece(piece.chart, tuple(others)), polynomial, found)
         sample: Sample | str | None = piece.sample
         key = f"{self.space.seed} {found.outcome} {found.flips} {len(samples)}"
         if sample is None:
             sample = self.solver.find(piece.chart, piece.clauses, samples, key)
+        apart: tuple[Clause, ...] = ()
         for attempt in range(TRIES):
             if sample == "none":
                 return []
@@ -184,12 +188,15 @@ class Slicer:
             try:
                 region = self._run(piece, sample, found, hopeful)
             except TieError as tie:
-                form = piece.chart.form(tie.number)
-                apart = (*piece.clauses, clause(form, signs.NONZERO))
-                answer = self.solver.find(piece.chart, apart, [], f"{key} {attempt}")
-                if answer == "none":
-                    return self._on(piece, clause(form, signs.ZERO)[0], found)
-                sample = answer
+                powers = piece.chart.form(tie.number).powers
+                zero = next(factor for factor in powers if sample.sign(factor) == 0)
+                apart = (*apart, (zero, signs.NONZERO))
+                sample = self.solver.find(
+                    piece.chart, (*piece.clauses, *apart), [], f"{key} {attempt}"
+                )
+                if sample == "none":
+                    beside = Piece(piece.chart, (*piece.clauses, apart[-1]))
+                    return [*self._on(piece, zero, found), *([beside] if apart[1:] else [])]
                 continue
             if region is None:  # equal at the sample, not everywhere: look at another one
                 sample = self._elsewhere(piece, f"{key} elsewhere {attempt}")

@@ -11,7 +11,7 @@ from specref.proofs.everywhere.polynomials import Polynomial
 from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample, random_row
 
 Answer: TypeAlias = Sample | Literal["none", "open"]
-MILLISECONDS = 4_000
+EFFORT = 3_000_000
 NEIGHBOURS = 12
 DIGITS = (3, 9, 20, 60)
 
@@ -44,13 +44,13 @@ class Solver:
 
     Parameters
     ----------
-    milliseconds : int
-        For one question to z3, after which it is open.
+    effort : int
+        Of z3 for one question, in its own unit, so that answers do not depend on the machine.
     """
 
-    def __init__(self, milliseconds: int = MILLISECONDS) -> None:
+    def __init__(self, effort: int = EFFORT) -> None:
         self.counts = Counts()
-        self.milliseconds = milliseconds
+        self.effort = effort
         self._bits: dict[Clause, int] = {}
         self._cores: dict[Polynomial, list[int]] = {}
         self._possible: set[int] = set()
@@ -73,11 +73,8 @@ class Solver:
             Of what is random.
         """
         self.counts.questions += 1
-        system = _system(chart, clauses)
-        if system is None:
-            self.counts.implied += 1
-            return "none"
-        if self._is_known(system):
+        system = joined(chart, clauses)
+        if system is None or self._is_known(system):
             self.counts.implied += 1
             return "none"
         order = [(p, system[p]) for p, _ in reversed(clauses) if p in system]
@@ -91,7 +88,7 @@ class Solver:
     def excluded(self, chart: Chart, clauses: Sequence[Clause]) -> bool:
         """Whether clauses exclude each other; False also where that is open."""
         self.counts.questions += 1
-        system = _system(chart, clauses)
+        system = joined(chart, clauses)
         if system is None or self._is_known(system):
             self.counts.implied += 1
             return True
@@ -114,7 +111,7 @@ class Solver:
 
         self.counts.calls += 1
         solver = z3.SolverFor("QF_NRA")
-        solver.set("timeout", self.milliseconds)
+        solver.set("rlimit", self.effort)
         named = {}
         for number, (polynomial, allowed) in enumerate(system.items()):
             named[f"c{number}"] = (polynomial, allowed)
@@ -153,7 +150,7 @@ class Solver:
 
         self.counts.calls += 1
         solver = z3.SolverFor("QF_NRA")
-        solver.set("timeout", self.milliseconds)
+        solver.set("rlimit", self.effort)
         solver.add([self._constraint(*clause) for clause in system.items()])
         return solver.model() if solver.check() == z3.sat else None
 
@@ -189,7 +186,7 @@ class Solver:
         return left == 0 if allowed == signs.ZERO else left != 0
 
 
-def _system(chart: Chart, clauses: Iterable[Clause]) -> dict[Polynomial, int] | None:
+def joined(chart: Chart, clauses: Iterable[Clause]) -> dict[Polynomial, int] | None:
     """The clauses with the domain of their rows, one for each polynomial; None if they clash."""
     system: dict[Polynomial, int] = {}
     for polynomial, allowed in clauses:
