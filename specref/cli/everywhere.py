@@ -27,17 +27,11 @@ from specref.report.everywhere import (
     witness_record,
 )
 from specref.report.machine import as_json, write_json
+from specref.verification.everywhere import TWO
 from specref.vocabulary import UntokenisableError, Vocabulary
 
 LETTERS = "abcdefghij"
 PACKAGE = Path(__file__).parent.parent
-TWO = (
-    (("a", "b", "c"), ("b", "c", "d")),
-    (("a", "b", "ab"), ("a", "b")),
-    (("a", "b"), ("a", "b", "ab")),
-    (("a", "b"), ("b", "a")),
-)
-"""Pairs of small vocabularies: partly shared, nested both ways, in another order."""
 
 
 def prove_everywhere(

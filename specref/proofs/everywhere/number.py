@@ -292,12 +292,9 @@ class Number(ExactNumber):
         raise self.reading.raised
 
     def __str__(self) -> str:
-        return str(self.value)
+        return f"<{self.value}>"  # in messages; no text from which a number is read again
 
     __repr__ = __str__
-
-    def __format__(self, specification: str) -> str:
-        return format(self.value, specification)
 
 
 def _minus(left: Number, right: Number) -> Number:

@@ -310,7 +310,7 @@ def _witness(step: Step, space: Space, lookahead: int, slices: Sequence[Slice]) 
     }
     raises = one.error is not None
     simple = simplified(rows, lambda rows: _fails(step, space, rows, lookahead, raises))
-    conditions = separating(one, found.lossless)
+    conditions = separating(one, [clauses for clauses, _ in found.lossless])
     models = models_of(space, simple)
     try:
         proof = is_lossless(step, *models, (), lookahead)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeAlias
 
 from specref.algorithms import Step
 from specref.chance import MAX_PATHS, OutsideChanceError, TooManyPathsError
@@ -38,6 +39,8 @@ class _OutOfTimeError(Exception):
     """The budget is spent."""
 
 
+Equation: TypeAlias = tuple[int, Product]
+"""A variable that is a function of the others."""
 PASSED_ON = (
     *(TieError, LongerBlockError, _OutOfTimeError),
     *(TooManyPathsError, OutsideChanceError, TypeError),
@@ -74,7 +77,7 @@ class Lossy:
     sample: Sample
     gap: Fraction | None
     clauses: tuple[Clause, ...]
-    equations: tuple[tuple[int, Product], ...]
+    equations: tuple[Equation, ...]
     error: Exception | None = None
 
 
@@ -89,8 +92,8 @@ class Slice:
         Regions with the paths behind them; conditions that were flipped; charts with an equation;
         pieces that are left open.
     lossy : list of Lossy
-    lossless : list of tuples of clauses
-        The conditions of the other regions.
+    lossless : list of (tuple of clauses, tuple of equations)
+        The other regions.
     mistakes : int
         The sum of the sizes of numbers told apart by residues.
     """
@@ -102,7 +105,7 @@ class Slice:
     charts: int = 0
     open: int = 0
     lossy: list[Lossy] = field(default_factory=list)
-    lossless: list[tuple[Clause, ...]] = field(default_factory=list)
+    lossless: list[tuple[tuple[Clause, ...], tuple[Equation, ...]]] = field(default_factory=list)
     mistakes: int = 0
 
 
@@ -245,12 +248,12 @@ class Slicer:
             return None
         found.regions += 1
         conditions = (*piece.clauses, *region.clauses)
+        equations = tuple(piece.chart.solved.items())
         if lossy:
-            equations = tuple(piece.chart.solved.items())
             gap = None if error else total.value - expected.value
             found.lossy.append(Lossy(found.outcome, sample, gap, conditions, equations, error))
         else:
-            found.lossless.append(conditions)
+            found.lossless.append((conditions, equations))
         return region
 
     def _region(self, chart: Chart, sample: Sample, clauses: Sequence[Clause]) -> Region:

@@ -12,6 +12,7 @@ from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample, random_ro
 
 Answer: TypeAlias = Sample | Literal["none", "open"]
 EFFORT = 3_000_000
+MILLISECONDS = 20_000
 NEIGHBOURS = 12
 DIGITS = (3, 9, 20, 60)
 
@@ -45,7 +46,8 @@ class Solver:
     Parameters
     ----------
     effort : int
-        Of z3 for one question, in its own unit, so that answers do not depend on the machine.
+        Of z3 for one question, in its own unit, so that answers do not depend on the machine;
+        but a question is open after 20 s in any case.
     """
 
     def __init__(self, effort: int = EFFORT) -> None:
@@ -112,6 +114,7 @@ class Solver:
         self.counts.calls += 1
         solver = z3.SolverFor("QF_NRA")
         solver.set("rlimit", self.effort)
+        solver.set("timeout", MILLISECONDS)
         named = {}
         for number, (polynomial, allowed) in enumerate(system.items()):
             named[f"c{number}"] = (polynomial, allowed)
@@ -151,6 +154,7 @@ class Solver:
         self.counts.calls += 1
         solver = z3.SolverFor("QF_NRA")
         solver.set("rlimit", self.effort)
+        solver.set("timeout", MILLISECONDS)
         solver.add([self._constraint(*clause) for clause in system.items()])
         return solver.model() if solver.check() == z3.sat else None
 
