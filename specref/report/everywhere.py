@@ -99,7 +99,7 @@ def witness_record(name: str, found: Everywhere) -> dict[str, object]:
             for row, law in witness.rows.items()
         ],
         "conditions": list(witness.conditions),
-        "total_variation": witness.proof and str(witness.proof.total_variation),
+        "total_variation": None if witness.error else str(witness.distance),
         "error": witness.error,
     }
 

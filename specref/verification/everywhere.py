@@ -179,8 +179,7 @@ def prove_box(box: Box, seed: int, budget: float) -> Answer:
     distance, conditions = "", tuple[str, ...]()
     if found.witness:
         conditions = found.witness.conditions
-        proof = found.witness.proof
-        distance = str(proof.total_variation) if proof else str(found.witness.error)
+        distance = found.witness.error or str(found.witness.distance)
     return Answer(
         box,
         "proved" if found.verdict == "lossless" else found.verdict,

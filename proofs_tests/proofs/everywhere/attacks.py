@@ -167,7 +167,9 @@ ATTACKS = {
         bonus_from_q(lambda at: at.p[0] ** 2 + at.q[0] ** 2 == 1), "on a circle only", "open"
     ),
     "curve": Attack(
-        bonus_from_q(lambda at: at.p[0] * at.p[1] == at.q[0] ** 2), "on a curve only", "lossy"
+        bonus_from_q(lambda at: at.p[0] * at.q[1] == at.p[1] * at.q[0] ** 2),
+        "on a curve only",
+        "lossy",
     ),
     "point": Attack(
         bonus_from_q(

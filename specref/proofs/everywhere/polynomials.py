@@ -21,9 +21,8 @@ class Polynomial:
 
     Examples
     --------
-    >>> x, y = variable(0), variable(1)
-    >>> str(difference(x, y))
-    'x0 - x1'
+    >>> variable(0).powers
+    {x0: 1}
     """
 
     __slots__ = ("__dict__", "_hash", "terms")

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from specref.algorithms import Step
 from specref.chance import enumerate_paths
+from specref.distributions import Probability
 from specref.models import Model, table_model
 from specref.proofs.everywhere.field import ACCIDENT
 from specref.proofs.everywhere.number import NotForAllError
@@ -51,6 +52,11 @@ class Witness:
     error: str | None
     trace: str
     conditions: tuple[str, ...]
+
+    @property
+    def distance(self) -> Probability | None:
+        """The total variation distance there; None for a rule that raises."""
+        return None if self.proof is None else self.proof.total_variation
 
 
 @dataclass(frozen=True)
@@ -185,7 +191,7 @@ def is_lossless_everywhere(
     --------
     >>> from specref.algorithms import standard
     >>> is_lossless_everywhere(standard.step, "ab", lookahead=1)
-    Everywhere('lossless', regions=8, lossy=0, open=0, paths=16)
+    Everywhere('lossless', regions=8, lossy=0, open=0, paths=14)
     """
     if not is_installed():
         raise ModuleNotFoundError("z3 is not installed: pip install z3-solver")
@@ -201,10 +207,8 @@ def is_lossless_everywhere(
     choices = scouted(step, target, drafter, lookahead, seed)
     length = max(map(len, choices.values()))
     while True:
-        jobs = [
-            (step, target, drafter, lookahead, seed, deadline, choices, outcome)
-            for outcome in completed_outcomes(target, length)
-        ]
+        asked = (step, target, drafter, lookahead, length, seed, deadline, choices)
+        jobs = [(*asked, outcome) for outcome in completed_outcomes(target, length)]
         try:
             slices, counts, interrupted = _covered(jobs, executor, advance)
             break
@@ -218,40 +222,42 @@ def is_lossless_everywhere(
 
 
 Job: TypeAlias = tuple[
-    Step, Vocabulary, Vocabulary, int, int, float, Mapping[Choices, Tokens], Tokens
+    Step, Vocabulary, Vocabulary, int, int, int, float, Mapping[Choices, Tokens], Tokens
 ]
 
 
 def _covered(
     jobs: Sequence[Job], executor: Executor | None, advance: Callable[[Slice], None]
 ) -> tuple[tuple[Slice, ...], Counts, bool]:
-    counts = Counts()
     slices: list[Slice] = []
+    total = Counts()
     if executor is None:
-        step, target, drafter, lookahead, seed, deadline, choices, _ = jobs[0]
-        solver = Solver()
-        slicer = Slicer(step, Space(target, drafter, seed), lookahead, solver, deadline, choices)
+        shared = _slicer(jobs[0], total)
         results: Iterator[tuple[Slice, Counts]] = (
-            (slicer.cover(job[-1]), solver.counts) for job in jobs
+            (shared.cover(job[-1]), Counts()) for job in jobs
         )
     else:
         results = executor.map(cover_one, jobs)
     try:
-        for found, counted in results:
+        for found, counts in results:
             slices.append(found)
-            counts = counted if executor is None else counts + counted
+            total += counts
             advance(found)
     except KeyboardInterrupt:
-        return tuple(slices), counts, True
-    return tuple(slices), counts, False
+        return tuple(slices), total, True
+    return tuple(slices), total, False
 
 
 def cover_one(job: Job) -> tuple[Slice, Counts]:
     """One outcome, in a process of its own."""
-    step, target, drafter, lookahead, seed, deadline, choices, outcome = job
-    solver = Solver()
-    slicer = Slicer(step, Space(target, drafter, seed), lookahead, solver, deadline, choices)
-    return slicer.cover(outcome), solver.counts
+    counts = Counts()
+    return _slicer(job, counts).cover(job[-1]), counts
+
+
+def _slicer(job: Job, counts: Counts) -> Slicer:
+    step, target, drafter, lookahead, length, seed, deadline, choices, _ = job
+    space = Space(target, drafter, seed)
+    return Slicer(step, space, lookahead, length, Solver(counts), deadline, choices)
 
 
 def completed_outcomes(vocabulary: Vocabulary, length: int) -> list[Tokens]:

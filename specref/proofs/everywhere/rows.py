@@ -44,7 +44,7 @@ class Space:
     --------
     >>> space = Space(Vocabulary("abc"), Vocabulary("abc"), 0)
     >>> [form.show(space.name) for form in space.entries(Row("q", (0,)))]
-    ['q(a|a)', 'q(b|a)', '-(-1 + q(a|a) + q(b|a))']
+    ['q(a|a)', 'q(b|a)', '(1 - q(a|a) - q(b|a))']
     """
 
     def __init__(self, target: Vocabulary, drafter: Vocabulary, seed: int) -> None:

@@ -88,6 +88,8 @@ class Slice:
     Attributes
     ----------
     outcome : tuple of int
+    space : Space
+        Whose variables the conditions have.
     regions, paths, flips, charts, open : int
         Regions with the paths behind them; conditions that were flipped; charts with an equation;
         pieces that are left open.
@@ -99,6 +101,7 @@ class Slice:
     """
 
     outcome: Tokens
+    space: Space
     regions: int = 0
     paths: int = 0
     flips: int = 0
@@ -117,6 +120,8 @@ class Slicer:
     step : callable
     space : Space
     lookahead : int
+    length : int
+        Of the longest outcome.
     solver : Solver
     deadline : float
         By `time.time`; what is not done by then is open.
@@ -129,18 +134,19 @@ class Slicer:
         step: Step,
         space: Space,
         lookahead: int,
+        length: int,
         solver: Solver,
         deadline: float,
         choices: Mapping[Choices, Tokens],
     ) -> None:
-        self.step, self.space, self.lookahead = step, space, lookahead
+        self.step, self.space, self.lookahead, self.length = step, space, lookahead, length
         self.solver, self.deadline, self.choices = solver, deadline, choices
         self.whole = Chart(space, {})
         self._charts: dict[tuple[tuple[int, str], ...], Chart] = {}
 
     def cover(self, outcome: Tokens) -> Slice:
         """Cover all rows with regions, for one outcome."""
-        found = Slice(outcome)
+        found = Slice(outcome, self.space)
         hopeful = {
             prefix
             for choices, block in self.choices.items()
@@ -227,7 +233,7 @@ class Slicer:
                 found.paths += 1
                 if found.paths > MAX_PATHS:
                     raise TooManyPathsError(f"more than {MAX_PATHS:,} paths for one outcome")
-                if len(path.block) > len(found.outcome):
+                if len(path.block) > self.length:
                     raise LongerBlockError(len(path.block))
                 if found.outcome[: len(path.block)] == path.block:
                     weight = _weight(path, models, found.outcome)

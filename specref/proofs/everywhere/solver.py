@@ -31,13 +31,12 @@ class Counts:
     implied: int = 0
     calls: int = 0
 
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(
-            self.questions + other.questions,
-            self.samples + other.samples,
-            self.implied + other.implied,
-            self.calls + other.calls,
-        )
+    def __iadd__(self, other: "Counts") -> "Counts":
+        self.questions += other.questions
+        self.samples += other.samples
+        self.implied += other.implied
+        self.calls += other.calls
+        return self
 
 
 class Solver:
@@ -45,13 +44,15 @@ class Solver:
 
     Parameters
     ----------
+    counts : Counts
+        Where it counts.
     effort : int
         Of z3 for one question, in its own unit, so that answers do not depend on the machine;
         but a question is open after 20 s in any case.
     """
 
-    def __init__(self, effort: int = EFFORT) -> None:
-        self.counts = Counts()
+    def __init__(self, counts: Counts, effort: int = EFFORT) -> None:
+        self.counts = counts
         self.effort = effort
         self._bits: dict[Clause, int] = {}
         self._cores: dict[Polynomial, list[int]] = {}
