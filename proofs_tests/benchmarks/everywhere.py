@@ -64,7 +64,8 @@ def main(long: bool) -> None:
         seconds, found = timed(rule, "abcd"[:tokens], lookahead=lookahead)
         calls = found.counts.calls
         print(f"{rule:<12}{tokens:>8}{lookahead:>3}{seconds:>8.1f}{aim:>7.0f}{found.regions:>9}"
-              f"{found.open:>6}{found.flips:>8}{calls:>10}{found.flips / max(calls, 1):>12.1f}")  # fmt: skip
+              f"{found.open:>6}{found.flips:>8}{calls:>10}"
+              f"{found.flips / max(calls, 1):>12.1f}")  # fmt: skip
     total, opened = 0.0, 0
     for target, drafter in TWO:
         for rule in ("union", "tli", "slrs"):

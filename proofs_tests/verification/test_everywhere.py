@@ -4,7 +4,15 @@ import pytest
 
 from specref.report.everywhere_table import everywhere_page, summary
 from specref.rules import RULES
-from specref.verification.everywhere import PRINTED, Answer, Box, boxes_of, prove_box, prove_boxes
+from specref.verification.everywhere import (
+    PRINTED,
+    STOPPED,
+    Answer,
+    Box,
+    boxes_of,
+    prove_box,
+    prove_boxes,
+)
 
 LETTERS = ("a", "b")
 
@@ -51,3 +59,14 @@ def test_the_page_has_a_row_for_each_answer() -> None:
     assert summary(answers) == "1 proved, 1 lossy"
     assert page.count("| slem |") == 1
     assert page.count("| companion-published |") == 2
+
+
+def test_ctrl_c_keeps_what_was_found() -> None:
+    boxes = [Box("slem", LETTERS, LETTERS, 1), Box("standard", LETTERS, LETTERS, 1)]
+
+    def stop(answer: Answer) -> None:
+        raise KeyboardInterrupt
+
+    answers = prove_boxes(boxes, budget=60, advance=stop)
+    assert [answer.verdict for answer in answers] == ["proved", "not run"]
+    assert answers[1].note == STOPPED

@@ -8,6 +8,7 @@ import click
 from specref.cli.cluster import cluster_option, executor_of
 from specref.cli.group import (
     HOLDS,
+    INTERRUPTED,
     VIOLATED,
     json_option,
     misused,
@@ -24,7 +25,7 @@ from specref.report.everywhere_table import everywhere_page, everywhere_table
 from specref.report.machine import as_json, write_json
 from specref.report.main_job import verification_table
 from specref.verification import cases_of, verify
-from specref.verification.everywhere import BUDGET, boxes_of, prove_boxes
+from specref.verification.everywhere import BUDGET, STOPPED, boxes_of, prove_boxes
 from specref.verification.table import TRIED
 
 
@@ -96,4 +97,6 @@ def verify_everywhere(
         write_json(markdown, everywhere_page(answers, f"{command} --markdown FILE").rstrip())
     if json_file:
         write_json(json_file, as_json({"profile": profile, "seed": seed, "answers": answers}))
+    if any(answer.note == STOPPED for answer in answers):
+        sys.exit(INTERRUPTED)
     sys.exit(HOLDS if all(answer.as_known for answer in answers) else VIOLATED)

@@ -17,6 +17,7 @@ from specref.zoo.standard.printed import algorithm_5
 
 PRINTED = "algorithm 5 as printed"
 BUDGET = 20.0
+STOPPED = "interrupted"
 SIZES: Mapping[Profile, Sequence[tuple[int, int]]] = MappingProxyType(
     {
         "quick": ((2, 2), (3, 1)),
@@ -155,12 +156,21 @@ def prove_boxes(
         Runs boxes apart.
     advance : callable
         Called with each answer.
+
+    Returns
+    -------
+    tuple of Answer
+        After Ctrl-C, those that were not reached are ``not run``.
     """
     answers: list[Answer] = []
     mapped = map if executor is None else executor.map
-    for answer in mapped(prove_box, boxes, repeat(seed), repeat(budget)):
-        answers.append(answer)
-        advance(answer)
+    try:
+        for answer in mapped(prove_box, boxes, repeat(seed), repeat(budget)):
+            answers.append(answer)
+            advance(answer)
+    except KeyboardInterrupt:
+        asked = boxes[len(answers) :]
+        answers += [Answer(box, "not run", note=STOPPED) for box in asked]
     return tuple(answers)
 
 
@@ -176,6 +186,8 @@ def prove_box(box: Box, seed: int, budget: float) -> Answer:
         return Answer(box, "n/a", note=str(error))
     except (NotForAllError, TypeError, ValueError, ModuleNotFoundError) as error:
         return Answer(box, "not run", note=f"{type(error).__name__}: {error}")
+    if found.interrupted:
+        raise KeyboardInterrupt
     distance, conditions = "", tuple[str, ...]()
     if found.witness:
         conditions = found.witness.conditions
