@@ -54,7 +54,9 @@ from specref.verification import SITUATIONS, InterruptedProofError, RuleReport, 
 @click.option("--everywhere", is_flag=True, help="For every p and q, in place of the toy pairs.")
 @click.option("--tokens", default=3, show_default=True, help="With --everywhere: of a vocabulary.")
 @click.option("--lookahead", default=1, show_default=True, help="With --everywhere.")
-@click.option("--budget", default=BUDGET, show_default=True, help="With --everywhere: seconds.")
+@click.option(
+    "--budget", default=BUDGET, show_default=True, help="With --everywhere: CPU seconds."
+)
 @click.option("--save", metavar="FILE", callback=writable, help="Write a witness, to be replayed.")
 @seed_option
 @json_option

@@ -36,7 +36,7 @@ from specref.verification.table import TRIED
 @click.option("--everywhere", is_flag=True, help="For every p and q over small vocabularies.")
 @click.option("--zoo", is_flag=True, help="With --everywhere: the planted bugs of the zoo.")
 @click.option(
-    "--budget", default=BUDGET, show_default=True, help="With --everywhere: seconds a rule."
+    "--budget", default=BUDGET, show_default=True, help="With --everywhere: CPU seconds."
 )
 @click.option("--markdown", metavar="FILE", callback=writable, help="With --everywhere: a page.")
 @cluster_option

@@ -66,7 +66,7 @@ def everywhere_page(answers: Sequence[Answer], command: str) -> str:
         "# Rules, for every p and q",
         "",
         f"Written by `{command}`: {summary(answers)}.",
-        "[everywhere.md](everywhere.md) says what that means, and by what argument.",
+        "docs/everywhere.md says what that means, and by what argument.",
         "",
         _line(
             [

@@ -151,7 +151,7 @@ def prove_boxes(
     boxes : sequence of Box
     seed : int
     budget : float
-        Seconds for a box; what is not done by then is open.
+        Seconds of the processor for a box; what is not done by then is open.
     executor : concurrent.futures.Executor, optional
         Runs boxes apart.
     advance : callable

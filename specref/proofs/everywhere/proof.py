@@ -166,9 +166,9 @@ def is_lossless_everywhere(
     seed : int
         Of the samples, the prime and the residues.
     budget : float
-        Seconds; what is not done by then is open.
+        Seconds of the processor; what is not done by then is open.
     executor : concurrent.futures.Executor, optional
-        Runs outcomes apart; what it is handed must be picklable for it.
+        Runs outcomes apart, each with that budget; what it is handed must be picklable for it.
     advance : callable
         Called with each `Slice`.
 
@@ -203,11 +203,10 @@ def is_lossless_everywhere(
     if not budget > 0:
         raise ValueError(f"budget = {budget}: expected seconds > 0")
     started = time.monotonic()
-    deadline = time.time() + budget
     choices = scouted(step, target, drafter, lookahead, seed)
     length = max(map(len, choices.values()))
     while True:
-        asked = (step, target, drafter, lookahead, length, seed, deadline, choices)
+        asked = (step, target, drafter, lookahead, length, seed, budget, choices)
         jobs = [(*asked, outcome) for outcome in completed_outcomes(target, length)]
         try:
             slices, counts, interrupted = _covered(jobs, executor, advance)
@@ -255,9 +254,9 @@ def cover_one(job: Job) -> tuple[Slice, Counts]:
 
 
 def _slicer(job: Job, counts: Counts) -> Slicer:
-    step, target, drafter, lookahead, length, seed, deadline, choices, _ = job
+    step, target, drafter, lookahead, length, seed, budget, choices, _ = job
     space = Space(target, drafter, seed)
-    return Slicer(step, space, lookahead, length, Solver(counts), deadline, choices)
+    return Slicer(step, space, lookahead, length, Solver(counts), budget, choices)
 
 
 def completed_outcomes(vocabulary: Vocabulary, length: int) -> list[Tokens]:

@@ -123,8 +123,8 @@ class Slicer:
     length : int
         Of the longest outcome.
     solver : Solver
-    deadline : float
-        By `time.time`; what is not done by then is open.
+    budget : float
+        Seconds of the processor, from now on; what is not done by then is open.
     choices : mapping
         {choices: block}, from any runs of the rule: where to look first.
     """
@@ -136,11 +136,12 @@ class Slicer:
         lookahead: int,
         length: int,
         solver: Solver,
-        deadline: float,
+        budget: float,
         choices: Mapping[Choices, Tokens],
     ) -> None:
         self.step, self.space, self.lookahead, self.length = step, space, lookahead, length
-        self.solver, self.deadline, self.choices = solver, deadline, choices
+        self.solver, self.choices = solver, choices
+        self.deadline = time.process_time() + budget
         self.whole = Chart(space, {})
         self._charts: dict[tuple[tuple[int, str], ...], Chart] = {}
 
@@ -163,7 +164,7 @@ class Slicer:
         pending = [Piece(self.whole, tuple(said), start)]
         while pending:
             piece = pending.pop()
-            if time.time() > self.deadline:
+            if time.process_time() > self.deadline:
                 found.open += 1
                 continue
             try:
@@ -269,7 +270,7 @@ class Slicer:
         return Region(chart, sample, clauses, excluded)
 
     def _check(self) -> None:
-        if time.time() > self.deadline:
+        if time.process_time() > self.deadline:
             raise _OutOfTimeError
 
     def _left(self, piece: Piece, region: Region, found: Slice) -> list[Piece]:
