@@ -20,10 +20,10 @@ def test_found_with_a_witness(name: str) -> None:
     assert proof.total_variation == found.witness.proof.total_variation > 0  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize(
+    "name", [n for n, bug in PLANTED.items() if (bug.tokens, bug.lookahead) == ("ab", 1)]
+)
 def test_the_same_rule_without_its_condition_is_proved(name: str) -> None:
     bug = PLANTED[name]
-    if bug.lookahead > 1 or len(bug.tokens) > 2:
-        pytest.skip("the same rule as with two tokens")
     never = bug.make(lambda at: False)
     assert is_lossless_everywhere(never, bug.tokens, lookahead=bug.lookahead).verdict == "lossless"
