@@ -15,7 +15,9 @@ from specref import Vocabulary
 from specref.algorithms import block, standard, union
 from specref.chance import OutsideChanceError
 from specref.proofs.everywhere import is_lossless_everywhere, proof, signs
+from specref.proofs.everywhere.polynomials import product_of
 from specref.proofs.everywhere.rows import Chart, Row, Sample, Space
+from specref.proofs.everywhere.solver import Counts, Solver
 from specref.rules import RULES
 from specref.zoo.standard.printed import algorithm_5
 
@@ -184,3 +186,14 @@ def test_samples_satisfy_the_equations_of_their_chart() -> None:
     sample = Sample(chart, {}, "key")
     assert p.at(sample.value) == q.at(sample.value)
     assert chart.leaves(Row("p", ()))[0][1] == chart.leaves(Row("q", ()))[0][1]
+
+
+def test_a_chart_with_a_negative_entry_has_no_rows() -> None:
+    letters = Vocabulary("ab")
+    space = Space(letters, letters, 0)
+    ((polynomial, _),) = space.entries(Row("p", ()))[0].powers.items()
+    (v,) = polynomial.variables
+    minus = product_of({(): -1})
+    solver = Solver(Counts())
+    assert solver.find(Chart(space, {v: minus}), (), [], "key") == "none"
+    assert solver.find(Chart(space, {v: product_of({(): 1})}), (), [], "key") != "none"

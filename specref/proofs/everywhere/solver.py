@@ -202,6 +202,8 @@ def joined(chart: Chart, clauses: Iterable[Clause]) -> dict[Polynomial, int] | N
     while pending:
         row = min(pending)
         seen.add(row)
+        if any(not entry.powers and entry.coefficient < 0 for entry in chart.entries(row)):
+            return None
         for polynomial, allowed in chart.domain(row):
             system[polynomial] = system.get(polynomial, signs.ANY) & allowed
             pending |= chart.space.rows_of(polynomial)
