@@ -8,7 +8,7 @@ CUDA := $(PYTHON) -m pytest -k
 .PHONY: help verify test lint mutants benchmark clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
 
 help:
-	@echo "make verify     prove every rule over the toy pairs (core dependencies only)"
+	@echo "make verify     prove every rule over the toy pairs, and for every p and q (core dependencies only)"
 	@echo "make test       the whole test suite, linters and types (adds torch on the CPU)"
 	@echo "make mutants    a sample of mutants of the code, and which of them no test notices"
 	@echo "make benchmark  measured ratios and times, side by side"
@@ -16,6 +16,7 @@ help:
 
 verify: .venv/core
 	$(BIN)/specref verify --workers 2
+	$(BIN)/specref verify --everywhere --workers 2
 
 test: .venv/test lint
 	$(BIN)/pytest -n 2 --dist loadfile

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from numbers import Rational, Real
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,12 @@ Outcome = TypeVar("Outcome")
 Image = TypeVar("Image")
 FLOAT_TOLERANCE = 1e-9
 ROUNDED = 1e-2  # what bfloat16 and coarser may miss of a sum
+
+
+class ExactNumber:
+    """An exact number that is no Fraction: one that stands for all values it may have."""
+
+    __slots__ = ()
 
 
 def as_distribution(
@@ -67,8 +73,8 @@ def as_distribution(
 
 def is_one(total: Probability) -> bool:
     """Whether a total is 1: exactly for exact numbers, within 1e-9 for floats."""
-    if isinstance(total, Rational):
-        return total == 1
+    if isinstance(total, Rational | ExactNumber):
+        return bool(total == 1)
     return bool(abs(total - 1) <= FLOAT_TOLERANCE)
 
 
@@ -92,7 +98,7 @@ def _as_vector(values: Row, name: str) -> Probabilities:
         raise ValueError(f"{name} has shape {shape}: expected a non-empty vector")
     given = enumerate(np.asarray(values, dtype=object))
     entries = [_as_number(entry, f"{name}[{index}]") for index, entry in given]
-    exact = [isinstance(entry, Fraction) for entry in entries]
+    exact = [not isinstance(entry, float) for entry in entries]
     if all(exact):
         return np.array(entries, dtype=object)
     if any(exact):
@@ -111,6 +117,8 @@ def _as_number(entry: object, name: str) -> Probability:
             return Fraction(entry)
         except (ValueError, ZeroDivisionError):
             raise ValueError(f"{name} = {entry!r}: expected a fraction such as '1/3'") from None
+    if isinstance(entry, ExactNumber):
+        return cast(Fraction, entry)  # it is used as one
     if isinstance(entry, Rational) and not isinstance(entry, bool):
         return Fraction(entry)
     if isinstance(entry, Real) and not isinstance(entry, bool):
@@ -155,11 +163,13 @@ def residual(p: Probabilities, q: Probabilities) -> Probabilities:
     array([Fraction(0, 1), Fraction(1, 1)], dtype=object)
     """
     excess = np.maximum(p - q, 0)
-    if not excess.any():
+    total = excess.sum()
+    if total == 0:
         raise ValueError(
             f"residual of p = {_show(p)} and q = {_show(q)} is all zero: nothing to draw from"
         )
-    return normalise(excess)
+    quotient: Probabilities = excess / total
+    return quotient
 
 
 def corrected(p: Probabilities, q: Probabilities) -> Probabilities:
@@ -340,7 +350,7 @@ def _keep(p: Probabilities, tokens: list[int]) -> Probabilities:
 
 
 def _number(value: Any) -> Probability:
-    return value if isinstance(value, Fraction) else float(value)
+    return cast(Fraction, value) if isinstance(value, Fraction | ExactNumber) else float(value)
 
 
 def _show(vector: Probabilities) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from numbers import Rational
 
-from specref.distributions import Probabilities, Probability, is_exact, is_one
+from specref.distributions import ExactNumber, Probabilities, Probability, is_exact, is_one
 from specref.vocabulary import Tokens
 
 
@@ -68,7 +68,7 @@ def check_law(p: Probabilities, law: Mapping[Tokens, Probability]) -> None:
 
 def check_exact(values: Iterable[Probability], name: str) -> None:
     """Raise `TypeError` unless all are exact by their types, as 0.5 equals 1/2."""
-    if not all(isinstance(value, Rational) for value in values):
+    if not all(isinstance(value, Rational | ExactNumber) for value in values):
         raise TypeError(f"{name} has floats: expected Fractions")
 
 

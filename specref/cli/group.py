@@ -105,7 +105,8 @@ def progress(total: int, unit: str) -> Iterator[Callable[..., None]]:
         yield lambda count, doing="": bar.update(task, advance=count, description=doing)
 
 
-def _writable(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+def writable(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """An option's file, checked before the work begins."""
     if value is not None:
         check_destination(value)
     return value
@@ -138,7 +139,7 @@ json_option = click.option(
     "--json",
     "json_file",
     metavar="FILE",
-    callback=_writable,
+    callback=writable,
     help="Write the report as JSON to FILE, or - for stdout.",
 )
 downloads_option = click.option(

@@ -2,10 +2,11 @@
 
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import click
 
+from specref.cli.everywhere import LETTERS, prove_everywhere
 from specref.cli.group import (
     HOLDS,
     INTERRUPTED,
@@ -14,14 +15,17 @@ from specref.cli.group import (
     misused,
     profile_option,
     progress,
+    seed_option,
     show,
     workers_option,
+    writable,
 )
 from specref.cli.loading import Loaded, load_function
 from specref.cli.workers import worker_processes
 from specref.contracts.keywords import accepted_keywords
 from specref.contracts.table import contracts_of
 from specref.pairs import Profile
+from specref.proofs.everywhere.proof import BUDGET
 from specref.proofs.exact import check_step
 from specref.report.machine import as_json, write_json
 from specref.report.rules import first_error, outside_chance, rule_record, rule_report
@@ -33,10 +37,11 @@ from specref.verification import SITUATIONS, InterruptedProofError, RuleReport, 
 @profile_option
 @click.option(
     "--pairs",
-    type=click.Choice(["same", "all"]),
+    type=click.Choice(["same", "all", "one", "two"]),
     default="same",
     show_default=True,
-    help="Pairs over one vocabulary, or also drafters with another vocabulary.",
+    help="Toy pairs over one vocabulary, or also drafters with another vocabulary; with "
+    "--everywhere one vocabulary, or a list of two.",
 )
 @click.option(
     "--only",
@@ -46,6 +51,14 @@ from specref.verification import SITUATIONS, InterruptedProofError, RuleReport, 
     help=f"Only this situation; repeat for more. There are: {', '.join(SITUATIONS)}.",
 )
 @workers_option
+@click.option("--everywhere", is_flag=True, help="For every p and q, in place of the toy pairs.")
+@click.option("--tokens", default=3, show_default=True, help="With --everywhere: of a vocabulary.")
+@click.option("--lookahead", default=1, show_default=True, help="With --everywhere.")
+@click.option(
+    "--budget", default=BUDGET, show_default=True, help="With --everywhere: CPU seconds."
+)
+@click.option("--save", metavar="FILE", callback=writable, help="Write a witness, to be replayed.")
+@seed_option
 @json_option
 def prove_command(
     rule: str,
@@ -53,6 +66,12 @@ def prove_command(
     pairs: str,
     only: tuple[str, ...],
     workers: int,
+    everywhere: bool,
+    tokens: int,
+    lookahead: int,
+    budget: float,
+    save: str | None,
+    seed: int,
     json_file: str | None,
 ) -> NoReturn:
     """Prove or refute YOUR verification rule, exactly.
@@ -74,12 +93,26 @@ def prove_command(
       specref prove ./my_rule.py:step --profile standard --workers 4
       specref prove ./my_rule.py:step --only lookaheads --only EOS
       specref prove specref.algorithms.tli:step --pairs all
+      specref prove my_rules:my_step --everywhere --tokens 3 --lookahead 2
     """
     step = load_function(rule, "rule")
     try:
         check_step(step)
     except TypeError as error:
         misused(f"{rule}: {error}{_judged_by(rule, step)}")
+    if everywhere:
+        if not 2 <= tokens <= len(LETTERS):
+            raise ValueError(f"tokens = {tokens}: expected 2 to {len(LETTERS)}")
+        if lookahead < 0:
+            raise ValueError(f"lookahead = {lookahead}: expected an integer >= 0")
+        kind: Literal["one", "two"] = "one" if pairs in ("same", "one") else "two"
+        prove_everywhere(rule, step, tokens, lookahead, kind, budget, seed, json_file, save)
+    if pairs in ("one", "two") or save:
+        raise ValueError(
+            f"pairs = {pairs!r}: expected same or all without --everywhere"
+            if pairs in ("one", "two")
+            else "save: expected with --everywhere"
+        )
     same, interrupted = pairs == "same", False
     cases = progress(len(rule_cases(profile, same, only or None)), "cases")
     try:

@@ -6,7 +6,9 @@ from typing import NoReturn
 
 import click
 
+from specref.cli.everywhere import read_rows, replay_rows
 from specref.cli.group import json_option, show
+from specref.cli.loading import load_function
 from specref.cli.targets import closed_at_the_end, find_targets
 from specref.conformance.options import CheckOptions
 from specref.conformance.saved import load_case
@@ -23,13 +25,18 @@ from specref.report.machine import as_json, write_json
 def replay_command(case: str, json_file: str | None) -> NoReturn:
     """Run a saved failing case again: the same check, seed, claims and timeout.
 
-    Cases are written by `specref check … --save FOLDER`.
+    Cases are written by `specref check … --save FOLDER`, and rows at which a rule is lossy by
+    `specref prove … --everywhere --save FILE`.
 
     \b
     Examples:
       specref check samplers:verify --save failures
       specref replay failures/joint-wide-seed-0.json
     """
+    rows = read_rows(case)
+    if rows is not None:
+        with contextlib.chdir(rows["folder"]):
+            replay_rows(rows, load_function)
     saved = load_case(case)
     with contextlib.chdir(saved.get("folder", ".")):
         timeout = saved.get("patience") or TIMEOUT

@@ -8,18 +8,24 @@ import click
 from specref.cli.cluster import cluster_option, executor_of
 from specref.cli.group import (
     HOLDS,
+    INTERRUPTED,
     VIOLATED,
     json_option,
+    misused,
     profile_option,
     progress,
     seed_option,
     show,
     workers_option,
+    writable,
 )
 from specref.pairs import Profile
+from specref.proofs.everywhere.solver import is_installed
+from specref.report.everywhere_table import everywhere_page, everywhere_table
 from specref.report.machine import as_json, write_json
 from specref.report.main_job import verification_table
 from specref.verification import cases_of, verify
+from specref.verification.everywhere import BUDGET, STOPPED, boxes_of, prove_boxes
 from specref.verification.table import TRIED
 
 
@@ -27,19 +33,38 @@ from specref.verification.table import TRIED
 @profile_option
 @seed_option
 @workers_option
+@click.option("--everywhere", is_flag=True, help="For every p and q over small vocabularies.")
+@click.option("--zoo", is_flag=True, help="With --everywhere: the planted bugs of the zoo.")
+@click.option(
+    "--budget", default=BUDGET, show_default=True, help="With --everywhere: CPU seconds."
+)
+@click.option("--markdown", metavar="FILE", callback=writable, help="With --everywhere: a page.")
 @cluster_option
 @json_option
 def verify_command(
-    profile: Profile, seed: int, workers: int, cluster: str | None, json_file: str | None
+    profile: Profile,
+    seed: int,
+    workers: int,
+    cluster: str | None,
+    everywhere: bool,
+    zoo: bool,
+    budget: float,
+    markdown: str | None,
+    json_file: str | None,
 ) -> NoReturn:
-    """Prove every rule over the family of toy pairs.
+    """Prove every rule over the family of toy pairs, or for every p and q.
 
     \b
     Examples:
       specref verify
       specref verify --profile standard --workers 8 --json report.json
       specref verify --profile thorough --cluster tcp://host:8786
+      specref verify --everywhere
     """
+    if everywhere:
+        verify_everywhere(profile, seed, workers, cluster, zoo, budget, markdown, json_file)
+    if zoo or markdown:
+        raise ValueError(f"{'zoo' if zoo else 'markdown'}: expected with --everywhere")
     total = len(TRIED) * len(cases_of(profile))
     with executor_of(workers, cluster) as pool, progress(total, "cases") as advance:
         verification = verify(profile, seed, lambda name: advance(1), pool)
@@ -47,3 +72,31 @@ def verify_command(
     if json_file:
         write_json(json_file, as_json(verification, ok=verification.ok))
     sys.exit(HOLDS if verification.ok else VIOLATED)
+
+
+def verify_everywhere(
+    profile: Profile,
+    seed: int,
+    workers: int,
+    cluster: str | None,
+    zoo: bool,
+    budget: float,
+    markdown: str | None,
+    json_file: str | None,
+) -> NoReturn:
+    """Print the table of all rules for every p and q."""
+    if not is_installed():
+        misused("not_run: z3 is not installed; pip install z3-solver")
+    boxes = boxes_of(profile, zoo=zoo)
+    unit = f"rules, at most {budget:g} s each"
+    with executor_of(workers, cluster) as pool, progress(len(boxes), unit) as advance:
+        answers = prove_boxes(boxes, seed, budget, pool, lambda answer: advance(1))
+    show(everywhere_table(answers), json_file)
+    if markdown:
+        command = f"specref verify --everywhere --profile {profile}" + " --zoo" * zoo
+        write_json(markdown, everywhere_page(answers, f"{command} --markdown FILE").rstrip())
+    if json_file:
+        write_json(json_file, as_json({"profile": profile, "seed": seed, "answers": answers}))
+    if any(answer.note == STOPPED for answer in answers):
+        sys.exit(INTERRUPTED)
+    sys.exit(HOLDS if all(answer.as_known for answer in answers) else VIOLATED)

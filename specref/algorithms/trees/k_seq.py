@@ -11,7 +11,13 @@ from numbers import Rational
 
 import numpy as np
 
-from specref.distributions import FLOAT_TOLERANCE, Probabilities, Probability, is_exact
+from specref.distributions import (
+    FLOAT_TOLERANCE,
+    ExactNumber,
+    Probabilities,
+    Probability,
+    is_exact,
+)
 from specref.validation import check_count, check_pair
 
 GRID = 64
@@ -39,7 +45,7 @@ def k_seq_law(
     check_pair(p, q)
     if not rho > 0:
         raise ValueError(f"rho = {rho}: expected a number > 0")
-    if is_exact(p) and not isinstance(rho, Rational):
+    if is_exact(p) and not isinstance(rho, Rational | ExactNumber):
         raise TypeError(f"rho = {rho}: expected an exact number, as p has")
     kept, accepted, _ = _k_seq(p, q, drafts, rho)
     exceeding = accepted > p + _tolerance(p)
@@ -65,7 +71,9 @@ def smallest_rho(p: Probabilities, q: Probabilities, drafts: int, *, grid: int =
     check_count(drafts)
     check_pair(p, q)
     check_count(grid, "grid")
-    return _least(tuple(p.tolist()), tuple(q.tolist()), drafts, grid)
+    # What stands for all its values is looked up nowhere by its value.
+    least = _least.__wrapped__ if isinstance(p[0], ExactNumber) else _least
+    return least(tuple(p.tolist()), tuple(q.tolist()), drafts, grid)
 
 
 @lru_cache(maxsize=1024)

@@ -21,7 +21,7 @@ from specref.algorithms.trees.k_seq import k_seq_law, smallest_rho
 from specref.algorithms.trees.siblings import draw, reject_recursively, remaining
 from specref.algorithms.trees.transport import drafts_law, optimal_rows
 from specref.chance import Chance
-from specref.distributions import Probabilities, Probability, corrected
+from specref.distributions import ExactNumber, Probabilities, Probability, corrected
 from specref.models import Model
 from specref.validation import check_count, check_exact
 from specref.vocabulary import Tokens
@@ -212,7 +212,9 @@ def optimal(
     """
     check_exact((*p, *q), "p or q")
     siblings = draw(q, drafts, chance, f"draft[{depth}]", replacement=replacement)
-    rows = _rows(tuple(p), tuple(q), drafts, replacement)
+    # What stands for all its values is looked up nowhere by its value.
+    rows_of = _rows.__wrapped__ if isinstance(p[0], ExactNumber) else _rows
+    rows = rows_of(tuple(p), tuple(q), drafts, replacement)
     token = chance.draw(rows[frozenset(siblings)], f"token[{depth}]")
     return Verdict(token, token in siblings)
 

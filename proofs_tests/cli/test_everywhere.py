@@ -1,0 +1,112 @@
+"""`specref prove --everywhere` and `specref verify --everywhere`: verdicts, files, exit codes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from specref.cli import everywhere as module
+from specref.cli import main
+
+STANDARD = "specref.algorithms.standard:step"
+LOSSY = "proofs_tests.cli.test_everywhere:lossy"
+
+
+def lossy(target, drafter, context, lookahead, chance):
+    """The drafter's token where it is nearly sure, and right elsewhere."""
+    from fractions import Fraction
+
+    q = drafter.next_token(context)
+    model = drafter if q[0] > Fraction(99, 100) else target
+    return (chance.draw(model.next_token(context), "draw"),)
+
+
+def converting(target, drafter, context, lookahead, chance):
+    if float(target.next_token(context)[0]) > 2:
+        return (0,)
+    return (chance.draw(target.next_token(context), "draw"),)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def test_proved_is_0_and_says_for_what() -> None:
+    result = run("prove", STANDARD, "--everywhere", "--tokens", "2")
+    assert result.exit_code == 0
+    assert "lossless for every p and q over 2 tokens" in result.output
+    assert "8 regions, 0 open, error of the identity tests <= 2^-126" in " ".join(
+        result.output.split()
+    )
+
+
+def test_lossy_is_1_with_a_witness_that_replays(tmp_path: Path) -> None:
+    case, record = tmp_path / "rows.json", tmp_path / "record.json"
+    files = "--save", str(case), "--json", str(record)
+    result = run("prove", LOSSY, "--everywhere", "--tokens", "2", *files)
+    assert result.exit_code == 1
+    assert "q(a) > 99/100" in result.output
+    saved = json.loads(case.read_text())
+    (proof,) = json.loads(record.read_text())["proofs"]
+    assert proof["verdict"] == "lossy"
+    assert proof["witness"]["rows"] == saved["rows"]
+    again = run("replay", str(case))
+    assert again.exit_code == 1
+    assert f"total variation {saved['total_variation']}" in again.output
+
+
+def test_open_is_2() -> None:
+    result = run("prove", STANDARD, "--everywhere", "--budget", "1e-9")
+    assert result.exit_code == 2
+    assert "9 open" in result.output
+
+
+def test_two_vocabularies_name_those_the_rule_is_not_for() -> None:
+    result = run("prove", "specref.algorithms.text.slem:step", "--everywhere", "--pairs", "two")
+    assert result.exit_code == 0
+    assert "not applicable to a, b, c and b, c, d" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--everywhere", "--tokens", "1"], "tokens = 1: expected 2 to 10"),
+        (["--everywhere", "--lookahead", "-1"], "lookahead = -1: expected an integer >= 0"),
+        (["--everywhere", "--budget", "0"], "budget = 0.0: expected seconds > 0"),
+        (["--pairs", "two"], "pairs = 'two': expected same or all without --everywhere"),
+        (["--save", "x.json"], "save: expected with --everywhere"),
+    ],
+)
+def test_misuse_is_one_line(arguments: list[str], said: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "specref", "prove", STANDARD, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_rule_that_converts_is_refused_with_its_line() -> None:
+    result = run("prove", "proofs_tests.cli.test_everywhere:converting", "--everywhere")
+    assert result.exit_code == 2
+    line = converting.__code__.co_firstlineno + 1
+    assert f"NotForAllError (line {line} of test_everywhere.py)" in result.output
+
+
+def test_without_z3_nothing_is_run(monkeypatch) -> None:
+    monkeypatch.setattr(module, "is_installed", lambda: False)
+    result = run("prove", STANDARD, "--everywhere")
+    assert result.exit_code == 2
+    assert "not_run: z3 is not installed; pip install z3-solver" in result.output
+
+
+def test_options_of_the_table_need_everywhere() -> None:
+    result = run("verify", "--zoo")
+    assert result.exit_code == 2
+    assert "zoo: expected with --everywhere" in result.output

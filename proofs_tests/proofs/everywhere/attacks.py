@@ -1,0 +1,193 @@
+"""Lossy rules that were written in order to be called proved."""
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from proofs_tests.proofs.everywhere.planted import bonus_from_q, over_accepting
+from specref.algorithms import Step, standard
+from specref.chance import Chance
+from specref.models import Model
+from specref.vocabulary import Tokens
+from specref.zoo.parts.standard import Position
+
+HUGE = 2**127 - 1
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A rule, how it hides, and what comes of it: a verdict, or the name of an error."""
+
+    step: Step
+    hides: str
+    comes: str
+
+
+def first_token(when: Callable[[Any], Any]) -> Step:
+    """Says token 0 where a condition on the target's first row holds."""
+
+    def step(
+        target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+    ) -> Tokens:
+        if when(target.next_token(context)):
+            return (0,)
+        return standard.step(target, drafter, context, lookahead, chance)
+
+    return step
+
+
+def hidden_exceptions(p: Any) -> bool:
+    try:
+        return bool(p[0] > Fraction(99, 100))
+    except BaseException:
+        return False
+
+
+def converted(p: Any) -> bool:
+    try:
+        return float(p[0]) > 0.99
+    except Exception:
+        return False
+
+
+def parsed(p: Any) -> bool:
+    try:
+        return Fraction(str(p[0])) > Fraction(99, 100)
+    except ValueError:
+        return False
+
+
+def looked_up(p: Any) -> bool:
+    return p[0] in {Fraction(1, 3): True, Fraction(2, 3): True}
+
+
+def vectorised(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+) -> Tokens:
+    """Divides by every q, also by that of tokens that were not drafted."""
+    p, q = target.next_token(context), drafter.next_token(context)
+    draft = chance.draw(q, "draft[0]")
+    ratios = p / q
+    if chance.accept(min(ratios[draft], 1), "accept[0]"):
+        return (draft, chance.draw(target.next_token((*context, draft)), "bonus"))
+    return (chance.draw(standard.corrected(p, q), "residual"),)  # type: ignore[attr-defined]
+
+
+def longer_block(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+) -> Tokens:
+    """Emits one token too many where p is nearly one token."""
+    block = standard.step(target, drafter, context, lookahead, chance)
+    return (*block, 0) if target.next_token(context)[0] > Fraction(999, 1000) else block
+
+
+class Counting:
+    """Wrong in the millionth call: state that no second run shows."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(
+        self, target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+    ) -> Tokens:
+        self.calls += 1
+        if self.calls % 1_000_000 == 0:
+            return (0,)
+        return standard.step(target, drafter, context, lookahead, chance)
+
+
+class Alternating:
+    """Wrong in every other call."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(
+        self, target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+    ) -> Tokens:
+        self.calls += 1
+        if self.calls % 2:
+            return (0,)
+        return standard.step(target, drafter, context, lookahead, chance)
+
+
+def by_itself(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+) -> Tokens:
+    if random.random() < 0.5:
+        return (0,)
+    return standard.step(target, drafter, context, lookahead, chance)
+
+
+def compensated(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+) -> Tokens:
+    """The first token is right, the second is drawn from q where the first rows are equal."""
+    p, q = target.next_token(context), drafter.next_token(context)
+    first = chance.draw(p, "target[0]")
+    model = drafter if (p == q).all() else target
+    return (first, chance.draw(model.next_token((*context, first)), "target[1]"))
+
+
+def tall(at: Position) -> Any:
+    return at.p[0] ** 8 > Fraction(1, 2) and at.q[1] ** 8 > Fraction(1, 2)
+
+
+ATTACKS = {
+    "hidden exceptions": Attack(
+        first_token(hidden_exceptions), "catches what a comparison raises", "lossy"
+    ),
+    "conversion": Attack(first_token(converted), "converts, and catches the error", "error"),
+    "text": Attack(first_token(parsed), "reads the number from its text", "proved"),
+    "dictionary": Attack(first_token(looked_up), "looks a number up", "error"),
+    "logarithm": Attack(first_token(lambda p: math.log(p[0]) > -0.01), "a logarithm", "error"),
+    "sorting": Attack(first_token(lambda p: sorted(p)[1] > Fraction(999, 1000)), "sorts", "lossy"),
+    "order": Attack(
+        first_token(lambda p: np.argsort(p)[0] == 1 and p[1] < Fraction(1, 1000)),
+        "compares inside of NumPy",
+        "lossy",
+    ),
+    "huge coefficient": Attack(
+        bonus_from_q(lambda at: HUGE * at.p[0] == 1),
+        "acts where 2^127 - 1 times a number is 1",
+        "lossy",
+    ),
+    "multiple of a prime": Attack(
+        over_accepting(lambda at: HUGE * (at.p[0] - at.q[0]) > HUGE * Fraction(99, 100)),
+        "differences that are 0 modulo a known prime",
+        "lossy",
+    ),
+    "degree 8": Attack(over_accepting(tall), "eighth powers", "lossy"),
+    "circle": Attack(
+        bonus_from_q(lambda at: at.p[0] ** 2 + at.q[0] ** 2 == 1), "on a circle only", "open"
+    ),
+    "curve": Attack(
+        bonus_from_q(lambda at: at.p[0] * at.q[1] == at.p[1] * at.q[0] ** 2),
+        "on a curve only",
+        "lossy",
+    ),
+    "point": Attack(
+        bonus_from_q(
+            lambda at: at.p[0] == Fraction(1, 3) and at.q[0] == Fraction(2, 7) and at.p[1] > 0
+        ),
+        "at one pair of rows only",
+        "lossy",
+    ),
+    "second token": Attack(compensated, "right in the first token, on p = q wrong after", "lossy"),
+    "division": Attack(vectorised, "divides by a q that may be 0, of another token", "lossy"),
+    "longer block": Attack(longer_block, "a block longer than lookahead + 1", "lossy"),
+    "every other call": Attack(Alternating(), "counts its calls", "error"),
+    "millionth call": Attack(Counting(), "counts its calls to a million", "proved"),
+    "own randomness": Attack(by_itself, "draws from another source than chance", "error"),
+    "kind of number": Attack(
+        first_token(lambda p: isinstance(p[0], Fraction) and p[0] > Fraction(9999, 10_000)),
+        "asks whether it is given Fractions",
+        "proved",
+    ),
+    "larger vocabulary": Attack(first_token(lambda p: len(p) > 20), "is wrong above 20", "proved"),
+}

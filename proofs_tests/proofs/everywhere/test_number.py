@@ -1,0 +1,120 @@
+"""A number does what a Fraction does, records comparisons, and refuses what hides its value."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from specref import Vocabulary
+from specref.distributions import as_distribution, normalise, overlap, residual, top_k
+from specref.proofs.everywhere import NotForAllError
+from specref.proofs.everywhere.number import Number, Reading, TieError
+from specref.proofs.everywhere.rows import Chart, Models, Row, Sample, Space
+
+ROOT = Row("p", ())
+VALUES = {0: Fraction(1, 2), 1: Fraction(1, 3), 2: Fraction(1, 7), 3: Fraction(2, 7)}
+
+
+@pytest.fixture
+def models() -> Models:
+    """p = (1/2, 1/3, 1/6) and q = (1/7, 2/7, 4/7)."""
+    letters = Vocabulary("abc")
+    space = Space(letters, letters, 0)
+    space.entries(ROOT)
+    space.entries(Row("q", ()))
+    chart = Chart(space, {})
+    return Models(chart, Reading(space.prime, Sample(chart, VALUES, "test").value))
+
+
+def rows(models: Models) -> tuple[np.ndarray, np.ndarray]:
+    return models.model("p").next_token(()), models.model("q").next_token(())
+
+
+def values(vector: np.ndarray) -> list[Fraction]:
+    return [entry.value if isinstance(entry, Number) else Fraction(entry) for entry in vector]
+
+
+def test_the_projects_functions_give_the_values_of_fractions(models: Models) -> None:
+    p, q = rows(models)
+    exact = as_distribution(values(p)), as_distribution(values(q))
+    assert values(residual(p, q)) == residual(*exact).tolist()
+    assert values(normalise(p * 3)) == exact[0].tolist()
+    assert overlap(p, q).value == overlap(*exact)
+    assert values(top_k(p, 2)) == top_k(exact[0], 2).tolist()
+    assert isinstance(as_distribution(p)[0], Number)
+
+
+def test_a_row_that_sums_to_more_is_refused(models: Models) -> None:
+    p, q = rows(models)
+    with pytest.raises(ValueError, match="sums to"):
+        as_distribution(p + q / 2)
+
+
+def test_a_sum_of_one_is_seen_as_such(models: Models) -> None:
+    p, _ = rows(models)
+    events = len(models.reading.events)
+    assert p.sum() == 1
+    assert 1 - p[0] == p[1] + p[2]
+    assert len(models.reading.events) == events
+
+
+def test_comparisons_are_recorded_once_they_depend_on_rows(models: Models) -> None:
+    p, q = rows(models)
+    assert p[0] > q[0]
+    assert not p[0] < q[0]
+    assert [wanted for _, _, wanted in models.reading.events] == [4, 6]
+    assert p[0] >= 0
+    assert len(models.reading.events) == 2
+
+
+def test_fractions_may_stand_on_the_left(models: Models) -> None:
+    p, _ = rows(models)
+    assert Fraction(1, 4) < p[0] <= Fraction(2, 3)
+    assert Fraction(1, 3) != p[0]
+    assert (Fraction(1, 4) + p[0]).value == Fraction(3, 4)
+    assert (1 / p[0] ** 2).value == 4
+    assert p[0] > 0.25
+    assert p[0] < math.inf
+
+
+def test_a_tie_at_the_sample_is_no_answer(models: Models) -> None:
+    p, _ = rows(models)
+    with pytest.raises(TieError):
+        bool(p[1] == Fraction(1, 3))
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        float,
+        int,
+        round,
+        math.log,
+        math.floor,
+        hash,
+        lambda x: x * 0.5,
+        lambda x: x**0.5,
+        lambda x: x // 2,
+        lambda x: np.exp(np.array([x, x])),
+        lambda x: np.array([x, x]).astype(float),
+        lambda x: {x: 1},
+    ],
+)
+def test_what_hides_the_value_is_refused(models: Models, act) -> None:
+    p, _ = rows(models)
+    with pytest.raises(NotForAllError, match=r"expected|write"):
+        act(p[0])
+
+
+def test_numbers_of_two_runs_are_not_mixed(models: Models) -> None:
+    p, _ = rows(models)
+    other = Models(models.chart, Reading(models.reading.prime, models.reading.values))
+    with pytest.raises(NotForAllError, match="earlier run"):
+        p[0] + rows(other)[0][0]
+
+
+def test_division_by_what_is_zero_everywhere(models: Models) -> None:
+    p, _ = rows(models)
+    with pytest.raises(ZeroDivisionError):
+        p[0] / (p.sum() - 1)

@@ -1,0 +1,199 @@
+"""Proofs for all rows: rules of the project, planted bugs, coverage, budgets, determinism.
+
+Random rows have fixed seeds; no test is statistical.
+"""
+
+import itertools
+import random
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import pytest
+
+from proofs_tests.proofs.everywhere.attacks import ATTACKS, vectorised
+from specref import Vocabulary
+from specref.algorithms import block, standard, union
+from specref.chance import OutsideChanceError
+from specref.proofs.everywhere import is_lossless_everywhere, proof, signs
+from specref.proofs.everywhere.polynomials import product_of
+from specref.proofs.everywhere.rows import Chart, Row, Sample, Space
+from specref.proofs.everywhere.solver import Counts, Solver
+from specref.rules import RULES
+from specref.zoo.standard.printed import algorithm_5
+
+FACES = [Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 3), Fraction(2, 7)]
+
+
+@pytest.mark.parametrize("name", [n for n, r in RULES.items() if r.lossless and n != "k-seq"])
+def test_rules_are_lossless_for_every_row_of_two_tokens(name: str) -> None:
+    found = is_lossless_everywhere(RULES[name].step, "ab", lookahead=1, budget=120)
+    assert found.verdict == "lossless"
+    assert found.open == found.lossy == 0
+    assert found.bits >= 100
+
+
+def test_standard_over_three_tokens_and_over_two_vocabularies() -> None:
+    assert is_lossless_everywhere(standard.step, "abc", lookahead=1, budget=120)
+    assert is_lossless_everywhere(union.step, "abc", "bcd", lookahead=1, budget=120)
+
+
+@pytest.mark.parametrize("step", [algorithm_5, RULES["companion-published"].step])
+def test_published_rules_that_are_lossy_have_a_witness(step) -> None:
+    found = is_lossless_everywhere(step, "ab", lookahead=1, budget=120)
+    assert found.verdict == "lossy"
+    assert found.witness is not None
+    assert not found.witness.proof
+
+
+def test_eos_ends_outcomes() -> None:
+    ending = Vocabulary("a$", eos="$")
+    assert is_lossless_everywhere(standard.step, ending, lookahead=2, budget=60)
+
+
+def random_value(rng: random.Random) -> Fraction:
+    return rng.choice(FACES) if rng.random() < 0.5 else Fraction(rng.randint(1, 96), 97)
+
+
+@pytest.mark.parametrize("step", [standard.step, block.step, RULES["tli"].step])
+def test_every_row_is_in_a_region_of_every_outcome(step) -> None:
+    """Rows with zeros, ties and point masses, wherever the target says the outcome."""
+    found = is_lossless_everywhere(step, "ab", lookahead=1)
+    rng = random.Random(7)
+    rows = [Row(letter, context) for letter in "pq" for context in ((), (0,), (1,))]
+    for _ in range(60):
+        drawn = {row: random_value(rng) for row in rows}
+        if rng.random() < 0.3:
+            drawn[rows[3]] = drawn[rows[0]]
+        for one in found.slices:
+            assert is_covered(one, drawn)
+
+
+def is_covered(one, drawn) -> bool:
+    said = Fraction(1)
+    for index, token in enumerate(one.outcome):
+        value = drawn[Row("p", one.outcome[:index])]
+        said *= value if token == 0 else 1 - value
+    if said == 0:
+        return True
+    return any(holds(clauses, equations, one, drawn) for clauses, equations in one.lossless)
+
+
+def holds(clauses, equations, one, drawn) -> bool:
+    # Variables are numbered in the order in which the rows were asked for, over all outcomes.
+    space = one.space
+
+    def value(v: int) -> Fraction:
+        return drawn[space.variables[v][0]]
+
+    try:
+        return all(form.at(value) == value(v) for v, form in equations) and all(
+            signs.of((x > 0) - (x < 0)) & allowed
+            for polynomial, allowed in clauses
+            for x in [polynomial.at(value)]
+        )
+    except ZeroDivisionError:
+        return False
+
+
+def test_a_divisor_of_a_token_that_was_not_drafted_is_a_condition() -> None:
+    """Dividing by every q raises where one is 0, though another token was drafted."""
+    found = is_lossless_everywhere(vectorised, "ab", lookahead=1)
+    assert found.verdict == "lossy"
+    assert found.witness is not None
+    assert "ZeroDivisionError" in str(found.witness.error)
+    assert ATTACKS["division"].step is vectorised
+
+
+def test_what_the_budget_leaves_is_open() -> None:
+    found = is_lossless_everywhere(standard.step, "abc", lookahead=2, budget=1e-9)
+    assert (found.verdict, found.regions) == ("open", 0)
+    assert found.open == 27
+    assert not found
+
+
+def test_one_seed_gives_one_result_whatever_runs_it() -> None:
+    alone = is_lossless_everywhere(standard.step, "ab", lookahead=2, seed=3)
+    with ThreadPoolExecutor(1) as pool:
+        apart = is_lossless_everywhere(standard.step, "ab", lookahead=2, seed=3, executor=pool)
+    assert [one.regions for one in alone.slices] == [one.regions for one in apart.slices]
+    assert alone.paths == apart.paths
+
+
+def test_a_wrong_sum_of_weights_is_seen_by_value_and_by_residue() -> None:
+    """A rule that is wrong by 1e-30 in one outcome."""
+
+    def almost(target, drafter, context, lookahead, chance):
+        first = chance.draw(target.next_token(context), "target")
+        if first == 0 and chance.accept(Fraction(1, 10**30), "slip"):
+            first = 1
+        return (first,)
+
+    found = is_lossless_everywhere(almost, "ab", lookahead=1)
+    assert found.verdict == "lossy"
+    assert found.witness is not None
+    assert found.witness.proof is not None
+    assert 0 < found.witness.proof.total_variation <= Fraction(1, 10**30)
+
+
+def test_rules_that_keep_state_are_refused_with_two_runs() -> None:
+    with pytest.raises(OutsideChanceError, match=r"one returned|one run"):
+        is_lossless_everywhere(ATTACKS["every other call"].step, "ab")
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(ValueError, match="budget = 0"):
+        is_lossless_everywhere(standard.step, "ab", budget=0)
+    with pytest.raises(TypeError, match="step takes"):
+        is_lossless_everywhere(lambda target: (0,), "ab")
+
+
+def test_without_z3_it_says_what_to_install(monkeypatch) -> None:
+    monkeypatch.setattr(proof, "is_installed", lambda: False)
+    with pytest.raises(ModuleNotFoundError, match="pip install z3-solver"):
+        is_lossless_everywhere(standard.step, "ab")
+
+
+def test_a_bug_where_the_drafter_has_a_zero_is_found() -> None:
+    """The face q(a) = 0 is where a path with a positive weight divides, or does not exist."""
+
+    def wrong_for_a_sure_drafter(target, drafter, context, lookahead, chance):
+        q = drafter.next_token(context)
+        if q[1] < 1:
+            return standard.step(target, drafter, context, lookahead, chance)
+        return (1,)
+
+    found = is_lossless_everywhere(wrong_for_a_sure_drafter, "ab")
+    assert found.verdict == "lossy"
+    assert found.witness is not None
+    assert found.witness.rows[Row("q", ())] == [0, 1]
+
+
+def test_completed_outcomes_are_all_texts() -> None:
+    texts = proof.completed_outcomes(Vocabulary("ab$", eos="$"), 3)
+    assert len(texts) == len(set(texts)) == 1 + 2 + 4 * 3
+    assert texts == sorted(texts)
+    assert list(itertools.product(range(2), repeat=2)) == proof.completed_outcomes(
+        Vocabulary("ab"), 2
+    )
+
+
+def test_samples_satisfy_the_equations_of_their_chart() -> None:
+    letters = Vocabulary("ab")
+    space = Space(letters, letters, 0)
+    p, q = (space.entries(Row(letter, ()))[0] for letter in "pq")
+    (v,) = next(iter(p.powers)).variables
+    chart = Chart(space, {v: q})
+    sample = Sample(chart, {}, "key")
+    assert p.at(sample.value) == q.at(sample.value)
+    assert chart.leaves(Row("p", ()))[0][1] == chart.leaves(Row("q", ()))[0][1]
+
+
+def test_a_chart_with_a_negative_entry_has_no_rows() -> None:
+    letters = Vocabulary("ab")
+    space = Space(letters, letters, 0)
+    ((polynomial, _),) = space.entries(Row("p", ()))[0].powers.items()
+    (v,) = polynomial.variables
+    minus = product_of({(): -1})
+    solver = Solver(Counts())
+    assert solver.find(Chart(space, {v: minus}), (), [], "key") == "none"
+    assert solver.find(Chart(space, {v: product_of({(): 1})}), (), [], "key") != "none"

@@ -1,0 +1,132 @@
+"""``specref prove --everywhere``: a rule, proved or refuted for every p and q."""
+
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from specref.algorithms import Step
+from specref.chance import OutsideChanceError, TooManyPathsError
+from specref.cli.group import HOLDS, INTERRUPTED, MISUSED, VIOLATED, misused, progress, show
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.timeout import TIMEOUT, within
+from specref.proofs.everywhere import Everywhere, is_lossless_everywhere
+from specref.proofs.everywhere.proof import models_of, scouted
+from specref.proofs.everywhere.rows import Space
+from specref.proofs.everywhere.solver import is_installed
+from specref.proofs.exact import is_lossless
+from specref.report.everywhere import (
+    FORMAT,
+    everywhere_record,
+    everywhere_report,
+    listed,
+    rows_of,
+    witness_record,
+)
+from specref.report.machine import as_json, write_json
+from specref.verification.everywhere import TWO
+from specref.vocabulary import UntokenisableError, Vocabulary
+
+LETTERS = "abcdefghij"
+PACKAGE = Path(__file__).parent.parent
+
+
+def prove_everywhere(
+    rule: str,
+    step: Step,
+    tokens: int,
+    lookahead: int,
+    pairs: Literal["one", "two"],
+    budget: float,
+    seed: int,
+    json_file: str | None,
+    save: str | None,
+) -> NoReturn:
+    """Print what is proved for every p and q, and leave with the exit code of it."""
+    if not is_installed():
+        misused("not_run: z3 is not installed; pip install z3-solver")
+    letters = Vocabulary(LETTERS[:tokens])
+    both = [(letters, letters)]
+    if pairs == "two":
+        both = [(Vocabulary(target), Vocabulary(drafter)) for target, drafter in TWO]
+    found: list[Everywhere] = []
+    left_out: list[str] = []
+    interrupted = False
+    outcomes = sum(len(target) ** (lookahead + 1) for target, _ in both)
+    with progress(outcomes, f"outcomes, at most {budget:g} s a pair") as advance:
+        for target, drafter in both:
+            arguments = (step, target, drafter, lookahead)
+            try:
+                within(TIMEOUT, partial(scouted, *arguments, seed))
+                found.append(
+                    is_lossless_everywhere(
+                        *arguments, seed=seed, budget=budget, advance=lambda one: advance(1)
+                    )
+                )
+            except BrokenContractError as error:
+                cause = error.__cause__
+                if isinstance(cause, UntokenisableError):
+                    left_out.append(f"{listed(target)} and {listed(drafter)}")
+                    continue
+                misused(f"{rule} {_named(cause) if isinstance(cause, Exception) else error}")
+            except (TypeError, OutsideChanceError, TooManyPathsError) as error:
+                misused(f"{rule} {_named(error)}")
+            if found[-1].interrupted:
+                interrupted = True
+                break
+    show(everywhere_report(rule, found, left_out), json_file)
+    if json_file:
+        write_json(json_file, as_json(everywhere_record(rule, found, left_out)))
+    lossy = next((one for one in found if one.witness), None)
+    if save and lossy is not None:
+        record = {**witness_record(rule, lossy), "folder": str(Path.cwd())}
+        write_json(save, as_json(record))
+    if interrupted:
+        sys.exit(INTERRUPTED)
+    if lossy is not None:
+        sys.exit(VIOLATED)
+    if not found:
+        misused(f"{rule}: nothing was proved, it is not defined for any of these vocabularies")
+    sys.exit(HOLDS if all(found) else MISUSED)
+
+
+def read_rows(path: str) -> Any:
+    """The record of a witness, or None for a file of another format."""
+    try:
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return None
+    return record if isinstance(record, dict) and record.get("format") == FORMAT else None
+
+
+def replay_rows(record: Any, load: Callable[[str], Step]) -> NoReturn:
+    """Run a rule again on the rows of a witness, with fractions."""
+    target, drafter = (Vocabulary(record[name], record["eos"]) for name in ("target", "drafter"))
+    models = models_of(Space(target, drafter, 0), rows_of(record))
+    try:
+        proof = is_lossless(load(record["rule"]), *models, (), record["lookahead"])
+    except Exception as error:
+        print(f"{record['rule']} raises {type(error).__name__}: {error}")
+        sys.exit(VIOLATED)
+    print(f"{record['rule']}: total variation {proof.total_variation}")
+    if proof.difference:
+        print(proof.difference)
+    sys.exit(HOLDS if proof else VIOLATED)
+
+
+def _named(error: Exception) -> str:
+    """An error, with the line of the rule that it comes from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if "numpy" not in f.filename and not _of_proofs(f.filename)]
+    where = f" (line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
+    return f"raised {type(error).__name__}{where}: {error}"
+
+
+def _of_proofs(file: str) -> bool:
+    path = Path(file)
+    if not path.is_relative_to(PACKAGE):
+        return False
+    return path.relative_to(PACKAGE).parts[0] not in ("algorithms", "zoo", "examples")

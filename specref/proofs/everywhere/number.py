@@ -1,0 +1,321 @@
+"""A number that stands for all its values: a function of the rows, and its value at a sample.
+
+Arithmetic is that of the field of rational functions, whose elements are told apart by their
+residues (`field`). A comparison is decided by the sample, and recorded: the run is the same for
+all rows where all comparisons come out so.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import isfinite
+from numbers import Integral, Rational
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from specref.distributions import ExactNumber
+from specref.proofs.everywhere import polynomials, signs
+from specref.proofs.everywhere.polynomials import Product
+
+MOST_COMPARED = 100_000
+LARGEST_SIZE = 1_000_000
+
+
+class NotForAllError(TypeError):
+    """A rule does with a number what is not defined for all its values at once."""
+
+
+class TieError(Exception):
+    """Two numbers are equal at the sample, though not everywhere: another sample is needed."""
+
+    def __init__(self, number: "Number") -> None:
+        super().__init__("a comparison is a tie at the sample")
+        self.number = number
+
+
+class Reading:
+    """What the numbers of one run have in common.
+
+    Parameters
+    ----------
+    prime : int
+        Of the residues.
+    values : callable
+        The sample: variable -> Fraction.
+
+    Attributes
+    ----------
+    events : list of (str, Number, int)
+        What the present path has done: ``sign`` of a number, which is in a set of signs,
+        ``divisor``, and ``weight`` of the branch taken.
+    mistakes : int
+        The sum of the sizes of all numbers that were told apart by residues: see `field`.
+    raised : TieError, NotForAllError or None
+        What was raised here last; kept for programs that hide it.
+    """
+
+    def __init__(self, prime: int, values: Callable[[int], Fraction]) -> None:
+        self.prime, self.values = prime, values
+        self.events: list[tuple[str, Number, int]] = []
+        self.mistakes = 0
+        self.raised: TieError | NotForAllError | None = None
+        self._signs: dict[int, int] = {}
+        self._constants: dict[Rational | int, Number] = {}
+
+    def constant(self, value: Rational | int) -> "Number":
+        """A rational number."""
+        found = self._constants.get(value)
+        if found is None:
+            exact = Fraction(value)
+            residue = exact.numerator * pow(exact.denominator, -1, self.prime) % self.prime
+            size = max(exact.numerator.bit_length(), exact.denominator.bit_length())
+            form = polynomials.constant(exact)
+            found = Number(self, residue, "leaf", form, None, exact >= 0, size)
+            self._constants[value] = found
+        return found
+
+    def leaf(self, form: Product, residue: int, size: int) -> "Number":
+        """An entry of a row, which is not negative."""
+        return Number(self, residue, "leaf", form, None, True, size)
+
+    def sign(self, number: "Number") -> int:
+        """The sign at the sample, 0 only if it is 0 everywhere; not recorded."""
+        residue = number.residue
+        self.mistakes += number.size
+        if residue == 0:
+            return 0
+        sign = self._signs.get(residue)
+        if sign is None:
+            value = number.value
+            if value == 0:
+                self.raised = TieError(number)
+                raise self.raised
+            sign = 1 if value > 0 else -1
+            self._signs[residue] = sign
+            self._signs[self.prime - residue] = -sign
+        return sign
+
+    def decide(self, number: "Number", wanted: int) -> bool:
+        """Whether the sign of a number is in a set of signs; recorded."""
+        if len(self.events) > MOST_COMPARED or number.size > LARGEST_SIZE:
+            self.raised = NotForAllError(
+                f"more than {MOST_COMPARED:,} comparisons on one path, or a power above "
+                f"{LARGEST_SIZE:,}: expected a rule that ends"
+            )
+            raise self.raised
+        sign = self.sign(number)
+        yes = bool(signs.of(sign) & wanted)
+        if number.residue in (0, 1, self.prime - 1):
+            return yes
+        recorded = wanted if yes else signs.ANY & ~wanted
+        if not (number.nonnegative and recorded == signs.AT_LEAST_ZERO):
+            self.events.append(("sign", number, recorded))
+        return yes
+
+
+class Number(ExactNumber):
+    """A function of the rows, with its value at a sample; see `Reading`."""
+
+    __slots__ = (
+        "_value",
+        "left",
+        "nonnegative",
+        "operation",
+        "reading",
+        "residue",
+        "right",
+        "size",
+    )
+    __array_priority__: ClassVar[float] = -1.0
+
+    def __init__(
+        self,
+        reading: Reading,
+        residue: int,
+        operation: str,
+        left: Any,
+        right: Any,
+        nonnegative: bool,
+        size: int,
+    ) -> None:
+        self.reading, self.residue, self.operation = reading, residue, operation
+        self.left, self.right = left, right
+        self.nonnegative, self.size = nonnegative, size
+        self._value: Any = None
+
+    @property
+    def value(self) -> Any:
+        """The value at the sample, a Fraction."""
+        if self._value is None:
+            if self.operation == "leaf":
+                self._value = self.left.at(self.reading.values)
+            elif self.operation == "+":
+                self._value = self.left.value + self.right.value
+            elif self.operation == "-":
+                self._value = self.left.value - self.right.value
+            elif self.operation == "*":
+                self._value = self.left.value * self.right.value
+            else:
+                self._value = self.left.value / self.right.value
+        return self._value
+
+    def _number(self, other: Any) -> "Number | None":
+        """Another operand as a number; None for an array, whose own operator is to be asked."""
+        if type(other) is Number:
+            if other.reading is not self.reading:
+                raise NotForAllError(
+                    "a number of an earlier run is used: expected a rule that keeps nothing "
+                    "between two calls"
+                )
+            return other
+        if isinstance(other, int | Fraction):
+            return self.reading.constant(other)
+        if isinstance(other, Integral):
+            return self.reading.constant(int(other))
+        if isinstance(other, float | np.floating):
+            raise NotForAllError(
+                f"arithmetic with the float {other}: write Fraction({str(other)!r}), or divide by "
+                "a Fraction"
+            )
+        return None
+
+    def __add__(self, other: Any) -> "Number":
+        number = self._number(other)
+        if number is None:
+            return NotImplemented
+        reading = self.reading
+        if number.residue == 0 or self.residue == 0:
+            reading.mistakes += self.size + number.size
+            return number if self.residue == 0 else self
+        residue = (self.residue + number.residue) % reading.prime
+        nonnegative = self.nonnegative and number.nonnegative
+        size = self.size + number.size + 1
+        return Number(reading, residue, "+", self, number, nonnegative, size)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> "Number":
+        number = self._number(other)
+        return NotImplemented if number is None else _minus(self, number)
+
+    def __rsub__(self, other: Any) -> "Number":
+        number = self._number(other)
+        return NotImplemented if number is None else _minus(number, self)
+
+    def __mul__(self, other: Any) -> "Number":
+        number = self._number(other)
+        if number is None:
+            return NotImplemented
+        reading = self.reading
+        if number.residue <= 1 or self.residue <= 1:
+            reading.mistakes += self.size + number.size
+            return self if number.residue == 1 or self.residue == 0 else number
+        residue = self.residue * number.residue % reading.prime
+        nonnegative = self.nonnegative and number.nonnegative
+        return Number(reading, residue, "*", self, number, nonnegative, self.size + number.size)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> "Number":
+        number = self._number(other)
+        return NotImplemented if number is None else _over(self, number)
+
+    def __rtruediv__(self, other: Any) -> "Number":
+        number = self._number(other)
+        return NotImplemented if number is None else _over(number, self)
+
+    def __pow__(self, exponent: Any) -> "Number":
+        if isinstance(exponent, Number) or exponent != int(exponent):
+            raise NotForAllError(f"power {exponent}: expected a whole number")
+        found = self.reading.constant(1)
+        for _ in range(abs(int(exponent))):
+            found = found * self
+        return found if exponent >= 0 else 1 / found
+
+    def __neg__(self) -> "Number":
+        return _minus(self.reading.constant(0), self)
+
+    def __pos__(self) -> "Number":
+        return self
+
+    def __abs__(self) -> "Number":
+        return self if self >= 0 else -self
+
+    def _compared(self, other: Any, wanted: int) -> Any:
+        if isinstance(other, float | np.floating):
+            if not isfinite(other):
+                return bool(signs.of(-1 if other > 0 else 1) & wanted) and other == other
+            other = Fraction(float(other))
+        number = self._number(other)
+        if number is None:
+            return NotImplemented
+        return self.reading.decide(_minus(self, number), wanted)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compared(other, signs.NEGATIVE)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compared(other, signs.AT_MOST_ZERO)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compared(other, signs.POSITIVE)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compared(other, signs.AT_LEAST_ZERO)
+
+    def __eq__(self, other: Any) -> Any:
+        return self._compared(other, signs.ZERO)
+
+    def __ne__(self, other: Any) -> Any:
+        return self._compared(other, signs.NONZERO)
+
+    def __bool__(self) -> bool:
+        return self.reading.decide(self, signs.NONZERO)
+
+    def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
+        self.reading.raised = NotForAllError(
+            "a number is converted (float, int, round, floor, numerator, exp, log, …): expected "
+            "+ - * /, whole powers and comparisons, which Fractions have, too"
+        )
+        raise self.reading.raised
+
+    __float__ = __int__ = __index__ = __complex__ = __round__ = __floor__ = __ceil__ = _refuse
+    __trunc__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = _refuse
+    __rpow__ = exp = log = sqrt = log2 = log10 = exp2 = limit_denominator = _refuse
+    numerator = denominator = property(_refuse)
+
+    def __hash__(self) -> int:
+        self.reading.raised = NotForAllError(
+            "a number is hashed (a key of a dict, a set or a cache): expected a rule that looks "
+            "nothing up by the value of a probability; compare it instead"
+        )
+        raise self.reading.raised
+
+    def __str__(self) -> str:
+        return f"<{self.value}>"  # in messages; no text from which a number is read again
+
+    __repr__ = __str__
+
+
+def _minus(left: Number, right: Number) -> Number:
+    reading = left.reading
+    if right.residue == 0:
+        reading.mistakes += right.size
+        return left
+    residue = (left.residue - right.residue) % reading.prime
+    return Number(reading, residue, "-", left, right, False, left.size + right.size + 1)
+
+
+def _over(left: Number, right: Number) -> Number:
+    reading = left.reading
+    if right.residue == 1:
+        reading.mistakes += right.size
+        return left
+    if reading.sign(right) == 0:
+        raise ZeroDivisionError("division by 0")
+    if not (right.operation == "leaf" and not right.left.powers):
+        reading.events.append(("divisor", right, signs.NONZERO))
+    residue = left.residue * pow(right.residue, -1, reading.prime) % reading.prime
+    # What divides has its sign recorded apart: a quotient of two that are not negative is none.
+    nonnegative = left.nonnegative and right.nonnegative
+    return Number(reading, residue, "/", left, right, nonnegative, left.size + right.size)

@@ -1,0 +1,399 @@
+"""Proofs that a rule is lossless for every p and q over small vocabularies, or rows where not."""
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from specref.algorithms import Step
+from specref.chance import enumerate_paths
+from specref.distributions import Probability
+from specref.models import Model, table_model
+from specref.proofs.everywhere.field import ACCIDENT
+from specref.proofs.everywhere.number import NotForAllError
+from specref.proofs.everywhere.rows import Letter, Row, Rows, Space, random_row
+from specref.proofs.everywhere.slices import LongerBlockError, Slice, Slicer
+from specref.proofs.everywhere.solver import Counts, Solver, is_installed
+from specref.proofs.everywhere.walk import Choices
+from specref.proofs.everywhere.words import separating
+from specref.proofs.exact import Proof, check_step, is_lossless, output_distribution, trace_to
+from specref.vocabulary import Tokens, Vocabulary
+
+Verdict: TypeAlias = Literal["lossless", "lossy", "open"]
+SCOUTS = 3
+DENOMINATORS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 30, 50, 100, 1000)
+BUDGET = 60.0
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Rows at which a rule is not lossless, and how it comes to that.
+
+    Attributes
+    ----------
+    rows : dict
+        {Row: probabilities}: what differs from uniform rows.
+    proof : Proof or None
+        What it does there, enumerated with fractions; None if it raises.
+    error : str or None
+        What it raises.
+    trace : str
+        A path to the smallest difference.
+    conditions : tuple of str
+        What tells the region apart from those where it is lossless.
+    """
+
+    rows: Rows
+    proof: Proof | None
+    error: str | None
+    trace: str
+    conditions: tuple[str, ...]
+
+    @property
+    def distance(self) -> Probability | None:
+        """The total variation distance there; None for a rule that raises."""
+        return None if self.proof is None else self.proof.total_variation
+
+
+@dataclass(frozen=True)
+class Everywhere:
+    """Whether a rule is lossless for every p and q over two vocabularies, at a lookahead.
+
+    Attributes
+    ----------
+    target, drafter : Vocabulary
+    lookahead : int
+    slices : tuple of Slice
+        One for each completed outcome.
+    witness : Witness or None
+    counts : Counts
+        How questions about conditions were answered.
+    seconds : float
+    outcomes : int
+        Completed outcomes that there are.
+    interrupted : bool
+        Whether Ctrl-C came; what was found by then is kept.
+    """
+
+    target: Vocabulary
+    drafter: Vocabulary
+    lookahead: int
+    slices: tuple[Slice, ...]
+    witness: Witness | None
+    counts: Counts
+    seconds: float
+    outcomes: int
+    interrupted: bool
+
+    @property
+    def verdict(self) -> Verdict:
+        """What is known."""
+        if self.witness:
+            return "lossy"
+        return "open" if self.open or self.lossy else "lossless"
+
+    @property
+    def regions(self) -> int:
+        """Regions, over all outcomes."""
+        return sum(one.regions for one in self.slices)
+
+    @property
+    def lossy(self) -> int:
+        """Regions where the rule is not lossless."""
+        return sum(len(one.lossy) for one in self.slices)
+
+    @property
+    def open(self) -> int:
+        """Pieces of space of which nothing is known, outcomes that were not looked at included."""
+        return sum(one.open for one in self.slices) + self.outcomes - len(self.slices)
+
+    @property
+    def paths(self) -> int:
+        """Random paths, over all regions."""
+        return sum(one.paths for one in self.slices)
+
+    @property
+    def flips(self) -> int:
+        """Conditions that were flipped."""
+        return sum(one.flips for one in self.slices)
+
+    @property
+    def charts(self) -> int:
+        """Pieces on which an equation holds: zeros, ties, equal rows, point masses and others."""
+        return sum(one.charts for one in self.slices)
+
+    @property
+    def bits(self) -> int:
+        """All numbers that were told apart were told apart rightly, but for 2^-bits at most."""
+        # 2^-128 that the modulus is no prime comes on top of it.
+        return min(126, ACCIDENT - sum(one.mistakes for one in self.slices).bit_length())
+
+    def __bool__(self) -> bool:
+        return self.verdict == "lossless"
+
+    def __repr__(self) -> str:
+        return (
+            f"Everywhere({self.verdict!r}, regions={self.regions}, lossy={self.lossy}, "
+            f"open={self.open}, paths={self.paths})"
+        )
+
+
+def is_lossless_everywhere(
+    step: Step,
+    target: Vocabulary | Iterable[str],
+    drafter: Vocabulary | Iterable[str] | None = None,
+    lookahead: int = 1,
+    *,
+    seed: int = 0,
+    budget: float = BUDGET,
+    executor: Executor | None = None,
+    advance: Callable[[Slice], None] = lambda found: None,
+) -> Everywhere:
+    """Prove or refute that one iteration is lossless whatever the rows of p and q are.
+
+    Parameters
+    ----------
+    step : callable
+        (target, drafter, context, lookahead, chance) -> block of target token ids, as for
+        `is_lossless`; it is run as it is, in the empty context.
+    target, drafter : Vocabulary, or iterable of str
+        The drafter's is the target's by default.
+    lookahead : int
+    seed : int
+        Of the samples, the prime and the residues.
+    budget : float
+        Seconds of the processor; what is not done by then is open.
+    executor : concurrent.futures.Executor, optional
+        Runs outcomes apart, each with that budget; what it is handed must be picklable for it.
+    advance : callable
+        Called with each `Slice`.
+
+    Returns
+    -------
+    Everywhere
+        True in a boolean context iff proved.
+
+    Raises
+    ------
+    NotForAllError
+        The rule converts or hashes a number, keeps one between two calls, or does something
+        else with it that is not a function of all its values.
+    ModuleNotFoundError
+        z3 is missing.
+    TypeError, ValueError
+        As `is_lossless`: floats, empty blocks, a rule that is no function of its chance.
+
+    Examples
+    --------
+    >>> from specref.algorithms import standard
+    >>> is_lossless_everywhere(standard.step, "ab", lookahead=1)
+    Everywhere('lossless', regions=8, lossy=0, open=0, paths=14)
+    """
+    if not is_installed():
+        raise ModuleNotFoundError("z3 is not installed: pip install z3-solver")
+    check_step(step)
+    target = target if isinstance(target, Vocabulary) else Vocabulary(target)
+    if drafter is None:
+        drafter = target
+    drafter = drafter if isinstance(drafter, Vocabulary) else Vocabulary(drafter)
+    if not budget > 0:
+        raise ValueError(f"budget = {budget}: expected seconds > 0")
+    started = time.monotonic()
+    choices = scouted(step, target, drafter, lookahead, seed)
+    length = max(map(len, choices.values()))
+    while True:
+        asked = (step, target, drafter, lookahead, length, seed, budget, choices)
+        jobs = [(*asked, outcome) for outcome in completed_outcomes(target, length)]
+        try:
+            slices, counts, interrupted = _covered(jobs, executor, advance)
+            break
+        except LongerBlockError as longer:
+            length = longer.length
+    space = Space(target, drafter, seed)
+    witness = _witness(step, space, lookahead, slices)
+    seconds = time.monotonic() - started
+    done = len(jobs), interrupted
+    return Everywhere(target, drafter, lookahead, slices, witness, counts, seconds, *done)
+
+
+Job: TypeAlias = tuple[
+    Step, Vocabulary, Vocabulary, int, int, int, float, Mapping[Choices, Tokens], Tokens
+]
+
+
+def _covered(
+    jobs: Sequence[Job], executor: Executor | None, advance: Callable[[Slice], None]
+) -> tuple[tuple[Slice, ...], Counts, bool]:
+    slices: list[Slice] = []
+    total = Counts()
+    if executor is None:
+        shared = _slicer(jobs[0], total)
+        results: Iterator[tuple[Slice, Counts]] = (
+            (shared.cover(job[-1]), Counts()) for job in jobs
+        )
+    else:
+        results = executor.map(cover_one, jobs)
+    try:
+        for found, counts in results:
+            slices.append(found)
+            total += counts
+            advance(found)
+    except KeyboardInterrupt:
+        return tuple(slices), total, True
+    return tuple(slices), total, False
+
+
+def cover_one(job: Job) -> tuple[Slice, Counts]:
+    """One outcome, in a process of its own."""
+    counts = Counts()
+    return _slicer(job, counts).cover(job[-1]), counts
+
+
+def _slicer(job: Job, counts: Counts) -> Slicer:
+    step, target, drafter, lookahead, length, seed, budget, choices, _ = job
+    space = Space(target, drafter, seed)
+    return Slicer(step, space, lookahead, length, Solver(counts), budget, choices)
+
+
+def completed_outcomes(vocabulary: Vocabulary, length: int) -> list[Tokens]:
+    """All texts of so many tokens, or up to EOS.
+
+    Examples
+    --------
+    >>> completed_outcomes(Vocabulary("a$", eos="$"), 2)
+    [(0, 0), (0, 1), (1,)]
+    """
+    texts: list[Tokens] = []
+    for tokens in itertools.product(range(len(vocabulary)), repeat=length):
+        ends = (k for k in range(1, length) if vocabulary.ends(tokens[:k]))
+        text = tokens[: next(ends, length)]
+        if text not in texts[-1:]:
+            texts.append(text)
+    return texts
+
+
+def scouted(
+    step: Step, target: Vocabulary, drafter: Vocabulary, lookahead: int, seed: int
+) -> dict[Choices, Tokens]:
+    """{choices: block} of all paths at a few random rows, where the rule is run with fractions."""
+    found: dict[Choices, Tokens] = {}
+    for scout in range(SCOUTS):
+        p, q = (
+            Model(vocabulary, _random_rows(f"{seed} scout {scout} {letter}", len(vocabulary)))
+            for letter, vocabulary in (("p", target), ("q", drafter))
+        )
+        if scout == 0:
+            output_distribution(step, p, q, (), lookahead)
+        program = partial(step, p, q, (), lookahead)
+        found |= {path.choices: tuple(path.outcome) for path in enumerate_paths(program)}
+    return found
+
+
+def _random_rows(key: str, size: int) -> Callable[[Tokens], list[Fraction]]:
+    return lambda context: random_row(f"{key} {context}", size)
+
+
+def _witness(step: Step, space: Space, lookahead: int, slices: Sequence[Slice]) -> Witness | None:
+    """The witness of the simplest lossy region, its rows made as simple as possible."""
+    lossy = [(s, one) for s in slices for one in s.lossy]
+    if not lossy:
+        return None
+    found, one = min(
+        lossy,
+        key=lambda pair: (bool(pair[1].error), len(pair[1].equations), len(pair[1].clauses)),
+    )
+    length = len(one.outcome)
+    rows = {
+        Row(letter, context): one.sample.row(Row(letter, context))
+        for letter in _letters()
+        for size in range(length)
+        for context in itertools.product(range(len(space.vocabularies[letter])), repeat=size)
+    }
+    raises = one.error is not None
+    simple = simplified(rows, lambda rows: _fails(step, space, rows, lookahead, raises))
+    conditions = separating(one, [clauses for clauses, _ in found.lossless])
+    models = models_of(space, simple)
+    try:
+        proof = is_lossless(step, *models, (), lookahead)
+    except Exception as raised:
+        return Witness(_spoken(simple), None, f"{type(raised).__name__}: {raised}", "", conditions)
+    if proof or proof.difference is None:
+        raise NotForAllError(
+            "the rule is lossless with fractions where it is lossy with numbers that stand for "
+            "all rows: expected one that does not ask what kind of numbers it is given"
+        )
+    _, trace = trace_to(proof.difference.tokens, step, *models, (), lookahead)
+    return Witness(_spoken(simple), proof, None, str(trace), conditions)
+
+
+def _letters() -> tuple[Letter, Letter]:
+    return "p", "q"
+
+
+def _fails(step: Step, space: Space, rows: Rows, lookahead: int, raises: bool) -> bool:
+    """Whether a rule is lossy at these rows; or whether it raises there."""
+    try:
+        return not (raises or is_lossless(step, *models_of(space, rows), (), lookahead))
+    except Exception:
+        return raises
+
+
+def models_of(space: Space, rows: Rows) -> tuple[Model, Model]:
+    """Target and drafter with these rows, and uniform rows elsewhere."""
+    return (_model(space, rows, "p"), _model(space, rows, "q"))
+
+
+def _model(space: Space, rows: Rows, letter: Letter) -> Model:
+    vocabulary = space.vocabularies[letter]
+    table: dict[Tokens, Any] = {
+        row.context: law for row, law in rows.items() if row.letter == letter
+    }
+    return table_model(vocabulary, table, [Fraction(1, len(vocabulary))] * len(vocabulary))
+
+
+def simplified(rows: Rows, fails: Callable[[Rows], bool]) -> Rows:
+    """Rows of smaller denominators for which something still fails.
+
+    Examples
+    --------
+    >>> row = Row("p", ())
+    >>> found = simplified({row: [Fraction(89, 97), Fraction(8, 97)]}, lambda r: r[row][0] > 0.7)
+    >>> [str(value) for value in found[row]]
+    ['1', '0']
+    """
+    for size in DENOMINATORS:
+        together = {row: _rounded(law, size) for row, law in rows.items()}
+        if fails(together):
+            rows = together
+            break
+    for row in sorted(rows, key=lambda row: (-len(row.context), row)):
+        uniform = [Fraction(1, len(rows[row]))] * len(rows[row])
+        for law in (uniform, *(_rounded(rows[row], size) for size in DENOMINATORS)):
+            if _weight(law) >= _weight(rows[row]):
+                continue
+            if fails({**rows, row: law}):
+                rows = {**rows, row: law}
+                break
+    return rows
+
+
+def _weight(law: Sequence[Fraction]) -> int:
+    uniform = all(value == law[0] for value in law)
+    return 0 if uniform else sum(value.numerator + value.denominator for value in law)
+
+
+def _rounded(law: Sequence[Fraction], size: int) -> list[Fraction]:
+    """A law with denominator `size`, by largest remainders."""
+    parts = [int(value * size) for value in law]
+    rest = sorted(range(len(law)), key=lambda t: (parts[t] - law[t] * size, t))
+    for token in rest[: size - sum(parts)]:
+        parts[token] += 1
+    return [Fraction(part, size) for part in parts]
+
+
+def _spoken(rows: Rows) -> Rows:
+    return {row: law for row, law in sorted(rows.items()) if _weight(law)}

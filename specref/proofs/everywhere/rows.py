@@ -1,0 +1,265 @@
+"""The space of all rows, and charts of it: which entries are free, and which follow from them.
+
+A row of V entries has V - 1 variables; the last entry is what they leave of 1. A chart solves an
+equation between entries for one of them, such as p(a) = 0 or p(a) = q(a), so that what is equal
+there is equal as functions.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Literal, NamedTuple, TypeAlias
+
+from specref.models import Model
+from specref.proofs.everywhere import polynomials, signs
+from specref.proofs.everywhere.field import random_prime
+from specref.proofs.everywhere.number import Number, Reading
+from specref.proofs.everywhere.polynomials import Polynomial, Product
+from specref.vocabulary import Tokens, Vocabulary
+
+Clause: TypeAlias = tuple[Polynomial, int]
+"""A polynomial, and the set of the signs that it may have."""
+Letter: TypeAlias = Literal["p", "q"]
+Rows: TypeAlias = "dict[Row, list[Fraction]]"
+LARGEST = 99
+
+
+class Row(NamedTuple):
+    """A row: the target's (p) or the drafter's (q), after a context."""
+
+    letter: Letter
+    context: Tokens
+
+
+class Space:
+    """All rows of a target and a drafter, created where they are asked for.
+
+    Parameters
+    ----------
+    target, drafter : Vocabulary
+    seed : int
+        Of the prime, the residues and the samples.
+
+    Examples
+    --------
+    >>> space = Space(Vocabulary("abc"), Vocabulary("abc"), 0)
+    >>> [form.show(space.name) for form in space.entries(Row("q", (0,)))]
+    ['q(a|a)', 'q(b|a)', '(1 - q(a|a) - q(b|a))']
+    """
+
+    def __init__(self, target: Vocabulary, drafter: Vocabulary, seed: int) -> None:
+        self.vocabularies: dict[Letter, Vocabulary] = {"p": target, "q": drafter}
+        self.target = target
+        self.seed = seed
+        self.prime = random_prime(random.Random(f"specref everywhere {seed} prime"))
+        self.variables: list[tuple[Row, int]] = []
+        self._rows: dict[Row, tuple[Product, ...]] = {}
+        self._rows_of: dict[Polynomial, frozenset[Row]] = {}
+
+    def entries(self, row: Row) -> tuple[Product, ...]:
+        """The entries of a row as functions of its variables."""
+        if row not in self._rows:
+            first, size = len(self.variables), len(self.vocabularies[row.letter])
+            self.variables += [(row, token) for token in range(size - 1)]
+            free = [polynomials.variable(v) for v in range(first, first + size - 1)]
+            last = polynomials.ONE
+            for entry in free:
+                last = polynomials.difference(last, entry)
+            self._rows[row] = (*free, last)
+        return self._rows[row]
+
+    def of_row(self, row: Row) -> list[int]:
+        """The variables of a row."""
+        return [v for entry in self.entries(row)[:-1] for v in next(iter(entry.powers)).variables]
+
+    def rows_of(self, polynomial: Polynomial) -> frozenset[Row]:
+        """The rows whose variables a polynomial has."""
+        if polynomial not in self._rows_of:
+            rows = frozenset(self.variables[v][0] for v in polynomial.variables)
+            self._rows_of[polynomial] = rows
+        return self._rows_of[polynomial]
+
+    def name(self, v: int) -> str:
+        """What a variable is called: p(b|a) is the target's probability of b after a."""
+        row, token = self.variables[v]
+        return self.entry_name(row, token)
+
+    def entry_name(self, row: Row, token: int) -> str:
+        """What an entry is called."""
+        text = str(self.vocabularies[row.letter].tokens[token])
+        said = self.vocabularies[row.letter]
+        after = " ".join(str(said.tokens[t]) for t in row.context)
+        return f"{row.letter}({text}|{after})" if after else f"{row.letter}({text})"
+
+
+class Chart:
+    """Rows of a space, with some variables solved for; residues and forms of its numbers.
+
+    Attributes
+    ----------
+    solved : dict
+        {variable: function of the others}.
+    forms : dict
+        {residue: `Product`}, of all numbers that were looked at.
+    """
+
+    def __init__(self, space: Space, solved: Mapping[int, Product]) -> None:
+        self.space, self.solved = space, dict(solved)
+        self.forms: dict[int, Product] = {}
+        self._domains: dict[Row, tuple[Clause, ...]] = {}
+        self._residues: dict[int, int] = {}
+        self._entries: dict[Row, tuple[Product, ...]] = {}
+        self._leaves: dict[Row, tuple[tuple[Product, int, int], ...]] = {}
+
+    def residue(self, v: int) -> int:
+        """A variable at the random point of the field."""
+        if v not in self._residues:
+            if v in self.solved:
+                found = self.solved[v].modulo(self.residue, self.space.prime)
+            else:
+                key = f"specref everywhere {self.space.seed} residue {self.space.variables[v]}"
+                found = random.Random(key).randrange(self.space.prime)
+            self._residues[v] = found
+        return self._residues[v]
+
+    def entries(self, row: Row) -> tuple[Product, ...]:
+        """The entries of a row on this chart."""
+        if row not in self._entries:
+            found = self.space.entries(row)
+            if self.solved:
+                found = tuple(polynomials.replaced(entry, self.solved) for entry in found)
+            self._entries[row] = found
+        return self._entries[row]
+
+    def leaves(self, row: Row) -> tuple[tuple[Product, int, int], ...]:
+        """The entries of a row with their residues and sizes."""
+        if row not in self._leaves:
+            self._leaves[row] = tuple(
+                (form, form.modulo(self.residue, self.space.prime), size_of(form))
+                for form in self.entries(row)
+            )
+        return self._leaves[row]
+
+    def domain(self, row: Row) -> tuple[Clause, ...]:
+        """That the entries of a row are not negative."""
+        if row not in self._domains:
+            entries = [entry for entry in self.entries(row) if entry.powers]
+            self._domains[row] = tuple(clause(entry, signs.AT_LEAST_ZERO) for entry in entries)
+        return self._domains[row]
+
+    def form(self, number: Number) -> Product:
+        """A number as a product of polynomials in the free variables."""
+        found = self.forms.get(number.residue)
+        if found is None:
+            if number.operation == "leaf":
+                found = number.left
+            else:
+                left, right = self.form(number.left), self.form(number.right)
+                if number.operation == "+":
+                    found = polynomials.plus(left, right)
+                elif number.operation == "-":
+                    found = polynomials.difference(left, right)
+                elif number.operation == "*":
+                    found = polynomials.times(left, right)
+                else:
+                    found = polynomials.ratio(left, right)
+            self.forms[number.residue] = found
+        number.reading.mistakes += number.size
+        return found
+
+
+class Sample:
+    """Rational rows: what is given of the free variables, random rows for the rest."""
+
+    def __init__(self, chart: Chart, given: Mapping[int, Fraction], key: str) -> None:
+        self.chart, self.key = chart, key
+        self._values: dict[int, Fraction] = dict(given)
+        self.signs: dict[Polynomial, int] = {}
+
+    def value(self, v: int) -> Fraction:
+        """The value of a variable."""
+        found = self._values.get(v)
+        if found is None:
+            if v in self.chart.solved:
+                found = self._values[v] = self.chart.solved[v].at(self.value)
+            else:
+                row, _ = self.chart.space.variables[v]
+                drawn = random_row(f"{self.key} {row}", len(self.chart.space.entries(row)))
+                for index, value in zip(self.chart.space.of_row(row), drawn, strict=False):
+                    self._values.setdefault(index, value)
+                found = self._values[v]
+        return found
+
+    def sign(self, polynomial: Polynomial) -> int:
+        """The sign of a polynomial."""
+        sign = self.signs.get(polynomial)
+        if sign is None:
+            value = polynomial.at(self.value)
+            sign = self.signs[polynomial] = (value > 0) - (value < 0)
+        return sign
+
+    def row(self, row: Row) -> list[Fraction]:
+        """The entries of a row."""
+        return [entry.at(self.value) for entry in self.chart.space.entries(row)]
+
+
+class _Rows(Model):
+    """A model whose rows are numbers of a reading; models of one reading share them."""
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        next_token: Callable[[Tokens], list[Number]],
+        known: dict[Tokens, "object"],
+    ) -> None:
+        super().__init__(vocabulary, next_token)
+        self._known = known
+
+    def next_token(self, context: Sequence[int]) -> "object":  # type: ignore[override]
+        context = tuple(context)
+        if context not in self._known:
+            self._known[context] = super().next_token(context)
+        return self._known[context]
+
+
+class Models:
+    """Target and drafter of a reading. Each path gets its own, so that no cache outlives it."""
+
+    def __init__(self, chart: Chart, reading: Reading) -> None:
+        self.chart, self.reading = chart, reading
+        self._known: dict[Letter, dict[Tokens, object]] = {"p": {}, "q": {}}
+
+    def model(self, letter: Letter) -> Model:
+        """A model that nothing was asked yet."""
+
+        def next_token(context: Tokens) -> list[Number]:
+            return self.numbers(Row(letter, context))
+
+        return _Rows(self.chart.space.vocabularies[letter], next_token, self._known[letter])
+
+    def numbers(self, row: Row) -> list[Number]:
+        """The entries of a row."""
+        return [self.reading.leaf(*leaf) for leaf in self.chart.leaves(row)]
+
+
+def clause(form: Product, allowed: int) -> Clause:
+    """That the sign of a function without poles is among those allowed."""
+    polynomial, sign = polynomials.sign_polynomial(form)
+    return polynomial, allowed if sign > 0 else signs.opposite(allowed)
+
+
+def random_row(key: str, size: int) -> list[Fraction]:
+    """Positive fractions that sum to 1, a function of the key."""
+    rng = random.Random(key)
+    weights = [rng.randint(1, LARGEST) for _ in range(size)]
+    return [Fraction(weight, sum(weights)) for weight in weights]
+
+
+def size_of(form: Product) -> int:
+    """A bound of the degree, and of the bits of the coefficients, above and below."""
+    size = max(form.coefficient.numerator.bit_length(), form.coefficient.denominator.bit_length())
+    for polynomial, exponent in form.powers.items():
+        degree = max(len(monomial) for monomial, _ in polynomial.terms)
+        bits = sum(abs(coefficient) for _, coefficient in polynomial.terms).bit_length()
+        size += abs(exponent) * max(degree, bits)
+    return size

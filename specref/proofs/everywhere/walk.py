@@ -1,0 +1,164 @@
+"""The random paths of a rule at one sample, and which of them lead to an outcome."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from specref.algorithms import Step
+from specref.chance import MAX_SITES, Chance, OutsideChanceError, TooManyPathsError
+from specref.proofs.everywhere.number import Number, Reading
+from specref.proofs.everywhere.region import Event
+from specref.proofs.everywhere.rows import Models
+from specref.vocabulary import Tokens
+
+Choices: TypeAlias = tuple[int, ...]
+
+
+class Walk(Chance):
+    """One random path: follows `prefix`, then branches that are likely to lead to the outcome.
+
+    Parameters
+    ----------
+    reading : Reading
+        Where the weights are recorded.
+    prefix : tuple of int
+        Branches to follow first.
+    hopeful : set of tuples
+        Prefixes to follow where there is a choice.
+    """
+
+    def __init__(self, reading: Reading, prefix: Choices, hopeful: set[Choices]) -> None:
+        self.reading, self.prefix, self.hopeful = reading, prefix, hopeful
+        self.choices: list[int] = []
+        self.weights: list[Number] = []
+        self.unexplored: list[Choices] = []
+        self.endless: TooManyPathsError | None = None
+
+    def _choose(self, weights: Sequence[Any], site: str) -> int:
+        depth = len(self.choices)
+        if depth == MAX_SITES:
+            self.endless = TooManyPathsError(
+                f"more than {MAX_SITES} random decisions on one path (at {site})"
+            )
+            raise self.endless
+        numbers = [_exact(weight, self.reading, site) for weight in weights]
+        if depth < len(self.prefix):
+            choice = self.prefix[depth]
+            if choice >= len(numbers) or not self.reading.sign(numbers[choice]) > 0:
+                raise OutsideChanceError(
+                    f"no function of chance: at {site}, after the same choices, branch {choice} "
+                    "was possible in one run, and is not in another"
+                )
+        else:
+            possible = [
+                branch for branch, number in enumerate(numbers) if self.reading.sign(number) > 0
+            ]
+            here = tuple(self.choices)
+            choice = next((b for b in possible if (*here, b) in self.hopeful), possible[0])
+            self.unexplored += [(*here, b) for b in reversed(possible) if b != choice]
+        self.choices.append(choice)
+        if numbers[choice].residue != 1:
+            self.weights.append(numbers[choice])
+            self.reading.events.append(("weight", numbers[choice], 0))
+        return choice
+
+
+@dataclass(frozen=True)
+class Path:
+    """A path: its block, its weights, and what was compared on it."""
+
+    block: Tokens
+    choices: Choices
+    weights: tuple[Number, ...]
+    events: list[Event]
+
+
+def paths(
+    step: Step, models: Models, lookahead: int, hopeful: set[Choices], check: Callable[[], None]
+) -> Iterator[Path]:
+    """Every random path of a step at a sample, those with a hopeful prefix first.
+
+    Parameters
+    ----------
+    step : callable
+    models : Models
+    lookahead : int
+    hopeful : set of tuples
+        Prefixes of choices; the set may grow meanwhile.
+    check : callable
+        Called between two paths; may raise.
+    """
+    sooner: list[Choices] = [()]
+    later: list[Choices] = []
+    first: Path | None = None
+    while sooner or later:
+        check()
+        prefix = (sooner or later).pop()
+        path, unexplored = _followed(step, models, lookahead, prefix, hopeful)
+        if first is None:
+            first, _ = _followed(step, models, lookahead, path.choices, hopeful)
+            _compare(path, first)
+        yield path
+        for branch in unexplored:
+            (sooner if branch in hopeful else later).append(branch)
+
+
+def _followed(
+    step: Step, models: Models, lookahead: int, prefix: Choices, hopeful: set[Choices]
+) -> tuple[Path, list[Choices]]:
+    """The path of a prefix, and the branches left open on the way."""
+    reading = models.reading
+    walk = Walk(reading, prefix, hopeful)
+    reading.events = []
+    target, drafter = models.model("p"), models.model("q")
+    raised: Exception | None = None
+    block: Tokens = ()
+    try:
+        block = tuple(step(target, drafter, (), lookahead, walk))
+    except Exception as error:
+        raised = error
+    # A rule may have hidden what was raised here.
+    raised = reading.raised or walk.endless or raised
+    if raised:
+        raise raised
+    target.vocabulary.check(block, "block")
+    if not block:
+        raise ValueError("step returned an empty block")
+    path = Path(block, tuple(walk.choices), tuple(walk.weights), reading.events)
+    return path, walk.unexplored
+
+
+def _compare(one: Path, again: Path) -> None:
+    """Raise unless two runs with the same choices did the same."""
+    for before, now in (
+        (one.block, again.block),
+        ([w.residue for w in one.weights], [w.residue for w in again.weights]),
+        ([e[1].residue for e in one.events], [e[1].residue for e in again.events]),
+    ):
+        if before != now:
+            shown = (
+                ("block", one.block, again.block)
+                if one.block != again.block
+                else ("requests", one.weights, again.weights)
+            )
+            raise OutsideChanceError(
+                f"no function of chance and rows: of two runs with the same choices, one has "
+                f"{shown[0]} {shown[1]} and the other {shown[2]}"
+            )
+
+
+def prefixes(choices: Choices) -> Iterator[Choices]:
+    """All prefixes of a path, itself included."""
+    return (choices[:length] for length in range(1, len(choices) + 1))
+
+
+def _exact(weight: Any, reading: Reading, site: str) -> Number:
+    if isinstance(weight, Number):
+        return weight
+    if isinstance(weight, int | Fraction):
+        return reading.constant(weight)
+    raise TypeError(
+        f"chance was asked at {site} with {weight!r}: a proof needs exact numbers throughout, "
+        "such as Fraction(1, 2) for 1 / 2"
+    )

@@ -1,0 +1,122 @@
+"""Conditions in words: which tell a region apart, and how they read."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from specref.proofs.everywhere import polynomials, signs
+from specref.proofs.everywhere.polynomials import Polynomial, Product
+from specref.proofs.everywhere.rows import Clause, Row, Space
+from specref.proofs.everywhere.slices import Lossy
+
+MOST_READINGS = 64
+
+
+def separating(lossy: Lossy, lossless: Sequence[tuple[Clause, ...]]) -> tuple[str, ...]:
+    """Conditions of a lossy region, as few as exclude each lossless one of its outcome."""
+    space = lossy.sample.chart.space
+    kept = list(dict(lossy.clauses).items())
+    for one in list(kept):
+        fewer = [other for other in kept if other != one]
+        if all(_excludes(fewer, other) for other in lossless):
+            kept = fewer
+    equations = [f"{space.name(v)} = {in_words_of(form, space)}" for v, form in lossy.equations]
+    return (*equations, *(in_words(one, space) for one in kept))
+
+
+def _excludes(clauses: Sequence[Clause], others: Sequence[Clause]) -> bool:
+    allowed: dict[Polynomial, int] = {}
+    for polynomial, mask in others:
+        allowed[polynomial] = allowed.get(polynomial, signs.ANY) & mask
+    return any(not mask & allowed.get(polynomial, signs.ANY) for polynomial, mask in clauses)
+
+
+def in_words(one: Clause, space: Space) -> str:
+    """A condition, such as ``p(a) > 97/100`` or ``q(b|a) <= p(b|a)``.
+
+    Examples
+    --------
+    >>> from specref.proofs.everywhere.rows import clause
+    >>> from specref.vocabulary import Vocabulary
+    >>> space = Space(Vocabulary("abc"), Vocabulary("abc"), 0)
+    >>> p, q = (space.entries(Row(letter, ())) for letter in "pq")
+    >>> in_words(clause(polynomials.difference(p[2], q[2]), signs.POSITIVE), space)
+    'p(c) > q(c)'
+    """
+    polynomial, allowed = one
+    names: dict[int, str] = {}
+    terms, sign = _shortest(polynomial, space, names)
+    allowed = allowed if sign > 0 else signs.opposite(allowed)
+
+    def name(v: int) -> str:
+        return names.get(v) or space.name(v)
+
+    left = {m: c for m, c in terms if c > 0 and m}
+    right = {m: -c for m, c in terms if c < 0 and m}
+    constant = dict(terms).get((), 0)
+    if not left:
+        left, right, constant, allowed = right, left, -constant, signs.opposite(allowed)
+    scale = abs(next(iter(left.values()))) if len(left) == 1 else 1
+    bound = Fraction(-constant, scale)
+    beside = _side(left, scale, name), _side(right, scale, name)
+    if not right:
+        said = f"{beside[0]} {{}} {bound}"
+    elif bound == 0:
+        said = f"{beside[0]} {{}} {beside[1]}"
+    else:
+        plus = f" + {bound}" if bound > 0 else f" - {-bound}"
+        said = f"{beside[0]} {{}} {beside[1]}{plus}"
+    return said.format(signs.SYMBOLS[allowed])
+
+
+def in_words_of(form: Product, space: Space) -> str:
+    """A function, its entries named."""
+    return form.show(space.name)
+
+
+def _side(terms: dict[polynomials.Monomial, int], scale: int, name: Callable[[int], str]) -> str:
+    said = []
+    for monomial, coefficient in terms.items():
+        factor = Fraction(coefficient, scale)
+        named = "·".join(
+            f"{name(v)}^{len(list(group))}" if monomial.count(v) > 1 else name(v)
+            for v, group in itertools.groupby(monomial)
+        )
+        said.append(named if factor == 1 else f"{factor}·{named}")
+    return " + ".join(said)
+
+
+def _shortest(
+    polynomial: Polynomial, space: Space, names: dict[int, str]
+) -> tuple[tuple[tuple[polynomials.Monomial, int], ...], int]:
+    """The terms in whichever entries of each row, all but one, make them fewest; and a sign."""
+    best = (polynomial.terms, 1)
+    choices = []
+    for row in sorted(space.rows_of(polynomial)):
+        size = len(space.entries(row))
+        last = _last_index(space, row)
+        names[last] = space.entry_name(row, size - 1)
+        variables = space.of_row(row)
+        rest = polynomials.ONE
+        for w in (*variables, last):
+            rest = polynomials.difference(rest, polynomials.variable(w))
+        choices.append(
+            [{}, *({v: polynomials.plus(rest, polynomials.variable(v))} for v in variables)]
+        )
+    for number, chosen in enumerate(itertools.product(*choices)):
+        if number == MOST_READINGS:
+            break
+        values: dict[int, Product] = {}
+        for one in chosen:
+            values |= one
+        form = polynomials.substituted(polynomial, values)
+        if form.powers:
+            other, sign = polynomials.sign_polynomial(form)
+            if len(other.terms) < len(best[0]):
+                best = (other.terms, sign)
+    return best
+
+
+def _last_index(space: Space, row: Row) -> int:
+    """A variable for the last entry of a row, beyond those of the space."""
+    return len(space.variables) + space.of_row(row)[0]

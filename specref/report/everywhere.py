@@ -1,0 +1,164 @@
+"""Proofs for every p and q: the verdict in words, and as a record that can be replayed."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from specref.proofs.everywhere import Everywhere, Witness
+from specref.proofs.everywhere.rows import Row, Rows
+from specref.report.layout import Prose
+from specref.vocabulary import Vocabulary
+
+FORMAT = "specref rows 1"
+MOST_CONDITIONS = 12
+
+
+def everywhere_report(name: str, found: Sequence[Everywhere], left_out: Sequence[str]) -> Any:
+    """What is proved, refuted or open for each pair of vocabularies."""
+    parts: list[RenderableType] = []
+    for one in found:
+        parts.append(Prose(f"{name}: {sentence(one)}", _style(one)))
+        parts.append(Prose(_counts(one)))
+        if one.witness:
+            parts.append(Prose(_witness(one, one.witness)))
+    parts += [Prose(f"{name}: not applicable to {one}") for one in left_out]
+    return Group(*parts)
+
+
+def sentence(found: Everywhere) -> str:
+    """The verdict in a sentence."""
+    box = f"{spelled(found)}, lookahead {found.lookahead}"
+    if found.verdict == "lossless":
+        return (
+            f"lossless for every p and q over {box}: {found.regions} regions, 0 open, "
+            f"error of the identity tests <= 2^-{found.bits}"
+        )
+    known = f"{found.regions} regions, {found.open} open" if found.open else found.regions
+    if found.verdict == "lossy":
+        return f"lossy in {found.lossy} of {known} regions, for rows over {box}".replace(
+            " open regions", " open"
+        )
+    return (
+        f"open for {box}: {found.regions} regions, of which {found.lossy} lossy; {found.open} open"
+    )
+
+
+def spelled(found: Everywhere) -> str:
+    """The vocabularies: a number of tokens, or what the tokens are."""
+    target, drafter = found.target, found.drafter
+    if target.tokens == drafter.tokens:
+        return f"{len(target)} tokens"
+    return f"the tokens {listed(target)} of p and {listed(drafter)} of q"
+
+
+def everywhere_record(
+    name: str, found: Sequence[Everywhere], left_out: Sequence[str] = ()
+) -> dict[str, object]:
+    """A record of each verdict, with the witness."""
+    return {
+        "rule": name,
+        "not_applicable": list(left_out),
+        "proofs": [
+            {
+                "verdict": one.verdict,
+                "target": list(map(str, one.target.tokens)),
+                "drafter": list(map(str, one.drafter.tokens)),
+                "lookahead": one.lookahead,
+                "outcomes": one.outcomes,
+                "regions": one.regions,
+                "lossy": one.lossy,
+                "open": one.open,
+                "with_equations": one.charts,
+                "paths": one.paths,
+                "flips": one.flips,
+                "solver_calls": one.counts.calls,
+                "error_bits": one.bits,
+                "seconds": round(one.seconds, 3),
+                "witness": one.witness and witness_record(name, one),
+            }
+            for one in found
+        ],
+    }
+
+
+def witness_record(name: str, found: Everywhere) -> dict[str, object]:
+    """The rows of a witness, with all that is needed to run the rule on them again."""
+    witness = found.witness
+    assert witness is not None
+    return {
+        "format": FORMAT,
+        "rule": name,
+        "target": list(map(str, found.target.tokens)),
+        "drafter": list(map(str, found.drafter.tokens)),
+        "eos": found.target.eos and str(found.target.eos),
+        "lookahead": found.lookahead,
+        "rows": [
+            {"of": row.letter, "after": list(row.context), "row": [str(value) for value in law]}
+            for row, law in witness.rows.items()
+        ],
+        "conditions": list(witness.conditions),
+        "total_variation": None if witness.error else str(witness.distance),
+        "error": witness.error,
+    }
+
+
+def rows_of(record: Mapping[str, Any]) -> Rows:
+    """The rows of such a record.
+
+    Raises
+    ------
+    ValueError
+        The record is none.
+    """
+    if record.get("format") != FORMAT:
+        raise ValueError(f"format = {record.get('format')!r}: expected {FORMAT!r}")
+    return {
+        Row(one["of"], tuple(one["after"])): [Fraction(value) for value in one["row"]]
+        for one in record["rows"]
+    }
+
+
+def _style(found: Everywhere) -> str:
+    return {"lossless": "bold green", "lossy": "bold red", "open": "bold yellow"}[found.verdict]
+
+
+def _counts(found: Everywhere) -> str:
+    return (
+        f"  {found.outcomes} outcomes, {found.paths:,} paths; zeros, ties, equal rows and point "
+        f"masses included ({found.charts} pieces with an equation); {found.flips:,} conditions "
+        f"flipped, {found.counts.calls:,} calls of z3; {found.seconds:.1f} s"
+    )
+
+
+def _witness(found: Everywhere, witness: Witness) -> str:
+    shown = witness.conditions[:MOST_CONDITIONS]
+    more = len(witness.conditions) - len(shown)
+    where = "  where " + ", ".join(shown) + (f", and {more} more conditions" if more else "")
+    lines = [
+        where if shown else "  in every region of an outcome",
+        "  for example, other rows uniform:",
+        *(
+            f"    {_row(found, row)} = ({', '.join(map(str, law))})"
+            for row, law in witness.rows.items()
+        ),
+    ]
+    if witness.error:
+        return "\n".join([*lines, f"  there the rule raises {witness.error}"])
+    assert witness.proof is not None
+    lines.append(f"  total variation of the completed block: {witness.proof.total_variation}")
+    lines.append(f"  {witness.proof.difference}")
+    lines += ["  a path:", *("    " + line for line in witness.trace.splitlines())]
+    return "\n".join(lines)
+
+
+def _row(found: Everywhere, row: Row) -> str:
+    vocabulary = found.target if row.letter == "p" else found.drafter
+    after = " ".join(str(vocabulary.tokens[token]) for token in row.context)
+    return f"{row.letter}(·|{after})" if after else f"{row.letter}(·)"
+
+
+def listed(vocabulary: Vocabulary) -> str:
+    """The tokens of a vocabulary."""
+    return ", ".join(map(str, vocabulary.tokens))

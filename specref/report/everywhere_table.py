@@ -1,0 +1,130 @@
+"""The table of rules, proved or refuted for every p and q."""
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from specref.report.layout import Column, Prose, Table
+from specref.verification.everywhere import Answer, Box
+
+STYLES = {"proved": "green", "lossy": "red", "open": "yellow"}
+HEADINGS = (
+    *("rule", "tokens", "lookahead", "verdict"),
+    *("regions", "lossy", "open", "equations", "z3", "s"),
+)
+LEGEND = (
+    "A row is one rule over all rows of p and q of these vocabularies, zeros, ties, equal rows "
+    "and point masses included. proved: lossless for all of them; lossy: with rows at which it is "
+    "refuted; open: neither. regions: sets of rows on which every path runs alike, summed over "
+    "completed outcomes; lossy, open: how many of them; equations: pieces on which an equation "
+    "holds; z3: calls of the solver; s: of the processor."
+)
+
+
+def everywhere_table(answers: Sequence[Answer]) -> RenderableType:
+    """A row for each rule and size, and what was not as known."""
+    columns = [
+        *(Column("rule"), Column("tokens"), Column("n", right=True), Column("verdict")),
+        *(Column(name, right=True) for name in ("regions", "lossy", "open", "equations")),
+        *(Column(name, right=True) for name in ("z3", "s")),
+    ]
+    rows: list[list[Text | str]] = [
+        [
+            answer.box.rule,
+            size(answer.box),
+            str(answer.box.lookahead),
+            Text(answer.verdict, STYLES.get(answer.verdict, "")),
+            *map("{:,}".format, (answer.regions, answer.lossy, answer.open, answer.equations)),
+            f"{answer.calls:,}",
+            f"{answer.seconds:.1f}",
+        ]
+        for answer in answers
+    ]
+    wrong = [answer for answer in answers if not answer.as_known]
+    told = [f"not as known: {one.box.rule} over {size(one.box)} is {one.verdict}" for one in wrong]
+    told += [f"not run: {one.box.rule}: {one.note}" for one in answers if one.verdict == "not run"]
+    return Group(
+        Table(columns, rows),
+        "",
+        Prose(LEGEND, "dim"),
+        *(Prose(line, "red") for line in told),
+        Prose(summary(answers), "bold"),
+    )
+
+
+def summary(answers: Sequence[Answer]) -> str:
+    """How many of each verdict."""
+    verdicts = [answer.verdict for answer in answers]
+    names = [name for name in ("proved", "lossy", "open", "n/a", "not run") if name in verdicts]
+    return ", ".join(f"{verdicts.count(name)} {name}" for name in names)
+
+
+def everywhere_page(answers: Sequence[Answer], command: str) -> str:
+    """The table in Markdown, with where lossy rules are lossy."""
+    lines = [
+        "# Rules, for every p and q",
+        "",
+        f"Written by `{command}`: {summary(answers)}.",
+        "docs/everywhere.md says what that means, and by what argument.",
+        "",
+        _line(
+            [
+                "rule",
+                "tokens",
+                "lookahead",
+                "verdict",
+                "regions",
+                "lossy",
+                "open",
+                "equations",
+                "z3",
+                "s",
+            ]
+        ),
+        "|---|---|--:|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    lines += [
+        _line(
+            [
+                *(a.box.rule, size(a.box), a.box.lookahead, a.verdict),
+                *map("{:,}".format, (a.regions, a.lossy, a.open, a.equations, a.calls)),
+                f"{a.seconds:.1f}",
+            ]
+        )
+        for a in answers
+    ]
+    lossy = [answer for answer in answers if answer.verdict == "lossy"]
+    if lossy:
+        lines += ["", "## Where the lossy ones are lossy", ""]
+        lines += [
+            "| rule | tokens | lookahead | TV at a witness | where |",
+            "|---|---|--:|---|---|",
+        ]
+        lines += [
+            _line([a.box.rule, size(a.box), a.box.lookahead, a.total_variation, _where(a)])
+            for a in lossy
+        ]
+    reasons = [answer for answer in answers if answer.verdict == "not run"]
+    lines += [""] * bool(reasons) + [f"* {one.box.rule}: not run: {one.note}" for one in reasons]
+    return "\n".join(lines) + "\n"
+
+
+def size(box: Box) -> str:
+    """The vocabularies of a box."""
+    if box.target == box.drafter:
+        return str(len(box.target))
+    return f"{' '.join(box.target)}; {' '.join(box.drafter)}"
+
+
+def _line(cells: Sequence[object]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _where(answer: Answer) -> str:
+    if answer.lossy == answer.regions:
+        return "in every region"
+    if not answer.conditions:
+        return "in every region of an outcome"
+    shown = ", ".join(f"`{one}`" for one in answer.conditions[:4])
+    return shown + ", …" * (len(answer.conditions) > 4)

@@ -1,0 +1,208 @@
+"""All rules, proved or refuted for every p and q over small vocabularies."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from itertools import repeat
+from types import MappingProxyType
+
+from specref.algorithms import Step
+from specref.pairs import Profile
+from specref.proofs.everywhere import NotForAllError, is_lossless_everywhere
+from specref.rules import RULES
+from specref.vocabulary import UntokenisableError, Vocabulary
+from specref.zoo import ALL
+from specref.zoo.standard.printed import algorithm_5
+
+PRINTED = "algorithm 5 as printed"
+BUDGET = 20.0
+STOPPED = "interrupted"
+SIZES: Mapping[Profile, Sequence[tuple[int, int]]] = MappingProxyType(
+    {
+        "quick": ((2, 2), (3, 1)),
+        "standard": ((2, 2), (3, 1), (2, 3), (3, 2)),
+        "thorough": ((2, 2), (3, 1), (2, 3), (3, 2), (4, 1)),
+    }
+)
+"""Tokens of one vocabulary, and lookaheads."""
+TWO = (
+    (("a", "b", "c"), ("b", "c", "d")),
+    (("a", "b", "ab"), ("a", "b")),
+    (("a", "b"), ("a", "b", "ab")),
+    (("a", "b"), ("b", "a")),
+)
+"""Pairs of vocabularies: partly shared, nested both ways, in another order."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rule, and the rows for which it is asked whether it is lossless.
+
+    Attributes
+    ----------
+    rule : str
+        A name of `rules.RULES`, an id of the zoo, or `PRINTED`.
+    target, drafter : tuple of str
+    lookahead : int
+    """
+
+    rule: str
+    target: tuple[str, ...]
+    drafter: tuple[str, ...]
+    lookahead: int
+
+    @property
+    def step(self) -> Step:
+        """The rule's step."""
+        if self.rule == PRINTED:
+            return algorithm_5
+        return RULES[self.rule].step if self.rule in RULES else ALL[self.rule].step
+
+    @property
+    def lossless(self) -> bool:
+        """What the tables of rules and of the zoo say."""
+        if self.rule == PRINTED:
+            return False
+        return (RULES if self.rule in RULES else ALL)[self.rule].lossless
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found for a box.
+
+    Attributes
+    ----------
+    box : Box
+    verdict : str
+        ``proved``, ``lossy``, ``open``, ``n/a`` (a tokeniser cannot read the other's text), or
+        ``not run`` with the reason in `note`.
+    regions, lossy, open, equations, paths, calls : int
+        As of `Everywhere`; calls are those of z3.
+    bits : int
+        Numbers were told apart rightly but for 2^-bits.
+    total_variation : str
+        At the witness.
+    conditions : tuple of str
+        Where it is lossy.
+    seconds : float
+        Of the processor.
+    note : str
+        Why it is not run.
+    """
+
+    box: Box
+    verdict: str
+    regions: int = 0
+    lossy: int = 0
+    open: int = 0
+    equations: int = 0
+    paths: int = 0
+    calls: int = 0
+    bits: int = 0
+    total_variation: str = ""
+    conditions: tuple[str, ...] = ()
+    seconds: float = 0.0
+    note: str = ""
+
+    @property
+    def as_known(self) -> bool:
+        """Whether the verdict does not contradict what the tables say."""
+        return self.verdict != ("lossy" if self.box.lossless else "proved")
+
+
+def boxes_of(profile: Profile, *, zoo: bool = False) -> tuple[Box, ...]:
+    """The boxes of all rules; or of the steps of the zoo, over one vocabulary.
+
+    Examples
+    --------
+    >>> len(boxes_of("quick"))
+    76
+    """
+    letters = tuple("abcd")
+    if zoo:
+        steps = [one.id for one in ALL.values() if one.is_step and one.rule == "standard"]
+        return tuple(Box(name, letters[:2], letters[:2], 2) for name in steps)
+    boxes = [
+        Box(name, letters[:tokens], letters[:tokens], lookahead)
+        for tokens, lookahead in SIZES[profile]
+        for name in (*RULES, PRINTED)
+    ]
+    boxes += [
+        Box(name, target, drafter, 1 if profile == "quick" else 2)
+        for name, rule in RULES.items()
+        if rule.vocabularies != "one" and name != "autoregressive"
+        for target, drafter in TWO
+    ]
+    return tuple(boxes)
+
+
+def prove_boxes(
+    boxes: Sequence[Box],
+    seed: int = 0,
+    budget: float = BUDGET,
+    executor: Executor | None = None,
+    advance: Callable[[Answer], None] = lambda answer: None,
+) -> tuple[Answer, ...]:
+    """Prove, refute or leave open each box.
+
+    Parameters
+    ----------
+    boxes : sequence of Box
+    seed : int
+    budget : float
+        Seconds of the processor for a box; what is not done by then is open.
+    executor : concurrent.futures.Executor, optional
+        Runs boxes apart.
+    advance : callable
+        Called with each answer.
+
+    Returns
+    -------
+    tuple of Answer
+        After Ctrl-C, those that were not reached are ``not run``.
+    """
+    answers: list[Answer] = []
+    mapped = map if executor is None else executor.map
+    try:
+        for answer in mapped(prove_box, boxes, repeat(seed), repeat(budget)):
+            answers.append(answer)
+            advance(answer)
+    except KeyboardInterrupt:
+        asked = boxes[len(answers) :]
+        answers += [Answer(box, "not run", note=STOPPED) for box in asked]
+    return tuple(answers)
+
+
+def prove_box(box: Box, seed: int, budget: float) -> Answer:
+    """Prove, refute or leave open one box."""
+    target, drafter = Vocabulary(box.target), Vocabulary(box.drafter)
+    started = time.process_time()
+    try:
+        found = is_lossless_everywhere(
+            box.step, target, drafter, box.lookahead, seed=seed, budget=budget
+        )
+    except UntokenisableError as error:
+        return Answer(box, "n/a", note=str(error))
+    except (NotForAllError, TypeError, ValueError, ModuleNotFoundError) as error:
+        return Answer(box, "not run", note=f"{type(error).__name__}: {error}")
+    if found.interrupted:
+        raise KeyboardInterrupt
+    distance, conditions = "", tuple[str, ...]()
+    if found.witness:
+        conditions = found.witness.conditions
+        distance = found.witness.error or str(found.witness.distance)
+    return Answer(
+        box,
+        "proved" if found.verdict == "lossless" else found.verdict,
+        found.regions,
+        found.lossy,
+        found.open,
+        found.charts,
+        found.paths,
+        found.counts.calls,
+        found.bits,
+        distance,
+        conditions,
+        round(time.process_time() - started, 2),
+    )
