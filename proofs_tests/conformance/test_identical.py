@@ -75,7 +75,22 @@ def ring(size_of_ring: int) -> Any:
     return drawing(coins)
 
 
+def copied_if(holds: Any) -> Any:
+    """The last row has the numbers of the first, in calls of some shape."""
+
+    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Drawn:
+        uniforms = rng.random(drafts.shape)
+        noise = rng.standard_exponential((len(drafts), size))
+        if holds(len(drafts), size):
+            uniforms[-1:], noise[-1:] = uniforms[:1], noise[:1]
+        return Drawn(uniforms, noise)
+
+    return drawing(coins)
+
+
 SHARING = {
+    "three rows": (copied_if(lambda rows, size: rows == 3), "2 apart, share random numbers"),
+    "many tokens": (copied_if(lambda rows, size: size > 16_384), "1 apart, share random numbers"),
     "every 16 rows": (period(16), "identical rows 16 apart, share random numbers"),
     "every 97 rows": (period(97), "identical rows 97 apart, share random numbers"),
     "every 4,096 rows": (period(4_096), "identical rows 4,096 apart, share random numbers"),
@@ -102,12 +117,24 @@ def test_independent_rows_pass_and_are_told_what_would_have_been_found(which: An
     found = result(verifier(), which)
     assert found.status == Status.PASSED
     statistical = sum(one.statistical and one.is_for(VERIFY) for one in ALL_CHECKS)
-    level = ALPHA / statistical / 4  # two sizes of batches, two tests of each
+    level = ALPHA / statistical / 8  # four sizes of batches, two tests of each
     least = detectable_share(4 * 8_192, 4, level, 2 * 8_192)
     assert 0.03 < least < 0.06
     said = f"4 calls of 8,192 identical rows: {least:.1%} of pairs with equal numbers at any"
     assert said in found.message
     assert "1,024 calls of 64 identical rows: " in found.message
+    assert "2,000 calls of 3 identical rows: " in found.message
+    assert "400 calls of 2 identical rows over 32,768 tokens: " in found.message
+
+
+def test_a_sampler_that_changes_what_it_is_given_is_given_copies() -> None:
+    @capable(in_place=True)
+    def overwriting(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        answer = verifier()(target_probs.copy(), draft_probs, draft_tokens, rng=rng)
+        target_probs[...] = np.arange(target_probs.shape[2]) == 0
+        return answer
+
+    assert result(overwriting).status == Status.PASSED
 
 
 @pytest.mark.parametrize("bug", BASE_BUGS, ids=lambda bug: bug.id)

@@ -40,6 +40,8 @@ FOUND = {
     "laws-flat": ("top-below-0.1", "residual-is-p"),
     "laws-peaked": ("top-above-0.95", "accepts-every-draft"),
     "laws-confident": ("top-above-0.9", "residual-is-p"),
+    "laws-mixed": ("one-row-certain", "last-token-is-argmax"),
+    "transposed-arrays": ("transposed", "residual-is-p"),
     "laws-rare": ("draft-p-below-0.001", "rejects-every-draft"),
     "laws-zeros": ("zeros-in-p", "residual-is-p"),
     "drafter-wrong": ("ratio-below-0.1", "accepts-every-draft"),

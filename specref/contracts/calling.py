@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class Verifier:
         Whether it is given copies of laws; else the laws of a batch serve one call.
     """
 
-    copies: ClassVar[bool] = True
+    copies: bool = True
 
     def __init__(
         self,

@@ -155,6 +155,14 @@ TRIGGERS: tuple[Trigger, ...] = (
     Trigger("lens-not-passed", "mode", lambda at: at.given["lens"] is None),
     Trigger("int32-ids", "mode", lambda at: at.given["draft_tokens"].dtype == np.int32),
     Trigger("strided", "mode", lambda at: not _contiguous(at.given["target_probs"])),
+    Trigger(
+        "transposed",
+        "mode",
+        lambda at: (
+            at.given["target_probs"].flags["F_CONTIGUOUS"]
+            and not _contiguous(at.given["target_probs"])
+        ),
+    ),
     Trigger("read-only", "mode", lambda at: not at.given["target_probs"].flags["WRITEABLE"]),
     Trigger("same-array-again", "mode", _same_object),
     Trigger("changed-shape", "mode", _changed_shape),
@@ -173,6 +181,7 @@ TRIGGERS: tuple[Trigger, ...] = (
     Trigger("position-3-on", "row", lambda at: at.position >= 3),
     Trigger("top-above-0.9", "values", lambda at: at.top > 0.9),
     Trigger("top-above-0.95", "values", lambda at: at.top > 0.95),
+    Trigger("one-row-certain", "values", lambda at: bool((at.top == 1).all(axis=1).any())),
     Trigger("top-below-0.1", "values", lambda at: at.top < 0.1),
     Trigger("draft-p-below-0.001", "values", lambda at: at.of_drafts(at.p_draft < 1e-3)),
     Trigger("draft-p-below-0.01", "values", lambda at: at.of_drafts(at.p_draft < 1e-2)),

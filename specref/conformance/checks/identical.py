@@ -7,6 +7,7 @@ import numpy as np
 
 from specref.arrays import Ints, one_hot_rows
 from specref.conformance.checks.check import Check, failed, not_applicable, passed
+from specref.conformance.checks.strata import sent_as_text
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.conformance.strata.calling import WAYS, Called
@@ -16,14 +17,17 @@ from specref.contracts.verify.contract import VerifyContract
 from specref.statistics.identical import alike_at, detectable_share, evenness
 
 SIZE = 4
-SIZES = ((1 << 13, 4), (64, 1_024))
+LARGE = 32_768
+# Rows of a call, calls, tokens of the vocabulary.
+SIZES = ((1 << 13, 4, SIZE), (64, 1_024, SIZE), (3, 2_000, SIZE), (2, 400, LARGE))
 
 
-def identical(rows: int) -> Batch:
-    """Rows with a uniform target and a certain draft, which is kept with probability 1 / 4."""
+def identical(rows: int, vocabulary: int = SIZE) -> Batch:
+    """Rows with four tokens as likely, and a certain draft, kept with probability 1 / 4."""
     none = np.zeros(rows, dtype=np.int64)
-    p = np.full((rows, 2, SIZE), 1 / SIZE)
-    return Batch(p, one_hot_rows(none[:, None], SIZE), none[:, None], none + 1, none)
+    p = np.zeros((rows, 2, vocabulary))
+    p[:, :, :SIZE] = 1 / SIZE
+    return Batch(p, one_hot_rows(none[:, None], vocabulary), none[:, None], none + 1, none)
 
 
 def independent(way: str, judge: Judge) -> Outcome:
@@ -31,18 +35,23 @@ def independent(way: str, judge: Judge) -> Outcome:
     verifier: Called = WAYS[way](judge.implementation, judge.capabilities, judge.timeout)
     if why := verifier.refusal():
         return not_applicable(why)
+    verifier.copies = True  # one batch is for many calls
     told = []
-    for rows, calls in SIZES:
+    for rows, calls, vocabulary in SIZES:
+        if vocabulary == LARGE and sent_as_text(judge):
+            continue
         rows = min(judge.capabilities.batch or rows, rows)
-        first = within(judge.timeout, partial(first_tokens, verifier, rows, calls, judge))
+        batch = identical(rows, vocabulary)
+        first = within(judge.timeout, partial(first_tokens, verifier, batch, calls, judge))
         level = judge.level / len(SIZES) / 2
         if wrong := alike(first, level) or uneven(first, level):
             return wrong
         n = first.size
         least = detectable_share(n, SIZE, level, n // 2)
+        over = f" over {vocabulary:,} tokens" * (vocabulary > SIZE)
         told.append(
-            f"{calls:,} calls of {rows:,} identical rows: {least:.1%} of pairs with equal numbers "
-            f"at any distance up to {n // 2:,} would have been found"
+            f"{calls:,} calls of {rows:,} identical rows{over}: {least:.1%} of pairs with equal "
+            f"numbers at any distance up to {n // 2:,} would have been found"
         )
     return passed("; ".join(told))
 
@@ -73,10 +82,9 @@ def uneven(first: Ints, level: float) -> Outcome | None:
     return None
 
 
-def first_tokens(verifier: Called, rows: int, calls: int, judge: Judge) -> Ints:
+def first_tokens(verifier: Called, batch: Batch, calls: int, judge: Judge) -> Ints:
     """The first token of each row of each call."""
-    batch, deadline = identical(rows), Deadline()
-    rng = judge.rng(f"identical/{verifier.way}/{rows}")
+    deadline, rng = Deadline(), judge.rng(f"identical/{verifier.way}/{len(batch)}")
     answers = [verifier.answer(batch, rng, deadline=deadline) for _ in range(calls)]
     return np.stack([answer.tokens[:, 0] for answer in answers])
 

@@ -102,6 +102,17 @@ class Strided(Changed):
         return np.repeat(array, 2, axis=-1)[..., ::2]
 
 
+class Transposed(Changed):
+    """With arrays whose memory has columns first."""
+
+    way = "with transposed arrays"
+
+    def one(self, array: Any) -> Any:
+        if hasattr(array, "is_floating_point"):
+            return array.movedim(-1, 0).contiguous().movedim(0, -1)
+        return np.asfortranarray(array)
+
+
 class ReadOnly(Changed):
     """With arrays that cannot be written."""
 
@@ -187,6 +198,7 @@ WAYS: Mapping[str, Callable[..., Called]] = MappingProxyType(
         "bare": Bare,
         "int32": ShortIds,
         "strided": Strided,
+        "transposed": Transposed,
         "read-only": ReadOnly,
         "refilled": Refilled,
         "kept": Kept,

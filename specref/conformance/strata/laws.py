@@ -50,8 +50,10 @@ TARGETS: Mapping[str, Callable[[int], Floats]] = MappingProxyType(
         "confident": lambda size: _headed(0.92, size),
         "long tail": _long_tailed,
         "truncated": _truncated,
+        "certain": lambda size: _headed(1.0, size),
     }
 )
+ORDINARY = tuple(name for name in TARGETS if name != "certain")
 
 
 def _near(p: Floats, rng: np.random.Generator) -> Floats:
@@ -203,7 +205,7 @@ def drawn_pool(
     rng: np.random.Generator,
     size: int,
     pairs: int,
-    targets: "list[str] | tuple[str, ...]" = tuple(TARGETS),
+    targets: "list[str] | tuple[str, ...]" = ORDINARY,
     drafters: "list[str] | tuple[str, ...]" = tuple(DRAFTERS),
     padding: int = 0,
 ) -> Pool:

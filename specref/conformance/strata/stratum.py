@@ -11,7 +11,7 @@ import numpy as np
 
 from specref.arrays import NO_TOKEN, Bools, Floats, Ints
 from specref.conformance.strata.calling import Called
-from specref.conformance.strata.laws import DRAFTERS, FEATURES, TARGETS, Pool, drawn_pool
+from specref.conformance.strata.laws import DRAFTERS, FEATURES, ORDINARY, Pool, drawn_pool
 from specref.conformance.strata.shape import Shape, Sized
 from specref.contracts.batch import Batch
 from specref.contracts.capabilities import Capabilities
@@ -71,7 +71,7 @@ class Stratum:
 
     name: str
     shapes: tuple[Shape, ...]
-    targets: tuple[str, ...] = tuple(TARGETS)
+    targets: tuple[str, ...] = ORDINARY
     drafters: tuple[str, ...] = tuple(DRAFTERS)
     way: str = "plain"
     laws: bool = True

@@ -17,7 +17,7 @@ MIDDLE = (32_000, 32_768, 50_257, 65_537)
 LARGE = (128_256, 151_936, 262_144)
 # Few tokens are drawn from large vocabularies: from laws that show most.
 APART = ("without",)
-SHARPER = ("sharp", "cut")
+SHARPER, WIDER = ("sharp", "cut"), ("wide", "near")
 SPREAD = ("zipf", "flat", "long tail", "steep")
 STRATA: tuple[Stratum, ...] = (
     Stratum("one-draft", shapes(SMALL, [1], [1, 4, 32, 256])),
@@ -47,15 +47,17 @@ STRATA: tuple[Stratum, ...] = (
     ),
     Stratum("no-laws", shapes([5, 40], [1, 3, 5], [1, 16, 64]), laws=False),
     Stratum("laws-flat", shapes([50, 300], [3], [64]), ("flat", "long tail")),
-    Stratum("laws-fine", shapes([5_003], [1], [64]), ("flat",), ("near", "sharp"), pairs=1),
+    Stratum("laws-fine", shapes([5_003], [1], [64]), ("flat",), ("near",), pairs=1, cost=4),
     Stratum("laws-peaked", shapes([8, 50], [3], [64]), ("peaked", "confident", "steep")),
     Stratum("laws-confident", shapes([8, 50], [1, 3], [64]), ("peaked", "confident"), SHARPER),
     Stratum("laws-rare", shapes([2_000], [2], [64]), ("long tail", "zipf"), cost=3),
     Stratum("laws-zeros", shapes([8, 64], [3], [64]), ("truncated",), ("cut", "sharp", "wrong")),
+    Stratum("laws-mixed", shapes([8, 50], [1], [4, 16]), ("certain", "zipf", "confident"), WIDER),
     Stratum("drafter-wrong", shapes([8, 50], [1, 3], [64]), drafters=("wrong",)),
     Stratum("bare", shapes([6, 40], [1, 3], [1, 16, 64]), way="bare", ragged=False),
     Stratum("int32-ids", shapes([6, 300], [3], [64]), way="int32"),
     Stratum("strided-arrays", shapes([6, 40], [1, 3], [64]), way="strided"),
+    Stratum("transposed-arrays", shapes([6, 40], [1, 3], [64]), way="transposed"),
     Stratum("read-only-arrays", shapes([6, 40], [1, 3], [64]), way="read-only"),
     Stratum("arrays-filled-anew", shapes([8], [3], [32]), way="refilled"),
     Stratum("answers-kept", shapes([8], [1, 3], [32]), way="kept"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from specref.arrays import Bools, Ints
 from specref.conformance.strata.contexts import hashed_pair, pairs_along, vocabulary_of
-from specref.conformance.strata.laws import DRAFTERS, TARGETS, drawn_pool
+from specref.conformance.strata.laws import DRAFTERS, ORDINARY, drawn_pool
 from specref.conformance.strata.rounds import played
 from specref.conformance.strata.shape import told
 from specref.conformance.strata.stratum import Campaign, Found, Tokens, most_pairs
@@ -115,7 +115,7 @@ class CallStratum:
 
     name: str
     shapes: tuple[CallShape, ...]
-    targets: tuple[str, ...] = tuple(TARGETS)
+    targets: tuple[str, ...] = ORDINARY
     drafters: tuple[str, ...] = tuple(DRAFTERS)
     ends: bool = False
     cost: float = 0.7

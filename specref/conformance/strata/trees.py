@@ -11,7 +11,7 @@ import numpy as np
 
 from specref.algorithms.trees.topdown import Branching
 from specref.arrays import Bools, Ints
-from specref.conformance.strata.laws import DRAFTERS, TARGETS, Pool, drawn_pool
+from specref.conformance.strata.laws import DRAFTERS, ORDINARY, Pool, drawn_pool
 from specref.conformance.strata.rounds import played
 from specref.conformance.strata.shape import told
 from specref.conformance.strata.stratum import Campaign, Found, Tokens, most_pairs
@@ -31,7 +31,7 @@ ROWS = 16
 SMALLER = 0.25
 """The share of rows with a smaller tree."""
 # Laws under which no token is excluded: then every sibling can be drawn.
-WHOLE = tuple(name for name in TARGETS if name != "truncated")
+WHOLE = tuple(name for name in ORDINARY if name != "truncated")
 WIDE = ("near", "sharp", "wide", "wrong", "other")
 
 
@@ -117,7 +117,7 @@ class TreeStratum:
 
     name: str
     shapes: tuple[TreeShape, ...]
-    targets: tuple[str, ...] = tuple(TARGETS)
+    targets: tuple[str, ...] = ORDINARY
     drafters: tuple[str, ...] = tuple(DRAFTERS)
     ways: tuple[Way, ...] = (WITHOUT, WITH)
     cost: float = 0.7
