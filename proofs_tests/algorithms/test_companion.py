@@ -364,6 +364,13 @@ def test_similarity_is_the_mean_companion_acceptance(key):
     assert similarity(q, c) == overlap(q, c) == mean_acceptance
 
 
+def test_floats_that_add_up_to_more_than_1_are_as_similar_as_can_be():
+    rows = np.random.default_rng(0).dirichlet(np.ones(7), 10_000)
+    beyond = rows[[row.sum() > 1 for row in rows]]
+    assert len(beyond)
+    assert {similarity(row, row) for row in beyond} == {1.0}
+
+
 def test_floats_run_by_the_same_code():
     """float64 models: every path of every rule ends in a block."""
     target, drafter, third = map(as_float, models(ABC, "floats"))

@@ -29,8 +29,6 @@ from specref.vocabulary import Tokens
 
 # The optimum is a flow in fractions, and psi is a sum over V^lookahead texts.
 SLOW = ("optimal", "slrs", "block-slrs", "lazy-slrs")
-# Estimates of the companion may be 1 + 2^-52 in float64, which it refuses.
-EXACT = ("companion",)
 LOOKAHEAD = 3
 
 
@@ -42,9 +40,7 @@ def text(
 
 
 STEPS: Mapping[str, Step] = {
-    name: rule.step
-    for name, rule in RULES.items()
-    if rule.lossless and name not in (*SLOW, *EXACT)
+    name: rule.step for name, rule in RULES.items() if rule.lossless and name not in SLOW
 }
 SAMPLERS: Mapping[Contract, Mapping[str, Callable[..., Any]]] = {
     STEP: STEPS,

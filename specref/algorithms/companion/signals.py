@@ -3,7 +3,7 @@
 Kim et al. 2025, "Speculative Verification" (arXiv:2509.24328), section 4.2.
 """
 
-from specref.distributions import Probabilities, Probability, overlap
+from specref.distributions import Probabilities, Probability, is_exact, overlap
 
 
 def similarity(q: Probabilities, c: Probabilities) -> Probability:
@@ -23,7 +23,9 @@ def similarity(q: Probabilities, c: Probabilities) -> Probability:
     Fraction(3, 5)
     """
     check_lengths(q, c)
-    return overlap(q, c)
+    shared = overlap(q, c)
+    exact = is_exact(q) and is_exact(c)
+    return shared if exact else min(shared, 1.0)  # floats may add up to a little more
 
 
 def companion_acceptance(q: Probabilities, c: Probabilities, token: int) -> Probability:
