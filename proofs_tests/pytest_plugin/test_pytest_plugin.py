@@ -81,6 +81,7 @@ def test_lossless_sampler_passes_and_what_it_does_not_claim_is_skipped(run) -> N
     )
 
 
+@pytest.mark.strata
 def test_items_are_the_checks_of_the_contract_and_no_others(run) -> None:
     from specref.conformance.checks import CHECKS
     from specref.contracts.table import STEP

@@ -14,7 +14,7 @@ from specref.cli.group import OneLineErrors
 __all__ = ["main"]
 
 COMMANDS = {
-    "verify": "Prove every rule over the family of toy pairs.",
+    "verify": "Prove every rule over the family of toy pairs, or for every p and q.",
     "prove": "Prove or refute YOUR verification rule, exactly.",
     "plan": "How many blocks does a verdict need, and how long does that take?",
     "check": "Judge YOUR sampler: is it lossless, how sure is that, and which bug does it look "

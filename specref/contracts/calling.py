@@ -223,7 +223,9 @@ class Verifier:
         import torch
 
         shared = values.dtype.kind == "f" and not self.copies
-        tensor = torch.from_numpy(values if shared else values.copy()).to(self.capabilities.device)
+        tensor = torch.from_numpy(np.ascontiguousarray(values) if shared else values.copy()).to(
+            self.capabilities.device
+        )
         dtype = getattr(torch, self.capabilities.dtype)
         return tensor.to(dtype) if tensor.is_floating_point() else tensor
 

@@ -282,7 +282,7 @@ def triggered_step(bug: Departure, when: Situation) -> Step:
     >>> from specref.vocabulary import Vocabulary
     >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/2", "1/2"], ["0", "1"]))
     >>> rejects = triggered_step(BUGS[1], STEPS[0])
-    >>> rejects(p, q, (), 1, Replayed([1, 0]))
+    >>> rejects(p, q, (), 1, Replayed([1, 0, 0]))
     (0,)
     """
     calls = itertools.count()

@@ -131,6 +131,7 @@ class ReadOnly(Changed):
 class Refilled(Changed):
     """With the same arrays in every call, filled anew; earlier answers are overwritten."""
 
+    copies = True  # what it keeps is its own
     way = "with the same arrays filled anew"
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:

@@ -28,7 +28,7 @@ class Hashed(Model):
     --------
     >>> model = Hashed(numbered(2), np.array([[0.5, 0.5], [0.0, 1.0], [0.25, 0.75]]))
     >>> [float(model.next_token(context)[0]) for context in ((), (0,), (0, 0), (1, 0))]
-    [0.5, 0.0, 0.5, 0.25]
+    [0.5, 0.0, 0.0, 0.0]
     """
 
     def __init__(self, vocabulary: Vocabulary, rows: Floats) -> None:
@@ -61,7 +61,7 @@ def pairs_along(context: Tokens, text: Tokens, pairs: int) -> Iterator[int]:
     >>> [int(model.next_token((0, 1, 1)[:i]).argmax()) for i in (1, 2)]
     [1, 1]
     >>> list(pairs_along((0,), (1, 1), 3))
-    [1, 1]
+    [1, 2]
     """
     state = zlib.crc32(as_bytes(context))
     for token in text:
