@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,17 +26,46 @@ from specref.verification.table import TRIED
 from specref.vocabulary import Vocabulary
 
 distributed = pytest.importorskip("distributed", reason="not_run (Dask is not installed)")
+ROOT = Path(__file__).parents[2]
 FEW = ("counts-bonus-as-accepted", "shared-u")
 LETTERS = Vocabulary("ab")
 PAIR = iid_model(LETTERS, [0.25, 0.75]), iid_model(LETTERS, [0.5, 0.5])
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """A cluster of two processes, which are started again if they die."""
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(**options) as local:
-        yield local.scheduler_address
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A scheduler and two worker processes, which are started again if they die."""
+    folder = tmp_path_factory.mktemp("cluster")
+    file = folder / "scheduler.json"
+    here = ("--scheduler-file", str(file), "--no-dashboard", "--host", "127.0.0.1")
+    workers = ("--nworkers", "2", "--nthreads", "1", "--local-directory", str(folder))
+    with (
+        server(folder, "scheduler", "--port", "0", *here),
+        server(folder, "worker", *workers, *here),
+        distributed.Client(scheduler_file=str(file), timeout=60) as client,
+    ):
+        client.wait_for_workers(2, timeout=60)
+        yield client.scheduler.address
+
+
+@contextmanager
+def server(folder: Path, *command: str) -> Iterator[None]:
+    """A command of dask, until it is left; a failing test shows what it printed."""
+    log = folder / f"{command[0]}.log"
+    with log.open("w") as lines:
+        running = subprocess.Popen(
+            [sys.executable, "-m", "dask", *command],
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=lines,
+            stderr=lines,
+            start_new_session=True,
+        )
+    try:
+        yield
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+        print(log.read_text())
 
 
 def specref(*arguments: str) -> Result:
@@ -147,7 +178,8 @@ def test_a_worker_with_another_version_is_refused(
 
 def test_a_scheduler_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "SECONDS", 0.5)
-    with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty:
+    options = {"processes": False, "protocol": "tcp://", "dashboard_address": ":0"}
+    with distributed.LocalCluster(n_workers=0, **options) as empty:
         result = specref("zoo", "shared-u", "--cluster", empty.scheduler_address)
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
