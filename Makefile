@@ -18,6 +18,8 @@ verify: .venv/core
 	$(BIN)/specref verify --workers 2
 	$(BIN)/specref verify --everywhere --workers 2
 
+# Two processes on two cores: threads of theirs would wait for each other.
+test: export OMP_NUM_THREADS := 1
 test: .venv/test lint
 	$(BIN)/pytest -n 2 --dist loadfile
 

@@ -123,8 +123,8 @@ def test_independent_rows_pass_and_are_told_what_would_have_been_found(which: An
     said = f"4 calls of 8,192 identical rows: {least:.1%} of pairs with equal numbers at any"
     assert said in found.message
     assert "1,024 calls of 64 identical rows: " in found.message
-    assert "2,000 calls of 3 identical rows: " in found.message
-    assert "400 calls of 2 identical rows over 32,768 tokens: " in found.message
+    assert "400 calls of 3 identical rows: " in found.message
+    assert "200 calls of 2 identical rows over 32,768 tokens: " in found.message
 
 
 def test_a_sampler_that_changes_what_it_is_given_is_given_copies() -> None:

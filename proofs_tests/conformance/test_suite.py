@@ -405,3 +405,21 @@ def test_too_short_texts_are_inconclusive() -> None:
     options = {"contract": "generate", "only": ["end-to-end/markov"], "detect_tv": 0.3}
     assert check(plain, trials=100, **options).exit_code == 2
     assert check(plain, **options).exit_code == 0
+
+
+def test_torch_has_one_thread_while_checks_run() -> None:
+    torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
+    before, seen = torch.get_num_threads(), set()
+
+    def counting(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        seen.add(torch.get_num_threads())
+        # All drafts are kept: it is diagnosed, too.
+        return clean(target_probs, target_probs[:, :-1], draft_tokens, rng=rng)
+
+    torch.set_num_threads(2)
+    try:
+        report = check(counting, only=["smoke/answers", "joint/wide"], detect_tv=0.2)
+        assert report.diagnosis is not None
+        assert (seen, torch.get_num_threads()) == ({1}, 2)
+    finally:
+        torch.set_num_threads(before)

@@ -50,7 +50,7 @@ def check_fits(text: str, width: int) -> None:
     "options",
     [
         ("examples.lossy:verify", "--only", "smoke", "--only", "joint", "--only", "acceptance"),
-        ("transformers", "--only", "boundary", "--only", "smoke/answers"),
+        ("transformers", "--only", "boundary/zero-coin", "--only", "boundary/empty-residual"),
     ],
     ids=lambda options: options[0],
 )

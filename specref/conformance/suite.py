@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from specref.conformance.checks import CHECKS, Check
+from specref.conformance.checks.check import few_threads
 from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose, unnamed
 from specref.conformance.diagnosis.bugs import compared_with
 from specref.conformance.further import further
@@ -380,7 +381,8 @@ def diagnosed(
     if sharing:
         return unnamed(sharing)
     hung = any(result.evidence.get("hung") for result in results)
-    seen, rule = observed(judge, draw_on=draw_on and not hung), judge.rule
+    with few_threads():
+        seen, rule = observed(judge, draw_on=draw_on and not hung), judge.rule
     if not seen:
         return None
     return diagnose(seen, compared_with(rule), algorithm=rule, laws=laws_compared(rule))
