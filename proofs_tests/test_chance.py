@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from proofs_tests.helpers.bugs import planted
 from specref import Exact, Replayed, Sampled, Traced, Vocabulary, chance, exact_distribution
-from specref.chance import OutsideChanceError, TooManyPathsError, enumerate_paths
+from specref.chance import (
+    OutsideChanceError,
+    Request,
+    TooManyPathsError,
+    enumerate_paths,
+    shown,
+)
 from specref.distributions import as_distribution, total_variation
 from specref.models import hashed_model
 from specref.rules import RULES
@@ -184,6 +190,32 @@ def test_the_first_32_paths_and_every_16th_are_run_twice():
     again = [number for number, path in enumerate(paths) if runs.count(path) == 2]
     assert again == [*range(32), *range(32, 128, 16)]
     assert len(runs) == len(paths) + len(again)
+
+
+def test_a_second_run_that_asks_for_more_is_refused():
+    """Told by its question, not by what it returns."""
+
+    def program(reading, call):
+        answer = reading.accept(HALF, "first")
+        if call % 2:
+            reading.accept(HALF, "second")
+        return answer
+
+    with pytest.raises(OutsideChanceError, match=r"returned False .*asked at second of \(1/2"):
+        list(enumerate_paths(counting(program), twice=True))
+
+
+@pytest.mark.parametrize(("size", "more"), [(8, ""), (9, ", …")])
+def test_a_question_shows_eight_weights(size, more):
+    row = ", ".join([f"1/{size}"] * 8)
+    assert str(Request((Fraction(1, size),) * size, "draft")) == f"draft of ({row}{more})"
+
+
+@pytest.mark.parametrize("size", [12, 13])
+def test_rows_of_up_to_twelve_are_shown_whole(size):
+    row = [Fraction(1, 2), *[0] * (size - 2), Fraction(1, 2)]
+    long = f"0: 1/2, {size - 1}: 1/2, otherwise 0"
+    assert shown(row) == (", ".join(map(str, row)) if size == 12 else long)
 
 
 def test_a_million_paths_are_enumerated_by_default():

@@ -1,0 +1,48 @@
+"""Conditions and witnesses in words: signs, sides, and the simplest rows that still fail."""
+
+from fractions import Fraction
+
+import pytest
+
+from specref.proofs.everywhere import polynomials, signs
+from specref.proofs.everywhere.proof import DENOMINATORS, simplified
+from specref.proofs.everywhere.rows import Row, Space, clause
+from specref.proofs.everywhere.words import in_words
+from specref.vocabulary import Vocabulary
+
+SPACE = Space(Vocabulary("ab"), Vocabulary("ab"), 0)
+ROW = Row("p", ())
+P = SPACE.entries(ROW)
+
+
+@pytest.mark.parametrize("bound", [Fraction(1, 3), Fraction(4, 7)])
+@pytest.mark.parametrize("allowed", [signs.POSITIVE, signs.opposite(signs.POSITIVE)])
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_bound_of_one_entry(index: int, allowed: int, bound: Fraction) -> None:
+    difference = polynomials.difference(P[index], polynomials.constant(bound))
+    said = in_words(clause(difference, allowed), SPACE)
+    more = allowed == signs.POSITIVE
+    # The same, of the entry or of the other one.
+    assert said in (
+        f"p({'ab'[index]}) {'>' if more else '<'} {bound}",
+        f"p({'ba'[index]}) {'<' if more else '>'} {1 - bound}",
+    )
+
+
+@pytest.mark.parametrize("size", DENOMINATORS[1:])
+def test_the_smallest_denominator_that_fails_is_found(size: int) -> None:
+    """An entry that fails only within 1 / 4,000,000 of one fraction is that fraction."""
+    wanted = Fraction(1 if size < 3 else size // 2 + 1 if size % 2 else size // 2 - 1, size)
+    if wanted.denominator != size:
+        wanted = Fraction(1, size)
+    near = wanted + Fraction(1, 9_999_991)
+
+    def fails(rows: dict[Row, list[Fraction]]) -> bool:
+        return abs(rows[ROW][0] - wanted) < Fraction(1, 4_000_000)
+
+    assert simplified({ROW: [near, 1 - near]}, fails) == {ROW: [wanted, 1 - wanted]}
+
+
+def test_no_simpler_rows_are_kept_if_none_fails() -> None:
+    rows = {ROW: [Fraction(89, 97), Fraction(8, 97)]}
+    assert simplified(rows, lambda other: other == rows) == rows
