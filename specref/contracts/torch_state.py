@@ -7,10 +7,11 @@ from contextlib import ExitStack, contextmanager
 import numpy as np
 import torch
 
+from specref.contracts.timeout import deadline_here
 from specref.contracts.turns import turn
 
 _LOCK = threading.Lock()
-_before: list[int] = []
+_before: dict[object, int] = {}
 
 
 @contextmanager
@@ -18,6 +19,7 @@ def one_thread() -> Iterator[None]:
     """Let torch use one thread: with more, tensors of a few numbers take many times longer.
 
     If several callers overlap, each restores, on leaving, what was there before the first one.
+    A call that does not return in time has left.
 
     Examples
     --------
@@ -25,16 +27,20 @@ def one_thread() -> Iterator[None]:
     ...     torch.get_num_threads()
     1
     """
+    caller, thread = object(), threading.get_ident()
     with _LOCK:
-        threads = _before[0] if _before else torch.get_num_threads()
-        _before.append(threads)
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
+        _before[caller] = next(iter(_before.values()), torch.get_num_threads())
+
+    def leave() -> None:
         with _LOCK:
-            _before.pop()
+            threads = _before.pop(caller, None)
+            alone = not _before
+        if threads is not None and (alone or threading.get_ident() == thread):
             torch.set_num_threads(threads)
+
+    with deadline_here().releasing(leave):
+        torch.set_num_threads(1)
+        yield
 
 
 @contextmanager
