@@ -5,7 +5,7 @@ coefficient. Sums are expanded over their common denominator, products are not.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from math import gcd
@@ -226,6 +226,20 @@ def sign_polynomial(product: Product) -> tuple[Polynomial, int]:
     sign = 1 if min(terms.items())[1] > 0 else -1
     rest = sorted((monomial, sign * c // content) for monomial, c in terms.items() if c)
     return Polynomial(tuple(rest)), sign
+
+
+def renamed(polynomial: Polynomial, variables: Sequence[int]) -> Polynomial:
+    """The polynomial in 0, 1, … for these variables, which are in ascending order.
+
+    Examples
+    --------
+    >>> renamed(next(iter(plus(variable(3), variable(8)).powers)), [3, 8])
+    x0 + x1
+    """
+    number = {v: index for index, v in enumerate(variables)}
+    return Polynomial(
+        tuple((tuple(number[v] for v in monomial), c) for monomial, c in polynomial.terms)
+    )
 
 
 def linear_in(polynomial: Polynomial, v: int) -> tuple[Product, Product] | None:

@@ -1,16 +1,21 @@
 """Rows at which conditions hold, or the proof that there are none: samples first, then z3."""
 
 import importlib.util
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from specref.proofs.everywhere import signs
-from specref.proofs.everywhere.polynomials import Polynomial
+from specref.proofs.everywhere.polynomials import Polynomial, renamed
 from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample, random_row
 
 Answer: TypeAlias = Sample | Literal["none", "open"]
+System: TypeAlias = dict[Polynomial, int]
+"""Clauses, one for each polynomial."""
+Shape: TypeAlias = frozenset[tuple[Polynomial, tuple[int, ...], int]]
+Values: TypeAlias = tuple[Fraction, ...]
 EFFORT = 3_000_000
 MILLISECONDS = 20_000
 NEIGHBOURS = 12
@@ -42,6 +47,9 @@ class Counts:
 class Solver:
     """Finds samples; remembers which conditions exclude each other.
 
+    A system of conditions falls into parts that share no variable, each of which is answered by
+    itself. What z3 said of a part holds of every part that differs by the names of variables.
+
     Parameters
     ----------
     counts : Counts
@@ -56,7 +64,8 @@ class Solver:
         self.effort = effort
         self._bits: dict[Clause, int] = {}
         self._cores: dict[Polynomial, list[int]] = {}
-        self._possible: set[int] = set()
+        self._answers: dict[Shape, Values | Literal["none", "open"]] = {}
+        self._shapes: dict[Polynomial, tuple[Polynomial, tuple[int, ...]]] = {}
         self._variables: dict[int, Any] = {}
         self._expressions: dict[Polynomial, Any] = {}
 
@@ -71,45 +80,87 @@ class Solver:
         clauses : sequence
             The last is the least likely to hold.
         near : sequence of Sample
-            Samples to try, and to vary.
+            Samples to try, and to vary, the last first.
         key : str
             Of what is random.
         """
         self.counts.questions += 1
         system = joined(chart, clauses)
-        if system is None or self._is_known(system):
+        if system is None:
             self.counts.implied += 1
             return "none"
-        order = [(p, system[p]) for p, _ in reversed(clauses) if p in system]
-        order += [clause for clause in system.items() if clause not in order]
-        for sample in _candidates(chart, order, near, key):
-            if _holds(sample, order):
-                self.counts.samples += 1
-                return sample
-        return self._ask(chart, system, key)
+        order = [p for p, _ in reversed(clauses) if p in system]
+        parts = parts_of(system, order)
+        if any(self._is_known(part) for part in parts):
+            self.counts.implied += 1
+            return "none"
+        calls = self.counts.calls
+        given: dict[int, Fraction] = {}
+        found: Literal["none", "open"] | None = None
+        for part in parts:
+            values = self._values(chart, part, near, key)
+            if values == "none":
+                self.counts.implied += calls == self.counts.calls
+                return "none"
+            if values == "open":
+                found = "open"
+            else:
+                given |= values
+        self.counts.samples += calls == self.counts.calls and not found
+        return found or Sample(chart, given, key)
 
     def excluded(self, chart: Chart, clauses: Sequence[Clause]) -> bool:
         """Whether clauses exclude each other; False also where that is open."""
         self.counts.questions += 1
         system = joined(chart, clauses)
-        if system is None or self._is_known(system):
-            self.counts.implied += 1
-            return True
-        mask = self._mask(system)
-        if mask not in self._possible:
-            if self._core(system) == "none":
-                return True
-            self._possible.add(mask)
-        else:
-            self.counts.samples += 1
-        return False
+        calls = self.counts.calls
+        excluded = system is None or any(
+            self._is_known(part) or self._answer(part) == "none"
+            for part in parts_of(system, [p for p, _ in clauses if p in system])
+        )
+        self.counts.implied += calls == self.counts.calls
+        return excluded
 
-    def _is_known(self, system: dict[Polynomial, int]) -> bool:
-        mask = self._mask(system)
-        return any(core & mask == core for p in system for core in self._cores.get(p, ()))
+    def _values(
+        self, chart: Chart, part: System, near: Sequence[Sample], key: str
+    ) -> dict[int, Fraction] | Literal["none", "open"]:
+        """Values of the variables of a part: of samples nearby, drawn, or from z3."""
+        variables = sorted({v for polynomial in part for v in polynomial.variables})
+        shape = self._shape(part)
+        if self._answers.get(shape) == "none":
+            return "none"
+        for sample in itertools.chain(
+            itertools.islice(reversed(near), NEIGHBOURS), _drawn(chart, part, near, key)
+        ):
+            if _holds(sample, part):
+                return {v: sample.value(v) for v in variables}
+        values = self._answer(part)
+        if isinstance(values, str):
+            return values
+        point = dict(zip(variables, values, strict=True))
+        for sample in _around(chart, point, key):
+            if _holds(sample, part):
+                return {v: sample.value(v) for v in variables}
+        if not _holds(Sample(chart, point, key), part):
+            inside = self._model(_strict(part))
+            if isinstance(inside, tuple):
+                self._answers[shape] = inside
+                return dict(zip(variables, inside, strict=True))
+        return point
 
-    def _core(self, system: dict[Polynomial, int]) -> str:
-        """Ask z3 whether clauses exclude each other; remember which do."""
+    def _is_known(self, part: System) -> bool:
+        mask = self._mask(part)
+        return any(core & mask == core for p in part for core in self._cores.get(p, ()))
+
+    def _answer(self, part: System) -> "Values | Literal['none', 'open']":
+        """What z3 says of a part, or said of one that differs by the names of variables."""
+        shape = self._shape(part)
+        if shape not in self._answers:
+            self._answers[shape] = self._model(part)
+        return self._answers[shape]
+
+    def _model(self, part: System) -> "Values | Literal['none', 'open']":
+        """Ask z3 for a point; remember which clauses exclude each other."""
         import z3
 
         self.counts.calls += 1
@@ -117,7 +168,7 @@ class Solver:
         solver.set("rlimit", self.effort)
         solver.set("timeout", MILLISECONDS)
         named = {}
-        for number, (polynomial, allowed) in enumerate(system.items()):
+        for number, (polynomial, allowed) in enumerate(part.items()):
             named[f"c{number}"] = (polynomial, allowed)
             solver.assert_and_track(self._constraint(polynomial, allowed), f"c{number}")
         answer = solver.check()
@@ -125,39 +176,29 @@ class Solver:
             core = [named[str(name)] for name in solver.unsat_core()]
             self._cores.setdefault(core[0][0], []).append(sum(map(self._bit, core)))
             return "none"
-        return "open" if answer == z3.unknown else "some"
+        if answer == z3.unknown:
+            return "open"
+        variables = sorted({v for polynomial in part for v in polynomial.variables})
+        return _rational(solver.model(), [self._variable(v) for v in variables], variables, part)
 
-    def _mask(self, system: dict[Polynomial, int]) -> int:
+    def _mask(self, system: System) -> int:
         return sum(map(self._bit, system.items()))
 
     def _bit(self, clause: Clause) -> int:
         return 1 << self._bits.setdefault(clause, len(self._bits))
 
-    def _ask(self, chart: Chart, system: dict[Polynomial, int], key: str) -> Answer:
-        """Rows by z3, without a tie if there are such."""
-        model = self._model(_strict(system))
-        if model is None:
-            answer = self._core(system)
-            if answer != "some":
-                return "none" if answer == "none" else "open"
-            model = self._model(system)
-        free = {v for polynomial in system for v in polynomial.variables}
-        free |= {w for v in free for w in chart.space.of_row(chart.space.variables[v][0])}
-        free -= chart.solved.keys()
-        if model is not None:
-            variables = {v: self._variable(v) for v in free}
-            return _rational(model, variables, chart, system, key) or "open"
-        return "open"
-
-    def _model(self, system: dict[Polynomial, int]) -> Any:
-        import z3
-
-        self.counts.calls += 1
-        solver = z3.SolverFor("QF_NRA")
-        solver.set("rlimit", self.effort)
-        solver.set("timeout", MILLISECONDS)
-        solver.add([self._constraint(*clause) for clause in system.items()])
-        return solver.model() if solver.check() == z3.sat else None
+    def _shape(self, part: System) -> Shape:
+        """The part with its variables numbered from 0, in the same order."""
+        variables = sorted({v for polynomial in part for v in polynomial.variables})
+        rank = {v: number for number, v in enumerate(variables)}
+        shape = []
+        for polynomial, allowed in part.items():
+            if polynomial not in self._shapes:
+                own = sorted(polynomial.variables)
+                self._shapes[polynomial] = (renamed(polynomial, own), tuple(own))
+            form, own_variables = self._shapes[polynomial]
+            shape.append((form, tuple(rank[v] for v in own_variables), allowed))
+        return frozenset(shape)
 
     def _variable(self, v: int) -> Any:
         import z3
@@ -191,9 +232,9 @@ class Solver:
         return left == 0 if allowed == signs.ZERO else left != 0
 
 
-def joined(chart: Chart, clauses: Iterable[Clause]) -> dict[Polynomial, int] | None:
+def joined(chart: Chart, clauses: Iterable[Clause]) -> System | None:
     """The clauses with the domain of their rows, one for each polynomial; None if they clash."""
-    system: dict[Polynomial, int] = {}
+    system: System = {}
     for polynomial, allowed in clauses:
         system[polynomial] = system.get(polynomial, signs.ANY) & allowed
     pending = {row for polynomial in system for row in chart.space.rows_of(polynomial)}
@@ -220,7 +261,35 @@ def joined(chart: Chart, clauses: Iterable[Clause]) -> dict[Polynomial, int] | N
     return system
 
 
-def _strict(system: dict[Polynomial, int]) -> dict[Polynomial, int]:
+def parts_of(system: System, order: Iterable[Polynomial]) -> list[System]:
+    """The clauses in parts that share no variable, those with the first of `order` first.
+
+    Examples
+    --------
+    >>> from specref.proofs.everywhere.polynomials import plus, variable
+    >>> sums = [next(iter(plus(variable(v), variable(v + 1)).powers)) for v in (0, 2, 1, 6)]
+    >>> parts_of({one: signs.POSITIVE for one in sums}, sums[3:])
+    [{x6 + x7: 4}, {x0 + x1: 4, x2 + x3: 4, x1 + x2: 4}]
+    """
+    part: dict[int, int] = {}
+
+    def first(v: int) -> int:
+        while part.setdefault(v, v) != v:
+            v = part[v]
+        return v
+
+    for polynomial in system:
+        one, *others = map(first, polynomial.variables)
+        for other in others:
+            part[first(other)] = first(one)
+    parts: dict[int, System] = {}
+    for polynomial in (*order, *system):
+        found = parts.setdefault(first(next(iter(polynomial.variables))), {})
+        found[polynomial] = system[polynomial]
+    return list(parts.values())
+
+
+def _strict(system: System) -> System:
     """The same without ties, wherever they are allowed beside something else."""
     return {
         polynomial: allowed if allowed == signs.ZERO else allowed & signs.NONZERO
@@ -228,9 +297,9 @@ def _strict(system: dict[Polynomial, int]) -> dict[Polynomial, int]:
     }
 
 
-def _holds(sample: Sample, system: Iterable[Clause]) -> bool:
+def _holds(sample: Sample, system: System) -> bool:
     """Whether clauses hold without a tie."""
-    for polynomial, allowed in system:
+    for polynomial, allowed in system.items():
         try:
             sign = sample.sign(polynomial)
         except ZeroDivisionError:
@@ -240,44 +309,42 @@ def _holds(sample: Sample, system: Iterable[Clause]) -> bool:
     return True
 
 
-def _candidates(
-    chart: Chart, order: Sequence[Clause], near: Sequence[Sample], key: str
-) -> Iterable[Sample]:
-    """Samples that were found before, then such with one or all rows drawn anew."""
-    rows: list[Row] = []
-    for polynomial, _ in order[:3]:
-        rows += sorted(chart.space.rows_of(polynomial) - set(rows))
-    free = {v for polynomial, _ in order for v in polynomial.variables} - chart.solved.keys()
-    for index, sample in enumerate(reversed(near)):
-        if sample.chart is chart:
-            yield sample
-        elif index < NEIGHBOURS:
-            yield Sample(chart, {v: sample.value(v) for v in sorted(free)}, f"{key} near {index}")
+def _drawn(chart: Chart, part: System, near: Sequence[Sample], key: str) -> Iterator[Sample]:
+    """Samples with one or two rows drawn anew, or all of them."""
+    variables = sorted({v for polynomial in part for v in polynomial.variables})
+    rows = list(dict.fromkeys(row for p in part for row in sorted(chart.space.rows_of(p))))
     for number in range(NEIGHBOURS):
         start = near[-1 - number % 3 % len(near)] if near else None
-        given = {v: start.value(v) for v in sorted(free)} if start and number % 4 else {}
-        for row in rows[number % len(rows) :][: 1 + number % 2] if rows else []:
+        given = {v: start.value(v) for v in variables} if start and number % 4 else {}
+        for row in rows[number % len(rows) :][: 1 + number % 2]:
             drawn = random_row(f"{key} {number} {row}", len(chart.space.entries(row)))
             given |= dict(zip(chart.space.of_row(row), drawn, strict=False))
         given = {v: value for v, value in given.items() if v not in chart.solved}
         yield Sample(chart, given, f"{key} {number}")
 
 
+def _around(chart: Chart, point: Mapping[int, Fraction], key: str) -> Iterator[Sample]:
+    """Samples between a point and others, nearer and nearer."""
+    for number in range(NEIGHBOURS):
+        far = Sample(chart, {}, f"{key} around {number}")
+        step = Fraction(1, 2 ** (1 + number // 2))
+        mixed = {v: value + step * (far.value(v) - value) for v, value in point.items()}
+        yield Sample(chart, mixed, f"{key} around {number}")
+
+
 def _rational(
-    model: Any, variables: dict[int, Any], chart: Chart, system: dict[Polynomial, int], key: str
-) -> Sample | None:
+    model: Any, unknowns: Sequence[Any], variables: Sequence[int], part: System
+) -> "Values | Literal['open']":
     """A rational point of a model of z3, whose numbers may be algebraic."""
     for digits in DIGITS:
-        given = {}
-        for v, variable in variables.items():
-            value = model.eval(variable, model_completion=True)
+        point = []
+        for unknown in unknowns:
+            value = model.eval(unknown, model_completion=True)
             if hasattr(value, "approx") and not hasattr(value, "as_fraction"):
                 value = value.approx(digits)
-            given[v] = Fraction(value.numerator_as_long(), value.denominator_as_long())
-        sample = Sample(chart, given, key)
-        try:
-            if all(signs.of(sample.sign(p)) & allowed for p, allowed in system.items()):
-                return sample
-        except ZeroDivisionError:
-            pass
-    return None
+            point.append(Fraction(value.numerator_as_long(), value.denominator_as_long()))
+        at = dict(zip(variables, point, strict=True)).__getitem__
+        values = {polynomial: polynomial.at(at) for polynomial in part}
+        if all(signs.of((x > 0) - (x < 0)) & part[polynomial] for polynomial, x in values.items()):
+            return tuple(point)
+    return "open"
