@@ -100,7 +100,7 @@ class Region:
 
     def _add_row(self, row: Row) -> None:
         self._rows.add(row)
-        for polynomial, allowed in self.chart.domain(row):
+        for polynomial, allowed in self.chart.domain(row) or ():
             self._known[polynomial] = self._known.get(polynomial, signs.ANY) & allowed
 
     def _signs_of(self, form: Product, assumed: Mapping[Polynomial, int]) -> int:

@@ -106,7 +106,7 @@ class Chart:
     def __init__(self, space: Space, solved: Mapping[int, Product]) -> None:
         self.space, self.solved = space, dict(solved)
         self.forms: dict[int, Product] = {}
-        self._domains: dict[Row, tuple[Clause, ...]] = {}
+        self._domains: dict[Row, tuple[Clause, ...] | None] = {}
         self._residues: dict[int, int] = {}
         self._entries: dict[Row, tuple[Product, ...]] = {}
         self._leaves: dict[Row, tuple[tuple[Product, int, int], ...]] = {}
@@ -140,11 +140,33 @@ class Chart:
             )
         return self._leaves[row]
 
-    def domain(self, row: Row) -> tuple[Clause, ...]:
-        """That the entries of a row are not negative."""
+    def known(self, polynomial: Polynomial) -> int:
+        """The signs that a polynomial may have as an entry."""
+        for row in self.space.rows_of(polynomial):
+            for entry in self.entries(row):
+                if entry.powers.get(polynomial) == 1 == len(entry.powers):
+                    if entry.coefficient > 0:
+                        return signs.AT_LEAST_ZERO
+                    return signs.AT_MOST_ZERO
+        return signs.ANY
+
+    def domain(self, row: Row) -> tuple[Clause, ...] | None:
+        """That the entries of a row are not negative; None if one is."""
         if row not in self._domains:
-            entries = [entry for entry in self.entries(row) if entry.powers]
-            self._domains[row] = tuple(clause(entry, signs.AT_LEAST_ZERO) for entry in entries)
+            clauses: list[Clause] = []
+            for entry in self.entries(row):
+                if len(entry.powers) == 1:
+                    clauses.append(clause(entry, signs.AT_LEAST_ZERO))
+                    continue
+                found = conditions(entry, signs.AT_LEAST_ZERO, self.known)
+                if found is None:
+                    self._domains[row] = None
+                    break
+                clauses += found.clauses
+                if found.rest:
+                    clauses.append(clause(*found.rest))
+            else:
+                self._domains[row] = tuple(clauses)
         return self._domains[row]
 
     def form(self, number: Number) -> Product:
@@ -246,6 +268,63 @@ def clause(form: Product, allowed: int) -> Clause:
     """That the sign of a function without poles is among those allowed."""
     polynomial, sign = polynomials.sign_polynomial(form)
     return polynomial, allowed if sign > 0 else signs.opposite(allowed)
+
+
+class Conditions(NamedTuple):
+    """Conditions on single polynomials, and one on a product of several."""
+
+    clauses: tuple[Clause, ...]
+    rest: tuple[Product, int] | None
+
+
+def conditions(
+    form: Product, allowed: int, known: Callable[[Polynomial], int]
+) -> Conditions | None:
+    """That the sign of a function without poles is among those allowed, by its factors.
+
+    None if it cannot be. `known` says which signs a polynomial may have; a factor whose sign is
+    certain is left out, and where the function is not 0, no factor is.
+
+    Examples
+    --------
+    >>> x, y = polynomials.variable(0), polynomials.variable(1)
+    >>> conditions(polynomials.times(x, y), signs.POSITIVE, lambda one: signs.AT_LEAST_ZERO)
+    Conditions(clauses=((x0, 4), (x1, 4)), rest=None)
+    >>> conditions(polynomials.times(x, y), signs.ZERO, lambda one: signs.AT_LEAST_ZERO)
+    Conditions(clauses=(), rest=(x0·x1, 2))
+    """
+    rest = signs.of((form.coefficient > 0) - (form.coefficient < 0))
+    clauses: list[Clause] = []
+    loose: dict[Polynomial, int] = {}
+    possible = rest
+    for factor, exponent in form.powers.items():
+        before = known(factor)
+        if not allowed & signs.ZERO:
+            clauses.append((factor, signs.NONZERO))
+            before &= signs.NONZERO
+        sign = signs.power(before, exponent)
+        possible = signs.times(possible, sign)
+        if sign in (signs.NEGATIVE, signs.POSITIVE):
+            rest = signs.times(rest, sign)
+        else:
+            loose[factor] = exponent
+    if not possible & allowed:
+        return None
+    clauses = [one for one in clauses if known(one[0]) & signs.ZERO or one[0] in loose]
+    clauses = [(one, allowed & known(one)) for one, allowed in clauses]
+    if not possible & ~allowed:
+        return Conditions(tuple(clauses), None)
+    if len(loose) == 1:
+        ((factor, exponent),) = loose.items()
+        wanted = sum(
+            bit
+            for bit in (signs.NEGATIVE, signs.ZERO, signs.POSITIVE)
+            if signs.times(rest, signs.power(bit, exponent)) & allowed
+            and (bit != signs.ZERO or exponent > 0)
+        )
+        return Conditions((*clauses, (factor, wanted)), None)
+    sign = Fraction(1 if rest == signs.POSITIVE else -1)
+    return Conditions(tuple(clauses), (Product(sign, loose), allowed))
 
 
 def random_row(key: str, size: int) -> list[Fraction]:

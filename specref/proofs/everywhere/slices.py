@@ -19,7 +19,7 @@ from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.number import Number, Reading, TieError
 from specref.proofs.everywhere.polynomials import Polynomial, Product
 from specref.proofs.everywhere.region import Region
-from specref.proofs.everywhere.rows import Chart, Clause, Models, Row, Sample, Space, clause
+from specref.proofs.everywhere.rows import Chart, Clause, Models, Row, Sample, Space, clause, conditions
 from specref.proofs.everywhere.solver import Solver, joined
 from specref.proofs.everywhere.walk import Choices, Path, paths, prefixes
 from specref.vocabulary import Tokens
@@ -297,8 +297,12 @@ class Slicer:
         if not solutions:
             found.open += 1
             return []
-        # A slope that is constant leaves no case in which it is 0; else the simplest.
-        v, slope, rest = min(solutions, key=lambda one: _complexity(one[1]))
+        # A slope that is constant leaves no case in which it is 0; else the simplest, and among
+        # these a variable of a late row, which other conditions are unlikely to have.
+        v, slope, rest = min(
+            solutions,
+            key=lambda one: (*_complexity(one[1]), -len(self.space.variables[one[0]][0].context)),
+        )
         value = {v: polynomials.ratio(polynomials.opposite(rest), slope)}
         left: list[Piece] = []
         apart: list[Clause] = []
@@ -306,12 +310,11 @@ class Slicer:
             flat = (factor, signs.ZERO), (polynomial, signs.ZERO)
             left.append(Piece(piece.chart, (*piece.clauses, *apart, *flat)))
             apart.append((factor, signs.NONZERO))
-        clauses = _moved((*piece.clauses, *apart), value)
+        solved = {w: polynomials.replaced(form, value) for w, form in piece.chart.solved.items()}
+        chart = self._chart(solved | value, found)
+        clauses = _moved(chart, (*piece.clauses, *apart), value)
         if clauses is not None:
-            solved = {
-                w: polynomials.replaced(form, value) for w, form in piece.chart.solved.items()
-            }
-            left.append(Piece(self._chart(solved | value, found), clauses))
+            left.append(Piece(chart, clauses))
         return left
 
     def _chart(self, solved: Mapping[int, Product], found: Slice) -> Chart:
@@ -322,19 +325,34 @@ class Slicer:
         return self._charts[key]
 
 
-def _moved(clauses: Sequence[Clause], values: Mapping[int, Product]) -> tuple[Clause, ...] | None:
-    """Clauses on a chart; None if one cannot hold there."""
-    moved: list[Clause] = []
+def _moved(
+    chart: Chart, clauses: Sequence[Clause], values: Mapping[int, Product]
+) -> tuple[Clause, ...] | None:
+    """Clauses on a chart, by the factors of what they become there; None if one cannot hold."""
+    known: dict[Polynomial, int] = {}
+    pending: list[tuple[Product, int]] = []
     for polynomial, allowed in clauses:
-        if not polynomial.variables & values.keys():
-            moved.append((polynomial, allowed))
-            continue
-        form = polynomials.substituted(polynomial, values)
-        if form.powers:
-            moved.append(clause(form, allowed))
-        elif not signs.of((form.coefficient > 0) - (form.coefficient < 0)) & allowed:
-            return None
-    return tuple(moved)
+        if polynomial.variables & values.keys():
+            pending.append((polynomials.substituted(polynomial, values), allowed))
+        else:
+            known[polynomial] = known.get(polynomial, signs.ANY) & allowed
+
+    def signs_of(factor: Polynomial) -> int:
+        return known.get(factor, signs.ANY) & chart.known(factor)
+
+    before = -1
+    while len(pending) != before:
+        before, waiting = len(pending), pending
+        pending = []
+        for form, allowed in waiting:
+            found = conditions(form, allowed, signs_of)
+            if found is None:
+                return None
+            for factor, possible in found.clauses:
+                known[factor] = known.get(factor, signs.ANY) & possible
+            if found.rest:
+                pending.append(found.rest)
+    return (*known.items(), *(clause(form, allowed) for form, allowed in pending))
 
 
 def _complexity(slope: Product) -> tuple[int, int]:

@@ -142,9 +142,8 @@ class Solver:
             if _holds(sample, part):
                 return {v: sample.value(v) for v in variables}
         if not _holds(Sample(chart, point, key), part):
-            inside = self._model(_strict(part))
-            if isinstance(inside, tuple):
-                self._answers[shape] = inside
+            inside = self._answer(_strict(part))
+            if not isinstance(inside, str):
                 return dict(zip(variables, inside, strict=True))
         return point
 
@@ -243,9 +242,10 @@ def joined(chart: Chart, clauses: Iterable[Clause]) -> System | None:
     while pending:
         row = min(pending)
         seen.add(row)
-        if any(not entry.powers and entry.coefficient < 0 for entry in chart.entries(row)):
+        domain = chart.domain(row)
+        if domain is None:
             return None
-        for polynomial, allowed in chart.domain(row):
+        for polynomial, allowed in domain:
             system[polynomial] = system.get(polynomial, signs.ANY) & allowed
             pending |= chart.space.rows_of(polynomial)
         pending -= seen
