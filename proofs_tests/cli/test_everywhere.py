@@ -38,7 +38,7 @@ def test_proved_is_0_and_says_for_what() -> None:
     result = run("prove", STANDARD, "--everywhere", "--tokens", "2")
     assert result.exit_code == 0
     assert "lossless for every p and q over 2 tokens" in result.output
-    assert "8 regions, 0 open, error of the identity tests <= 2^-126" in " ".join(
+    assert "10 regions, 0 open, error of the identity tests <= 2^-126" in " ".join(
         result.output.split()
     )
 

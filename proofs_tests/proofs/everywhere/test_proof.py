@@ -8,6 +8,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from proofs_tests.proofs.everywhere.attacks import ATTACKS, vectorised
@@ -75,24 +76,23 @@ def is_covered(one, drawn) -> bool:
         said *= value if token == 0 else 1 - value
     if said == 0:
         return True
-    return any(holds(clauses, equations, one, drawn) for clauses, equations in one.lossless)
+    return any(holds(covered, one.space, drawn) for covered in one.lossless)
 
 
-def holds(clauses, equations, one, drawn) -> bool:
+def holds(covered, space, drawn) -> bool:
     # Variables are numbered in the order in which the rows were asked for, over all outcomes.
-    space = one.space
-
     def value(v: int) -> Fraction:
         return drawn[space.variables[v][0]]
 
     try:
-        return all(form.at(value) == value(v) for v, form in equations) and all(
+        here = all(form.at(value) == value(v) for v, form in covered.equations) and all(
             signs.of((x > 0) - (x < 0)) & allowed
-            for polynomial, allowed in clauses
+            for polynomial, allowed in covered.clauses
             for x in [polynomial.at(value)]
         )
     except ZeroDivisionError:
         return False
+    return here and all(any(holds(one, space, drawn) for one in part) for part in covered.parts)
 
 
 def test_a_divisor_of_a_token_that_was_not_drafted_is_a_condition() -> None:
@@ -102,6 +102,42 @@ def test_a_divisor_of_a_token_that_was_not_drafted_is_a_condition() -> None:
     assert found.witness is not None
     assert "ZeroDivisionError" in str(found.witness.error)
     assert ATTACKS["division"].step is vectorised
+
+
+def with_errors_that_cancel(first, second):
+    """Half of the time too often a by d where the first condition holds; else too seldom."""
+
+    def step(target, drafter, context, lookahead, chance):
+        p = target.next_token(context)
+        d = np.array([p[0] * p[1] / 2, -p[0] * p[1] / 2])
+        if chance.accept(Fraction(1, 2), "which"):
+            return (chance.draw(p + d if first(target, drafter) else p, "one"),)
+        return (chance.draw(p - d if second(target, drafter) else p, "other"),)
+
+    return step
+
+
+def test_claims_of_beginnings_are_added_up_only_where_all_hold() -> None:
+    """Each half is wrong on rows of its own; where both are, or neither, the rule is lossless."""
+
+    def one(target, drafter):
+        return target.next_token((0,))[0] > Fraction(1, 2)
+
+    def other(target, drafter):
+        return drafter.next_token((1,))[0] > Fraction(2, 3)
+
+    assert is_lossless_everywhere(with_errors_that_cancel(one, one), "ab")
+    found = is_lossless_everywhere(with_errors_that_cancel(one, other), "ab")
+    assert found.verdict == "lossy"
+    assert found.witness is not None
+    after_a, after_b = Row("p", (0,)), Row("q", (1,))
+    uniform = [Fraction(1, 2)] * 2
+    rows = found.witness.rows
+    assert (rows.get(after_a, uniform)[0] > Fraction(1, 2)) != (
+        rows.get(after_b, uniform)[0] > Fraction(2, 3)
+    )
+    (lossy,) = {len(one.lossy) for one in found.slices}
+    assert lossy >= 2
 
 
 def test_what_the_budget_leaves_is_open() -> None:

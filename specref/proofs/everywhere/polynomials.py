@@ -11,6 +11,8 @@ from functools import cached_property
 from math import gcd
 from typing import TypeAlias
 
+MOST_ROOTS = 12
+"""Of rational roots, the greatest numerator and denominator that are looked for."""
 Monomial: TypeAlias = tuple[int, ...]
 """Variables, sorted, repeated as often as their exponent says."""
 Terms: TypeAlias = dict[Monomial, int]
@@ -288,12 +290,15 @@ def replaced(product: Product, values: Mapping[int, Product]) -> Product:
 def _factored(polynomial: Polynomial) -> Product:
     """A polynomial that is linear in some variable, as a product of such as have no factors.
 
-    A factor of A v + B without v divides A and B; without such factors it has none.
+    A factor of A v + B without v divides A and B; without such factors it has none. Of polynomials
+    in one variable the rational roots are taken out.
     """
     whole = Product(Fraction(1), {polynomial: 1})
     counts = Counter(v for monomial, _ in polynomial.terms for v in monomial)
     if len(polynomial.terms[-1][0]) == 1 == len(max(polynomial.terms, key=_degree)[0]):
         return whole
+    if len(counts) == 1:
+        return _without_roots(polynomial)
     for v, _ in sorted(counts.items(), key=lambda one: (one[1], one[0])):
         parts = linear_in(polynomial, v)
         if parts is None:
@@ -310,6 +315,29 @@ def _factored(polynomial: Polynomial) -> Product:
         kept = plus(times(ratio(slope, common), variable(v)), ratio(rest, common))
         return times(common, kept)
     return whole
+
+
+def _without_roots(polynomial: Polynomial) -> Product:
+    """A polynomial in one variable as a product with a factor for each small rational root."""
+    (v,) = polynomial.variables
+    found = Product(Fraction(1), {})
+    coefficients = [0] * (len(polynomial.terms[-1][0]) + 1)
+    for monomial, coefficient in polynomial.terms:
+        coefficients[len(monomial)] = coefficient
+    for below in range(1, MOST_ROOTS + 1):
+        for above in (sign * size for size in range(1, MOST_ROOTS + 1) for sign in (1, -1)):
+            while gcd(above, below) == 1 and len(coefficients) > 2:
+                quotient, remainder = [], Fraction(0)
+                for coefficient in reversed(coefficients):
+                    remainder = remainder * Fraction(above, below) + coefficient
+                    quotient.append(remainder)
+                if quotient.pop():
+                    break
+                coefficients = [int(one / below) for one in reversed(quotient)]
+                found = times(found, product_of({(): -above, (v,): below}))
+    terms = {(v,) * power: one for power, one in enumerate(coefficients) if one}
+    whole = Polynomial(tuple(sorted(terms.items())))
+    return times(found, product_of(terms) if found.powers else Product(Fraction(1), {whole: 1}))
 
 
 def _degree(term: tuple[Monomial, int]) -> int:

@@ -15,7 +15,7 @@ from specref.distributions import Probability
 from specref.models import Model, table_model
 from specref.proofs.everywhere.field import ACCIDENT
 from specref.proofs.everywhere.number import NotForAllError
-from specref.proofs.everywhere.rows import Letter, Row, Rows, Space, random_row
+from specref.proofs.everywhere.rows import Letter, Rows, Space, random_row
 from specref.proofs.everywhere.slices import LongerBlockError, Slice, Slicer
 from specref.proofs.everywhere.solver import Counts, Solver, is_installed
 from specref.proofs.everywhere.walk import Choices
@@ -191,7 +191,7 @@ def is_lossless_everywhere(
     --------
     >>> from specref.algorithms import standard
     >>> is_lossless_everywhere(standard.step, "ab", lookahead=1)
-    Everywhere('lossless', regions=8, lossy=0, open=0, paths=14)
+    Everywhere('lossless', regions=10, lossy=0, open=0, paths=14)
     """
     if not is_installed():
         raise ModuleNotFoundError("z3 is not installed: pip install z3-solver")
@@ -306,16 +306,10 @@ def _witness(step: Step, space: Space, lookahead: int, slices: Sequence[Slice]) 
         lossy,
         key=lambda pair: (bool(pair[1].error), len(pair[1].equations), len(pair[1].clauses)),
     )
-    length = len(one.outcome)
-    rows = {
-        Row(letter, context): one.sample.row(Row(letter, context))
-        for letter in _letters()
-        for size in range(length)
-        for context in itertools.product(range(len(space.vocabularies[letter])), repeat=size)
-    }
+    rows = {row: one.sample.row(row) for row in found.space.rows}
     raises = one.error is not None
     simple = simplified(rows, lambda rows: _fails(step, space, rows, lookahead, raises))
-    conditions = separating(one, [clauses for clauses, _ in found.lossless])
+    conditions = separating(one, found.lossless)
     models = models_of(space, simple)
     try:
         proof = is_lossless(step, *models, (), lookahead)
@@ -328,10 +322,6 @@ def _witness(step: Step, space: Space, lookahead: int, slices: Sequence[Slice]) 
         )
     _, trace = trace_to(proof.difference.tokens, step, *models, (), lookahead)
     return Witness(_spoken(simple), proof, None, str(trace), conditions)
-
-
-def _letters() -> tuple[Letter, Letter]:
-    return "p", "q"
 
 
 def _fails(step: Step, space: Space, rows: Rows, lookahead: int, raises: bool) -> bool:
@@ -360,6 +350,7 @@ def simplified(rows: Rows, fails: Callable[[Rows], bool]) -> Rows:
 
     Examples
     --------
+    >>> from specref.proofs.everywhere.rows import Row
     >>> row = Row("p", ())
     >>> found = simplified({row: [Fraction(89, 97), Fraction(8, 97)]}, lambda r: r[row][0] > 0.7)
     >>> [str(value) for value in found[row]]

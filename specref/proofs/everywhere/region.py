@@ -85,7 +85,7 @@ class Region:
                 divisors += [factor for factor, exponent in powers if exponent > 0]
         for factor in divisors:
             if self._of(factor, {}) & signs.ZERO and not self._vanishes(weight, factor):
-                self._add(factor, signs.of(self.sample.sign(factor)))
+                self.require(factor, signs.of(self.sample.sign(factor)))
 
     def known(self, polynomial: Polynomial) -> int:
         """The signs that a polynomial may have in the region."""
@@ -159,7 +159,7 @@ class Region:
                 if not signs.times(rest, signs.power(bit, exponent)) & ~wanted
                 and (bit != signs.ZERO or exponent > 0)
             )
-            self._add(factor, allowed)
+            self.require(factor, allowed)
             return
         for factor, exponent in loose or list(form.powers.items()):
             here = signs.of(self.sample.sign(factor))
@@ -167,7 +167,7 @@ class Region:
                 here |= signs.ZERO
             elif wanted == signs.NONZERO:
                 here = signs.NONZERO
-            self._add(factor, here)
+            self.require(factor, here)
 
     def _vanishes(self, weight: Product, divisor: Polynomial) -> bool:
         """Whether the weight has no pole, and is 0, where a divisor is."""
@@ -178,7 +178,8 @@ class Region:
         given = [*self._known.items(), (divisor, signs.ZERO)]
         return self._excluded((*given, *((factor, signs.NONZERO) for factor in numerator)))
 
-    def _add(self, polynomial: Polynomial, allowed: int) -> None:
+    def require(self, polynomial: Polynomial, allowed: int) -> None:
+        """Add a condition, unless it is known."""
         known = self._of(polynomial, {})
         if known & ~allowed:
             self._known[polynomial] = known & allowed

@@ -68,6 +68,11 @@ class Space:
             self._rows[row] = (*free, last)
         return self._rows[row]
 
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows that were asked for."""
+        return tuple(self._rows)
+
     def of_row(self, row: Row) -> list[int]:
         """The variables of a row."""
         return [v for entry in self.entries(row)[:-1] for v in next(iter(entry.powers)).variables]
@@ -323,8 +328,8 @@ def conditions(
             and (bit != signs.ZERO or exponent > 0)
         )
         return Conditions((*clauses, (factor, wanted)), None)
-    sign = Fraction(1 if rest == signs.POSITIVE else -1)
-    return Conditions(tuple(clauses), (Product(sign, loose), allowed))
+    coefficient = Fraction(1 if rest == signs.POSITIVE else -1)
+    return Conditions(tuple(clauses), (Product(coefficient, loose), allowed))
 
 
 def random_row(key: str, size: int) -> list[Fraction]:

@@ -5,12 +5,23 @@ probability. From a sample, the conditions of its region are flipped one by one,
 which they were met, keeping those before: what is not in the region has one of these. Each such
 piece is empty, or has a sample whose region is cut off it in turn, or is open. A piece on which
 something is 0 that is not 0 everywhere is looked at on a chart of its own.
+
+Paths that begin differently often depend on different rows, so that the regions of all paths
+together would be as many as the products of theirs. So a claim is taken apart. On the part D of
+the piece where the conditions hold that several beginnings share, and where nothing that divides
+their sums is 0, each beginning h has a claim of its own: on all of D, the paths that begin with h
+emit y with at least the probability s_h, the function that they sum to at the sample. Regions of D
+where they sum to another function are pieces that the whole claim is put to again. At all other
+rows of D, y is emitted with at least the sum of all s_h, which is p(y).
 """
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import reduce
+from itertools import takewhile
 from typing import TypeAlias
 
 from specref.algorithms import Step
@@ -18,8 +29,18 @@ from specref.chance import MAX_PATHS, OutsideChanceError, TooManyPathsError
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.number import Number, Reading, TieError
 from specref.proofs.everywhere.polynomials import Polynomial, Product
-from specref.proofs.everywhere.region import Region
-from specref.proofs.everywhere.rows import Chart, Clause, Models, Row, Sample, Space, clause, conditions
+from specref.proofs.everywhere.region import Event, Region
+from specref.proofs.everywhere.rows import (
+    Chart,
+    Clause,
+    Models,
+    Row,
+    Sample,
+    Space,
+    clause,
+    conditions,
+    size_of,
+)
 from specref.proofs.everywhere.solver import Solver, joined
 from specref.proofs.everywhere.walk import Choices, Path, paths, prefixes
 from specref.vocabulary import Tokens
@@ -40,11 +61,54 @@ class _OutOfTimeError(Exception):
 
 
 Equation: TypeAlias = tuple[int, Product]
-"""A variable that is a function of the others."""
 PASSED_ON = (
     *(TieError, LongerBlockError, _OutOfTimeError),
     *(TooManyPathsError, OutsideChanceError, TypeError),
 )
+
+
+@dataclass(frozen=True)
+class Claim:
+    """That paths which begin with some choices emit an outcome with at least some probability.
+
+    Attributes
+    ----------
+    outcome : tuple of int
+    beginning : tuple of int
+    law : Product
+        The probability, a function of the rows.
+    """
+
+    outcome: Tokens
+    beginning: Choices
+    law: Product
+
+
+@dataclass(frozen=True)
+class Emission:
+    """A path that leads to the outcome: its weight, with the target's law of what completes it."""
+
+    choices: Choices
+    events: list[Event]
+    weight: Number
+
+
+@dataclass(frozen=True)
+class Covered:
+    """Rows for which a claim is shown.
+
+    Attributes
+    ----------
+    clauses : tuple of clauses
+    equations : tuple of (int, Product)
+        A variable that is a function of the others.
+    parts : tuple of tuple of Covered
+        The rows are those where these conditions hold which, for each part, are in one of it.
+    """
+
+    clauses: tuple[Clause, ...]
+    equations: tuple[Equation, ...]
+    parts: "tuple[tuple[Covered, ...], ...]" = ()
 
 
 @dataclass(frozen=True)
@@ -91,11 +155,11 @@ class Slice:
     space : Space
         Whose variables the conditions have.
     regions, paths, flips, charts, open : int
-        Regions with the paths behind them; conditions that were flipped; charts with an equation;
-        pieces that are left open.
+        Sets of rows on which some paths run alike, with these paths; conditions that were
+        flipped; charts with an equation; pieces that are left open.
     lossy : list of Lossy
-    lossless : list of (tuple of clauses, tuple of equations)
-        The other regions.
+    lossless : list of Covered
+        Where it is shown.
     mistakes : int
         The sum of the sizes of numbers told apart by residues.
     """
@@ -108,7 +172,7 @@ class Slice:
     charts: int = 0
     open: int = 0
     lossy: list[Lossy] = field(default_factory=list)
-    lossless: list[tuple[tuple[Clause, ...], tuple[Equation, ...]]] = field(default_factory=list)
+    lossless: list[Covered] = field(default_factory=list)
     mistakes: int = 0
 
 
@@ -154,27 +218,50 @@ class Slicer:
             if outcome[: len(block)] == block
             for prefix in prefixes(choices)
         }
-        samples: list[Sample] = []
         # Where the target never says the outcome there is nothing to show.
         said = [
-            clause(self.whole.entries(Row("p", outcome[:index]))[token], signs.POSITIVE)
+            self.whole.entries(Row("p", outcome[:index]))[token]
             for index, token in enumerate(outcome)
         ]
+        clauses = tuple(clause(form, signs.POSITIVE) for form in said)
+        law = reduce(polynomials.times, said, polynomials.ONE)
         start = Sample(self.whole, {}, f"{self.space.seed} start")
-        pending = [Piece(self.whole, tuple(said), start)]
+        whole = Piece(self.whole, clauses, start)
+        found.lossless += self._shown(Claim(outcome, (), law), [whole], found, hopeful, [])[0]
+        return found
+
+    def _shown(
+        self,
+        claim: Claim,
+        pending: list[Piece],
+        found: Slice,
+        hopeful: set[Choices],
+        samples: list[Sample],
+    ) -> tuple[list[Covered], list[Piece]]:
+        """Where a claim is shown in some pieces, and regions where it does not hold."""
+        shown: list[Covered] = []
+        apart: list[Piece] = []
         while pending:
             piece = pending.pop()
             if time.process_time() > self.deadline:
                 found.open += 1
                 continue
             try:
-                pending += self._next(piece, found, hopeful, samples)[::-1]
+                left = self._next(piece, claim, found, hopeful, samples, shown, apart)
+                pending += left[::-1]
             except _OutOfTimeError:
                 found.open += 1
-        return found
+        return shown, apart
 
     def _next(
-        self, piece: Piece, found: Slice, hopeful: set[Choices], samples: list[Sample]
+        self,
+        piece: Piece,
+        claim: Claim,
+        found: Slice,
+        hopeful: set[Choices],
+        samples: list[Sample],
+        shown: list[Covered],
+        apart: list[Piece],
     ) -> list[Piece]:
         """Cut a region off a piece; the pieces that are left."""
         together = joined(piece.chart, piece.clauses)
@@ -185,10 +272,10 @@ class Slicer:
                 others = [one for one in piece.clauses if one[0] != polynomial]
                 return self._on(Piece(piece.chart, tuple(others)), polynomial, found)
         sample: Sample | str | None = piece.sample
-        key = f"{self.space.seed} {found.outcome} {found.flips} {len(samples)}"
+        key = f"{self.space.seed} {found.outcome} {claim.beginning} {found.flips} {len(samples)}"
         if sample is None:
             sample = self.solver.find(piece.chart, piece.clauses, samples, key)
-        apart: tuple[Clause, ...] = ()
+        untied: tuple[Clause, ...] = ()
         for attempt in range(TRIES):
             if sample == "none":
                 return []
@@ -196,41 +283,111 @@ class Slicer:
                 found.open += 1
                 return []
             try:
-                region = self._run(piece, sample, found, hopeful)
+                emissions = self._run(piece, sample, claim, found, hopeful)
             except TieError as tie:
                 powers = piece.chart.form(tie.number).powers
                 zero = next(factor for factor in powers if sample.sign(factor) == 0)
-                apart = (*apart, (zero, signs.NONZERO))
+                untied = (*untied, (zero, signs.NONZERO))
                 sample = self.solver.find(
-                    piece.chart, (*piece.clauses, *apart), [], f"{key} {attempt}"
+                    piece.chart, (*piece.clauses, *untied), [], f"{key} {attempt}"
                 )
                 if sample == "none":
-                    beside = Piece(piece.chart, (*piece.clauses, apart[-1]))
-                    return [*self._on(piece, zero, found), *([beside] if apart[1:] else [])]
+                    beside = Piece(piece.chart, (*piece.clauses, untied[-1]))
+                    return [*self._on(piece, zero, found), *([beside] if untied[1:] else [])]
                 continue
-            if region is None:  # equal at the sample, not everywhere: look at another one
+            if emissions is None:  # equal at the sample, not everywhere: look at another one
                 sample = self._elsewhere(piece, f"{key} elsewhere {attempt}")
                 continue
             samples.append(sample)
-            return self._left(piece, region, found)
+            if isinstance(emissions, Region):
+                cut = (*piece.clauses, *emissions.clauses)
+                apart.append(Piece(piece.chart, cut, sample))
+                return self._left(piece, sample, emissions.clauses, found)
+            here = Piece(piece.chart, piece.clauses, sample)
+            covered, left = self._settled(here, claim, emissions, found, hopeful, samples)
+            shown.append(covered)
+            return left
         found.open += 1
         return []
+
+    def _settled(
+        self,
+        piece: Piece,
+        claim: Claim,
+        emissions: Sequence[Emission],
+        found: Slice,
+        hopeful: set[Choices],
+        samples: list[Sample],
+    ) -> tuple[Covered, list[Piece]]:
+        """Where a claim holds around the sample of a piece, and the pieces that are left."""
+        chart, sample = piece.chart, piece.sample
+        assert sample is not None
+        equations = tuple(chart.solved.items())
+        choices = [one.choices for one in emissions]
+        depth = sum(1 for _ in takewhile(lambda here: len(set(here)) == 1, zip(*choices, strict=False)))
+        groups: dict[Choices, list[Emission]] = {}
+        for one in emissions:
+            groups.setdefault(one.choices[: depth + 1], []).append(one)
+        regions = {
+            beginning: self._region(chart, sample, piece.clauses, group)
+            for beginning, group in groups.items()
+        }
+        alone = [one for one in regions.values() if one.clauses]
+        if len(alone) <= 1:
+            found.regions += 1
+            clauses = alone[0].clauses if alone else []
+            return (
+                Covered((*piece.clauses, *clauses), equations),
+                self._left(piece, sample, clauses, found),
+            )
+        times_met = Counter(p for one in alone for p in {p: None for p, _ in one.clauses})
+        together = [c for one in alone for c in one.clauses if times_met[c[0]] > 1]
+        laws = {
+            beginning: chart.form(sum((one.weight for one in group[1:]), group[0].weight))
+            for beginning, group in groups.items()
+            if regions[beginning].clauses
+        }
+        above = self._region(chart, sample, piece.clauses, [])
+        for polynomial, allowed in together:
+            above.require(polynomial, allowed)
+        for law in laws.values():
+            for polynomial, exponent in law.powers.items():
+                if exponent < 0 and above.known(polynomial) & signs.ZERO:
+                    above.require(polynomial, signs.of(sample.sign(polynomial)))
+        inside = Piece(chart, (*piece.clauses, *above.clauses), sample)
+        left = self._left(piece, sample, above.clauses, found)
+        parts = []
+        for beginning, law in laws.items():
+            part = Claim(claim.outcome, beginning, law)
+            first, pending = self._settled(
+                inside, part, groups[beginning], found, hopeful, samples
+            )
+            shown, apart = self._shown(part, pending[::-1], found, hopeful, samples)
+            parts.append((first, *shown))
+            left += apart
+        return Covered(inside.clauses, equations, tuple(parts)), left
 
     def _elsewhere(self, piece: Piece, key: str) -> Sample | str:
         return self.solver.find(piece.chart, piece.clauses, [], key)
 
     def _run(
-        self, piece: Piece, sample: Sample, found: Slice, hopeful: set[Choices]
-    ) -> Region | None:
-        """The region of a sample; None if the law is right at it, but not around it."""
+        self, piece: Piece, sample: Sample, claim: Claim, found: Slice, hopeful: set[Choices]
+    ) -> list[Emission] | Region | None:
+        """The paths of a claim at a sample, or the region where it does not hold.
+
+        None if it holds at the sample, but not around it.
+        """
         reading = Reading(self.space.prime, sample.value)
         models = Models(piece.chart, reading)
-        region = self._region(piece.chart, sample, piece.clauses)
-        expected = _law(models, (), found.outcome)
+        residue = claim.law.modulo(piece.chart.residue, self.space.prime)
+        expected = reading.leaf(claim.law, residue, size_of(claim.law))
         total = reading.constant(0)
+        emissions: list[Emission] = []
+        events: list[Event] = []
         error = None
+        run = self.step, models, self.lookahead, hopeful, self._check, claim.beginning
         try:
-            for path in paths(self.step, models, self.lookahead, hopeful, self._check):
+            for path in paths(*run):
                 found.paths += 1
                 if found.paths > MAX_PATHS:
                     raise TooManyPathsError(f"more than {MAX_PATHS:,} paths for one outcome")
@@ -238,7 +395,7 @@ class Slicer:
                     raise LongerBlockError(len(path.block))
                 if found.outcome[: len(path.block)] == path.block:
                     weight = _weight(path, models, found.outcome)
-                    region.add_path(path.events, piece.chart.form(weight))
+                    emissions.append(Emission(path.choices, path.events, weight))
                     total = total + weight
                     hopeful.update(prefixes(path.choices))
                     if total.residue == expected.residue and total.value == expected.value:
@@ -246,45 +403,58 @@ class Slicer:
         except PASSED_ON:
             raise
         except Exception as raised:  # a rule that raises is not lossless there
-            error = raised
-            region.add_path(reading.events, polynomials.NOTHING)
+            error, events = raised, reading.events
         finally:
+            reading.mistakes += total.size + expected.size
             found.mistakes += reading.mistakes
-        lossy = total.residue != expected.residue or total.value != expected.value
-        if lossy and error is None and total.value == expected.value:
+        if total.residue == expected.residue and total.value == expected.value and not error:
+            return emissions
+        if error is None and total.value == expected.value:
             return None
-        found.regions += 1
-        conditions = (*piece.clauses, *region.clauses)
-        equations = tuple(piece.chart.solved.items())
-        if lossy:
+        region = self._region(piece.chart, sample, piece.clauses, emissions)
+        if error:
+            region.add_path(events, polynomials.NOTHING)
+        if not claim.beginning:
+            found.regions += 1
+            conditions = (*piece.clauses, *region.clauses)
+            equations = tuple(piece.chart.solved.items())
             gap = None if error else total.value - expected.value
             found.lossy.append(Lossy(found.outcome, sample, gap, conditions, equations, error))
-        else:
-            found.lossless.append((conditions, equations))
         return region
 
-    def _region(self, chart: Chart, sample: Sample, clauses: Sequence[Clause]) -> Region:
+    def _region(
+        self,
+        chart: Chart,
+        sample: Sample,
+        clauses: Sequence[Clause],
+        emissions: Sequence[Emission],
+    ) -> Region:
         def excluded(clauses: Sequence[Clause]) -> bool:
             return self.solver.excluded(chart, clauses)
 
-        return Region(chart, sample, clauses, excluded)
+        region = Region(chart, sample, clauses, excluded)
+        for one in emissions:
+            region.add_path(one.events, chart.form(one.weight))
+        return region
 
     def _check(self) -> None:
         if time.process_time() > self.deadline:
             raise _OutOfTimeError
 
-    def _left(self, piece: Piece, region: Region, found: Slice) -> list[Piece]:
-        """What a region leaves of a piece."""
-        before = self._region(piece.chart, region.sample, piece.clauses)
+    def _left(
+        self, piece: Piece, sample: Sample, clauses: Sequence[Clause], found: Slice
+    ) -> list[Piece]:
+        """What is left of a piece without the rows where all clauses hold."""
+        before = self._region(piece.chart, sample, piece.clauses, [])
         kept = piece.clauses
         left: list[Piece] = []
-        for polynomial, allowed in region.clauses:
+        for polynomial, allowed in clauses:
             flipped = before.known(polynomial) & ~allowed
             if flipped:
                 found.flips += 1
                 left.append(Piece(piece.chart, (*kept, (polynomial, flipped))))
             kept = (*kept, (polynomial, allowed))
-            before = self._region(piece.chart, region.sample, kept)
+            before.require(polynomial, allowed)
         return left
 
     def _on(self, piece: Piece, polynomial: Polynomial, found: Slice) -> list[Piece]:

@@ -15,6 +15,10 @@ from specref.vocabulary import Tokens
 Choices: TypeAlias = tuple[int, ...]
 
 
+class _NothingError(Exception):
+    """No path begins with given choices."""
+
+
 class Walk(Chance):
     """One random path: follows `prefix`, then branches that are likely to lead to the outcome.
 
@@ -26,10 +30,16 @@ class Walk(Chance):
         Branches to follow first.
     hopeful : set of tuples
         Prefixes to follow where there is a choice.
+    doubtful : int
+        How many branches of the prefix may turn out to have weight 0.
     """
 
-    def __init__(self, reading: Reading, prefix: Choices, hopeful: set[Choices]) -> None:
+    def __init__(
+        self, reading: Reading, prefix: Choices, hopeful: set[Choices], doubtful: int
+    ) -> None:
         self.reading, self.prefix, self.hopeful = reading, prefix, hopeful
+        self.doubtful = doubtful
+        self.nothing: _NothingError | None = None
         self.choices: list[int] = []
         self.weights: list[Number] = []
         self.unexplored: list[Choices] = []
@@ -46,6 +56,9 @@ class Walk(Chance):
         if depth < len(self.prefix):
             choice = self.prefix[depth]
             if choice >= len(numbers) or not self.reading.sign(numbers[choice]) > 0:
+                if depth < self.doubtful:
+                    self.nothing = _NothingError()
+                    raise self.nothing
                 raise OutsideChanceError(
                     f"no function of chance: at {site}, after the same choices, branch {choice} "
                     "was possible in one run, and is not in another"
@@ -75,9 +88,14 @@ class Path:
 
 
 def paths(
-    step: Step, models: Models, lookahead: int, hopeful: set[Choices], check: Callable[[], None]
+    step: Step,
+    models: Models,
+    lookahead: int,
+    hopeful: set[Choices],
+    check: Callable[[], None],
+    beginning: Choices = (),
 ) -> Iterator[Path]:
-    """Every random path of a step at a sample, those with a hopeful prefix first.
+    """Random paths of a step at a sample, those with a hopeful prefix first.
 
     Parameters
     ----------
@@ -88,14 +106,22 @@ def paths(
         Prefixes of choices; the set may grow meanwhile.
     check : callable
         Called between two paths; may raise.
+    beginning : tuple of int
+        Only paths with these choices first; there may be none.
     """
-    sooner: list[Choices] = [()]
+    sooner: list[Choices] = [beginning]
     later: list[Choices] = []
     first: Path | None = None
     while sooner or later:
         check()
         prefix = (sooner or later).pop()
-        path, unexplored = _followed(step, models, lookahead, prefix, hopeful)
+        doubtful = len(beginning) if first is None else 0
+        try:
+            path, unexplored = _followed(step, models, lookahead, prefix, hopeful, doubtful)
+        except _NothingError:
+            return
+        if path.choices[: len(beginning)] != beginning:
+            return
         if first is None:
             first, _ = _followed(step, models, lookahead, path.choices, hopeful)
             _compare(path, first)
@@ -105,11 +131,16 @@ def paths(
 
 
 def _followed(
-    step: Step, models: Models, lookahead: int, prefix: Choices, hopeful: set[Choices]
+    step: Step,
+    models: Models,
+    lookahead: int,
+    prefix: Choices,
+    hopeful: set[Choices],
+    doubtful: int = 0,
 ) -> tuple[Path, list[Choices]]:
     """The path of a prefix, and the branches left open on the way."""
     reading = models.reading
-    walk = Walk(reading, prefix, hopeful)
+    walk = Walk(reading, prefix, hopeful, doubtful)
     reading.events = []
     target, drafter = models.model("p"), models.model("q")
     raised: Exception | None = None
@@ -119,7 +150,7 @@ def _followed(
     except Exception as error:
         raised = error
     # A rule may have hidden what was raised here.
-    raised = reading.raised or walk.endless or raised
+    raised = reading.raised or walk.nothing or walk.endless or raised
     if raised:
         raise raised
     target.vocabulary.check(block, "block")

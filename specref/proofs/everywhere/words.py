@@ -7,12 +7,12 @@ from fractions import Fraction
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.polynomials import Polynomial, Product
 from specref.proofs.everywhere.rows import Clause, Row, Space
-from specref.proofs.everywhere.slices import Lossy
+from specref.proofs.everywhere.slices import Covered, Lossy
 
 MOST_READINGS = 64
 
 
-def separating(lossy: Lossy, lossless: Sequence[tuple[Clause, ...]]) -> tuple[str, ...]:
+def separating(lossy: Lossy, lossless: Sequence[Covered]) -> tuple[str, ...]:
     """Conditions of a lossy region, as few as exclude each lossless one of its outcome."""
     space = lossy.sample.chart.space
     kept = list(dict(lossy.clauses).items())
@@ -24,11 +24,13 @@ def separating(lossy: Lossy, lossless: Sequence[tuple[Clause, ...]]) -> tuple[st
     return (*equations, *(in_words(one, space) for one in kept))
 
 
-def _excludes(clauses: Sequence[Clause], others: Sequence[Clause]) -> bool:
+def _excludes(clauses: Sequence[Clause], covered: Covered) -> bool:
     allowed: dict[Polynomial, int] = {}
-    for polynomial, mask in others:
+    for polynomial, mask in covered.clauses:
         allowed[polynomial] = allowed.get(polynomial, signs.ANY) & mask
-    return any(not mask & allowed.get(polynomial, signs.ANY) for polynomial, mask in clauses)
+    return any(
+        not mask & allowed.get(polynomial, signs.ANY) for polynomial, mask in clauses
+    ) or any(all(_excludes(clauses, one) for one in part) for part in covered.parts)
 
 
 def in_words(one: Clause, space: Space) -> str:
