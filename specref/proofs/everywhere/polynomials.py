@@ -8,11 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from math import gcd
+from math import gcd, isqrt
 from typing import TypeAlias
 
-MOST_ROOTS = 12
-"""Of rational roots, the greatest numerator and denominator that are looked for."""
 Monomial: TypeAlias = tuple[int, ...]
 """Variables, sorted, repeated as often as their exponent says."""
 Terms: TypeAlias = dict[Monomial, int]
@@ -246,17 +244,10 @@ def renamed(polynomial: Polynomial, variables: Sequence[int]) -> Polynomial:
 
 def linear_in(polynomial: Polynomial, v: int) -> tuple[Product, Product] | None:
     """A and B of A v + B, where neither has v; None if there is none."""
-    slope: Terms = {}
-    rest: Terms = {}
-    for monomial, coefficient in polynomial.terms:
-        count = monomial.count(v)
-        if count > 1:
-            return None
-        if count:
-            slope[_without(monomial, (v,))] = coefficient
-        else:
-            rest[monomial] = coefficient
-    return product_of(slope), product_of(rest)
+    if max(monomial.count(v) for monomial, _ in polynomial.terms) > 1:
+        return None
+    rest, slope = _coefficients(polynomial, v)
+    return slope, rest
 
 
 def substituted(polynomial: Polynomial, values: Mapping[int, Product]) -> Product:
@@ -290,20 +281,22 @@ def replaced(product: Product, values: Mapping[int, Product]) -> Product:
 def _factored(polynomial: Polynomial) -> Product:
     """A polynomial that is linear in some variable, as a product of such as have no factors.
 
-    A factor of A v + B without v divides A and B; without such factors it has none. Of polynomials
-    in one variable the rational roots are taken out.
+    A factor of A v + B without v divides A and B; without such factors it has none. One that is
+    quadratic, with a discriminant that is a square, is the product of two that are linear.
     """
     whole = Product(Fraction(1), {polynomial: 1})
     counts = Counter(v for monomial, _ in polynomial.terms for v in monomial)
     if len(polynomial.terms[-1][0]) == 1 == len(max(polynomial.terms, key=_degree)[0]):
         return whole
-    if len(counts) == 1:
-        return _without_roots(polynomial)
     for v, _ in sorted(counts.items(), key=lambda one: (one[1], one[0])):
-        parts = linear_in(polynomial, v)
-        if parts is None:
+        parts = _coefficients(polynomial, v)
+        if len(parts) == 3:
+            roots = _linear_factors(parts, v)
+            if roots:
+                return roots
+        if len(parts) != 2:
             continue
-        slope, rest = parts
+        rest, slope = parts
         shared = {
             factor: min(exponent, rest.powers[factor])
             for factor, exponent in slope.powers.items()
@@ -317,27 +310,38 @@ def _factored(polynomial: Polynomial) -> Product:
     return whole
 
 
-def _without_roots(polynomial: Polynomial) -> Product:
-    """A polynomial in one variable as a product with a factor for each small rational root."""
-    (v,) = polynomial.variables
-    found = Product(Fraction(1), {})
-    coefficients = [0] * (len(polynomial.terms[-1][0]) + 1)
+def _coefficients(polynomial: Polynomial, v: int) -> list[Product]:
+    """What stands before v^0, v^1, …"""
+    powers: list[Terms] = []
     for monomial, coefficient in polynomial.terms:
-        coefficients[len(monomial)] = coefficient
-    for below in range(1, MOST_ROOTS + 1):
-        for above in (sign * size for size in range(1, MOST_ROOTS + 1) for sign in (1, -1)):
-            while gcd(above, below) == 1 and len(coefficients) > 2:
-                quotient, remainder = [], Fraction(0)
-                for coefficient in reversed(coefficients):
-                    remainder = remainder * Fraction(above, below) + coefficient
-                    quotient.append(remainder)
-                if quotient.pop():
-                    break
-                coefficients = [int(one / below) for one in reversed(quotient)]
-                found = times(found, product_of({(): -above, (v,): below}))
-    terms = {(v,) * power: one for power, one in enumerate(coefficients) if one}
-    whole = Polynomial(tuple(sorted(terms.items())))
-    return times(found, product_of(terms) if found.powers else Product(Fraction(1), {whole: 1}))
+        count = monomial.count(v)
+        powers += [{} for _ in range(count + 1 - len(powers))]
+        powers[count][_without(monomial, (v,) * count)] = coefficient
+    return [product_of(terms) for terms in powers]
+
+
+def _linear_factors(coefficients: list[Product], v: int) -> Product | None:
+    """C + B v + A v^2 as a product, if B^2 - 4 A C is a square."""
+    c, b, a = coefficients
+    twice = times(a, constant(Fraction(2)))
+    discriminant = difference(times(b, b), times(times(twice, c), constant(Fraction(2))))
+    root = _square_root(discriminant)
+    if root is None:
+        return None
+    middle = plus(times(twice, variable(v)), b)
+    found = times(plus(middle, root), difference(middle, root))
+    return ratio(found, times(twice, constant(Fraction(2))))
+
+
+def _square_root(product: Product) -> Product | None:
+    """The function whose square this is."""
+    above, below = product.coefficient.numerator, product.coefficient.denominator
+    if above < 0 or any(exponent % 2 for exponent in product.powers.values()):
+        return None
+    root = Fraction(isqrt(above), isqrt(below))
+    if root * root != product.coefficient:
+        return None
+    return Product(root, {one: exponent // 2 for one, exponent in product.powers.items()})
 
 
 def _degree(term: tuple[Monomial, int]) -> int:

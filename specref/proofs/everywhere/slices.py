@@ -324,7 +324,9 @@ class Slicer:
         assert sample is not None
         equations = tuple(chart.solved.items())
         choices = [one.choices for one in emissions]
-        depth = sum(1 for _ in takewhile(lambda here: len(set(here)) == 1, zip(*choices, strict=False)))
+        depth = sum(
+            1 for _ in takewhile(lambda here: len(set(here)) == 1, zip(*choices, strict=False))
+        )
         groups: dict[Choices, list[Emission]] = {}
         for one in emissions:
             groups.setdefault(one.choices[: depth + 1], []).append(one)
