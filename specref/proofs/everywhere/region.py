@@ -95,7 +95,7 @@ class Region:
         for row in self.chart.space.rows_of(polynomial):
             if row not in self._rows:
                 self._add_row(row)
-        known = self._known.get(polynomial, signs.ANY)
+        known = self._known.get(polynomial, signs.ANY) & self.chart.space.signs(polynomial)
         return known & assumed.get(polynomial, signs.ANY)
 
     def _add_row(self, row: Row) -> None:

@@ -15,6 +15,7 @@ from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.field import random_prime
 from specref.proofs.everywhere.number import Number, Reading
 from specref.proofs.everywhere.polynomials import Polynomial, Product
+from specref.proofs.everywhere.simplex import signs_over_rows
 from specref.vocabulary import Tokens, Vocabulary
 
 Clause: TypeAlias = tuple[Polynomial, int]
@@ -55,6 +56,7 @@ class Space:
         self.variables: list[tuple[Row, int]] = []
         self._rows: dict[Row, tuple[Product, ...]] = {}
         self._rows_of: dict[Polynomial, frozenset[Row]] = {}
+        self._signs: dict[Polynomial, int] = {}
 
     def entries(self, row: Row) -> tuple[Product, ...]:
         """The entries of a row as functions of its variables."""
@@ -83,6 +85,16 @@ class Space:
             rows = frozenset(self.variables[v][0] for v in polynomial.variables)
             self._rows_of[polynomial] = rows
         return self._rows_of[polynomial]
+
+    def row_of(self, v: int) -> Row:
+        """The row of a variable."""
+        return self.variables[v][0]
+
+    def signs(self, polynomial: Polynomial) -> int:
+        """The signs that a polynomial may have, as far as that is seen."""
+        if polynomial not in self._signs:
+            self._signs[polynomial] = signs_over_rows(polynomial, self.row_of)
+        return self._signs[polynomial]
 
     def name(self, v: int) -> str:
         """What a variable is called: p(b|a) is the target's probability of b after a."""
@@ -146,14 +158,13 @@ class Chart:
         return self._leaves[row]
 
     def known(self, polynomial: Polynomial) -> int:
-        """The signs that a polynomial may have as an entry."""
+        """The signs that a polynomial may have, by itself or as an entry."""
         for row in self.space.rows_of(polynomial):
             for entry in self.entries(row):
                 if entry.powers.get(polynomial) == 1 == len(entry.powers):
-                    if entry.coefficient > 0:
-                        return signs.AT_LEAST_ZERO
-                    return signs.AT_MOST_ZERO
-        return signs.ANY
+                    known = signs.AT_LEAST_ZERO
+                    return known if entry.coefficient > 0 else signs.opposite(known)
+        return self.space.signs(polynomial)
 
     def domain(self, row: Row) -> tuple[Clause, ...] | None:
         """That the entries of a row are not negative; None if one is."""

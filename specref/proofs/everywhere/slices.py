@@ -41,6 +41,7 @@ from specref.proofs.everywhere.rows import (
     conditions,
     size_of,
 )
+from specref.proofs.everywhere.simplex import homogeneous
 from specref.proofs.everywhere.solver import Solver, joined
 from specref.proofs.everywhere.walk import Choices, Path, paths, prefixes
 from specref.vocabulary import Tokens
@@ -466,6 +467,9 @@ class Slicer:
             for v in sorted(polynomial.variables)
             if (both := polynomials.linear_in(polynomial, v))
         ]
+        whole = self.space.signs(polynomial)
+        if whole != signs.ANY and all(slope.powers for _, slope, _ in solutions):
+            return self._corners(piece, polynomial)
         if not solutions:
             found.open += 1
             return []
@@ -487,6 +491,26 @@ class Slicer:
         clauses = _moved(chart, (*piece.clauses, *apart), value)
         if clauses is not None:
             left.append(Piece(chart, clauses))
+        return left
+
+    def _corners(self, piece: Piece, polynomial: Polynomial) -> list[Piece]:
+        """Where a polynomial is 0 that is a sum of products of entries: where one of them is."""
+        terms = homogeneous(polynomial, self.space.row_of)
+        assert terms is not None
+        apart: list[Clause] = []
+        left: list[Piece] = []
+        for v in sorted(set(min(terms, key=lambda term: (len(set(term)), term)))):
+            entry = polynomials.variable(v if v >= 0 else -1 - v)
+            if v < 0:
+                row = self.space.row_of(-1 - v)
+                others = (w for w in sorted(polynomial.variables) if self.space.row_of(w) == row)
+                entry = reduce(
+                    polynomials.difference, map(polynomials.variable, others), polynomials.ONE
+                )
+            (factor,) = entry.powers
+            zeros = (factor, signs.ZERO), (polynomial, signs.ZERO)
+            left.append(Piece(piece.chart, (*piece.clauses, *apart, *zeros)))
+            apart.append((factor, signs.NONZERO))
         return left
 
     def _chart(self, solved: Mapping[int, Product], found: Slice) -> Chart:

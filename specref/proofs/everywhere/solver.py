@@ -236,6 +236,12 @@ def joined(chart: Chart, clauses: Iterable[Clause]) -> System | None:
     system: System = {}
     for polynomial, allowed in clauses:
         system[polynomial] = system.get(polynomial, signs.ANY) & allowed
+    for polynomial, allowed in list(system.items()):
+        possible = chart.space.signs(polynomial)
+        if not possible & allowed:
+            return None
+        if not possible & ~allowed:
+            del system[polynomial]
     pending = {row for polynomial in system for row in chart.space.rows_of(polynomial)}
     pending |= {chart.space.variables[v][0] for v in chart.solved}
     seen: set[Row] = set()
