@@ -336,12 +336,47 @@ def _linear_factors(coefficients: list[Product], v: int) -> Product | None:
 def _square_root(product: Product) -> Product | None:
     """The function whose square this is."""
     above, below = product.coefficient.numerator, product.coefficient.denominator
-    if above < 0 or any(exponent % 2 for exponent in product.powers.values()):
+    found = constant(Fraction(isqrt(abs(above)), isqrt(below)))
+    if found.coefficient**2 != product.coefficient:
         return None
-    root = Fraction(isqrt(above), isqrt(below))
-    if root * root != product.coefficient:
-        return None
-    return Product(root, {one: exponent // 2 for one, exponent in product.powers.items()})
+    for polynomial, exponent in product.powers.items():
+        root = Product(Fraction(1), {polynomial: 1})
+        if exponent % 2:
+            root, exponent = _root_of(polynomial), exponent * 2
+        if not root.coefficient:
+            return None
+        for _ in range(abs(exponent) // 2):
+            found = times(found, root) if exponent > 0 else ratio(found, root)
+    return found
+
+
+def _root_of(polynomial: Polynomial) -> Product:
+    """The polynomial whose square this is, from its greatest term on; 0 if there is none."""
+
+    def order(monomial: Monomial) -> tuple[int, Monomial]:
+        return len(monomial), monomial
+
+    terms = dict(polynomial.terms)
+    first = max(terms, key=order)
+    half = first[::2]
+    size = isqrt(abs(terms[first]))
+    root: Terms = {half: size}
+    if half != first[1::2] or size**2 != terms[first]:
+        return NOTHING
+    for _ in terms:
+        square: Terms = {}
+        for one, c in root.items():
+            for other, d in root.items():
+                both = tuple(sorted(one + other))
+                square[both] = square.get(both, 0) + c * d
+        rest = {m: c for m in terms.keys() | square if (c := terms.get(m, 0) - square.get(m, 0))}
+        if not rest:
+            return product_of(root)
+        last = max(rest, key=order)
+        if Counter(half) - Counter(last) or rest[last] % (2 * size):
+            return NOTHING
+        root[_without(last, half)] = rest[last] // (2 * size)
+    return NOTHING
 
 
 def _degree(term: tuple[Monomial, int]) -> int:
