@@ -11,6 +11,8 @@ from typing import Any, Literal, NoReturn
 from specref.algorithms import Step
 from specref.chance import OutsideChanceError, TooManyPathsError
 from specref.cli.group import HOLDS, INTERRUPTED, MISUSED, VIOLATED, misused, progress, show
+from specref.cli.loading import Loaded
+from specref.cli.workers import worker_processes
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.timeout import TIMEOUT, within
 from specref.proofs.everywhere import Everywhere, is_lossless_everywhere
@@ -42,6 +44,7 @@ def prove_everywhere(
     pairs: Literal["one", "two"],
     budget: float,
     seed: int,
+    workers: int,
     json_file: str | None,
     save: str | None,
 ) -> NoReturn:
@@ -56,14 +59,20 @@ def prove_everywhere(
     left_out: list[str] = []
     interrupted = False
     outcomes = sum(len(target) ** (lookahead + 1) for target, _ in both)
-    with progress(outcomes, f"outcomes, at most {budget:g} s a pair") as advance:
+    unit = f"outcomes, at most {budget:g} s a pair"
+    with worker_processes(workers) as pool, progress(outcomes, unit) as advance:
         for target, drafter in both:
             arguments = (step, target, drafter, lookahead)
             try:
                 within(TIMEOUT, partial(scouted, *arguments, seed))
                 found.append(
                     is_lossless_everywhere(
-                        *arguments, seed=seed, budget=budget, advance=lambda one: advance(1)
+                        Loaded(rule, step),
+                        *arguments[1:],
+                        seed=seed,
+                        budget=budget,
+                        executor=pool,
+                        advance=lambda one: advance(1),
                     )
                 )
             except BrokenContractError as error:

@@ -106,7 +106,8 @@ def prove_command(
         if lookahead < 0:
             raise ValueError(f"lookahead = {lookahead}: expected an integer >= 0")
         kind: Literal["one", "two"] = "one" if pairs in ("same", "one") else "two"
-        prove_everywhere(rule, step, tokens, lookahead, kind, budget, seed, json_file, save)
+        asked = tokens, lookahead, kind, budget, seed, workers
+        prove_everywhere(rule, step, *asked, json_file, save)
     if pairs in ("one", "two") or save:
         raise ValueError(
             f"pairs = {pairs!r}: expected same or all without --everywhere"

@@ -180,7 +180,7 @@ def prove_box(box: Box, seed: int, budget: float) -> Answer:
     started = time.process_time()
     try:
         found = is_lossless_everywhere(
-            box.step, target, drafter, box.lookahead, seed=seed, budget=budget
+            box.step, target, drafter, box.lookahead, seed=seed, budget=budget, until_open=True
         )
     except UntokenisableError as error:
         return Answer(box, "n/a", note=str(error))

@@ -27,6 +27,7 @@ Verdict: TypeAlias = Literal["lossless", "lossy", "open"]
 SCOUTS = 3
 DENOMINATORS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 30, 50, 100, 1000)
 BUDGET = 60.0
+MOST_SHARES = 3
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,7 @@ def is_lossless_everywhere(
     seed: int = 0,
     budget: float = BUDGET,
     executor: Executor | None = None,
+    until_open: bool = False,
     advance: Callable[[Slice], None] = lambda found: None,
 ) -> Everywhere:
     """Prove or refute that one iteration is lossless whatever the rows of p and q are.
@@ -166,9 +168,13 @@ def is_lossless_everywhere(
     seed : int
         Of the samples, the prime and the residues.
     budget : float
-        Seconds of the processor; what is not done by then is open.
+        Seconds of the processor; what is not done by then is open. No outcome gets more than
+        three times its share of what is left.
     executor : concurrent.futures.Executor, optional
-        Runs outcomes apart, each with that budget; what it is handed must be picklable for it.
+        Runs outcomes that begin with different tokens apart, those with one token with that
+        budget; the result is the same if that suffices. What it is handed must be picklable.
+    until_open : bool
+        Stop at an outcome that is left open: then nothing is proved, and all others are open.
     advance : callable
         Called with each `Slice`.
 
@@ -206,23 +212,38 @@ def is_lossless_everywhere(
     choices = scouted(step, target, drafter, lookahead, seed)
     length = max(map(len, choices.values()))
     while True:
-        asked = (step, target, drafter, lookahead, length, seed, budget, choices)
-        jobs = [(*asked, outcome) for outcome in completed_outcomes(target, length)]
+        outcomes = completed_outcomes(target, length)
+        jobs = [
+            Job(step, target, drafter, lookahead, length, seed, budget, until_open, choices, each)
+            for _, same in itertools.groupby(outcomes, lambda outcome: outcome[0])
+            for each in [tuple(same)]
+        ]
         try:
             slices, counts, interrupted = _covered(jobs, executor, advance)
             break
         except LongerBlockError as longer:
-            length = longer.length
+            length = longer.args[0]
     space = Space(target, drafter, seed)
     witness = _witness(step, space, lookahead, slices)
     seconds = time.monotonic() - started
-    done = len(jobs), interrupted
+    done = len(outcomes), interrupted
     return Everywhere(target, drafter, lookahead, slices, witness, counts, seconds, *done)
 
 
-Job: TypeAlias = tuple[
-    Step, Vocabulary, Vocabulary, int, int, int, float, Mapping[Choices, Tokens], Tokens
-]
+@dataclass(frozen=True)
+class Job:
+    """Outcomes that begin with one token, and what is needed to cover all rows for them."""
+
+    step: Step
+    target: Vocabulary
+    drafter: Vocabulary
+    lookahead: int
+    length: int
+    seed: int
+    budget: float
+    until_open: bool
+    choices: Mapping[Choices, Tokens]
+    outcomes: tuple[Tokens, ...]
 
 
 def _covered(
@@ -230,33 +251,47 @@ def _covered(
 ) -> tuple[tuple[Slice, ...], Counts, bool]:
     slices: list[Slice] = []
     total = Counts()
-    if executor is None:
-        shared = _slicer(jobs[0], total)
-        results: Iterator[tuple[Slice, Counts]] = (
-            (shared.cover(job[-1]), Counts()) for job in jobs
-        )
-    else:
-        results = executor.map(cover_one, jobs)
     try:
-        for found, counts in results:
-            slices.append(found)
-            total += counts
-            advance(found)
+        if executor is None:
+            left, outcomes = jobs[0].budget, sum(len(job.outcomes) for job in jobs)
+            for job in jobs:
+                started = time.process_time()
+                for found in _slices_of(job, left, outcomes - len(slices), total):
+                    slices.append(found)
+                    advance(found)
+                    if job.until_open and found.open:
+                        return tuple(slices), total, False
+                left -= time.process_time() - started
+        else:
+            for several, counts in executor.map(cover_job, jobs):
+                slices += several
+                total += counts
+                for found in several:
+                    advance(found)
     except KeyboardInterrupt:
         return tuple(slices), total, True
     return tuple(slices), total, False
 
 
-def cover_one(job: Job) -> tuple[Slice, Counts]:
-    """One outcome, in a process of its own."""
+def cover_job(job: Job) -> tuple[list[Slice], Counts]:
+    """The outcomes of a job, in a process of its own."""
     counts = Counts()
-    return _slicer(job, counts).cover(job[-1]), counts
+    slices: list[Slice] = []
+    for found in _slices_of(job, job.budget, len(job.outcomes), counts):
+        slices.append(found)
+        if job.until_open and found.open:
+            break
+    return slices, counts
 
 
-def _slicer(job: Job, counts: Counts) -> Slicer:
-    step, target, drafter, lookahead, length, seed, budget, choices, _ = job
-    space = Space(target, drafter, seed)
-    return Slicer(step, space, lookahead, length, Solver(counts), budget, choices)
+def _slices_of(job: Job, budget: float, outcomes: int, counts: Counts) -> Iterator[Slice]:
+    """What is found for each outcome of a job; `outcomes` are to share the budget."""
+    deadline = time.process_time() + budget
+    space = Space(job.target, job.drafter, job.seed)
+    slicer = Slicer(job.step, space, job.lookahead, job.length, Solver(counts), job.choices)
+    for done, outcome in enumerate(job.outcomes):
+        left = deadline - time.process_time()
+        yield slicer.cover(outcome, min(left, MOST_SHARES * left / (outcomes - done)))
 
 
 def completed_outcomes(vocabulary: Vocabulary, length: int) -> list[Tokens]:

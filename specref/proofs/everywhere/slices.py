@@ -53,7 +53,7 @@ class LongerBlockError(Exception):
     """A block is longer than the outcome."""
 
     def __init__(self, length: int) -> None:
-        super().__init__(f"a block has {length} tokens")
+        super().__init__(length)  # as it is pickled
         self.length = length
 
 
@@ -134,7 +134,7 @@ class Lossy:
         By how much its probability is too great there; None for a rule that raised.
     clauses : tuple
         The conditions of the region, with the chart's equations.
-    error : Exception or None
+    error : str or None
         What the rule raised there.
     """
 
@@ -143,7 +143,7 @@ class Lossy:
     gap: Fraction | None
     clauses: tuple[Clause, ...]
     equations: tuple[Equation, ...]
-    error: Exception | None = None
+    error: str | None = None
 
 
 @dataclass
@@ -188,8 +188,6 @@ class Slicer:
     length : int
         Of the longest outcome.
     solver : Solver
-    budget : float
-        Seconds of the processor, from now on; what is not done by then is open.
     choices : mapping
         {choices: block}, from any runs of the rule: where to look first.
     """
@@ -201,17 +199,24 @@ class Slicer:
         lookahead: int,
         length: int,
         solver: Solver,
-        budget: float,
         choices: Mapping[Choices, Tokens],
     ) -> None:
         self.step, self.space, self.lookahead, self.length = step, space, lookahead, length
         self.solver, self.choices = solver, choices
-        self.deadline = time.process_time() + budget
+        self.deadline = 0.0
         self.whole = Chart(space, {})
         self._charts: dict[tuple[tuple[int, str], ...], Chart] = {}
 
-    def cover(self, outcome: Tokens) -> Slice:
-        """Cover all rows with regions, for one outcome."""
+    def cover(self, outcome: Tokens, budget: float) -> Slice:
+        """Cover all rows with regions, for one outcome.
+
+        Parameters
+        ----------
+        outcome : tuple of int
+        budget : float
+            Seconds of the processor; what is not done by then is open.
+        """
+        self.deadline = time.process_time() + budget
         found = Slice(outcome, self.space)
         hopeful = {
             prefix
@@ -422,7 +427,8 @@ class Slicer:
             conditions = (*piece.clauses, *region.clauses)
             equations = tuple(piece.chart.solved.items())
             gap = None if error else total.value - expected.value
-            found.lossy.append(Lossy(found.outcome, sample, gap, conditions, equations, error))
+            said = repr(error) if error else None
+            found.lossy.append(Lossy(found.outcome, sample, gap, conditions, equations, said))
         return region
 
     def _region(
