@@ -24,6 +24,7 @@ from proofs_tests.helpers.bugs.verifiers import (
     uniform,
     verifying,
 )
+from proofs_tests.proofs.everywhere.planted import PLANTED
 from specref.adapters import reference
 from specref.algorithms import standard
 from specref.chance import Sampled
@@ -32,6 +33,7 @@ from specref.conformance.checks import (
     acceptance,
     boundary,
     drafting,
+    everywhere,
     independence,
     joint,
     replay,
@@ -56,7 +58,7 @@ pytestmark = pytest.mark.usefixtures("undiagnosed")
 Ask = Callable[..., Any]
 MINE = [
     one.id
-    for module in (smoke, replay, boundary, joint, drafting, acceptance, independence)
+    for module in (smoke, replay, boundary, joint, everywhere, drafting, acceptance, independence)
     for one in module.CHECKS
 ]
 MINE += [
@@ -226,6 +228,7 @@ KILLERS: dict[str, tuple[Contract, Ask]] = {
     "boundary/ragged": (V, BUGS["bonus of the longest row"]()),
     "boundary/rare-draft": (V, ALL["coarse-uniforms"].make()),
     "joint/exact": (S, BAD_STEP),
+    "joint/everywhere": (S, PLANTED["two corners"].step),
     "joint/wide": (V, BUGS["lenient"]()),
     "joint/deep": (V, BUGS["positions share a uniform"]()),
     "joint/eos": (V, BUGS["residual is p"]()),
@@ -490,6 +493,61 @@ def test_steps_that_are_no_function_of_chance_are_not_called_lossy_for_it() -> N
         "joint/exact"
     }
     assert report.exit_code == 2
+
+
+def by_rng(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
+    return standard.step(target, drafter, context, lookahead, Sampled(rng))
+
+
+def in_floats(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    return (chance.draw(target.next_token(context).astype(float), "token"),)
+
+
+def for_three_tokens(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    assert len(target.vocabulary) == 3
+    return (chance.draw(target.next_token(context), "token"),)
+
+
+def raising(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    """Raises where the drafter is sure of the first token."""
+    if drafter.next_token(context)[0] == 1:
+        raise OverflowError("too sure")
+    return (chance.draw(target.next_token(context), "token"),)
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (by_rng, "takes no chance"),
+        (in_floats, "asked chance with a float probability"),
+        (for_three_tokens, "raised AssertionError"),
+        (raising, "raises OverflowError: too sure at q(·) = (1, 0)"),
+        (own_bonus(np.random.default_rng(1)), "no function of chance"),
+    ],
+)
+def test_steps_that_do_not_compute_with_all_rows_are_not_exercised(step: Ask, reason: str) -> None:
+    result = asked("joint/everywhere", step, contract=S)
+    assert result.status == Status.NOT_APPLICABLE
+    assert "not exercised: " in result.message
+    assert reason in result.message
+
+
+def test_a_bug_in_a_corner_is_refuted_with_rows_and_a_right_step_is_proved() -> None:
+    step = PLANTED["two corners"].step
+    assert asked("joint/exact", step, contract=S).status == Status.PASSED
+    result = asked("joint/everywhere", step, contract=S)
+    assert "lossy where p(a) > 97/100, q(b)^2 > 9/10: TV 1/2 at p(·) = (1, 0)" in result.message
+    assert result.evidence["conditions"] == ["p(a) > 97/100", "q(b)^2 > 9/10"]
+    proved = asked("joint/everywhere", standard.step, contract=S)
+    assert proved.status == Status.PASSED
+    assert "proved for every p and q over 2 tokens: 10 regions at lookahead 1" in proved.message
+
+
+def test_what_a_few_seconds_leave_open_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(everywhere, "BUDGET", 1e-9)
+    result = asked("joint/everywhere", standard.step, contract=S)
+    assert result.status == Status.NOT_APPLICABLE
+    assert "not exercised to the end: 4 pieces are open" in result.message
 
 
 def test_steps_that_never_ask_chance_are_not_enumerated() -> None:

@@ -25,7 +25,7 @@ from specref.report.everywhere_table import everywhere_page, everywhere_table
 from specref.report.machine import as_json, write_json
 from specref.report.main_job import verification_table
 from specref.verification import cases_of, verify
-from specref.verification.everywhere import BUDGET, STOPPED, boxes_of, prove_boxes
+from specref.verification.everywhere import BUDGET, STOPPED, boxes_of, harder, prove_boxes
 from specref.verification.table import TRIED
 
 
@@ -91,6 +91,10 @@ def verify_everywhere(
     unit = f"rules, at most {budget:g} s each"
     with executor_of(workers, cluster) as pool, progress(len(boxes), unit) as advance:
         answers = prove_boxes(boxes, seed, budget, pool, lambda answer: advance(1))
+        again = {answer: box for answer in answers if zoo and (box := harder(answer))}
+        if not any(answer.note == STOPPED for answer in answers):
+            further = prove_boxes(tuple(again.values()), seed, budget, pool)
+            answers = tuple(one for one in answers if one not in again) + further
     show(everywhere_table(answers), json_file)
     if markdown:
         command = f"specref verify --everywhere --profile {profile}" + " --zoo" * zoo

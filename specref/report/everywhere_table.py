@@ -98,13 +98,23 @@ def everywhere_page(answers: Sequence[Answer], command: str) -> str:
     if lossy:
         lines += ["", "## Where the lossy ones are lossy", ""]
         lines += [
-            "| rule | tokens | lookahead | TV at a witness | where |",
-            "|---|---|--:|---|---|",
+            "| rule | tokens | lookahead | TV | at a witness (other rows uniform) | where |",
+            "|---|---|--:|---|---|---|",
         ]
         lines += [
-            _line([a.box.rule, size(a.box), a.box.lookahead, a.total_variation, _where(a)])
+            _line(
+                [
+                    *(a.box.rule, size(a.box), a.box.lookahead),
+                    *(a.total_variation, a.witness, _where(a)),
+                ]
+            )
             for a in lossy
         ]
+    right = [answer for answer in lossy if answer.right]
+    if right:
+        lines += ["", "## Lossy ones whose distance is 0 at some rows", ""]
+        lines += ["| rule | tokens | lookahead | rows (others uniform) |", "|---|---|--:|---|"]
+        lines += [_line([a.box.rule, size(a.box), a.box.lookahead, a.right]) for a in right]
     reasons = [answer for answer in answers if answer.verdict == "not run"]
     lines += [""] * bool(reasons) + [f"* {one.box.rule}: not run: {one.note}" for one in reasons]
     return "\n".join(lines) + "\n"
@@ -113,7 +123,7 @@ def everywhere_page(answers: Sequence[Answer], command: str) -> str:
 def size(box: Box) -> str:
     """The vocabularies of a box."""
     if box.target == box.drafter:
-        return str(len(box.target))
+        return str(len(box.target)) + ", EOS" * bool(box.eos)
     return f"{' '.join(box.target)}; {' '.join(box.drafter)}"
 
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from specref.algorithms import Step
 from specref.pairs import Profile
 from specref.proofs.everywhere import NotForAllError, is_lossless_everywhere
+from specref.proofs.everywhere.proof import rows_where_right, spelled_rows
 from specref.rules import RULES
 from specref.vocabulary import UntokenisableError, Vocabulary
 from specref.zoo import ALL
@@ -45,12 +46,15 @@ class Box:
         A name of `rules.RULES`, an id of the zoo, or `PRINTED`.
     target, drafter : tuple of str
     lookahead : int
+    eos : str or None
+        A token of both that ends a text.
     """
 
     rule: str
     target: tuple[str, ...]
     drafter: tuple[str, ...]
     lookahead: int
+    eos: str | None = None
 
     @property
     def step(self) -> Step:
@@ -85,6 +89,10 @@ class Answer:
         At the witness.
     conditions : tuple of str
         Where it is lossy.
+    witness : str
+        Rows at which it is; other rows are uniform.
+    right : str
+        Of a lossy rule, rows at which its distance is 0 all the same, if some were met.
     seconds : float
         Of the processor.
     note : str
@@ -102,6 +110,8 @@ class Answer:
     bits: int = 0
     total_variation: str = ""
     conditions: tuple[str, ...] = ()
+    witness: str = ""
+    right: str = ""
     seconds: float = 0.0
     note: str = ""
 
@@ -135,6 +145,22 @@ def boxes_of(profile: Profile, *, zoo: bool = False) -> tuple[Box, ...]:
         for target, drafter in TWO
     ]
     return tuple(boxes)
+
+
+def harder(answer: Answer) -> Box | None:
+    """Where to ask again for a bug that does nothing over two tokens: over three, one of them EOS.
+
+    Examples
+    --------
+    >>> two = ("a", "b")
+    >>> harder(Answer(Box("residual-argmax", two, two, 2), "proved")).target
+    ('a', 'b', '$')
+    """
+    box = answer.box
+    if answer.verdict != "proved" or box.lossless or len(box.target) > 2 or box.eos:
+        return None
+    letters = ("a", "b", "$")
+    return Box(box.rule, letters, letters, 1, "$")
 
 
 def prove_boxes(
@@ -176,7 +202,7 @@ def prove_boxes(
 
 def prove_box(box: Box, seed: int, budget: float) -> Answer:
     """Prove, refute or leave open one box."""
-    target, drafter = Vocabulary(box.target), Vocabulary(box.drafter)
+    target, drafter = Vocabulary(box.target, box.eos), Vocabulary(box.drafter, box.eos)
     started = time.process_time()
     try:
         found = is_lossless_everywhere(
@@ -188,10 +214,14 @@ def prove_box(box: Box, seed: int, budget: float) -> Answer:
         return Answer(box, "not run", note=f"{type(error).__name__}: {error}")
     if found.interrupted:
         raise KeyboardInterrupt
-    distance, conditions = "", tuple[str, ...]()
+    distance, conditions, witness, right = "", tuple[str, ...](), "", ""
     if found.witness:
         conditions = found.witness.conditions
         distance = found.witness.error or str(found.witness.distance)
+        witness = spelled_rows(found, found.witness.rows)
+        if box.rule in ALL:
+            harmless = rows_where_right(box.step, found)
+            right = "" if harmless is None else spelled_rows(found, harmless)
     return Answer(
         box,
         "proved" if found.verdict == "lossless" else found.verdict,
@@ -204,5 +234,7 @@ def prove_box(box: Box, seed: int, budget: float) -> Answer:
         found.bits,
         distance,
         conditions,
+        witness,
+        right,
         round(time.process_time() - started, 2),
     )

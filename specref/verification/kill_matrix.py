@@ -37,6 +37,7 @@ BY_DRAFTS = ("accept", "residual", "bonus")
 ROWWISE = ("smoke/", "replay/", "boundary/")
 TEXT_LOOKAHEAD = 2
 EXACT, RARE = "joint/exact", "boundary/rare-draft"
+EVERYWHERE = "joint/everywhere"
 TREES = ("boundary/greedy-tree", "joint/probed")
 SAMPLED = ("joint/", "independence/", "iterations/")
 # Of situations there is a matrix of its own: see `trigger_matrix`.
@@ -257,7 +258,7 @@ def _asked_of_step(
     entry: Entry, options: Mapping[str, Any], stages: Sequence[str]
 ) -> Iterator[tuple[Callable[..., Any], CheckOptions]]:
     step = {"contract": STEP, "algorithm": entry.rule, **options}
-    yield entry.step, CheckOptions(only=[EXACT, f"{EXACT}-"], **step)
+    yield entry.step, CheckOptions(only=[EXACT, f"{EXACT}-", EVERYWHERE], **step)
     # Controls are lossless in another way: their accepted lengths are their own.
     own = SAMPLED if entry.lossless else (*SAMPLED, "acceptance/")
     if only := [stage for stage in own if stage.rstrip("/") in stages]:

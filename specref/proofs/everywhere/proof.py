@@ -28,6 +28,7 @@ SCOUTS = 3
 DENOMINATORS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 30, 50, 100, 1000)
 BUDGET = 60.0
 MOST_SHARES = 3
+MOST_TRIED = 8
 
 
 @dataclass(frozen=True)
@@ -357,6 +358,43 @@ def _witness(step: Step, space: Space, lookahead: int, slices: Sequence[Slice]) 
         )
     _, trace = trace_to(proof.difference.tokens, step, *models, (), lookahead)
     return Witness(_spoken(simple), proof, None, str(trace), conditions)
+
+
+def rows_where_right(step: Step, found: Everywhere) -> "Rows | None":
+    """Simple rows at which a lossy rule is lossless all the same, if some were met."""
+    space = Space(found.target, found.drafter, 0)
+
+    def is_right(rows: Rows) -> bool:
+        try:
+            return bool(is_lossless(step, *models_of(space, rows), (), found.lookahead))
+        except Exception:
+            return False
+
+    for one in found.slices:
+        for covered in one.lossless[:MOST_TRIED]:
+            rows = {row: covered.sample.row(row) for row in one.space.rows}
+            if is_right(rows):
+                return _spoken(simplified(rows, is_right))
+    return None
+
+
+def spelled_rows(found: Everywhere, rows: Rows) -> str:
+    """Rows in words, such as ``p(·|a) = (1, 0)``.
+
+    Examples
+    --------
+    >>> from specref.algorithms import standard
+    >>> from specref.proofs.everywhere.rows import Row
+    >>> found = is_lossless_everywhere(standard.step, "ab")
+    >>> spelled_rows(found, {Row("q", (0,)): [Fraction(1, 3), Fraction(2, 3)]})
+    'q(·|a) = (1/3, 2/3)'
+    """
+    said = []
+    for row, law in rows.items():
+        tokens = (found.target if row.letter == "p" else found.drafter).tokens
+        after = "|" * bool(row.context) + " ".join(str(tokens[token]) for token in row.context)
+        said.append(f"{row.letter}(·{after}) = ({', '.join(map(str, law))})")
+    return ", ".join(said) or "uniform rows"
 
 
 def _fails(step: Step, space: Space, rows: Rows, lookahead: int, raises: bool) -> bool:

@@ -103,12 +103,15 @@ class Covered:
     clauses : tuple of clauses
     equations : tuple of (int, Product)
         A variable that is a function of the others.
+    sample : Sample
+        One of them.
     parts : tuple of tuple of Covered
         The rows are those where these conditions hold which, for each part, are in one of it.
     """
 
     clauses: tuple[Clause, ...]
     equations: tuple[Equation, ...]
+    sample: Sample
     parts: "tuple[tuple[Covered, ...], ...]" = ()
 
 
@@ -345,7 +348,7 @@ class Slicer:
             found.regions += 1
             clauses = alone[0].clauses if alone else []
             return (
-                Covered((*piece.clauses, *clauses), equations),
+                Covered((*piece.clauses, *clauses), equations, sample),
                 self._left(piece, sample, clauses, found),
             )
         times_met = Counter(p for one in alone for p in {p: None for p, _ in one.clauses})
@@ -373,7 +376,7 @@ class Slicer:
             shown, apart = self._shown(part, pending[::-1], found, hopeful, samples)
             parts.append((first, *shown))
             left += apart
-        return Covered(inside.clauses, equations, tuple(parts)), left
+        return Covered(inside.clauses, equations, sample, tuple(parts)), left
 
     def _elsewhere(self, piece: Piece, key: str) -> Sample | str:
         return self.solver.find(piece.chart, piece.clauses, [], key)
