@@ -30,8 +30,8 @@ def converting(target, drafter, context, lookahead, chance):
     return (chance.draw(target.next_token(context), "draw"),)
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, list(map(str, arguments)))
 
 
 def test_proved_is_0_and_says_for_what() -> None:
@@ -56,6 +56,18 @@ def test_lossy_is_1_with_a_witness_that_replays(tmp_path: Path) -> None:
     again = run("replay", str(case))
     assert again.exit_code == 1
     assert f"total variation {saved['total_variation']}" in again.output
+
+
+def test_workers_write_the_same_record(tmp_path: Path) -> None:
+    records = []
+    for workers in ("1", "2"):
+        file = tmp_path / f"{workers}.json"
+        run("prove", LOSSY, "--everywhere", "--tokens", "2", "--workers", workers, "--json", file)
+        record = json.loads(file.read_text())
+        record["proofs"][0].pop("seconds")
+        records.append(record)
+    assert records[0] == records[1]
+    assert records[0]["proofs"][0]["verdict"] == "lossy"
 
 
 def test_open_is_2() -> None:

@@ -5,7 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from specref.proofs.everywhere import polynomials
+from specref.proofs.everywhere import polynomials, signs
+from specref.proofs.everywhere.simplex import signs_over_rows
 
 X, Y, Z = (polynomials.variable(v) for v in range(3))
 POINT = [Fraction(2, 7), Fraction(-3, 5), Fraction(11, 13)]
@@ -93,3 +94,58 @@ def test_linear_parts() -> None:
     assert (str(parts[0]), str(parts[1])) == ("x1", "x2")
     ((square, _),) = polynomials.plus(polynomials.times(X, X), Z).powers.items()
     assert polynomials.linear_in(square, 0) is None
+
+
+def random_polynomial(rng: random.Random) -> polynomials.Product:
+    """Up to four terms in x, y, z, of degree up to 3."""
+    monomials = [tuple(sorted(rng.choices(range(3), k=rng.randint(0, 3)))) for _ in range(4)]
+    return polynomials.product_of({one: rng.randint(-5, 5) for one in monomials})
+
+
+def sum_of_squares(a: polynomials.Product, sign: int) -> polynomials.Product:
+    """w^2 + a^2 or w^2 - a^2, expanded and factored."""
+    w, operation = polynomials.variable(7), polynomials.plus
+    if sign < 0:
+        operation = polynomials.difference
+    return operation(polynomials.times(w, w), polynomials.times(a, a))
+
+
+def factors(form: polynomials.Product) -> int:
+    return sum(form.powers.values())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_difference_of_squares_has_two_factors_and_a_sum_has_one(seed: int) -> None:
+    root = random_polynomial(random.Random(seed))
+    if not root.powers:
+        return
+    both = sum_of_squares(root, -1)
+    assert factors(both) == 2
+    at = {**dict(enumerate(POINT)), 7: Fraction(5, 3)}.__getitem__
+    assert both.at(at) == Fraction(25, 9) - root.at(at) ** 2
+    assert factors(sum_of_squares(root, 1)) == 1
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_signs_over_rows_are_those_at_rows(seed: int) -> None:
+    """x and y are entries of a row, z of another."""
+    rng = random.Random(seed)
+    form = random_polynomial(rng)
+    for _ in range(20):
+        first, second = ([rng.choice((0, 0, 1, 5)) for _ in range(size)] for size in (3, 2))
+        first[0], second[0] = first[0] + (not any(first)), second[0] + (not any(second))
+        values = [Fraction(one, sum(first)) for one in first[:2]]
+        values.append(Fraction(second[0], sum(second)))
+        for polynomial in form.powers:
+            value = polynomial.at(values.__getitem__)
+            known = signs_over_rows(polynomial, lambda v: v == 2)
+            assert signs.of((value > 0) - (value < 0)) & known
+
+
+def test_signs_over_rows_are_seen_where_no_sample_tells() -> None:
+    """x (1 - x - y) + y z, which is 0 at corners; and that plus 1."""
+    rest = polynomials.difference(polynomials.difference(polynomials.ONE, X), Y)
+    (some,) = polynomials.plus(polynomials.times(X, rest), polynomials.times(Y, Z)).powers
+    (more,) = polynomials.plus(polynomials.Product(Fraction(1), {some: 1}), polynomials.ONE).powers
+    assert signs_over_rows(some, lambda v: v == 2) == signs.AT_LEAST_ZERO
+    assert signs_over_rows(more, lambda v: v == 2) == signs.POSITIVE

@@ -4,6 +4,7 @@ Random rows have fixed seeds; no test is statistical.
 """
 
 import itertools
+import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -12,13 +13,16 @@ import numpy as np
 import pytest
 
 from proofs_tests.proofs.everywhere.attacks import ATTACKS, vectorised
+from proofs_tests.proofs.everywhere.planted import PLANTED
 from specref import Vocabulary
 from specref.algorithms import block, standard, union
 from specref.chance import OutsideChanceError
 from specref.proofs.everywhere import is_lossless_everywhere, proof, signs
 from specref.proofs.everywhere.polynomials import product_of
 from specref.proofs.everywhere.rows import Chart, Row, Sample, Space
+from specref.proofs.everywhere.slices import LongerBlockError
 from specref.proofs.everywhere.solver import Counts, Solver
+from specref.report.everywhere import everywhere_record
 from specref.rules import RULES
 from specref.zoo.standard.printed import algorithm_5
 
@@ -147,12 +151,38 @@ def test_what_the_budget_leaves_is_open() -> None:
     assert not found
 
 
-def test_one_seed_gives_one_result_whatever_runs_it() -> None:
-    alone = is_lossless_everywhere(standard.step, "ab", lookahead=2, seed=3)
-    with ThreadPoolExecutor(1) as pool:
-        apart = is_lossless_everywhere(standard.step, "ab", lookahead=2, seed=3, executor=pool)
-    assert [one.regions for one in alone.slices] == [one.regions for one in apart.slices]
-    assert alone.paths == apart.paths
+@pytest.mark.parametrize("step", [standard.step, algorithm_5, PLANTED["two corners"].step])
+def test_one_seed_gives_one_record_whatever_runs_it(step) -> None:
+    alone = is_lossless_everywhere(step, "ab", lookahead=2, seed=3)
+    with ThreadPoolExecutor(2) as pool:
+        apart = is_lossless_everywhere(step, "ab", lookahead=2, seed=3, executor=pool)
+    assert record_of(alone) == record_of(apart)
+    assert alone.flips > 0
+
+
+def record_of(found) -> object:
+    record = everywhere_record("rule", [found])
+    (proof,) = record["proofs"]
+    del proof["seconds"]
+    return record
+
+
+def test_longer_blocks_than_were_met_first_are_waited_for_in_processes_too() -> None:
+    """What a job raises in a process is raised here with its length."""
+    longer = pickle.loads(pickle.dumps(LongerBlockError(3)))
+    assert longer.args == (3,)
+
+
+def test_until_open_stops_at_the_first_outcome_that_is_open() -> None:
+    found = is_lossless_everywhere(standard.step, "ab", budget=1e-9, until_open=True)
+    assert (found.verdict, len(found.slices), found.open) == ("open", 1, 4)
+
+
+def test_fewer_calls_of_the_solver_than_a_fifth_of_the_flips() -> None:
+    for rule, tokens, lookahead in (("standard", "abc", 2), ("standard", "ab", 3)):
+        found = is_lossless_everywhere(RULES[rule].step, tokens, lookahead=lookahead)
+        assert found
+        assert found.flips >= 5 * found.counts.calls
 
 
 def test_a_wrong_sum_of_weights_is_seen_by_value_and_by_residue() -> None:

@@ -330,7 +330,8 @@ def _linear_factors(coefficients: list[Product], v: int) -> Product | None:
         return None
     middle = plus(times(twice, variable(v)), b)
     found = times(plus(middle, root), difference(middle, root))
-    return ratio(found, times(twice, constant(Fraction(2))))
+    found = ratio(found, times(twice, constant(Fraction(2))))
+    return found if min(found.powers.values()) > 0 else None  # else factors are left in A
 
 
 def _square_root(product: Product) -> Product | None:

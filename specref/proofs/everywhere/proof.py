@@ -400,9 +400,10 @@ def spelled_rows(found: Everywhere, rows: Rows) -> str:
 def _fails(step: Step, space: Space, rows: Rows, lookahead: int, raises: bool) -> bool:
     """Whether a rule is lossy at these rows; or whether it raises there."""
     try:
-        return not (raises or is_lossless(step, *models_of(space, rows), (), lookahead))
+        proof = is_lossless(step, *models_of(space, rows), (), lookahead)
     except Exception:
         return raises
+    return not (raises or proof)
 
 
 def models_of(space: Space, rows: Rows) -> tuple[Model, Model]:
