@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from specref.proofs.everywhere import signs
@@ -68,6 +69,13 @@ class Solver:
         self._shapes: dict[Polynomial, tuple[Polynomial, tuple[int, ...]]] = {}
         self._variables: dict[int, Any] = {}
         self._expressions: dict[Polynomial, Any] = {}
+
+    @cached_property
+    def _context(self) -> Any:
+        """z3's own: it may be used by one thread at a time, and answers depend on what it holds."""
+        import z3
+
+        return z3.Context()
 
     def find(
         self, chart: Chart, clauses: Sequence[Clause], near: Sequence[Sample], key: str
@@ -163,7 +171,7 @@ class Solver:
         import z3
 
         self.counts.calls += 1
-        solver = z3.SolverFor("QF_NRA")
+        solver = z3.SolverFor("QF_NRA", self._context)
         solver.set("rlimit", self.effort)
         solver.set("timeout", MILLISECONDS)
         named = {}
@@ -203,7 +211,7 @@ class Solver:
         import z3
 
         if v not in self._variables:
-            self._variables[v] = z3.Real(f"x{v}")
+            self._variables[v] = z3.Real(f"x{v}", self._context)
         return self._variables[v]
 
     def _expression(self, polynomial: Polynomial) -> Any:
