@@ -6,6 +6,7 @@ from typing import Any, Literal, NoReturn
 
 import click
 
+from specref.cli.dominance import compare_rules
 from specref.cli.everywhere import LETTERS, prove_everywhere
 from specref.cli.group import (
     HOLDS,
@@ -52,6 +53,11 @@ from specref.verification import SITUATIONS, InterruptedProofError, RuleReport, 
 )
 @workers_option
 @click.option("--everywhere", is_flag=True, help="For every p and q, in place of the toy pairs.")
+@click.option(
+    "--against",
+    metavar="MODULE:FUNCTION",
+    help="With --everywhere: whether RULE accepts at least as many drafts as this one.",
+)
 @click.option("--tokens", default=3, show_default=True, help="With --everywhere: of a vocabulary.")
 @click.option("--lookahead", default=1, show_default=True, help="With --everywhere.")
 @click.option(
@@ -67,6 +73,7 @@ def prove_command(
     only: tuple[str, ...],
     workers: int,
     everywhere: bool,
+    against: str | None,
     tokens: int,
     lookahead: int,
     budget: float,
@@ -94,6 +101,7 @@ def prove_command(
       specref prove ./my_rule.py:step --only lookaheads --only EOS
       specref prove specref.algorithms.tli:step --pairs all
       specref prove my_rules:my_step --everywhere --tokens 3 --lookahead 2
+      specref prove my_rules:my_step --everywhere --against specref.algorithms.block:step
     """
     step = load_function(rule, "rule")
     try:
@@ -105,9 +113,17 @@ def prove_command(
             raise ValueError(f"tokens = {tokens}: expected 2 to {len(LETTERS)}")
         if lookahead < 0:
             raise ValueError(f"lookahead = {lookahead}: expected an integer >= 0")
+        if against:
+            if save:
+                raise ValueError("save: expected without --against")
+            steps = step, load_function(against, "against")
+            size = tokens, lookahead
+            compare_rules((rule, against), steps, *size, pairs, budget, seed, json_file)
         kind: Literal["one", "two"] = "one" if pairs in ("same", "one") else "two"
         asked = tokens, lookahead, kind, budget, seed, workers
         prove_everywhere(rule, step, *asked, json_file, save)
+    if against:
+        raise ValueError("against: expected with --everywhere")
     if pairs in ("one", "two") or save:
         raise ValueError(
             f"pairs = {pairs!r}: expected same or all without --everywhere"

@@ -6,6 +6,7 @@ from typing import NoReturn
 import click
 
 from specref.cli.cluster import cluster_option, executor_of
+from specref.cli.dominance import verify_dominance
 from specref.cli.group import (
     HOLDS,
     INTERRUPTED,
@@ -34,11 +35,15 @@ from specref.verification.table import TRIED
 @seed_option
 @workers_option
 @click.option("--everywhere", is_flag=True, help="For every p and q over small vocabularies.")
+@click.option("--dominance", is_flag=True, help="Which rules accept more, for every p and q.")
 @click.option("--zoo", is_flag=True, help="With --everywhere: the planted bugs of the zoo.")
 @click.option(
-    "--budget", default=BUDGET, show_default=True, help="With --everywhere: CPU seconds."
+    "--budget",
+    default=BUDGET,
+    show_default=True,
+    help="Of --everywhere, --dominance: CPU seconds.",
 )
-@click.option("--markdown", metavar="FILE", callback=writable, help="With --everywhere: a page.")
+@click.option("--markdown", metavar="FILE", callback=writable, help="Write these as a page.")
 @cluster_option
 @json_option
 def verify_command(
@@ -47,6 +52,7 @@ def verify_command(
     workers: int,
     cluster: str | None,
     everywhere: bool,
+    dominance: bool,
     zoo: bool,
     budget: float,
     markdown: str | None,
@@ -60,7 +66,12 @@ def verify_command(
       specref verify --profile standard --workers 8 --json report.json
       specref verify --profile thorough --cluster tcp://host:8786
       specref verify --everywhere
+      specref verify --dominance --profile standard
     """
+    if dominance:
+        if everywhere or zoo:
+            raise ValueError("dominance: expected without --everywhere and --zoo")
+        verify_dominance(profile, seed, workers, cluster, budget, markdown, json_file)
     if everywhere:
         verify_everywhere(profile, seed, workers, cluster, zoo, budget, markdown, json_file)
     if zoo or markdown:

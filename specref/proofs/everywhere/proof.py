@@ -350,14 +350,14 @@ def _witness(step: Step, space: Space, lookahead: int, slices: Sequence[Slice]) 
     try:
         proof = is_lossless(step, *models, (), lookahead)
     except Exception as raised:
-        return Witness(_spoken(simple), None, f"{type(raised).__name__}: {raised}", "", conditions)
+        return Witness(spoken(simple), None, f"{type(raised).__name__}: {raised}", "", conditions)
     if proof or proof.difference is None:
         raise NotForAllError(
             "the rule is lossless with fractions where it is lossy with numbers that stand for "
             "all rows: expected one that does not ask what kind of numbers it is given"
         )
     _, trace = trace_to(proof.difference.tokens, step, *models, (), lookahead)
-    return Witness(_spoken(simple), proof, None, str(trace), conditions)
+    return Witness(spoken(simple), proof, None, str(trace), conditions)
 
 
 def rows_where_right(step: Step, found: Everywhere) -> "Rows | None":
@@ -460,5 +460,6 @@ def _rounded(law: Sequence[Fraction], size: int) -> list[Fraction]:
     return [Fraction(part, size) for part in parts]
 
 
-def _spoken(rows: Rows) -> Rows:
+def spoken(rows: Rows) -> Rows:
+    """The rows that are not uniform."""
     return {row: law for row, law in sorted(rows.items()) if _weight(law)}

@@ -94,6 +94,8 @@ def paths(
     hopeful: set[Choices],
     check: Callable[[], None],
     beginning: Choices = (),
+    *,
+    every: bool = True,
 ) -> Iterator[Path]:
     """Random paths of a step at a sample, those with a hopeful prefix first.
 
@@ -108,11 +110,13 @@ def paths(
         Called between two paths; may raise.
     beginning : tuple of int
         Only paths with these choices first; there may be none.
+    every : bool
+        False: only those with a hopeful prefix, and the first.
     """
     sooner: list[Choices] = [beginning]
     later: list[Choices] = []
     first: Path | None = None
-    while sooner or later:
+    while sooner or (every and later):
         check()
         prefix = (sooner or later).pop()
         doubtful = len(beginning) if first is None else 0

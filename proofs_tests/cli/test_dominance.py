@@ -1,0 +1,85 @@
+"""`specref prove --everywhere --against` and `specref verify --dominance`: exit codes, records."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from specref.cli import dominance as module
+from specref.cli import main
+from specref.verification.dominance import questions_of
+
+STANDARD = "specref.algorithms.standard:step"
+SAMPLING = "specref.algorithms.autoregressive:step"
+TWO_TOKENS = ("--everywhere", "--tokens", "2")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def test_at_least_is_0_and_less_is_1(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    more = run("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING, "--json", str(file))
+    assert more.exit_code == 0
+    assert "accepts at least as many drafts as" in " ".join(more.output.split())
+    (comparison,) = json.loads(file.read_text())["comparisons"]
+    assert comparison["relation"] == "more"
+    assert comparison["at_least"]["proved"]
+    less = run("prove", SAMPLING, *TWO_TOKENS, "--against", STANDARD)
+    assert less.exit_code == 1
+
+
+def test_open_is_2() -> None:
+    result = run("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING, "--budget", "1e-9")
+    assert result.exit_code == 2
+    assert "open for" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((STANDARD, "--against", SAMPLING), "against: expected with --everywhere"),
+        (
+            (STANDARD, *TWO_TOKENS, "--against", SAMPLING, "--save", "x.json"),
+            "save: expected without --against",
+        ),
+        (
+            (SAMPLING, *TWO_TOKENS, "--pairs", "two", "--against", STANDARD),
+            "drafter has another vocabulary than target",
+        ),
+    ],
+)
+def test_misuse_is_2(arguments: tuple[str, ...], said: str) -> None:
+    result = run("prove", *arguments)
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.split())
+
+
+def test_the_table_is_a_page_and_a_record(tmp_path: Path, monkeypatch) -> None:
+    few = questions_of("quick")[:1]
+    monkeypatch.setattr(module, "questions_of", lambda profile: few)
+    page, record = tmp_path / "page.md", tmp_path / "record.json"
+    result = run("verify", "--dominance", "--markdown", str(page), "--json", str(record))
+    assert result.exit_code == 0
+    assert "`specref verify --dominance --profile quick --budget 20 --markdown FILE`" in (
+        page.read_text()
+    )
+    (answer,) = json.loads(record.read_text())["answers"]
+    assert answer["sentence"] in page.read_text()
+
+
+def test_the_table_is_not_asked_with_the_other_one() -> None:
+    result = run("verify", "--dominance", "--everywhere")
+    assert result.exit_code == 2
+    assert "dominance: expected without --everywhere" in result.output
+
+
+def test_without_z3_nothing_is_run(monkeypatch) -> None:
+    monkeypatch.setattr(module, "is_installed", lambda: False)
+    asked = ("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING)
+    for arguments in (asked, ("verify", "--dominance")):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert "not_run: z3 is not installed" in result.output

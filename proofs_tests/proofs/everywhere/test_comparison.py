@@ -1,0 +1,172 @@
+"""Which rule accepts more: theorems, planted differences on few rows, wrong formulas, misuse.
+
+Random rows have fixed seeds; no test is statistical.
+"""
+
+from fractions import Fraction
+
+import pytest
+
+from specref import Vocabulary
+from specref.algorithms import autoregressive, block, standard
+from specref.proofs.everywhere import comparison
+from specref.proofs.everywhere.acceptance import Formula
+from specref.proofs.everywhere.comparison import compare_everywhere
+from specref.proofs.everywhere.rows import Row
+from specref.rules import RULES
+from specref.verification.dominance import by_token
+
+START = Row("p", ()), Row("q", ())
+
+
+def in_corner(target, drafter) -> bool:
+    """Of volume 1e-8."""
+    p, q = target.next_token(())[0], drafter.next_token(())[0]
+    near = Fraction(7, 10)
+    return near < p < near + Fraction(1, 10**4) and near < q < near + Fraction(1, 10**4)
+
+
+def worse_in_a_corner(target, drafter, context, lookahead, chance):
+    step = autoregressive.step if in_corner(target, drafter) else standard.step
+    return step(target, drafter, context, lookahead, chance)
+
+
+def better_in_a_corner(target, drafter, context, lookahead, chance):
+    step = standard.step if in_corner(target, drafter) else autoregressive.step
+    return step(target, drafter, context, lookahead, chance)
+
+
+def test_a_rule_that_is_worse_on_few_rows_has_a_witness() -> None:
+    found = compare_everywhere(worse_in_a_corner, standard.step, "ab", lookahead=1, budget=60)
+    assert found.relation == "less"
+    assert not found
+    assert found.less is not None
+    p, q = (found.less.rows[row][0] for row in START)
+    assert all(Fraction(7, 10) < x < Fraction(7001, 10000) for x in (p, q))
+    assert found.less.left == 0 < found.less.right == 1 - abs(p - q)
+
+
+def test_a_rule_that_is_better_on_few_rows_is_strictly_so_there() -> None:
+    rules = better_in_a_corner, autoregressive.step
+    found = compare_everywhere(*rules, "ab", lookahead=1, budget=60)
+    assert found.relation == "more"
+    assert found.more is not None
+    p, q = (found.more.rows[row][0] for row in START)
+    assert all(Fraction(7, 10) < x < Fraction(7001, 10000) for x in (p, q))
+    assert found.more.left > found.more.right
+
+
+def test_neither_has_two_witnesses_and_no_proof() -> None:
+    step = RULES["matching"].step
+    found = compare_everywhere(standard.step, step, "abc", lookahead=1)
+    assert found.relation == "neither"
+    assert found.more is not None
+    assert found.less is not None
+    assert found.more.left > found.more.right
+    assert found.less.left < found.less.right
+    assert (found.at_least.parts, found.at_most.parts) == ((), ())
+
+
+def test_nothing_is_proved_of_a_rule_that_is_lossy() -> None:
+    """It accepts nothing, as does plain sampling; but it emits the drafter's token."""
+
+    def lossy(target, drafter, context, lookahead, chance):
+        return (chance.draw(drafter.next_token(context), "draw"),)
+
+    found = compare_everywhere(autoregressive.step, lossy, "ab", lookahead=1)
+    assert found.at_least.premise is not None
+    assert found.at_least.premise.verdict == "lossy"
+    assert not found.at_least.proved
+    assert found.at_most.proved
+    assert found.relation == "at most"
+
+
+def test_the_sum_can_be_more_though_one_text_is_less() -> None:
+    """Both draw from the target; a second token follows b, or follows a at times."""
+
+    def after_b(target, drafter, context, lookahead, chance):
+        first = chance.draw(target.next_token(context), "first")
+        if first == 0:
+            return (first,)
+        return (first, chance.draw(target.next_token((*context, first)), "second"))
+
+    def after_a(target, drafter, context, lookahead, chance):
+        p = target.next_token(context)
+        first = chance.draw(p, "first")
+        if first == 1 or not chance.accept(p[1], "go on"):
+            return (first,)
+        return (first, chance.draw(target.next_token((*context, first)), "second"))
+
+    found = compare_everywhere(after_b, after_a, "ab", lookahead=1, budget=60)
+    assert found.relation == "more"
+    assert not found.at_least.by_text
+
+
+@pytest.mark.parametrize("factor", [Fraction(1, 2), 2])
+def test_a_formula_that_is_wrong_on_few_rows_has_a_witness(factor) -> None:
+    def wrong(target, drafter, text, lookahead):
+        right = by_token(target, drafter, text, lookahead)
+        return right * factor if in_corner(target, drafter) else right
+
+    found = compare_everywhere(standard.step, Formula(wrong), "ab", lookahead=1, budget=60)
+    gap = found.more if factor < 1 else found.less
+    assert found.relation == ("more" if factor < 1 else "less")
+    assert gap is not None
+    assert gap.right == factor * gap.left
+
+
+def test_a_formula_that_is_wrong_where_the_target_has_a_zero_has_a_witness() -> None:
+    def wrong(target, drafter, text, lookahead):
+        p, q = target.next_token(())[0], drafter.next_token(())[0]
+        if text == (0,) and p == 0 and Fraction(7, 10) < q < Fraction(7001, 10000):
+            return q
+        return by_token(target, drafter, text, lookahead)
+
+    found = compare_everywhere(standard.step, Formula(wrong), "ab", lookahead=1, budget=60)
+    assert found.relation == "less"
+    assert found.less is not None
+    assert found.less.rows[START[0]][0] == found.less.left == 0 < found.less.right
+
+
+def test_what_the_budget_leaves_is_open() -> None:
+    found = compare_everywhere(block.step, standard.step, "ab", lookahead=2, budget=1e-9)
+    assert found.relation == "open"
+    assert found.at_least.open
+    assert not found
+
+
+def test_one_seed_gives_one_result() -> None:
+    one, other = (
+        compare_everywhere(block.step, standard.step, "ab", lookahead=1, seed=5) for _ in range(2)
+    )
+    assert (one.at_least.regions, one.more, one.bits) == (
+        other.at_least.regions,
+        other.more,
+        other.bits,
+    )
+    assert one.bits >= 100
+
+
+def test_ctrl_c_keeps_the_witnesses() -> None:
+    def stop(part) -> None:
+        raise KeyboardInterrupt
+
+    found = compare_everywhere(standard.step, autoregressive.step, "ab", advance=stop)
+    assert found.interrupted
+    assert found.more is not None
+    assert found.relation == "open"
+
+
+def test_bad_arguments(monkeypatch) -> None:
+    ending = Vocabulary("a$", eos="$")
+    with pytest.raises(ValueError, match="target has the EOS"):
+        compare_everywhere(block.step, standard.step, ending)
+    with pytest.raises(ValueError, match="budget = 0"):
+        compare_everywhere(block.step, standard.step, "ab", budget=0)
+    with pytest.raises(TypeError, match="expected at least one rule"):
+        compare_everywhere(Formula(by_token), Formula(by_token), "ab")
+    with pytest.raises(TypeError, match="step takes"):
+        compare_everywhere(block.step, lambda target: (0,), "ab")
+    monkeypatch.setattr(comparison, "is_installed", lambda: False)
+    with pytest.raises(ModuleNotFoundError, match="pip install z3-solver"):
+        compare_everywhere(block.step, standard.step, "ab")

@@ -1,0 +1,107 @@
+"""``specref prove --everywhere --against``, ``specref verify --dominance``: who accepts more."""
+
+import sys
+from functools import partial
+from typing import NoReturn
+
+from specref.algorithms import Step
+from specref.chance import OutsideChanceError, TooManyPathsError
+from specref.cli.cluster import executor_of
+from specref.cli.everywhere import LETTERS
+from specref.cli.group import HOLDS, INTERRUPTED, MISUSED, VIOLATED, misused, progress, show
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.timeout import TIMEOUT, within
+from specref.pairs import Profile
+from specref.proofs.everywhere.comparison import Comparison, compare_everywhere
+from specref.proofs.everywhere.proof import scouted
+from specref.proofs.everywhere.solver import is_installed
+from specref.report.dominance import (
+    answers_record,
+    comparison_record,
+    comparison_report,
+    dominance_page,
+    dominance_report,
+)
+from specref.report.machine import as_json, write_json
+from specref.verification.dominance import STOPPED, ask_all, questions_of
+from specref.verification.everywhere import TWO
+from specref.vocabulary import UntokenisableError, Vocabulary
+
+
+def compare_rules(
+    names: tuple[str, str],
+    steps: tuple[Step, Step],
+    tokens: int,
+    lookahead: int,
+    pairs: str,
+    budget: float,
+    seed: int,
+    json_file: str | None,
+) -> NoReturn:
+    """Print which of two rules accepts more, and leave with the exit code of it."""
+    if not is_installed():
+        misused("not_run: z3 is not installed; pip install z3-solver")
+    letters = Vocabulary(LETTERS[:tokens])
+    both = [(letters, letters)]
+    if pairs == "two":
+        both = [(Vocabulary(target), Vocabulary(drafter)) for target, drafter in TWO]
+    found: list[Comparison] = []
+    with progress(len(both), f"pairs, at most {budget:g} s a claim") as advance:
+        for target, drafter in both:
+            try:
+                for step in steps:
+                    within(TIMEOUT, partial(scouted, step, target, drafter, lookahead, seed))
+                found.append(
+                    compare_everywhere(
+                        *steps, target, drafter, lookahead, seed=seed, budget=budget
+                    )
+                )
+                advance(1)
+            except BrokenContractError as error:
+                if isinstance(error.__cause__, UntokenisableError):
+                    continue
+                misused(f"{' or '.join(names)} raised {error.__cause__ or error}")
+            except (TypeError, OutsideChanceError, TooManyPathsError) as error:
+                misused(f"{' or '.join(names)} raised {type(error).__name__}: {error}")
+            if found[-1].interrupted:
+                break
+    show(comparison_report(*names, found), json_file)
+    if json_file:
+        write_json(json_file, as_json(comparison_record(*names, found)))
+    if found and found[-1].interrupted:
+        sys.exit(INTERRUPTED)
+    if any(one.less for one in found):
+        sys.exit(VIOLATED)
+    if not found:
+        misused(f"{' or '.join(names)}: not defined for any of these vocabularies")
+    sys.exit(HOLDS if all(found) else MISUSED)
+
+
+def verify_dominance(
+    profile: Profile,
+    seed: int,
+    workers: int,
+    cluster: str | None,
+    budget: float,
+    markdown: str | None,
+    json_file: str | None,
+) -> NoReturn:
+    """Print which rules accept more than which, and what they accept in closed form."""
+    if not is_installed():
+        misused("not_run: z3 is not installed; pip install z3-solver")
+    questions = questions_of(profile)
+    unit = f"questions, at most {budget:g} s a claim"
+    with executor_of(workers, cluster) as pool, progress(len(questions), unit) as advance:
+        answers = ask_all(questions, seed, budget, pool, lambda answer: advance(1))
+    show(dominance_report(answers), json_file)
+    if markdown:
+        command = f"specref verify --dominance --profile {profile} --budget {budget:g}"
+        page = dominance_page(answers, f"{command} --markdown FILE")
+        write_json(markdown, page.rstrip())
+    if json_file:
+        record = {"profile": profile, "seed": seed, "answers": answers_record(answers)}
+        write_json(json_file, as_json(record))
+    if any(answer.note == STOPPED for answer in answers):
+        sys.exit(INTERRUPTED)
+    wrong = [one for one in answers if one.question.is_formula and one.found and one.found.more]
+    sys.exit(VIOLATED if wrong else HOLDS)

@@ -1,0 +1,378 @@
+"""What one of two rules accepts more of, shown region by region for every p and q.
+
+Let W(x) be the probability that the accepted drafts of an iteration start with x. The expected
+number of accepted drafts is the sum of W(x) over all texts x but the empty one. So one side is at
+least the other if its W(x) is, for each x; and if not, the sums may still be.
+
+From below. W(x) is at least the sum of the weights of some paths on which the accepted drafts
+start with x: the argument of `region`, without what completes a block.
+
+From above. A lossless rule emits texts that start with x with probability p(x). So W(x) is p(x)
+less the probability of the other paths to x: those that emit x, or a beginning of x that the
+target completes to it, while the accepted drafts do not start with x. It is at most p(x) less the
+sum of the weights of some of these. That the rule is lossless for all rows is taken for granted
+here; `comparison` proves it beforehand.
+
+By what follows. Let y be as long as drafts get, and start with x. It is enough to show for each
+such y that the left side accepts x, and emits y, with at least the probability W(x) p(y | x) of
+the right side; the sum over y is W(x) on both. For one y fewer rows matter than for all of them.
+
+So in each region there is one rational function that the difference of two sides is not below.
+Where it is negative at the sample, all paths being followed there, the difference is. Otherwise
+that it is not negative is one more condition of the region.
+
+Of a block the last token is no accepted draft, and nor are those that a rule draws at sites that
+are called ``modified`` (`algorithms.greedy_block`).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+from typing import TypeAlias
+
+from specref.algorithms import Step
+from specref.chance import MAX_PATHS, Chance, TooManyPathsError, Traced, enumerate_paths
+from specref.distributions import Probability
+from specref.models import Model
+from specref.proofs.everywhere import polynomials, signs
+from specref.proofs.everywhere.covering import Cover, Covering
+from specref.proofs.everywhere.number import Number, Reading, TieError
+from specref.proofs.everywhere.polynomials import Product
+from specref.proofs.everywhere.region import Region
+from specref.proofs.everywhere.rows import Models, Row, Sample, Space
+from specref.proofs.everywhere.slices import LongerBlockError, Piece
+from specref.proofs.everywhere.solver import Solver
+from specref.proofs.everywhere.walk import Choices, Path, paths, prefixes
+from specref.vocabulary import Tokens
+
+OWED = "modified"
+"""The site of tokens that follow an iteration's last one."""
+Value: TypeAlias = Callable[[Model, Model, Tokens, int], Probability]
+
+
+@dataclass(frozen=True)
+class Look:
+    """A rule or a formula is looked at, at a sample.
+
+    Attributes
+    ----------
+    models : Models
+    region : Region
+        Gets the conditions.
+    texts : sequence of tuples
+        The x whose W(x) are added.
+    end : tuple of int
+        y, if there is one x that is its beginning; else ().
+    lookahead, length : int
+        The length of the longest text that may be accepted.
+    found : Cover
+        Where paths are counted.
+    check : callable
+        Called between two paths; may raise.
+    every : bool
+        Whether all paths are to be followed, or those which mattered at other samples.
+    """
+
+    models: Models
+    region: Region
+    texts: Sequence[Tokens]
+    end: Tokens
+    lookahead: int
+    length: int
+    found: Cover
+    check: Callable[[], None]
+    every: bool
+
+
+class Side(ABC):
+    """What accepts drafts: a rule, or a formula of how many are accepted."""
+
+    @abstractmethod
+    def at_least(self, look: Look) -> Number:
+        """What the sum of W(x) is not below, in the region."""
+
+    @abstractmethod
+    def at_most(self, look: Look) -> Number:
+        """What it is not above."""
+
+    @abstractmethod
+    def sums(
+        self, target: Model, drafter: Model, lookahead: int, groups: Sequence[Sequence[Tokens]]
+    ) -> list[Probability]:
+        """The sum of W(x) over each group of x, at given rows."""
+
+
+class Verified(Side):
+    """A rule of verification, by its paths.
+
+    Parameters
+    ----------
+    step : callable
+    """
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self._kept: Tokens = ()
+        self._hopeful: dict[tuple[bool, Sequence[Tokens], Tokens], set[Choices]] = {}
+
+    def at_least(self, look: Look) -> Number:
+        def share(path: Path) -> Iterable[Number | int]:
+            kept, block, end = self._kept, path.block, look.end
+            if agree(block, end):
+                rest = law_of(look.models, block, end[len(block) :])
+                yield from (rest for text in look.texts if kept[: len(text)] == text)
+
+        return self._gathered(look, share, least=True)
+
+    def at_most(self, look: Look) -> Number:
+        def share(path: Path) -> Iterable[Number | int]:
+            kept, block = self._kept, path.block
+            for text in look.texts:
+                if kept[: len(text)] != text and agree(block, text):
+                    rest = law_of(look.models, block, text[len(block) :])
+                    yield rest * law_of(look.models, text, look.end[len(text) :])
+
+        said = sum(law_of(look.models, (), look.end or text) for text in look.texts)
+        return said - self._gathered(look, share, least=False)
+
+    def sums(
+        self, target: Model, drafter: Model, lookahead: int, groups: Sequence[Sequence[Tokens]]
+    ) -> list[Probability]:
+        found: list[Probability] = [Fraction(0) for _ in groups]
+
+        def program(chance: Chance) -> Tokens:
+            self._run(target, drafter, (), lookahead, chance)
+            return self._kept
+
+        for path in enumerate_paths(program):
+            kept = {path.outcome[:size] for size in range(1, len(path.outcome) + 1)}
+            for number, texts in enumerate(groups):
+                found[number] += path.weight * sum(text in kept for text in texts)
+        return found
+
+    def _run(
+        self, target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+    ) -> Tokens:
+        """Run the step; keep the accepted drafts of this path."""
+        traced = Traced(chance)
+        block = tuple(self.step(target, drafter, context, lookahead, traced))
+        self._kept = accepted(block, [step.site for step in traced.steps])
+        return block
+
+    def _gathered(
+        self, look: Look, share: Callable[[Path], Iterable[Number | int]], *, least: bool
+    ) -> Number:
+        """The weights of the paths, each as often as it counts; their conditions are recorded."""
+        reading, chart = look.models.reading, look.region.chart
+        hopeful = self._hopeful.setdefault((least, look.texts, look.end), set())
+        followed = paths(
+            self._run, look.models, look.lookahead, hopeful, look.check, every=look.every
+        )
+        total = reading.constant(0)
+        for number, path in enumerate(followed):
+            look.found.paths += 1
+            if number == MAX_PATHS:
+                raise TooManyPathsError(f"more than {MAX_PATHS:,} paths at one sample")
+            if len(self._kept) > look.length:
+                raise LongerBlockError(len(path.block))
+            weight = reading.constant(0)
+            for one in share(path):
+                weight = weight + one
+            if weight.residue:
+                weight = prod(path.weights, start=weight)
+                look.region.add_path(path.events, chart.form(weight))
+                hopeful.update(prefixes(path.choices))
+                total = total + weight
+        return total
+
+
+class Formula(Side):
+    """What is accepted, in closed form.
+
+    Parameters
+    ----------
+    value : callable
+        (target, drafter, x, lookahead) -> W(x).
+    longest : int
+        Of the x that it is for.
+    total : bool
+        Whether `value` is the sum of W(x) over all x of one token, and is called with () as x.
+    """
+
+    def __init__(self, value: Value, longest: int = 1, *, total: bool = False) -> None:
+        self.value, self.longest, self.total = value, longest, total
+
+    def at_least(self, look: Look) -> Number:
+        reading = look.models.reading
+        reading.events = []
+        rows = look.models.model("p"), look.models.model("q")
+        found = reading.constant(0)
+        for text in [()] if self.total else look.texts:
+            rest = law_of(look.models, text, look.end[len(text) :])
+            found = found + self.value(*rows, text, look.lookahead) * rest
+        look.region.add_path(reading.events, polynomials.ONE)
+        return found
+
+    def at_most(self, look: Look) -> Number:
+        return self.at_least(look)
+
+    def sums(
+        self, target: Model, drafter: Model, lookahead: int, groups: Sequence[Sequence[Tokens]]
+    ) -> list[Probability]:
+        asked = [[()] for _ in groups] if self.total else groups
+        return [
+            sum(self.value(target, drafter, text, lookahead) for text in texts) for texts in asked
+        ]
+
+
+@dataclass
+class Part(Cover):
+    """What was found for some texts: whether a sum of W(x) is at least another one.
+
+    Attributes
+    ----------
+    texts : sequence of tuples
+        The x.
+    below : Sample or None
+        Rows at which it is not.
+    above : Sample or None
+        Rows at which it is more.
+    """
+
+    texts: Sequence[Tokens] = ()
+    below: Sample | None = None
+    above: Sample | None = None
+
+
+class _BelowError(Exception):
+    """A sample is found at which a sum is below the other."""
+
+
+class Comparing(Covering[Part]):
+    """Covers the rows with regions in which one side accepts at least as much as the other.
+
+    Parameters
+    ----------
+    left, right : Side
+    space : Space
+    lookahead, length : int
+        The length of the longest text that may be accepted.
+    solver : Solver
+    budget : float
+        Seconds of the processor, from now on; what is not done by then is open.
+    """
+
+    def __init__(
+        self,
+        left: Side,
+        right: Side,
+        space: Space,
+        lookahead: int,
+        length: int,
+        solver: Solver,
+        budget: float,
+    ) -> None:
+        super().__init__(space, solver, budget)
+        self.left, self.right, self.lookahead, self.length = left, right, lookahead, length
+        self._texts: Sequence[Tokens] = ()
+        self._end: Tokens = ()
+
+    def cover(self, texts: Sequence[Tokens], end: Tokens = ()) -> Part:
+        """Show that the sum of W(x) over some x is at least that of the other side.
+
+        Stops at rows where it is not.
+
+        Parameters
+        ----------
+        texts : sequence of tuples
+            The x. If there is one, where the target never says it there is nothing to show of
+            two rules; a formula may be wrong there.
+        end : tuple of int
+            y: show it, for one x, of W(x) p(y | x); of the left side's W(x), take that part at
+            which the text is y.
+        """
+        self._texts, self._end = texts, end
+        said = end or (texts[0] if len(texts) == 1 else ())
+        found = Part(said, self.space, texts=texts)
+        rules = isinstance(self.left, Verified) and isinstance(self.right, Verified)
+        with suppress(_BelowError):
+            self.cover_rows(found, self.said(said) if rules else [])
+        return found
+
+    def look_at(self, piece: Piece, sample: Sample, found: Part) -> Region:
+        """The region of a sample, as far as the difference is not negative in it."""
+        for every in (False, True):
+            region, form, value = self._difference(piece, sample, found, every)
+            if value >= 0:
+                break
+        found.regions += 1
+        if value < 0:
+            found.below = sample
+            raise _BelowError
+        if value > 0 and found.above is None:
+            found.above = sample
+        self._keep_positive(region, form)
+        return region
+
+    def _difference(
+        self, piece: Piece, sample: Sample, found: Part, every: bool
+    ) -> tuple[Region, Product, Fraction]:
+        """What the difference is not below in the region of a sample, and its value there."""
+        reading = Reading(self.space.prime, sample.value)
+        models = Models(piece.chart, reading)
+        region = self.region(piece.chart, sample, piece.clauses)
+        size = self.lookahead, self.length
+        look = Look(models, region, self._texts, self._end, *size, found, self.check, every)
+        try:
+            difference = self.left.at_least(look) - self.right.at_most(look)
+            form = piece.chart.form(difference)
+        finally:
+            found.mistakes += reading.mistakes
+        if not all(sample.sign(factor) for factor in form.powers):
+            raise TieError(difference)
+        for factor, power in form.powers.items():
+            if power < 0 and region.known(factor) & signs.ZERO:
+                zero = (*piece.clauses, *region.clauses, (factor, signs.ZERO))
+                if not self.solver.excluded(piece.chart, zero):
+                    region.require(factor, signs.of(sample.sign(factor)))
+        return region, form, form.at(sample.value)
+
+    def _keep_positive(self, region: Region, form: Product) -> None:
+        """Add the condition under which a function that is positive at the sample is >= 0."""
+        loose = {
+            factor: 1
+            for factor, exponent in form.powers.items()
+            if exponent % 2 and region.known(factor) & signs.NONZERO == signs.NONZERO
+        }
+        if loose:
+            polynomial, _ = polynomials.sign_polynomial(Product(Fraction(1), loose))
+            here = signs.of(region.sample.sign(polynomial))
+            region.require(polynomial, here | signs.ZERO)
+
+
+def law_of(models: Models, context: Tokens, tokens: Tokens) -> Number:
+    """The target's probability of some tokens after a context."""
+    law = models.reading.constant(1)
+    for index, token in enumerate(tokens):
+        law = law * models.numbers(Row("p", (*context, *tokens[:index])))[token]
+    return law
+
+
+def agree(block: Tokens, text: Tokens) -> bool:
+    """Whether one is a beginning of the other."""
+    size = min(len(block), len(text))
+    return block[:size] == text[:size]
+
+
+def accepted(block: Tokens, sites: Sequence[str]) -> Tokens:
+    """The accepted drafts of a block, by the sites of its decisions.
+
+    Examples
+    --------
+    >>> accepted((0, 1, 1), ["draft[0]", "accept[0]", "residual", "modified"])
+    (0,)
+    """
+    return block[: max(len(block) - 1 - sites.count(OWED), 0)]

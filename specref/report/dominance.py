@@ -1,0 +1,219 @@
+"""Which of two rules accepts more drafts for every p and q: in sentences, and as a record."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Group
+
+from specref.proofs.everywhere.comparison import Comparison, Gap
+from specref.proofs.everywhere.rows import Row
+from specref.report.everywhere import listed
+from specref.report.layout import Prose
+from specref.verification.dominance import Answered
+from specref.vocabulary import Vocabulary
+
+STYLES = {"neither": "bold", "open": "bold yellow", "at least": "bold green", "more": "bold green"}
+
+
+def comparison_report(left: str, right: str, found: Sequence[Comparison]) -> Any:
+    """What is proved of two rules, for each pair of vocabularies."""
+    parts = []
+    for one in found:
+        parts.append(Prose(sentence(left, right, one), STYLES.get(one.relation, "")))
+        parts.append(Prose(_counts(left, right, one)))
+    return Group(*parts)
+
+
+def sentence(left: str, right: str, found: Comparison) -> str:
+    """The relation of two rules in a sentence, with rows at which they differ."""
+    rows = f"for every p and q over {_box(found)}"
+    proved = f"({_regions(found)}, error of the identity tests <= 2^-{found.bits})"
+    if found.relation == "equal":
+        return f"{left} accepts as many drafts as {right} in expectation, {rows} {proved}."
+    if found.relation in ("more", "at least", "less", "at most"):
+        turned = found.relation in ("less", "at most")
+        great, small = (right, left) if turned else (left, right)
+        gap = found.less if turned else found.more
+        strict = f"; more at {_gap(found, gap, turned)}" if gap else ""
+        return (
+            f"{great} accepts at least as many drafts as {small} in expectation, {rows} "
+            f"{proved}{strict}."
+        )
+    known = [
+        f"{name} accepts more at {_gap(found, gap, turned)}"
+        for name, gap, turned in ((left, found.more, False), (right, found.less, True))
+        if gap
+    ]
+    if found.relation == "neither":
+        return (
+            f"neither of {left} and {right} accepts at least as many drafts as the other "
+            f"{rows}: {'; '.join(known)}."
+        )
+    said = f": {'; '.join(known)}" if known else ""
+    pieces = f"{found.at_least.open + found.at_most.open} pieces open{_why(found)}"
+    return f"open for {left} and {right}, {rows} ({_regions(found)}, {pieces}){said}."
+
+
+def formula_sentence(rule: str, formula: str, found: Comparison) -> str:
+    """Whether a rule accepts what a formula says, in a sentence."""
+    rows = f"for every p and q over {_box(found)}"
+    if found.relation == "equal":
+        return (
+            f"What {rule} accepts is {formula}, {rows} ({_regions(found)}, error of the identity "
+            f"tests <= 2^-{found.bits})."
+        )
+    gap = found.more or found.less
+    if gap:
+        return f"What {rule} accepts is not {formula}: at {_gap(found, gap, False)}."
+    return f"Whether what {rule} accepts is {formula} is open, {rows} ({_regions(found)})."
+
+
+def answer_sentence(answer: Answered) -> str:
+    """The sentence of a question."""
+    asked = answer.question
+    if answer.found is None:
+        return f"{asked.left} and {asked.right}: not run: {answer.note}."
+    say = formula_sentence if asked.is_formula else sentence
+    said = say(asked.left, asked.right, answer.found)
+    return said[0].upper() + said[1:] if said.startswith(("neither", "open")) else said
+
+
+def dominance_report(answers: Sequence[Answered]) -> Any:
+    """A sentence for each question."""
+    return Group(*(Prose(f"{answer_sentence(one)} {one.seconds:.1f} s") for one in answers))
+
+
+def dominance_page(answers: Sequence[Answered], command: str) -> str:
+    """The sentences in Markdown."""
+    rules = [one for one in answers if not one.question.is_formula]
+    formulas = [one for one in answers if one.question.is_formula]
+    lines = [
+        "# Which rule accepts more, for every p and q",
+        "",
+        f"Written by `{command}`. What is claimed, and by what argument: docs/everywhere.md. Of a",
+        "block all tokens but the last are accepted drafts, in one iteration; tokens that greedy",
+        "block verification owes later are none. `a against b` are expected numbers.",
+        "",
+        "## Pairs of rules",
+        "",
+        *(f"* {answer_sentence(one)}" for one in rules),
+        "",
+        "## Closed forms",
+        "",
+        "Of W(x), the probability that the accepted drafts start with x, for each x up to the",
+        "lookahead; those of Table 3 (Timor et al. 2025) for each x of one token. The optimum of",
+        "transport is the sum of W(x) over these.",
+        "",
+        *(f"* {answer_sentence(one)}" for one in formulas),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def comparison_record(left: str, right: str, found: Sequence[Comparison]) -> dict[str, object]:
+    """A record of each comparison, with the rows at which the sides differ."""
+    return {
+        "rule": left,
+        "against": right,
+        "comparisons": [
+            {
+                "relation": one.relation,
+                "target": list(map(str, one.target.tokens)),
+                "drafter": list(map(str, one.drafter.tokens)),
+                "lookahead": one.lookahead,
+                "at_least": _claim(one, "at_least"),
+                "at_most": _claim(one, "at_most"),
+                "more": _gap_record(one.more),
+                "less": _gap_record(one.less),
+                "solver_calls": one.counts.calls,
+                "error_bits": one.bits,
+                "seconds": round(one.seconds, 3),
+            }
+            for one in found
+        ],
+    }
+
+
+def answers_record(answers: Sequence[Answered]) -> list[dict[str, object]]:
+    """A record of each question."""
+    return [
+        {
+            **comparison_record(
+                one.question.left, one.question.right, [one.found] if one.found else []
+            ),
+            "target": one.question.target,
+            "drafter": one.question.drafter,
+            "lookahead": one.question.lookahead,
+            "sentence": answer_sentence(one),
+            "seconds": one.seconds,
+        }
+        for one in answers
+    ]
+
+
+def _claim(found: Comparison, name: str) -> dict[str, object]:
+    claim = getattr(found, name)
+    return {
+        "proved": claim.proved,
+        "for_each_text": claim.by_text,
+        "regions": claim.regions,
+        "open": claim.open,
+        "other_is": None if claim.premise is None else claim.premise.verdict,
+    }
+
+
+def _gap_record(gap: Gap | None) -> dict[str, object] | None:
+    if gap is None:
+        return None
+    return {
+        "rows": [
+            {"of": row.letter, "after": list(row.context), "row": [str(value) for value in law]}
+            for row, law in gap.rows.items()
+        ],
+        "left": str(gap.left),
+        "right": str(gap.right),
+        "texts": gap.texts,
+    }
+
+
+def _box(found: Comparison) -> str:
+    target, drafter = found.target, found.drafter
+    if target.tokens == drafter.tokens:
+        return f"{len(target)} tokens, lookahead {found.lookahead}"
+    return (
+        f"the tokens {listed(target)} of p and {listed(drafter)} of q, lookahead {found.lookahead}"
+    )
+
+
+def _regions(found: Comparison) -> str:
+    return f"{found.at_least.regions + found.at_most.regions:,} regions"
+
+
+def _why(found: Comparison) -> str:
+    """What is missing besides open pieces: a rule that is not shown to be lossless."""
+    premises = [one.premise for one in (found.at_least, found.at_most)]
+    bad = [one.verdict for one in premises if one is not None and not one]
+    return f"; a rule that has to be lossless is {bad[0]}" if bad else ""
+
+
+def _gap(found: Comparison, gap: Gap | None, turned: bool) -> str:
+    assert gap is not None
+    first, second = (gap.right, gap.left) if turned else (gap.left, gap.right)
+    rows = [f"{_row(row, found)} = ({', '.join(map(str, law))})" for row, law in gap.rows.items()]
+    return f"{', '.join(rows) or 'uniform rows'}: {first} against {second}"
+
+
+def _row(row: Row, found: Comparison) -> str:
+    vocabulary: Vocabulary = found.target if row.letter == "p" else found.drafter
+    after = " ".join(str(vocabulary.tokens[token]) for token in row.context)
+    return f"{row.letter}(·|{after})" if after else f"{row.letter}(·)"
+
+
+def _counts(left: str, right: str, found: Comparison) -> str:
+    premises = [
+        f"{name} is {claim.premise.verdict}, by {claim.premise.regions} regions of its own"
+        for name, claim in ((right, found.at_least), (left, found.at_most))
+        if claim.premise is not None
+    ]
+    named = ["rows that are not named are uniform"] if found.more or found.less else []
+    asked = [f"{found.counts.calls:,} calls of z3", f"{found.seconds:.1f} s"]
+    return "  " + "; ".join([*premises, *named, *asked])

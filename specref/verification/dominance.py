@@ -1,0 +1,274 @@
+"""Which rules accept more drafts, and how many in closed form, for every p and q."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from itertools import combinations, repeat
+from types import MappingProxyType
+
+from specref.algorithms.text.push_forward import psi
+from specref.algorithms.trees.transport import drafts_law, optimal_acceptance
+from specref.distributions import Probabilities, Probability, normalise, relabel
+from specref.models import Model
+from specref.pairs import Profile
+from specref.proofs.everywhere import NotForAllError
+from specref.proofs.everywhere.acceptance import Formula
+from specref.proofs.everywhere.comparison import Comparison, compare_everywhere
+from specref.rules import RULES
+from specref.verification.everywhere import TWO
+from specref.vocabulary import Tokens, UntokenisableError, Vocabulary, intersection
+
+BUDGET = 20.0
+STOPPED = "interrupted"
+LONGEST = 99
+"""For formulas that hold for any number of accepted drafts."""
+
+
+def by_token(target: Model, drafter: Model, text: Tokens, lookahead: int) -> Probability:
+    """The product of min(p, q) over the tokens: what standard accepts."""
+    accepted: Probability = 1
+    for index, token in enumerate(text):
+        p, q = target.next_token(text[:index]), drafter.next_token(text[:index])
+        accepted = accepted * min(p[token], q[token])
+    return accepted
+
+
+def jointly(target: Model, drafter: Model, text: Tokens, lookahead: int) -> Probability:
+    """The least of Q(x_1 … x_j) p(x_{j+1} … x_k | x_1 … x_j): what block verification accepts."""
+    accepted: Probability = 1
+    drafted: Probability = 1
+    for index, token in enumerate(text):
+        drafted = drafted * drafter.next_token(text[:index])[token]
+        accepted = min(drafted, accepted * target.next_token(text[:index])[token])
+    return accepted
+
+
+def greedily(target: Model, drafter: Model, text: Tokens, lookahead: int) -> Probability:
+    """The lesser of the joint probabilities: what greedy block verification accepts."""
+    drawn: Probability = 1
+    drafted: Probability = 1
+    for index, token in enumerate(text):
+        drawn = drawn * target.next_token(text[:index])[token]
+        drafted = drafted * drafter.next_token(text[:index])[token]
+    return min(drawn, drafted)
+
+
+def shared(target: Model, drafter: Model) -> Probabilities:
+    """q of the drafter's tokens that the target has, over the target's vocabulary."""
+    both = intersection(target.vocabulary, drafter.vocabulary)
+    return relabel(drafter.next_token(()), both, len(target.vocabulary))
+
+
+def of_shared(target: Model, drafter: Model, text: Tokens, lookahead: int) -> Probability:
+    """Table 3, union: min(p, q) of a token of both vocabularies."""
+    (token,) = text
+    found: Probability = min(target.next_token(())[token], shared(target, drafter)[token])
+    return found
+
+
+def of_renormalised(target: Model, drafter: Model, text: Tokens, lookahead: int) -> Probability:
+    """Table 3, TLI: min(p, q / sum of q over the tokens of both vocabularies)."""
+    (token,) = text
+    mu = shared(target, drafter)
+    mu = normalise(mu) if mu.any() else mu
+    found: Probability = min(target.next_token(())[token], mu[token])
+    return found
+
+
+def psi_of(target: Model, drafter: Model, lookahead: int) -> Probabilities:
+    """The law of the target's first token of the drafter's text."""
+    return psi(target.vocabulary, drafter, (), lookahead)
+
+
+def matched(target: Model, drafter: Model, text: Tokens, lookahead: int) -> Probability:
+    """Table 3, SLEM: p psi."""
+    (token,) = text
+    found: Probability = target.next_token(())[token] * psi_of(target, drafter, lookahead)[token]
+    return found
+
+
+def of_text(target: Model, drafter: Model, text: Tokens, lookahead: int) -> Probability:
+    """Table 3, SLRS: min(p, psi)."""
+    (token,) = text
+    law = psi_of(target, drafter, lookahead)
+    found: Probability = min(target.next_token(())[token], law[token])
+    return found
+
+
+def transported(target: Model, drafter: Model, text: Tokens, lookahead: int) -> Probability:
+    """The most that any lossless rule accepts of one draft from q: the optimum of transport."""
+    law = drafts_law(drafter.next_token(()), 1, replacement=True)
+    return optimal_acceptance(target.next_token(()), law).acceptance
+
+
+FORMULAS: Mapping[str, Formula] = MappingProxyType(
+    {
+        "the product of min(p, q)": Formula(by_token, LONGEST),
+        "the least of q(x_1 … x_j) p(x_{j+1} … x_k)": Formula(jointly, LONGEST),
+        "the lesser of p(x) and q(x)": Formula(greedily, LONGEST),
+        "min(p, q), 0 for what the drafter lacks": Formula(of_shared),
+        "min(p, q / sum of q over both vocabularies)": Formula(of_renormalised),
+        "p psi": Formula(matched),
+        "min(p, psi)": Formula(of_text),
+        "the optimum of transport": Formula(transported, total=True),
+    }
+)
+DECLARED = (
+    ("standard", "the product of min(p, q)"),
+    ("standard", "the optimum of transport"),
+    ("block", "the least of q(x_1 … x_j) p(x_{j+1} … x_k)"),
+    ("greedy-block", "the lesser of p(x) and q(x)"),
+    ("union", "min(p, q), 0 for what the drafter lacks"),
+    ("tli", "min(p, q / sum of q over both vocabularies)"),
+    ("slem", "p psi"),
+    ("slrs", "min(p, psi)"),
+)
+"""Rules, and what they accept: Timor et al. 2025, Table 3, and Sun et al. 2024."""
+BY_TOKEN = ("standard", "block", "greedy-block")
+SIBLINGS = ("standard", "top-drafts", "spechub", "matching", "recursive-rejection")
+SIZES: Mapping[Profile, Sequence[tuple[int, int]]] = MappingProxyType(
+    {
+        "quick": ((2, 1),),
+        "standard": ((2, 1), (2, 2), (3, 1)),
+        "thorough": ((2, 1), (2, 2), (3, 1), (2, 3), (3, 2)),
+    }
+)
+"""Tokens of one vocabulary, and lookaheads."""
+TWO_VOCABULARIES = ("union", "tli", "slem", "slrs", "block-slrs")
+
+
+@dataclass(frozen=True)
+class Question:
+    """Two sides, and the rows for which it is asked which of them accepts more.
+
+    Attributes
+    ----------
+    left : str
+        A name of `rules.RULES`.
+    right : str
+        A name of `rules.RULES` or of `FORMULAS`.
+    target, drafter : tuple of str
+    lookahead : int
+    """
+
+    left: str
+    right: str
+    target: tuple[str, ...]
+    drafter: tuple[str, ...]
+    lookahead: int
+
+    @property
+    def is_formula(self) -> bool:
+        """Whether a rule is compared with what it accepts in closed form."""
+        return self.right in FORMULAS
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What was found for a question.
+
+    Attributes
+    ----------
+    question : Question
+    found : Comparison or None
+        None where it could not be asked.
+    seconds : float
+        Of the processor.
+    note : str
+        Why it could not be asked.
+    """
+
+    question: Question
+    found: Comparison | None
+    seconds: float = 0.0
+    note: str = ""
+
+
+def questions_of(profile: Profile) -> tuple[Question, ...]:
+    """All questions: pairs of rules on common shapes, and rules with their closed forms.
+
+    Examples
+    --------
+    >>> len(questions_of("quick"))
+    38
+    """
+    found: list[Question] = []
+    same = [one for one in DECLARED if RULES[one[0]].same_vocabulary]
+    pairs = [*combinations(BY_TOKEN, 2), *same]
+    for tokens, lookahead in SIZES[profile]:
+        letters = ("a", "b", "c")[:tokens]
+        asked = pairs if tokens * lookahead < 6 else [("block", "standard")]
+        found += [Question(*pair, letters, letters, lookahead) for pair in asked]
+    for target, drafter in TWO[:3]:
+        names = [name for name in TWO_VOCABULARIES if can_read(name, target, drafter)]
+        both = [*combinations(names, 2), *(one for one in DECLARED if one[0] in names)]
+        found += [Question(*pair, target, drafter, 1) for pair in both]
+    if profile == "thorough":
+        letters = ("a", "b", "c")
+        found += [Question(*pair, letters, letters, 1) for pair in combinations(SIBLINGS, 2)]
+    return tuple(found)
+
+
+def can_read(name: str, target: Sequence[str], drafter: Sequence[str]) -> bool:
+    """Whether a rule by text can read all tokens of the other vocabulary."""
+    if not RULES[name].by_text:
+        return True
+    try:
+        for one, other in ((target, drafter), (drafter, target)):
+            Vocabulary(one).encode("".join(other))
+    except UntokenisableError:
+        return False
+    return True
+
+
+def ask(question: Question, seed: int, budget: float) -> Answered:
+    """Which of two sides accepts more."""
+    started = time.process_time()
+    right = FORMULAS.get(question.right) or RULES[question.right].step
+    rows = Vocabulary(question.target), Vocabulary(question.drafter), question.lookahead
+    try:
+        found = compare_everywhere(
+            RULES[question.left].step, right, *rows, seed=seed, budget=budget
+        )
+    except (NotForAllError, TypeError, ValueError, ModuleNotFoundError) as error:
+        return Answered(question, None, note=f"{type(error).__name__}: {error}")
+    return Answered(question, found, round(time.process_time() - started, 2))
+
+
+def ask_all(
+    questions: Sequence[Question],
+    seed: int = 0,
+    budget: float = BUDGET,
+    executor: Executor | None = None,
+    advance: Callable[[Answered], None] = lambda answer: None,
+) -> tuple[Answered, ...]:
+    """Which of two sides accepts more, for each question.
+
+    Parameters
+    ----------
+    questions : sequence of Question
+    seed : int
+    budget : float
+        Seconds of the processor, for each claim and for each rule that is to be lossless.
+    executor : concurrent.futures.Executor, optional
+        Runs questions apart.
+    advance : callable
+        Called with each answer.
+
+    Returns
+    -------
+    tuple of Answered
+        After Ctrl-C, those that were not reached have the note ``interrupted``.
+    """
+    answers: list[Answered] = []
+    mapped = map if executor is None else executor.map
+    try:
+        for answer in mapped(ask, questions, repeat(seed), repeat(budget)):
+            if answer.found and answer.found.interrupted:
+                raise KeyboardInterrupt
+            answers.append(answer)
+            advance(answer)
+    except KeyboardInterrupt:
+        answers += [Answered(one, None, note=STOPPED) for one in questions[len(answers) :]]
+    return tuple(answers)
