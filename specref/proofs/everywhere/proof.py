@@ -374,7 +374,7 @@ def rows_where_right(step: Step, found: Everywhere) -> "Rows | None":
         for covered in one.lossless[:MOST_TRIED]:
             rows = {row: covered.sample.row(row) for row in one.space.rows}
             if is_right(rows):
-                return _spoken(simplified(rows, is_right))
+                return spoken(simplified(rows, is_right))
     return None
 
 

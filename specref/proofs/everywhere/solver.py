@@ -72,7 +72,7 @@ class Solver:
 
     @cached_property
     def _context(self) -> Any:
-        """z3's own: it may be used by one thread at a time, and answers depend on what it holds."""
+        """z3's own: for one thread at a time; answers depend on what it holds."""
         import z3
 
         return z3.Context()
