@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from proofs_tests.attack.lossless import LOSSLESS
 from specref.adapters import reference
 from specref.conformance.status import Status
 from specref.conformance.suite import check
@@ -73,6 +74,14 @@ def test_what_takes_too_many_runs_is_not_tried() -> None:
     for result in results(reference.verify).values():
         assert result.status == Status.NOT_APPLICABLE
         assert result.message == "cannot be probed: more than max_runs = 500 runs"
+
+
+def test_a_search_that_does_not_end_is_not_waited_for() -> None:
+    """Residuals drawn by rejection: up to 200 tries, each with a threshold of its own."""
+    report = check(LOSSLESS["residual_by_rejection"], only=["smoke/answers", "joint/probed"])
+    probed = report.results[-1]
+    assert (probed.id, probed.status) == ("joint/probed", Status.NOT_APPLICABLE)
+    assert "more than 100,000 random numbers in" in probed.message
 
 
 def test_low_precision_is_not_tried() -> None:

@@ -7,6 +7,7 @@ for right samplers and for planted bugs, within the bound that probing itself de
 import copy
 import math
 import random
+import re
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,10 +18,17 @@ import numpy as np
 import pytest
 
 from specref.adapters import reference
+from specref.algorithms.trees import topdown
 from specref.chance import Sampled
-from specref.contracts.capabilities import capable
+from specref.contracts.capabilities import Capabilities, capable
+from specref.contracts.tree.batch import TreeVerifier
+from specref.contracts.tree.fixtures import tree_place
+from specref.contracts.tree.nodes import as_verifier
 from specref.distributions import total_variation
+from specref.models import iid_model
 from specref.probing import edge_events, probe, probe_block, probe_verify
+from specref.probing.trees import probe_trees
+from specref.vocabulary import Vocabulary
 from specref.zoo import FIXTURES, MUTANTS
 from specref.zoo.parts.standard import speculative
 
@@ -601,6 +609,24 @@ def test_runs_are_limited():
     rng = np.random.default_rng(1)
     probed = probe(lambda: tuple(rng.choice(9, 9)), max_runs=300)
     assert probed.uninterpreted == "more than max_runs = 300 runs"
+
+
+def test_numbers_of_all_runs_are_limited():
+    rng = np.random.default_rng(1)
+
+    def stubborn():
+        """Few runs are enough for its one cut, but each takes 40 numbers."""
+        return (sum(rng.random() < 0.5 for _ in range(40)) % 2,)
+
+    probed = probe(stubborn, max_runs=300)
+    assert re.fullmatch(r"more than 3,000 random numbers in \d\d runs", str(probed.uninterpreted))
+
+
+def test_trees_take_a_number_of_runs():
+    p, q = (iid_model(Vocabulary("ab"), row) for row in ([0.25, 0.75], [0.5, 0.5]))
+    verifier = TreeVerifier(as_verifier(topdown.verify), Capabilities())
+    found = probe_trees(verifier, p, q, tree_place((), (2,)), max_runs=5)
+    assert found.uninterpreted == "more than max_runs = 5 runs"
 
 
 # Failures and edges.

@@ -8,13 +8,18 @@ from specref.contracts.tree.fixtures import TOP, TreePlace
 from specref.contracts.tree.nodes import one_row
 from specref.models import Model, as_float
 from specref.probing.blocks import ProbedBlock, completed_block
-from specref.probing.probe import Probed, probe_program
+from specref.probing.probe import MAX_RUNS, Probed, probe_program
 from specref.probing.verification import batch_program
 from specref.vocabulary import Tokens
 
 
 def probe_trees(
-    verifier: Verifier, target: Model, drafter: Model, place: TreePlace
+    verifier: Verifier,
+    target: Model,
+    drafter: Model,
+    place: TreePlace,
+    *,
+    max_runs: int = MAX_RUNS,
 ) -> ProbedBlock:
     """The exact joint law of the completed block over all trees of a place, and its distance.
 
@@ -25,6 +30,8 @@ def probe_trees(
     target, drafter : Model
         Over the same vocabulary.
     place : TreePlace
+    max_runs : int
+        As for `Program`, for each tree.
 
     Examples
     --------
@@ -46,6 +53,10 @@ def probe_trees(
         for path in enumerate_paths(lambda chance: place.tree(drafter, chance)):
             batch = one_row(target, place.context, path.outcome, one_hot=place.way == TOP)
             shape = (*batch.draft_tokens[0].tolist(), *batch.parents[0].tolist())
-            yield shape, float(path.weight), probe_program(batch_program(verifier, batch))
+            yield (
+                shape,
+                float(path.weight),
+                probe_program(batch_program(verifier, batch, max_runs)),
+            )
 
     return completed_block(probed(), target, place.context, place.lookahead + 1)

@@ -28,6 +28,8 @@ EXACT = 1e-6
 LESS = (2.0**-52, 1.5e-7)
 LOW_PRECISION = "low precision: the law is not exact"
 MANY = (5, 8)
+# Searches that end take 1,500.
+MOST_RUNS = 10_000
 # Enough to trace comparisons; a search takes far more.
 FEW_RUNS = 500
 # Numbers that float32 has, too.
@@ -45,7 +47,8 @@ def probed(judge: Judge) -> Outcome:
         # Two siblings without replacement, in either order, and a certain child of each.
         drafter = table_model(pair.target.vocabulary, {(): [0, "3/4", "1/4"]}, [0, 1, 0])
         place = tree_place((), (2, 1))
-        law = partial(probe_trees, judge.verifier, pair.target, drafter, place)
+        trees = judge.verifier, pair.target, drafter, place
+        law = partial(probe_trees, *trees, max_runs=MOST_RUNS)
     else:
         law = partial(
             probe_block,
@@ -54,6 +57,7 @@ def probed(judge: Judge) -> Outcome:
             pair.drafter,
             pair.context,
             pair.lookahead,
+            max_runs=MOST_RUNS,
             capabilities=judge.capabilities,
             kind=type(judge.verifier),
         )
