@@ -611,15 +611,17 @@ def test_runs_are_limited():
     assert probed.uninterpreted == "more than max_runs = 300 runs"
 
 
-def test_numbers_of_all_runs_are_limited():
+def test_calls_of_all_runs_are_limited():
     rng = np.random.default_rng(1)
 
     def stubborn():
-        """Few runs are enough for its one cut, but each takes 40 numbers."""
+        """Few runs are enough for its one cut, but each takes 40 calls."""
         return (sum(rng.random() < 0.5 for _ in range(40)) % 2,)
 
     probed = probe(stubborn, max_runs=300)
-    assert re.fullmatch(r"more than 3,000 random numbers in \d\d runs", str(probed.uninterpreted))
+    assert re.fullmatch(
+        r"more than 3,000 calls for numbers in \d\d runs", str(probed.uninterpreted)
+    )
 
 
 def test_trees_take_a_number_of_runs():

@@ -19,8 +19,7 @@ from specref.probing.source import Source
 from specref.probing.swapping import Swap, slots
 from specref.vocabulary import Tokens
 
-
-NUMBERS_A_RUN = 10
+CALLS_A_RUN = 10
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,8 @@ class Program:
     holder : callable
         The code itself; generators in its closure, its globals or its object are replaced.
     max_runs : int
-        The most runs before `CannotInterpretError` is raised; and the most random numbers of all
-        runs together, divided by `NUMBERS_A_RUN`.
+        The most runs before `CannotInterpretError` is raised; and the most calls for random
+        numbers in all runs together, divided by `CALLS_A_RUN`.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Program:
         }
         if "torch" in sys.modules:
             import_module("specref.probing.torch_random")
-        self.runs = self._numbers = 0
+        self.runs = self._calls = 0
 
     def __call__(self, source: Source) -> Outcome:
         """Run the code: the tokens, or its failure."""
@@ -80,9 +79,11 @@ class Program:
         self.runs += 1
         if self.runs > self._max_runs:
             raise CannotInterpretError(f"more than max_runs = {self._max_runs} runs")
-        most = NUMBERS_A_RUN * self._max_runs
-        if self._numbers > most:
-            raise CannotInterpretError(f"more than {most:,} random numbers in {self.runs:,} runs")
+        most = CALLS_A_RUN * self._max_runs
+        if self._calls > most:
+            raise CannotInterpretError(
+                f"more than {most:,} calls for numbers in {self.runs} runs"
+            )
         torch_known = "torch" in sys.modules
         outcome: Outcome
         with self._intercepted(source):
@@ -90,7 +91,7 @@ class Program:
                 outcome = tuple(int(token) for token in self._run(source))
             except Exception as error:
                 outcome = Failure(f"{type(error).__name__}: {error}")
-        self._numbers += len(source.requests)
+        self._calls += source.calls
         if source.problem is not None:
             raise source.problem
         if not torch_known and "torch" in sys.modules:

@@ -52,6 +52,8 @@ class Source(ABC):
 
     Attributes
     ----------
+    calls : int
+        How many calls were answered.
     problem : CannotInterpretError or None
         Why the run cannot be interpreted, even if the code caught the exception.
     """
@@ -59,6 +61,7 @@ class Source(ABC):
     dtype: type = np.float64
 
     def __init__(self) -> None:
+        self.calls = 0
         self.requests: list[Request] = []
         self.problem: CannotInterpretError | None = None
 
@@ -74,13 +77,16 @@ class Source(ABC):
         """A branch, with probability proportional to its weight."""
         vector = np.asarray(weights, dtype=np.float64)
         request = Request("categorical", call, weights=tuple((vector / vector.sum()).tolist()))
+        self.calls += 1
         return int(self._asked(request))
 
     def seed(self, call: Call, number: int) -> int:
         """An integer below `number`, which is so large that it must be a seed."""
+        self.calls += 1
         return int(number * float(self._asked(Request("seed", call))))
 
     def _filled(self, request: Request) -> Numbers:
+        self.calls += 1
         numbers: Numbers = np.empty(request.call.shape, dtype=self.dtype)
         for place in np.ndindex(numbers.shape):
             numbers[place] = self._asked(request)
