@@ -81,9 +81,7 @@ class Program:
             raise CannotInterpretError(f"more than max_runs = {self._max_runs} runs")
         most = CALLS_A_RUN * self._max_runs
         if self._calls > most:
-            raise CannotInterpretError(
-                f"more than {most:,} calls for numbers in {self.runs} runs"
-            )
+            raise CannotInterpretError(f"more than {most:,} calls for numbers in {self.runs} runs")
         torch_known = "torch" in sys.modules
         outcome: Outcome
         with self._intercepted(source):
