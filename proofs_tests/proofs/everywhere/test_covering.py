@@ -1,25 +1,25 @@
 """Regions cover all rows, whatever is asked of them: no test is statistical."""
 
 import random
+import time
 from fractions import Fraction
 
 from specref import Vocabulary
 from specref.proofs.everywhere import polynomials, signs
-from specref.proofs.everywhere.covering import Cover, Covering
-from specref.proofs.everywhere.region import Region
+from specref.proofs.everywhere.covering import At, Cover, Covering, Piece
 from specref.proofs.everywhere.rows import Clause, Row, Sample, Space
-from specref.proofs.everywhere.slices import Piece
 from specref.proofs.everywhere.solver import Counts, Solver
 
 LETTERS = Vocabulary("ab")
 
 
-class Recording(Covering[Cover]):
+class Recording(Covering):
     """Regions by the signs of p(a) - q(a), of p(a) - 1/3, and of p(a) q(a) - 1/4."""
 
     def __init__(self, budget: float = 60) -> None:
         space = Space(LETTERS, LETTERS, 0)
-        super().__init__(space, Solver(Counts()), budget)
+        super().__init__(space, Solver(Counts()))
+        self.deadline = time.process_time() + budget
         p, q = (space.entries(Row(letter, ()))[0] for letter in "pq")
         third, quarter = (polynomials.constant(Fraction(1, size)) for size in (3, 4))
         self.asked = [
@@ -32,22 +32,27 @@ class Recording(Covering[Cover]):
         ]
         self.regions: list[tuple[Clause, ...]] = []
 
-    def look_at(self, piece: Piece, sample: Sample, found: Cover) -> Region:
-        found.regions += 1
-        region = self.region(piece.chart, sample, piece.clauses)
-        for polynomial in self.asked:
-            if polynomial.variables & piece.chart.solved.keys():
-                continue
-            region.require(polynomial, signs.of(sample.sign(polynomial)) | signs.ZERO)
-        equations = [(v, form) for v, form in piece.chart.solved.items()]
-        self.regions.append(((*piece.clauses, *region.clauses), equations))
-        return region
+    def cover(self) -> Cover:
+        found, samples = Cover((), self.space), list[Sample]()
+
+        def look(at: At) -> list[Piece]:
+            found.regions += 1
+            samples.append(at.sample)
+            region = self.region(at)
+            for polynomial in self.asked:
+                if not polynomial.variables & at.chart.solved.keys():
+                    region.require(polynomial, signs.of(at.sample.sign(polynomial)) | signs.ZERO)
+            equations = list(at.chart.solved.items())
+            self.regions.append(((*at.clauses, *region.clauses), equations))
+            return self.without(at, region.clauses, found)
+
+        self.cover_pieces([self.start([])], found, look, samples, "")
+        return found
 
 
 def test_every_row_is_in_a_region() -> None:
     covering = Recording()
-    found = Cover((), covering.space)
-    covering.cover_rows(found, [])
+    found = covering.cover()
     assert found.open == 0
     assert found.regions >= 5
     rng = random.Random(3)
@@ -72,7 +77,5 @@ def test_every_row_is_in_a_region() -> None:
 
 
 def test_without_time_everything_is_open() -> None:
-    covering = Recording(budget=1e-9)
-    found = Cover((), covering.space)
-    covering.cover_rows(found, [])
+    found = Recording(budget=1e-9).cover()
     assert (found.regions, found.open) == (0, 1)

@@ -25,6 +25,7 @@ Of a block the last token is no accepted draft, and nor are those that a rule dr
 are called ``modified`` (`algorithms.greedy_block`).
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -38,12 +39,12 @@ from specref.chance import MAX_PATHS, Chance, TooManyPathsError, Traced, enumera
 from specref.distributions import Probability
 from specref.models import Model
 from specref.proofs.everywhere import polynomials, signs
-from specref.proofs.everywhere.covering import Cover, Covering
+from specref.proofs.everywhere.covering import At, Cover, Covering, Piece
 from specref.proofs.everywhere.number import Number, Reading, TieError
 from specref.proofs.everywhere.polynomials import Product
 from specref.proofs.everywhere.region import Region
-from specref.proofs.everywhere.rows import Models, Row, Sample, Space
-from specref.proofs.everywhere.slices import LongerBlockError, Piece
+from specref.proofs.everywhere.rows import Models, Sample, Space, clause
+from specref.proofs.everywhere.slices import LongerBlockError
 from specref.proofs.everywhere.solver import Solver
 from specref.proofs.everywhere.walk import Choices, Path, paths, prefixes
 from specref.vocabulary import Tokens
@@ -122,7 +123,7 @@ class Verified(Side):
         def share(path: Path) -> Iterable[Number | int]:
             kept, block, end = self._kept, path.block, look.end
             if agree(block, end):
-                rest = law_of(look.models, block, end[len(block) :])
+                rest = look.models.said(block, end[len(block) :])
                 yield from (rest for text in look.texts if kept[: len(text)] == text)
 
         return self._gathered(look, share, least=True)
@@ -132,10 +133,10 @@ class Verified(Side):
             kept, block = self._kept, path.block
             for text in look.texts:
                 if kept[: len(text)] != text and agree(block, text):
-                    rest = law_of(look.models, block, text[len(block) :])
-                    yield rest * law_of(look.models, text, look.end[len(text) :])
+                    rest = look.models.said(block, text[len(block) :])
+                    yield rest * look.models.said(text, look.end[len(text) :])
 
-        said = sum(law_of(look.models, (), look.end or text) for text in look.texts)
+        said = sum(look.models.said((), look.end or text) for text in look.texts)
         return said - self._gathered(look, share, least=False)
 
     def sums(
@@ -211,7 +212,7 @@ class Formula(Side):
         rows = look.models.model("p"), look.models.model("q")
         found = reading.constant(0)
         for text in [()] if self.total else look.texts:
-            rest = law_of(look.models, text, look.end[len(text) :])
+            rest = look.models.said(text, look.end[len(text) :])
             found = found + self.value(*rows, text, look.lookahead) * rest
         look.region.add_path(reading.events, polynomials.ONE)
         return found
@@ -251,7 +252,7 @@ class _BelowError(Exception):
     """A sample is found at which a sum is below the other."""
 
 
-class Comparing(Covering[Part]):
+class Comparing(Covering):
     """Covers the rows with regions in which one side accepts at least as much as the other.
 
     Parameters
@@ -275,7 +276,8 @@ class Comparing(Covering[Part]):
         solver: Solver,
         budget: float,
     ) -> None:
-        super().__init__(space, solver, budget)
+        super().__init__(space, solver)
+        self.deadline = time.process_time() + budget
         self.left, self.right, self.lookahead, self.length = left, right, lookahead, length
         self._texts: Sequence[Tokens] = ()
         self._end: Tokens = ()
@@ -299,46 +301,52 @@ class Comparing(Covering[Part]):
         found = Part(said, self.space, texts=texts)
         rules = isinstance(self.left, Verified) and isinstance(self.right, Verified)
         with suppress(_BelowError):
-            self.cover_rows(found, self.said(said) if rules else [])
+            given = [clause(form, signs.POSITIVE) for form in self.said(said)] if rules else []
+            samples: list[Sample] = []
+
+            def look(at: At) -> list[Piece]:
+                clauses = self._region_of(at, found).clauses
+                samples.append(at.sample)
+                return self.without(at, clauses, found)
+
+            self.cover_pieces([self.start(given)], found, look, samples, "")
         return found
 
-    def look_at(self, piece: Piece, sample: Sample, found: Part) -> Region:
+    def _region_of(self, at: At, found: Part) -> Region:
         """The region of a sample, as far as the difference is not negative in it."""
         for every in (False, True):
-            region, form, value = self._difference(piece, sample, found, every)
+            region, form, value = self._difference(at, found, every)
             if value >= 0:
                 break
         found.regions += 1
         if value < 0:
-            found.below = sample
+            found.below = at.sample
             raise _BelowError
         if value > 0 and found.above is None:
-            found.above = sample
+            found.above = at.sample
         self._keep_positive(region, form)
         return region
 
-    def _difference(
-        self, piece: Piece, sample: Sample, found: Part, every: bool
-    ) -> tuple[Region, Product, Fraction]:
+    def _difference(self, at: At, found: Part, every: bool) -> tuple[Region, Product, Fraction]:
         """What the difference is not below in the region of a sample, and its value there."""
-        reading = Reading(self.space.prime, sample.value)
-        models = Models(piece.chart, reading)
-        region = self.region(piece.chart, sample, piece.clauses)
+        reading = Reading(self.space.prime, at.sample.value)
+        models = Models(at.chart, reading)
+        region = self.region(at)
         size = self.lookahead, self.length
         look = Look(models, region, self._texts, self._end, *size, found, self.check, every)
         try:
             difference = self.left.at_least(look) - self.right.at_most(look)
-            form = piece.chart.form(difference)
+            form = at.chart.form(difference)
         finally:
             found.mistakes += reading.mistakes
-        if not all(sample.sign(factor) for factor in form.powers):
+        if not all(at.sample.sign(factor) for factor in form.powers):
             raise TieError(difference)
         for factor, power in form.powers.items():
             if power < 0 and region.known(factor) & signs.ZERO:
-                zero = (*piece.clauses, *region.clauses, (factor, signs.ZERO))
-                if not self.solver.excluded(piece.chart, zero):
-                    region.require(factor, signs.of(sample.sign(factor)))
-        return region, form, form.at(sample.value)
+                zero = (*at.clauses, *region.clauses, (factor, signs.ZERO))
+                if not self.solver.excluded(at.chart, zero):
+                    region.require(factor, signs.of(at.sample.sign(factor)))
+        return region, form, form.at(at.sample.value)
 
     def _keep_positive(self, region: Region, form: Product) -> None:
         """Add the condition under which a function that is positive at the sample is >= 0."""
@@ -351,14 +359,6 @@ class Comparing(Covering[Part]):
             polynomial, _ = polynomials.sign_polynomial(Product(Fraction(1), loose))
             here = signs.of(region.sample.sign(polynomial))
             region.require(polynomial, here | signs.ZERO)
-
-
-def law_of(models: Models, context: Tokens, tokens: Tokens) -> Number:
-    """The target's probability of some tokens after a context."""
-    law = models.reading.constant(1)
-    for index, token in enumerate(tokens):
-        law = law * models.numbers(Row("p", (*context, *tokens[:index])))[token]
-    return law
 
 
 def agree(block: Tokens, text: Tokens) -> bool:

@@ -7,17 +7,16 @@ is 0 that is not 0 everywhere is looked at on a chart of its own.
 """
 
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.number import TieError
 from specref.proofs.everywhere.polynomials import Polynomial, Product
 from specref.proofs.everywhere.region import Region
-from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample, Space, clause
-from specref.proofs.everywhere.slices import Piece
+from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample, Space, clause, conditions
+from specref.proofs.everywhere.simplex import homogeneous
 from specref.proofs.everywhere.solver import Solver, joined
 from specref.vocabulary import Tokens
 
@@ -26,6 +25,24 @@ TRIES = 32
 
 class OutOfTimeError(Exception):
     """The budget is spent."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the space of rows: a chart, and conditions on its free variables."""
+
+    chart: Chart
+    clauses: tuple[Clause, ...]
+    sample: Sample | None = None
+
+
+@dataclass(frozen=True)
+class At:
+    """A sample of a piece."""
+
+    chart: Chart
+    clauses: tuple[Clause, ...]
+    sample: Sample
 
 
 @dataclass
@@ -39,8 +56,8 @@ class Cover:
     space : Space
         Whose variables the conditions have.
     regions, paths, flips, charts, open : int
-        Regions with the paths behind them; conditions that were flipped; charts with an equation;
-        pieces that are left open.
+        Sets of rows on which some paths run alike, with these paths; conditions that were
+        flipped; charts with an equation; pieces that are left open.
     mistakes : int
         The sum of the sizes of numbers told apart by residues.
     """
@@ -55,49 +72,68 @@ class Cover:
     mistakes: int = 0
 
 
-Covered = TypeVar("Covered", bound=Cover)
-
-
-class Covering(ABC, Generic[Covered]):
-    """Covers the rows with regions, whatever is looked at in each.
+class Covering:
+    """Covers the rows with regions.
 
     Parameters
     ----------
     space : Space
     solver : Solver
-    budget : float
-        Seconds of the processor, from now on; what is not done by then is open.
+
+    Attributes
+    ----------
+    deadline : float
+        In seconds of the processor; what is not done by then is open.
     """
 
-    def __init__(self, space: Space, solver: Solver, budget: float) -> None:
+    def __init__(self, space: Space, solver: Solver) -> None:
         self.space, self.solver = space, solver
-        self.deadline = time.process_time() + budget
+        self.deadline = 0.0
         self.whole = Chart(space, {})
         self._charts: dict[tuple[tuple[int, str], ...], Chart] = {}
 
-    @abstractmethod
-    def look_at(self, piece: Piece, sample: Sample, found: Covered) -> Region:
-        """The region of a sample of a piece."""
+    def start(self, clauses: Sequence[Clause]) -> Piece:
+        """All rows at which some conditions hold, to be looked at first."""
+        return Piece(
+            self.whole, tuple(clauses), Sample(self.whole, {}, f"{self.space.seed} start")
+        )
 
-    def cover_rows(self, found: Covered, given: Sequence[Clause]) -> None:
-        """Cover all rows at which some conditions hold."""
-        samples: list[Sample] = []
-        start = Sample(self.whole, {}, f"{self.space.seed} start")
-        pending = [Piece(self.whole, tuple(given), start)]
+    def cover_pieces(
+        self,
+        pending: list[Piece],
+        found: Cover,
+        look: Callable[[At], list[Piece] | None],
+        samples: Sequence[Sample],
+        name: str,
+    ) -> None:
+        """Cut regions off pieces until nothing is left.
+
+        Parameters
+        ----------
+        pending : list of Piece
+        found : Cover
+        look : callable
+            Looks at a sample of a piece: the pieces that its region leaves; None if another sample
+            is to be looked at.
+        samples : sequence of Sample
+            Those that were looked at; the caller adds to it.
+        name : str
+            Of what is random.
+        """
         while pending:
             piece = pending.pop()
             if time.process_time() > self.deadline:
                 found.open += 1
                 continue
             try:
-                pending += self._next(piece, found, samples)[::-1]
+                pending += self._next(piece, found, look, samples, name)[::-1]
             except OutOfTimeError:
                 found.open += 1
 
-    def said(self, outcome: Tokens) -> list[Clause]:
-        """That the target says a text with positive probability."""
+    def said(self, outcome: Tokens) -> list[Product]:
+        """The target's probabilities of the tokens of a text."""
         return [
-            clause(self.whole.entries(Row("p", outcome[:index]))[token], signs.POSITIVE)
+            self.whole.entries(Row("p", outcome[:index]))[token]
             for index, token in enumerate(outcome)
         ]
 
@@ -106,7 +142,36 @@ class Covering(ABC, Generic[Covered]):
         if time.process_time() > self.deadline:
             raise OutOfTimeError
 
-    def _next(self, piece: Piece, found: Covered, samples: list[Sample]) -> list[Piece]:
+    def region(self, at: At) -> Region:
+        """The region of a sample, with no conditions yet but those of its piece."""
+
+        def excluded(clauses: Sequence[Clause]) -> bool:
+            return self.solver.excluded(at.chart, clauses)
+
+        return Region(at.chart, at.sample, at.clauses, excluded)
+
+    def without(self, at: At, clauses: Sequence[Clause], found: Cover) -> list[Piece]:
+        """What is left of a piece without the rows where all clauses hold."""
+        before = self.region(at)
+        kept = at.clauses
+        left: list[Piece] = []
+        for polynomial, allowed in clauses:
+            flipped = before.known(polynomial) & ~allowed
+            if flipped:
+                found.flips += 1
+                left.append(Piece(at.chart, (*kept, (polynomial, flipped))))
+            kept = (*kept, (polynomial, allowed))
+            before.require(polynomial, allowed)
+        return left
+
+    def _next(
+        self,
+        piece: Piece,
+        found: Cover,
+        look: Callable[[At], list[Piece] | None],
+        samples: Sequence[Sample],
+        name: str,
+    ) -> list[Piece]:
         """Cut a region off a piece; the pieces that are left."""
         together = joined(piece.chart, piece.clauses)
         if together is None:
@@ -114,71 +179,56 @@ class Covering(ABC, Generic[Covered]):
         for polynomial, allowed in together.items():
             if allowed == signs.ZERO:
                 others = [one for one in piece.clauses if one[0] != polynomial]
-                return self._on(Piece(piece.chart, tuple(others)), polynomial, found)
+                return self._on(replace(piece, clauses=tuple(others)), polynomial, found)
         sample: Sample | str | None = piece.sample
-        key = f"{self.space.seed} {found.outcome} {found.flips} {len(samples)}"
+        key = f"{self.space.seed} {found.outcome} {name} {found.flips} {len(samples)}"
         if sample is None:
             sample = self.solver.find(piece.chart, piece.clauses, samples, key)
-        apart: tuple[Clause, ...] = ()
+        untied: tuple[Clause, ...] = ()
         for attempt in range(TRIES):
             if sample == "none":
                 return []
             if not isinstance(sample, Sample):
-                found.open += 1
-                return []
+                break
             try:
-                region = self.look_at(piece, sample, found)
+                left = look(At(piece.chart, piece.clauses, sample))
             except TieError as tie:
                 powers = piece.chart.form(tie.number).powers
                 zero = next(factor for factor in powers if sample.sign(factor) == 0)
-                apart = (*apart, (zero, signs.NONZERO))
-                sample = self.solver.find(
-                    piece.chart, (*piece.clauses, *apart), [], f"{key} {attempt}"
-                )
+                untied = (*untied, (zero, signs.NONZERO))
+                apart = (*piece.clauses, *untied)
+                sample = self.solver.find(piece.chart, apart, [], f"{key} {attempt}")
                 if sample == "none":
-                    beside = Piece(piece.chart, (*piece.clauses, apart[-1]))
-                    return [*self._on(piece, zero, found), *([beside] if apart[1:] else [])]
+                    beside = Piece(piece.chart, (*piece.clauses, untied[-1]))
+                    return [*self._on(piece, zero, found), *([beside] if untied[1:] else [])]
                 continue
-            samples.append(sample)
-            return self._left(piece, region, found)
+            if left is not None:
+                return left
+            other = f"{key} elsewhere {attempt}"
+            sample = self.solver.find(piece.chart, piece.clauses, [], other)
         found.open += 1
         return []
 
-    def region(self, chart: Chart, sample: Sample, clauses: Sequence[Clause]) -> Region:
-        """The region of a sample, with no conditions yet but those given."""
-
-        def excluded(clauses: Sequence[Clause]) -> bool:
-            return self.solver.excluded(chart, clauses)
-
-        return Region(chart, sample, clauses, excluded)
-
-    def _left(self, piece: Piece, region: Region, found: Covered) -> list[Piece]:
-        """What a region leaves of a piece."""
-        before = self.region(piece.chart, region.sample, piece.clauses)
-        kept = piece.clauses
-        left: list[Piece] = []
-        for polynomial, allowed in region.clauses:
-            flipped = before.known(polynomial) & ~allowed
-            if flipped:
-                found.flips += 1
-                left.append(Piece(piece.chart, (*kept, (polynomial, flipped))))
-            kept = (*kept, (polynomial, allowed))
-            before = self.region(piece.chart, region.sample, kept)
-        return left
-
-    def _on(self, piece: Piece, polynomial: Polynomial, found: Covered) -> list[Piece]:
+    def _on(self, piece: Piece, polynomial: Polynomial, found: Cover) -> list[Piece]:
         """The part of a piece on which a polynomial is 0, on charts of its own."""
         solutions = [
             (v, *both)
             for v in sorted(polynomial.variables)
             if (both := polynomials.linear_in(polynomial, v))
         ]
+        whole = self.space.signs(polynomial)
+        if whole != signs.ANY and all(slope.powers for _, slope, _ in solutions):
+            return self._corners(piece, polynomial)
         if not solutions:
             zero = (polynomial, signs.ZERO)
             found.open += not self.solver.excluded(piece.chart, (*piece.clauses, zero))
             return []
-        # A slope that is constant leaves no case in which it is 0; else the simplest.
-        v, slope, rest = min(solutions, key=lambda one: _complexity(one[1]))
+        # A slope that is constant leaves no case in which it is 0; else the simplest, and among
+        # these a variable of a late row, which other conditions are unlikely to have.
+        v, slope, rest = min(
+            solutions,
+            key=lambda one: (*_complexity(one[1]), -len(self.space.variables[one[0]][0].context)),
+        )
         value = {v: polynomials.ratio(polynomials.opposite(rest), slope)}
         left: list[Piece] = []
         apart: list[Clause] = []
@@ -186,15 +236,34 @@ class Covering(ABC, Generic[Covered]):
             flat = (factor, signs.ZERO), (polynomial, signs.ZERO)
             left.append(Piece(piece.chart, (*piece.clauses, *apart, *flat)))
             apart.append((factor, signs.NONZERO))
-        clauses = _moved((*piece.clauses, *apart), value)
+        solved = {w: polynomials.replaced(form, value) for w, form in piece.chart.solved.items()}
+        chart = self._chart(solved | value, found)
+        clauses = _moved(chart, (*piece.clauses, *apart), value)
         if clauses is not None:
-            solved = {
-                w: polynomials.replaced(form, value) for w, form in piece.chart.solved.items()
-            }
-            left.append(Piece(self._chart(solved | value, found), clauses))
+            left.append(Piece(chart, clauses))
         return left
 
-    def _chart(self, solved: Mapping[int, Product], found: Covered) -> Chart:
+    def _corners(self, piece: Piece, polynomial: Polynomial) -> list[Piece]:
+        """Where a polynomial is 0 that is a sum of products of entries: where one of them is."""
+        terms = homogeneous(polynomial, self.space.row_of)
+        assert terms is not None
+        apart: list[Clause] = []
+        left: list[Piece] = []
+        for v in sorted(set(min(terms, key=lambda term: (len(set(term)), term)))):
+            entry = polynomials.variable(v if v >= 0 else -1 - v)
+            if v < 0:
+                row = self.space.row_of(-1 - v)
+                others = (w for w in sorted(polynomial.variables) if self.space.row_of(w) == row)
+                entry = reduce(
+                    polynomials.difference, map(polynomials.variable, others), polynomials.ONE
+                )
+            (factor,) = entry.powers
+            zeros = (factor, signs.ZERO), (polynomial, signs.ZERO)
+            left.append(Piece(piece.chart, (*piece.clauses, *apart, *zeros)))
+            apart.append((factor, signs.NONZERO))
+        return left
+
+    def _chart(self, solved: Mapping[int, Product], found: Cover) -> Chart:
         key = tuple(sorted((v, form.show(str)) for v, form in solved.items()))
         if key not in self._charts:
             self._charts[key] = Chart(self.space, solved)
@@ -202,19 +271,34 @@ class Covering(ABC, Generic[Covered]):
         return self._charts[key]
 
 
-def _moved(clauses: Sequence[Clause], values: Mapping[int, Product]) -> tuple[Clause, ...] | None:
-    """Clauses on a chart; None if one cannot hold there."""
-    moved: list[Clause] = []
+def _moved(
+    chart: Chart, clauses: Sequence[Clause], values: Mapping[int, Product]
+) -> tuple[Clause, ...] | None:
+    """Clauses on a chart, by the factors of what they become there; None if one cannot hold."""
+    known: dict[Polynomial, int] = {}
+    pending: list[tuple[Product, int]] = []
     for polynomial, allowed in clauses:
-        if not polynomial.variables & values.keys():
-            moved.append((polynomial, allowed))
-            continue
-        form = polynomials.substituted(polynomial, values)
-        if form.powers:
-            moved.append(clause(form, allowed))
-        elif not signs.of((form.coefficient > 0) - (form.coefficient < 0)) & allowed:
-            return None
-    return tuple(moved)
+        if polynomial.variables & values.keys():
+            pending.append((polynomials.substituted(polynomial, values), allowed))
+        else:
+            known[polynomial] = known.get(polynomial, signs.ANY) & allowed
+
+    def signs_of(factor: Polynomial) -> int:
+        return known.get(factor, signs.ANY) & chart.known(factor)
+
+    before = -1
+    while len(pending) != before:
+        before, waiting = len(pending), pending
+        pending = []
+        for form, allowed in waiting:
+            found = conditions(form, allowed, signs_of)
+            if found is None:
+                return None
+            for factor, possible in found.clauses:
+                known[factor] = known.get(factor, signs.ANY) & possible
+            if found.rest:
+                pending.append(found.rest)
+    return (*known.items(), *(clause(form, allowed) for form, allowed in pending))
 
 
 def _complexity(slope: Product) -> tuple[int, int]:

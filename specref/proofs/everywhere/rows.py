@@ -279,6 +279,13 @@ class Models:
         """The entries of a row."""
         return [self.reading.leaf(*leaf) for leaf in self.chart.leaves(row)]
 
+    def said(self, context: Tokens, tokens: Tokens) -> Number:
+        """The target's probability of some tokens after a context."""
+        law = self.reading.constant(1)
+        for index, token in enumerate(tokens):
+            law = law * self.numbers(Row("p", (*context, *tokens[:index])))[token]
+        return law
+
 
 def clause(form: Product, allowed: int) -> Clause:
     """That the sign of a function without poles is among those allowed."""
