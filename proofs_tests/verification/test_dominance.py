@@ -1,7 +1,16 @@
 """A test for each sentence on small shapes; what is asked, and what is said of the rest."""
 
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from specref import Vocabulary
+from specref.algorithms import Step
+from specref.chance import Chance, Traced, enumerate_paths
+from specref.models import Model
 from specref.report.dominance import (
     answer_sentence,
     answers_record,
@@ -25,6 +34,24 @@ TWO_TOKENS = ("a", "b")
 THREE_TOKENS = ("a", "b", "c")
 PARTLY = THREE_TOKENS, ("b", "c", "d")
 LARGER = ("a", "b"), ("a", "b", "ab")
+PAGE = Path(__file__).parents[2] / "docs" / "dominance.md"
+RECORD = json.loads(PAGE.with_suffix(".json").read_text())
+SIDES = ("rule", "against")
+WITH_ROWS = [
+    one
+    for one in RECORD["answers"]
+    if one["comparisons"] and one["against"] in RULES
+    for found in one["comparisons"]
+    if found["more"] or found["less"]
+]
+SECONDS = 0.5
+"""Of the processor, when the record was made: what took longer is not proved again here."""
+QUICK = [one for one in RECORD["answers"] if one["comparisons"] and one["seconds"] < SECONDS]
+
+
+def named(one: dict[str, Any]) -> str:
+    sizes = f"{''.join(one['target'])}-{''.join(one['drafter'])}-{one['lookahead']}"
+    return f"{one['rule']}-{one['against']}-{sizes}"
 
 
 def asked(left, right, target=TWO_TOKENS, drafter=None, lookahead=1) -> Answered:
@@ -120,3 +147,54 @@ def test_ctrl_c_keeps_what_was_found_and_the_page_says_so() -> None:
     assert page.count("\n* ") == 2
     assert "standard and tli: not run: interrupted." in page
     assert answers_record(answers)[1]["comparisons"] == []
+
+
+def test_the_page_has_the_sentences_of_the_record() -> None:
+    said = [line[2:] for line in PAGE.read_text().splitlines() if line.startswith("* ")]
+    assert sorted(said) == sorted(one["sentence"] for one in RECORD["answers"])
+    asked = {(q.left, q.right, q.target, q.drafter, q.lookahead) for q in questions_of("thorough")}
+    assert asked == {key_of(one) for one in RECORD["answers"]}
+
+
+@pytest.mark.parametrize("one", WITH_ROWS, ids=named)
+def test_rows_of_the_record_are_as_it_says(one: dict[str, Any]) -> None:
+    """By enumeration of the expected number of accepted drafts, at the rows of the record."""
+    (found,) = one["comparisons"]
+    for gap, sign in ((found["more"], 1), (found["less"], -1)):
+        if gap:
+            left, right = (expected_drafts(RULES[one[side]].step, one, gap) for side in SIDES)
+            assert (str(left), str(right)) == (gap["left"], gap["right"])
+            assert (left - right) * sign > 0
+
+
+@pytest.mark.parametrize("one", QUICK, ids=named)
+def test_theorems_of_the_record_are_proved_again(one: dict[str, Any]) -> None:
+    rows = (tuple(one["target"]), tuple(one["drafter"]), one["lookahead"])
+    assert answer_sentence(asked(one["rule"], one["against"], *rows)) == one["sentence"]
+
+
+def key_of(one: dict[str, Any]) -> tuple[Any, ...]:
+    rows = tuple(one["target"]), tuple(one["drafter"]), one["lookahead"]
+    return one["rule"], one["against"], *rows
+
+
+def expected_drafts(step: Step, one: dict[str, Any], gap: dict[str, Any]) -> Fraction:
+    def model(letter: str, tokens: list[str]) -> Model:
+        given = {
+            tuple(row["after"]): list(map(Fraction, row["row"]))
+            for row in gap["rows"]
+            if row["of"] == letter
+        }
+        uniform = [Fraction(1, len(tokens))] * len(tokens)
+        return Model(Vocabulary(tokens), lambda context: given.get(tuple(context), uniform))
+
+    models = model("p", one["target"]), model("q", one["drafter"])
+
+    def program(chance: Chance) -> tuple[str, ...]:
+        traced = Traced(chance)
+        block = step(*models, (), one["lookahead"], traced)
+        owed = [decision.site for decision in traced.steps].count("modified")
+        return tuple(block)[: max(len(block) - 1 - owed, 0)]
+
+    paths = enumerate_paths(program)
+    return sum((path.weight * len(path.outcome) for path in paths), start=Fraction(0))

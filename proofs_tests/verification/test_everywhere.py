@@ -1,7 +1,12 @@
 """The table of rules for every p and q: what is asked, and that verdicts are compared."""
 
+from fractions import Fraction
+
 import pytest
 
+from specref import Vocabulary, exact_distribution
+from specref.algorithms.companion import companion, rejecting
+from specref.models import Model, iid_model
 from specref.report.everywhere_table import everywhere_page, summary
 from specref.rules import RULES
 from specref.verification.everywhere import (
@@ -10,6 +15,7 @@ from specref.verification.everywhere import (
     Answer,
     Box,
     boxes_of,
+    freely_guided,
     prove_box,
     prove_boxes,
 )
@@ -24,6 +30,47 @@ def test_every_rule_is_asked_at_every_size() -> None:
         assert {name for name, v, n in asked if (v, n) == (tokens, lookahead)} >= set(RULES)
     two = {box.rule for box in boxes if box.target != box.drafter}
     assert two == {n for n, r in RULES.items() if r.vocabularies != "one"} - {"autoregressive"}
+
+
+def test_profiles_ask_more() -> None:
+    asked = {
+        profile: {
+            (len(box.target), box.lookahead) for box in boxes_of(profile) if box.rule == "standard"
+        }
+        for profile in ("quick", "standard", "thorough")
+    }
+    assert asked["quick"] == {(2, 2), (3, 1)}
+    assert asked["standard"] - asked["quick"] == {(2, 3), (3, 2)}
+    assert asked["thorough"] - asked["standard"] == {(4, 1)}
+
+
+@pytest.mark.parametrize("step", [companion.predictable_step, rejecting.step])
+def test_estimates_of_companions_are_numbers_of_their_own(step) -> None:
+    """Each is asked of a row after a text that no draft has, another one for each estimate."""
+    rows: dict[tuple[int, ...], list[Fraction]] = {}
+    estimates: list[tuple[int, ...]] = []
+
+    def next_token(context):
+        text = tuple(context)
+        if len(text) > 2:
+            estimates.append(text)
+        first = Fraction(7, 8) if len(text) > 2 else Fraction(2, 5)  # high estimates: all drafts
+        return rows.setdefault(text, [first, 1 - first])
+
+    p = iid_model(Vocabulary("ab"), ["1/3", "2/3"])
+
+    def program(chance):
+        estimates.clear()
+        q = Model(Vocabulary("ab"), next_token)
+        block = freely_guided(step, p, q, (), 2, chance)
+        assert len(set(estimates)) == len(estimates) > 0
+        return block
+
+    assert exact_distribution(program)
+    before = {text[:3] for text in rows if len(text) > 2}
+    assert before == {(0, 0, 0)}
+    texts = {text[3 : len(text) - text[::-1].index(1) - 1] for text in rows if len(text) > 2}
+    assert texts == {(), (0,), (1,)}
 
 
 @pytest.mark.parametrize(("rule", "verdict"), [("standard", "proved"), (PRINTED, "lossy")])

@@ -4,15 +4,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from itertools import repeat
+from functools import partial
+from itertools import count, repeat
 from types import MappingProxyType
 
 from specref.algorithms import Step
+from specref.algorithms.companion import companion, rejecting
+from specref.chance import Chance
+from specref.distributions import Probabilities, Probability
+from specref.models import Model
 from specref.pairs import Profile
 from specref.proofs.everywhere import NotForAllError, is_lossless_everywhere
 from specref.proofs.everywhere.proof import rows_where_right, spelled_rows
-from specref.rules import RULES
-from specref.vocabulary import UntokenisableError, Vocabulary
+from specref.rules import RULES, likely
+from specref.vocabulary import Tokens, UntokenisableError, Vocabulary
 from specref.zoo import ALL
 from specref.zoo.standard.printed import algorithm_5
 
@@ -34,6 +39,45 @@ TWO = (
     (("a", "b"), ("b", "a")),
 )
 """Pairs of vocabularies: partly shared, nested both ways, in another order."""
+
+
+def freely_guided(
+    step: Callable[..., Tokens],
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    lookahead: int,
+    chance: Chance,
+) -> Tokens:
+    """One iteration of companion-guided verification, whatever its estimates are.
+
+    The n-th estimate after a text is a number of its own in [0, 1]: an entry of the drafter's row
+    after that text, with more tokens before it than are ever drafted, and a 1 and n zeros behind.
+    """
+    before = (0,) * (lookahead + 1)
+    seen, asked = context, count()
+
+    def next_token(text: Tokens) -> Probabilities:
+        nonlocal seen, asked
+        seen, asked = text, count()
+        return drafter.next_token(text)
+
+    def estimate(*signals: Probability) -> Probability:
+        number: Probability = drafter.next_token((*before, *seen, 1, *(0,) * next(asked)))[0]
+        return number
+
+    third = Model(target.vocabulary, next_token)
+    told = {"companion": third, "estimate": estimate, "length": likely}
+    return step(target, drafter, context, lookahead, chance, **told)
+
+
+GUIDED: Mapping[str, Step] = MappingProxyType(
+    {
+        "companion": partial(freely_guided, companion.predictable_step),
+        "companion-rejecting": partial(freely_guided, rejecting.step),
+    }
+)
+"""Rules with estimates from a companion."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +105,8 @@ class Box:
         """The rule's step."""
         if self.rule == PRINTED:
             return algorithm_5
+        if self.rule in GUIDED:
+            return GUIDED[self.rule]
         return RULES[self.rule].step if self.rule in RULES else ALL[self.rule].step
 
     @property
