@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from proofs_tests.attack.lossy import LOSSY
 from specref.conformance.checks import CHECKS as ALL_CHECKS
 from specref.conformance.checks.identical import CHECKS
 from specref.conformance.options import CheckOptions
@@ -98,6 +99,10 @@ SHARING = {
     "half in pairs": (half_in_pairs(), "same tokens too unevenly: they are shared over them"),
     "a ring": (ring(10_007), "identical rows 10,007 apart, over calls, share random numbers"),
     "opposite": (ALL["opposite-uniforms"].make(), "1 apart, get opposite random numbers"),
+    "the last token, of a large vocabulary": (
+        LOSSY["noise_for_all_rows_when_large"].make(),
+        "identical rows 1 apart, share random numbers",
+    ),
     "spread": (ALL["spread-uniforms"].make(), "too evenly: random numbers are spread over them"),
 }
 
@@ -124,7 +129,7 @@ def test_independent_rows_pass_and_are_told_what_would_have_been_found(which: An
     assert said in found.message
     assert "1,024 calls of 64 identical rows: " in found.message
     assert "400 calls of 3 identical rows: " in found.message
-    assert "200 calls of 2 identical rows over 32,768 tokens: " in found.message
+    assert "400 calls of 2 identical rows over 32,768 tokens: " in found.message
 
 
 def test_a_sampler_that_changes_what_it_is_given_is_given_copies() -> None:

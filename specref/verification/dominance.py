@@ -198,12 +198,16 @@ def questions_of(profile: Profile) -> tuple[Question, ...]:
     pairs = [*combinations(BY_TOKEN, 2), *same]
     for tokens, lookahead in SIZES[profile]:
         letters = ("a", "b", "c")[:tokens]
-        asked = pairs if tokens * lookahead < 6 else [("block", "standard")]
+        large = [("block", "standard"), DECLARED[0]]
+        asked = pairs if tokens * lookahead < 6 else large
         found += [Question(*pair, letters, letters, lookahead) for pair in asked]
     for target, drafter in TWO[:3]:
         names = [name for name in TWO_VOCABULARIES if can_read(name, target, drafter)]
         both = [*combinations(names, 2), *(one for one in DECLARED if one[0] in names)]
         found += [Question(*pair, target, drafter, 1) for pair in both]
+        # With a token more than the target, SLRS is not decided in minutes at lookahead 2.
+        if profile == "thorough" and len(drafter) <= len(target):
+            found += [Question(*pair, target, drafter, 2) for pair in combinations(names, 2)]
     if profile == "thorough":
         letters = ("a", "b", "c")
         found += [Question(*pair, letters, letters, 1) for pair in combinations(SIBLINGS, 2)]

@@ -19,7 +19,7 @@ from specref.statistics.identical import alike_at, detectable_share, evenness
 SIZE = 4
 LARGE = 32_768
 # Rows of a call, calls, tokens of the vocabulary.
-SIZES = ((1 << 13, 4, SIZE), (64, 1_024, SIZE), (3, 400, SIZE), (2, 200, LARGE))
+SIZES = ((1 << 13, 4, SIZE), (64, 1_024, SIZE), (3, 400, SIZE), (2, 400, LARGE))
 
 
 def identical(rows: int, vocabulary: int = SIZE) -> Batch:
