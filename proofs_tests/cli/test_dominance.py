@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from specref.cli import dominance as module
 from specref.cli import main
-from specref.verification.dominance import questions_of
+from specref.verification.dominance import Question, questions_of
 
 STANDARD = "specref.algorithms.standard:step"
 SAMPLING = "specref.algorithms.autoregressive:step"
@@ -68,6 +68,24 @@ def test_the_table_is_a_page_and_a_record(tmp_path: Path, monkeypatch) -> None:
     )
     (answer,) = json.loads(record.read_text())["answers"]
     assert answer["sentence"] in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("rule", "formula", "budget", "code"),
+    [
+        ("union", "min(p, q / sum of q over both vocabularies)", "20", 1),
+        ("tli", "min(p, q), 0 for what the drafter lacks", "20", 1),
+        ("union", "min(p, q), 0 for what the drafter lacks", "20", 0),
+        ("union", "min(p, q), 0 for what the drafter lacks", "1e-9", 2),
+    ],
+)
+def test_a_wrong_formula_is_1_and_an_open_one_is_2(
+    rule: str, formula: str, budget: str, code: int, monkeypatch
+) -> None:
+    """Whether the rule accepts less than the formula says, or more."""
+    asked = Question(rule, formula, ("a", "b", "c"), ("b", "c", "d"), 1)
+    monkeypatch.setattr(module, "questions_of", lambda profile: [asked])
+    assert run("verify", "--dominance", "--budget", budget).exit_code == code
 
 
 def test_the_table_is_not_asked_with_the_other_one() -> None:

@@ -149,6 +149,13 @@ def test_ctrl_c_keeps_what_was_found_and_the_page_says_so() -> None:
     assert answers_record(answers)[1]["comparisons"] == []
 
 
+def test_every_question_of_the_record_has_its_comparison() -> None:
+    """Also where the rule that is named first does not accept more."""
+    relations = {found["relation"] for one in RECORD["answers"] for found in one["comparisons"]}
+    assert relations == {"more", "equal", "less", "neither"}
+    assert all(one["comparisons"] for one in RECORD["answers"])
+
+
 def test_the_page_has_the_sentences_of_the_record() -> None:
     said = [line[2:] for line in PAGE.read_text().splitlines() if line.startswith("* ")]
     assert sorted(said) == sorted(one["sentence"] for one in RECORD["answers"])

@@ -74,7 +74,7 @@ def compare_rules(
         sys.exit(VIOLATED)
     if not found:
         misused(f"{' or '.join(names)}: not defined for any of these vocabularies")
-    sys.exit(HOLDS if all(found) else MISUSED)
+    sys.exit(HOLDS if all(one.at_least.proved for one in found) else MISUSED)
 
 
 def verify_dominance(
@@ -103,5 +103,7 @@ def verify_dominance(
         write_json(json_file, as_json(record))
     if any(answer.note == STOPPED for answer in answers):
         sys.exit(INTERRUPTED)
-    wrong = [one for one in answers if one.question.is_formula and one.found and one.found.more]
-    sys.exit(VIOLATED if wrong else HOLDS)
+    formulas = [one.found for one in answers if one.question.is_formula and one.found]
+    if any(found.more or found.less for found in formulas):
+        sys.exit(VIOLATED)
+    sys.exit(HOLDS if all(found.relation == "equal" for found in formulas) else MISUSED)

@@ -138,7 +138,7 @@ def answers_record(answers: Sequence[Answered]) -> list[dict[str, object]]:
     return [
         {
             **comparison_record(
-                one.question.left, one.question.right, [one.found] if one.found else []
+                one.question.left, one.question.right, [] if one.found is None else [one.found]
             ),
             "target": one.question.target,
             "drafter": one.question.drafter,

@@ -19,6 +19,7 @@ from specref.proofs.everywhere.proof import rows_where_right, spelled_rows
 from specref.rules import RULES, likely
 from specref.vocabulary import Tokens, UntokenisableError, Vocabulary
 from specref.zoo import ALL
+from specref.zoo.entry import Entry
 from specref.zoo.standard.printed import algorithm_5
 
 PRINTED = "algorithm 5 as printed"
@@ -168,7 +169,7 @@ class Answer:
 
 
 def boxes_of(profile: Profile, *, zoo: bool = False) -> tuple[Box, ...]:
-    """The boxes of all rules; or of the steps of the zoo, over one vocabulary.
+    """The boxes of all rules; or of the steps of the zoo.
 
     Examples
     --------
@@ -177,8 +178,7 @@ def boxes_of(profile: Profile, *, zoo: bool = False) -> tuple[Box, ...]:
     """
     letters = tuple("abcd")
     if zoo:
-        steps = [one.id for one in ALL.values() if one.is_step and one.rule == "standard"]
-        return tuple(Box(name, letters[:2], letters[:2], 2) for name in steps)
+        return tuple(box_of(one) for one in ALL.values() if one.is_step and asked(one))
     boxes = [
         Box(name, letters[:tokens], letters[:tokens], lookahead)
         for tokens, lookahead in SIZES[profile]
@@ -191,6 +191,20 @@ def boxes_of(profile: Profile, *, zoo: bool = False) -> tuple[Box, ...]:
         for target, drafter in TWO
     ]
     return tuple(boxes)
+
+
+def asked(entry: Entry) -> bool:
+    """Whether an entry of the zoo is a step of a rule's kind, against the target's own law."""
+    return entry.rule in RULES and entry.rule != "companion"
+
+
+def box_of(entry: Entry) -> Box:
+    """Where a step of the zoo is asked first."""
+    rule, two = RULES[entry.rule], ("a", "b")
+    if rule.vocabularies == "one":
+        return Box(entry.id, two, two, 2)
+    target, drafter = TWO[1 if rule.by_text else 0]
+    return Box(entry.id, target, drafter, 1)
 
 
 def harder(answer: Answer) -> Box | None:

@@ -135,9 +135,6 @@ class Comparison:
         # 2^-128 that the modulus is no prime comes on top of it, and the error of the premises.
         return min(126, found, *premises) - len(premises)
 
-    def __bool__(self) -> bool:
-        return self.at_least.proved
-
     def __repr__(self) -> str:
         regions = self.at_least.regions + self.at_most.regions
         return f"Comparison({self.relation!r}, regions={regions})"
