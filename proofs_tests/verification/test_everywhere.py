@@ -1,26 +1,34 @@
 """The table of rules for every p and q: what is asked, and that verdicts are compared."""
 
+import json
+from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from specref import Vocabulary, exact_distribution
+from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms.companion import companion, rejecting
-from specref.models import Model, iid_model
-from specref.report.everywhere_table import everywhere_page, summary
+from specref.models import Model, iid_model, table_model
+from specref.report.everywhere_table import everywhere_page, size, summary
 from specref.rules import RULES
 from specref.verification.everywhere import (
     PRINTED,
     STOPPED,
     Answer,
     Box,
+    box_of,
     boxes_of,
     freely_guided,
+    harder,
     prove_box,
     prove_boxes,
 )
+from specref.zoo import ALL
 
 LETTERS = ("a", "b")
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_every_rule_is_asked_at_every_size() -> None:
@@ -106,6 +114,66 @@ def test_the_page_has_a_row_for_each_answer() -> None:
     assert summary(answers) == "1 proved, 1 lossy"
     assert page.count("| slem |") == 1
     assert page.count("| companion-published |") == 2
+
+
+def answer_of(record: dict[str, Any]) -> Answer:
+    def frozen(value: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
+
+    box = Box(**{name: frozen(value) for name, value in record["box"].items()})
+    rest = {name: frozen(value) for name, value in record.items() if name != "box"}
+    return Answer(**{**rest, "box": box})
+
+
+def recorded(name: str) -> list[Answer]:
+    record = json.loads((DOCS / f"everywhere_{name}.json").read_text())
+    assert (record["profile"], record["seed"]) == ("quick", 0)
+    return [answer_of(one) for one in record["answers"]]
+
+
+@pytest.mark.parametrize("name", ["rules", "zoo"])
+def test_pages_have_their_records_and_these_have_every_box(name: str) -> None:
+    answers, zoo = recorded(name), name == "zoo"
+    command = "specref verify --everywhere --profile quick" + " --zoo" * zoo
+    page = everywhere_page(answers, f"{command} --markdown FILE", zoo=zoo)
+    assert page.strip() == (DOCS / f"everywhere_{name}.md").read_text().strip()
+    rules = [box.rule for box in boxes_of("quick", zoo=zoo)]
+    assert sorted(answer.box.rule for answer in answers) == sorted(rules)
+    assert zoo or [answer.box for answer in answers] == list(boxes_of("quick"))
+    assert all(answer.as_known for answer in answers)
+
+
+def test_every_lossy_answer_has_rows() -> None:
+    for answer in (*recorded("rules"), *recorded("zoo")):
+        assert bool(answer.witness) == (answer.verdict == "lossy") == bool(answer.lossy)
+
+
+QUICK = [one for name in ("rules", "zoo") for one in recorded(name) if 0 < one.seconds < 0.12]
+
+
+@pytest.mark.parametrize("answer", QUICK, ids=lambda one: f"{one.box.rule}-{size(one.box)}")
+def test_quick_answers_come_out_again(answer: Answer) -> None:
+    again = prove_box(answer.box, 0, 20)
+    assert replace(again, seconds=answer.seconds) == answer
+
+
+def test_what_the_zoo_has_as_lossy_and_is_not_over_two_tokens_is_asked_again() -> None:
+    """The residual of tokens, in block verification: a theorem over two, a bug over three."""
+    answer = prove_box(box_of(ALL["block-tokenwise-residual"]), 0, 20)
+    assert answer.verdict == "proved"
+    assert answer.is_elsewhere
+    again = harder(answer)
+    assert again == Box("block-tokenwise-residual", ("a", "b", "c"), ("a", "b", "c"), 2)
+    rows = {
+        "p": {(0,): ["1/2", "1/2", 0]},
+        "q": {(): [1, 0, 0], (0,): ["1/3", 0, "2/3"]},
+    }
+    uniform = ["1/3", "1/3", "1/3"]
+    p, q = (table_model(Vocabulary("abc"), rows[letter], uniform) for letter in "pq")
+    assert not is_lossless(again.step, p, q, (), again.lookahead)
+    assert "what is proved here is that they are not: `block-tokenwise-residual`" in (
+        everywhere_page([answer], "command", zoo=True)
+    )
 
 
 def test_ctrl_c_keeps_what_was_found() -> None:

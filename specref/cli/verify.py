@@ -109,7 +109,8 @@ def verify_everywhere(
     show(everywhere_table(answers), json_file)
     if markdown:
         command = f"specref verify --everywhere --profile {profile}" + " --zoo" * zoo
-        write_json(markdown, everywhere_page(answers, f"{command} --markdown FILE").rstrip())
+        page = everywhere_page(answers, f"{command} --markdown FILE", zoo=zoo)
+        write_json(markdown, page.rstrip())
     if json_file:
         write_json(json_file, as_json({"profile": profile, "seed": seed, "answers": answers}))
     if any(answer.note == STOPPED for answer in answers):

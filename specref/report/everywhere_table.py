@@ -60,10 +60,10 @@ def summary(answers: Sequence[Answer]) -> str:
     return ", ".join(f"{verdicts.count(name)} {name}" for name in names)
 
 
-def everywhere_page(answers: Sequence[Answer], command: str) -> str:
+def everywhere_page(answers: Sequence[Answer], command: str, *, zoo: bool = False) -> str:
     """The table in Markdown, with where lossy rules are lossy."""
     lines = [
-        "# Rules, for every p and q",
+        "# Steps of the zoo, for every p and q" if zoo else "# Rules, for every p and q",
         "",
         f"Written by `{command}`: {summary(answers)}.",
         "docs/everywhere.md says what that means, and by what argument.",
@@ -115,6 +115,11 @@ def everywhere_page(answers: Sequence[Answer], command: str) -> str:
         lines += ["", "## Lossy ones whose distance is 0 at some rows", ""]
         lines += ["| rule | tokens | lookahead | rows (others uniform) |", "|---|---|--:|---|"]
         lines += [_line([a.box.rule, size(a.box), a.box.lookahead, a.right]) for a in right]
+    elsewhere = [answer.box.rule for answer in answers if answer.is_elsewhere]
+    if elsewhere:
+        lines += ["", "## Bugs that do nothing over these vocabularies", ""]
+        named = ", ".join(f"`{rule}`" for rule in elsewhere)
+        lines += [f"The zoo has them as lossy; what is proved here is that they are not: {named}."]
     reasons = [answer for answer in answers if answer.verdict == "not run"]
     lines += [""] * bool(reasons) + [f"* {one.box.rule}: not run: {one.note}" for one in reasons]
     return "\n".join(lines) + "\n"

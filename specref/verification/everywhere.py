@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, repeat
 from types import MappingProxyType
@@ -164,8 +164,19 @@ class Answer:
 
     @property
     def as_known(self) -> bool:
-        """Whether the verdict does not contradict what the tables say."""
-        return self.verdict != ("lossy" if self.box.lossless else "proved")
+        """Whether the verdict does not contradict what the tables say.
+
+        A bug of the zoo may do nothing over a few tokens.
+        """
+        if self.box.lossless:
+            return self.verdict != "lossy"
+        return self.verdict != "proved" or self.is_elsewhere
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this is a bug of the zoo that does nothing over these vocabularies."""
+        known = self.box.rule in ALL and not self.box.lossless
+        return known and self.verdict == "proved"
 
 
 def boxes_of(profile: Profile, *, zoo: bool = False) -> tuple[Box, ...]:
@@ -208,7 +219,10 @@ def box_of(entry: Entry) -> Box:
 
 
 def harder(answer: Answer) -> Box | None:
-    """Where to ask again for a bug that does nothing over two tokens: over three, one of them EOS.
+    """Where to ask again for a bug that does nothing over the vocabularies of `box_of`.
+
+    Over three tokens: one of them EOS, for bugs of standard decoding; else at lookahead 2. With
+    two vocabularies, at lookahead 2.
 
     Examples
     --------
@@ -217,10 +231,15 @@ def harder(answer: Answer) -> Box | None:
     ('a', 'b', '$')
     """
     box = answer.box
-    if answer.verdict != "proved" or box.lossless or len(box.target) > 2 or box.eos:
+    if not answer.is_elsewhere:
         return None
-    letters = ("a", "b", "$")
-    return Box(box.rule, letters, letters, 1, "$")
+    if box.target != box.drafter:
+        return replace(box, lookahead=2)
+    if ALL[box.rule].rule == "standard":
+        letters = ("a", "b", "$")
+        return Box(box.rule, letters, letters, 1, "$")
+    letters = ("a", "b", "c")
+    return Box(box.rule, letters, letters, 2)
 
 
 def prove_boxes(
