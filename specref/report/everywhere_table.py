@@ -68,20 +68,7 @@ def everywhere_page(answers: Sequence[Answer], command: str, *, zoo: bool = Fals
         f"Written by `{command}`: {summary(answers)}.",
         "docs/everywhere.md says what that means, and by what argument.",
         "",
-        _line(
-            [
-                "rule",
-                "tokens",
-                "lookahead",
-                "verdict",
-                "regions",
-                "lossy",
-                "open",
-                "equations",
-                "z3",
-                "s",
-            ]
-        ),
+        "| rule | tokens | lookahead | verdict | regions | lossy | open | equations | z3 | s |",
         "|---|---|--:|---|--:|--:|--:|--:|--:|--:|",
     ]
     lines += [
