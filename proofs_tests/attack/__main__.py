@@ -108,12 +108,16 @@ def main() -> None:
         if name not in names:
             parser.error(f"--only = {name!r}: expected a sampler of lossless.py or lossy.py")
     wanted = [name for name in names if not options.only or name in options.only]
-    rows = earlier(options.json, options.seed, wanted)
-    if not options.page_only:
+    if options.page_only:
+        if options.json is None:
+            parser.error("--page-only: expected with --json")
+        found = json.loads(options.json.read_text())
+    else:
+        rows = earlier(options.json, options.seed, wanted)
         run(rows, wanted, options)
-    found = record(rows, wanted, options.seed)
-    if options.json:
-        write(options.json, json.dumps(found, indent=1) + "\n")
+        found = record(rows, wanted, options.seed)
+        if options.json:
+            write(options.json, json.dumps(found, indent=1) + "\n")
     print(table(found["rows"]))
     if options.markdown:
         write(options.markdown, page(found))
