@@ -5,7 +5,7 @@ BIN := .venv/bin
 JUDGED := gpu_tests/test_lossless.py gpu_tests/test_acceptance.py
 CUDA := $(PYTHON) -m pytest -k
 
-.PHONY: help verify test lint mutants benchmark clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
+.PHONY: help verify test style lint mutants benchmark clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
 
 help:
 	@echo "make verify     prove every rule over the toy pairs, and for every p and q (core dependencies only)"
@@ -20,12 +20,14 @@ verify: .venv/core
 
 # Two processes on two cores: threads of theirs would wait for each other.
 test: export OMP_NUM_THREADS := 1
-test: .venv/test lint
-	$(BIN)/pytest -n 2 --dist loadfile
+test: .venv/test style
+	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n 2 --dist loadfile && wait $$types
 
-lint: .venv/test
+style: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint: style
 	$(BIN)/mypy
 
 mutants: .venv/test

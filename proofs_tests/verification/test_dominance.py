@@ -44,7 +44,7 @@ WITH_ROWS = [
     for found in one["comparisons"]
     if found["more"] or found["less"]
 ]
-SECONDS = 0.5
+SECONDS = 0.2
 """Of the processor, when the record was made: what took longer is not proved again here."""
 QUICK = [one for one in RECORD["answers"] if one["comparisons"] and one["seconds"] < SECONDS]
 

@@ -101,7 +101,7 @@ def prove_command(
       specref prove ./my_rule.py:step --only lookaheads --only EOS
       specref prove specref.algorithms.tli:step --pairs all
       specref prove my_rules:my_step --everywhere --tokens 3 --lookahead 2
-      specref prove my_rules:my_step --everywhere --against specref.algorithms.block:step
+      specref prove my_rules:my_step --everywhere --against my_rules:other_step
     """
     step = load_function(rule, "rule")
     try:

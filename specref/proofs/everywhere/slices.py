@@ -1,10 +1,6 @@
-"""All rows are covered by regions, for one completed outcome at a time.
+"""A rule emits a completed outcome with at least the target's probability, for all rows.
 
-A slice is the claim that a rule emits one completed outcome y with at least the target's
-probability. From a sample, the conditions of its region are flipped one by one, in the order in
-which they were met, keeping those before: what is not in the region has one of these. Each such
-piece is empty, or has a sample whose region is cut off it in turn, or is open. A piece on which
-something is 0 that is not 0 everywhere is looked at on a chart of its own.
+A slice is that claim for one outcome y; `covering` covers the rows with regions where it holds.
 
 Paths that begin differently often depend on different rows, so that the regions of all paths
 together would be as many as the products of theirs. So a claim is taken apart. On the part D of
@@ -31,19 +27,10 @@ from specref.proofs.everywhere.covering import At, Cover, Covering, OutOfTimeErr
 from specref.proofs.everywhere.number import Number, Reading, TieError
 from specref.proofs.everywhere.polynomials import Product
 from specref.proofs.everywhere.region import Event, Region
-from specref.proofs.everywhere.rows import (
-    Clause,
-    Models,
-    Sample,
-    Space,
-    clause,
-    size_of,
-)
+from specref.proofs.everywhere.rows import Clause, Models, Sample, Space, clause, size_of
 from specref.proofs.everywhere.solver import Solver
 from specref.proofs.everywhere.walk import Choices, Path, paths, prefixes
 from specref.vocabulary import Tokens
-
-TRIES = 32
 
 
 class LongerBlockError(Exception):
