@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from specref.cli import dominance as module
-from specref.cli import main
+from specref.cli import everywhere, main
 from specref.verification.dominance import Question, questions_of
 
 STANDARD = "specref.algorithms.standard:step"
@@ -44,6 +44,14 @@ def test_open_is_2() -> None:
         (
             (STANDARD, *TWO_TOKENS, "--against", SAMPLING, "--save", "x.json"),
             "save: expected without --against",
+        ),
+        (
+            (STANDARD, *TWO_TOKENS, "--against", SAMPLING, "--workers", "2"),
+            "workers = 2: expected 1 with --against",
+        ),
+        (
+            (SAMPLING, *TWO_TOKENS, "--pairs", "all", "--against", STANDARD),
+            "drafter has another vocabulary than target",
         ),
         (
             (SAMPLING, *TWO_TOKENS, "--pairs", "two", "--against", STANDARD),
@@ -88,6 +96,24 @@ def test_a_wrong_formula_is_1_and_an_open_one_is_2(
     assert run("verify", "--dominance", "--budget", budget).exit_code == code
 
 
+@pytest.mark.parametrize(
+    ("rules", "budget", "code"),
+    [
+        (("standard", "block"), "20", 0),
+        (("standard", "block"), "1e-9", 2),
+        (("standard", "tli"), "20", 0),
+        (("union", "standard"), "20", 2),
+    ],
+)
+def test_pairs_that_are_open_or_not_run_are_2(
+    rules: tuple[str, str], budget: str, code: int, monkeypatch
+) -> None:
+    drafter = ("a", "b") if "block" in rules or "tli" in rules else ("b", "c")
+    asked = Question(*rules, ("a", "b"), drafter, 1)
+    monkeypatch.setattr(module, "questions_of", lambda profile: [asked])
+    assert run("verify", "--dominance", "--budget", budget).exit_code == code
+
+
 def test_the_table_is_not_asked_with_the_other_one() -> None:
     result = run("verify", "--dominance", "--everywhere")
     assert result.exit_code == 2
@@ -95,9 +121,9 @@ def test_the_table_is_not_asked_with_the_other_one() -> None:
 
 
 def test_without_z3_nothing_is_run(monkeypatch) -> None:
-    monkeypatch.setattr(module, "is_installed", lambda: False)
+    monkeypatch.setattr(everywhere, "is_installed", lambda: False)
     asked = ("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING)
-    for arguments in (asked, ("verify", "--dominance")):
+    for arguments in (asked, ("verify", "--dominance"), ("verify", "--everywhere")):
         result = run(*arguments)
         assert result.exit_code == 2
         assert "not_run: z3 is not installed" in result.output

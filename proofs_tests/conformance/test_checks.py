@@ -541,6 +541,7 @@ def test_a_bug_in_a_corner_is_refuted_with_rows_and_a_right_step_is_proved() -> 
     proved = asked("joint/everywhere", standard.step, contract=S)
     assert proved.status == Status.PASSED
     assert "proved for every p and q over 2 tokens: 10 regions at lookahead 1" in proved.message
+    assert "error of the identity tests <= 2^-125" in proved.message
 
 
 def test_what_a_few_seconds_leave_open_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from specref.verification.everywhere import (
     boxes_of,
     freely_guided,
     harder,
+    left_out,
     prove_box,
     prove_boxes,
 )
@@ -141,6 +142,14 @@ def test_pages_have_their_records_and_these_have_every_box(name: str) -> None:
     assert sorted(answer.box.rule for answer in answers) == sorted(rules)
     assert zoo or [answer.box for answer in answers] == list(boxes_of("quick"))
     assert all(answer.as_known for answer in answers)
+
+
+def test_steps_that_are_not_asked_are_named() -> None:
+    steps = {one.id for one in ALL.values() if one.is_step}
+    assert {box.rule for box in boxes_of("quick", zoo=True)} | set(left_out()) == steps
+    page = (DOCS / "everywhere_zoo.md").read_text()
+    assert all(f"`{name}`" in page for name in left_out())
+    assert len(left_out()) == 17
 
 
 def test_every_lossy_answer_has_rows() -> None:

@@ -2,19 +2,18 @@
 
 import sys
 from functools import partial
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from specref.algorithms import Step
 from specref.chance import OutsideChanceError, TooManyPathsError
 from specref.cli.cluster import executor_of
-from specref.cli.everywhere import LETTERS
+from specref.cli.everywhere import require_z3, vocabularies
 from specref.cli.group import HOLDS, INTERRUPTED, MISUSED, VIOLATED, misused, progress, show
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.timeout import TIMEOUT, within
 from specref.pairs import Profile
 from specref.proofs.everywhere.comparison import Comparison, compare_everywhere
 from specref.proofs.everywhere.proof import scouted
-from specref.proofs.everywhere.solver import is_installed
 from specref.report.dominance import (
     answers_record,
     comparison_record,
@@ -24,8 +23,7 @@ from specref.report.dominance import (
 )
 from specref.report.machine import as_json, write_json
 from specref.verification.dominance import STOPPED, ask_all, questions_of
-from specref.verification.everywhere import TWO
-from specref.vocabulary import UntokenisableError, Vocabulary
+from specref.vocabulary import UntokenisableError
 
 
 def compare_rules(
@@ -33,18 +31,14 @@ def compare_rules(
     steps: tuple[Step, Step],
     tokens: int,
     lookahead: int,
-    pairs: str,
+    pairs: Literal["one", "two"],
     budget: float,
     seed: int,
     json_file: str | None,
 ) -> NoReturn:
     """Print which of two rules accepts more, and leave with the exit code of it."""
-    if not is_installed():
-        misused("not_run: z3 is not installed; pip install z3-solver")
-    letters = Vocabulary(LETTERS[:tokens])
-    both = [(letters, letters)]
-    if pairs == "two":
-        both = [(Vocabulary(target), Vocabulary(drafter)) for target, drafter in TWO]
+    require_z3()
+    both = vocabularies(tokens, pairs)
     found: list[Comparison] = []
     with progress(len(both), f"pairs, at most {budget:g} s a claim") as advance:
         for target, drafter in both:
@@ -87,8 +81,7 @@ def verify_dominance(
     json_file: str | None,
 ) -> NoReturn:
     """Print which rules accept more than which, and what they accept in closed form."""
-    if not is_installed():
-        misused("not_run: z3 is not installed; pip install z3-solver")
+    require_z3()
     questions = questions_of(profile)
     unit = f"questions, at most {budget:g} s a claim"
     with executor_of(workers, cluster) as pool, progress(len(questions), unit) as advance:
@@ -103,7 +96,11 @@ def verify_dominance(
         write_json(json_file, as_json(record))
     if any(answer.note == STOPPED for answer in answers):
         sys.exit(INTERRUPTED)
-    formulas = [one.found for one in answers if one.question.is_formula and one.found]
-    if any(found.more or found.less for found in formulas):
+    known = [(one.question.is_formula, one.found) for one in answers]
+    if any(found and is_formula and (found.more or found.less) for is_formula, found in known):
         sys.exit(VIOLATED)
-    sys.exit(HOLDS if all(found.relation == "equal" for found in formulas) else MISUSED)
+    decided = all(
+        found and (found.relation == "equal" if is_formula else found.relation != "open")
+        for is_formula, found in known
+    )
+    sys.exit(HOLDS if decided else MISUSED)

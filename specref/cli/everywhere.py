@@ -36,6 +36,20 @@ LETTERS = "abcdefghij"
 PACKAGE = Path(__file__).parent.parent
 
 
+def require_z3() -> None:
+    """Leave with what to install if z3 is missing."""
+    if not is_installed():
+        misused("not_run: z3 is not installed; pip install z3-solver")
+
+
+def vocabularies(tokens: int, pairs: Literal["one", "two"]) -> list[tuple[Vocabulary, Vocabulary]]:
+    """The target's and the drafter's: one of so many tokens for both, or the small pairs."""
+    if pairs == "two":
+        return [(Vocabulary(target), Vocabulary(drafter)) for target, drafter in TWO]
+    letters = Vocabulary(LETTERS[:tokens])
+    return [(letters, letters)]
+
+
 def prove_everywhere(
     rule: str,
     step: Step,
@@ -49,12 +63,8 @@ def prove_everywhere(
     save: str | None,
 ) -> NoReturn:
     """Print what is proved for every p and q, and leave with the exit code of it."""
-    if not is_installed():
-        misused("not_run: z3 is not installed; pip install z3-solver")
-    letters = Vocabulary(LETTERS[:tokens])
-    both = [(letters, letters)]
-    if pairs == "two":
-        both = [(Vocabulary(target), Vocabulary(drafter)) for target, drafter in TWO]
+    require_z3()
+    both = vocabularies(tokens, pairs)
     found: list[Everywhere] = []
     left_out: list[str] = []
     interrupted = False

@@ -113,13 +113,15 @@ def prove_command(
             raise ValueError(f"tokens = {tokens}: expected 2 to {len(LETTERS)}")
         if lookahead < 0:
             raise ValueError(f"lookahead = {lookahead}: expected an integer >= 0")
+        kind: Literal["one", "two"] = "one" if pairs in ("same", "one") else "two"
         if against:
             if save:
                 raise ValueError("save: expected without --against")
+            if workers > 1:
+                raise ValueError(f"workers = {workers}: expected 1 with --against")
             steps = step, load_function(against, "against")
             size = tokens, lookahead
-            compare_rules((rule, against), steps, *size, pairs, budget, seed, json_file)
-        kind: Literal["one", "two"] = "one" if pairs in ("same", "one") else "two"
+            compare_rules((rule, against), steps, *size, kind, budget, seed, json_file)
         asked = tokens, lookahead, kind, budget, seed, workers
         prove_everywhere(rule, step, *asked, json_file, save)
     if against:

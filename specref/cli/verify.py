@@ -7,12 +7,12 @@ import click
 
 from specref.cli.cluster import cluster_option, executor_of
 from specref.cli.dominance import verify_dominance
+from specref.cli.everywhere import require_z3
 from specref.cli.group import (
     HOLDS,
     INTERRUPTED,
     VIOLATED,
     json_option,
-    misused,
     profile_option,
     progress,
     seed_option,
@@ -21,7 +21,6 @@ from specref.cli.group import (
     writable,
 )
 from specref.pairs import Profile
-from specref.proofs.everywhere.solver import is_installed
 from specref.report.everywhere_table import everywhere_page, everywhere_table
 from specref.report.machine import as_json, write_json
 from specref.report.main_job import verification_table
@@ -96,8 +95,7 @@ def verify_everywhere(
     json_file: str | None,
 ) -> NoReturn:
     """Print the table of all rules for every p and q."""
-    if not is_installed():
-        misused("not_run: z3 is not installed; pip install z3-solver")
+    require_z3()
     boxes = boxes_of(profile, zoo=zoo)
     unit = f"rules, at most {budget:g} s each"
     with executor_of(workers, cluster) as pool, progress(len(boxes), unit) as advance:

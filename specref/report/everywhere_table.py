@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from specref.report.layout import Column, Prose, Table
-from specref.verification.everywhere import Answer, Box
+from specref.verification.everywhere import Answer, Box, left_out
 
 STYLES = {"proved": "green", "lossy": "red", "open": "yellow"}
 HEADINGS = (
@@ -109,6 +109,10 @@ def everywhere_page(answers: Sequence[Answer], command: str, *, zoo: bool = Fals
         lines += [f"The zoo has them as lossy; what is proved here is that they are not: {named}."]
     reasons = [answer for answer in answers if answer.verdict == "not run"]
     lines += [""] * bool(reasons) + [f"* {one.box.rule}: not run: {one.note}" for one in reasons]
+    if zoo:
+        named = ", ".join(f"`{rule}`" for rule in left_out())
+        lines += ["", "## Not asked", ""]
+        lines += [f"For another law than the target's, or with other arguments: {named}."]
     return "\n".join(lines) + "\n"
 
 

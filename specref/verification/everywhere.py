@@ -103,7 +103,7 @@ class Box:
 
     @property
     def step(self) -> Step:
-        """The rule's step."""
+        """The rule's step; one of `GUIDED` with free estimates."""
         if self.rule == PRINTED:
             return algorithm_5
         if self.rule in GUIDED:
@@ -189,7 +189,7 @@ def boxes_of(profile: Profile, *, zoo: bool = False) -> tuple[Box, ...]:
     """
     letters = tuple("abcd")
     if zoo:
-        return tuple(box_of(one) for one in ALL.values() if one.is_step and asked(one))
+        return tuple(box_of(one) for one in ALL.values() if one.is_step and is_asked(one))
     boxes = [
         Box(name, letters[:tokens], letters[:tokens], lookahead)
         for tokens, lookahead in SIZES[profile]
@@ -204,9 +204,14 @@ def boxes_of(profile: Profile, *, zoo: bool = False) -> tuple[Box, ...]:
     return tuple(boxes)
 
 
-def asked(entry: Entry) -> bool:
+def is_asked(entry: Entry) -> bool:
     """Whether an entry of the zoo is a step of a rule's kind, against the target's own law."""
     return entry.rule in RULES and entry.rule != "companion"
+
+
+def left_out() -> list[str]:
+    """Steps of the zoo that are not asked."""
+    return [one.id for one in ALL.values() if one.is_step and not is_asked(one)]
 
 
 def box_of(entry: Entry) -> Box:

@@ -99,8 +99,8 @@ class Check:
 def few_threads() -> AbstractContextManager[None]:
     """torch with one thread, if it is loaded.
 
-    Calls are small: threads of torch wait for each other, on a busy machine 50 times as long as
-    one takes. Sums of floats do not depend on the machine's number of cores either.
+    Calls are small: on a busy machine threads of torch mostly wait for each other. Sums of floats
+    do not depend on the machine's number of cores either.
     """
     if "torch" not in sys.modules:
         return nullcontext()

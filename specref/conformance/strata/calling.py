@@ -1,6 +1,7 @@
 """Ways of calling the contract `verify`: what is passed, in which memory, and what is kept."""
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import deepcopy
@@ -63,12 +64,12 @@ class Bare(Called):
         return not (self.keywords - set(self._left_out())) & {"rng", "coins", "generator"}
 
 
-class Changed(Called):
+class Changed(Called, ABC):
     """With every array changed by `one`."""
 
+    @abstractmethod
     def one(self, array: Any) -> Any:
         """The array to pass instead."""
-        raise NotImplementedError
 
     def arguments(
         self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None

@@ -177,7 +177,7 @@ def compare_everywhere(
     Returns
     -------
     Comparison
-        True in a boolean context iff the left side accepts at least as many.
+        `at_least.proved`: the left side accepts at least as many.
 
     Raises
     ------
