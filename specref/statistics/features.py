@@ -110,24 +110,30 @@ class FeatureSums:
         log(1 / beta) / 3 with probability 1 - beta, by Bernstein's inequality with
         W = min(V + n shift, n / 4).
         """
-        n = np.maximum(self.tokens, 1)
-        allowed = self.tolerance * n
+        low, high = np.zeros_like(self.tokens), np.ones_like(self.tokens)
+        needed = self._needed(alpha)
+        found = self._finds(high, needed, beta)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            enough = self._finds(middle, needed, beta)
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return np.where(found, high, 1.0)
+
+    def finds(self, shift: Floats, alpha: float, beta: float = BETA) -> Bools:
+        """Whether a shift of each feature is found, in the sense of `detectable`."""
+        return self._finds(shift, self._needed(alpha), beta)
+
+    def _needed(self, alpha: float) -> Floats:
+        allowed = self.tolerance * self.tokens
         spread = (self.variance + allowed)[..., None]
         family = 2 * len(STAKES) * self.tokens.size
         wanted = math.log(family / alpha) + PRICES * spread
-        needed = (wanted / STAKES).min(axis=-1) + allowed
-        miss = math.log(1 / beta)
+        return np.asarray((wanted / STAKES).min(axis=-1) + allowed)
 
-        def found(shift: Floats) -> Bools:
-            noise = np.sqrt(2 * np.minimum(self.variance + n * shift, n / 4) * miss) + miss / 3
-            return np.asarray(n * shift - noise >= needed)
-
-        low, high = np.zeros_like(n), np.ones_like(n)
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            enough = found(middle)
-            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        return np.where((self.tokens > 0) & found(np.ones_like(n)), high, 1.0)
+    def _finds(self, shift: Floats, needed: Floats, beta: float) -> Bools:
+        n, miss = self.tokens, math.log(1 / beta)
+        noise = np.sqrt(2 * np.minimum(self.variance + n * shift, n / 4) * miss) + miss / 3
+        return np.asarray(n * shift - noise >= needed)
 
 
 def tokens_to_detect(shift: float, alpha: float, features: int, beta: float = BETA) -> int:
@@ -143,6 +149,6 @@ def tokens_to_detect(shift: float, alpha: float, features: int, beta: float = BE
         sums = FeatureSums((1,))
         sums.tokens += tokens
         sums.variance += tokens / 4
-        if sums.detectable(alpha / features, beta)[0] <= shift:
+        if sums.finds(np.array([shift]), alpha / features, beta)[0]:
             return tokens
         tokens = math.ceil(tokens * 1.1)

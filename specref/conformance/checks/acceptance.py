@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-import scipy
 
 from specref.conformance.checks.check import Check, failed, not_applicable, not_run, passed
 from specref.conformance.checks.joint import BLOCKS
@@ -14,7 +13,7 @@ from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
 from specref.contracts.verify.contract import VerifyContract
 from specref.models import as_float
 from specref.rules import RULES, Rule
-from specref.statistics.campaign.acceptance import compare_lengths
+from specref.statistics.campaign.acceptance import compare_lengths, lower_rate
 from specref.statistics.campaign.verdict import AcceptanceResult, Conformance
 from specref.theory import block
 
@@ -101,8 +100,7 @@ def bound(name: str, judge: Judge) -> Outcome:
     alpha = judge.level / sum(place.lookahead for place in fixture.places)
     for place, kept in found.kept.items():
         for k, most in enumerate(_most_kept(fixture, place), 1):
-            # The lower end of the exact one-sided interval of the probability.
-            least = scipy.stats.beta.ppf(alpha, kept[k], kept[0] - kept[k] + 1) if kept[k] else 0.0
+            least = lower_rate(kept[k], kept[0], alpha)
             if least > most + k * judge.capabilities.tolerance + 1e-12:
                 return failed(
                     f"{kept[k] / kept[0]:.4f} of blocks kept {k} drafts at {place.name}, surely "

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy
 
 from specref.conformance.checks.check import Check, failed, not_applicable, passed
 from specref.conformance.judge import Judge
@@ -18,6 +17,7 @@ from specref.contracts.generate import GenerateContract
 from specref.contracts.timeout import within
 from specref.distributions import overlap
 from specref.models import Model
+from specref.statistics.campaign.acceptance import lower_rate
 from specref.vocabulary import Tokens, Vocabulary
 
 TEXTS, TOKENS = 10, 200
@@ -87,9 +87,8 @@ def _first_drafts(judge: Judge) -> tuple[int, int]:
 
 def _share(judge: Judge, kept: int, drafted: int) -> tuple[float, float]:
     """Lower and upper bound on the share of drafts kept, each at the alpha of this check."""
-    alpha, lost = judge.level, drafted - kept
-    least = float(scipy.stats.beta.ppf(alpha, kept, lost + 1)) if kept else 0.0
-    return least, float(scipy.stats.beta.isf(alpha, kept + 1, lost)) if lost else 1.0
+    alpha = judge.level
+    return lower_rate(kept, drafted, alpha), 1 - lower_rate(drafted - kept, drafted, alpha)
 
 
 def _facts(kept: int, drafted: int) -> dict[str, float]:

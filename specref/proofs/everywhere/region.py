@@ -112,8 +112,6 @@ class Region:
     def _signs(self, number: Number, assumed: Mapping[Polynomial, int]) -> int:
         """The signs that a number may have, from its form or from what it was made of."""
         found = self._signs_of(self.chart.form(number), assumed)
-        if number.nonnegative:
-            found &= signs.AT_LEAST_ZERO
         if found & signs.ZERO and found != signs.ZERO and number.operation in "+-*/":
             left, right = (self._signs(part, assumed) for part in (number.left, number.right))
             if number.operation == "+":

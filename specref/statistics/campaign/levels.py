@@ -18,7 +18,7 @@ Outcome = TypeVar("Outcome")
 ALPHA = 1e-9
 BETA = 1e-3
 SMALLEST_EXPECTED_COUNT = 5.0
-LARGEST_EXACT = 10**12
+LARGEST_EXACT = 10**9
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def expected_total_variation(law: Floats, trials: int) -> float:
     """The mean total variation between a law and the frequencies of `trials` draws from it.
 
     By de Moivre: E|X - np| = 2 k (1 - p) P(X = k) for X binomial(n, p) and k = floor(np) + 1.
-    Beyond 1e12 trials the bound sqrt(np (1 - p)) takes its place.
+    Beyond 1e9 trials the bound sqrt(np (1 - p)) takes its place.
 
     Examples
     --------
@@ -146,7 +146,11 @@ def expected_total_variation(law: Floats, trials: int) -> float:
     if trials > LARGEST_EXACT:
         return float(np.sqrt(law * (1 - law) / trials).sum() / 2)
     k = np.floor(trials * law) + 1
-    deviations = 2 * k * (1 - law) * scipy.stats.binom.pmf(k, trials, law)
+    # P(X = k) as P(X >= k) - P(X > k): k is above the mean, so little is lost.
+    at_least, more = (
+        scipy.special.betainc(c, np.maximum(trials - c + 1, 0), law) for c in (k, k + 1)
+    )
+    deviations = 2 * k * (1 - law) * (at_least - more)
     return float(deviations.sum() / (2 * trials))
 
 

@@ -173,11 +173,9 @@ def upper_rate(events: int, trials: int, alpha: float) -> float:
     >>> round(upper_rate(0, 4_000_000, 1e-6) * 4_000_000, 3)
     13.815
     """
-    return (
-        1.0
-        if events == trials
-        else float(scipy.stats.beta.isf(alpha, events + 1, trials - events))
-    )
+    if events == trials:
+        return 1.0
+    return float(scipy.special.betainccinv(events + 1, trials - events, alpha))
 
 
 def trials_to_certify(bound: float, alpha: float = ALPHA) -> int:
