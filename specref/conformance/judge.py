@@ -19,6 +19,7 @@ from specref.contracts.contract import ModelContract, Subject, ignored
 from specref.contracts.fixtures import Fixture, Place
 from specref.contracts.keywords import accepted_keywords
 from specref.contracts.sampling import TEXT, Sampler
+from specref.contracts.text.journal import Journal
 from specref.rules import DEFAULT, RULES, Rule
 from specref.vocabulary import Tokens
 
@@ -47,6 +48,8 @@ class Judge:
         How long the next check may draw; None: as much as its power needs.
     first_drafts : (int, int) or None
         How many first drafts of long texts were kept, and how many there were, once counted.
+    journal : Journal or None
+        Where texts of an engine are kept.
     """
 
     subject: Subject
@@ -59,6 +62,7 @@ class Judge:
     first: Found | None = None
     seconds: float | None = None
     first_drafts: tuple[int, int] | None = None
+    journal: Journal | None = None
 
     @property
     def implementation(self) -> Callable[..., Any]:

@@ -56,6 +56,8 @@ class CheckOptions:
         Shapes to judge it at besides: (vocabulary, lookahead, batch).
     dtypes : tuple of str
         The dtypes at those shapes, instead of the claimed one.
+    texts : str or None
+        The file that texts of an engine are written to, and taken from by a second run.
     """
 
     contract: Contract = VERIFY
@@ -75,6 +77,7 @@ class CheckOptions:
     claims: Mapping[str, Any] = field(default_factory=dict)
     shapes: tuple[Shape, ...] = ()
     dtypes: tuple[Dtype, ...] = ()
+    texts: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "contract", contract_named(self.contract))

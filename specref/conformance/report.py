@@ -19,7 +19,11 @@ VERDICTS: Mapping[Finding, str] = {
     Finding.EDGE: "EDGE of a uniform: something impossible at a rate that matters ({})",
     Finding.ACCEPTANCE: "acceptance does not follow the declared rule ({}); nothing found says "
     "that it is lossy",
+    Finding.PLAIN: "PLAIN MODE IS OFF: without speculation its law is not the one given ({}); "
+    "speculation is not judged",
     Finding.UNANSWERED: "NOT ANSWERED in time ({}); nothing found says that its law is off",
+    Finding.NOT_EXERCISED: "NOT_EXERCISED: no draft is known to have been accepted ({}), so "
+    "nothing was learned of speculation",
 }
 
 
@@ -108,12 +112,9 @@ class Report:
 
     @property
     def wrong(self) -> tuple[CheckResult, ...]:
-        """The failures, and the checks that were not answered in time."""
-        return tuple(
-            result
-            for result in self.results
-            if result.status == Status.FAILED or result.finding == Finding.UNANSWERED
-        )
+        """The failures, and the checks that were not answered in time or saw no speculation."""
+        open_ = {Finding.UNANSWERED, Finding.NOT_EXERCISED}
+        return tuple(r for r in self.results if r.status == Status.FAILED or r.finding in open_)
 
     @property
     def strata(self) -> tuple[CheckResult, ...]:
@@ -205,14 +206,15 @@ class Report:
     def _power_on_fixtures(self) -> str:
         found = {r.id: r.evidence.get("detectable_tv") or 0.0 for r in self.results}
         coarse = [id_ for id_, tv in found.items() if tv > self.detect_tv]
+        tried_on = self.contract.tried_on
         if not any(found.values()):
             return ""
         if self.options.seconds is not None:
-            return f"on fixtures TV ≥ {max(found.values()):.2g} would have been found"
+            return f"{tried_on} TV ≥ {max(found.values()):.2g} would have been found"
         if len(coarse) == sum(tv > 0 for tv in found.values()):
-            return f"on fixtures TV ≥ {max(found.values()):.2g} would have been found"
+            return f"{tried_on} TV ≥ {max(found.values()):.2g} would have been found"
         but = f", by {', '.join(coarse)} only TV ≥ {max(found.values()):.2g}" if coarse else ""
-        return f"on fixtures TV ≥ {self.detect_tv:g} would have been found{but}"
+        return f"{tried_on} TV ≥ {self.detect_tv:g} would have been found{but}"
 
     def _power_in_strata(self) -> str:
         found = [r.evidence["detectable_shift"] for r in self.results if _tried(r)]

@@ -55,7 +55,9 @@ class Finding(StrEnum):
     CONTRACT = "broken contract"
     EDGE = "edge"
     ACCEPTANCE = "accepted lengths"
+    PLAIN = "plain mode off"
     UNANSWERED = "not answered"
+    NOT_EXERCISED = "not_exercised"
 
 
 LOSSY = frozenset({Finding.DEPENDENCE, Finding.LAW})
@@ -72,8 +74,9 @@ class Outcome:
     evidence : mapping
         Numbers and verdicts, for machines.
     finding : Finding or None
-        What is wrong, if anything. Failures have one. A check that was not answered is
-        inconclusive, and one that passed may have found an edge too rare to be a failure.
+        What is wrong, if anything. Failures have one. A check that was not answered, or saw no
+        draft accepted, is inconclusive, and one that passed may have found an edge too rare to
+        be a failure.
     error : BaseException or None
         The exception that the implementation raised.
     """

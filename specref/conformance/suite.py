@@ -32,7 +32,8 @@ from specref.conformance.strata.shape import Shape
 from specref.contracts.capabilities import Capabilities, Dtype, capabilities_of
 from specref.contracts.contract import Contract, Subject
 from specref.contracts.keywords import accepted_keywords
-from specref.contracts.table import contract_named, signed
+from specref.contracts.table import ENGINE, contract_named, signed
+from specref.contracts.text.journal import Journal
 from specref.contracts.timeout import TIMEOUT
 from specref.rules import RULES
 from specref.statistics.campaign.levels import ALPHA
@@ -67,6 +68,7 @@ def check(
     on_report: Callable[[Report], None] = lambda report: None,
     shapes: Sequence[tuple[int, int, int]] = (),
     dtypes: Sequence[Dtype] = (),
+    texts: str | None = None,
     executor: Executor | None = None,
     **claims: Any,
 ) -> Report:
@@ -75,7 +77,8 @@ def check(
     Parameters
     ----------
     implementation : callable
-        A function of the contract: see `Verify`, `VerifyTree`, `Step`, `Generate`, `Drafter`.
+        A function of the contract: see `Verify`, `VerifyTree`, `Step`, `Generate`, `Drafter`;
+        or an `Engine`.
     contract : Contract or str
         One of `CONTRACTS`, or its name.
     algorithm : str, optional
@@ -115,6 +118,9 @@ def check(
         Shapes at which it is judged besides, by the check ``strata/own-shape``.
     dtypes : sequence of str, optional
         What it is given there, instead of the dtype that it claims.
+    texts : str, optional
+        Under the contract ``text``: a file that texts are written to as they come. A second run
+        takes them from there, and asks the engine only for what is missing.
     executor : concurrent.futures.Executor, optional
         Runs the checks: processes that can import the implementation by its name, on this
         machine or others. The results do not depend on it, if what the implementation does
@@ -164,6 +170,7 @@ def check(
         claims=claims,
         shapes=tuple(Shape(*shape) for shape in shapes),
         dtypes=tuple(dtypes),
+        texts=texts,
     )
     listener = Listener(advance, on_start, on_result, on_report)
     workers = None if executor is None else Workers(executor)
@@ -178,10 +185,15 @@ def judged(
 ) -> Report:
     """As `check`, with the options as one object."""
     started = time.perf_counter()
+    if workers is not None and options.texts is not None:
+        raise ValueError(f"texts = {options.texts!r}: expected None with an executor")
     judge, asked = prepare(implementation, options, listener.advance)
     known_ids(options.expected_failures)
     own = getattr(implementation, "__qualname__", type(implementation).__name__)
     named = replace(options, name=options.name or str(own))
+    if options.texts is not None:
+        known = {"engine": named.name, "version": named.version, "law": implementation.fingerprint}
+        judge.journal = Journal(options.texts, known)
     results: list[CheckResult] = []
     clock = Clock(options.seconds, asked, judge.contract)
     ahead = workers and Ahead(asked, judge, workers, options.blocking, clock.even)
@@ -193,7 +205,7 @@ def judged(
             named,
             judge.capabilities,
             tuple(results),
-            (*rare_edges(results), *vacuous(judge)),
+            (*rare_edges(results), *vacuous(judge), *printing(results)),
             diagnosis,
             time.perf_counter() - started,
             complete,
@@ -225,6 +237,8 @@ def judged(
         diagnosis = diagnosed(judge, found, draw_on=False)
         raise Interrupted(report(found, diagnosis, complete=False)) from stop
     finally:
+        if judge.journal:
+            judge.journal.close()
         if ahead:
             ahead.cancel()
 
@@ -249,6 +263,11 @@ def prepare(
         reachable(replace(capabilities, dtype=dtype))
     fitting(capabilities.rule, options.contract)
     signed(implementation, options.contract)
+    options.contract.admit(implementation)
+    if options.texts is not None and options.contract != ENGINE:
+        raise ValueError(
+            f"texts = {options.texts!r}: expected None under the contract {options.contract}"
+        )
     statistical = sum(one.statistical and one.is_for(options.contract) for one in CHECKS)
     subject = Subject(implementation, capabilities, options.timeout, advance)
     return Judge(subject, options, statistical, advance), chosen(options.only)
@@ -348,6 +367,16 @@ def rare_edges(results: Sequence[CheckResult]) -> tuple[str, ...]:
     """Warnings of edges of uniforms that are too rare to be failures."""
     rare = (r for r in results if r.finding == Finding.EDGE and r.status == Status.PASSED)
     return tuple(f"{result.id}: {result.message}" for result in rare)
+
+
+def printing(results: Sequence[CheckResult]) -> tuple[str, ...]:
+    """Warnings of engines that print to standard output."""
+    return tuple(
+        f"{result.id}: prints to standard output, {result.evidence['printed']!r} first; that is "
+        "sent to standard error"
+        for result in results
+        if result.evidence.get("printed")
+    )
 
 
 def vacuous(judge: Judge) -> tuple[str, ...]:

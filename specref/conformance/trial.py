@@ -212,16 +212,26 @@ class Trial:
         rng: np.random.Generator,
         advance: Callable[[int], None] = lambda trials: None,
         seconds: float | None = None,
+        *,
+        first: int = FIRST_BATCH,
+        probe: bool = True,
     ) -> TrialReport:
         """Draw until the law is decided, or `trials` were drawn; if `seconds` are given, they end.
 
         Dependence alone does not end it: a wrong law makes blocks look dependent, too, and
         decides a little later. Dependent blocks make the law look wrong in turn: once either is
         decided, more calls tell whether blocks depend on each other whatever their law.
+
+        Parameters
+        ----------
+        first : int
+            The first look comes after so many trials, the others after twice as many each time.
+        probe : bool
+            Whether those further calls are made.
         """
         threshold, pairs = evidence_threshold(self.alpha / 2), 2 * len(self.cases)
         started, done = time.perf_counter(), 0
-        size = FIRST_BATCH if seconds is None else pairs
+        size = first if seconds is None else pairs
         while self.law < threshold and self.campaign.impossible is None:
             wanted = min(size, trials - done)
             if seconds is not None:
@@ -245,7 +255,7 @@ class Trial:
             advance(len(place))
             done, size = done + len(place), min(2 * size, LARGEST_BATCH)
         found = self._report(time.perf_counter() - started)
-        if found.report.impossible or not (found.lossy or found.dependent):
+        if not probe or found.report.impossible or not (found.lossy or found.dependent):
             return found
         shared = dependence(sampler, len(self.fixture.target.vocabulary), rng, threshold)
         return replace(found, shared=shared / math.log(10))

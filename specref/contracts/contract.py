@@ -66,6 +66,8 @@ class Contract(ABC):
         Whether `specref write` has a test for it.
     shaped : tuple of str
         The sizes that a user may choose: of "vocabulary", "lookahead" and "batch".
+    tried_on : str
+        Where distances are detected, for reports.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Contract(ABC):
     programs: ClassVar[bool] = False
     written: ClassVar[bool] = True
     shaped: ClassVar[tuple[str, ...]] = ()
+    tried_on: ClassVar[str] = "on fixtures"
 
     def __str__(self) -> str:
         return self.name
@@ -91,6 +94,10 @@ class Contract(ABC):
     def rules(self) -> tuple[str, ...]:
         """The names of the rules that may be declared."""
         return tuple(rule.name for rule in RULES.values() if self.takes_rule(rule))
+
+    def admit(self, implementation: Callable[..., Any]) -> None:
+        """Raise `TypeError` or `ValueError` if it lacks what the contract judges it by."""
+        return
 
     def refusal(self, name: str, capabilities: Capabilities) -> str:
         """Why an implementation is not tried on a fixture; empty if it is tried."""

@@ -11,12 +11,14 @@ from specref.contracts.generate import GENERATE
 from specref.contracts.keywords import NAMED
 from specref.contracts.metrics import METRICS
 from specref.contracts.step import STEP
+from specref.contracts.text.contract import ENGINE
 from specref.contracts.tree.contract import TREE
 from specref.contracts.verify.contract import VERIFY
 
 __all__ = [
     "CONTRACTS",
     "DRAFTER",
+    "ENGINE",
     "GENERATE",
     "METRICS",
     "STEP",
@@ -28,7 +30,7 @@ __all__ = [
 ]
 
 CONTRACTS: Mapping[str, Contract] = MappingProxyType(
-    {one.name: one for one in (VERIFY, STEP, GENERATE, DRAFTER, METRICS, TREE)}
+    {one.name: one for one in (VERIFY, STEP, GENERATE, DRAFTER, METRICS, TREE, ENGINE)}
 )
 
 

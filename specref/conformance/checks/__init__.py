@@ -4,6 +4,7 @@ from specref.conformance.checks import (
     acceptance,
     boundary,
     drafting,
+    engines,
     everywhere,
     greedy,
     identical,
@@ -24,6 +25,7 @@ from specref.conformance.checks.check import Check
 
 CHECKS: tuple[Check, ...] = (
     *smoke.CHECKS,
+    *engines.SMOKE,
     *replay.CHECKS,
     *boundary.CHECKS,
     *greedy.CHECKS,
@@ -43,6 +45,7 @@ CHECKS: tuple[Check, ...] = (
     *strata.CHECKS,
     *situations.CHECKS,
     *texts.CHECKS,
+    *engines.CHECKS,
     # Last: a sampler that keeps state may keep numbers that were handed out while probing.
     *probed.CHECKS,
 )

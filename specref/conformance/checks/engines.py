@@ -1,0 +1,357 @@
+"""The contract ``text``: texts of an engine, against the law of its target or its plain mode."""
+
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import wraps
+
+import numpy as np
+
+from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
+from specref.conformance.checks.joint import COARSE, USELESS, outcome_of
+from specref.conformance.judge import Judge
+from specref.conformance.status import Finding, Outcome, Status
+from specref.conformance.texts.greedy import greedy_text
+from specref.conformance.trial import Trial, TrialReport
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.text.asking import SEEDS, Asking, Drafts, printed, stdout_to
+from specref.contracts.text.contract import PLAIN, SPECULATIVE, Engine, TextContract
+from specref.statistics import TwoSample, TwoSampleReport, detectable_distance
+from specref.statistics.campaign.levels import BETA
+from specref.statistics.campaign.verdict import Verdict
+from specref.statistics.two_sample.bounds import least_trials
+from specref.vocabulary import Tokens
+
+FIRST = 128
+"""Texts before the first look; a gross bug is found then."""
+GROWTH = 1.5
+TWICE = 12
+SHARE = 4
+SAME_LAW, PLAIN_LAW = "end-to-end/texts", "smoke/texts-plain"
+
+
+def quiet(ask: Callable[[Judge], Outcome]) -> Callable[[Judge], Outcome]:
+    """The same check, with standard output sent to standard error."""
+
+    @wraps(ask)
+    def asked(judge: Judge) -> Outcome:
+        with stdout_to(sys.stderr, 2):
+            return ask(judge)
+
+    return asked
+
+
+def asking(judge: Judge, mode: str) -> Asking:
+    """A sampler of texts in one mode."""
+    return Asking(judge.subject, mode, judge.journal)
+
+
+def modes(engine: Engine) -> tuple[str, ...]:
+    """The modes that it has."""
+    return (SPECULATIVE,) if engine.plain is None else (PLAIN, SPECULATIVE)
+
+
+def answers(judge: Judge) -> Outcome:
+    """A text of as many tokens as its budget says, or up to EOS, in every mode."""
+    engine: Engine = judge.implementation
+    with printed() as said:
+        for mode in modes(engine):
+            Asking(judge.subject, mode).texts(
+                [(prompt, budget, 1) for prompt in engine.prompts for budget in (1, engine.tokens)]
+            )
+    return passed(printed=said[0].splitlines()[0][:80]) if said else passed()
+
+
+@quiet
+def deterministic(judge: Judge) -> Outcome:
+    """The same seed gives the same text, and not every seed the same."""
+    engine: Engine = judge.implementation
+    if not judge.capabilities.seeded:
+        return not_applicable("does not claim to be deterministic under a seed")
+    for mode in modes(engine):
+        questions = [(prompt, engine.tokens, s) for prompt in engine.prompts for s in range(TWICE)]
+        first, second = (Asking(judge.subject, mode).texts(questions) for _ in range(2))
+        for (prompt, _, seed), one, other in zip(questions, first, second, strict=True):
+            if one.tokens != other.tokens:
+                return failed(
+                    f"{mode} mode gave {one.tokens}, then {other.tokens} under seed {seed} after "
+                    f"{prompt}; say seeded=False if so"
+                )
+    return passed()
+
+
+@quiet
+def plain(judge: Judge) -> Outcome:
+    """Plain mode has the law that speculation is to be compared with; coarsely."""
+    engine: Engine = judge.implementation
+    if engine.plain is None or engine.law is None:
+        return not_applicable("has no plain mode and law to compare")
+    tv = min(COARSE * judge.detect_tv, USELESS)
+    seconds = judge.seconds and judge.seconds / SHARE
+    return plain_outcome(judge, against_law(judge, asking(judge, PLAIN), PLAIN, tv, seconds), tv)
+
+
+def plain_outcome(judge: Judge, found: TrialReport, tv: float) -> Outcome:
+    """What a campaign about plain mode says; a failure is none of speculation."""
+    outcome = outcome_of(judge, found, tv)
+    if outcome.status == Status.FAILED:
+        return replace(outcome, message=f"plain mode: {outcome.message}", finding=Finding.PLAIN)
+    return outcome
+
+
+def against_law(
+    judge: Judge, sampler: Asking, key: str, tv: float, seconds: float | None = None
+) -> TrialReport:
+    """A campaign over the texts of one mode, at the odds of the law."""
+    engine: Engine = judge.implementation
+    trial = trial_of(judge, engine)
+    trials = judge.trials or trial.needed(tv)
+    return trial.run(
+        sampler, trials, judge.rng(f"engine/{key}"), seconds=seconds, first=FIRST, probe=False
+    )
+
+
+def trial_of(judge: Judge, engine: Engine) -> Trial:
+    """A campaign without texts yet."""
+    tolerance = judge.capabilities.tolerance
+    return Trial(
+        engine.fixture, judge.level, tokens=engine.tokens, mutants={}, tolerance=tolerance
+    )
+
+
+@quiet
+def same_law(judge: Judge) -> Outcome:
+    """Texts against the law of the target; without one, against those of plain mode."""
+    engine: Engine = judge.implementation
+    if engine.law is None:
+        return against_plain(judge)
+    sampler = asking(judge, SPECULATIVE)
+    found = against_law(judge, sampler, SPECULATIVE, judge.detect_tv, judge.seconds)
+    outcome = outcome_of(judge, found)
+    if outcome.status == Status.FAILED and engine.plain is not None:
+        # Plain mode was tried coarsely: with as many texts, is it off as well?
+        own = asking(judge, PLAIN)
+        trials = max(FIRST, 2 * found.report.trials)
+        other = trial_of(judge, engine).run(
+            own, trials, judge.rng(f"engine/{PLAIN}"), first=FIRST, probe=False
+        )
+        if other.lossy:
+            return plain_outcome(judge, other, judge.detect_tv)
+    return exercised(outcome, sampler)
+
+
+def against_plain(judge: Judge) -> Outcome:
+    """Texts of both modes, each with seeds of its own, until a distance would have been found."""
+    engine: Engine = judge.implementation
+    if engine.same_text:
+        return not_applicable("has no law; end-to-end/texts-same compares text by text")
+    samplers = [asking(judge, mode) for mode in (SPECULATIVE, PLAIN)]
+    tests = [TwoSample(alpha=judge.level / len(engine.prompts), eps=judge.detect_tv)
+             for _ in engine.prompts]  # fmt: skip
+    rngs = [judge.rng(f"engine/{sampler.mode}") for sampler in samplers]
+    started, reports, kinds = time.perf_counter(), list[TwoSampleReport](), Counter[Tokens]()
+    for size in sizes(judge.trials):
+        drawn = [s(size * len(tests), rng) for s, rng in zip(samplers, rngs, strict=True)]
+        for index, test in enumerate(tests):
+            sides = [blocks[place == index] for place, blocks, _ in drawn]
+            test.add(*sides)
+            kinds.update(map(tuple, np.unique(np.concatenate(sides), axis=0).tolist()))
+        reports = [test.report() for test in tests]
+        spent = time.perf_counter() - started
+        late = judge.seconds is not None and spent * (1 + GROWTH) > judge.seconds
+        far = max(report.detectable or 1.0 for report in reports) > judge.detect_tv
+        if late or any(test.decided_lossy for test in tests) or not far:
+            break
+    if len(kinds) == 1:
+        return inconclusive(
+            f"all {samplers[0].drafts.texts:,} texts of both modes are {next(iter(kinds))}: do "
+            "seeds reach the engine? (greedy=true if no token is random)"
+        )
+    return exercised(two_sample_outcome(judge, reports), samplers[0])
+
+
+def sizes(trials: int | None) -> Iterator[int]:
+    """How many texts are drawn before each look; their sum is `trials`, if that is given.
+
+    Examples
+    --------
+    >>> list(sizes(500))
+    [128, 64, 96, 144, 68]
+    """
+    done, cut = 0, float(FIRST)
+    while trials is None or done < trials:
+        size = int(cut) - done if trials is None else min(int(cut), trials) - done
+        yield size
+        done, cut = done + size, cut * GROWTH
+
+
+def two_sample_outcome(judge: Judge, reports: list[TwoSampleReport]) -> Outcome:
+    """The outcome of two-sample tests, one for each prompt."""
+    engine: Engine = judge.implementation
+    pairs = list(zip(engine.prompts, reports, strict=True))
+    prompt, worst = max(pairs, key=lambda one: one[1].log10_evidence)
+    detectable = max(report.detectable or 1.0 for report in reports)
+    numbers: dict[str, object] = {
+        "trials": sum(report.trials for report in reports),
+        "log10_evidence": worst.log10_evidence,
+        "detectable_tv": detectable,
+        "tv": {str(prompt): (r.estimate, r.lower, r.upper) for prompt, r in pairs},
+    }
+    for prompt, report in pairs:
+        if report.verdict == Verdict.LOSSY:
+            suspects = [suspect.component for suspect in report.suspects]
+            most = f"; most of all {suspects[0]}" if suspects else ""
+            return failed(
+                f"texts differ from those of plain mode: TV about {report.estimate:.3f} (of one "
+                f"law {report.noise:.3f}) after {prompt}, evidence 10^"
+                f"{report.log10_evidence:.0f} after {report.trials:,} texts of each{most}",
+                **numbers,
+                suspects=suspects,
+            )
+    if detectable > (USELESS if judge.seconds is not None else judge.detect_tv):
+        needed = max(report.to_find[1] for report in reports if report.to_find)
+        reached = "nothing" if detectable == 1 else f"only TV ≥ {detectable:.3f}"
+        return inconclusive(
+            f"{worst.trials:,} texts of each mode would surely find {reached} (TV "
+            f"{judge.detect_tv:g}: about {needed:,}); so far evidence "
+            f"10^{worst.log10_evidence:z.1f}",
+            needed=needed,
+            **numbers,
+        )
+    return passed(
+        f"{worst.trials:,} texts of each mode; TV ≥ {detectable:.3f} would have been found",
+        **numbers,
+    )
+
+
+def exercised(outcome: Outcome, sampler: Asking) -> Outcome:
+    """The same outcome, unless it is no failure and no draft was seen to be accepted."""
+    drafts: Drafts = sampler.drafts
+    counts = {"proposed": drafts.proposed, "accepted": drafts.accepted, "taken": sampler.taken}
+    told = replace(outcome, evidence={**outcome.evidence, **counts})
+    if outcome.status not in (Status.PASSED, Status.INCONCLUSIVE):
+        return told
+    before = f"; {sampler.taken:,} texts of an earlier run" * bool(sampler.taken)
+    if why := drafts.missing:
+        return replace(
+            told,
+            status=Status.INCONCLUSIVE,
+            finding=Finding.NOT_EXERCISED,
+            message=f"{why}; else: {outcome.message}{before}",
+        )
+    return replace(told, message=f"{outcome.message}; {drafts}{before}")
+
+
+@quiet
+def same_text(judge: Judge) -> Outcome:
+    """The text of plain mode under the same seed, where that is promised; or greedy texts."""
+    engine: Engine = judge.implementation
+    greedy = judge.capabilities.greedy
+    if not (engine.same_text or greedy):
+        return not_applicable("does not promise the text of plain mode under a seed")
+    count = 1 if greedy else texts_needed(judge.detect_tv)
+    seeds = judge.rng("engine/same").integers(SEEDS, size=judge.trials or count).tolist()
+    questions = [(prompt, engine.tokens, seed) for seed in seeds for prompt in engine.prompts]
+    sampler = asking(judge, SPECULATIVE)
+    given = [text.tokens for text in sampler.texts(questions)]
+    if engine.plain is None:
+        assert engine.law is not None
+        wanted = [greedy_text(engine.law, prompt, budget) for prompt, budget, _ in questions]
+    else:
+        wanted = [tuple(text.tokens) for text in asking(judge, PLAIN).texts(questions)]
+    differ = [
+        index for index, pair in enumerate(zip(given, wanted, strict=True)) if len({*pair}) > 1
+    ]
+    texts = len(questions)
+    tv = 1 - BETA ** (1 / len(seeds))
+    if differ:
+        prompt, _, seed = questions[differ[0]]
+        return exercised(
+            failed(
+                f"{len(differ):,} of {texts:,} texts are not those of plain mode under the same "
+                f"seed: {given[differ[0]]}, not {wanted[differ[0]]}, after {prompt} under seed "
+                f"{seed}",
+                differ=len(differ),
+            ),
+            sampler,
+        )
+    if len(set(wanted)) == 1 and not greedy:
+        return inconclusive(
+            f"all {texts:,} texts are {wanted[0]}: do seeds reach the engine? (greedy=true if no "
+            "token is random)"
+        )
+    if greedy:
+        return exercised(passed(f"{texts:,} greedy texts are those of plain mode"), sampler)
+    enough = tv <= (USELESS if judge.seconds is not None else judge.detect_tv)
+    say = passed if enough else inconclusive
+    return exercised(
+        say(
+            f"{texts:,} texts are those of plain mode under the same seeds; TV ≥ {tv:.3f} from it "
+            "would have been found",
+            trials=texts,
+            detectable_tv=tv,
+        ),
+        sampler,
+    )
+
+
+def texts_needed(tv: float) -> int:
+    """Texts among which one differs, if one in 1 / tv does, but for a chance of BETA.
+
+    Texts of two modes under one seed differ with a probability of at least their total variation.
+
+    Examples
+    --------
+    >>> texts_needed(0.05)
+    135
+    """
+    return math.ceil(math.log(BETA) / math.log1p(-tv))
+
+
+def estimated_seconds(judge: Judge, asked: tuple[Check, ...]) -> float:
+    """About how long the texts take, by the time of a few; 0 if none are asked for.
+
+    Without a law it is a lower bound: how many texts it takes depends on how many there are.
+
+    Raises
+    ------
+    BrokenContractError
+        The engine raised, or did not answer in time.
+    """
+    engine: Engine = judge.implementation
+    ids = {one.id for one in asked}
+    if judge.capabilities.greedy or SAME_LAW not in ids:
+        return 0.0
+    questions = [
+        (prompt, engine.tokens, seed) for seed in range(TWICE) for prompt in engine.prompts
+    ]
+    mode = modes(engine)[0]
+    with stdout_to(sys.stderr, 2):
+        Asking(judge.subject, mode).texts(questions[:1])
+        started = time.perf_counter()
+        texts = Asking(judge.subject, mode).texts(questions)
+    each = (time.perf_counter() - started) / len(questions)
+    if engine.law is not None:
+        trial = trial_of(judge, engine)
+        wanted = judge.trials or trial.needed(judge.detect_tv)
+        if PLAIN_LAW in ids and engine.plain is not None:
+            wanted += judge.trials or trial.needed(min(COARSE * judge.detect_tv, USELESS))
+        return wanted * each
+    kinds, n = len({text.tokens for text in texts}), least_trials(judge.detect_tv, judge.level)
+    while detectable_distance(n, kinds, judge.level) > judge.detect_tv:
+        n = int(n * GROWTH)
+    return 2 * (judge.trials or n) * len(engine.prompts) * each
+
+
+SMOKE = (
+    Check("smoke/texts", TextContract, answers, finding=Finding.CONTRACT),
+    Check("smoke/texts-deterministic", TextContract, deterministic, finding=Finding.CONTRACT),
+    Check(PLAIN_LAW, TextContract, plain, statistical=True, finding=Finding.PLAIN, law=True),
+)
+CHECKS = (
+    Check("end-to-end/texts-same", TextContract, same_text, finding=Finding.CONTRACT),
+    Check(SAME_LAW, TextContract, same_law, statistical=True, law=True),
+)

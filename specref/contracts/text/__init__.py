@@ -1,0 +1,1 @@
+"""The contract ``text``: engines that are asked for texts."""

@@ -1,0 +1,254 @@
+"""Asks an engine for texts: checks its answers, counts its drafts, keeps standard output clean."""
+
+import ctypes
+import itertools
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, TextIO
+
+import numpy as np
+
+from specref.arrays import NO_TOKEN
+from specref.contracts.contract import Subject
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.sampling import Drawn
+from specref.contracts.text.contract import Engine, Text
+from specref.contracts.text.journal import Asked, Journal
+from specref.contracts.timeout import Deadline, described, within
+from specref.vocabulary import Tokens
+
+SEEDS = 2**31 - 1
+"""Seeds are below this, so that every engine takes them."""
+
+
+def read_text(raw: Any, engine: Engine, budget: int) -> Text:
+    """Check and convert an answer.
+
+    Raises
+    ------
+    BrokenContractError
+        It is not a text of `budget` tokens or up to EOS, or its counters cannot be true.
+
+    Examples
+    --------
+    >>> engine = Engine(lambda prompt, budget, seed: (), [()], plain=min, eos=9)
+    >>> read_text([1, 9, 1], engine, 3)
+    Traceback (most recent call last):
+    specref.contracts.errors.BrokenContractError: went on after EOS: (1, 9, 1)
+    """
+    text = raw if isinstance(raw, Text) else Text(raw)
+    values: Any = text.tokens
+    try:
+        values = values.tolist() if hasattr(values, "tolist") else values
+        tokens = tuple(itertools.islice(values, budget + 1))
+    except TypeError:
+        kind = type(raw).__name__
+        raise BrokenContractError(f"answered a {kind}: expected a Text, or tokens") from None
+    size = None if engine.law is None else len(engine.law.vocabulary)
+    for index, token in enumerate(tokens):
+        known = isinstance(token, Integral) and not isinstance(token, bool) and token >= 0
+        if not known or (size is not None and int(token) >= size):
+            below = "" if size is None else f" < {size}"
+            raise BrokenContractError(f"token {index} is {token!r}: expected 0 <= id{below}")
+    if engine.end in tokens[:-1]:
+        raise BrokenContractError(f"went on after EOS: {tokens[: budget + 1]}")
+    if len(tokens) > budget:
+        raise BrokenContractError(f"answered more than {budget} tokens, its budget: {tokens}, …")
+    if len(tokens) < budget and not (tokens and tokens[-1] == engine.end):
+        raise BrokenContractError(
+            f"answered {len(tokens)} tokens and no EOS: expected {budget}, its budget"
+        )
+    return Text(tuple(map(int, tokens)), *_counters(text))
+
+
+def _counters(text: Text) -> tuple[int | None, int | None]:
+    both = text.proposed, text.accepted
+    if both == (None, None):
+        return None, None
+    for one in both:
+        if not isinstance(one, Integral) or isinstance(one, bool) or one < 0:
+            raise BrokenContractError(f"(proposed, accepted) is {both}: expected two counts")
+    proposed, accepted = map(int, both)  # type: ignore[arg-type]
+    if accepted > proposed:
+        raise BrokenContractError(f"accepted = {accepted}: expected at most proposed, {proposed}")
+    return proposed, accepted
+
+
+@dataclass
+class Drafts:
+    """What the counters of an engine said of the texts of a sampler.
+
+    Attributes
+    ----------
+    texts, uncounted : int
+        Texts, and those without counters.
+    proposed, accepted : int
+        Draft tokens.
+    """
+
+    texts: int = 0
+    uncounted: int = 0
+    proposed: int = 0
+    accepted: int = 0
+
+    def add(self, text: Text) -> None:
+        """Count the drafts of one text."""
+        self.texts += 1
+        self.uncounted += text.proposed is None
+        self.proposed += text.proposed or 0
+        self.accepted += text.accepted or 0
+
+    @property
+    def missing(self) -> str:
+        """Why the texts say nothing of speculation; empty if drafts were accepted in them.
+
+        Examples
+        --------
+        >>> Drafts(texts=3, proposed=6).missing
+        'none of 6 proposed drafts was accepted in 3 texts'
+        """
+        if self.uncounted:
+            return (
+                f"{self.uncounted:,} of {self.texts:,} texts came without counts of proposed and "
+                "accepted drafts"
+            )
+        if not self.proposed:
+            return f"no draft was proposed in {self.texts:,} texts"
+        if not self.accepted:
+            return (
+                f"none of {self.proposed:,} proposed drafts was accepted in {self.texts:,} texts"
+            )
+        return ""
+
+    def __str__(self) -> str:
+        rest = self.proposed - self.accepted
+        none = "; none was rejected, so no residual was seen" * (not rest)
+        return f"{self.accepted:,} of {self.proposed:,} drafts accepted{none}"
+
+
+class Asking:
+    """A sampler of the texts of an engine, in one mode; one question at a time.
+
+    Parameters
+    ----------
+    subject : Subject
+        With the engine as its function, and the timeout of a question.
+    mode : {"speculative", "plain"}
+    journal : Journal, optional
+        Where texts are written, and taken from if an earlier run got them.
+
+    Attributes
+    ----------
+    drafts : Drafts
+    taken : int
+        How many texts came from the journal.
+    """
+
+    def __init__(self, subject: Subject, mode: str, journal: Journal | None = None) -> None:
+        assert isinstance(subject.function, Engine)
+        self.engine, self.mode, self.journal = subject.function, mode, journal
+        self.timeout, self.advance = subject.timeout, subject.advance
+        self.drafts, self.taken = Drafts(), 0
+
+    def texts(self, questions: list[tuple[Tokens, int, int]]) -> list[Text]:
+        """The answers to (prompt, budget, seed), in order.
+
+        Raises
+        ------
+        BrokenContractError
+            The engine raised, did not answer in time (`HungError`), or gave no valid text.
+        OSError
+            The journal cannot be written.
+        """
+        deadline, found = Deadline(), list[Text]()
+        unwritten: list[OSError] = []
+
+        def ask() -> None:
+            for prompt, budget, seed in questions:
+                asked = Asked(self.mode, prompt, budget, seed)
+                text = self.journal and self.journal.take(asked)
+                if text:
+                    self.taken += 1
+                else:
+                    text = self._answer(asked)
+                    try:
+                        if self.journal:
+                            self.journal.write(asked, text)
+                    except OSError as error:
+                        unwritten.append(error)
+                        return
+                deadline.restart()
+                self.drafts.add(text)
+                found.append(text)
+                self.advance(1)
+
+        within(self.timeout, ask, deadline)
+        if unwritten:
+            raise unwritten[0]
+        return found
+
+    def __call__(self, trials: int, rng: np.random.Generator) -> Drawn:
+        """Texts at all prompts in turn, each with a seed of its own."""
+        prompts, budget = self.engine.prompts, self.engine.tokens
+        place, seeds = np.arange(trials) % len(prompts), rng.integers(SEEDS, size=trials)
+        pairs = zip(place.tolist(), seeds.tolist(), strict=True)
+        texts = self.texts([(prompts[index], budget, seed) for index, seed in pairs])
+        blocks = np.full((trials, budget), NO_TOKEN)
+        for row, text in zip(blocks, texts, strict=True):
+            row[: len(text.tokens)] = text.tokens
+        return place, blocks, np.full((trials, 1), NO_TOKEN)
+
+    def _answer(self, asked: Asked) -> Text:
+        _, prompt, budget, seed = asked
+        try:
+            raw = self.engine.mode(self.mode)(prompt, budget, seed)
+            return read_text(raw, self.engine, budget)
+        except BrokenContractError as error:
+            message, cause = str(error), error.__cause__
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # user code may raise anything
+            message, cause = f"raised {described(error)}", error
+        where = f"prompt {prompt}, budget {budget}, seed {seed}"
+        raise BrokenContractError(f"{self.mode} mode {message} ({where})") from cause
+
+
+@contextmanager
+def stdout_to(stream: TextIO, file: int) -> Iterator[None]:
+    """Send what this process prints, be it by Python or C, to a stream and its file descriptor."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(file, 1)
+    try:
+        with redirect_stdout(stream):
+            yield
+    finally:
+        stream.flush()
+        if os.name == "posix":
+            ctypes.CDLL(None).fflush(None)  # what C has buffered
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+@contextmanager
+def printed() -> Iterator[list[str]]:
+    """A list that holds, on leaving, what was printed to standard output meanwhile, if anything.
+
+    Examples
+    --------
+    >>> with printed() as found:
+    ...     print("loaded")
+    >>> found
+    ['loaded\\n']
+    """
+    found: list[str] = []
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as file:
+        with stdout_to(file, file.fileno()):
+            yield found
+        file.seek(0)
+        found += filter(None, [file.read()])

@@ -1,0 +1,211 @@
+"""The contract ``text``: an engine is asked for a text, by a prompt, a budget and a seed.
+
+An engine is a black box with models, caches and sampler settings of its own. What it is judged by
+comes with it: the law of its target, or its own plain mode under the same settings.
+"""
+
+import inspect
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral
+from typing import Any, ClassVar, Protocol
+
+from specref.contracts.contract import Contract
+from specref.contracts.fixtures import Fixture, Place
+from specref.contracts.sampling import TEXT
+from specref.models import Model, check_ids, iid_model
+from specref.rules import Rule
+from specref.statistics.campaign.prefix_tree import PrefixTree, prefix_tree
+from specref.vocabulary import Tokens
+
+SPECULATIVE, PLAIN = "speculative", "plain"
+
+
+@dataclass(frozen=True)
+class Text:
+    """The answer of an engine: a text, and how many drafts were proposed and accepted for it.
+
+    Attributes
+    ----------
+    tokens : tuple of int
+        Without the prompt; up to EOS, with it.
+    proposed, accepted : int or None
+        Draft tokens; None if the engine does not say.
+    """
+
+    tokens: Sequence[int]
+    proposed: int | None = None
+    accepted: int | None = None
+
+
+class Respond(Protocol):
+    """Contract ``text``: a prompt, a budget and a seed in, a text out.
+
+    The text has as many tokens as the budget says, or ends with EOS.
+    """
+
+    def __call__(self, prompt: Tokens, budget: int, seed: int) -> Text | Sequence[int]: ...
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine with speculative decoding, and what its texts are compared with.
+
+    Attributes
+    ----------
+    speculative : callable
+        (prompt, budget, seed) -> `Text`, or token ids; see `Respond`.
+    prompts : sequence of tuple of int
+        Token ids; each is tried.
+    law : Model or None
+        The law of every next token, after the engine's own sampler settings; its vocabulary
+        says which token is EOS.
+    plain : callable or None
+        The same engine without speculation, under the same settings. With a law it is tried
+        first; without, the texts of both are compared.
+    drafter : Model or None
+        The law of the drafter, if it is known: then bets are made on where it is wrong, too.
+    tokens : int
+        How many tokens of a text are asked for; they are judged jointly. A text should be
+        longer than what one iteration gives.
+    eos : int or None
+        The token that ends a text, where there is no law.
+    same_text : bool
+        Whether the engine promises the text of plain mode under the same seed.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An attribute is of another type or out of range; there is neither a law nor a plain mode.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> def zeros(prompt, budget, seed):
+    ...     return Text((0,) * budget, proposed=budget, accepted=budget)
+    >>> engine = Engine(zeros, prompts=[(1,)], law=iid_model(Vocabulary("ab"), [0.5, 0.5]))
+    >>> engine((1,), 3, 7).tokens
+    (0, 0, 0)
+    """
+
+    speculative: Respond
+    prompts: Sequence[Tokens]
+    law: Model | None = None
+    plain: Respond | None = None
+    drafter: Model | None = None
+    tokens: int = TEXT
+    eos: int | None = None
+    same_text: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.speculative):
+            raise TypeError(f"speculative = {self.speculative!r}: expected a function")
+        if self.plain is not None and not callable(self.plain):
+            raise TypeError(f"plain = {self.plain!r}: expected a function, or None")
+        for name in ("law", "drafter"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, Model):
+                raise TypeError(f"{name} = {value!r}: expected a Model, or None")
+        if self.law is None and self.plain is None:
+            raise ValueError("law = None, plain = None: expected one of them at least")
+        if self.same_text and self.plain is None:
+            raise ValueError("same_text = True: expected plain, too")
+        whole = isinstance(self.tokens, Integral) and not isinstance(self.tokens, bool)
+        if not whole or self.tokens < 2:
+            raise ValueError(
+                f"tokens = {self.tokens!r}: expected at least 2, since the first token alone "
+                "hides most bugs"
+            )
+        if self.law is not None and self.eos is not None:
+            raise ValueError(f"eos = {self.eos!r}: expected None, since the law names it")
+        if self.law is not None and self.drafter is not None:
+            here, there = len(self.law.vocabulary), len(self.drafter.vocabulary)
+            if here != there:
+                raise ValueError(f"drafter has {there} tokens: expected {here}, as the law")
+        if not self.prompts:
+            raise ValueError("prompts is empty: expected at least one")
+        object.__setattr__(self, "prompts", tuple(map(tuple, self.prompts)))
+        for index, prompt in enumerate(self.prompts):
+            check_ids(prompt, f"prompts[{index}]")
+            if self.law is not None:
+                self.law.vocabulary.check(prompt, f"prompts[{index}]")
+        if len(set(self.prompts)) < len(self.prompts):
+            raise ValueError("prompts has one twice: expected different ones")
+
+    def __call__(self, prompt: Tokens, budget: int, seed: int) -> Text | Sequence[int]:
+        """A text by speculative decoding."""
+        return self.speculative(prompt, budget, seed)
+
+    def mode(self, name: str) -> Respond:
+        """The function of a mode, "speculative" or "plain"."""
+        found = self.plain if name == PLAIN else self.speculative
+        assert found is not None
+        return found
+
+    @cached_property
+    def end(self) -> int | None:
+        """The token that ends a text."""
+        if self.law is None:
+            return self.eos
+        vocabulary = self.law.vocabulary
+        return None if vocabulary.eos is None else vocabulary.ids[vocabulary.eos]
+
+    @cached_property
+    def fixture(self) -> Fixture:
+        """The law at each prompt, for engines that have one."""
+        assert self.law is not None
+        vocabulary = self.law.vocabulary
+        flat = iid_model(vocabulary, [1 / len(vocabulary)] * len(vocabulary))
+        places = tuple(Place(prompt, 1) for prompt in self.prompts)
+        return Fixture("engine", self.law, self.drafter or flat, places)
+
+    @cached_property
+    def trees(self) -> tuple[PrefixTree, ...]:
+        """Every text after each prompt with its probability, for engines that have a law."""
+        assert self.law is not None
+        return tuple(
+            prefix_tree(self.law, self.law, prompt, length=self.tokens) for prompt in self.prompts
+        )
+
+    @property
+    def fingerprint(self) -> int | None:
+        """A number that changes with the law; None without one."""
+        return (
+            None if self.law is None else zlib.crc32(b"".join(t.p.tobytes() for t in self.trees))
+        )
+
+
+class TextContract(Contract):
+    """The contract ``text``."""
+
+    coarse_tv: ClassVar[float | None] = 0.15
+    bets_on_bugs: ClassVar[bool] = False
+    written: ClassVar[bool] = False
+    fixtures: ClassVar[dict[str, Fixture]] = {}
+    tried_on: ClassVar[str] = "on its prompts"
+
+    def takes_rule(self, rule: Rule) -> bool:
+        return False
+
+    def takes(self, signature: inspect.Signature) -> bool:
+        return super().takes(signature) and self.names(signature)
+
+    def admit(self, implementation: Callable[..., Any]) -> None:
+        """Raise an error unless it is an engine whose law can be judged jointly."""
+        if not isinstance(implementation, Engine):
+            raise TypeError(
+                f"implementation = {implementation!r}: expected an Engine, which has a law or a "
+                "plain mode to compare with (specref.contracts.text.contract)"
+            )
+        if implementation.law is None:
+            return
+        try:
+            _ = implementation.trees
+        except ValueError as error:
+            raise ValueError(f"tokens = {implementation.tokens}: {error}") from None
+
+
+ENGINE = TextContract("text", Respond, ("prompt", "budget", "seed"))
