@@ -125,6 +125,6 @@ LOSSY: dict[str, Respond] = {
     "bonus token lost": Speculating(bonus_lost=True),
     "residual is p": Speculating(rest=lambda p, q: p),
     "cache behind after a rejection": Speculating(behind=True),
-    "drafter at another temperature": Speculating(warm=2.0),
+    "drafter at another temperature": Speculating(warm=4.0),
     "accepts with q / p": Speculating(ratio=lambda p, q: q / p if p else 1.0),
 }

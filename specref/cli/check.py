@@ -21,10 +21,12 @@ from specref.cli.group import (
     show,
     timeout_option,
     workers_option,
+    writable,
 )
 from specref.cli.targets import LoadTarget, Target, closed_at_the_end, find_targets
 from specref.conformance.checks import Check
-from specref.conformance.checks.texts import estimated_seconds
+from specref.conformance.checks.engines import estimated_seconds as texts_of_engines
+from specref.conformance.checks.texts import estimated_seconds as texts_of_models
 from specref.conformance.expectations import load_expected
 from specref.conformance.options import CheckOptions, Listener, Profile
 from specref.conformance.parallel import Workers
@@ -36,7 +38,7 @@ from specref.conformance.suite import chosen, judged, prepare
 from specref.contracts.capabilities import Dtype
 from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
-from specref.contracts.table import CONTRACTS, GENERATE, VERIFY
+from specref.contracts.table import CONTRACTS, ENGINE, GENERATE, VERIFY
 from specref.contracts.timeout import TIMEOUT
 from specref.report.kit import kit_html, kit_junit, kit_record, kit_report
 from specref.report.machine import (
@@ -94,6 +96,12 @@ Sizes: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
     "--dtype", type=click.Choice(get_args(Dtype)), multiple=True, help="What it is given there."
 )
 @claim_option
+@click.option(
+    "--texts",
+    metavar="FILE",
+    callback=writable,
+    help="Write texts of an engine there as they come; a second run goes on from them.",
+)
 @click.option("--expected", metavar="FILE.toml", help="Expected failures, with reasons.")
 @click.option("--save", metavar="FOLDER", help="Write failing cases for `specref replay`.")
 @click.option("--junit", metavar="FILE", help="Write JUnit XML.")
@@ -126,10 +134,13 @@ def check_command(
     function takes target_probs [B, K+1, V], draft_probs [B, K, V], draft_tokens [B, K] and rng,
     and returns tokens [B, K+1] padded with -1, and counts [B]. With --contract tree, parents
     [B, K] come after draft_tokens: the node before each draft, -1 for the root, -2 for no draft.
+    With --contract text, TARGET is an Engine: it is asked for whole texts, and these are compared
+    with its law or its plain mode; drafts have to be proposed and accepted, else the verdict is
+    NOT_EXERCISED.
 
     Exit codes: 0 lossless at the declared power, 1 lossy or a broken contract (or accepted
-    lengths that are not those of --algorithm), 2 misuse, inconclusive, not answered in time or
-    not run; 130 after Ctrl-C or SIGTERM. The JSON file is rewritten after each check.
+    lengths that are not those of --algorithm), 2 misuse, inconclusive, not answered in time, not
+    exercised or not run; 130 after Ctrl-C or SIGTERM. The JSON file is rewritten after each check.
 
     \b
     Examples:
@@ -141,6 +152,7 @@ def check_command(
       specref check transformers --contract generate --json report.json
       specref check samplers:verify --workers 4
       specref check samplers:verify --seconds 10
+      specref check engines.py:mine --contract text --seconds 60 --texts texts.jsonl
       specref check 'process:./my_sampler --flag'
     """
     for file in (junit, html_file):
@@ -208,7 +220,7 @@ def _judged(
         claims={**found.claims, **asked.claims},
     )
     total = sum(one.is_for(options.contract) for one in chosen(options.only))
-    if options.contract.name == str(GENERATE) and options.seconds is None:
+    if options.contract in (GENERATE, ENGINE) and options.seconds is None:
         say_how_long(found, options)
     with executor_of(count, cluster) as executor, progress(total, "checks") as advance:
         doing, drawn = "", 0
@@ -237,8 +249,9 @@ def _judged(
 def say_how_long(found: Target, options: CheckOptions) -> None:
     """Say on standard error how long whole texts will take, if that is over a minute."""
     judge, asked = prepare(found.function, options)
+    estimated = texts_of_engines if options.contract == ENGINE else texts_of_models
     try:
-        minutes = estimated_seconds(judge, asked) / 60
+        minutes = estimated(judge, asked) / 60
     except BrokenContractError:
         return  # the checks will tell
     if minutes > 1:

@@ -33,6 +33,7 @@ from specref.contracts.capabilities import Capabilities, Dtype, capabilities_of
 from specref.contracts.contract import Contract, Subject
 from specref.contracts.keywords import accepted_keywords
 from specref.contracts.table import ENGINE, contract_named, signed
+from specref.contracts.text.contract import Engine
 from specref.contracts.text.journal import Journal
 from specref.contracts.timeout import TIMEOUT
 from specref.rules import RULES
@@ -191,7 +192,7 @@ def judged(
     known_ids(options.expected_failures)
     own = getattr(implementation, "__qualname__", type(implementation).__name__)
     named = replace(options, name=options.name or str(own))
-    if options.texts is not None:
+    if options.texts is not None and isinstance(implementation, Engine):
         known = {"engine": named.name, "version": named.version, "law": implementation.fingerprint}
         judge.journal = Journal(options.texts, known)
     results: list[CheckResult] = []

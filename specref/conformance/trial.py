@@ -214,6 +214,7 @@ class Trial:
         seconds: float | None = None,
         *,
         first: int = FIRST_BATCH,
+        most: int = LARGEST_BATCH,
         probe: bool = True,
     ) -> TrialReport:
         """Draw until the law is decided, or `trials` were drawn; if `seconds` are given, they end.
@@ -224,8 +225,9 @@ class Trial:
 
         Parameters
         ----------
-        first : int
-            The first look comes after so many trials, the others after twice as many each time.
+        first, most : int
+            The first look comes after `first` trials, each other one after twice as many as
+            the last, but at most `most`.
         probe : bool
             Whether those further calls are made.
         """
@@ -253,7 +255,7 @@ class Trial:
             law = log_mean(np.array([log_mean(wealth) for wealth in families.values()]))
             self.law = max(self.law, law)
             advance(len(place))
-            done, size = done + len(place), min(2 * size, LARGEST_BATCH)
+            done, size = done + len(place), min(2 * size, most)
         found = self._report(time.perf_counter() - started)
         if not probe or found.report.impossible or not (found.lossy or found.dependent):
             return found

@@ -16,7 +16,6 @@ from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
 from specref.conformance.texts.greedy import greedy_text
 from specref.conformance.trial import Trial, TrialReport
-from specref.contracts.errors import BrokenContractError
 from specref.contracts.text.asking import SEEDS, Asking, Drafts, printed, stdout_to
 from specref.contracts.text.contract import PLAIN, SPECULATIVE, Engine, TextContract
 from specref.statistics import TwoSample, TwoSampleReport, detectable_distance
@@ -25,11 +24,11 @@ from specref.statistics.campaign.verdict import Verdict
 from specref.statistics.two_sample.bounds import least_trials
 from specref.vocabulary import Tokens
 
-FIRST = 128
-"""Texts before the first look; a gross bug is found then."""
+FIRST, MOST = 128, 1_024
+"""Texts before the first look, and between two: a gross bug is found early."""
 GROWTH = 1.5
 TWICE = 12
-SHARE = 4
+SHARE, FAR = 4, 0.25
 SAME_LAW, PLAIN_LAW = "end-to-end/texts", "smoke/texts-plain"
 
 
@@ -44,6 +43,13 @@ def quiet(ask: Callable[[Judge], Outcome]) -> Callable[[Judge], Outcome]:
     return asked
 
 
+def engine_of(judge: Judge) -> Engine:
+    """The engine that is judged."""
+    engine = judge.implementation
+    assert isinstance(engine, Engine)
+    return engine
+
+
 def asking(judge: Judge, mode: str) -> Asking:
     """A sampler of texts in one mode."""
     return Asking(judge.subject, mode, judge.journal)
@@ -56,7 +62,7 @@ def modes(engine: Engine) -> tuple[str, ...]:
 
 def answers(judge: Judge) -> Outcome:
     """A text of as many tokens as its budget says, or up to EOS, in every mode."""
-    engine: Engine = judge.implementation
+    engine = engine_of(judge)
     with printed() as said:
         for mode in modes(engine):
             Asking(judge.subject, mode).texts(
@@ -68,7 +74,7 @@ def answers(judge: Judge) -> Outcome:
 @quiet
 def deterministic(judge: Judge) -> Outcome:
     """The same seed gives the same text, and not every seed the same."""
-    engine: Engine = judge.implementation
+    engine = engine_of(judge)
     if not judge.capabilities.seeded:
         return not_applicable("does not claim to be deterministic under a seed")
     for mode in modes(engine):
@@ -86,12 +92,17 @@ def deterministic(judge: Judge) -> Outcome:
 @quiet
 def plain(judge: Judge) -> Outcome:
     """Plain mode has the law that speculation is to be compared with; coarsely."""
-    engine: Engine = judge.implementation
+    engine = engine_of(judge)
     if engine.plain is None or engine.law is None:
         return not_applicable("has no plain mode and law to compare")
-    tv = min(COARSE * judge.detect_tv, USELESS)
+    tv = coarse(judge)
     seconds = judge.seconds and judge.seconds / SHARE
-    return plain_outcome(judge, against_law(judge, asking(judge, PLAIN), PLAIN, tv, seconds), tv)
+    return plain_outcome(judge, against_law(judge, asking(judge, PLAIN), tv, seconds), tv)
+
+
+def coarse(judge: Judge) -> float:
+    """The distance that is detected between plain mode and the law."""
+    return max(judge.detect_tv, min(COARSE * judge.detect_tv, FAR))
 
 
 def plain_outcome(judge: Judge, found: TrialReport, tv: float) -> Outcome:
@@ -103,15 +114,20 @@ def plain_outcome(judge: Judge, found: TrialReport, tv: float) -> Outcome:
 
 
 def against_law(
-    judge: Judge, sampler: Asking, key: str, tv: float, seconds: float | None = None
+    judge: Judge, sampler: Asking, tv: float, seconds: float | None = None
 ) -> TrialReport:
     """A campaign over the texts of one mode, at the odds of the law."""
-    engine: Engine = judge.implementation
+    engine = engine_of(judge)
     trial = trial_of(judge, engine)
-    trials = judge.trials or trial.needed(tv)
-    return trial.run(
-        sampler, trials, judge.rng(f"engine/{key}"), seconds=seconds, first=FIRST, probe=False
-    )
+    return drawn(judge, trial, sampler, judge.trials or trial.needed(tv), seconds)
+
+
+def drawn(
+    judge: Judge, trial: Trial, sampler: Asking, trials: int, seconds: float | None = None
+) -> TrialReport:
+    """Draw texts until they are decided, always the same ones in each mode."""
+    rng = judge.rng(f"engine/{sampler.mode}")
+    return trial.run(sampler, trials, rng, seconds=seconds, first=FIRST, most=MOST, probe=False)
 
 
 def trial_of(judge: Judge, engine: Engine) -> Trial:
@@ -125,19 +141,16 @@ def trial_of(judge: Judge, engine: Engine) -> Trial:
 @quiet
 def same_law(judge: Judge) -> Outcome:
     """Texts against the law of the target; without one, against those of plain mode."""
-    engine: Engine = judge.implementation
+    engine = engine_of(judge)
     if engine.law is None:
         return against_plain(judge)
     sampler = asking(judge, SPECULATIVE)
-    found = against_law(judge, sampler, SPECULATIVE, judge.detect_tv, judge.seconds)
+    found = against_law(judge, sampler, judge.detect_tv, judge.seconds)
     outcome = outcome_of(judge, found)
     if outcome.status == Status.FAILED and engine.plain is not None:
         # Plain mode was tried coarsely: with as many texts, is it off as well?
-        own = asking(judge, PLAIN)
         trials = max(FIRST, 2 * found.report.trials)
-        other = trial_of(judge, engine).run(
-            own, trials, judge.rng(f"engine/{PLAIN}"), first=FIRST, probe=False
-        )
+        other = drawn(judge, trial_of(judge, engine), asking(judge, PLAIN), trials)
         if other.lossy:
             return plain_outcome(judge, other, judge.detect_tv)
     return exercised(outcome, sampler)
@@ -145,7 +158,7 @@ def same_law(judge: Judge) -> Outcome:
 
 def against_plain(judge: Judge) -> Outcome:
     """Texts of both modes, each with seeds of its own, until a distance would have been found."""
-    engine: Engine = judge.implementation
+    engine = engine_of(judge)
     if engine.same_text:
         return not_applicable("has no law; end-to-end/texts-same compares text by text")
     samplers = [asking(judge, mode) for mode in (SPECULATIVE, PLAIN)]
@@ -190,7 +203,7 @@ def sizes(trials: int | None) -> Iterator[int]:
 
 def two_sample_outcome(judge: Judge, reports: list[TwoSampleReport]) -> Outcome:
     """The outcome of two-sample tests, one for each prompt."""
-    engine: Engine = judge.implementation
+    engine = engine_of(judge)
     pairs = list(zip(engine.prompts, reports, strict=True))
     prompt, worst = max(pairs, key=lambda one: one[1].log10_evidence)
     detectable = max(report.detectable or 1.0 for report in reports)
@@ -248,7 +261,7 @@ def exercised(outcome: Outcome, sampler: Asking) -> Outcome:
 @quiet
 def same_text(judge: Judge) -> Outcome:
     """The text of plain mode under the same seed, where that is promised; or greedy texts."""
-    engine: Engine = judge.implementation
+    engine = engine_of(judge)
     greedy = judge.capabilities.greedy
     if not (engine.same_text or greedy):
         return not_applicable("does not promise the text of plain mode under a seed")
@@ -321,7 +334,7 @@ def estimated_seconds(judge: Judge, asked: tuple[Check, ...]) -> float:
     BrokenContractError
         The engine raised, or did not answer in time.
     """
-    engine: Engine = judge.implementation
+    engine = engine_of(judge)
     ids = {one.id for one in asked}
     if judge.capabilities.greedy or SAME_LAW not in ids:
         return 0.0
@@ -338,7 +351,7 @@ def estimated_seconds(judge: Judge, asked: tuple[Check, ...]) -> float:
         trial = trial_of(judge, engine)
         wanted = judge.trials or trial.needed(judge.detect_tv)
         if PLAIN_LAW in ids and engine.plain is not None:
-            wanted += judge.trials or trial.needed(min(COARSE * judge.detect_tv, USELESS))
+            wanted += judge.trials or trial.needed(coarse(judge))
         return wanted * each
     kinds, n = len({text.tokens for text in texts}), least_trials(judge.detect_tv, judge.level)
     while detectable_distance(n, kinds, judge.level) > judge.detect_tv:

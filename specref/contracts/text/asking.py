@@ -1,7 +1,9 @@
 """Asks an engine for texts: checks its answers, counts its drafts, keeps standard output clean."""
 
 import ctypes
+import io
 import itertools
+import math
 import os
 import sys
 import tempfile
@@ -19,7 +21,7 @@ from specref.contracts.errors import BrokenContractError
 from specref.contracts.sampling import Drawn
 from specref.contracts.text.contract import Engine, Text
 from specref.contracts.text.journal import Asked, Journal
-from specref.contracts.timeout import Deadline, described, within
+from specref.contracts.timeout import Deadline, HungError, described, within
 from specref.vocabulary import Tokens
 
 SEEDS = 2**31 - 1
@@ -51,8 +53,8 @@ def read_text(raw: Any, engine: Engine, budget: int) -> Text:
         raise BrokenContractError(f"answered a {kind}: expected a Text, or tokens") from None
     size = None if engine.law is None else len(engine.law.vocabulary)
     for index, token in enumerate(tokens):
-        known = isinstance(token, Integral) and not isinstance(token, bool) and token >= 0
-        if not known or (size is not None and int(token) >= size):
+        known = isinstance(token, Integral) and not isinstance(token, bool)
+        if not known or not 0 <= int(token) < (size or math.inf):
             below = "" if size is None else f" < {size}"
             raise BrokenContractError(f"token {index} is {token!r}: expected 0 <= id{below}")
     if engine.end in tokens[:-1]:
@@ -187,7 +189,12 @@ class Asking:
                 found.append(text)
                 self.advance(1)
 
-        within(self.timeout, ask, deadline)
+        try:
+            within(self.timeout, ask, deadline)
+        except HungError as error:
+            last = _asked(*questions[min(len(found), len(questions) - 1)])
+            error.args = (f"{self.mode} mode {error} ({last}), after {len(found):,} texts",)
+            raise
         if unwritten:
             raise unwritten[0]
         return found
@@ -204,18 +211,21 @@ class Asking:
         return place, blocks, np.full((trials, 1), NO_TOKEN)
 
     def _answer(self, asked: Asked) -> Text:
-        _, prompt, budget, seed = asked
+        question = asked[1:]
         try:
-            raw = self.engine.mode(self.mode)(prompt, budget, seed)
-            return read_text(raw, self.engine, budget)
+            raw = self.engine.mode(self.mode)(*question)
+            return read_text(raw, self.engine, asked.budget)
         except BrokenContractError as error:
             message, cause = str(error), error.__cause__
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # user code may raise anything
             message, cause = f"raised {described(error)}", error
-        where = f"prompt {prompt}, budget {budget}, seed {seed}"
-        raise BrokenContractError(f"{self.mode} mode {message} ({where})") from cause
+        raise BrokenContractError(f"{self.mode} mode {message} ({_asked(*question)})") from cause
+
+
+def _asked(prompt: Tokens, budget: int, seed: int) -> str:
+    return f"prompt {prompt}, budget {budget}, seed {seed}"
 
 
 @contextmanager
@@ -247,8 +257,9 @@ def printed() -> Iterator[list[str]]:
     ['loaded\\n']
     """
     found: list[str] = []
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as file:
-        with stdout_to(file, file.fileno()):
+    with tempfile.TemporaryFile(buffering=0) as file:
+        stream = io.TextIOWrapper(file, "utf-8", write_through=True)
+        with stdout_to(stream, file.fileno()):
             yield found
         file.seek(0)
-        found += filter(None, [file.read()])
+        found += filter(None, [file.read().decode(errors="replace")])

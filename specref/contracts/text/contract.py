@@ -50,6 +50,15 @@ class Respond(Protocol):
 
 
 @dataclass(frozen=True)
+class Prompt(Place):
+    """The place of a text: its prompt."""
+
+    @property
+    def name(self) -> str:
+        return f"prompt {self.context}"
+
+
+@dataclass(frozen=True)
 class Engine:
     """An engine with speculative decoding, and what its texts are compared with.
 
@@ -159,7 +168,7 @@ class Engine:
         assert self.law is not None
         vocabulary = self.law.vocabulary
         flat = iid_model(vocabulary, [1 / len(vocabulary)] * len(vocabulary))
-        places = tuple(Place(prompt, 1) for prompt in self.prompts)
+        places = tuple(Prompt(prompt, 1) for prompt in self.prompts)
         return Fixture("engine", self.law, self.drafter or flat, places)
 
     @cached_property

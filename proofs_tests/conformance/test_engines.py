@@ -1,0 +1,383 @@
+"""The contract ``text``: planted bugs are found, lossless engines pass, and nothing else is said.
+
+Monte Carlo with fixed seeds. alpha is 1e-9 for a run; a law at total variation 0.1 or more is
+found with probability 0.999 (`detect_tv=0.1`), and of two modes without a law, too.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from _thread import interrupt_main
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofs_tests.helpers.engines import (
+    ABC,
+    ENDING,
+    GUESS,
+    LAW,
+    LOSSY,
+    PROMPT,
+    Speculating,
+    engine,
+    matching,
+    sampling,
+)
+from specref.conformance.checks.engines import estimated_seconds, sizes, texts_needed
+from specref.conformance.options import CheckOptions
+from specref.conformance.report import Interrupted, Report
+from specref.conformance.status import Finding, Status
+from specref.conformance.suite import check, prepare
+from specref.contracts.table import ENGINE
+from specref.contracts.text.contract import Engine, Text
+from specref.models import hashed_model
+from specref.report.kit import kit_record
+from specref.vocabulary import Tokens
+
+LAW_CHECK, SAME, PLAINLY = "end-to-end/texts", "end-to-end/texts-same", "smoke/texts-plain"
+WITHOUT: dict[str, Any] = {"law": None, "drafter": None, "plain": sampling()}
+
+
+def judged(one: Engine, **options: Any) -> Report:
+    return check(one, contract="text", **{"detect_tv": 0.1, **options})
+
+
+def result(report: Report, id_: str) -> Any:
+    return next(one for one in report.results if one.id == id_)
+
+
+@pytest.mark.parametrize("name", LOSSY)
+def test_a_planted_bug_is_found_against_the_law(name: str) -> None:
+    report = judged(engine(LOSSY[name], plain=sampling()))
+    assert report.exit_code == 1
+    assert report.finding == Finding.LAW
+    assert [one.id for one in report.failures] == [LAW_CHECK]
+    assert report.verdict.startswith("LOSSY")
+
+
+@pytest.mark.parametrize("name", LOSSY)
+def test_a_planted_bug_is_found_against_plain_mode(name: str) -> None:
+    report = judged(engine(LOSSY[name], **WITHOUT))
+    assert report.exit_code == 1
+    assert report.finding == Finding.LAW
+    assert "differ from those of plain mode" in result(report, LAW_CHECK).message
+
+
+LOSSLESS: dict[str, Engine] = {
+    "standard": engine(Speculating()),
+    "standard, drafter not given": engine(Speculating(), drafter=None),
+    "standard, lookahead 1": engine(Speculating(lookahead=1), plain=sampling()),
+    "standard, ending": engine(
+        Speculating(law=ENDING, guess=ENDING), law=ENDING, drafter=None, plain=sampling(ENDING)
+    ),
+    "standard, two prompts": Engine(Speculating(), [(0, 1), (2,)], law=LAW, tokens=3),
+    "exact matching": engine(matching, plain=sampling(), same_text=True),
+    "standard, no law": engine(Speculating(), **WITHOUT),
+    "exact matching, no law": engine(matching, **WITHOUT, same_text=True),
+}
+
+
+@pytest.mark.parametrize("name", LOSSLESS)
+def test_a_lossless_engine_passes_with_the_distance_that_would_have_been_found(name: str) -> None:
+    report = judged(LOSSLESS[name])
+    assert report.exit_code == 0, report
+    assert report.verdict.startswith("no difference from lossless (on its prompts TV ≥ 0.1 would")
+    passes = [one for one in report.results if one.stage == "end-to-end" and one.evidence]
+    assert passes
+    for one in passes:
+        assert 0 < one.evidence["detectable_tv"] <= 0.1
+        assert one.evidence["accepted"] > 0
+
+
+def never(prompt: Tokens, budget: int, seed: int) -> Text:
+    return Text(sampling()(prompt, budget, seed).tokens, 3 * budget, 0)
+
+
+UNEXERCISED = {
+    "no draft was proposed": Speculating(lookahead=0),
+    "proposed drafts was accepted": never,
+    "texts came without counts": Speculating(counting=False),
+}
+
+
+@pytest.mark.parametrize("known", [{}, WITHOUT], ids=["law", "no law"])
+@pytest.mark.parametrize("said", UNEXERCISED)
+def test_without_accepted_drafts_nothing_passes(said: str, known: dict[str, Any]) -> None:
+    report = judged(engine(UNEXERCISED[said], **known), detect_tv=0.3)
+    assert report.exit_code == 2
+    assert (result(report, LAW_CHECK).status, report.finding) == (
+        Status.INCONCLUSIVE,
+        Finding.NOT_EXERCISED,
+    )
+    assert said in result(report, LAW_CHECK).message
+    assert report.verdict.startswith("NOT_EXERCISED")
+    assert kit_record(report)["finding"] == "not_exercised"
+    assert not report.passed
+
+
+def test_promised_texts_without_drafts_are_not_exercised_either() -> None:
+    report = judged(engine(sampling(), **WITHOUT, same_text=True))
+    assert result(report, SAME).finding == Finding.NOT_EXERCISED
+    assert report.exit_code == 2
+
+
+def test_a_bug_is_lossy_even_if_drafts_are_not_counted() -> None:
+    report = judged(engine(Speculating(counting=False, rest=lambda p, q: p)))
+    assert (report.exit_code, report.finding) == (1, Finding.LAW)
+
+
+def test_a_plain_mode_that_is_off_is_named_and_nothing_else_is_judged() -> None:
+    report = judged(engine(Speculating(), plain=sampling(temperature=3.0)))
+    assert [one.id for one in report.failures] == [PLAINLY]
+    assert result(report, LAW_CHECK).message == f"blocked by {PLAINLY}"
+    assert report.verdict.startswith("PLAIN MODE IS OFF")
+    assert (report.finding, report.lossy, report.exit_code) == (Finding.PLAIN, False, 1)
+
+
+def test_a_law_that_both_modes_miss_by_little_is_no_failure_of_speculation() -> None:
+    given = hashed_model(ABC, "p")
+    warm = engine(
+        sampling(temperature=1.25), law=given, drafter=None, plain=sampling(temperature=1.25)
+    )
+    report = judged(warm, only=[LAW_CHECK])  # plain mode is not tried first
+    assert report.finding == Finding.PLAIN
+    assert result(report, LAW_CHECK).message.startswith("plain mode: the law is not the target's")
+
+
+def test_the_promise_of_the_same_text_is_held_to() -> None:
+    report = judged(engine(Speculating(), plain=sampling(), same_text=True))
+    assert [one.id for one in report.failures] == [SAME]
+    assert (report.finding, report.lossy) == (Finding.CONTRACT, False)
+    assert "under the same seed: (" in result(report, SAME).message
+
+
+def test_seeds_that_reach_neither_mode_are_no_pass() -> None:
+    def constant(prompt: Tokens, budget: int, seed: int) -> Text:
+        return Text((0, 1, 0, 1)[:budget], 2, 1)
+
+    for promised in (False, True):
+        both = engine(constant, law=None, drafter=None, plain=constant, same_text=promised)
+        report = judged(both, trials=500)
+        assert report.exit_code == 2
+        id_ = SAME if promised else LAW_CHECK
+        assert "do seeds reach the engine?" in result(report, id_).message
+
+
+def greedily(model: Any) -> Any:
+    def text(prompt: Tokens, budget: int, seed: int) -> Text:
+        found: Tokens = ()
+        while len(found) < budget:
+            p = model.next_token((*prompt, *found)).tolist()
+            found += (p.index(max(p)),)
+        return Text(found, budget, 1)
+
+    return text
+
+
+def test_greedy_engines_are_compared_text_by_text() -> None:
+    prompts = [(a, b) for a in range(3) for b in range(3)]
+    modes: dict[str, Any] = {"prompts": prompts, "tokens": 6}
+    right = Engine(greedily(LAW), law=LAW, **modes)
+    report = judged(right, greedy=True)
+    assert report.exit_code == 0
+    assert result(report, SAME).message.startswith("9 greedy texts are those of plain mode")
+    assert result(report, LAW_CHECK).status == Status.NOT_APPLICABLE
+    wrong = Engine(greedily(GUESS), plain=greedily(LAW), **modes)
+    report = judged(wrong, greedy=True)
+    assert (report.exit_code, report.finding) == (1, Finding.CONTRACT)
+
+
+def prints(prompt: Tokens, budget: int, seed: int) -> Text:
+    print("loading the model")
+    os.write(1, b"from below\n")
+    return Speculating()(prompt, budget, seed)
+
+
+def test_an_engine_that_prints_is_named_and_standard_output_stays_clean(
+    capfd: pytest.CaptureFixture,
+) -> None:
+    report = judged(engine(prints), detect_tv=0.3)
+    said = "smoke/texts: prints to standard output, 'loading the model' first; that is sent to "
+    assert report.warnings == (f"{said}standard error",)
+    assert report.exit_code == 0
+    assert capfd.readouterr().out == ""
+
+
+def crashing(prompt: Tokens, budget: int, seed: int) -> Text:
+    if seed % 64 == 63:
+        raise MemoryError("no more")
+    return Speculating()(prompt, budget, seed)
+
+
+BROKEN: dict[str, tuple[Any, str, str]] = {
+    "crashes": (crashing, LAW_CHECK, "speculative mode raised MemoryError: no more (prompt"),
+    "too many": (
+        lambda prompt, budget, seed: (0,) * (budget + 1),
+        "smoke/texts",
+        "answered more than 1 tokens, its budget",
+    ),
+    "other texts": (
+        lambda prompt, budget, seed: Speculating()(prompt, budget, time.perf_counter_ns()),
+        "smoke/texts-deterministic",
+        "; say seeded=False if so",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_contract_is_named_and_not_called_lossy(name: str) -> None:
+    function, id_, said = BROKEN[name]
+    report = judged(engine(function))
+    assert (report.exit_code, report.finding) == (1, Finding.CONTRACT)
+    assert report.failures[0].id == id_
+    assert {one.stage for one in report.failures} == {report.failures[0].stage}
+    assert said in result(report, id_).message
+
+
+def test_going_on_after_eos_is_named() -> None:
+    late = engine(sampling(), law=ENDING, drafter=None)  # it knows of no EOS
+    report = judged(late)
+    assert report.finding == Finding.CONTRACT
+    assert "went on after EOS" in report.failures[0].message
+
+
+def test_a_hang_is_not_answered() -> None:
+    def hangs(prompt: Tokens, budget: int, seed: int) -> Text:
+        time.sleep(1 if seed % 64 == 63 else 0)
+        return Speculating()(prompt, budget, seed)
+
+    report = judged(engine(hangs), timeout=0.2)
+    assert (report.exit_code, report.finding) == (2, Finding.UNANSWERED)
+    assert "did not return within 0.2 s (prompt (0, 1)" in result(report, LAW_CHECK).message
+
+
+def test_a_gross_bug_is_found_in_few_texts() -> None:
+    """At 10 ms a text, within 30 s: plain mode first, then fewer than 1,000 texts."""
+    for name in LOSSY:
+        calls = [0]
+
+        def counted(prompt: Tokens, budget: int, seed: int, bug: Any = LOSSY[name]) -> Any:
+            calls[0] += 1  # noqa: B023 (of this round)
+            return bug(prompt, budget, seed)
+
+        def plain(prompt: Tokens, budget: int, seed: int) -> Any:
+            calls[0] += 1  # noqa: B023 (of this round)
+            return sampling()(prompt, budget, seed)
+
+        report = judged(engine(counted, plain=plain), detect_tv=0.05)
+        assert report.finding == Finding.LAW
+        assert calls[0] < 3_000 or name == "drafter at another temperature"
+
+
+def test_a_second_run_goes_on_where_the_first_was_stopped(tmp_path: Path) -> None:
+    file, calls = str(tmp_path / "texts"), [0]
+
+    def counted(prompt: Tokens, budget: int, seed: int) -> Text:
+        calls[0] += 1
+        if calls[0] == 700:
+            interrupt_main()
+        return Speculating()(prompt, budget, seed)
+
+    one, options = engine(counted), {"name": "toy", "texts": file, "detect_tv": 0.2}
+    with pytest.raises(Interrupted):
+        judged(one, **options)
+    kept = len(Path(file).read_text().splitlines()) - 1
+    assert kept > 600
+    before, smoke = calls[0], 26
+    resumed = judged(one, **options)
+    whole = judged(engine(Speculating()), detect_tv=0.2)
+    first, second = (result(report, LAW_CHECK) for report in (resumed, whole))
+    numbers = "trials", "log10_evidence", "tv", "proposed", "accepted"
+    assert {n: first.evidence[n] for n in numbers} == {n: second.evidence[n] for n in numbers}
+    assert first.evidence["taken"] == kept
+    assert f"{kept:,} texts of an earlier run" in first.message
+    assert calls[0] - before == second.evidence["trials"] - kept + smoke
+    after = calls[0]
+    judged(one, **options)
+    assert calls[0] - after == smoke
+
+
+def test_texts_are_kept_for_engines_alone(tmp_path: Path) -> None:
+    file = str(tmp_path / "texts")
+    with pytest.raises(ValueError, match="expected None under the contract step"):
+        check(lambda target, drafter, context, lookahead, rng: 0, contract="step", texts=file)
+    judged(engine(Speculating()), name="toy", texts=file, detect_tv=0.5)
+    with pytest.raises(ValueError, match="expected texts of this engine"):
+        judged(engine(Speculating()), name="other", texts=file)
+
+
+def test_a_run_says_beforehand_how_long_it_will_take() -> None:
+    def slow(prompt: Tokens, budget: int, seed: int) -> Text:
+        time.sleep(0.002)
+        return Speculating()(prompt, budget, seed)
+
+    # Without a law, it is known only afterwards how many different texts there are.
+    options = CheckOptions(contract=ENGINE, detect_tv=0.1)
+    for known, texts in ({}, 5_600), (WITHOUT, 2_000):
+        judge, asked = prepare(engine(slow, **known), options)
+        assert texts * 0.002 < estimated_seconds(judge, asked) < 1_000
+    judge, _ = prepare(engine(slow), options)
+    assert estimated_seconds(judge, ()) == 0
+
+
+def test_seconds_are_kept_to_and_what_they_bought_is_said() -> None:
+    for known in ({}, WITHOUT):
+        started = time.perf_counter()
+        report = judged(engine(Speculating(), **known), detect_tv=None, seconds=0.5)
+        assert time.perf_counter() - started < 3
+        assert report.exit_code == 0
+        assert "on its prompts TV ≥" in report.verdict
+
+
+def test_looks_are_at_numbers_that_are_fixed_beforehand() -> None:
+    assert sum(sizes(10_000)) == 10_000
+    assert texts_needed(0.5) == 10
+
+
+ENGINES = """
+import time
+from proofs_tests.helpers.engines import Speculating, engine
+def slow(prompt, budget, seed):
+    print("noise")
+    time.sleep(0.002)
+    return Speculating()(prompt, budget, seed)
+mine = engine(slow)
+"""
+
+
+def test_sigterm_loses_no_text_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "engines.py").write_text(ENGINES)
+    command = (
+        f"{sys.executable} -m specref check engines.py:mine --contract text --texts texts "
+        "--detect-tv 0.4 --json"
+    ).split()
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": root}
+    file = tmp_path / "texts"
+    with subprocess.Popen(
+        [*command, "first.json"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE
+    ) as process:
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            if file.exists() and file.read_text().count("\n") > 50:
+                break
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+    assert process.returncode == 130
+    first = json.loads((tmp_path / "first.json").read_text())
+    assert not first["complete"]
+    kept = file.read_text().count("\n") - 1
+    assert kept >= 50
+    second = subprocess.run([*command, "-"], cwd=tmp_path, env=environment, capture_output=True)
+    report = json.loads(second.stdout)
+    assert second.returncode == report["exit_code"] == 0
+    (law,) = (one for one in report["results"] if one["id"] == LAW_CHECK)
+    assert law["evidence"]["taken"] == kept
+    assert b"noise" in second.stderr
+    assert PROMPT == (0, 1)
