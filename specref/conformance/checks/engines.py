@@ -338,25 +338,24 @@ def estimated_seconds(judge: Judge, asked: tuple[Check, ...]) -> float:
     ids = {one.id for one in asked}
     if judge.capabilities.greedy or SAME_LAW not in ids:
         return 0.0
-    questions = [
-        (prompt, engine.tokens, seed) for seed in range(TWICE) for prompt in engine.prompts
-    ]
-    mode = modes(engine)[0]
+    seeds, each, kinds = range(TWICE), dict[str, float](), set[Tokens]()
+    questions = [(prompt, engine.tokens, seed) for seed in seeds for prompt in engine.prompts]
     with stdout_to(sys.stderr, 2):
-        Asking(judge.subject, mode).texts(questions[:1])
-        started = time.perf_counter()
-        texts = Asking(judge.subject, mode).texts(questions)
-    each = (time.perf_counter() - started) / len(questions)
-    if engine.law is not None:
-        trial = trial_of(judge, engine)
-        wanted = judge.trials or trial.needed(judge.detect_tv)
-        if PLAIN_LAW in ids and engine.plain is not None:
-            wanted += judge.trials or trial.needed(coarse(judge))
-        return wanted * each
-    kinds, n = len({text.tokens for text in texts}), least_trials(judge.detect_tv, judge.level)
-    while detectable_distance(n, kinds, judge.level) > judge.detect_tv:
-        n = int(n * GROWTH)
-    return 2 * (judge.trials or n) * len(engine.prompts) * each
+        for mode in modes(engine):
+            Asking(judge.subject, mode).texts(questions[:1])
+            started = time.perf_counter()
+            kinds.update(tuple(one.tokens) for one in Asking(judge.subject, mode).texts(questions))
+            each[mode] = (time.perf_counter() - started) / len(questions)
+    if engine.law is None:
+        n = least_trials(judge.detect_tv, judge.level)
+        while detectable_distance(n, len(kinds), judge.level) > judge.detect_tv:
+            n = int(n * GROWTH)
+        return (judge.trials or n) * len(engine.prompts) * sum(each.values())
+    trial = trial_of(judge, engine)
+    seconds = (judge.trials or trial.needed(judge.detect_tv)) * each[SPECULATIVE]
+    if PLAIN_LAW in ids and PLAIN in each:
+        seconds += (judge.trials or trial.needed(coarse(judge))) * each[PLAIN]
+    return seconds
 
 
 SMOKE = (
