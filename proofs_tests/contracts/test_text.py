@@ -86,9 +86,10 @@ ANSWERS: list[tuple[Any, str]] = [
     ((0, True, 0), "token 1 is True: expected"),
     ((0, 1.0, 0), "token 1 is 1.0: expected"),
     (Text((0, 1, 0), 3, 4), "accepted = 4: expected at most proposed, 3"),
-    (Text((0, 1, 0), 3), r"\(proposed, accepted\) is \(3, None\): expected two counts"),
-    (Text((0, 1, 0), -1, -1), "expected two counts"),
-    (Text((0, 1, 0), 0.5, 0.5), "expected two counts"),  # type: ignore[arg-type]
+    (Text((0, 1, 0), 3), r"\(proposed, accepted\) is \(3, None\): expected counts"),
+    (Text((0, 1, 0), None, -1), "expected counts"),
+    (Text((0, 1, 0), -1, -1), "expected counts"),
+    (Text((0, 1, 0), 0.5, 0.5), "expected counts"),  # type: ignore[arg-type]
 ]
 
 
@@ -115,6 +116,11 @@ def test_counts_that_say_nothing_of_speculation() -> None:
     assert str(drafts) == "1 of 2 drafts accepted"
     drafts.add(Text((0,)))
     assert drafts.missing.startswith("1 of 2 texts came without counts")
+    alone = Drafts(1, 0, 0, 0)
+    alone.add(Text((0, 1), None, 1))
+    assert not alone.missing
+    assert str(alone) == "1 drafts accepted, of how many is not counted"
+    assert Drafts(1, 0, None, 0).missing == "none of proposed drafts was accepted in 1 texts"
     assert str(Drafts(1, 0, 2, 2)).endswith("none was rejected, so no residual was seen")
 
 

@@ -89,3 +89,13 @@ TLI = (
     Deviation("acceptance/first-drafts", ORDER, True, PRUNING, f"{TESTS}::test_inflated"),
     Deviation("acceptance/self-draft", CONTEXT, False, PRUNING, f"{TESTS}::test_relabelled"),
 )
+OPENVINO_TESTS = "proofs_tests/adapters/test_openvino_genai.py"
+OPENVINO = (
+    Deviation(
+        "end-to-end/texts",
+        "A draft x is kept if r <= q(x) / p(t), where t is another draw from the target; a "
+        "rejected one is replaced from the row after it; and both models draw the same numbers.",
+        True,
+        evidence=f"{OPENVINO_TESTS}::test_the_first_drafts_follow_the_published_code",
+    ),
+)

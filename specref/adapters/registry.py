@@ -7,11 +7,11 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
 
-from specref.adapters import known, reference, torch_backend, transformers, vllm
+from specref.adapters import known, openvino_genai, reference, torch_backend, transformers, vllm
 from specref.adapters.known import Deviation
 from specref.adapters.needs import NotInstalledError, require, title
 from specref.contracts.contract import Contract
-from specref.contracts.table import GENERATE, STEP, TREE, VERIFY
+from specref.contracts.table import ENGINE, GENERATE, STEP, TREE, VERIFY
 
 
 @dataclass(frozen=True)
@@ -187,6 +187,23 @@ ALL = (
     ),
     _transformers("slem", "assistant_tokenizer, greedy", greedy=True),
     _transformers("pld", "prompt_lookup_num_tokens"),
+    Implementation(
+        "openvino-genai",
+        ENGINE,
+        "OpenVINO GenAI LLMPipeline, draft_model",
+        openvino_genai.load_engine,
+        openvino_genai.PACKAGES,
+        openvino_genai.REMEDY,
+        known=known.OPENVINO,
+    ),
+    Implementation(
+        "openvino-genai-lookup",
+        ENGINE,
+        "OpenVINO GenAI LLMPipeline, prompt_lookup",
+        partial(openvino_genai.load_engine, lookup=True),
+        openvino_genai.PACKAGES,
+        openvino_genai.REMEDY,
+    ),
     Implementation(
         "vllm",
         VERIFY,

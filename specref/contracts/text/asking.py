@@ -72,11 +72,12 @@ def _counters(text: Text) -> tuple[int | None, int | None]:
     both = text.proposed, text.accepted
     if both == (None, None):
         return None, None
-    for one in both:
+    known = both if text.proposed is not None else both[1:]
+    for one in known:
         if not isinstance(one, Integral) or isinstance(one, bool) or one < 0:
-            raise BrokenContractError(f"(proposed, accepted) is {both}: expected two counts")
-    proposed, accepted = map(int, both)  # type: ignore[arg-type]
-    if accepted > proposed:
+            raise BrokenContractError(f"(proposed, accepted) is {both}: expected counts")
+    proposed, accepted = (None if one is None else int(one) for one in both)
+    if proposed is not None and accepted is not None and accepted > proposed:
         raise BrokenContractError(f"accepted = {accepted}: expected at most proposed, {proposed}")
     return proposed, accepted
 
@@ -89,21 +90,23 @@ class Drafts:
     ----------
     texts, uncounted : int
         Texts, and those without counters.
-    proposed, accepted : int
-        Draft tokens.
+    proposed, accepted : int or None
+        Draft tokens; `proposed` is None if some texts only count what was accepted.
     """
 
     texts: int = 0
     uncounted: int = 0
-    proposed: int = 0
+    proposed: int | None = 0
     accepted: int = 0
 
     def add(self, text: Text) -> None:
         """Count the drafts of one text."""
         self.texts += 1
-        self.uncounted += text.proposed is None
-        self.proposed += text.proposed or 0
+        self.uncounted += text.accepted is None
         self.accepted += text.accepted or 0
+        if text.accepted is not None:
+            known = self.proposed is not None and text.proposed is not None
+            self.proposed = (self.proposed or 0) + (text.proposed or 0) if known else None
 
     @property
     def missing(self) -> str:
@@ -119,18 +122,20 @@ class Drafts:
                 f"{self.uncounted:,} of {self.texts:,} texts came without counts of proposed and "
                 "accepted drafts"
             )
-        if not self.proposed:
+        if self.proposed == 0:
             return f"no draft was proposed in {self.texts:,} texts"
         if not self.accepted:
-            return (
-                f"none of {self.proposed:,} proposed drafts was accepted in {self.texts:,} texts"
-            )
+            some = "proposed" if self.proposed is None else f"{self.proposed:,} proposed"
+            return f"none of {some} drafts was accepted in {self.texts:,} texts"
         return ""
 
     def __str__(self) -> str:
-        rest = self.proposed - self.accepted
-        none = "; none was rejected, so no residual was seen" * (not rest)
-        return f"{self.accepted:,} of {self.proposed:,} drafts accepted{none}"
+        if self.proposed is None:
+            return f"{self.accepted:,} drafts accepted, of how many is not counted"
+        none = "; none was rejected, so no residual was seen"
+        return f"{self.accepted:,} of {self.proposed:,} drafts accepted" + none * (
+            self.proposed == self.accepted
+        )
 
 
 class Asking:

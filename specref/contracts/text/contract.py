@@ -32,7 +32,7 @@ class Text:
     tokens : tuple of int
         Without the prompt; up to EOS, with it.
     proposed, accepted : int or None
-        Draft tokens; None if the engine does not say.
+        Draft tokens; None if the engine does not say. `accepted` may come alone.
     """
 
     tokens: Sequence[int]
@@ -190,7 +190,6 @@ class Engine:
 class TextContract(Contract):
     """The contract ``text``."""
 
-    coarse_tv: ClassVar[float | None] = 0.15
     bets_on_bugs: ClassVar[bool] = False
     written: ClassVar[bool] = False
     fixtures: ClassVar[dict[str, Fixture]] = {}

@@ -1,0 +1,54 @@
+"""How often each position of OpenVINO GenAI's texts is b, where the target gives b one time in ten.
+
+    python -m proofs_tests.benchmarks.openvino_genai
+
+Two letters, every token independent, one draft at a time; a drafter that likes b (q = 0.9), and
+one that is the target.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import openvino_genai as genai
+
+from specref.adapters.openvino_genai import EXACT, Responding
+from specref.adapters.toy_openvino import write_model
+
+PROMPT, BUDGET = (0, 1, 0), 4
+
+
+def texts(q: float, count: int) -> np.ndarray:
+    """Texts under seeds 0, 1, …, where the drafter gives b with probability `q`."""
+    scheduler = genai.SchedulerConfig()
+    scheduler.enable_prefix_caching = False
+    target, drafter = (np.log([[1 - x, x]] * 2) for x in (0.1, q))
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [
+            write_model(Path(folder, name), logits, np.zeros((2, 2)))
+            for name, logits in (("target", target), ("drafter", drafter))
+        ]
+        draft = genai.draft_model(paths[1], "CPU", **EXACT)
+        pipe = genai.LLMPipeline(
+            paths[0], "CPU", scheduler_config=scheduler, draft_model=draft, **EXACT
+        )
+    ask = Responding(pipe, num_assistant_tokens=1, eos_token_id=2, stop_token_ids={2})
+    return np.array([ask(PROMPT, BUDGET, seed).tokens for seed in range(count)])
+
+
+def main() -> None:
+    """Print a line for each drafter."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--texts", type=int, default=6_000)
+    count = parser.parse_args().texts
+    for q in (0.9, 0.1):
+        found = texts(q, count)
+        often = " ".join(f"{share:.3f}" for share in found.mean(axis=0))
+        second = [found[found[:, 0] == first][:, 1].mean() for first in (0, 1)]
+        print(f"q = {q}: b at positions 1 to {BUDGET}: {often}")
+        print(f"    the second is b after a: {second[0]:.3f}, after b: {second[1]:.3f}")
+
+
+if __name__ == "__main__":
+    main()
