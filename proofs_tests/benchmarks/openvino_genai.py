@@ -1,4 +1,4 @@
-"""How often each position of OpenVINO GenAI's texts is b, where the target gives b one time in ten.
+"""How often each letter of OpenVINO GenAI's texts is b, where the target gives b with 0.1.
 
     python -m proofs_tests.benchmarks.openvino_genai
 

@@ -95,9 +95,12 @@ def plain(judge: Judge) -> Outcome:
     engine = engine_of(judge)
     if engine.plain is None or engine.law is None:
         return not_applicable("has no plain mode and law to compare")
-    tv = coarse(judge)
-    seconds = judge.seconds and judge.seconds / SHARE
-    return plain_outcome(judge, against_law(judge, asking(judge, PLAIN), tv, seconds), tv)
+    trial, tv = trial_of(judge, engine), coarse(judge)
+    trials = judge.trials or trial.needed(tv)
+    if judge.seconds is not None:
+        affordable = judge.seconds / SHARE / seconds_of_a_text(judge, PLAIN)[0]
+        trials = min(trials, max(FIRST, int(affordable)))
+    return plain_outcome(judge, drawn(judge, trial, asking(judge, PLAIN), trials), tv)
 
 
 def coarse(judge: Judge) -> float:
@@ -111,15 +114,6 @@ def plain_outcome(judge: Judge, found: TrialReport, tv: float) -> Outcome:
     if outcome.status == Status.FAILED:
         return replace(outcome, message=f"plain mode: {outcome.message}", finding=Finding.PLAIN)
     return outcome
-
-
-def against_law(
-    judge: Judge, sampler: Asking, tv: float, seconds: float | None = None
-) -> TrialReport:
-    """A campaign over the texts of one mode, at the odds of the law."""
-    engine = engine_of(judge)
-    trial = trial_of(judge, engine)
-    return drawn(judge, trial, sampler, judge.trials or trial.needed(tv), seconds)
 
 
 def drawn(
@@ -145,7 +139,9 @@ def same_law(judge: Judge) -> Outcome:
     if engine.law is None:
         return against_plain(judge)
     sampler = asking(judge, SPECULATIVE)
-    found = against_law(judge, sampler, judge.detect_tv, judge.seconds)
+    trial = trial_of(judge, engine)
+    trials = judge.trials or trial.needed(judge.detect_tv)
+    found = drawn(judge, trial, sampler, trials, judge.seconds)
     outcome = outcome_of(judge, found)
     if outcome.status == Status.FAILED and engine.plain is not None:
         # Plain mode was tried coarsely: with as many texts, is it off as well?
@@ -324,6 +320,18 @@ def texts_needed(tv: float) -> int:
     return math.ceil(math.log(BETA) / math.log1p(-tv))
 
 
+def seconds_of_a_text(judge: Judge, mode: str) -> tuple[float, set[Tokens]]:
+    """How long a text takes, by the time of a few; and the few."""
+    engine = engine_of(judge)
+    seeds = range(TWICE)
+    questions = [(prompt, engine.tokens, seed) for seed in seeds for prompt in engine.prompts]
+    sampler = Asking(judge.subject, mode)
+    sampler.texts(questions[:1])
+    started = time.perf_counter()
+    texts = {tuple(one.tokens) for one in sampler.texts(questions)}
+    return (time.perf_counter() - started) / len(questions), texts
+
+
 def estimated_seconds(judge: Judge, asked: tuple[Check, ...]) -> float:
     """About how long the texts take, by the time of a few; 0 if none are asked for.
 
@@ -338,14 +346,11 @@ def estimated_seconds(judge: Judge, asked: tuple[Check, ...]) -> float:
     ids = {one.id for one in asked}
     if judge.capabilities.greedy or SAME_LAW not in ids:
         return 0.0
-    seeds, each, kinds = range(TWICE), dict[str, float](), set[Tokens]()
-    questions = [(prompt, engine.tokens, seed) for seed in seeds for prompt in engine.prompts]
+    each, kinds = dict[str, float](), set[Tokens]()
     with stdout_to(sys.stderr, 2):
         for mode in modes(engine):
-            Asking(judge.subject, mode).texts(questions[:1])
-            started = time.perf_counter()
-            kinds.update(tuple(one.tokens) for one in Asking(judge.subject, mode).texts(questions))
-            each[mode] = (time.perf_counter() - started) / len(questions)
+            each[mode], texts = seconds_of_a_text(judge, mode)
+            kinds |= texts
     if engine.law is None:
         n = least_trials(judge.detect_tv, judge.level)
         while detectable_distance(n, len(kinds), judge.level) > judge.detect_tv:
