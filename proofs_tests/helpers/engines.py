@@ -1,6 +1,9 @@
 """Toy engines of the contract ``text``: right ones, and one planted bug each."""
 
+import os
 import random
+import signal
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -128,3 +131,19 @@ LOSSY: dict[str, Respond] = {
     "drafter at another temperature": Speculating(warm=4.0),
     "accepts with q / p": Speculating(ratio=lambda p, q: q / p if p else 1.0),
 }
+
+
+def misbehaving() -> Engine:
+    """Raises under seed 1, dies under seed 2, never answers under seed 3; else it is right."""
+
+    def text(prompt: Tokens, budget: int, seed: int) -> Text:
+        if seed == 1:
+            raise MemoryError("no more")
+        if seed == 2:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if seed == 3:
+            time.sleep(600)
+        print("printed")
+        return Speculating()(prompt, budget, seed)
+
+    return engine(text, plain=sampling())

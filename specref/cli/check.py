@@ -39,6 +39,8 @@ from specref.contracts.capabilities import Dtype
 from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.table import CONTRACTS, ENGINE, GENERATE, VERIFY
+from specref.contracts.text.contract import Engine
+from specref.contracts.text.isolated import isolated
 from specref.contracts.timeout import TIMEOUT
 from specref.report.kit import kit_html, kit_junit, kit_record, kit_report
 from specref.report.machine import (
@@ -97,6 +99,11 @@ Sizes: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 )
 @claim_option
 @click.option(
+    "--isolate",
+    is_flag=True,
+    help="Ask an engine in a process of its own, so that the kit outlives a crash of it.",
+)
+@click.option(
     "--texts",
     metavar="FILE",
     callback=writable,
@@ -123,6 +130,7 @@ def check_command(
     lookahead: tuple[int, ...],
     batch: tuple[int, ...],
     dtype: tuple[Dtype, ...],
+    isolate: bool,
     workers: int,
     cluster: str | None,
     **options: Any,
@@ -170,6 +178,8 @@ def check_command(
             write_json(json_file, as_json(_records([*reports, report])))
 
     for found in _found_or_not_run(target, contract, json_file, options["timeout"]):
+        if isolate:
+            found = _isolated(found, options["timeout"])
         try:
             # What the sampler itself prints must not get into the JSON.
             with redirect_stdout(sys.stderr) if json_file == STDOUT else nullcontext():
@@ -244,6 +254,12 @@ def _judged(
         load = LoadTarget(found.name, asked.timeout or TIMEOUT)
         workers = None if executor is None else Workers(executor, load)
         return judged(found.function, options, listener, workers)
+
+
+def _isolated(found: Target, timeout: float) -> Target:
+    if not isinstance(found.function, Engine):
+        raise ValueError(f"--isolate: expected an Engine, not {found.name}")
+    return replace(found, function=isolated(found.function, LoadTarget(found.name, timeout)))
 
 
 def say_how_long(found: Target, options: CheckOptions) -> None:

@@ -3,8 +3,7 @@
 import math
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import wraps
 
@@ -28,7 +27,7 @@ FIRST, MOST = 128, 1_024
 """Texts before the first look, and between two: a gross bug is found early."""
 GROWTH = 1.5
 TWICE = 12
-SHARE, FAR = 4, 0.25
+SHARE, TENTH, FAR = 4, 10, 0.25
 SAME_LAW, PLAIN_LAW = "end-to-end/texts", "smoke/texts-plain"
 
 
@@ -73,7 +72,7 @@ def answers(judge: Judge) -> Outcome:
 
 @quiet
 def deterministic(judge: Judge) -> Outcome:
-    """The same seed gives the same text, and not every seed the same."""
+    """The same seed gives the same text, in every mode."""
     engine = engine_of(judge)
     if not judge.capabilities.seeded:
         return not_applicable("does not claim to be deterministic under a seed")
@@ -120,8 +119,12 @@ def drawn(
     judge: Judge, trial: Trial, sampler: Asking, trials: int, seconds: float | None = None
 ) -> TrialReport:
     """Draw texts until they are decided, always the same ones in each mode."""
-    rng = judge.rng(f"engine/{sampler.mode}")
-    return trial.run(sampler, trials, rng, seconds=seconds, first=FIRST, most=MOST, probe=False)
+    rng, most = judge.rng(f"engine/{sampler.mode}"), MOST
+    if seconds is not None:
+        # Texts of an earlier run take no time, and say nothing of how long others take.
+        pairs, few = 2 * len(sampler.engine.prompts), seconds / TENTH
+        most = max(pairs, min(MOST, int(few / seconds_of_a_text(judge, sampler.mode)[0])))
+    return trial.run(sampler, trials, rng, seconds=seconds, first=FIRST, most=most, probe=False)
 
 
 def trial_of(judge: Judge, engine: Engine) -> Trial:
@@ -161,18 +164,22 @@ def against_plain(judge: Judge) -> Outcome:
     tests = [TwoSample(alpha=judge.level / len(engine.prompts), eps=judge.detect_tv)
              for _ in engine.prompts]  # fmt: skip
     rngs = [judge.rng(f"engine/{sampler.mode}") for sampler in samplers]
-    started, reports, kinds = time.perf_counter(), list[TwoSampleReport](), Counter[Tokens]()
+    each = 0.0
+    if judge.seconds is not None:
+        each = len(tests) * sum(seconds_of_a_text(judge, mode)[0] for mode in modes(engine))
+    started, reports, kinds = time.perf_counter(), list[TwoSampleReport](), set[Tokens]()
     for size in sizes(judge.trials):
+        spent = time.perf_counter() - started
+        if reports and judge.seconds is not None and spent + size * each > judge.seconds:
+            break
         drawn = [s(size * len(tests), rng) for s, rng in zip(samplers, rngs, strict=True)]
         for index, test in enumerate(tests):
             sides = [blocks[place == index] for place, blocks, _ in drawn]
             test.add(*sides)
             kinds.update(map(tuple, np.unique(np.concatenate(sides), axis=0).tolist()))
         reports = [test.report() for test in tests]
-        spent = time.perf_counter() - started
-        late = judge.seconds is not None and spent * (1 + GROWTH) > judge.seconds
         far = max(report.detectable or 1.0 for report in reports) > judge.detect_tv
-        if late or any(test.decided_lossy for test in tests) or not far:
+        if any(test.decided_lossy for test in tests) or (judge.seconds is None and not far):
             break
     if len(kinds) == 1:
         return inconclusive(
@@ -201,7 +208,7 @@ def two_sample_outcome(judge: Judge, reports: list[TwoSampleReport]) -> Outcome:
     """The outcome of two-sample tests, one for each prompt."""
     engine = engine_of(judge)
     pairs = list(zip(engine.prompts, reports, strict=True))
-    prompt, worst = max(pairs, key=lambda one: one[1].log10_evidence)
+    worst = max(reports, key=lambda report: report.log10_evidence)
     detectable = max(report.detectable or 1.0 for report in reports)
     numbers: dict[str, object] = {
         "trials": sum(report.trials for report in reports),
@@ -266,45 +273,49 @@ def same_text(judge: Judge) -> Outcome:
     questions = [(prompt, engine.tokens, seed) for seed in seeds for prompt in engine.prompts]
     sampler = asking(judge, SPECULATIVE)
     given = [text.tokens for text in sampler.texts(questions)]
-    if engine.plain is None:
-        assert engine.law is not None
+    wanted, whose = given, "greedy decoding of the law"
+    if engine.law is not None and greedy:
         wanted = [greedy_text(engine.law, prompt, budget) for prompt, budget, _ in questions]
-    else:
-        wanted = [tuple(text.tokens) for text in asking(judge, PLAIN).texts(questions)]
-    differ = [
-        index for index, pair in enumerate(zip(given, wanted, strict=True)) if len({*pair}) > 1
-    ]
-    texts = len(questions)
-    tv = 1 - BETA ** (1 / len(seeds))
-    if differ:
-        prompt, _, seed = questions[differ[0]]
-        return exercised(
-            failed(
-                f"{len(differ):,} of {texts:,} texts are not those of plain mode under the same "
-                f"seed: {given[differ[0]]}, not {wanted[differ[0]]}, after {prompt} under seed "
-                f"{seed}",
-                differ=len(differ),
-            ),
-            sampler,
+    if engine.plain is not None:
+        law, whose = wanted, "plain mode under the same seed"
+        wanted = [text.tokens for text in asking(judge, PLAIN).texts(questions)]
+        if engine.law is not None and greedy and (first := different(wanted, law)) is not None:
+            return failed(
+                f"plain mode: {wanted[first]}, not {law[first]} as greedy decoding of the law "
+                f"after {questions[first][0]}",
+                Finding.PLAIN,
+            )
+    first, texts = different(given, wanted), len(questions)
+    if first is not None:
+        prompt, _, seed = questions[first]
+        return failed(
+            f"text {first} of {texts:,} is not that of {whose}: {given[first]}, not "
+            f"{wanted[first]}, after {prompt} under seed {seed}"
         )
-    if len(set(wanted)) == 1 and not greedy:
+    if greedy:
+        return exercised(passed(f"{texts:,} texts are those of {whose}"), sampler)
+    if len(set(wanted)) == 1:
         return inconclusive(
             f"all {texts:,} texts are {wanted[0]}: do seeds reach the engine? (greedy=true if no "
             "token is random)"
         )
-    if greedy:
-        return exercised(passed(f"{texts:,} greedy texts are those of plain mode"), sampler)
+    tv = 1 - BETA ** (1 / len(seeds))
     enough = tv <= (USELESS if judge.seconds is not None else judge.detect_tv)
     say = passed if enough else inconclusive
     return exercised(
         say(
-            f"{texts:,} texts are those of plain mode under the same seeds; TV ≥ {tv:.3f} from it "
-            "would have been found",
+            f"{texts:,} texts are those of {whose}; TV ≥ {tv:.3f} from it would have been found",
             trials=texts,
             detectable_tv=tv,
         ),
         sampler,
     )
+
+
+def different(given: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]) -> int | None:
+    """The index of the first text that differs."""
+    pairs = enumerate(zip(given, wanted, strict=True))
+    return next((index for index, (one, other) in pairs if tuple(one) != tuple(other)), None)
 
 
 def texts_needed(tv: float) -> int:

@@ -1,0 +1,41 @@
+"""An engine in another process: what it does there is told here. No Monte Carlo."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from proofs_tests.helpers.engines import PROMPT, misbehaving
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.contract import Subject
+from specref.contracts.errors import BrokenContractError
+from specref.contracts.text.asking import Asking
+from specref.contracts.text.contract import PLAIN, SPECULATIVE
+from specref.contracts.text.isolated import isolated
+from specref.contracts.timeout import HungError
+
+
+def test_a_crash_an_error_and_a_hang_leave_the_kit_as_it_is(
+    capfd: pytest.CaptureFixture,
+) -> None:
+    here = misbehaving()
+    there = isolated(here, misbehaving)
+    subject = Subject(there, Capabilities(), timeout=60.0)
+    fast, slow = Asking(subject, SPECULATIVE), Asking(subject, PLAIN)
+    question = [(PROMPT, 4, 7)]
+    for sampler, function in ((fast, here.speculative), (slow, here.plain)):
+        assert function is not None
+        (text,) = sampler.texts(question)
+        assert text == function(*question[0])
+    with pytest.raises(BrokenContractError, match=r"EngineRaisedError: MemoryError: no more \("):
+        fast.texts([(PROMPT, 4, 1)])
+    with pytest.raises(BrokenContractError, match="its process ended with signal SIGSEGV"):
+        fast.texts([(PROMPT, 4, 2)])
+    started = time.monotonic()
+    fast.texts(question)  # in another process
+    hurried = Asking(replace(subject, timeout=0.5), SPECULATIVE)
+    with pytest.raises(HungError, match=r"did not return within 0\.5 s"):
+        hurried.texts([(PROMPT, 4, 3)])
+    assert time.monotonic() - started < 60
+    assert not there.speculative.func.__self__.process.is_alive()  # type: ignore[attr-defined]
+    assert capfd.readouterr().out == "printed\n"  # by the call above, in this process
