@@ -25,8 +25,8 @@ from specref.cli.group import (
 )
 from specref.cli.targets import LoadTarget, Target, closed_at_the_end, find_targets
 from specref.conformance.checks import Check
-from specref.conformance.checks.engines import estimated_seconds as texts_of_engines
-from specref.conformance.checks.texts import estimated_seconds as texts_of_models
+from specref.conformance.checks.engines import estimated_seconds as engine_seconds
+from specref.conformance.checks.texts import estimated_seconds
 from specref.conformance.expectations import load_expected
 from specref.conformance.options import CheckOptions, Listener, Profile
 from specref.conformance.parallel import Workers
@@ -265,9 +265,9 @@ def _isolated(found: Target, timeout: float) -> Target:
 def say_how_long(found: Target, options: CheckOptions) -> None:
     """Say on standard error how long whole texts will take, if that is over a minute."""
     judge, asked = prepare(found.function, options)
-    estimated = texts_of_engines if options.contract == ENGINE else texts_of_models
+    seconds = engine_seconds if options.contract == ENGINE else estimated_seconds
     try:
-        minutes = estimated(judge, asked) / 60
+        minutes = seconds(judge, asked) / 60
     except BrokenContractError:
         return  # the checks will tell
     if minutes > 1:

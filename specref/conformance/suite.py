@@ -187,7 +187,7 @@ def judged(
     """As `check`, with the options as one object."""
     started = time.perf_counter()
     if workers is not None and options.texts is not None:
-        raise ValueError(f"texts = {options.texts!r}: expected None with an executor")
+        raise ValueError(f"texts = {options.texts!r}: expected None with workers")
     judge, asked = prepare(implementation, options, listener.advance)
     known_ids(options.expected_failures)
     own = getattr(implementation, "__qualname__", type(implementation).__name__)
