@@ -10,7 +10,7 @@ from functools import wraps
 import numpy as np
 
 from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
-from specref.conformance.checks.joint import COARSE, USELESS, outcome_of
+from specref.conformance.checks.joint import USELESS, outcome_of
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
 from specref.conformance.texts.greedy import greedy_text
@@ -29,6 +29,7 @@ GROWTH = 1.5
 TWICE = 12
 SHARE, TENTH, FAR = 4, 10, 0.25
 SAME_LAW, PLAIN_LAW = "end-to-end/texts", "smoke/texts-plain"
+PLAIN_TEXTS = "texts/plain"
 
 
 def quiet(ask: Callable[[Judge], Outcome]) -> Callable[[Judge], Outcome]:
@@ -99,12 +100,13 @@ def plain(judge: Judge) -> Outcome:
     if judge.seconds is not None:
         affordable = judge.seconds / SHARE / seconds_of_a_text(judge, PLAIN)[0]
         trials = min(trials, max(FIRST, int(affordable)))
-    return plain_outcome(judge, drawn(judge, trial, asking(judge, PLAIN), trials), tv)
+    judge.memo[PLAIN_TEXTS] = drawn(judge, trial, asking(judge, PLAIN), trials)
+    return plain_outcome(judge, judge.memo[PLAIN_TEXTS], tv)
 
 
 def coarse(judge: Judge) -> float:
     """The distance that is detected between plain mode and the law."""
-    return max(judge.detect_tv, min(COARSE * judge.detect_tv, FAR))
+    return max(judge.detect_tv, FAR)
 
 
 def plain_outcome(judge: Judge, found: TrialReport, tv: float) -> Outcome:
@@ -147,9 +149,10 @@ def same_law(judge: Judge) -> Outcome:
     found = drawn(judge, trial, sampler, trials, judge.seconds)
     outcome = outcome_of(judge, found)
     if outcome.status == Status.FAILED and engine.plain is not None:
-        # Plain mode was tried coarsely: with as many texts, is it off as well?
-        trials = max(FIRST, 2 * found.report.trials)
-        other = drawn(judge, trial_of(judge, engine), asking(judge, PLAIN), trials)
+        # With twice as many texts, is plain mode off as well?
+        trials, other = max(FIRST, 2 * found.report.trials), judge.memo.get(PLAIN_TEXTS)
+        if other is None or other.report.trials < trials:
+            other = drawn(judge, trial_of(judge, engine), asking(judge, PLAIN), trials)
         if other.lossy:
             return plain_outcome(judge, other, judge.detect_tv)
     return exercised(outcome, sampler)
