@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from proofs_tests.helpers.engines import (
     ABC,
@@ -27,6 +28,7 @@ from proofs_tests.helpers.engines import (
     matching,
     sampling,
 )
+from specref.cli import main
 from specref.conformance.checks.engines import estimated_seconds, sizes, texts_needed
 from specref.conformance.options import CheckOptions
 from specref.conformance.report import Interrupted, Report
@@ -123,6 +125,17 @@ def test_promised_texts_without_drafts_are_not_exercised_either() -> None:
     report = judged(engine(sampling(), **WITHOUT, same_text=True))
     assert result(report, SAME).finding == Finding.NOT_EXERCISED
     assert report.exit_code == 2
+
+
+def test_drafts_that_are_hardly_ever_accepted_or_rejected_are_warned_of() -> None:
+    def rarely(prompt: Tokens, budget: int, seed: int) -> Text:
+        return Text(sampling()(prompt, budget, seed).tokens, 4, int(seed % 400 == 7))
+
+    (warning,) = judged(engine(rarely), detect_tv=0.3).warnings
+    assert "drafts accepted in" in warning
+    (warning,) = judged(engine(Speculating(guess=LAW)), detect_tv=0.3).warnings
+    assert "0 drafts rejected in" in warning
+    assert judged(engine(Speculating()), detect_tv=0.3).warnings == ()
 
 
 def test_a_bug_is_lossy_even_if_drafts_are_not_counted() -> None:
@@ -352,6 +365,38 @@ def slow(prompt, budget, seed):
     return Speculating()(prompt, budget, seed)
 mine = engine(slow)
 """
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("examples.correct:verify --isolate", "--isolate: expected an Engine"),
+        ("examples.correct:verify --texts texts", "texts = 'texts': expected None under the con"),
+        ("examples.correct:verify --contract text", "--contract verify fits"),
+        ("engines.py:slow --contract text", "expected an Engine, which has a law or a plain mode"),
+        ("engines.py:mine", "--contract text fits"),
+        (
+            "engines.py:mine --contract text --texts texts --workers 2",
+            "expected None with workers",
+        ),
+        ("engines.py:mine --contract text --texts no/texts", "cannot write no/texts"),
+        (
+            "engines.py:mine --contract text --vocabulary 9",
+            "expected none under the contract text",
+        ),
+        ("engines.py:mine --contract text --algorithm block", "the contract text has no rule"),
+    ],
+)
+def test_misuse_is_one_line(
+    arguments: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "engines.py").write_text(ENGINES)
+    result = CliRunner().invoke(main, ["check", *arguments.split()])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert said in result.stderr
 
 
 def test_sigterm_loses_no_text_on_the_command_line(tmp_path: Path) -> None:

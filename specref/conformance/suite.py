@@ -206,7 +206,7 @@ def judged(
             named,
             judge.capabilities,
             tuple(results),
-            (*rare_edges(results), *vacuous(judge), *printing(results)),
+            (*rare_edges(results), *vacuous(judge), *printing(results), *idle(results)),
             diagnosis,
             time.perf_counter() - started,
             complete,
@@ -378,6 +378,23 @@ def printing(results: Sequence[CheckResult]) -> tuple[str, ...]:
         for result in results
         if result.evidence.get("printed")
     )
+
+
+def idle(results: Sequence[CheckResult]) -> tuple[str, ...]:
+    """Warnings of engines that accept, or reject, drafts in few texts."""
+    warnings = []
+    for result in results:
+        texts, proposed = result.evidence.get("texts", 0), result.evidence.get("proposed")
+        accepted = result.evidence.get("accepted", 0)
+        rejected = texts if proposed is None else proposed - accepted
+        if result.status == Status.PASSED:
+            warnings += [
+                f"{result.id}: {drafts:,} drafts {what} in {texts:,} texts; little was learned of "
+                "them"
+                for what, drafts in (("accepted", accepted), ("rejected", rejected))
+                if drafts < RARE * texts
+            ]
+    return tuple(warnings)
 
 
 def vacuous(judge: Judge) -> tuple[str, ...]:

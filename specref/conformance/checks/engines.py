@@ -249,7 +249,12 @@ def two_sample_outcome(judge: Judge, reports: list[TwoSampleReport]) -> Outcome:
 def exercised(outcome: Outcome, sampler: Asking) -> Outcome:
     """The same outcome, unless it is no failure and no draft was seen to be accepted."""
     drafts: Drafts = sampler.drafts
-    counts = {"proposed": drafts.proposed, "accepted": drafts.accepted, "taken": sampler.taken}
+    counts = {
+        "texts": drafts.texts,
+        "proposed": drafts.proposed,
+        "accepted": drafts.accepted,
+        "taken": sampler.taken,
+    }
     told = replace(outcome, evidence={**outcome.evidence, **counts})
     if outcome.status not in (Status.PASSED, Status.INCONCLUSIVE):
         return told

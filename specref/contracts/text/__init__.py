@@ -1,1 +1,5 @@
 """The contract ``text``: engines that are asked for texts."""
+
+from specref.contracts.text.contract import Engine, Text
+
+__all__ = ["Engine", "Text"]

@@ -132,10 +132,7 @@ class Drafts:
     def __str__(self) -> str:
         if self.proposed is None:
             return f"{self.accepted:,} drafts accepted, of how many is not counted"
-        none = "; none was rejected, so no residual was seen"
-        return f"{self.accepted:,} of {self.proposed:,} drafts accepted" + none * (
-            self.proposed == self.accepted
-        )
+        return f"{self.accepted:,} of {self.proposed:,} drafts accepted"
 
 
 class Asking:

@@ -206,7 +206,7 @@ class TextContract(Contract):
         if not isinstance(implementation, Engine):
             raise TypeError(
                 f"implementation = {implementation!r}: expected an Engine, which has a law or a "
-                "plain mode to compare with (specref.contracts.text.contract)"
+                "plain mode to compare with (specref.contracts.text)"
             )
         if implementation.law is None:
             return
