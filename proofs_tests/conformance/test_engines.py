@@ -376,7 +376,7 @@ mine = engine(slow)
         ("engines.py:slow --contract text", "expected an Engine, which has a law or a plain mode"),
         ("engines.py:mine", "--contract text fits"),
         (
-            "engines.py:mine --contract text --texts texts --workers 2",
+            "engines.py:mine --contract text --texts texts --workers 2 --seconds 9",
             "expected None with workers",
         ),
         ("engines.py:mine --contract text --texts no/texts", "cannot write no/texts"),
