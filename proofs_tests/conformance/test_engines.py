@@ -36,9 +36,9 @@ from specref.conformance.status import Finding, Status
 from specref.conformance.suite import check, prepare
 from specref.contracts.table import ENGINE
 from specref.contracts.text.contract import Engine, Text
-from specref.models import hashed_model
+from specref.models import Model, hashed_model
 from specref.report.kit import kit_record
-from specref.vocabulary import Tokens
+from specref.vocabulary import Tokens, Vocabulary
 
 LAW_CHECK, SAME, PLAINLY = "end-to-end/texts", "end-to-end/texts-same", "smoke/texts-plain"
 WITHOUT: dict[str, Any] = {"law": None, "drafter": None, "plain": sampling()}
@@ -149,6 +149,15 @@ def test_a_plain_mode_that_is_off_is_named_and_nothing_else_is_judged() -> None:
     assert result(report, LAW_CHECK).message == f"blocked by {PLAINLY}"
     assert report.verdict.startswith("PLAIN MODE IS OFF")
     assert (report.finding, report.lossy, report.exit_code) == (Finding.PLAIN, False, 1)
+
+
+def test_plain_mode_is_tried_with_few_texts_where_there_are_many() -> None:
+    many = Vocabulary("abcdefghijklmnop")
+    flat = Model(many, lambda context: [1 / 16] * 16)
+    plain = sampling(flat)
+    report = judged(engine(plain, law=flat, drafter=None, plain=plain), only=[PLAINLY])
+    assert result(report, PLAINLY).message.startswith("2,000 trials; TV ≥ 1.000 would")
+    assert "TV ≥ 1 would have been found" in report.verdict
 
 
 def test_a_law_that_both_modes_miss_by_little_is_no_failure_of_speculation() -> None:

@@ -27,7 +27,8 @@ FIRST, MOST = 128, 1_024
 """Texts before the first look, and between two: a gross bug is found early."""
 GROWTH = 1.5
 TWICE = 12
-SHARE, TENTH, FAR = 4, 10, 0.25
+SHARE, TENTH = 4, 10
+FAR, MOST_PLAIN = 0.25, 2_000
 SAME_LAW, PLAIN_LAW = "end-to-end/texts", "smoke/texts-plain"
 PLAIN_TEXTS = "texts/plain"
 
@@ -96,7 +97,7 @@ def plain(judge: Judge) -> Outcome:
     if engine.plain is None or engine.law is None:
         return not_applicable("has no plain mode and law to compare")
     trial, tv = trial_of(judge, engine), coarse(judge)
-    trials = judge.trials or trial.needed(tv)
+    trials = judge.trials or plain_trials(trial, tv)
     if judge.seconds is not None:
         affordable = judge.seconds / SHARE / seconds_of_a_text(judge, PLAIN)[0]
         trials = min(trials, max(FIRST, int(affordable)))
@@ -107,6 +108,11 @@ def plain(judge: Judge) -> Outcome:
 def coarse(judge: Judge) -> float:
     """The distance that is detected between plain mode and the law."""
     return max(judge.detect_tv, FAR)
+
+
+def plain_trials(trial: Trial, tv: float) -> int:
+    """Texts of plain mode that are tried first: so few that speculation soon has its turn."""
+    return min(trial.needed(tv), MOST_PLAIN)
 
 
 def plain_outcome(judge: Judge, found: TrialReport, tv: float) -> Outcome:
@@ -378,7 +384,7 @@ def estimated_seconds(judge: Judge, asked: tuple[Check, ...]) -> float:
     trial = trial_of(judge, engine)
     seconds = (judge.trials or trial.needed(judge.detect_tv)) * each[SPECULATIVE]
     if PLAIN_LAW in ids and PLAIN in each:
-        seconds += (judge.trials or trial.needed(coarse(judge))) * each[PLAIN]
+        seconds += (judge.trials or plain_trials(trial, coarse(judge))) * each[PLAIN]
     return seconds
 
 
