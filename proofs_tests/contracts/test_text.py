@@ -39,6 +39,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"eos": 2}, r"eos = 2: expected None, since the law names it$"),
     ({"prompts": ()}, r"prompts is empty: expected at least one$"),
     ({"prompts": [(0,), (0,)]}, r"prompts has one twice: expected different ones$"),
+    ({"prompts": (0, 1)}, r"prompts\[0\] = 0: expected a tuple of token ids$"),
     ({"prompts": [(0, "a")]}, r"prompts\[0\]\[1\] = 'a': expected a token id"),
     ({"prompts": [(0,), (0, 7)]}, r"prompts\[1\]"),
     (

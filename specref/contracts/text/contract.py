@@ -136,11 +136,14 @@ class Engine:
                 raise ValueError(f"drafter has {there} tokens: expected {here}, as the law")
         if not self.prompts:
             raise ValueError("prompts is empty: expected at least one")
-        object.__setattr__(self, "prompts", tuple(map(tuple, self.prompts)))
         for index, prompt in enumerate(self.prompts):
+            if not isinstance(prompt, Sequence):
+                raise TypeError(f"prompts[{index}] = {prompt!r}: expected a tuple of token ids")
             check_ids(prompt, f"prompts[{index}]")
             if self.law is not None:
-                self.law.vocabulary.check(prompt, f"prompts[{index}]")
+                self.law.vocabulary.check(tuple(prompt), f"prompts[{index}]")
+        prompts = tuple(tuple(map(int, prompt)) for prompt in self.prompts)
+        object.__setattr__(self, "prompts", prompts)
         if len(set(self.prompts)) < len(self.prompts):
             raise ValueError("prompts has one twice: expected different ones")
 
