@@ -263,5 +263,6 @@ def printed() -> Iterator[list[str]]:
         stream = io.TextIOWrapper(file, "utf-8", write_through=True)
         with stdout_to(stream, file.fileno()):
             yield found
+        stream.detach()
         file.seek(0)
         found += filter(None, [file.read().decode(errors="replace")])
