@@ -160,7 +160,7 @@ def check_command(
       specref check transformers --contract generate --json report.json
       specref check samplers:verify --workers 4
       specref check samplers:verify --seconds 10
-      specref check engines.py:mine --contract text --seconds 60 --texts texts.jsonl
+      specref check engines.py:mine --contract text --texts texts.jsonl
       specref check 'process:./my_sampler --flag'
     """
     for file in (junit, html_file):
