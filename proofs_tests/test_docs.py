@@ -20,6 +20,7 @@ from proofs_tests.pages.console_blocks import (
 from specref.cli import main
 from specref.conformance.status import Stage
 from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.rules import RULES
 from specref.verification import prove
 from specref.zoo import ALL
 
@@ -252,6 +253,11 @@ def test_readme_says_which_files_are_the_readers(tmp_path: Path) -> None:
     assert unexplained(page) == ["engine"]
     page.write_text(f"In `engine.py`:\n\n{page.read_text()}")
     assert unexplained(page) == []
+
+
+def test_readme_counts_the_rules_that_are_proved() -> None:
+    lossless = RULES.keys() - {"companion-published"}
+    assert f"\n{len(lossless)} lossless ones over a family" in (ROOT / "README.md").read_text()
 
 
 def test_the_changelog_counts_stages_and_entries() -> None:

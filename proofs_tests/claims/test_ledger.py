@@ -112,3 +112,10 @@ def test_a_test_in_the_row_of_another_is_noticed():
 def test_the_page_is_written_from_the_ledger():
     # python -m proofs_tests.pages.claims
     assert claims.PAGE.read_text(encoding="utf-8") == claims.page(LEDGER)
+
+
+def test_readme_and_changelog_count_the_rows():
+    count = len(list(claims.rows(LEDGER)))
+    root = TESTS.parent
+    assert f"on each of {count} statements" in (root / "README.md").read_text(encoding="utf-8")
+    assert f"{count} statements of four" in (root / "CHANGELOG.md").read_text(encoding="utf-8")
