@@ -8,6 +8,7 @@ import numpy as np
 
 from specref.adapters.needs import NotInstalledError, require
 from specref.contracts.capabilities import Dtype, capable
+from specref.optional import PARTS
 from specref.statistics.floats.coins import Coins, draw_coins
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 PACKAGES = ("torch",)
 FUSED_PACKAGES = ("torch", "triton")
-REMEDY = "pip install 'specref[torch]'"
+REMEDY = PARTS["torch"].remedy
 FUSED_REMEDY = f"{REMEDY} triton"
 Verified: TypeAlias = Callable[..., tuple["Tensor", "Tensor"]]
 TOLERANCES: Mapping[Dtype, float] = MappingProxyType({"float16": 2.0**-10, "bfloat16": 2.0**-7})

@@ -75,7 +75,7 @@ def check(
     Parameters
     ----------
     implementation : callable
-        A function of the contract: see `Verify`, `VerifyTree`, `Step`, `Generate`, `Drafter`.
+        A function as the contract calls it: `specref list contracts` shows them all.
     contract : Contract or str
         One of `CONTRACTS`, or its name.
     algorithm : str, optional
