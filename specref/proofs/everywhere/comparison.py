@@ -1,11 +1,9 @@
 """Which of two rules accepts more drafts, for every p and q over small vocabularies."""
 
 import itertools
-import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from specref.algorithms import Step
@@ -14,22 +12,23 @@ from specref.proofs.everywhere.acceptance import Comparing, Formula, Part, Side,
 from specref.proofs.everywhere.field import ACCIDENT
 from specref.proofs.everywhere.proof import (
     BUDGET,
+    RANDOM_ROWS,
     Everywhere,
+    all_rows,
     is_lossless_everywhere,
     models_of,
+    random_rows,
     scouted,
     simplified,
     spoken,
 )
-from specref.proofs.everywhere.rows import Letter, Row, Rows, Sample, Space
+from specref.proofs.everywhere.rows import Rows, Sample, Space
 from specref.proofs.everywhere.slices import LongerBlockError
 from specref.proofs.everywhere.solver import Counts, Solver, is_installed
 from specref.proofs.exact import check_step
 from specref.vocabulary import Tokens, Vocabulary
 
 Relation: TypeAlias = Literal["more", "equal", "at least", "neither", "at most", "less", "open"]
-LETTERS: tuple[Letter, Letter] = ("p", "q")
-RANDOM_ROWS = 24
 
 
 @dataclass(frozen=True)
@@ -263,7 +262,7 @@ class _Claims:
         """Try random rows; prove what these do not refute."""
         for number in range(RANDOM_ROWS):
             if not (self.more and self.less):
-                self._try(self._random_rows(f"{self.seed} compare {number}"))
+                self._try(random_rows(self.space, self._longest, f"{self.seed} compare {number}"))
         if not self.less:
             self.at_least = self._proved(self.left, self.right)
         if not self.more:
@@ -392,30 +391,12 @@ class _Claims:
         assert found is not None
         return replace(found, rows=spoken(rows))
 
-    def _all_rows(self) -> list[Row]:
-        return [
-            Row(letter, context)
-            for letter in LETTERS
-            for size in range(max(self.length, self.lookahead, 1))
-            for context in itertools.product(
-                range(len(self.space.vocabularies[letter])), repeat=size
-            )
-        ]
+    @property
+    def _longest(self) -> int:
+        return max(self.length, self.lookahead, 1)
 
     def _rows_at(self, sample: Sample) -> Rows:
-        return {row: sample.row(row) for row in self._all_rows()}
-
-    def _random_rows(self, key: str) -> Rows:
-        """Rows with some zeros, ties and point masses."""
-        rng = random.Random(key)
-        largest = rng.choice((1, 3, 9, 99))
-        found: Rows = {}
-        for row in self._all_rows():
-            size = len(self.space.vocabularies[row.letter])
-            weights = [rng.randint(0, largest) for _ in range(size)]
-            weights = weights if any(weights) else [1] * size
-            found[row] = [Fraction(weight, sum(weights)) for weight in weights]
-        return found
+        return {row: sample.row(row) for row in all_rows(self.space, self._longest)}
 
 
 def _side(given: Step | Formula, iterations: int) -> Side:
