@@ -11,7 +11,7 @@ from specref.adapters import known, reference, torch_backend, transformers, vllm
 from specref.adapters.known import Deviation
 from specref.adapters.needs import NotInstalledError, require, title
 from specref.contracts.contract import Contract
-from specref.contracts.table import GENERATE, STEP, TREE, VERIFY
+from specref.contracts.table import GENERATE, RAGGED, STEP, TREE, VERIFY
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,9 @@ ALL = (
         "reference-verify", VERIFY, "specref standard, batches", lambda: reference.verify
     ),
     Implementation(
+        "reference-ragged", RAGGED, "specref standard, flattened", lambda: reference.verify_ragged
+    ),
+    Implementation(
         "reference-verify-tree",
         TREE,
         "specref trees, row by row",
@@ -131,6 +134,14 @@ ALL = (
         VERIFY,
         "specref torch_backend, a seed for each row",
         torch_backend.load_seeded_verify,
+        torch_backend.PACKAGES,
+        torch_backend.REMEDY,
+    ),
+    Implementation(
+        "torch-backend-ragged",
+        RAGGED,
+        "specref torch_backend, flattened drafts, logits, a seed for each request",
+        torch_backend.load_verify_ragged,
         torch_backend.PACKAGES,
         torch_backend.REMEDY,
     ),
