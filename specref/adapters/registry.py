@@ -200,7 +200,7 @@ ALL = (
     _transformers("pld", "prompt_lookup_num_tokens"),
     Implementation(
         "vllm",
-        VERIFY,
+        RAGGED,
         "vLLM rejection_sample",
         vllm.load_verify,
         vllm.PACKAGES,

@@ -279,8 +279,12 @@ def test_ways_of_calling_change_the_flattened_arrays() -> None:
         return verifier.arguments(batch, np.random.default_rng(4))[1]
 
     plain, short = given("plain"), given("int32")
-    assert {plain[name].dtype for name in ("draft_token_ids", "num_draft_tokens")} == {np.dtype(np.int64)}
-    assert {short[name].dtype for name in ("draft_token_ids", "num_draft_tokens")} == {np.dtype(np.int32)}
+    assert {plain[name].dtype for name in ("draft_token_ids", "num_draft_tokens")} == {
+        np.dtype(np.int64)
+    }
+    assert {short[name].dtype for name in ("draft_token_ids", "num_draft_tokens")} == {
+        np.dtype(np.int32)
+    }
     assert short["seeds"].dtype == np.int64
     assert not given("strided")["target_logits"].flags.c_contiguous
     assert not given("transposed")["bonus_logits"].flags.c_contiguous
