@@ -7,7 +7,15 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
 
-from specref.adapters import known, reference, torch_backend, transformers, vllm
+from specref.adapters import (
+    flashspec,
+    known,
+    lmdeploy,
+    reference,
+    torch_backend,
+    transformers,
+    vllm,
+)
 from specref.adapters.known import Deviation
 from specref.adapters.needs import NotInstalledError, require, title
 from specref.contracts.contract import Contract
@@ -198,6 +206,22 @@ ALL = (
     ),
     _transformers("slem", "assistant_tokenizer, greedy", greedy=True),
     _transformers("pld", "prompt_lookup_num_tokens"),
+    Implementation(
+        "flashspec",
+        RAGGED,
+        "flashspec rejection_step",
+        flashspec.load_verify,
+        flashspec.PACKAGES,
+        flashspec.REMEDY,
+    ),
+    Implementation(
+        "lmdeploy",
+        RAGGED,
+        "LMDeploy rejection sampling",
+        lmdeploy.load_verify,
+        lmdeploy.PACKAGES,
+        lmdeploy.REMEDY,
+    ),
     Implementation(
         "vllm",
         RAGGED,

@@ -4,13 +4,12 @@ Judged are the acceptance of drafts, the token after a rejection, and which bonu
 gets. vLLM draws bonus tokens outside, with its ordinary sampler: that path is not judged.
 """
 
-import inspect
 from collections.abc import Callable
-from importlib import import_module
+from inspect import signature
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from specref.adapters.needs import NotInstalledError, require
+from specref.adapters.needs import NotInstalledError, imported, require, require_parameters
 from specref.contracts.capabilities import capable
 from specref.contracts.timeout import described
 
@@ -44,10 +43,7 @@ def load_verify() -> Callable[..., Any]:
     require(PACKAGES, REMEDY)
     import torch
 
-    try:
-        function = import_module(MODULE).rejection_sample
-    except Exception as error:  # importing vllm may raise anything
-        raise NotInstalledError(f"{MODULE} cannot be imported: {described(error)}") from None
+    function = imported(MODULE, "rejection_sample")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     verify, one = adapted(function, device), torch.ones(1, dtype=torch.int64, device=device)
     flat = torch.full((1, 3), 1 / 3, device=device)
@@ -55,7 +51,7 @@ def load_verify() -> Callable[..., Any]:
     lengths = {"num_draft_tokens": one, "cu_num_draft_tokens": one, "max_spec_len": 1}
     try:
         verify(draft_token_ids=one, bonus_token_ids=one, **laws, **lengths)
-    except Exception as error:  # as above
+    except Exception as error:  # of CUDA, of Triton
         raise NotInstalledError(
             f"rejection_sample cannot be called on {device}: {described(error)}"
         ) from None
@@ -78,15 +74,8 @@ def target_name(function: Callable[..., Any]) -> str:
     specref.adapters.needs.NotInstalledError: rejection_sample has unknown \
 parameters, draft_ids
     """
-    names = tuple(inspect.signature(function).parameters)
-    unknown = [name for name in names if name not in (*GIVEN, *TARGETS, *OFF_BY_DEFAULT)]
-    if unknown:
-        words = ", ".join(unknown)
-        raise NotInstalledError(f"rejection_sample has unknown parameters, {words}")
-    missing = [name for name in GIVEN if name not in names]
-    if missing:
-        raise NotInstalledError(f"rejection_sample has no parameter {', '.join(missing)}")
-    target = [name for name in TARGETS if name in names]
+    require_parameters(function, "rejection_sample", GIVEN, (*TARGETS, *OFF_BY_DEFAULT))
+    target = [name for name in TARGETS if name in signature(function).parameters]
     if len(target) != 1:
         words = " and ".join(TARGETS)
         raise NotInstalledError(f"rejection_sample has {len(target)} of {words}, expected one")
