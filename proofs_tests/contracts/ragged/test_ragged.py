@@ -6,6 +6,7 @@ find a distance of 0.1, 999 times in 1,000. Each planted bug is farther off, or 
 
 import inspect
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from specref.contracts.errors import BrokenContractError
 from specref.contracts.ragged.calling import TEMPERATURES, RaggedVerifier, likeliest
 from specref.contracts.ragged.parameters import problem
 from specref.contracts.table import RAGGED, VERIFY, contracts_of, signed
+from specref.statistics.floats.coins import race_winner
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")
 
@@ -205,6 +207,68 @@ def test_bugs_of_the_shape_are_found(make: Callable[..., Any], bug: str) -> None
     assert report.exit_code == 1, report
 
 
+@pytest.mark.parametrize("recovery", ["race", "inverse"])
+def test_bonus_tokens_that_are_passed_in_are_those_of_the_coins(recovery: Any) -> None:
+    @capable(rule="standard", recovery=recovery)
+    def verify(
+        *, draft_token_ids, num_draft_tokens, target_probs, draft_probs, bonus_token_ids, coins
+    ):
+        blocks = []
+        for row, at in enumerate(spans(num_draft_tokens)):
+            given = iter(coins.accept[row])
+            fake = SimpleNamespace(random=lambda given=given: next(given))
+            block, left = verified(
+                target_probs[at], part(draft_probs, at), draft_token_ids[at], fake
+            )
+            if left is None:
+                block.append(int(bonus_token_ids[row]))
+            elif recovery == "race":
+                block.append(int(race_winner(left, coins.race[row])))
+            else:
+                block.append(drawn(left, coins[row : row + 1].final[0]))
+            blocks.append(block)
+        return blocks
+
+    only = ["replay/coin-by-coin", "replay/permuted"]
+    report = check(verify, contract="ragged", only=only)
+    assert report.counts["passed"] == 2, report
+
+
+@pytest.mark.parametrize("named", ["generators", "generator", "seeds"])
+def test_each_kind_of_randomness_is_probed_exactly(named: str) -> None:
+    torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
+
+    def sampled(num_draft_tokens, draft_token_ids, target_probs, of_row):
+        blocks = []
+        for row, (at, rows) in enumerate(
+            zip(spans(num_draft_tokens), spans(num_draft_tokens, 1), strict=True)
+        ):
+            kept, p = 0, torch.as_tensor(target_probs[rows])
+            for x in draft_token_ids[at].tolist():
+                if torch.rand((), generator=of_row(row)) >= p[kept, x]:
+                    p[kept, x] = 0
+                    break
+                kept += 1
+            last = torch.multinomial(p[kept], 1, generator=of_row(row))
+            blocks.append([*draft_token_ids[at][:kept].tolist(), int(last)])
+        return blocks
+
+    def by_generators(*, num_draft_tokens, draft_token_ids, target_probs, generators):
+        assert len(set(map(id, generators))) == len(num_draft_tokens)
+        return sampled(num_draft_tokens, draft_token_ids, target_probs, generators.__getitem__)
+
+    def by_generator(*, num_draft_tokens, draft_token_ids, target_probs, generator):
+        return sampled(num_draft_tokens, draft_token_ids, target_probs, lambda row: generator)
+
+    def by_seeds(*, num_draft_tokens, draft_token_ids, target_probs, seeds):
+        drawn_from = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
+        return sampled(num_draft_tokens, draft_token_ids, target_probs, drawn_from.__getitem__)
+
+    one = {"generators": by_generators, "generator": by_generator, "seeds": by_seeds}[named]
+    report = check(one, contract="ragged", only=["smoke/batch-of-one", "joint/probed"])
+    assert report.counts["passed"] == 2, report
+
+
 @pytest.mark.strata
 @pytest.mark.parametrize("name", ["reference-ragged", "torch-backend-ragged"])
 def test_registered_references_pass(name: str) -> None:
@@ -357,6 +421,8 @@ def test_claims_that_the_names_contradict_are_refused() -> None:
         check(without_q(), contract="ragged", algorithm="standard")
     claimed = RAGGED.claimed(logits(), Capabilities())
     assert claimed.inputs == "logits"
+    with pytest.raises(TypeError, match="expected a function whose parameters can be read"):
+        check(max, contract="ragged")
 
 
 ANSWERS = {

@@ -89,7 +89,7 @@ class VerifyRagged(Protocol):
         seeds : ndarray of int, shape (B,)
             One for each request.
         coins : Coins
-            As for `Verify`: `coins.accept` has shape (B, K).
+            As for `Verify`: `coins.accept` has shape (B, K), where K is at least `max_spec_len`.
 
         Returns
         -------

@@ -18,12 +18,22 @@ PARAMETERS = (DRAFTS, *LENGTHS, *TARGETS, *DRAFT_LAWS, *SPARSE, *BONUS, *OTHERS,
 def named(function: Callable[..., Any]) -> frozenset[str]:
     """The parameters of the contract that a function has.
 
+    Raises
+    ------
+    TypeError
+        Its parameters cannot be read, as those of some compiled functions.
+
     Examples
     --------
     >>> sorted(named(lambda draft_token_ids, cu_num_draft_tokens, target_logits, scale=1: None))
     ['cu_num_draft_tokens', 'draft_token_ids', 'target_logits']
     """
-    return frozenset(PARAMETERS) & set(inspect.signature(function).parameters)
+    try:
+        return frozenset(PARAMETERS) & set(inspect.signature(function).parameters)
+    except ValueError:
+        raise TypeError(
+            f"implementation = {function!r}: expected a function whose parameters can be read"
+        ) from None
 
 
 def problem(signature: inspect.Signature) -> str:
