@@ -1,7 +1,8 @@
 """LMDeploy: its rejection sampling, in torch on the CPU and in Triton on CUDA.
 
 Judged are the acceptance of drafts, the token after a rejection, and which bonus token a request
-gets. LMDeploy draws bonus tokens outside, with its ordinary sampler: that path is not judged.
+gets. LMDeploy draws bonus tokens outside, with its ordinary sampler: that path is not judged, and
+neither are greedy requests in the same batch.
 """
 
 from collections.abc import Callable
