@@ -97,7 +97,7 @@ class RaggedVerifier(Verifier):
 
 
 def likeliest(laws: Floats) -> tuple[Ints, Floats]:
-    """The tokens that any law of a batch leaves possible at most, likeliest first, and their p.
+    """The S likeliest tokens of each law and their probabilities; S is the largest support.
 
     Examples
     --------
