@@ -249,6 +249,7 @@ def prepare(
         reachable(replace(capabilities, dtype=dtype))
     fitting(capabilities.rule, options.contract)
     signed(implementation, options.contract)
+    capabilities = options.contract.claimed(implementation, capabilities)
     statistical = sum(one.statistical and one.is_for(options.contract) for one in CHECKS)
     subject = Subject(implementation, capabilities, options.timeout, advance)
     return Judge(subject, options, statistical, advance), chosen(options.only)
