@@ -123,10 +123,7 @@ def prove_command(
             raise ValueError(f"lookahead = {lookahead}: expected an integer >= 0")
         kind: Literal["one", "two"] = "one" if pairs in ("same", "one") else "two"
         if against:
-            if save:
-                raise ValueError("save: expected without --against")
-            if workers > 1:
-                raise ValueError(f"workers = {workers}: expected 1 with --against")
+            _alone_with_against(save, workers)
             steps = step, load_function(against, "against")
             size = tokens, lookahead, iterations
             compare_rules((rule, against), steps, *size, kind, budget, seed, json_file)
@@ -186,3 +183,10 @@ def _why_nothing(report: RuleReport) -> str:
 def _judged_by(rule: str, step: Callable[..., Any]) -> str:
     commands = (f"specref check {rule} --contract {one}" for one in contracts_of(step))
     return "".join(f"; by samples: {command}" for command in commands)
+
+
+def _alone_with_against(save: str | None, workers: int) -> None:
+    if save:
+        raise ValueError("save: expected without --against")
+    if workers > 1:
+        raise ValueError(f"workers = {workers}: expected 1 with --against")
