@@ -5,13 +5,16 @@ BIN := .venv/bin
 JUDGED := gpu_tests/test_lossless.py gpu_tests/test_acceptance.py
 CUDA := $(PYTHON) -m pytest -k
 
-.PHONY: help verify test style lint mutants benchmark clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
+DIST := build/dist-try
+
+.PHONY: help verify test style lint mutants benchmark dist clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
 
 help:
 	@echo "make verify     prove every rule over the toy pairs, and for every p and q (core dependencies only)"
 	@echo "make test       the whole test suite, linters and types (adds torch on the CPU)"
 	@echo "make mutants    a sample of mutants of the code, and which of them no test notices"
 	@echo "make benchmark  measured ratios and times, side by side"
+	@echo "make dist       wheel and sdist, checked with twine; the wheel alone is used in an empty folder"
 	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/gpu_results.md"
 
 verify: .venv/core
@@ -44,6 +47,19 @@ benchmark: .venv/test
 	$(BIN)/python -m proofs_tests.benchmarks.process
 	$(BIN)/python -m proofs_tests.benchmarks.scaling
 	$(BIN)/python -m gpu_tests.benchmarks.verification
+
+dist: .venv/core
+	$(BIN)/pip install --quiet --disable-pip-version-check 'build>=1.2' 'twine>=6.1'
+	rm -rf build dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv $(DIST)
+	$(DIST)/bin/pip install --quiet --disable-pip-version-check dist/*.whl
+	mkdir $(DIST)/empty
+	cd $(DIST)/empty && ../bin/specref doctor && ../bin/specref vectors --check \
+		&& ../bin/specref write specref.examples.correct:verify \
+		&& ../bin/specref write --language rust > sampler.rs \
+		&& ../bin/specref check specref.examples.correct:verify --only joint/probed
 
 # With a PYTHON that has torch for CUDA, transformers and pytest; specref need not be installed.
 cuda: cuda-tokens cuda-strings cuda-rest

@@ -51,7 +51,7 @@ def figure(record_property: Callable[[str, object], None], device: str) -> Calla
     return lambda text: record_property("figure", f"{device}: {text}")
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter") -> None:
     """Print the figures that tests gave, those of passed tests as well."""
     reports = [one for kind in ("passed", "failed") for one in terminalreporter.getreports(kind)]
     figures = [

@@ -14,6 +14,7 @@ from proofs_tests.helpers.imports import imports
 
 PACKAGE = Path(specref.__file__).parent
 FLOORS = [
+    "optional",
     "tracebacks",
     "distributions",
     "arrays",

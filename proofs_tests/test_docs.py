@@ -18,6 +18,9 @@ from proofs_tests.pages.console_blocks import (
     run_page,
 )
 from specref.cli import main
+from specref.conformance.status import Stage
+from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.rules import RULES
 from specref.verification import prove
 from specref.zoo import ALL
 
@@ -203,15 +206,15 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_readme_counts_the_vectors() -> None:
     readme, published = (
-        (ROOT / name).read_text() for name in ("README.md", "fixtures/vectors/v1/published.txt")
+        (ROOT / name).read_text() for name in ("README.md", "specref/vectors/v1/published.txt")
     )
-    (counted,) = re.findall(r"(\d+) cases in \[fixtures/vectors\]", readme)
+    (counted,) = re.findall(r"(\d+) cases in \[specref/vectors/v1\]", readme)
     assert int(counted) == len(published.splitlines())
 
 
 def test_the_page_of_vectors_says_what_a_note_is() -> None:
     page = (ROOT / "docs" / "vectors.md").read_text()
-    published = json.loads((ROOT / "fixtures" / "vectors" / "v1" / "standard.json").read_text())
+    published = json.loads((ROOT / "specref" / "vectors" / "v1" / "standard.json").read_text())
     (about,) = re.findall(
         r"`notes\[flag\]` of\s+the file is an object: (.*?)\. Flags are", page, re.S
     )
@@ -227,3 +230,49 @@ def test_readme_rule_is_lossless() -> None:
     assert report.proved > 50
     assert not report.refuted
     assert not report.raised
+
+
+def unexplained(page: Path) -> list[str]:
+    """Targets MODULE:FUNCTION of a page that are neither installed nor said to be a file."""
+    text = page.read_text()
+    return [
+        module
+        for block in console_blocks.blocks(page)
+        for command in commands_of(block)
+        for module in re.findall(r"(?<![\w./'])([a-z_][\w.]*):[a-z_]\w*", command.line)
+        if find_spec(module.split(".")[0]) is None
+        and not (ROOT / "specref" / f"{module.replace('.', '/')}.py").exists()
+        and f"{module}.py" not in text[: block.start()]
+    ]
+
+
+def test_readme_says_which_files_are_the_readers(tmp_path: Path) -> None:
+    assert unexplained(ROOT / "README.md") == []
+    page = tmp_path / "page.md"
+    page.write_text("Ask:\n\n```sh\nspecref check engine:verify\nspecref prove specref.x:y\n```\n")
+    assert unexplained(page) == ["engine"]
+    page.write_text(f"In `engine.py`:\n\n{page.read_text()}")
+    assert unexplained(page) == []
+
+
+def test_readme_counts_the_rules_that_are_proved() -> None:
+    lossless = RULES.keys() - {"companion-published"}
+    assert f"\n{len(lossless)} lossless ones over a family" in (ROOT / "README.md").read_text()
+
+
+def test_the_changelog_counts_stages_and_entries() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    words = {"nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13}
+    (kit,) = re.findall(r"`metrics`\), (\w+) stages\s+of checks", changelog)
+    (zoo,) = re.findall(r"The zoo over (\w+) stages", changelog)
+    assert words[kit] == len(Stage)
+    assert words[zoo] == len({entry.stage for entry in ALL.values()})
+    assert re.findall(r"One zoo of (\d+)", changelog) == [str(len(ALL))]
+
+
+def test_the_judge_page_counts_the_contexts_of_its_fixtures() -> None:
+    page = " ".join((ROOT / "docs" / "judge-your-sampler.md").read_text().split())
+    assert "at four contexts each, the third with one draft fewer and the fourth with none" in page
+    for fixture in CHAIN_FIXTURES.values():
+        most = fixture.places[0].lookahead
+        assert [place.lookahead for place in fixture.places] == [most, most, most - 1, 0]

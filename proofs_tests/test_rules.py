@@ -11,7 +11,7 @@ from specref.models import hashed_model, iid_model
 from specref.rules import RULES, between, declarable, rule_of
 from specref.vocabulary import Vocabulary
 
-VECTORS = Path(__file__).resolve().parent.parent / "fixtures" / "vectors" / "v1"
+VECTORS = Path(__file__).resolve().parent.parent / "specref" / "vectors" / "v1"
 ABC = Vocabulary("abc")
 TARGET, DRAFTER = hashed_model(ABC, "p"), hashed_model(ABC, "q")
 WITH_LENGTHS = [name for name, rule in RULES.items() if rule.accepted_lengths]

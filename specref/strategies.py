@@ -1,4 +1,4 @@
-"""Hypothesis strategies for vocabularies, models and pairs of models (`specref[test]`).
+"""Hypothesis strategies for vocabularies, models and pairs of models (needs Hypothesis).
 
 Everything drawn is exact: probabilities are `Fraction`s made from small integer weights, with
 zeros, ties and point masses. Failing examples shrink to few simple rows and print as code.
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from specref.distributions import Probabilities, as_distribution
 from specref.models import Model
+from specref.optional import PARTS
 from specref.vocabulary import Tokens, Vocabulary
 
 try:
@@ -23,7 +24,7 @@ try:
     from hypothesis.strategies import SearchStrategy
 except ImportError as error:
     raise ImportError(
-        "specref.strategies needs Hypothesis: pip install 'specref[test]'"
+        f"specref.strategies needs Hypothesis: {PARTS['strategies'].remedy}"
     ) from error
 
 Normaliser: TypeAlias = Callable[[str], str]

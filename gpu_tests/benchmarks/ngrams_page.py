@@ -74,8 +74,8 @@ unless the target loops, as it does in greedy texts.
 
 ## Beside the paper's
 
-The row k = 1 of the paper's appendix A.3 (of which model and task is not known here), and the
-mixed strategy here, with k = 1:
+The row k = 1 of the paper's appendix A.3 (Vicuna 13B on MT-Bench), and the mixed strategy here,
+with k = 1:
 
 {paper}
 

@@ -12,6 +12,8 @@ TRAINED = 1000
 PAGE = """\
 # Recorded benchmarks
 
+{devices}
+
 Generated, with `gpu_results.json` beside it, by
 
 <!-- not run: it measures all of this page again -->
@@ -64,12 +66,18 @@ forwards are calls for the whole batch, summed over repetitions. Rates of sample
 what happens to be accepted; the time per iteration does not.
 
 {table}"""
+ON_CUDA = "On a CPU and on CUDA, device by device."
+WITHOUT_CUDA = (
+    "**On a CPU alone: no GPU has been measured yet**, whatever the name of this file says."
+)
 NOT_RUN = "## {part}, {device}\n\n{status}."
 
 
 def render(record: Row) -> str:
     """Write the page, without its last line's end."""
+    measured = [part["device"] for part in record["parts"] if part["machine"] is not None]
     return PAGE.format(
+        devices=ON_CUDA if "cuda" in measured else WITHOUT_CUDA,
         figures=table(("figure", "outcome", "measured"), figures(record["parts"])),
         parts="\n\n".join(map(_part, record["parts"])),
     ).rstrip("\n")

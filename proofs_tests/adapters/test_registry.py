@@ -173,6 +173,7 @@ def test_vllm_is_handed_what_its_function_takes(function: Any, vllm: Any) -> Non
     vllm(function)
     report = check(
         IMPLEMENTATIONS["vllm"].load(),
+        contract="ragged",
         only=["smoke/answers", "smoke/no-drafts", "smoke/one-hot", "boundary", "joint/wide"],
         trials=3_000,
     )
@@ -191,7 +192,7 @@ def test_vllm_with_a_planted_bug_is_found(function: Any, name: str, vllm: Any) -
 
     vllm(with_tokens_backwards)
     wrong = IMPLEMENTATIONS["vllm"].load()
-    assert check(wrong, only=["joint/wide"], trials=3_000).failures
+    assert check(wrong, contract="ragged", only=["joint/wide"], trials=3_000).failures
 
 
 def misnamed(draft_token_ids, target_logits, temperature, seed): ...

@@ -12,6 +12,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
+
 from proofs_tests.helpers.chains import (
     DRAFTER,
     DRIFT,
@@ -27,10 +30,6 @@ from proofs_tests.helpers.chains import (
     relabelled,
     rng,
 )
-
-pytest.importorskip("torch", reason="not_run (torch is not installed)")
-pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
-
 from specref.adapters.toy_tokenizers import toy_tokenizer
 from specref.adapters.transformers_generate import LOGGER, Generate
 from specref.algorithms import tli

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+
 from proofs_tests.attack.__main__ import FoundError
 from proofs_tests.attack.lossless import LOSSLESS, fresh
 from proofs_tests.attack.lossy import LOSSY

@@ -8,6 +8,9 @@ draw from p in place of the residual is found.
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+
 import torch
 from scipy.stats import chi2
 

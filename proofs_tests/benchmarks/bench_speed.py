@@ -150,7 +150,7 @@ def draw(file: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=2000)
-    parser.add_argument("--plot", metavar="FILE.png", help="needs specref[report]")
+    parser.add_argument("--plot", metavar="FILE.png", help="needs matplotlib")
     options = parser.parse_args()
     print(
         f"batches of {BATCH}, {options.trials} trials of {STEPS} passes, lookahead <= {LOOKAHEAD}"

@@ -112,7 +112,7 @@ def measured(fixture: ExactFixture, runs: int) -> list[Found]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--plot", metavar="FILE.png", help="needs specref[report]")
+    parser.add_argument("--plot", metavar="FILE.png", help="needs matplotlib")
     parser.add_argument("--fixture", choices=tuple(FIXTURES), default="wide")
     options = parser.parse_args()
     print(f"fixture {options.fixture}, alpha {ALPHA:g}, median of {options.runs} runs")

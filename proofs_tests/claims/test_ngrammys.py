@@ -80,6 +80,19 @@ def test_g_2_tokens_per_call_is_one_more_than_the_longest_match():
     assert accepted / sum(map(len, drafts)) < 1 < emitted
 
 
+def test_g_3_one_printed_speedup_exceeds_its_tokens_per_call():
+    """Free speculation emits that many tokens in the time of one: no speedup can be greater."""
+    tokens_a_call, speedup = 2.41, 2.51  # Table 1, the model of 3B, (k*, w*)
+    assert speedup > tokens_a_call
+
+
+def test_g_4_strategies_are_35_in_the_text_and_30_in_the_figures():
+    """Five k and seven w; the axes of the appendix leave out w = 12."""
+    stated = list(itertools.product((1, 5, 10, 20, 25), range(2, 15, 2)))
+    assert len(stated) == 35
+    assert len([kw for kw in stated if kw[1] in (2, 4, 6, 8, 10, 14)]) == 30
+
+
 def test_g_5_unigram_code_is_not_the_stated_distance():
     """Outputs 1, 2, 3, -2 on a line: nearest the mean first, and "dists" ascending."""
     line = [[1], [2], [3], [-2]]

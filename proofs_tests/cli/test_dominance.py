@@ -31,6 +31,18 @@ def test_at_least_is_0_and_less_is_1(tmp_path: Path) -> None:
     assert less.exit_code == 1
 
 
+def test_several_iterations_are_compared_by_their_tokens(tmp_path: Path) -> None:
+    """Two iterations of autoregressive decoding emit 2 tokens, of standard with q = p 4."""
+    file = tmp_path / "record.json"
+    asked = (*TWO_TOKENS, "--against", STANDARD, "--iterations", "2", "--json", str(file))
+    result = run("prove", SAMPLING, *asked)
+    assert result.exit_code == 1
+    assert "tokens in 2 iterations" in " ".join(result.output.split())
+    (comparison,) = json.loads(file.read_text())["comparisons"]
+    assert (comparison["iterations"], comparison["relation"]) == (2, "less")
+    assert (comparison["less"]["left"], comparison["less"]["right"]) == ("2", "4")
+
+
 def test_open_is_2() -> None:
     result = run("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING, "--budget", "1e-9")
     assert result.exit_code == 2
@@ -49,6 +61,8 @@ def test_open_is_2() -> None:
             (STANDARD, *TWO_TOKENS, "--against", SAMPLING, "--workers", "2"),
             "workers = 2: expected 1 with --against",
         ),
+        ((STANDARD, *TWO_TOKENS, "--iterations", "2"), "expected 1 without --against"),
+        ((STANDARD, "--iterations", "2"), "iterations: expected with --everywhere"),
         (
             (SAMPLING, *TWO_TOKENS, "--pairs", "all", "--against", STANDARD),
             "drafter has another vocabulary than target",

@@ -144,7 +144,7 @@ def test_plot_without_matplotlib_is_one_line(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     result = speed("--plot", str(tmp_path / "speed.png"))
-    assert_refused(result, "--plot needs matplotlib", "pip install 'specref[report]'")
+    assert_refused(result, "--plot needs matplotlib", "pip install matplotlib")
 
 
 def test_plot_is_drawn(tmp_path: Path) -> None:

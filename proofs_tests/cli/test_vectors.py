@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import specref
 from specref.cli import main
 from specref.vectors import publishing
 
-FOLDER = Path(__file__).parents[2] / "fixtures" / "vectors" / "v1"
+FOLDER = Path(__file__).parents[2] / "specref" / "vectors" / "v1"
 SAMPLERS = textwrap.dedent(
     """
     import time
@@ -316,8 +317,6 @@ def test_conventions_of_coins_are_refused_without_coins(
     assert "--last and --policy are for samplers that take coins" in result.stderr
 
 
-def test_without_a_checkout_there_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publishing.specref, "__file__", "/usr/lib/specref/__init__.py")
-    result = vectors("--check")
-    assert result.exit_code == 2
-    assert "name a folder that has them" in result.stderr
+def test_they_are_part_of_the_package() -> None:
+    assert publishing.FOLDER == FOLDER
+    assert publishing.FOLDER.is_relative_to(Path(specref.__file__).parent)

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+
 from proofs_tests.attack.lossy import LOSSY
 from specref.conformance.checks import CHECKS as ALL_CHECKS
 from specref.conformance.checks.identical import CHECKS

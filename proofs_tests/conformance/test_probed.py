@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+
 from proofs_tests.attack.lossless import LOSSLESS
 from specref.adapters import reference
 from specref.conformance.checks import probed as checks

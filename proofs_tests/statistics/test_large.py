@@ -219,7 +219,7 @@ def test_certain_tokens_may_come_as_integers() -> None:
 
 NO_NUMBERS = {
     "token = True": ([0.5, 0.5], True, None, 0, False),
-    "token = np.True_": ([0.5, 0.5], np.True_, None, 0, False),
+    f"token = {np.True_!r}": ([0.5, 0.5], np.True_, None, 0, False),
     "token = 1.0": ([0.5, 0.5], 1.0, None, 0, False),
     "token = '1'": ([0.5, 0.5], "1", None, 0, False),
     "token = None": ([0.5, 0.5], None, None, 0, False),

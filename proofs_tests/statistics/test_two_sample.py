@@ -5,8 +5,10 @@ Rates are judged by binomial bounds that a correct test breaks with probability 
 
 import itertools
 import math
+import re
 from collections import Counter
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -468,3 +470,22 @@ def test_the_texts_that_would_find_a_distance_count_the_next_look() -> None:
         again.add(fixed(round(share * trials)), fixed(round(share * trials)))
         again.report(), again.report()
         assert (again.report().detectable <= tv) == found
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| ([\w-]+) \| ([\d,]+) / ([\d,]+) \| ([\d,]+) / ([\d,]+) \|$", re.MULTILINE)
+ROWS = {name: [int(x.replace(",", "")) for x in cells] for name, *cells in ROW.findall(PAGE)}
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if name != "exact-match-resample"])
+def test_the_page_has_the_texts_that_are_needed(name: str) -> None:
+    """Left out is the row of 43,592 texts, for its time."""
+    for fixture, printed in (("wide", ROWS[name][1]), ("eos", ROWS[name][3])):
+        needed = [trials_needed(FIXTURES[fixture], MUTANTS[name], seed) for seed in range(5)]
+        assert np.median(needed) == printed
+
+
+def test_the_page_says_how_many_times_as_many() -> None:
+    ratios = [row[i + 1] / row[i] for row in ROWS.values() for i in (0, 2)]
+    assert len(ratios) == 10
+    assert f"needs {min(ratios):.1f} to {max(ratios):.1f} times the blocks" in PAGE

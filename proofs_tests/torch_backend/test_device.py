@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from proofs_tests.helpers.torch.devices import WAITS, reading_a_number, without_device
-
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
 
 import torch
@@ -18,6 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from proofs_tests.helpers.torch.devices import WAITS, reading_a_number, without_device
 from proofs_tests.helpers.torch.laws import ragged_batch
 from specref.torch_backend.verification import (
     NO_DRAFT,

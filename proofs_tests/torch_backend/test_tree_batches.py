@@ -9,6 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+
+import torch
+from torch import Tensor
+
+from proofs_tests.helpers.bugs.torch_tree import BUGS, planted
+from proofs_tests.helpers.torch.laws import LAST, ragged_batch
 from proofs_tests.helpers.torch.tree_batches import (
     DRAFTER,
     EACH_RULE,
@@ -17,14 +24,6 @@ from proofs_tests.helpers.torch.tree_batches import (
     batch,
     rows_of,
 )
-
-pytest.importorskip("torch", reason="not_run (torch is not installed)")
-
-import torch
-from torch import Tensor
-
-from proofs_tests.helpers.bugs.torch_tree import BUGS, planted
-from proofs_tests.helpers.torch.laws import LAST, ragged_batch
 from proofs_tests.helpers.torch.tree_laws import (
     Batch,
     Flat,

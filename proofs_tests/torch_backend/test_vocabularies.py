@@ -5,6 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
+
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models
 from transformers import AutoTokenizer, ByT5Tokenizer

@@ -166,7 +166,7 @@ def test_a_missing_file_is_named(tmp_path, name):
 
 
 def test_line_ends_are_the_same_in_every_checkout():
-    command = ["git", "-C", str(ROOT), "check-attr", "eol", "--", "fixtures/vectors/v1/slrs.json"]
+    command = ["git", "-C", str(ROOT), "check-attr", "eol", "--", "specref/vectors/v1/slrs.json"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):

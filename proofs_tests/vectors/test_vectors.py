@@ -252,8 +252,6 @@ def test_the_page_tells_the_truth():
         found = dict.fromkeys(case["level"] for case in file["cases"])
         levels = ", ".join(f"`{level}`" for level in found)
         (paper,) = {cite for case in file["cases"] for cite in case["cites"]}
-        assert (
-            f"| [{name}.json](../fixtures/vectors/v1/{name}.json) | {paper} | {levels} |" in page
-        )
+        assert f"| [{name}.json](../specref/vectors/v1/{name}.json) | {paper} | {levels} |" in page
     assert set(re.findall(r"`([A-Z][a-z]+[A-Z]\w+)`", page)) <= NOTES.keys()
     assert all(f"`{policy}`" in page for policy in POLICIES)

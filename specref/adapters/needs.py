@@ -1,8 +1,13 @@
 """Packages that an adapter needs, and the error if one is missing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from inspect import signature
+from typing import Any
+
+from specref.contracts.timeout import described
 
 
 class NotInstalledError(ImportError):
@@ -24,6 +29,42 @@ def require(packages: Sequence[str], remedy: str) -> None:
             import_module(package)
         except ImportError as error:
             raise NotInstalledError(f"{error.name} is not installed: {remedy}") from None
+
+
+def imported(module: str, name: str) -> Any:
+    """What a module has under a name, with dots; whatever that raises is `NotInstalledError`.
+
+    Examples
+    --------
+    >>> imported("fractions", "Fraction.limit_denominator").__name__
+    'limit_denominator'
+    """
+    try:
+        return reduce(getattr, name.split("."), import_module(module))
+    except Exception as error:  # packages raise anything
+        raise NotInstalledError(f"{module} cannot be imported: {described(error)}") from None
+
+
+def require_parameters(
+    function: Callable[..., Any], name: str, needed: Sequence[str], known: Sequence[str] = ()
+) -> None:
+    """Raise `NotInstalledError` unless a function has just these parameters, maybe `known` ones.
+
+    What others would change is not known.
+
+    Examples
+    --------
+    >>> require_parameters(lambda p, q, strict: None, "sample", ["p", "q"])
+    Traceback (most recent call last):
+    NotInstalledError: sample has unknown parameters, strict
+    """
+    names = tuple(signature(function).parameters)
+    unknown = [one for one in names if one not in (*needed, *known)]
+    if unknown:
+        raise NotInstalledError(f"{name} has unknown parameters, {', '.join(unknown)}")
+    missing = [one for one in needed if one not in names]
+    if missing:
+        raise NotInstalledError(f"{name} has no parameter {', '.join(missing)}")
 
 
 def title(text: str, packages: Sequence[str]) -> str:

@@ -1,10 +1,10 @@
-"""The reference itself, under the contracts ``verify``, ``tree`` and ``step``."""
+"""The reference itself, under the contracts ``verify``, ``ragged``, ``tree`` and ``step``."""
 
 import numpy as np
 
 from specref.algorithms import standard, traversal
 from specref.algorithms.trees import topdown
-from specref.arrays import Floats, Ints
+from specref.arrays import NO_TOKEN, Floats, Ints
 from specref.chance import Chance
 from specref.contracts.capabilities import capable
 from specref.contracts.tree.nodes import as_verifier
@@ -36,6 +36,44 @@ def verify(
     q = np.eye(size)[draft_tokens] if draft_probs is None else draft_probs
     tokens = verify_float64(target_probs, q, draft_tokens, coins)
     return tokens, (tokens >= 0).sum(axis=1)
+
+
+@capable(rule="standard", recovery="race", row_seeds=True)
+def verify_ragged(
+    *,
+    draft_token_ids: Ints,
+    num_draft_tokens: Ints,
+    target_probs: Floats,
+    draft_probs: Floats | None,
+    rng: np.random.Generator,
+    coins: Coins | None = None,
+) -> tuple[Ints, Ints]:
+    """The same for drafts of all requests in one array, with a row of p more for each request.
+
+    Examples
+    --------
+    >>> p = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    >>> drafts, lengths, rng = np.array([1]), np.array([0, 1]), np.random.default_rng(1)
+    >>> tokens, counts = verify_ragged(
+    ...     draft_token_ids=drafts, num_draft_tokens=lengths, target_probs=p,
+    ...     draft_probs=p[1:2], rng=rng,
+    ... )
+    >>> tokens.tolist(), counts.tolist()
+    ([[0, -1], [1, 0]], [1, 2])
+    """
+    rows, size = len(num_draft_tokens), target_probs.shape[1]
+    places = np.arange(num_draft_tokens.max(initial=0) + 1)
+    known, drafted = (at < num_draft_tokens[:, None] + 1 for at in (places, places[1:]))
+    drafts = np.full(drafted.shape, NO_TOKEN)
+    drafts[drafted] = draft_token_ids
+    p, q = np.zeros((*known.shape, size)), np.zeros((*drafted.shape, size))
+    p[known] = target_probs
+    if draft_probs is not None:
+        q[drafted] = draft_probs
+    if coins is None:
+        coins = draw_coins(rows, len(places) - 1, size, rng)
+    used = Coins(coins.accept[:, : len(places) - 1], coins.race)
+    return verify(p, None if draft_probs is None else q, drafts, rng=rng, coins=used)
 
 
 @capable(rule="standard")

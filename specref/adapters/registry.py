@@ -7,11 +7,20 @@ from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
 
-from specref.adapters import known, openvino_genai, reference, torch_backend, transformers, vllm
+from specref.adapters import (
+    flashspec,
+    known,
+    lmdeploy,
+    openvino_genai,
+    reference,
+    torch_backend,
+    transformers,
+    vllm,
+)
 from specref.adapters.known import Deviation
 from specref.adapters.needs import NotInstalledError, require, title
 from specref.contracts.contract import Contract
-from specref.contracts.table import ENGINE, GENERATE, STEP, TREE, VERIFY
+from specref.contracts.table import ENGINE, GENERATE, RAGGED, STEP, TREE, VERIFY
 
 
 @dataclass(frozen=True)
@@ -107,6 +116,9 @@ ALL = (
         "reference-verify", VERIFY, "specref standard, batches", lambda: reference.verify
     ),
     Implementation(
+        "reference-ragged", RAGGED, "specref standard, flattened", lambda: reference.verify_ragged
+    ),
+    Implementation(
         "reference-verify-tree",
         TREE,
         "specref trees, row by row",
@@ -131,6 +143,14 @@ ALL = (
         VERIFY,
         "specref torch_backend, a seed for each row",
         torch_backend.load_seeded_verify,
+        torch_backend.PACKAGES,
+        torch_backend.REMEDY,
+    ),
+    Implementation(
+        "torch-backend-ragged",
+        RAGGED,
+        "specref torch_backend, flattened drafts, logits, a seed for each request",
+        torch_backend.load_verify_ragged,
         torch_backend.PACKAGES,
         torch_backend.REMEDY,
     ),
@@ -205,8 +225,24 @@ ALL = (
         openvino_genai.REMEDY,
     ),
     Implementation(
+        "flashspec",
+        RAGGED,
+        "flashspec rejection_step",
+        flashspec.load_verify,
+        flashspec.PACKAGES,
+        flashspec.REMEDY,
+    ),
+    Implementation(
+        "lmdeploy",
+        RAGGED,
+        "LMDeploy rejection sampling",
+        lmdeploy.load_verify,
+        lmdeploy.PACKAGES,
+        lmdeploy.REMEDY,
+    ),
+    Implementation(
         "vllm",
-        VERIFY,
+        RAGGED,
         "vLLM rejection_sample",
         vllm.load_verify,
         vllm.PACKAGES,

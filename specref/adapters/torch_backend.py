@@ -1,4 +1,4 @@
-"""specref's own batched backend, `torch_backend`, under the contracts ``verify`` and ``tree``."""
+"""specref's own batched backend, `torch_backend`, under the contracts of batches."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -8,6 +8,7 @@ import numpy as np
 
 from specref.adapters.needs import NotInstalledError, require
 from specref.contracts.capabilities import Dtype, capable
+from specref.optional import PARTS
 from specref.statistics.floats.coins import Coins, draw_coins
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 PACKAGES = ("torch",)
 FUSED_PACKAGES = ("torch", "triton")
-REMEDY = "pip install 'specref[torch]'"
+REMEDY = PARTS["torch"].remedy
 FUSED_REMEDY = f"{REMEDY} triton"
 Verified: TypeAlias = Callable[..., tuple["Tensor", "Tensor"]]
 TOLERANCES: Mapping[Dtype, float] = MappingProxyType({"float16": 2.0**-10, "bfloat16": 2.0**-7})
@@ -125,6 +126,48 @@ def load_seeded_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verifie
         return verification.verify(target_probs, draft_probs, draft_tokens, coins=coins)
 
     return verify
+
+
+def load_verify_ragged(device: str = "cpu", dtype: Dtype = "float64") -> Callable[..., Any]:
+    """`verify` for drafts of all requests in one array, with logits, temperatures and seeds.
+
+    Raises
+    ------
+    NotInstalledError
+        torch is missing.
+    """
+    require(PACKAGES, REMEDY)
+    import torch
+
+    from specref.torch_backend import randomness, verification
+
+    @capable(rule="standard", **_claims(device, dtype))
+    def verify_ragged(
+        *,
+        draft_token_ids: "Tensor",
+        num_draft_tokens: "Tensor",
+        target_logits: "Tensor",
+        draft_probs: "Tensor | None",
+        bonus_logits: "Tensor",
+        temperature: "Tensor",
+        seeds: "Tensor",
+    ) -> tuple["Tensor", "Tensor"]:
+        rows, lens = torch.arange(len(seeds), device=device), num_draft_tokens.long()
+        most, size = int(lens.max()), target_logits.shape[1]
+        drafted = torch.arange(most, device=device) < lens[:, None]
+        hot = temperature[:, None]
+        p = target_logits.new_zeros(len(rows), most + 1, size)
+        p[:, :most][drafted] = (target_logits / hot.repeat_interleave(lens, 0)).softmax(-1)
+        p[rows, lens] = (bonus_logits / hot).softmax(-1)
+        drafts = torch.full_like(drafted, verification.NO_DRAFT, dtype=torch.int64)
+        drafts[drafted] = draft_token_ids.long()
+        q = None if draft_probs is None else torch.zeros_like(p[:, :most])
+        if q is not None and draft_probs is not None:
+            q[drafted] = draft_probs
+        coins = randomness.row_coins(seeds, 0, most)
+        return verification.verify(p, q, drafts, lens=lens, coins=coins)
+
+    return verify_ragged
 
 
 def load_verify_tree(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from specref.adapters.needs import NotInstalledError, require
 from specref.arrays import Floats, Ints
 from specref.contracts.capabilities import capable
+from specref.optional import PARTS
 from specref.vocabulary import Tokens
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 PROMPT = 0
 PACKAGES = ("torch", "transformers")
-REMEDY = "pip install 'specref[torch]'"
+REMEDY = PARTS["torch"].remedy
 
 __all__ = ["NotInstalledError", "load_verify"]
 

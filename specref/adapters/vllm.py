@@ -1,25 +1,20 @@
-"""vLLM: `v1.sample.rejection_sampler.rejection_sample`, under the contract ``verify``.
+"""vLLM: `v1.sample.rejection_sampler.rejection_sample`, under the contract ``ragged``.
 
-Judged are the acceptance of drafts and the token after a rejection. vLLM draws the bonus
-token outside, with its ordinary sampler; here `torch.multinomial` draws it, so that path is not
-judged.
+Judged are the acceptance of drafts, the token after a rejection, and which bonus token a request
+gets. vLLM draws bonus tokens outside, with its ordinary sampler: that path is not judged.
 """
 
-import inspect
 from collections.abc import Callable
-from importlib import import_module
+from inspect import signature
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from specref.adapters.needs import NotInstalledError, require
-from specref.arrays import Floats, Ints
-from specref.contracts.capabilities import Capabilities
+from specref.adapters.needs import NotInstalledError, imported, require, require_parameters
+from specref.contracts.capabilities import capable
 from specref.contracts.timeout import described
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
 PACKAGES = ("torch", "vllm")
 REMEDY = "pip install vllm"
@@ -36,8 +31,8 @@ OFF_BY_DEFAULT = (
 )  # fmt: skip
 
 
-def load_verify() -> "RejectionSample":
-    """The function under test as an implementation of ``verify``, on CUDA if available.
+def load_verify() -> Callable[..., Any]:
+    """The function under test under the contract ``ragged``, on CUDA if available.
 
     Raises
     ------
@@ -48,17 +43,17 @@ def load_verify() -> "RejectionSample":
     require(PACKAGES, REMEDY)
     import torch
 
+    function = imported(MODULE, "rejection_sample")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    verify, one = adapted(function, device), torch.ones(1, dtype=torch.int64, device=device)
+    flat = torch.full((1, 3), 1 / 3, device=device)
+    laws = {"target_logits": flat, "draft_probs": flat}
+    lengths = {"num_draft_tokens": one, "cu_num_draft_tokens": one, "max_spec_len": 1}
     try:
-        function = import_module(MODULE).rejection_sample
-    except Exception as error:  # importing vllm may raise anything
-        raise NotInstalledError(f"{MODULE} cannot be imported: {described(error)}") from None
-    verify = RejectionSample(function, "cuda" if torch.cuda.is_available() else "cpu")
-    laws, drafts = np.full((2, 2, 3), 1 / 3), np.array([[0], [-1]])
-    try:
-        verify(laws, laws[:, :1], drafts, rng=np.random.default_rng(0))
-    except Exception as error:  # as above
+        verify(draft_token_ids=one, bonus_token_ids=one, **laws, **lengths)
+    except Exception as error:  # of CUDA, of Triton
         raise NotInstalledError(
-            f"rejection_sample cannot be called on {verify.device}: {described(error)}"
+            f"rejection_sample cannot be called on {device}: {described(error)}"
         ) from None
     return verify
 
@@ -79,82 +74,49 @@ def target_name(function: Callable[..., Any]) -> str:
     specref.adapters.needs.NotInstalledError: rejection_sample has unknown \
 parameters, draft_ids
     """
-    names = tuple(inspect.signature(function).parameters)
-    unknown = [name for name in names if name not in (*GIVEN, *TARGETS, *OFF_BY_DEFAULT)]
-    if unknown:
-        words = ", ".join(unknown)
-        raise NotInstalledError(f"rejection_sample has unknown parameters, {words}")
-    missing = [name for name in GIVEN if name not in names]
-    if missing:
-        raise NotInstalledError(f"rejection_sample has no parameter {', '.join(missing)}")
-    target = [name for name in TARGETS if name in names]
+    require_parameters(function, "rejection_sample", GIVEN, (*TARGETS, *OFF_BY_DEFAULT))
+    target = [name for name in TARGETS if name in signature(function).parameters]
     if len(target) != 1:
         words = " and ".join(TARGETS)
         raise NotInstalledError(f"rejection_sample has {len(target)} of {words}, expected one")
     return target[0]
 
 
-class RejectionSample:
-    """`rejection_sample` on whole batches.
-
-    Parameters
-    ----------
-    function : callable
-        A function with the parameters of vllm's, which are passed by name.
-    device : str
+def adapted(function: Callable[..., Any], device: str) -> Callable[..., Any]:
+    """`rejection_sample` under the contract ``ragged``; its parameters are passed by name.
 
     Raises
     ------
     NotInstalledError
         Its parameters are not known.
     """
+    target = target_name(function)
 
-    specref_capabilities = Capabilities(rule="standard")
-
-    def __init__(self, function: Callable[..., Any], device: str) -> None:
-        self.function, self.device = function, device
-        self.target = target_name(function)
-
-    def __call__(
-        self,
-        target_probs: Floats,
-        draft_probs: Floats | None,
-        draft_tokens: Ints,
+    @capable(rule="standard", arrays="torch", dtype="float32", device=device)
+    def verify(
         *,
-        rng: np.random.Generator,
-    ) -> tuple[Ints, Ints]:
-        """Verify a batch; drafts of all rows are flattened, as vllm wants them."""
-        import torch
+        draft_token_ids: "Tensor",
+        num_draft_tokens: "Tensor",
+        cu_num_draft_tokens: "Tensor",
+        target_logits: "Tensor",
+        draft_probs: "Tensor | None",
+        bonus_token_ids: "Tensor",
+        max_spec_len: int,
+    ) -> "Tensor":
+        laws = target_logits if target == "target_logits" else target_logits.softmax(dim=-1)
+        ones = laws.new_ones(len(bonus_token_ids))  # logits are divided by temperatures before
+        tokens: Tensor = function(
+            draft_token_ids=draft_token_ids.int(),
+            num_draft_tokens=num_draft_tokens.tolist(),
+            max_spec_len=max_spec_len,
+            cu_num_draft_tokens=cu_num_draft_tokens.int(),
+            draft_probs=draft_probs,
+            bonus_token_ids=bonus_token_ids.int()[:, None],
+            sampling_metadata=SimpleNamespace(
+                all_greedy=False, all_random=True, temperature=ones, generators={}
+            ),
+            **{target: laws},
+        )
+        return tokens
 
-        from specref.contracts.torch_state import seeded
-
-        drafted = draft_tokens >= 0
-        lens = drafted.sum(axis=1)
-        laws = self._floats(target_probs[:, :-1][drafted])
-        last = self._floats(target_probs[np.arange(len(lens)), lens])
-        ones = torch.ones(len(lens), device=self.device)
-        with seeded(rng, self.device):
-            out = self.function(
-                draft_token_ids=self._integers(draft_tokens[drafted]),
-                num_draft_tokens=lens.tolist(),
-                max_spec_len=draft_tokens.shape[1],
-                cu_num_draft_tokens=self._integers(lens.cumsum()),
-                draft_probs=None if draft_probs is None else self._floats(draft_probs[drafted]),
-                bonus_token_ids=torch.multinomial(last, num_samples=1).to(torch.int32),
-                sampling_metadata=SimpleNamespace(
-                    all_greedy=False, all_random=True, temperature=ones, generators={}
-                ),
-                **{self.target: laws.log() if self.target == "target_logits" else laws},
-            )
-        tokens = out.cpu().numpy().astype(np.int64)
-        return tokens, (tokens >= 0).sum(axis=1)
-
-    def _integers(self, values: Ints) -> "torch.Tensor":
-        import torch
-
-        return torch.from_numpy(values).to(self.device, torch.int32)
-
-    def _floats(self, values: Floats) -> "torch.Tensor":
-        import torch
-
-        return torch.from_numpy(values).to(self.device, torch.float32).contiguous()
+    return verify

@@ -65,7 +65,19 @@ def step(target: Model, drafter: Model, context: Tokens, lookahead: int, chance:
     >>> is_lossless(step, p, q, (), 2).lossless
     True
     """
-    block, left = iterate(target, drafter, context, lookahead, chance)
+    return iterations(target, drafter, context, lookahead, 1, chance)
+
+
+def iterations(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, count: int, chance: Chance
+) -> Tokens:
+    """So many iterations, which carry modifications along, and the tokens that are owed then."""
+    block: Tokens = ()
+    left: Modifications = ()
+    while count and not target.vocabulary.ends(block):
+        here = (*context, *block)
+        more, left = iterate(target, drafter, here, lookahead, chance, left)
+        block, count = (*block, *more), count - 1
     while left and not target.vocabulary.ends(block):
         here = (*context, *block)
         token = chance.draw(law(target, drafter, here, left), "modified")

@@ -1,5 +1,5 @@
 """The command line: verify, prove, plan, check, list, replay, write, zoo, psi, vocabularies,
-vectors.
+vectors, doctor.
 
 A command is imported when it is used: so `--help`, and every command, starts fast.
 """
@@ -28,6 +28,7 @@ COMMANDS = {
     "forwards.",
     "vocabularies": "Count the vocabulary tables of Timor et al. 2025 again.",
     "vectors": "The published test vectors: write them, check them, or put them to YOUR sampler.",
+    "doctor": "What is installed here, what it is for, and how to get the rest.",
 }
 
 

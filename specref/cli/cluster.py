@@ -8,6 +8,7 @@ import click
 
 from specref import __version__
 from specref.cli.workers import worker_processes
+from specref.optional import PARTS
 
 SECONDS = 20.0
 
@@ -46,7 +47,7 @@ def executor_of(workers: int, cluster: str | None) -> Iterator[Executor | None]:
     try:
         from distributed import Client, KilledWorker
     except ImportError:
-        raise ImportError("--cluster needs Dask: pip install distributed") from None
+        raise ImportError(f"--cluster needs Dask: {PARTS['cluster'].remedy}") from None
     connected = Client(cluster, timeout=SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]
     with connected as client:
         client.wait_for_workers(1, timeout=SECONDS)

@@ -31,6 +31,7 @@ def compare_rules(
     steps: tuple[Step, Step],
     tokens: int,
     lookahead: int,
+    iterations: int,
     pairs: Literal["one", "two"],
     budget: float,
     seed: int,
@@ -47,7 +48,13 @@ def compare_rules(
                     within(TIMEOUT, partial(scouted, step, target, drafter, lookahead, seed))
                 found.append(
                     compare_everywhere(
-                        *steps, target, drafter, lookahead, seed=seed, budget=budget
+                        *steps,
+                        target,
+                        drafter,
+                        lookahead,
+                        seed=seed,
+                        budget=budget,
+                        iterations=iterations,
                     )
                 )
                 advance(1)

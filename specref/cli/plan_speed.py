@@ -34,7 +34,7 @@ LARGEST = 200
 @click.option(
     "--lookahead-max", type=int, help=f"By default {LOOKAHEAD_MAX}, or the positions if fewer."
 )
-@click.option("--plot", metavar="FILE.png", help="Draw it; needs specref[report].")
+@click.option("--plot", metavar="FILE.png", help="Draw it; needs matplotlib.")
 @json_option
 def plan_speed_command(
     acceptance: str,

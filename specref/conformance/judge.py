@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from specref.conformance.options import CheckOptions
+from specref.conformance.strata.calling import Called, called
 from specref.conformance.strata.stratum import Found
 from specref.conformance.trial import Trial, TrialReport
 from specref.contracts.batch import Batch
@@ -121,6 +122,11 @@ class Judge:
         """A verifier, which calls the implementation of a contract of batches."""
         verifier: Verifier = self.contract.verifier(self.subject)
         return verifier
+
+    def called(self, way: str = "plain", claims: Capabilities | None = None) -> Called:
+        """A verifier that calls in one way, maybe with other claims."""
+        kind = called(way, type(self.verifier))
+        return kind(self.implementation, claims or self.capabilities, self.timeout)
 
     def refusal(self, name: str) -> str:
         """Why the implementation is not tried on a fixture; empty if it is."""

@@ -78,8 +78,8 @@ def check(
     Parameters
     ----------
     implementation : callable
-        A function of the contract: see `Verify`, `VerifyTree`, `Step`, `Generate`, `Drafter`;
-        or an `Engine`.
+        A function as the contract calls it: `specref list contracts` shows them all; or an
+        `Engine`.
     contract : Contract or str
         One of `CONTRACTS`, or its name.
     algorithm : str, optional
@@ -269,6 +269,7 @@ def prepare(
         raise ValueError(
             f"texts = {options.texts!r}: expected None under the contract {options.contract}"
         )
+    capabilities = options.contract.claimed(implementation, capabilities)
     statistical = sum(one.statistical and one.is_for(options.contract) for one in CHECKS)
     subject = Subject(implementation, capabilities, options.timeout, advance)
     return Judge(subject, options, statistical, advance), chosen(options.only)

@@ -14,7 +14,7 @@ from specref.arrays import Floats
 from specref.contracts.batch import Answer, Batch, draw_batch_coins, read_answer
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.errors import BrokenContractError
-from specref.contracts.keywords import NAMED, accepted_keywords
+from specref.contracts.keywords import GENERATORS, NAMED, accepted_keywords
 from specref.contracts.logits import SHIFTS, as_logits
 from specref.contracts.timeout import Deadline, described, within
 from specref.contracts.turns import turn
@@ -93,7 +93,7 @@ class Verifier:
     @property
     def own_randomness(self) -> bool:
         """Whether it draws from global generators."""
-        return not self.keywords & {"rng", "coins", "generator"}
+        return not self.keywords & {"coins", *GENERATORS}
 
     def __call__(
         self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
@@ -127,7 +127,7 @@ class Verifier:
 
     def _call(self, batch: Batch, rng: np.random.Generator, coins: Coins | None) -> Answer:
         try:
-            return read_answer(self.raw(batch, rng, coins), batch)
+            return self.read_answer(self.raw(batch, rng, coins), batch)
         except BrokenContractError as error:
             broken = error
         except KeyboardInterrupt:
@@ -176,19 +176,40 @@ class Verifier:
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of one call: copies, since user code may change them; see `copies`."""
         given = tuple(self._given(name, values) for name, values in batch.arguments.items())
+        keywords = self.randomness(batch, rng, coins)
+        if "lens" in self.keywords:
+            keywords["lens"] = self.array(batch.lens)
+        return given, keywords
+
+    def randomness(
+        self, batch: Batch, rng: np.random.Generator, coins: Coins | None
+    ) -> dict[str, Any]:
+        """The coins and generators that the implementation names."""
         keywords: dict[str, Any] = {}
         if "coins" in self.keywords:
             keywords["coins"] = draw_batch_coins(batch, rng) if coins is None else coins
         if "rng" in self.keywords:
             keywords["rng"] = rng
         if "generator" in self.keywords:
-            import torch
+            keywords["generator"] = self.generator(rng)
+        return keywords
 
-            generator = torch.Generator(device=self.capabilities.device)
-            keywords["generator"] = generator.manual_seed(int(rng.integers(2**63)))
-        if "lens" in self.keywords:
-            keywords["lens"] = self._array(batch.lens)
-        return given, keywords
+    def generator(self, rng: np.random.Generator) -> Any:
+        """A `torch.Generator` with a seed of its own."""
+        import torch
+
+        generator = torch.Generator(device=self.capabilities.device)
+        return generator.manual_seed(int(rng.integers(2**63)))
+
+    def read_answer(self, raw: Any, batch: Batch) -> Answer:
+        """What an implementation returned, checked and converted.
+
+        Raises
+        ------
+        BrokenContractError
+            As for `batch.read_answer`.
+        """
+        return read_answer(raw, batch)
 
     def call(
         self, arguments: tuple[Any, ...], keywords: dict[str, Any], rng: np.random.Generator
@@ -197,7 +218,7 @@ class Verifier:
 
         With coins it should need no other randomness, but it may draw some all the same.
         """
-        if self.keywords & {"rng", "generator"}:
+        if self.keywords & GENERATORS:
             return self.implementation(*arguments, **keywords)
         with global_randomness(rng if self.own_randomness else deepcopy(rng)):
             return self.implementation(*arguments, **keywords)
@@ -211,9 +232,10 @@ class Verifier:
     def _given(self, name: str, values: Any) -> Any:
         if self.capabilities.inputs == "logits" and name in SHIFTS and values is not None:
             values = as_logits(name, values)
-        return self._array(values)
+        return self.array(values)
 
-    def _array(self, values: Any) -> Any:
+    def array(self, values: Any) -> Any:
+        """An array as the implementation takes it: its dtype, its device, its kind."""
         if values is None:
             return None
         if self.capabilities.arrays == "numpy":

@@ -17,6 +17,7 @@ from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture
+from specref.contracts.keywords import NAMED
 from specref.contracts.sampling import Sampler, Steps
 from specref.rules import DEFAULT, RULES, Rule
 
@@ -103,6 +104,10 @@ class Contract(ABC):
         """Why an implementation is not tried on a fixture; empty if it is tried."""
         return ""
 
+    def claimed(self, function: Callable[..., Any], capabilities: Capabilities) -> Capabilities:
+        """The claims of an implementation, with those that its signature makes."""
+        return capabilities
+
     def fixture(self, name: str, capabilities: Capabilities) -> Fixture:
         """A fixture, reduced to the places that an implementation takes."""
         return CHAIN_FIXTURES[name].drafted()
@@ -122,6 +127,15 @@ class Contract(ABC):
         """Whether the first parameters have the same names as in the contract."""
         places = [one for one in signature.parameters.values() if one.kind in PLACES]
         return tuple(one.name for one in places[: len(self.positional)]) == self.positional
+
+    def owns(self, signature: inspect.Signature) -> bool:
+        """Whether a function with this signature is meant for the contract, by its names alone."""
+        required = (
+            one.name
+            for one in signature.parameters.values()
+            if one.kind in PLACES and one.default is one.empty and one.name not in NAMED
+        )
+        return tuple(required) == self.positional
 
     @property
     def passed(self) -> str:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 NAMED = ("rng", "coins", "lens", "chance", "generator")
+GENERATORS = frozenset({"rng", "generator", "generators", "seeds"})
+"""Parameters that leave nothing to the global generators."""
 
 
 def accepted_keywords(implementation: Callable[..., Any]) -> frozenset[str]:

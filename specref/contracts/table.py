@@ -8,8 +8,8 @@ from typing import Any
 from specref.contracts.contract import Contract
 from specref.contracts.drafter import DRAFTER
 from specref.contracts.generate import GENERATE
-from specref.contracts.keywords import NAMED
 from specref.contracts.metrics import METRICS
+from specref.contracts.ragged.contract import RAGGED
 from specref.contracts.step import STEP
 from specref.contracts.text.contract import ENGINE
 from specref.contracts.tree.contract import TREE
@@ -21,6 +21,7 @@ __all__ = [
     "ENGINE",
     "GENERATE",
     "METRICS",
+    "RAGGED",
     "STEP",
     "TREE",
     "VERIFY",
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 CONTRACTS: Mapping[str, Contract] = MappingProxyType(
-    {one.name: one for one in (VERIFY, STEP, GENERATE, DRAFTER, METRICS, TREE, ENGINE)}
+    {one.name: one for one in (VERIFY, STEP, GENERATE, DRAFTER, METRICS, TREE, RAGGED, ENGINE)}
 )
 
 
@@ -95,16 +96,9 @@ def _fits(signature: inspect.Signature, contract: Contract) -> bool:
     """Whether a contract can call the function, and it is not meant for another contract."""
     if not contract.takes(signature):
         return False
-    if contract.names(signature):
-        return True
-    required = tuple(
-        one.name
-        for one in signature.parameters.values()
-        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
-        and one.default is one.empty
-        and one.name not in NAMED
+    return contract.names(signature) or not any(
+        other.owns(signature) for other in CONTRACTS.values()
     )
-    return all(required != other.positional for other in CONTRACTS.values())
 
 
 def _signature(implementation: Callable[..., Any]) -> inspect.Signature | None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from specref.arrays import Floats
-from specref.contracts.batch import Batch, read_answer
+from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities, capabilities_of
 from specref.probing.calls import Call
@@ -107,7 +107,7 @@ def batch_program(verifier: Verifier, batch: Batch, max_runs: int = MAX_RUNS) ->
             race = Call("coins.race", (1, batch.target_probs.shape[2]), where)
             coins = Coins(source.uniforms(accept), source.exponentials(race))
         arguments, keywords = verifier.arguments(batch, program.generator, coins)
-        answer = read_answer(implementation(*arguments, **keywords), batch)
+        answer = verifier.read_answer(implementation(*arguments, **keywords), batch)
         return tuple(answer.tokens[0, : answer.counts[0]].tolist())
 
     program = Program(run, implementation, max_runs)

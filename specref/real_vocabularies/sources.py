@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-EXTRA = "pip install 'specref[vocab]'"
-
 
 @dataclass(frozen=True)
 class Source:
@@ -24,15 +22,20 @@ class Source:
         One of `specref.real_vocabularies.formats.FORMATS`.
     sha256 : str
         Of the file.
-    remedy : str
-        How to get it.
+    by_hand : str
+        How to get it, where that is not by installing the package.
     """
 
     distribution: str
     file: str
     format: str
     sha256: str
-    remedy: str = EXTRA
+    by_hand: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """The command that gets it."""
+        return self.by_hand or f"pip install {self.distribution}"
 
 
 @dataclass(frozen=True)

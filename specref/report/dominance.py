@@ -28,30 +28,37 @@ def sentence(left: str, right: str, found: Comparison) -> str:
     """The relation of two rules in a sentence, with rows at which they differ."""
     rows = f"for every p and q over {_box(found)}"
     proved = f"({_regions(found)}, error of the identity tests <= 2^-{found.bits})"
+    does, what = _counted(found)
     if found.relation == "equal":
-        return f"{left} accepts as many drafts as {right} in expectation, {rows} {proved}."
+        return f"{left} {does} as many {what} as {right} in expectation, {rows} {proved}."
     if found.relation in ("more", "at least", "less", "at most"):
         turned = found.relation in ("less", "at most")
         great, small = (right, left) if turned else (left, right)
         gap = found.less if turned else found.more
         strict = f"; more at {_gap(found, gap, turned)}" if gap else ""
         return (
-            f"{great} accepts at least as many drafts as {small} in expectation, {rows} "
+            f"{great} {does} at least as many {what} as {small} in expectation, {rows} "
             f"{proved}{strict}."
         )
     known = [
-        f"{name} accepts more at {_gap(found, gap, turned)}"
+        f"{name} {does} more at {_gap(found, gap, turned)}"
         for name, gap, turned in ((left, found.more, False), (right, found.less, True))
         if gap
     ]
     if found.relation == "neither":
         return (
-            f"neither of {left} and {right} accepts at least as many drafts as the other "
+            f"neither of {left} and {right} {does} at least as many {what} as the other "
             f"{rows}: {'; '.join(known)}."
         )
     said = f": {'; '.join(known)}" if known else ""
     pieces = f"{found.at_least.open + found.at_most.open} pieces open{_why(found)}"
     return f"open for {left} and {right}, {rows} ({_regions(found)}, {pieces}){said}."
+
+
+def _counted(found: Comparison) -> tuple[str, str]:
+    if found.iterations == 1:
+        return "accepts", "drafts"
+    return "emits", f"tokens in {found.iterations} iterations"
 
 
 def formula_sentence(rule: str, formula: str, found: Comparison) -> str:
@@ -85,7 +92,9 @@ def dominance_report(answers: Sequence[Answered]) -> Any:
 
 def dominance_page(answers: Sequence[Answered], command: str) -> str:
     """The sentences in Markdown."""
-    rules = [one for one in answers if not one.question.is_formula]
+    rules = [one for one in answers if one.question.iterations == 1]
+    rules = [one for one in rules if not one.question.is_formula]
+    several = [one for one in answers if one.question.iterations > 1]
     formulas = [one for one in answers if one.question.is_formula]
     lines = [
         "# Which rule accepts more, for every p and q",
@@ -98,6 +107,7 @@ def dominance_page(answers: Sequence[Answered], command: str) -> str:
         "",
         *(f"* {answer_sentence(one)}" for one in rules),
         "",
+        *_in_iterations(several),
         "## Closed forms",
         "",
         "Of W(x), the probability that the accepted drafts start with x, for each x up to the",
@@ -107,6 +117,20 @@ def dominance_page(answers: Sequence[Answered], command: str) -> str:
         *(f"* {answer_sentence(one)}" for one in formulas),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _in_iterations(answers: Sequence[Answered]) -> list[str]:
+    if not answers:
+        return []
+    return [
+        "## In two iterations",
+        "",
+        "All tokens that two iterations emit, the second in the context that the first leaves;",
+        "greedy block verification carries what it owes from one to the other.",
+        "",
+        *(f"* {answer_sentence(one)}" for one in answers),
+        "",
+    ]
 
 
 def comparison_record(left: str, right: str, found: Sequence[Comparison]) -> dict[str, object]:
@@ -120,6 +144,7 @@ def comparison_record(left: str, right: str, found: Sequence[Comparison]) -> dic
                 "target": list(map(str, one.target.tokens)),
                 "drafter": list(map(str, one.drafter.tokens)),
                 "lookahead": one.lookahead,
+                "iterations": one.iterations,
                 "at_least": _claim(one, "at_least"),
                 "at_most": _claim(one, "at_most"),
                 "more": _gap_record(one.more),
@@ -143,6 +168,7 @@ def answers_record(answers: Sequence[Answered]) -> list[dict[str, object]]:
             "target": one.question.target,
             "drafter": one.question.drafter,
             "lookahead": one.question.lookahead,
+            "iterations": one.question.iterations,
             "sentence": answer_sentence(one),
             "seconds": one.seconds,
         }

@@ -36,6 +36,8 @@ def sentence(found: Everywhere) -> str:
             f"error of the identity tests <= 2^-{found.bits}"
         )
     known = f"{found.regions} regions, {found.open} open" if found.open else found.regions
+    if found.verdict == "lossy" and not found.lossy:
+        return f"lossy at rows that were drawn; {found.regions} regions, {found.open} open; {box}"
     if found.verdict == "lossy":
         return f"lossy in {found.lossy} of {known} regions, for rows over {box}".replace(
             " open regions", " open"

@@ -128,6 +128,8 @@ def _line(cells: Sequence[object]) -> str:
 
 
 def _where(answer: Answer) -> str:
+    if not answer.lossy:
+        return "at rows that were drawn, among open pieces"
     if answer.lossy == answer.regions:
         return "in every region"
     if not answer.conditions:

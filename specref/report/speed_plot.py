@@ -3,6 +3,7 @@
 import importlib
 from typing import Any
 
+from specref.optional import PARTS
 from specref.report.speed import SpeedPlan
 
 SPEED, TOKENS, OPERATIONS, RULE = "#0072B2", "#6E6E6E", "#D55E00", "#444444"
@@ -20,7 +21,7 @@ def load_matplotlib() -> Any:
         return importlib.import_module("matplotlib.figure")
     except ImportError:
         raise ImportError(
-            "--plot needs matplotlib, which is not installed: pip install 'specref[report]'"
+            f"--plot needs matplotlib, which is not installed: {PARTS['report'].remedy}"
         ) from None
 
 

@@ -5,29 +5,15 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import specref
 from specref.vectors.building import Record, build_file, digest
 from specref.vectors.collecting import PUBLISHED, RETIRED
 from specref.vectors.editions import disagreement
 from specref.vectors.layout import laid_out
 from specref.vectors.schema import build_schema
 
+FOLDER = Path(__file__).parent / "v1"
 IDS = "published.txt"
 TALK = ("comment", "cites", "flags")
-
-
-def default_folder() -> Path:
-    """The folder of the files in this checkout.
-
-    Raises
-    ------
-    ValueError
-        There are none: the package is installed without its checkout.
-    """
-    folder = Path(specref.__file__).parent.parent / "fixtures" / "vectors" / "v1"
-    if not folder.is_dir():
-        raise ValueError(f"no vectors at {folder}: name a folder that has them")
-    return folder
 
 
 def write(folder: Path) -> list[str]:

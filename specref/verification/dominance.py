@@ -135,6 +135,7 @@ SIZES: Mapping[Profile, Sequence[tuple[int, int]]] = MappingProxyType(
     }
 )
 """Tokens of one vocabulary, and lookaheads."""
+ITERATIONS = 2
 TWO_VOCABULARIES = ("union", "tli", "slem", "slrs", "block-slrs")
 
 
@@ -150,6 +151,8 @@ class Question:
         A name of `rules.RULES` or of `FORMULAS`.
     target, drafter : tuple of str
     lookahead : int
+    iterations : int
+        If more than 1, it is asked of the tokens that so many of them emit.
     """
 
     left: str
@@ -157,6 +160,7 @@ class Question:
     target: tuple[str, ...]
     drafter: tuple[str, ...]
     lookahead: int
+    iterations: int = 1
 
     @property
     def is_formula(self) -> bool:
@@ -211,7 +215,22 @@ def questions_of(profile: Profile) -> tuple[Question, ...]:
     if profile == "thorough":
         letters = ("a", "b", "c")
         found += [Question(*pair, letters, letters, 1) for pair in combinations(SIBLINGS, 2)]
+        found += in_iterations(ITERATIONS)
     return tuple(found)
+
+
+def in_iterations(count: int) -> list[Question]:
+    """Pairs of rules in several iterations, on the smallest common shapes."""
+    letters = ("a", "b")
+    found = [
+        Question(*pair, letters, letters, lookahead, count)
+        for lookahead in (1, 2)
+        for pair in combinations(BY_TOKEN, 2)
+    ]
+    for target, drafter in (TWO[0], TWO[2]):
+        names = [name for name in TWO_VOCABULARIES if can_read(name, target, drafter)]
+        found += [Question(*both, target, drafter, 1, count) for both in combinations(names, 2)]
+    return found
 
 
 def can_read(name: str, target: Sequence[str], drafter: Sequence[str]) -> bool:
@@ -233,7 +252,12 @@ def ask(question: Question, seed: int, budget: float) -> Answered:
     rows = Vocabulary(question.target), Vocabulary(question.drafter), question.lookahead
     try:
         found = compare_everywhere(
-            RULES[question.left].step, right, *rows, seed=seed, budget=budget
+            RULES[question.left].step,
+            right,
+            *rows,
+            seed=seed,
+            budget=budget,
+            iterations=question.iterations,
         )
     except (NotForAllError, TypeError, ValueError, ModuleNotFoundError) as error:
         return Answered(question, None, note=f"{type(error).__name__}: {error}")

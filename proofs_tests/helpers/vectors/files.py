@@ -7,7 +7,7 @@ from pathlib import Path
 from specref.vectors.collecting import PUBLISHED
 
 ROOT = Path(__file__).parents[3]
-FOLDER = ROOT / "fixtures" / "vectors" / "v1"
+FOLDER = ROOT / "specref" / "vectors" / "v1"
 FILES = {name: json.loads((FOLDER / f"{name}.json").read_text()) for name in PUBLISHED}
 SCHEMA = json.loads((FOLDER / "schema.json").read_text())
 CASES = [case for file in FILES.values() for case in file["cases"]]

@@ -7,7 +7,7 @@ import pytest
 from specref import Vocabulary
 from specref.algorithms import block, greedy_block, standard
 from specref.models import iid_model
-from specref.proofs.everywhere.acceptance import Formula, Verified, accepted, agree
+from specref.proofs.everywhere.acceptance import Formula, Verified, agree
 from specref.theory import block as block_theory
 from specref.theory import greedy_block as greedy_theory
 from specref.verification.dominance import by_token, greedily, jointly
@@ -34,9 +34,36 @@ def test_formulas_are_those_of_the_theory() -> None:
             assert formula(P, Q, text, 2) == mass
 
 
-def test_the_last_token_is_no_accepted_draft() -> None:
-    assert accepted((0, 1, 1), ["draft[0]", "draft[1]", "bonus"]) == (0, 1)
-    assert accepted((0, 1, 1), ["draft[0]", "residual", "modified", "modified"]) == ()
+def block_of(*sites: str):
+    """A step that draws a token, the first one, at each of these sites."""
+
+    def step(target, drafter, context, lookahead, chance):
+        return tuple(chance.draw([Fraction(1), Fraction(0)], site) for site in sites)
+
+    return step
+
+
+@pytest.mark.parametrize(
+    ("sites", "iterations", "counted"),
+    [
+        (("draft[0]", "draft[1]", "bonus"), 1, 2),
+        (("residual", "modified", "modified"), 1, 0),
+        (("draft[0]", "bonus"), 2, 4),
+        (("draft[0]", "residual", "modified"), 2, 4),
+    ],
+)
+def test_the_last_token_is_no_accepted_draft_and_what_is_owed_is_none(sites, iterations, counted):
+    texts = [[(0,) * size] for size in range(1, 8)]
+    sums = Verified(block_of(*sites), iterations).sums(P, Q, 1, texts)
+    assert sums == [1] * counted + [0] * (7 - counted)
+
+
+@pytest.mark.parametrize("step", [standard.step, block.step, greedy_block.step])
+def test_iterations_follow_each_other(step) -> None:
+    """Texts of two tokens are the target's: each iteration goes on where the other ends."""
+    texts = [[(first, second)] for first in range(2) for second in range(2)]
+    sums = Verified(step, 2).sums(P, Q, 1, texts)
+    assert sums == [p * q for p in map(Fraction, ("1/3", "2/3")) for q in (P.next_token(()))]
 
 
 def test_texts_agree_as_far_as_they_go() -> None:

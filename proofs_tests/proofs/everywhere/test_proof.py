@@ -14,7 +14,7 @@ import pytest
 
 from proofs_tests.proofs.everywhere.attacks import ATTACKS, vectorised
 from proofs_tests.proofs.everywhere.planted import PLANTED
-from specref import Vocabulary
+from specref import Vocabulary, is_lossless
 from specref.algorithms import block, standard, union
 from specref.chance import OutsideChanceError
 from specref.proofs.everywhere import is_lossless_everywhere, proof, signs
@@ -22,7 +22,7 @@ from specref.proofs.everywhere.polynomials import product_of
 from specref.proofs.everywhere.rows import Chart, Row, Sample, Space
 from specref.proofs.everywhere.slices import LongerBlockError
 from specref.proofs.everywhere.solver import Counts, Solver
-from specref.report.everywhere import everywhere_record
+from specref.report.everywhere import everywhere_record, sentence
 from specref.rules import RULES
 from specref.zoo.standard.printed import algorithm_5
 
@@ -149,6 +149,24 @@ def test_what_the_budget_leaves_is_open() -> None:
     assert (found.verdict, found.regions) == ("open", 0)
     assert found.open == 27
     assert not found
+
+
+@pytest.mark.parametrize(
+    ("step", "verdict"), [(algorithm_5, "lossy"), (standard.step, "open"), (union.step, "open")]
+)
+def test_rows_are_drawn_where_pieces_are_open(monkeypatch, step, verdict: str) -> None:
+    """No piece is looked at in so short a time; the search has all the time that it needs."""
+    monkeypatch.setattr(proof, "SEARCHED", 1e-12)
+    found = is_lossless_everywhere(step, "ab", lookahead=2, budget=1e-9)
+    assert (found.verdict, found.lossy, found.open) == (verdict, 0, 8)
+    if verdict == "lossy":
+        assert (
+            sentence(found)
+            == "lossy at rows that were drawn; 0 regions, 8 open; 2 tokens, lookahead 2"
+        )
+        rows = found.witness.rows
+        models = proof.models_of(Space(found.target, found.drafter, 0), rows)
+        assert is_lossless(step, *models, (), 2).total_variation == found.witness.distance > 0
 
 
 @pytest.mark.parametrize("step", [standard.step, algorithm_5, PLANTED["two corners"].step])

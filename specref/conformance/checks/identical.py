@@ -10,7 +10,7 @@ from specref.conformance.checks.check import Check, failed, not_applicable, pass
 from specref.conformance.checks.strata import sent_as_text
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
-from specref.conformance.strata.calling import WAYS, Called
+from specref.conformance.strata.calling import Called
 from specref.contracts.batch import Batch
 from specref.contracts.timeout import Deadline, within
 from specref.contracts.verify.contract import VerifyContract
@@ -32,7 +32,7 @@ def identical(rows: int, vocabulary: int = SIZE) -> Batch:
 
 def independent(way: str, judge: Judge) -> Outcome:
     """Many identical rows, in large batches, called in one way."""
-    verifier: Called = WAYS[way](judge.implementation, judge.capabilities, judge.timeout)
+    verifier = judge.called(way)
     if why := verifier.refusal():
         return not_applicable(why)
     verifier.copies = True  # one batch is for many calls

@@ -83,8 +83,7 @@ def probed_drafts(lookahead: int, judge: Judge) -> Outcome:
         return np.roll(EITHER if n in ends else SURE, n)
 
     models = Model(THREE, target), Model(THREE, drafter)
-    how: dict[str, Any] = {"capabilities": judge.capabilities, "max_runs": FEW_RUNS}
-    law = partial(probe_block, judge.implementation, *models, (), lookahead, **how)
+    law = partial(probe_block, judge.implementation, *models, (), lookahead, **_few_runs(judge))
     return compared(intercepted(judge, law), judge)
 
 
@@ -102,8 +101,7 @@ def probed_vocabulary(judge: Judge) -> Outcome:
     target = Model(Vocabulary("abcd"), lambda context: np.append(p[0, IDS], 0))
 
     def after(draft: int) -> tuple[Tokens, float, Probed]:
-        how: dict[str, Any] = {"capabilities": judge.capabilities, "max_runs": FEW_RUNS}
-        found = probe_verify(judge.implementation, p, q, (draft,), **how)
+        found = probe_verify(judge.implementation, p, q, (draft,), **_few_runs(judge))
         law: dict[Tokens, float] = {}
         for block, chance in found.distribution.items():
             named = tuple(names.get(token, len(IDS)) for token in block)
@@ -112,6 +110,11 @@ def probed_vocabulary(judge: Judge) -> Outcome:
 
     found = intercepted(judge, lambda: completed_block(map(after, IDS[:2]), target, (), len(p)))
     return compared(found, judge)
+
+
+def _few_runs(judge: Judge) -> dict[str, Any]:
+    kind = type(judge.verifier)
+    return {"capabilities": judge.capabilities, "max_runs": FEW_RUNS, "kind": kind}
 
 
 def compared(found: ProbedBlock, judge: Judge) -> Outcome:

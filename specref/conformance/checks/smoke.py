@@ -122,7 +122,7 @@ def changes(judge: Judge, batch: Batch) -> list[str]:
 
 def _arrays(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     yield from zip(ARGUMENTS, arguments, strict=False)
-    yield "lens", keywords.get("lens")
+    yield from ((name, value) for name, value in keywords.items() if hasattr(value, "dtype"))
     coins = keywords.get("coins")
     yield "coins.accept", None if coins is None else coins.accept
     yield "coins.race", None if coins is None else coins.race

@@ -9,7 +9,7 @@ from specref.conformance.checks.shifts import outcome_of, scale, tokens_needed
 from specref.conformance.checks.situations import call_campaign, tree_campaign
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
-from specref.conformance.strata.calling import WAYS, Called, Changed
+from specref.conformance.strata.calling import Called, Changed
 from specref.conformance.strata.stratum import PLACES, Found, Stratum, run
 from specref.conformance.strata.table import (
     FIRST,
@@ -39,7 +39,7 @@ def judged(stratum: Stratum, judge: Judge) -> Outcome:
     claims = judge.capabilities
     if not stratum.laws and not claims.one_hot:
         return not_applicable("does not take draft_probs=None")
-    verifier: Called = WAYS[stratum.way](judge.implementation, claims, judge.timeout)
+    verifier = judge.called(stratum.way)
     if why := verifier.refusal():
         return not_applicable(why)
     if sent_as_text(judge) and max(shape.vocabulary for shape in stratum.shapes) > MOST_AS_TEXT:
@@ -80,7 +80,7 @@ def first_answered(judge: Judge) -> Found:
         It raised, or gave no valid answer.
     """
     if judge.first is None:
-        verifier = Called(judge.implementation, judge.capabilities, judge.timeout)
+        verifier = judge.called()
         shapes = capped(FIRST, judge.capabilities.batch)
         rng = judge.rng(f"strata/{FIRST.name}")
         judge.first = run(FIRST, shapes, verifier, judge.level, 0, 1, 1, rng, judge.advance)
@@ -101,13 +101,14 @@ def own_shapes(judge: Judge) -> Outcome:
 
 def own_campaign(judge: Judge, claims: Capabilities, level: float) -> Found:
     """A campaign at the shapes that were asked for, with these claims."""
-    shapes, called = judge.options.shapes, (judge.implementation, claims, judge.timeout)
+    shapes = judge.options.shapes
     if isinstance(judge.contract, StepContract):
         return call_campaign(own_calls(shapes), judge, level, OWN_COST)
     if isinstance(judge.contract, TreeContract):
         trees = own_trees(shapes).fitted(claims)
-        return tree_campaign(trees, TreeVerifier(*called), judge, level, OWN_COST)
-    return campaign(own_stratum(shapes), Called(*called), judge, level, OWN_COST)
+        verifier = TreeVerifier(judge.implementation, claims, judge.timeout)
+        return tree_campaign(trees, verifier, judge, level, OWN_COST)
+    return campaign(own_stratum(shapes), judge.called(claims=claims), judge, level, OWN_COST)
 
 
 def sent_as_text(judge: Judge) -> bool:

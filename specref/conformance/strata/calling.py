@@ -1,8 +1,8 @@
-"""Ways of calling the contract `verify`: what is passed, in which memory, and what is kept."""
+"""Ways of calling a verifier of batches: what is passed, in which memory, and what is kept."""
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
 from types import MappingProxyType
@@ -13,6 +13,7 @@ import numpy as np
 from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.errors import BrokenContractError
+from specref.contracts.keywords import GENERATORS
 from specref.statistics.floats.coins import Coins
 
 OPTIONAL = ("coins", "lens")
@@ -61,7 +62,7 @@ class Bare(Called):
 
     @property
     def own_randomness(self) -> bool:
-        return not (self.keywords - set(self._left_out())) & {"rng", "coins", "generator"}
+        return not (self.keywords - set(self._left_out())) & {"coins", *GENERATORS}
 
 
 class Changed(Called, ABC):
@@ -75,10 +76,14 @@ class Changed(Called, ABC):
         self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         given, keywords = super().arguments(batch, rng, coins)
-        passed = tuple(None if array is None else self.one(array) for array in given)
-        if keywords.get("lens") is not None:
-            keywords["lens"] = self.one(keywords["lens"])
-        return passed, keywords
+        passed = tuple(self._changed(value) for value in given)
+        return passed, {
+            name: value if name in GENERATORS else self._changed(value)
+            for name, value in keywords.items()
+        }
+
+    def _changed(self, value: Any) -> Any:
+        return self.one(value) if hasattr(value, "dtype") else value
 
 
 class ShortIds(Changed):
@@ -194,7 +199,7 @@ def _plain(array: Any) -> Any:
     return np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
 
 
-WAYS: Mapping[str, Callable[..., Called]] = MappingProxyType(
+WAYS: Mapping[str, type[Called]] = MappingProxyType(
     {
         "plain": Called,
         "bare": Bare,
@@ -206,3 +211,15 @@ WAYS: Mapping[str, Callable[..., Called]] = MappingProxyType(
         "kept": Kept,
     }
 )
+
+
+def called(way: str, kind: type[Verifier]) -> type[Called]:
+    """The class that calls in one way the functions of a contract with this verifier.
+
+    Examples
+    --------
+    >>> called("int32", Verifier).way
+    'with int32 ids'
+    """
+    made: type[Called] = type(f"{WAYS[way].__name__}{kind.__name__}", (WAYS[way], kind), {})
+    return made

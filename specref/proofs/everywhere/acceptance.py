@@ -23,6 +23,9 @@ that it is not negative is one more condition of the region.
 
 Of a block the last token is no accepted draft, and nor are those that a rule draws at sites that
 are called ``modified`` (`algorithms.greedy_block`).
+
+Of several iterations in a row, W(x) is the probability that the text that they emit starts with x,
+without the tokens drawn at these sites; the argument is the same.
 """
 
 import time
@@ -34,7 +37,7 @@ from fractions import Fraction
 from math import prod
 from typing import TypeAlias
 
-from specref.algorithms import Step
+from specref.algorithms import Step, greedy_block
 from specref.chance import MAX_PATHS, Chance, TooManyPathsError, Traced, enumerate_paths
 from specref.distributions import Probability
 from specref.models import Model
@@ -112,10 +115,13 @@ class Verified(Side):
     Parameters
     ----------
     step : callable
+    iterations : int
+        If more than 1, so many in a row: all tokens that they emit are counted.
     """
 
-    def __init__(self, step: Step) -> None:
-        self.step = step
+    def __init__(self, step: Step, iterations: int = 1) -> None:
+        self.step = step if iterations == 1 else repeated(step, iterations)
+        self.uncounted = 1 if iterations == 1 else 0
         self._kept: Tokens = ()
         self._hopeful: dict[tuple[bool, Sequence[Tokens], Tokens], set[Choices]] = {}
 
@@ -160,7 +166,8 @@ class Verified(Side):
         """Run the step; keep the accepted drafts of this path."""
         traced = Traced(chance)
         block = tuple(self.step(target, drafter, context, lookahead, traced))
-        self._kept = accepted(block, [step.site for step in traced.steps])
+        owed = sum(step.site == OWED for step in traced.steps)
+        self._kept = block[: max(len(block) - self.uncounted - owed, 0)]
         return block
 
     def _gathered(
@@ -178,7 +185,7 @@ class Verified(Side):
             if number == MAX_PATHS:
                 raise TooManyPathsError(f"more than {MAX_PATHS:,} paths at one sample")
             if len(self._kept) > look.length:
-                raise LongerBlockError(len(path.block))
+                raise LongerBlockError(len(self._kept))
             weight = reading.constant(0)
             for one in share(path):
                 weight = weight + one
@@ -367,12 +374,18 @@ def agree(block: Tokens, text: Tokens) -> bool:
     return block[:size] == text[:size]
 
 
-def accepted(block: Tokens, sites: Sequence[str]) -> Tokens:
-    """The accepted drafts of a block, by the sites of its decisions.
+def repeated(step: Step, iterations: int) -> Step:
+    """Several iterations in a row; those of greedy block verification carry what they owe."""
 
-    Examples
-    --------
-    >>> accepted((0, 1, 1), ["draft[0]", "accept[0]", "residual", "modified"])
-    (0,)
-    """
-    return block[: max(len(block) - 1 - sites.count(OWED), 0)]
+    def run(
+        target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+    ) -> Tokens:
+        if step is greedy_block.step:
+            return greedy_block.iterations(target, drafter, context, lookahead, iterations, chance)
+        block: Tokens = ()
+        for _ in range(iterations):
+            more = step(target, drafter, (*context, *block), lookahead, chance)
+            block = (*block, *more)
+        return block
+
+    return run

@@ -1,11 +1,9 @@
 """Which of two rules accepts more drafts, for every p and q over small vocabularies."""
 
 import itertools
-import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from specref.algorithms import Step
@@ -14,22 +12,23 @@ from specref.proofs.everywhere.acceptance import Comparing, Formula, Part, Side,
 from specref.proofs.everywhere.field import ACCIDENT
 from specref.proofs.everywhere.proof import (
     BUDGET,
+    RANDOM_ROWS,
     Everywhere,
+    all_rows,
     is_lossless_everywhere,
     models_of,
+    random_rows,
     scouted,
     simplified,
     spoken,
 )
-from specref.proofs.everywhere.rows import Letter, Row, Rows, Sample, Space
+from specref.proofs.everywhere.rows import Rows, Sample, Space
 from specref.proofs.everywhere.slices import LongerBlockError
 from specref.proofs.everywhere.solver import Counts, Solver, is_installed
 from specref.proofs.exact import check_step
 from specref.vocabulary import Tokens, Vocabulary
 
 Relation: TypeAlias = Literal["more", "equal", "at least", "neither", "at most", "less", "open"]
-LETTERS: tuple[Letter, Letter] = ("p", "q")
-RANDOM_ROWS = 24
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,8 @@ class Gap:
     rows : dict
         {Row: probabilities}: what differs from uniform rows.
     left, right : Fraction
-        The expected numbers of accepted drafts; where one side is a formula, the probabilities
-        that the accepted drafts start with one of `texts`.
+        The expected numbers of accepted drafts, of tokens for several iterations; where one side
+        is a formula, the probabilities that the accepted drafts start with one of `texts`.
     texts : tuple of tuples
     """
 
@@ -101,6 +100,8 @@ class Comparison:
     seconds : float
     interrupted : bool
         Whether Ctrl-C came; what was found by then is kept.
+    iterations : int
+        If more than 1, what was compared are the tokens that so many of them emit.
     """
 
     target: Vocabulary
@@ -113,6 +114,7 @@ class Comparison:
     counts: Counts
     seconds: float
     interrupted: bool
+    iterations: int = 1
 
     @property
     def relation(self) -> Relation:
@@ -149,6 +151,7 @@ def compare_everywhere(
     *,
     seed: int = 0,
     budget: float = BUDGET,
+    iterations: int = 1,
     known: Mapping[Step, Everywhere] = {},
     advance: Callable[[Part], None] = lambda found: None,
 ) -> Comparison:
@@ -169,6 +172,9 @@ def compare_everywhere(
     budget : float
         Seconds of the processor, for each claim and for each rule that is to be lossless; what
         is not done by then is open.
+    iterations : int
+        If more than 1, the tokens that so many iterations emit are compared, each in the context
+        that those before it leave.
     known : mapping
         {rule: what `is_lossless_everywhere` found for it, for the same rows}: is not proved again.
     advance : callable
@@ -202,10 +208,15 @@ def compare_everywhere(
             )
     if not budget > 0:
         raise ValueError(f"budget = {budget}: expected seconds > 0")
+    if iterations < 1:
+        raise ValueError(f"iterations = {iterations}: expected an integer >= 1")
+    if iterations > 1 and (isinstance(left, Formula) or isinstance(right, Formula)):
+        raise TypeError("left or right is a formula: expected rules for several iterations")
     if isinstance(left, Formula) and isinstance(right, Formula):
         raise TypeError("left, right are formulas: expected at least one rule")
     started = time.monotonic()
-    claims = _Claims(left, right, target, drafter, lookahead, seed, budget, known, advance)
+    size = target, drafter, lookahead, iterations
+    claims = _Claims(left, right, *size, seed, budget, known, advance)
     try:
         claims.look()
     except KeyboardInterrupt:
@@ -223,6 +234,7 @@ class _Claims:
         target: Vocabulary,
         drafter: Vocabulary,
         lookahead: int,
+        iterations: int,
         seed: int,
         budget: float,
         known: Mapping[Step, Everywhere],
@@ -232,15 +244,15 @@ class _Claims:
         self.seed, self.budget, self.known, self.advance = seed, budget, known, advance
         self.space = Space(target, drafter, seed)
         self.counts = Counts()
-        self.left, self.right = _side(left), _side(right)
+        self.iterations = iterations
+        self.left, self.right = _side(left, iterations), _side(right, iterations)
         self.formulas = [one for one in (left, right) if isinstance(one, Formula)]
-        lengths = [
-            len(block)
+        self.length = max(
+            len(block) - side.uncounted
             for side in (self.left, self.right)
             if isinstance(side, Verified)
             for block in scouted(side.step, target, drafter, lookahead, seed).values()
-        ]
-        self.length = max(lengths) - 1
+        )
         self.more: Gap | None = None
         self.less: Gap | None = None
         self.at_least = self.at_most = AtLeast()
@@ -250,7 +262,7 @@ class _Claims:
         """Try random rows; prove what these do not refute."""
         for number in range(RANDOM_ROWS):
             if not (self.more and self.less):
-                self._try(self._random_rows(f"{self.seed} compare {number}"))
+                self._try(random_rows(self.space, self._longest, f"{self.seed} compare {number}"))
         if not self.less:
             self.at_least = self._proved(self.left, self.right)
         if not self.more:
@@ -269,6 +281,7 @@ class _Claims:
             self.counts,
             seconds,
             self.interrupted,
+            self.iterations,
         )
 
     def _proved(self, great: Side, small: Side) -> AtLeast:
@@ -276,9 +289,9 @@ class _Claims:
         premise = self._premise(small)
         while True:
             try:
-                if premise is not None and premise.slices:
+                if isinstance(small, Verified) and premise is not None and premise.slices:
                     longest = max(len(one.outcome) for one in premise.slices)
-                    self.length = max(self.length, longest - 1)
+                    self.length = max(self.length, longest - small.uncounted)
                 found = self._covered(great, small)
                 return replace(
                     found,
@@ -286,7 +299,7 @@ class _Claims:
                     premise=premise,
                 )
             except LongerBlockError as longer:
-                self.length = longer.length - 1
+                self.length = longer.length
 
     def _premise(self, side: Side) -> Everywhere | None:
         if not isinstance(side, Verified):
@@ -378,34 +391,16 @@ class _Claims:
         assert found is not None
         return replace(found, rows=spoken(rows))
 
-    def _all_rows(self) -> list[Row]:
-        return [
-            Row(letter, context)
-            for letter in LETTERS
-            for size in range(max(self.length, self.lookahead, 1))
-            for context in itertools.product(
-                range(len(self.space.vocabularies[letter])), repeat=size
-            )
-        ]
+    @property
+    def _longest(self) -> int:
+        return max(self.length, self.lookahead, 1)
 
     def _rows_at(self, sample: Sample) -> Rows:
-        return {row: sample.row(row) for row in self._all_rows()}
-
-    def _random_rows(self, key: str) -> Rows:
-        """Rows with some zeros, ties and point masses."""
-        rng = random.Random(key)
-        largest = rng.choice((1, 3, 9, 99))
-        found: Rows = {}
-        for row in self._all_rows():
-            size = len(self.space.vocabularies[row.letter])
-            weights = [rng.randint(0, largest) for _ in range(size)]
-            weights = weights if any(weights) else [1] * size
-            found[row] = [Fraction(weight, sum(weights)) for weight in weights]
-        return found
+        return {row: sample.row(row) for row in all_rows(self.space, self._longest)}
 
 
-def _side(given: Step | Formula) -> Side:
+def _side(given: Step | Formula, iterations: int) -> Side:
     if isinstance(given, Formula):
         return given
     check_step(given)
-    return Verified(given)
+    return Verified(given, iterations)

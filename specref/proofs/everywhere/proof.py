@@ -1,6 +1,7 @@
 """Proofs that a rule is lossless for every p and q over small vocabularies, or rows where not."""
 
 import itertools
+import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -15,7 +16,7 @@ from specref.distributions import Probability
 from specref.models import Model, table_model
 from specref.proofs.everywhere.field import ACCIDENT
 from specref.proofs.everywhere.number import NotForAllError
-from specref.proofs.everywhere.rows import Letter, Rows, Space, random_row
+from specref.proofs.everywhere.rows import Letter, Row, Rows, Space, random_row
 from specref.proofs.everywhere.slices import LongerBlockError, Slice, Slicer
 from specref.proofs.everywhere.solver import Counts, Solver, is_installed
 from specref.proofs.everywhere.walk import Choices
@@ -29,6 +30,9 @@ DENOMINATORS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 30, 50, 100, 1000)
 BUDGET = 60.0
 MOST_SHARES = 3
 MOST_TRIED = 8
+RANDOM_ROWS = 24
+SEARCHED = 10
+"""Where pieces are left open, random rows are tried for one part in so many of the budget."""
 
 
 @dataclass(frozen=True)
@@ -226,6 +230,9 @@ def is_lossless_everywhere(
             length = longer.args[0]
     space = Space(target, drafter, seed)
     witness = _witness(step, space, lookahead, slices)
+    if witness is None and not interrupted and any(one.open for one in slices):
+        until = time.process_time() + budget / SEARCHED
+        witness = _searched(step, space, lookahead, length, seed, until)
     seconds = time.monotonic() - started
     done = len(outcomes), interrupted
     return Everywhere(target, drafter, lookahead, slices, witness, counts, seconds, *done)
@@ -343,9 +350,15 @@ def _witness(step: Step, space: Space, lookahead: int, slices: Sequence[Slice]) 
         key=lambda pair: (bool(pair[1].error), len(pair[1].equations), len(pair[1].clauses)),
     )
     rows = {row: one.sample.row(row) for row in found.space.rows}
-    raises = one.error is not None
-    simple = simplified(rows, lambda rows: _fails(step, space, rows, lookahead, raises))
     conditions = separating(one, found.lossless)
+    return _simple_witness(step, space, lookahead, rows, one.error is not None, conditions)
+
+
+def _simple_witness(
+    step: Step, space: Space, lookahead: int, rows: Rows, raises: bool, conditions: tuple[str, ...]
+) -> Witness:
+    """What a rule does at these rows, made as simple as possible."""
+    simple = simplified(rows, lambda rows: _fails(step, space, rows, lookahead, raises))
     models = models_of(space, simple)
     try:
         proof = is_lossless(step, *models, (), lookahead)
@@ -395,6 +408,42 @@ def spelled_rows(found: Everywhere, rows: Rows) -> str:
         after = "|" * bool(row.context) + " ".join(str(tokens[token]) for token in row.context)
         said.append(f"{row.letter}(·{after}) = ({', '.join(map(str, law))})")
     return ", ".join(said) or "uniform rows"
+
+
+def _searched(
+    step: Step, space: Space, lookahead: int, length: int, seed: int, until: float
+) -> Witness | None:
+    """Rows at which a rule is lossy, of some that are drawn where pieces of space are open."""
+    for number in range(RANDOM_ROWS):
+        rows = random_rows(space, max(length, lookahead), f"{seed} search {number}")
+        if time.process_time() > until:
+            break
+        if _fails(step, space, rows, lookahead, False):
+            return _simple_witness(step, space, lookahead, rows, False, ())
+    return None
+
+
+def random_rows(space: Space, length: int, key: str) -> Rows:
+    """Rows with some zeros, ties and point masses, of all texts that are shorter than `length`."""
+    rng = random.Random(key)
+    largest = rng.choice((1, 3, 9, 99))
+    found: Rows = {}
+    for row in all_rows(space, length):
+        size = len(space.vocabularies[row.letter])
+        weights = [rng.randint(0, largest) for _ in range(size)]
+        weights = weights if any(weights) else [1] * size
+        found[row] = [Fraction(weight, sum(weights)) for weight in weights]
+    return found
+
+
+def all_rows(space: Space, length: int) -> list[Row]:
+    """The rows of all texts that are shorter than `length`."""
+    return [
+        Row(letter, context)
+        for letter, vocabulary in space.vocabularies.items()
+        for size in range(length)
+        for context in itertools.product(range(len(vocabulary)), repeat=size)
+    ]
 
 
 def _fails(step: Step, space: Space, rows: Rows, lookahead: int, raises: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Rows at which conditions hold, or the proof that there are none: samples first, then z3."""
+"""Rows at which conditions hold, or the proof that there are none: samples, sums, then z3."""
 
 import importlib.util
 import itertools
@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from specref.proofs.everywhere import signs
+from specref.proofs.everywhere.linear import contradiction
 from specref.proofs.everywhere.polynomials import Polynomial, renamed
 from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample, random_row
 
@@ -168,6 +169,11 @@ class Solver:
 
     def _model(self, part: System) -> "Values | Literal['none', 'open']":
         """Ask z3 for a point; remember which clauses exclude each other."""
+        clauses = list(part.items())
+        excluding = contradiction(clauses)
+        if excluding is not None:
+            self._remember([clauses[number] for number in sorted(excluding)])
+            return "none"
         import z3
 
         self.counts.calls += 1
@@ -175,18 +181,20 @@ class Solver:
         solver.set("rlimit", self.effort)
         solver.set("timeout", MILLISECONDS)
         named = {}
-        for number, (polynomial, allowed) in enumerate(part.items()):
+        for number, (polynomial, allowed) in enumerate(clauses):
             named[f"c{number}"] = (polynomial, allowed)
             solver.assert_and_track(self._constraint(polynomial, allowed), f"c{number}")
         answer = solver.check()
         if answer == z3.unsat:
-            core = [named[str(name)] for name in solver.unsat_core()]
-            self._cores.setdefault(core[0][0], []).append(sum(map(self._bit, core)))
+            self._remember([named[str(name)] for name in solver.unsat_core()])
             return "none"
         if answer == z3.unknown:
             return "open"
         variables = sorted({v for polynomial in part for v in polynomial.variables})
         return _rational(solver.model(), [self._variable(v) for v in variables], variables, part)
+
+    def _remember(self, core: Sequence[Clause]) -> None:
+        self._cores.setdefault(core[0][0], []).append(sum(map(self._bit, core)))
 
     def _mask(self, system: System) -> int:
         return sum(map(self._bit, system.items()))

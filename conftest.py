@@ -1,0 +1,19 @@
+"""Without torch or Transformers, doctests of files that need them are skipped, by name."""
+
+from importlib.util import find_spec
+
+import pytest
+
+MISSING = [name for name in ("torch", "transformers") if find_spec(name) is None]
+collect_ignore = ["specref/torch_backend", "specref/adapters/torch_backend.py"] if MISSING else []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where both are installed, a file that cannot be imported stays an error."""
+    if MISSING:
+        config.option.doctest_ignore_import_errors = True
+
+
+def pytest_report_header() -> list[str]:
+    """Say what is left out."""
+    return [f"{one}: not_run ({', '.join(MISSING)} missing)" for one in collect_ignore]

@@ -1,0 +1,106 @@
+"""Linear combinations that exclude conditions: all that they exclude cannot hold, and why."""
+
+import random
+from fractions import Fraction
+
+import pytest
+
+from specref.proofs.everywhere import signs
+from specref.proofs.everywhere.linear import contradiction
+from specref.proofs.everywhere.polynomials import Polynomial
+
+X, Y, Z, ONE = (0,), (1,), (2,), ()
+
+
+def clause(allowed: int, **coefficients: int) -> tuple[Polynomial, int]:
+    names = {"one": ONE, "x": X, "y": Y, "z": Z, "xy": (0, 1)}
+    return Polynomial(tuple(sorted((names[n], c) for n, c in coefficients.items()))), allowed
+
+
+@pytest.mark.parametrize(
+    ("clauses", "excluding"),
+    [
+        ([clause(signs.POSITIVE, x=1), clause(signs.NEGATIVE, x=1)], {0, 1}),
+        ([clause(signs.POSITIVE, x=1), clause(signs.AT_MOST_ZERO, x=1)], {0, 1}),
+        ([clause(signs.AT_LEAST_ZERO, x=1), clause(signs.AT_MOST_ZERO, x=1)], None),
+        ([clause(signs.POSITIVE, x=1), clause(signs.ZERO, x=1)], {0, 1}),
+        ([clause(signs.NONZERO, x=1), clause(signs.ZERO, x=1)], None),
+        (
+            [
+                clause(signs.POSITIVE, x=1, y=-2),
+                clause(signs.POSITIVE, z=5),
+                clause(signs.POSITIVE, y=2, z=-3),
+                clause(signs.AT_LEAST_ZERO, z=3, x=-1),
+            ],
+            {0, 2, 3},
+        ),
+        (
+            [
+                clause(signs.AT_LEAST_ZERO, one=-1, x=2),
+                clause(signs.AT_LEAST_ZERO, one=-1, y=2),
+                clause(signs.NEGATIVE, one=-1, x=1, y=1),
+            ],
+            {0, 1, 2},
+        ),
+        ([clause(signs.POSITIVE, xy=1, x=-1), clause(signs.POSITIVE, x=1, xy=-1)], {0, 1}),
+        # Both factors are positive, which no linear combination says of the product.
+        (
+            [
+                clause(signs.POSITIVE, x=1),
+                clause(signs.POSITIVE, y=1),
+                clause(signs.NEGATIVE, xy=1),
+            ],
+            None,
+        ),
+    ],
+)
+def test_systems(clauses, excluding) -> None:
+    assert contradiction(clauses) == (None if excluding is None else frozenset(excluding))
+
+
+def drawn(rng: random.Random) -> list[tuple[Polynomial, int]]:
+    products = [ONE, X, Y, Z, (0, 1), (1, 1)]
+    return [
+        (
+            Polynomial(tuple(sorted((one, rng.choice((-2, -1, 1, 2))) for one in some))),
+            rng.randint(1, 6),
+        )
+        for some in (rng.sample(products, rng.randint(1, 4)) for _ in range(rng.randint(2, 8)))
+    ]
+
+
+def holds(clauses: list[tuple[Polynomial, int]], point: dict[int, Fraction]) -> bool:
+    values = (polynomial.at(point.__getitem__) for polynomial, _ in clauses)
+    return all(
+        signs.of((value > 0) - (value < 0)) & allowed
+        for value, (_, allowed) in zip(values, clauses, strict=True)
+    )
+
+
+def test_what_holds_somewhere_is_not_excluded_and_what_excludes_is_enough() -> None:
+    """600 random systems, of which some exclude each other and some hold at a drawn point."""
+    rng = random.Random(7)
+    excluded = held = 0
+    for _ in range(600):
+        clauses = drawn(rng)
+        found = contradiction(clauses)
+        point = {v: Fraction(rng.randint(-6, 6), rng.randint(1, 4)) for v in range(3)}
+        if holds(clauses, point):
+            held += 1
+            assert found is None
+        if found is not None:
+            excluded += 1
+            some = [clauses[number] for number in sorted(found)]
+            assert contradiction(some) is not None
+            others = [{v: Fraction(rng.randint(-9, 9), 3) for v in range(3)} for _ in range(20)]
+            assert not any(holds(some, other) for other in others)
+    assert excluded > 60
+    assert held > 30
+
+
+def test_large_eliminations_are_not_tried() -> None:
+    """30 lower bounds of x above 30 upper ones would lead to 900 conditions."""
+    below = [clause(signs.POSITIVE, one=-number, x=1, y=-1) for number in range(1, 31)]
+    above = [clause(signs.NEGATIVE, one=number, x=1, y=-1) for number in range(1, 31)]
+    assert contradiction([*below, *above]) is None
+    assert contradiction([below[0], *above]) == frozenset([0, 1])

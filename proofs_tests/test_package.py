@@ -1,0 +1,118 @@
+"""What the wheel holds, what it declares, and the action that installs it."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import specref
+from specref.optional import CORE, PARTS
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+DATA = PROJECT["tool"]["setuptools"]["package-data"]["specref"]
+PAGES = ("CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
+
+
+def left_out(package: Path) -> list[str]:
+    """Files that setuptools would not put into a wheel."""
+    held = {path for pattern in DATA for path in package.glob(pattern)}
+    files = [path for path in package.rglob("*") if path.is_file()]
+    files = [path for path in files if "__pycache__" not in path.parts]
+    return [
+        str(path.relative_to(package))
+        for path in files
+        if path not in held and not (path.suffix == ".py" and in_packages(path.parent, package))
+    ]
+
+
+def in_packages(folder: Path, package: Path) -> bool:
+    above = (folder, *folder.parents)
+    return all((one / "__init__.py").exists() for one in above[: above.index(package) + 1])
+
+
+def test_the_wheel_holds_every_file_of_the_package():
+    # That it can be built, and that its commands work in an empty folder: `make dist`.
+    assert PROJECT["tool"]["setuptools"]["packages"]["find"]["include"] == ["specref*"]
+    assert left_out(ROOT / "specref") == []
+
+
+def test_files_that_would_be_left_out_are_noticed(tmp_path):
+    (tmp_path / "vectors" / "v1").mkdir(parents=True)
+    (tmp_path / "algorithms").mkdir()
+    for name in ("__init__.py", "vectors/v1/new.json", "vectors/new.json", "algorithms/new.py"):
+        (tmp_path / name).touch()
+    assert sorted(left_out(tmp_path)) == ["algorithms/new.py", "vectors/new.json"]
+
+
+def test_extras_are_what_the_doctor_shows():
+    project = PROJECT["project"]
+    extras = project["optional-dependencies"]
+    shown = {
+        name: [f"{package.name}>={package.least}" for package in part.packages]
+        for name, part in PARTS.items()
+    }
+    assert shown == {name: extras[name] for name in list(extras)[: len(shown)]}
+    assert [f"{package.name}>={package.least}" for package in CORE] == project["dependencies"]
+    page = (ROOT / "docs" / "install.md").read_text()
+    assert re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE) == list(shown)
+
+
+def test_the_citation_is_of_this_version():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"^version: (.*)$", citation, re.MULTILINE) == [specref.__version__]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_name_what_there_is(name):
+    text = (ROOT / name).read_text()
+    named = re.findall(r"\]\(([^)#:]+)\)", text)
+    named += re.findall(r"(?:proofs_tests|specref|docs)/[\w/]*\w+(?:\.\w+|/)", text)
+    assert [one for one in named if not (ROOT / one).exists()] == []
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"make (verify|test|dist|\w+)`", text):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def run_of_the_action() -> str:
+    """The commands of the step that judges."""
+    text = (ROOT / "action.yml").read_text()
+    script = text.split("      run: |\n")[1]
+    return "\n".join(line.removeprefix(" " * 8) for line in script.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "told"),
+    [
+        ("specref.examples.correct:verify", 0, "no difference from lossless where it was tried"),
+        ("specref.examples.lossy:verify", 1, "lossy, or the contract is broken"),
+        ("specref.examples.absent:verify", 2, "nothing can be said"),
+    ],
+)
+def test_the_action_leaves_with_the_code_of_the_verdict(tmp_path, target, code, told):
+    command = tmp_path / "specref"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m specref "$@"\n')
+    command.chmod(0o755)
+    named = {"GITHUB_STEP_SUMMARY": "summary", "GITHUB_OUTPUT": "output", "REPORT": "report.json"}
+    environment = {
+        **os.environ,
+        **{name: str(tmp_path / file) for name, file in named.items()},
+        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "TARGET": target,
+        "CONTRACT": "verify",
+        "ARGUMENTS": "--only joint/probed --claim one_hot=false",
+    }
+    # As GitHub calls bash.
+    bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", run_of_the_action()]
+    ran = subprocess.run(bash, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    summary = (tmp_path / "summary").read_text()
+    assert summary.startswith(f"## specref: {told}\n")
+    assert summary.count("```") == 2
+    assert f"exit-code={code}\n" in (tmp_path / "output").read_text()
+    assert (tmp_path / "report.json").exists() == (code != 2)

