@@ -275,12 +275,12 @@ def test_going_on_after_eos_is_named() -> None:
 
 def test_a_hang_is_not_answered() -> None:
     def hangs(prompt: Tokens, budget: int, seed: int) -> Text:
-        time.sleep(1 if seed % 64 == 63 else 0)
+        time.sleep(9 if seed % 64 == 63 else 0)
         return Speculating()(prompt, budget, seed)
 
-    report = judged(engine(hangs), timeout=0.2)
+    report = judged(engine(hangs), timeout=1.0)
     assert (report.exit_code, report.finding) == (2, Finding.UNANSWERED)
-    assert "did not return within 0.2 s (prompt (0, 1)" in result(report, LAW_CHECK).message
+    assert "did not return within 1 s (prompt (0, 1)" in result(report, LAW_CHECK).message
 
 
 def test_a_gross_bug_is_found_in_few_texts() -> None:
@@ -354,10 +354,11 @@ def test_a_run_says_beforehand_how_long_it_will_take() -> None:
 
 def test_seconds_are_kept_to_and_what_they_bought_is_said() -> None:
     for known in ({}, WITHOUT):
-        judged(engine(Speculating(), **known), trials=10)  # imports
+        short = engine(Speculating(lookahead=1), tokens=2, **known)  # few texts show much
+        judged(short, trials=10)  # imports
         started = time.perf_counter()
-        report = judged(engine(Speculating(), **known), detect_tv=None, seconds=0.5)
-        assert time.perf_counter() - started < 3
+        report = judged(short, detect_tv=None, seconds=0.5)
+        assert time.perf_counter() - started < 5
         assert report.exit_code == 0
         assert "on its prompts TV ≥" in report.verdict
 
