@@ -4,7 +4,7 @@ import numpy as np
 
 from specref.algorithms import standard, traversal
 from specref.algorithms.trees import topdown
-from specref.arrays import NO_TOKEN, Floats, Ints
+from specref.arrays import NO_TOKEN, Floats, Ints, one_hot_rows
 from specref.chance import Chance
 from specref.contracts.capabilities import capable
 from specref.contracts.tree.nodes import as_verifier
@@ -33,7 +33,7 @@ def verify(
     size = target_probs.shape[2]
     trials, lookahead = draft_tokens.shape
     coins = coins or draw_coins(trials, lookahead, size, rng)
-    q = np.eye(size)[draft_tokens] if draft_probs is None else draft_probs
+    q = one_hot_rows(draft_tokens, size) if draft_probs is None else draft_probs
     tokens = verify_float64(target_probs, q, draft_tokens, coins)
     return tokens, (tokens >= 0).sum(axis=1)
 

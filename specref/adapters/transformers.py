@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specref.adapters.needs import NotInstalledError, require
-from specref.arrays import Floats, Ints
+from specref.arrays import Floats, Ints, one_hot_rows
 from specref.contracts.capabilities import capable
 from specref.optional import PARTS
 from specref.vocabulary import Tokens
@@ -62,7 +62,8 @@ def load_verify(device: str = "cpu") -> Callable[..., tuple[Ints, Ints]]:
         rng: np.random.Generator,
     ) -> tuple[Ints, Ints]:
         """`_speculative_sampling` on every row of a batch."""
-        q = np.eye(target_probs.shape[2])[draft_tokens] if draft_probs is None else draft_probs
+        size = target_probs.shape[2]
+        q = one_hot_rows(draft_tokens, size) if draft_probs is None else draft_probs
         laws = _logits(target_probs, device), _logits(q, device)
         tokens = np.full((len(draft_tokens), draft_tokens.shape[1] + 1), -1)
         with seeded(rng, device), torch.no_grad():

@@ -40,7 +40,8 @@ def verify(
     (array([[0, 1]]), array([2]))
     """
     batch, lookahead = draft_tokens.shape
-    q = np.eye(target_probs.shape[2])[draft_tokens] if draft_probs is None else draft_probs
+    certain = np.arange(target_probs.shape[2]) == draft_tokens[..., None]
+    q = certain if draft_probs is None else draft_probs
     row, column = np.ogrid[:batch, :lookahead]
     p_drafted = target_probs[row, column, draft_tokens]
     q_drafted = q[row, column, draft_tokens]

@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from specref.arrays import NO_TOKEN, Floats, Ints
+from specref.arrays import NO_TOKEN, Floats, Ints, one_hot_rows
 
 BLOCK = 1_024
 Blocks: TypeAlias = tuple[Ints, Ints]
@@ -85,7 +85,7 @@ def read(
     lens = (drafts != NO_TOKEN).sum(axis=1) if lens is None else lens
     drafts = np.where(np.arange(drafts.shape[1]) < lens[:, None], drafts, NO_TOKEN)
     if q is None:
-        q = np.eye(p.shape[2])[np.maximum(drafts, 0)]
+        q = one_hot_rows(np.maximum(drafts, 0), p.shape[2])
     if coins is None:
         if rng is None:
             raise TypeError("rng and coins are both None: expected one of them")
