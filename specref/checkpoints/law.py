@@ -1,0 +1,205 @@
+"""A law that a small checkpoint can have: the next token depends on one token of the past."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from specref.distributions import Probabilities, Row, as_distribution
+from specref.models import Model
+from specref.vocabulary import Tokens, Vocabulary
+
+START = "<s>"
+KEYS = ("tokens", "eos", "back", "initial", "rows")
+ROLES = ("target", "drafter")
+
+
+@dataclass(frozen=True)
+class Law:
+    """The row of the token `back` places before the next one, or `initial` in shorter texts.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        Tokens of str, without `normalise`.
+    initial : Probabilities
+        The distribution after the empty context, and after those shorter than `back`.
+    rows : tuple of Probabilities
+        One for each token. That of EOS is never asked for.
+    back : int
+        1: order 1. 3: the last two tokens do not matter, the one before them does.
+
+    Examples
+    --------
+    >>> law = as_law({"tokens": ["a", "b"], "back": 2, "initial": ["1/2", "1/2"],
+    ...               "rows": {"a": ["1/3", "2/3"], "b": [1, 0]}})
+    >>> [str(p) for p in law.model.next_token((0, 1))]
+    ['1/3', '2/3']
+    """
+
+    vocabulary: Vocabulary
+    initial: Probabilities
+    rows: tuple[Probabilities, ...]
+    back: int = 1
+
+    @property
+    def size(self) -> int:
+        """The tokens, and one more that starts every text and is never generated: its last id."""
+        return len(self.vocabulary) + 1
+
+    @property
+    def start(self) -> int:
+        """The id of the token that starts every text."""
+        return len(self.vocabulary)
+
+    @property
+    def eos(self) -> int | None:
+        """The id of EOS."""
+        end = self.vocabulary.eos
+        return None if end is None else self.vocabulary.ids[end]
+
+    @property
+    def model(self) -> Model:
+        """The law as a specref `Model`; its contexts leave the start token out."""
+
+        def next_token(context: Tokens) -> Row:
+            return self.rows[context[-self.back]] if len(context) >= self.back else self.initial
+
+        return Model(self.vocabulary, next_token)
+
+
+def as_law(given: Any, name: str = "law") -> Law:
+    """Read a law from what a JSON file holds.
+
+    Parameters
+    ----------
+    given : mapping
+        ``tokens``, ``initial``, and ``rows`` by token; optional ``eos``, and ``back`` (1).
+        Probabilities are numbers, or strings such as ``"1/3"``.
+    name : str
+        What it is called in error messages.
+
+    Raises
+    ------
+    TypeError
+        It is no mapping, or a value has the wrong type.
+    ValueError
+        A key is unknown or missing, a row is no distribution, or a token has none.
+
+    Examples
+    --------
+    >>> as_law({"tokens": ["a", "b"], "initial": [1, 0], "rows": {"a": [0.5, 0.6]}})
+    Traceback (most recent call last):
+    ValueError: law.rows['a'] sums to 1.1: expected 1 within 1e-09
+    """
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name} = {given!r}: expected an object with {', '.join(KEYS)}")
+    _check_keys(given, name)
+    if not isinstance(given["tokens"], Sequence) or isinstance(given["tokens"], str):
+        raise TypeError(f"{name}.tokens = {given['tokens']!r}: expected a list of strings")
+    for index, token in enumerate(given["tokens"]):
+        if not isinstance(token, str) or token == START:
+            raise ValueError(
+                f"{name}.tokens[{index}] = {token!r}: expected a string other than {START!r}, "
+                "which starts every text"
+            )
+    vocabulary = Vocabulary(given["tokens"], given.get("eos"))
+    back = given.get("back", 1)
+    if not isinstance(back, int) or isinstance(back, bool) or back < 1:
+        raise ValueError(f"{name}.back = {back!r}: expected an integer >= 1")
+    size = len(vocabulary)
+    initial = as_distribution(given["initial"], f"{name}.initial", size)
+    return Law(vocabulary, initial, _rows(given["rows"], vocabulary, initial, name), back)
+
+
+def _check_keys(given: Mapping[str, Any], name: str) -> None:
+    unknown = [key for key in given if key not in KEYS]
+    if unknown:
+        raise ValueError(f"{name} has the unknown key {unknown[0]!r}: expected {', '.join(KEYS)}")
+    for key in ("tokens", "initial", "rows"):
+        if key not in given:
+            raise ValueError(f"{name} has no {key!r}")
+
+
+def _rows(
+    given: Any, vocabulary: Vocabulary, initial: Probabilities, name: str
+) -> tuple[Probabilities, ...]:
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name}.rows = {given!r}: expected an object with a row for each token")
+    strangers = [token for token in given if token not in vocabulary.ids]
+    if strangers:
+        raise ValueError(f"{name}.rows[{strangers[0]!r}]: expected one of the tokens")
+    rows = []
+    for token in vocabulary.tokens:
+        if token in given:
+            rows.append(
+                as_distribution(given[token], f"{name}.rows[{token!r}]", len(vocabulary))
+            )
+        elif token == vocabulary.eos:
+            rows.append(initial)
+        else:
+            raise ValueError(f"{name}.rows has no row for {token!r}")
+    return tuple(rows)
+
+
+def as_laws(given: Any, name: str = "law") -> dict[str, Law]:
+    """One law, or a pair of them: {"": law}, or {"target": law, "drafter": law}.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `as_law`; or only one of a pair is given.
+
+    Examples
+    --------
+    >>> coin = {"tokens": ["a", "b"], "initial": [1, 0], "rows": {"a": [0, 1], "b": [1, 0]}}
+    >>> sorted(as_laws({"target": coin, "drafter": coin}))
+    ['drafter', 'target']
+    """
+    if isinstance(given, Mapping) and set(given) & set(ROLES):
+        if set(given) != set(ROLES):
+            raise ValueError(f"{name} has {', '.join(sorted(given))}: expected target and drafter")
+        return {role: as_law(given[role], f"{name}.{role}") for role in ROLES}
+    return {"": as_law(given, name)}
+
+
+def load_laws(path: str) -> dict[str, Law]:
+    """Read a law, or a pair, from a JSON file.
+
+    Raises
+    ------
+    ValueError
+        The file is not JSON; or as for `as_laws`.
+    """
+    try:
+        given = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not JSON: {error}") from None
+    return as_laws(given, Path(path).stem)
+
+
+def plain(law: Law) -> dict[str, Any]:
+    """What a JSON file holds of a law; `as_law` reads it.
+
+    Examples
+    --------
+    >>> coin = {"tokens": ["a", "b"], "eos": None, "back": 1, "initial": ["1", "0"],
+    ...         "rows": {"a": ["1/2", "1/2"], "b": ["1", "0"]}}
+    >>> plain(as_law(coin)) == coin
+    True
+    """
+    return {
+        "tokens": list(law.vocabulary.tokens),
+        "eos": law.vocabulary.eos,
+        "back": law.back,
+        "initial": _numbers(law.initial),
+        "rows": {
+            str(token): _numbers(row)
+            for token, row in zip(law.vocabulary.tokens, law.rows, strict=True)
+        },
+    }
+
+
+def _numbers(row: Probabilities) -> list[str | float]:
+    return [str(p) if row.dtype == object else float(p) for p in row]
