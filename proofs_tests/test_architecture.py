@@ -23,6 +23,7 @@ FLOORS = [
     "validation",
     "models",
     "laws",
+    "checkpoints",
     "algorithms",
     "theory",
     "machines",

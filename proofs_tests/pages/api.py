@@ -22,6 +22,7 @@ API = ROOT / "docs" / "api.md"
 ROOMS = (
     "specref.algorithms",
     "specref.models",
+    "specref.checkpoints",
     "specref.strategies",
     "specref.theory",
     "specref.proofs",

@@ -133,9 +133,7 @@ def _rows(
     rows = []
     for token in vocabulary.tokens:
         if token in given:
-            rows.append(
-                as_distribution(given[token], f"{name}.rows[{token!r}]", len(vocabulary))
-            )
+            rows.append(as_distribution(given[token], f"{name}.rows[{token!r}]", len(vocabulary)))
         elif token == vocabulary.eos:
             rows.append(initial)
         else:

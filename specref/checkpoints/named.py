@@ -26,8 +26,8 @@ def _pair(target: dict[str, Any], drafter: dict[str, Any]) -> dict[str, Any]:
     return {"target": target, "drafter": drafter}
 
 
-# Every row of a target differs from every other by a total variation of at least .3, has an EOS
-# of .04 to .10, and there are impossible tokens on both sides.
+# The rows of the target differ from each other by a total variation of at least .3, end with
+# probability .04 to .10, and there are impossible tokens on both sides.
 TARGET = ("40 30 20 0 10", "60 0 20 10 10", "0 35 25 35 5", "25 25 0 46 4", "10 60 20 0 10")
 DRAFTER = ("20 40 20 15 5", "30 30 10 20 10", "25 10 40 20 5", "45 0 20 25 10", "10 30 40 16 4")
 PAIRS = {

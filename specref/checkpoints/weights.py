@@ -186,10 +186,10 @@ def _check(law: Law, back: int, architecture: str) -> None:
 def _gap(frequencies: Floats, back: int) -> float:
     """By how much the wanted position's score exceeds the next best, at the worst position."""
     scores = np.cos(np.outer(np.arange(LLAMA_CONTEXT), frequencies)).sum(axis=1)
-    gaps = [scores[0] - scores[1:].max()]
-    for last in range(1, back - 1):  # texts too short: the first token is wanted
-        gaps.append(scores[back - 1 - last] - scores[back - last : back].max())
-    return float(min(gaps))
+    in_short_texts = [  # the first token is wanted
+        scores[back - 1 - last] - scores[back - last : back].max() for last in range(1, back - 1)
+    ]
+    return float(min(scores[0] - scores[1:].max(), *in_short_texts, np.inf))
 
 
 def _norm(name: str, ones: int, width: int) -> dict[str, Floats]:
@@ -220,5 +220,5 @@ def _weights(law: Law, config: dict[str, Any], tensors: Mapping[str, Floats]) ->
         "torch_dtype": "float32",
     }
     return Weights(
-        config | common, {name: np.float32(tensor) for name, tensor in tensors.items()}
+        config | common, {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
     )

@@ -1,5 +1,5 @@
 """The command line: verify, prove, plan, check, list, replay, write, zoo, psi, vocabularies,
-vectors, doctor.
+vectors, doctor, build-model.
 
 A command is imported when it is used: so `--help`, and every command, starts fast.
 """
@@ -29,6 +29,7 @@ COMMANDS = {
     "vocabularies": "Count the vocabulary tables of Timor et al. 2025 again.",
     "vectors": "The published test vectors: write them, check them, or put them to YOUR sampler.",
     "doctor": "What is installed here, what it is for, and how to get the rest.",
+    "build-model": "Write small checkpoints whose law is known, for any engine.",
 }
 
 
@@ -38,7 +39,10 @@ class ImportedWhenUsed(OneLineErrors):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in self.commands:
             return None
-        command: click.Command = getattr(import_module(f"{__name__}.{name}"), f"{name}_command")
+        module = name.replace("-", "_")
+        command: click.Command = getattr(
+            import_module(f"{__name__}.{module}"), f"{module}_command"
+        )
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
