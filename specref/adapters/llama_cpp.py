@@ -1,36 +1,118 @@
-"""llama.cpp, by the package xllamacpp, on checkpoints of a known law."""
+"""llama.cpp by the package xllamacpp: its server in this process, on a pair with a known law.
 
+`draft-simple` proposes the drafter's argmax and keeps a draft if the target's own sampler drew the
+same token; `probabilistic` draws drafts and keeps them by p / q. The others propose what the text
+said before. Texts are asked for by the completions of the server, which reports drafts.
+"""
+
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from specref.adapters.needs import require
+from specref.adapters.needs import NotInstalledError, require
 from specref.arrays import Floats
+from specref.checkpoints import build, named_pair
 from specref.checkpoints.fidelity import Probabilities
+from specref.checkpoints.law import Law
+from specref.contracts.text.contract import Engine, Respond, Text
 from specref.vocabulary import Tokens
 
-PACKAGES = ("xllamacpp",)
-REMEDY = "pip install xllamacpp"
-PLAIN = {"temperature": 1.0, "samplers": ["temperature"], "cache_prompt": False}
+PACKAGES = ("xllamacpp", "gguf")
+REMEDY = "pip install xllamacpp 'specref[gguf]'"
+KINDS = ("draft-simple", "ngram-simple", "ngram-map-k", "ngram-map-k4v", "ngram-cache")
+ASKED = {"temperature": 1.0, "samplers": ["temperature"], "cache_prompt": False}
+# The second repeats itself, so that n-grams propose something.
+PROMPTS: tuple[Tokens, ...] = ((), (0, 1, 2, 0, 1, 2, 0, 1), (3, 2, 1, 0))
 
 
-def load_server(folder: Path, configure: Any = None) -> Any:
-    """llama.cpp's server, in this process, on the CPU, with one slot.
+def load_engine(
+    kind: str = "draft-simple", *, probabilistic: bool = False, law: str = "lookback"
+) -> Engine:
+    """Speculative decoding of one kind, three drafts at most, beside plain decoding.
 
     Raises
     ------
     NotInstalledError
-        xllamacpp is missing.
+        xllamacpp or gguf is missing, or xllamacpp has no such setting.
     """
     require(PACKAGES, REMEDY)
+    pair = named_pair(law)
+    target, drafter = pair["target"], pair["drafter"]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        paths = build(pair, Path(folder) / "pair", ["gguf"])
+        plain = load_server(paths["target"])
+        try:
+            params = parameters(paths["target"])
+            speculate(params, kind, paths["drafter"], probabilistic)
+        except AttributeError as error:
+            raise NotInstalledError(f"xllamacpp has another interface: {error}") from None
+        server = started(params)
+    return Engine(
+        responding(server, target),
+        PROMPTS,
+        law=target.model,
+        plain=responding(plain, target),
+        drafter=drafter.model if kind == "draft-simple" else None,
+        same_text=not probabilistic,
+    )
+
+
+def speculate(params: Any, kind: str, drafter: Path, probabilistic: bool) -> None:
+    """Set one kind of speculation; n-grams of two tokens propose two more."""
+    import xllamacpp
+
+    name = f"COMMON_SPECULATIVE_TYPE_{kind.replace('-', '_').upper()}"
+    speculative = params.speculative
+    speculative.types = [getattr(xllamacpp.common_speculative_type, name)]
+    if kind == "draft-simple":
+        draft = speculative.draft
+        draft.mparams.path = str(drafter / "model.gguf")
+        for setting, value in (("n_max", 3), ("p_min", 0.0), ("probabilistic", probabilistic)):
+            getattr(draft, setting)  # an unknown one is not set silently
+            setattr(draft, setting, value)
+    elif kind != "ngram-cache":
+        grams = getattr(speculative, kind.replace("-", "_"))
+        grams.size_n, grams.size_m = 1, 2
+
+
+def parameters(folder: Path) -> Any:
+    """One slot and one thread."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
     params.model.path = str(folder / "model.gguf")
     params.n_ctx, params.n_parallel, params.warmup, params.verbosity = 512, 1, False, -1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+    return params
+
+
+def started(params: Any) -> Any:
+    import xllamacpp
+
     return xllamacpp.Server(params)
+
+
+def load_server(folder: Path) -> Any:
+    """A server without speculation."""
+    return started(parameters(folder))
+
+
+def responding(server: Any, law: Law) -> Respond:
+    """Texts by completions; tokens are single characters, so that the text says which they are."""
+    assert law.vocabulary.eos is not None
+
+    def respond(prompt: Tokens, budget: int, seed: int) -> Text:
+        asked = {"prompt": [law.start, *prompt], "n_predict": budget, "seed": seed, **ASKED}
+        answer = server.handle_completions(asked)
+        choice, timings = answer["choices"][0], answer["timings"]
+        tokens = [law.vocabulary.ids[letter] for letter in choice["text"]]
+        if choice["finish_reason"] == "stop":
+            tokens.append(law.vocabulary.ids[law.vocabulary.eos])
+        return Text(tokens, timings.get("draft_n", 0), timings.get("draft_n_accepted", 0))
+
+    return respond
 
 
 def load_probabilities(folder: Path) -> Probabilities:
@@ -41,13 +123,14 @@ def load_probabilities(folder: Path) -> Probabilities:
     NotInstalledError
         xllamacpp is missing.
     """
+    require(PACKAGES[:1], REMEDY)
     server = load_server(folder)
 
     def probabilities(ids: Tokens) -> Floats:
         return np.array([row(ids[:known]) for known in range(1, len(ids) + 1)])
 
     def row(ids: Tokens) -> Floats:
-        asked = {"prompt": list(ids), "n_predict": 1, "n_probs": 1000, **PLAIN}
+        asked = {"prompt": list(ids), "n_predict": 1, "n_probs": 1000, **ASKED}
         (token,) = server.handle_completions(asked)["choices"][0]["logprobs"]["content"]
         logs = {one["id"]: one["logprob"] for one in token["top_logprobs"]}
         return np.exp([logs[one] for one in range(len(logs))])

@@ -10,7 +10,9 @@ from typing import Any
 from specref.adapters import (
     flashspec,
     known,
+    llama_cpp,
     lmdeploy,
+    mlx_lm,
     openvino_genai,
     reference,
     torch_backend,
@@ -106,6 +108,17 @@ def _transformers(
         greedy=greedy,
         rule=RULES.get(name),
         known=known,
+    )
+
+
+def _llama_cpp(name: str, text: str, **options: Any) -> Implementation:
+    return Implementation(
+        f"llama-cpp-text-{name}",
+        ENGINE,
+        f"llama.cpp, {text}",
+        partial(llama_cpp.load_engine, **options),
+        llama_cpp.PACKAGES,
+        llama_cpp.REMEDY,
     )
 
 
@@ -247,6 +260,18 @@ ALL = (
         vllm.load_verify,
         vllm.PACKAGES,
         vllm.REMEDY,
+    ),
+    _llama_cpp("draft-simple", "drafter's argmax against a draw of the target"),
+    _llama_cpp("probabilistic", "drafts drawn and kept by p / q", probabilistic=True),
+    _llama_cpp("ngram-simple", "n-grams of the text", kind="ngram-simple"),
+    _llama_cpp("ngram-cache", "n-grams in a cache", kind="ngram-cache"),
+    Implementation(
+        "mlx-lm-text",
+        ENGINE,
+        "mlx-lm speculative_generate_step",
+        mlx_lm.load_engine,
+        mlx_lm.PACKAGES,
+        mlx_lm.REMEDY,
     ),
 )
 
