@@ -70,12 +70,8 @@ def test_importing_the_registry_imports_no_library() -> None:
         names |= {str(node.module) for node in top if isinstance(node, ast.ImportFrom)}
         roots = {name.split(".")[0] for name in names}
         heavy = roots & {
-            "torch",
-            "transformers",
-            "tokenizers",
-            "vllm",
-            "openvino",
-            "openvino_genai",
+            *("torch", "transformers", "tokenizers", "vllm", "openvino", "openvino_genai"),
+            *("mlx", "mlx_lm", "xllamacpp", "gguf", "safetensors"),
         }
         lazy = {name.rsplit(".", 1)[-1] for name in names} & eager
         assert path.stem in eager or not (heavy | lazy), path.name

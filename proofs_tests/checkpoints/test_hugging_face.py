@@ -24,7 +24,11 @@ def test_tokenizers(name: str, tmp_path: Path) -> None:
             assert found(text)["input_ids"] == [law.start, *ids]
             assert found.decode(ids) == text
         assert (found.bos_token_id, found.eos_token_id) == (law.start, law.eos)
-        assert found(f"a{vocabulary.eos}")["input_ids"] == [law.start, 0, law.eos]
+        assert found(f"a{vocabulary.eos}")["input_ids"] == [
+            law.start,
+            vocabulary.ids["a"],
+            law.eos,
+        ]
         assert found("?", add_special_tokens=False)["input_ids"] == [law.start]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specref.adapters.transformers_checkpoint import load_probabilities
+from specref.adapters.checkpoints import by_transformers
 from specref.checkpoints.building import build
 from specref.checkpoints.fidelity import Fidelity, compare
 from specref.checkpoints.law import Law, as_law, plain
@@ -25,7 +25,7 @@ LOOKBACK = named_pair("lookback")["target"]
 
 
 def verified(law: Law, folder: Path, length: int = 200) -> Fidelity:
-    return compare(law, load_probabilities(folder), np.random.default_rng(2), length)
+    return compare(law, by_transformers(folder), np.random.default_rng(2), length)
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gpt2"])

@@ -9,19 +9,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from specref.adapters.needs import NotInstalledError, require
-from specref.arrays import Floats
 from specref.checkpoints import build, named_pair
-from specref.checkpoints.fidelity import Probabilities
 from specref.checkpoints.law import Law
 from specref.contracts.text.contract import Engine, Respond, Text
 from specref.vocabulary import Tokens
 
 PACKAGES = ("xllamacpp", "gguf")
 REMEDY = "pip install xllamacpp 'specref[gguf]'"
-KINDS = ("draft-simple", "ngram-simple", "ngram-map-k", "ngram-map-k4v", "ngram-cache")
+KINDS = ("draft-simple", "ngram-simple", "ngram-cache")
 ASKED = {"temperature": 1.0, "samplers": ["temperature"], "cache_prompt": False}
 # The second repeats itself, so that n-grams propose something.
 PROMPTS: tuple[Tokens, ...] = ((), (0, 1, 2, 0, 1, 2, 0, 1), (3, 2, 1, 0))
@@ -42,7 +38,7 @@ def load_engine(
     target, drafter = pair["target"], pair["drafter"]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         paths = build(pair, Path(folder) / "pair", ["gguf"])
-        plain = load_server(paths["target"])
+        plain = started(parameters(paths["target"]))
         try:
             params = parameters(paths["target"])
             speculate(params, kind, paths["drafter"], probabilistic)
@@ -60,7 +56,7 @@ def load_engine(
 
 
 def speculate(params: Any, kind: str, drafter: Path, probabilistic: bool) -> None:
-    """Set one kind of speculation; n-grams of two tokens propose two more."""
+    """Set one kind of speculation; one token that was seen before proposes two more."""
     import xllamacpp
 
     name = f"COMMON_SPECULATIVE_TYPE_{kind.replace('-', '_').upper()}"
@@ -72,8 +68,8 @@ def speculate(params: Any, kind: str, drafter: Path, probabilistic: bool) -> Non
         for setting, value in (("n_max", 3), ("p_min", 0.0), ("probabilistic", probabilistic)):
             getattr(draft, setting)  # an unknown one is not set silently
             setattr(draft, setting, value)
-    elif kind != "ngram-cache":
-        grams = getattr(speculative, kind.replace("-", "_"))
+    elif kind == "ngram-simple":
+        grams = speculative.ngram_simple
         grams.size_n, grams.size_m = 1, 2
 
 
@@ -89,50 +85,23 @@ def parameters(folder: Path) -> Any:
 
 
 def started(params: Any) -> Any:
+    """The server."""
     import xllamacpp
 
     return xllamacpp.Server(params)
 
 
-def load_server(folder: Path) -> Any:
-    """A server without speculation."""
-    return started(parameters(folder))
-
-
 def responding(server: Any, law: Law) -> Respond:
     """Texts by completions; tokens are single characters, so that the text says which they are."""
-    assert law.vocabulary.eos is not None
+    ids, end = law.vocabulary.ids, law.eos
 
     def respond(prompt: Tokens, budget: int, seed: int) -> Text:
         asked = {"prompt": [law.start, *prompt], "n_predict": budget, "seed": seed, **ASKED}
         answer = server.handle_completions(asked)
         choice, timings = answer["choices"][0], answer["timings"]
-        tokens = [law.vocabulary.ids[letter] for letter in choice["text"]]
-        if choice["finish_reason"] == "stop":
-            tokens.append(law.vocabulary.ids[law.vocabulary.eos])
+        tokens = [ids[letter] for letter in choice["text"]]
+        if choice["finish_reason"] == "stop" and end is not None:
+            tokens.append(end)
         return Text(tokens, timings.get("draft_n", 0), timings.get("draft_n_accepted", 0))
 
     return respond
-
-
-def load_probabilities(folder: Path) -> Probabilities:
-    """The distribution after each of the ids, as the server reports it: a request for each.
-
-    Raises
-    ------
-    NotInstalledError
-        xllamacpp is missing.
-    """
-    require(PACKAGES[:1], REMEDY)
-    server = load_server(folder)
-
-    def probabilities(ids: Tokens) -> Floats:
-        return np.array([row(ids[:known]) for known in range(1, len(ids) + 1)])
-
-    def row(ids: Tokens) -> Floats:
-        asked = {"prompt": list(ids), "n_predict": 1, "n_probs": 1000, **ASKED}
-        (token,) = server.handle_completions(asked)["choices"][0]["logprobs"]["content"]
-        logs = {one["id"]: one["logprob"] for one in token["top_logprobs"]}
-        return np.exp([logs[one] for one in range(len(logs))])
-
-    return probabilities

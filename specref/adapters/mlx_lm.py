@@ -1,17 +1,12 @@
 """mlx-lm: `speculative_generate_step` beside `generate_step`, on a pair with a known law."""
 
-import inspect
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from specref.adapters.needs import NotInstalledError, require
-from specref.arrays import Floats
+from specref.adapters.needs import check_parameters, require
 from specref.checkpoints import build, named_pair
-from specref.checkpoints.fidelity import Probabilities
 from specref.contracts.text.contract import Engine, Text
 from specref.vocabulary import Tokens
 
@@ -48,81 +43,39 @@ def load_engine(law: str = "lookback", lookahead: int = 3) -> Engine:
     def plain(prompt: Tokens, budget: int, seed: int) -> Text:
         mx.random.seed(seed)
         ids = mx.array([start, *prompt])
-        steps = generate_step(ids, target, max_tokens=budget, sampler=draw)
-        return Text(up_to((token for token, _ in steps), end))
+        steps = up_to(end, generate_step(ids, target, max_tokens=budget, sampler=draw))
+        return Text([int(step[0]) for step in steps])
 
     def speculative(prompt: Tokens, budget: int, seed: int) -> Text:
         mx.random.seed(seed)
         rows: list[int] = []
-        drafted: list[bool] = []
 
         def sampler(logprobs: Any) -> Any:
             rows.append(logprobs.shape[0])
             return draw(logprobs)
 
-        steps = speculative_generate_step(
+        steps = up_to(end, speculative_generate_step(
             mx.array([start, *prompt]), target, drafter,
             num_draft_tokens=lookahead, max_tokens=budget, sampler=sampler,
-        )  # fmt: skip
-        tokens = up_to((token for token, _, own in steps if drafted.append(own) is None), end)
-        return Text(tokens, sum(rows) - len(rows), sum(drafted))
+        ))  # fmt: skip
+        accepted = sum(step[2] for step in steps)
+        return Text([int(step[0]) for step in steps], sum(rows) - len(rows), accepted)
 
     laws = {role: one.model for role, one in pair.items()}
     return Engine(speculative, PROMPTS, laws["target"], plain, laws["drafter"])
 
 
-def up_to(tokens: Iterable[Any], end: int | None) -> Tokens:
-    """Token ids up to the one that ends a text; no further one is asked for.
+def up_to(end: int | None, steps: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The steps up to the token that ends a text; no further one is asked for.
 
     Examples
     --------
-    >>> up_to([1, 2, 3], end=2)
-    (1, 2)
+    >>> up_to(2, [(1, "a"), (2, "b"), (3, "c")])
+    [(1, 'a'), (2, 'b')]
     """
-    found: list[int] = []
-    for token in tokens:
-        found.append(int(token))
-        if found[-1] == end:
+    found = []
+    for step in steps:
+        found.append(step)
+        if int(step[0]) == end:
             break
-    return tuple(found)
-
-
-def check_parameters(function: Callable[..., Any], passed: tuple[str, ...]) -> None:
-    """Raise `NotInstalledError` unless it has these parameters and needs no other.
-
-    Examples
-    --------
-    >>> check_parameters(lambda prompt, model: None, ("prompt", "sampler"))
-    Traceback (most recent call last):
-    specref.adapters.needs.NotInstalledError: <lambda> has no parameter sampler
-    """
-    known = inspect.signature(function).parameters
-    for name in passed:
-        if name not in known:
-            raise NotInstalledError(f"{function.__name__} has no parameter {name}")
-    for name, parameter in known.items():
-        if name not in passed and parameter.default is parameter.empty:
-            raise NotInstalledError(f"{function.__name__} needs {name}, which is not known")
-
-
-def load_probabilities(folder: Path) -> Probabilities:
-    """The distribution after each of the ids, in float32; softmax in float64.
-
-    Raises
-    ------
-    NotInstalledError
-        mlx or mlx-lm is missing.
-    """
-    require(PACKAGES, REMEDY)
-    import mlx.core as mx
-    from mlx_lm.utils import load_model
-
-    model, _ = load_model(folder)
-
-    def probabilities(ids: Tokens) -> Floats:
-        logits = np.array(model(mx.array([ids]))[0].astype(mx.float32), dtype=np.float64)
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        rows: Floats = weights / weights.sum(axis=1, keepdims=True)
-        return rows
-
-    return probabilities
+    return found

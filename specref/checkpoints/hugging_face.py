@@ -51,7 +51,7 @@ def tokenizer(law: Law) -> dict[str, Any]:
     --------
     >>> from specref.checkpoints.named import named_pair
     >>> tokenizer(named_pair("two-vocabularies")["target"])["pre_tokenizer"]["pattern"]
-    {'Regex': 'ab|a|b'}
+    {'Regex': 'abc|ab|ba|a|b|c'}
     """
     ids = {str(token): index for token, index in law.vocabulary.ids.items()} | {START: law.start}
     special = [START] if law.eos is None else [str(law.vocabulary.eos), START]

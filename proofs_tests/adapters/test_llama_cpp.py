@@ -1,0 +1,99 @@
+"""The adapter of llama.cpp: what it asks, how it reads answers; the engine itself where it is."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from specref.adapters import IMPLEMENTATIONS
+from specref.adapters.llama_cpp import (
+    KINDS,
+    load_engine,
+    responding,
+    speculate,
+)
+from specref.adapters.needs import NotInstalledError
+from specref.checkpoints import named_pair
+from specref.contracts.text.asking import read_text
+from specref.contracts.text.contract import Engine, Text
+
+LAW = named_pair("lookback")["target"]
+
+
+class Server:
+    """Answers with one completion, and keeps what it was asked."""
+
+    def __init__(self, text: str, reason: str, **timings: int) -> None:
+        self.answer = {"choices": [{"text": text, "finish_reason": reason}], "timings": timings}
+
+    def handle_completions(self, asked: dict[str, Any]) -> dict[str, Any]:
+        self.asked = asked
+        return self.answer
+
+
+def test_what_is_asked_and_how_answers_are_read() -> None:
+    server = Server("ad", "stop", draft_n=6, draft_n_accepted=2)
+    assert responding(server, LAW)((1, 0), 5, 7) == Text([0, 3, 4], 6, 2)
+    assert server.asked["prompt"] == [5, 1, 0]
+    assert (server.asked["n_predict"], server.asked["seed"]) == (5, 7)
+    assert server.asked["samplers"] == ["temperature"]
+    assert server.asked["temperature"] == 1
+    assert responding(Server("ab", "length"), LAW)((), 2, 0) == Text([0, 1], 0, 0)
+
+
+def fake(**names: int) -> SimpleNamespace:
+    return SimpleNamespace(common_speculative_type=SimpleNamespace(**names))
+
+
+def test_settings_by_name_and_unknown_ones_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {f"COMMON_SPECULATIVE_TYPE_{x.replace('-', '_').upper()}": x for x in KINDS}
+    monkeypatch.setitem(__import__("sys").modules, "xllamacpp", fake(**known))
+    draft = SimpleNamespace(mparams=SimpleNamespace(path=""), n_max=16, p_min=0.75)
+    speculative = SimpleNamespace(draft=draft, types=[], ngram_simple=SimpleNamespace())
+    params = SimpleNamespace(speculative=speculative)
+    with pytest.raises(AttributeError, match="probabilistic"):
+        speculate(params, "draft-simple", Path("d"), True)
+    draft.probabilistic = False
+    speculate(params, "draft-simple", Path("d"), True)
+    assert speculative.types == ["draft-simple"]
+    assert (draft.n_max, draft.p_min, draft.probabilistic) == (3, 0, True)
+    assert draft.mparams.path == str(Path("d") / "model.gguf")
+    speculate(params, "ngram-simple", Path("d"), False)
+    assert speculative.types == ["ngram-simple"]
+    assert (speculative.ngram_simple.size_n, speculative.ngram_simple.size_m) == (1, 2)
+    with pytest.raises(AttributeError, match="EAGLE9"):
+        speculate(params, "eagle9", Path("d"), False)
+
+
+def test_it_is_not_run_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "xllamacpp", None)
+    names = [name for name in IMPLEMENTATIONS if name.startswith("llama-cpp-text-")]
+    assert len(names) == 4
+    for name in names:
+        assert IMPLEMENTATIONS[name].not_run == "not_run (xllamacpp is not installed)"
+    with pytest.raises(NotInstalledError, match="pip install xllamacpp"):
+        load_engine()
+
+
+@pytest.fixture
+def _installed() -> None:
+    for package in ("xllamacpp", "gguf"):
+        pytest.importorskip(package, reason=f"not_run ({package} is not installed)")
+
+
+@pytest.mark.usefixtures("_installed")
+@pytest.mark.parametrize("kind", ["draft-simple", "ngram-simple", "ngram-cache"])
+def test_texts_are_those_of_plain_mode_and_drafts_are_counted(kind: str) -> None:
+    engine = load_engine(kind)
+    texts = [both(engine, seed) for seed in range(50)]
+    assert [one.tokens for one, _ in texts] == [other.tokens for _, other in texts]
+    assert 0 < sum(one.accepted or 0 for one, _ in texts) < sum(x.proposed or 0 for x, _ in texts)
+    assert {other.proposed for _, other in texts} == {0}
+
+
+def both(engine: Engine, seed: int) -> tuple[Text, Text]:
+    prompt = engine.prompts[1]
+    one, other = (read_text(ask(prompt, 6, seed), engine, 6) for ask in
+                  (engine.speculative, engine.mode("plain")))  # fmt: skip
+    return one, other

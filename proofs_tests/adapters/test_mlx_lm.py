@@ -1,0 +1,58 @@
+"""The adapter of mlx-lm: its parameters are checked by name; the engine itself where it is."""
+
+import pytest
+
+from specref.adapters import IMPLEMENTATIONS
+from specref.adapters.mlx_lm import (
+    PASSED,
+    load_engine,
+    up_to,
+)
+from specref.adapters.needs import NotInstalledError, check_parameters
+from specref.contracts.text.asking import read_text
+
+
+def speculative_generate_step(
+    prompt, model, draft_model, stream=None, *, num_draft_tokens=2, max_tokens=256, sampler=None
+):
+    """The parameters of mlx-lm 0.32 that are passed, and one that is not."""
+
+
+def test_parameters_go_by_name() -> None:
+    check_parameters(speculative_generate_step, PASSED)
+    with pytest.raises(NotInstalledError, match="has no parameter temperature"):
+        check_parameters(speculative_generate_step, ("temperature",))
+    with pytest.raises(NotInstalledError, match="needs draft_model, which is not known"):
+        check_parameters(speculative_generate_step, ("prompt", "model"))
+
+
+def test_texts_end_at_eos_without_asking_for_more() -> None:
+    steps = iter([(3,), (4,), (1,)])
+    assert up_to(4, steps) == [(3,), (4,)]
+    assert list(steps) == [(1,)]
+    assert up_to(None, [(3,), (1,)]) == [(3,), (1,)]
+
+
+def test_it_is_not_run_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "mlx", None)
+    assert IMPLEMENTATIONS["mlx-lm-text"].not_run == "not_run (mlx is not installed)"
+
+
+@pytest.fixture
+def _installed() -> None:
+    for package in ("mlx.core", "mlx_lm"):
+        pytest.importorskip(package, reason=f"not_run ({package} is not installed)")
+
+
+@pytest.mark.usefixtures("_installed")
+def test_drafts_are_counted_and_seeds_obeyed() -> None:
+    engine = load_engine()
+    texts = [read_text(engine((0, 1), 6, seed), engine, 6) for seed in range(20)]
+    again = [read_text(engine((0, 1), 6, seed), engine, 6) for seed in range(20)]
+    assert texts == again
+    assert len({text.tokens for text in texts}) > 5
+    proposed = [text.proposed or 0 for text in texts]
+    accepted = [text.accepted or 0 for text in texts]
+    assert all(map(int.__le__, accepted, proposed))
+    assert 0 < sum(accepted) < sum(proposed)
+    assert read_text(engine.mode("plain")((0, 1), 6, 1), engine, 6).proposed is None
