@@ -11,7 +11,7 @@ from specref.checkpoints.law import Law, as_law, plain
 from specref.checkpoints.named import named_pair
 from specref.checkpoints.weights import MOST_TOKENS
 
-PAIR = named_pair("lookback")
+PAIR = named_pair("lookback-3")
 
 
 @pytest.fixture

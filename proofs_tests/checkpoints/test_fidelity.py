@@ -11,7 +11,7 @@ from specref.checkpoints.law import Law, as_law, plain
 from specref.checkpoints.named import NAMED, named_pair
 from specref.vocabulary import Tokens
 
-LAW = named_pair("lookback")["target"]
+LAW = named_pair("lookback-3")["target"]
 
 
 def computed(law: Law) -> Callable[[Tokens], Floats]:

@@ -10,7 +10,7 @@ from specref.checkpoints.gguf_file import interleaved
 from specref.checkpoints.named import named_pair
 from specref.checkpoints.weights import HEAD, llama
 
-LAW = named_pair("lookback")["target"]
+LAW = named_pair("lookback-3")["target"]
 
 
 def test_interleaving_keeps_heads_apart() -> None:

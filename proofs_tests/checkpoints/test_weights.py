@@ -19,9 +19,11 @@ from specref.checkpoints.weights import FLOOR, GPT2_CONTEXT, LLAMA_CONTEXT, Floa
 
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
+import torch
 from safetensors.numpy import load_file, save_file
+from transformers import AutoModelForCausalLM, DynamicCache
 
-LOOKBACK = named_pair("lookback")["target"]
+LOOKBACK = named_pair("lookback-3")["target"]
 
 
 def verified(law: Law, folder: Path, length: int = 200) -> Fidelity:
@@ -99,3 +101,36 @@ def test_a_wrong_lookback_is_noticed(back: int, architecture: str, tmp_path: Pat
     found = verified(LOOKBACK, folder)
     assert not found.faithful
     assert found.largest > 0.1
+
+
+@pytest.mark.parametrize(("name", "shows"), [("lookback", True), ("order-1", False)])
+def test_a_cache_that_keeps_a_rejected_draft_shows_where_attention_matters(
+    name: str, shows: bool, tmp_path: Path
+) -> None:
+    law = named_pair(name)["target"]
+    model = AutoModelForCausalLM.from_pretrained(build({"": law}, tmp_path / "one")[""])
+    kept, draft, *after = 0, 1, 2, 0
+
+    def largest_error(crop: bool) -> float:
+        cache, last = DynamicCache(), np.zeros(0)
+        # The positions are right in any case: only the draft's key and value are left behind.
+        for position, token in (
+            (0, law.start),
+            (1, kept),
+            (2, draft),
+            (2, after[0]),
+            (3, after[1]),
+        ):
+            if (position, token) == (2, after[0]) and crop:
+                cache.crop(-1)
+            with torch.inference_mode():
+                logits = model(
+                    input_ids=torch.tensor([[token]]),
+                    position_ids=torch.tensor([[position]]),
+                    past_key_values=cache,
+                ).logits
+            last = logits[0, -1, : law.size - 1].double().softmax(dim=-1).numpy()
+        return float(abs(last - law.model.next_token((kept, *after)).astype(float)).max())
+
+    assert largest_error(crop=True) < 5e-7
+    assert (largest_error(crop=False) > 0.1) == shows

@@ -1,8 +1,5 @@
 """The probabilities that engines compute from a checkpoint, to compare them with its law."""
 
-# Annotations of the libraries differ between their versions.
-# mypy: disallow-untyped-calls=False, warn-unused-ignores=False
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -41,15 +38,11 @@ def by_transformers(folder: Path) -> Probabilities:
     require(transformers.PACKAGES, transformers.REMEDY)
     import torch
     from transformers import AutoModelForCausalLM
-    from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
+    from specref.adapters.transformers_generate import without_progress
+
+    with without_progress():
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    finally:
-        if shown:
-            logging.enable_progress_bar()
 
     def probabilities(ids: Tokens) -> Floats:
         with torch.inference_mode():

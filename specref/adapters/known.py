@@ -79,6 +79,15 @@ TEXTS = (
     "laws-zeros",
     "ending",
 )
+TLI_TEXT = (
+    Deviation(
+        "end-to-end/texts",
+        f"{ORDER} One order in 24 is that of the ids, and passes.",
+        True,
+        PRUNING,
+        LOSSY,
+    ),
+)
 TLI = (
     Deviation("smoke/calls-deterministic", CHANGES, False, PRUNING, f"{TESTS}::test_order"),
     Deviation("end-to-end/markov", ORDER, True, PRUNING, LOSSY),

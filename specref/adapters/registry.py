@@ -111,6 +111,26 @@ def _transformers(
     )
 
 
+def _text(path: str, **options: Any) -> Callable[..., Any]:
+    from specref.adapters.transformers_text import load_engine
+
+    return load_engine(path, **options)
+
+
+def _transformers_text(
+    path: str, text: str, known: tuple[Deviation, ...] = (), **options: Any
+) -> Implementation:
+    return Implementation(
+        f"transformers-text-{path}",
+        ENGINE,
+        f"Hugging Face Transformers generate on a checkpoint, {text}",
+        partial(_text, path, **options),
+        packages=("torch", "tokenizers", "transformers"),
+        remedy=transformers.REMEDY,
+        known=known,
+    )
+
+
 def _llama_cpp(name: str, text: str, **options: Any) -> Implementation:
     return Implementation(
         f"llama-cpp-text-{name}",
@@ -260,6 +280,11 @@ ALL = (
         vllm.load_verify,
         vllm.PACKAGES,
         vllm.REMEDY,
+    ),
+    _transformers_text("sd", "assistant_model"),
+    _transformers_text("pld", "prompt_lookup_num_tokens"),
+    _transformers_text(
+        "tli", "assistant_tokenizer, sampling", known.TLI_TEXT, law="two-vocabularies"
     ),
     _llama_cpp("draft-simple", "drafter's argmax against a draw of the target"),
     _llama_cpp("probabilistic", "drafts drawn and kept by p / q", probabilistic=True),

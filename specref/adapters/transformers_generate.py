@@ -4,6 +4,9 @@
 verification on toy models; nothing of it is replaced or patched.
 """
 
+# Annotations of the libraries differ between their versions.
+# mypy: disallow-untyped-calls=False, warn-unused-ignores=False
+
 import logging
 import threading
 from collections.abc import Iterator
@@ -13,6 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import torch
+from transformers.utils import logging as transformers_logging
 
 from specref.adapters.forwards import Block, blocks
 from specref.adapters.toy_tokenizers import (
@@ -191,6 +195,18 @@ class Generate:
     def assistant_tokenizer(self, drafter: Model) -> ToyTokenizer:
         """The drafter's tokenizer, listing its vocabulary in the chosen order."""
         return toy_tokenizer(drafter.vocabulary, DRAFTER_STRANGER, self.order)
+
+
+@contextmanager
+def without_progress() -> Iterator[None]:
+    """Load models without a progress bar."""
+    shown = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()
 
 
 @contextmanager

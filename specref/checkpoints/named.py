@@ -36,7 +36,11 @@ PAIRS = {
         _pair(_law("a b c d", *TARGET), _law("a b c d", *DRAFTER)),
     ),
     "lookback": (
-        "the same rows, of the token 3 places back: by attention",
+        "the same rows, but of the token before the last one: by attention",
+        _pair(_law("a b c d", *TARGET, back=2), _law("a b c d", *DRAFTER, back=2)),
+    ),
+    "lookback-3": (
+        "the same rows, of the token 3 places back",
         _pair(_law("a b c d", *TARGET, back=3), _law("a b c d", *DRAFTER, back=3)),
     ),
     "far": (
@@ -47,7 +51,7 @@ PAIRS = {
         ),
     ),
     "two-vocabularies": (
-        "a, b, c and longer tokens; those and the ids of the drafter are others",
+        "a, b, c and longer tokens; the drafter has fewer, others, and other ids",
         _pair(
             _law(
                 "a b ab ba c abc",
@@ -56,10 +60,10 @@ PAIRS = {
                 *("5 35 20 10 10 10 10", "30 30 5 5 5 15 10", "10 10 30 20 10 10 10"),
             ),
             _law(
-                "b a c ca bc ab",
-                "20 30 15 5 10 15 5",
-                *("10 40 20 5 5 15 5", "35 10 20 10 10 10 5", "30 30 10 5 10 10 5"),
-                *("30 10 10 10 20 15 5", "20 30 10 10 10 15 5", "10 25 25 15 10 10 5"),
+                "b a c bc ab",
+                "20 35 15 10 15 5",
+                *("10 40 20 10 15 5", "35 10 30 10 10 5", "30 30 15 10 10 5"),
+                *("20 30 20 10 15 5", "10 25 40 10 10 5"),
             ),
         ),
     ),

@@ -1,0 +1,43 @@
+"""Transformers' `generate` on checkpoints: seeds, counts of drafts, settings.
+
+Deterministic: what is sampled goes by fixed seeds, and no law is judged here. The law of
+texts is judged by `specref check transformers --contract text`, which takes minutes.
+"""
+
+from collections.abc import Sequence
+
+import pytest
+
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
+
+from specref.adapters import IMPLEMENTATIONS
+from specref.adapters.transformers_text import PROMPTS, load_engine
+from specref.contracts.text.asking import read_text
+from specref.contracts.text.contract import Engine, Text
+
+
+def texts(engine: Engine, mode: str, seeds: Sequence[int] = range(8)) -> list[Text]:
+    ask, prompt = engine.mode(mode), engine.prompts[-1]
+    return [read_text(ask(prompt, 6, seed), engine, 6) for seed in seeds]
+
+
+@pytest.mark.parametrize(("path", "law"), [
+    ("sd", "lookback"), ("pld", "lookback"), ("tli", "two-vocabularies"),
+])  # fmt: skip
+def test_drafts_are_counted_and_seeds_obeyed(path: str, law: str) -> None:
+    engine = load_engine(path, law)
+    found = texts(engine, "speculative")
+    assert found == texts(engine, "speculative")
+    assert len({one.tokens for one in found}) > 3
+    assert sum(one.accepted or 0 for one in found) > 0
+    assert sum(one.accepted or 0 for one in found) < sum(one.proposed or 0 for one in found)
+    assert all(len(one.tokens) > (one.accepted or 0) for one in found), "a block has one more"
+    assert {one.proposed for one in texts(engine, "plain")} == {0}
+    assert set(engine.prompts) <= set(PROMPTS)
+
+
+def test_they_are_registered() -> None:
+    known = [name for name in IMPLEMENTATIONS if name.startswith("transformers-text-")]
+    assert known == [f"transformers-text-{path}" for path in ("sd", "pld", "tli")]
+    assert [one.check for one in IMPLEMENTATIONS[known[-1]].known] == ["end-to-end/texts"]
