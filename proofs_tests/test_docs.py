@@ -166,7 +166,7 @@ def code_of(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_exist(page: Path) -> None:
-    shown = re.findall(r"^specref (\w+)", "\n".join(code_of(page)), flags=re.MULTILINE)
+    shown = re.findall(r"^specref ([\w-]+)", "\n".join(code_of(page)), flags=re.MULTILINE)
     assert set(shown) <= set(main.commands)
 
 
