@@ -76,6 +76,16 @@ def test_a_bad_law_is_refused(change: dict[str, Any], message: str) -> None:
         as_law({**LAW, **change})
 
 
+def test_zeros_and_ones_go_with_floats() -> None:
+    law = as_law({**LAW, "initial": [0.5, 0.5, 0], "rows": {"a": [0, 1, 0], "b": [0.25, 0.75, 0]}})
+    assert law.initial.tolist() == [0.5, 0.5, 0.0]
+    assert law.rows[0].tolist() == [Fraction(0), Fraction(1), Fraction(0)]
+    with pytest.raises(
+        TypeError, match=r"law.initial\[1\] = .*: expected all exact numbers or all"
+    ):
+        as_law({**LAW, "initial": ["1/2", 0.5, 0]})
+
+
 def test_other_input_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="law has no 'initial'"):
         as_law({"tokens": ["a"]})

@@ -59,7 +59,8 @@ def load_engine(path: str = "sd", law: str = "lookback", lookahead: int = 3) -> 
     speculative(PROMPTS[-1], 2, 0)
     return Engine(
         speculative,
-        PROMPTS[path == "tli" :],  # an empty text gives an assistant's tokenizer no ids at all
+        # Of an empty text, the assistant's tokenizer makes no ids at all, and it raises.
+        PROMPTS[1:] if path == "tli" else PROMPTS,
         law=laws["target"],
         plain=responding(target, start, {}),
         drafter=laws["drafter"] if path == "sd" else None,

@@ -109,8 +109,15 @@ def as_law(given: Any, name: str = "law") -> Law:
     if not isinstance(back, int) or isinstance(back, bool) or back < 1:
         raise ValueError(f"{name}.back = {back!r}: expected an integer >= 1")
     size = len(vocabulary)
-    initial = as_distribution(given["initial"], f"{name}.initial", size)
+    initial = _row(given["initial"], f"{name}.initial", size)
     return Law(vocabulary, initial, _rows(given["rows"], vocabulary, initial, name), back)
+
+
+def _row(given: Any, name: str, size: int) -> Probabilities:
+    """A distribution; JSON writes a float that is whole as 0 or 1, too."""
+    if isinstance(given, list) and any(isinstance(p, float) for p in given):
+        given = [float(p) if type(p) is int else p for p in given]
+    return as_distribution(given, name, size)
 
 
 def _check_keys(given: Mapping[str, Any], name: str) -> None:
@@ -133,7 +140,7 @@ def _rows(
     rows = []
     for token in vocabulary.tokens:
         if token in given:
-            rows.append(as_distribution(given[token], f"{name}.rows[{token!r}]", len(vocabulary)))
+            rows.append(_row(given[token], f"{name}.rows[{token!r}]", len(vocabulary)))
         elif token == vocabulary.eos:
             rows.append(initial)
         else:
