@@ -52,9 +52,10 @@ def build_model_command(
     seed: int,
     json_file: str | None,
 ) -> NoReturn:
-    """Write a small checkpoint whose next-token law is prescribed, or a pair of them.
+    """Write small checkpoints whose law is known, for any engine.
 
-    The law is a JSON file, or one of those that are built in. The folder has law.json, and a
+    The law of the next token is a JSON file, or one of those that are built in; a file may hold
+    two, of a target and a drafter. The folder has law.json, and a
     Llama or GPT-2 for Transformers (mlx-lm reads the Llama, too) or model.gguf for llama.cpp; a
     pair has folders target and drafter. Weights are float32.
 
