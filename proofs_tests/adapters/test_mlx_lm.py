@@ -1,29 +1,38 @@
 """The adapter of mlx-lm: its parameters are checked by name; the engine itself where it is."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 from specref.adapters import IMPLEMENTATIONS
 from specref.adapters.mlx_lm import (
+    DEFAULTS,
     PASSED,
     load_engine,
     up_to,
 )
-from specref.adapters.needs import NotInstalledError, check_parameters
+from specref.adapters.needs import NotInstalledError
 from specref.contracts.text.asking import read_text
 
 
-def speculative_generate_step(
-    prompt, model, draft_model, stream=None, *, num_draft_tokens=2, max_tokens=256, sampler=None
-):
-    """The parameters of mlx-lm 0.32 that are passed, and one that is not."""
-
-
-def test_parameters_go_by_name() -> None:
-    check_parameters(speculative_generate_step, PASSED)
-    with pytest.raises(NotInstalledError, match="has no parameter temperature"):
-        check_parameters(speculative_generate_step, ("temperature",))
-    with pytest.raises(NotInstalledError, match="needs draft_model, which is not known"):
-        check_parameters(speculative_generate_step, ("prompt", "model"))
+def test_parameters_go_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An mlx-lm whose function takes something else is not run."""
+    names = (*PASSED, *DEFAULTS, "temperature")
+    function = eval(f"lambda {', '.join(names)}: None")
+    modules = {
+        "mlx": SimpleNamespace(__path__=[]),
+        "mlx.core": SimpleNamespace(),
+        "mlx_lm": SimpleNamespace(__path__=[]),
+        "mlx_lm.generate": SimpleNamespace(generate_step=None, speculative_generate_step=function),
+        "mlx_lm.sample_utils": SimpleNamespace(make_sampler=None),
+        "mlx_lm.utils": SimpleNamespace(load_model=None),
+    }
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(modules["mlx"], "core", modules["mlx.core"], raising=False)
+    with pytest.raises(NotInstalledError, match="has unknown parameters, temperature"):
+        load_engine()
 
 
 def test_texts_end_at_eos_without_asking_for_more() -> None:
@@ -34,7 +43,7 @@ def test_texts_end_at_eos_without_asking_for_more() -> None:
 
 
 def test_it_is_not_run_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "mlx", None)
+    monkeypatch.setitem(sys.modules, "mlx", None)
     assert IMPLEMENTATIONS["mlx-lm-text"].not_run == "not_run (mlx is not installed)"
 
 

@@ -16,7 +16,7 @@ from specref.contracts.text.contract import Engine, Respond, Text
 from specref.vocabulary import Tokens
 
 PACKAGES = ("xllamacpp", "gguf")
-REMEDY = "pip install xllamacpp 'specref[gguf]'"
+REMEDY = "pip install xllamacpp gguf"
 KINDS = ("draft-simple", "ngram-simple", "ngram-cache")
 ASKED = {"temperature": 1.0, "samplers": ["temperature"], "cache_prompt": False}
 # The second repeats itself, so that n-grams propose something.

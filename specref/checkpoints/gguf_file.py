@@ -22,7 +22,7 @@ def write_gguf(law: Law, weights: Weights, folder: Path) -> None:
     try:
         import gguf
     except ImportError:
-        raise ImportError("gguf is not installed: pip install 'specref[gguf]'") from None
+        raise ImportError("gguf is not installed: pip install gguf") from None
     writer = gguf.GGUFWriter(folder / "model.gguf", "llama")
     writer.add_name("specref law")
     writer.add_context_length(config["max_position_embeddings"])

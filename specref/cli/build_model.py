@@ -55,9 +55,9 @@ def build_model_command(
     """Write small checkpoints whose law is known, for any engine.
 
     The law of the next token is a JSON file, or one of those that are built in; a file may hold
-    two, of a target and a drafter. The folder has law.json, and a
-    Llama or GPT-2 for Transformers (mlx-lm reads the Llama, too) or model.gguf for llama.cpp; a
-    pair has folders target and drafter. Weights are float32.
+    two, of a target and a drafter, for folders of these names. A folder has law.json, and a Llama
+    or GPT-2 for Transformers (mlx-lm reads the Llama, too) or model.gguf for llama.cpp, in
+    float32.
 
     With --verify, engines compute the probabilities of a text of 200 tokens that asks for every
     row of the law. It takes 1 to 10 seconds an engine. Exit code 1 if a probability is off by
