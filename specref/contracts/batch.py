@@ -147,9 +147,9 @@ def _check_counts(tokens: Ints, counts: Ints, batch: Batch) -> None:
             row,
         )
     padded = np.arange(tokens.shape[1]) >= counts[:, None]
-    wrong = ((tokens < 0) != padded).any(axis=1)
+    wrong = (tokens < 0) != padded
     if wrong.any():
-        row = int(wrong.argmax())
+        row = int(wrong.any(axis=1).argmax())
         raise BrokenContractError(
             f"counts[{row}] = {counts[row]} but tokens[{row}] = {tokens[row].tolist()}: expected "
             "that many tokens, then -1",
@@ -159,9 +159,9 @@ def _check_counts(tokens: Ints, counts: Ints, batch: Batch) -> None:
 
 def _check_drafts(tokens: Ints, counts: Ints, batch: Batch) -> None:
     kept = np.arange(tokens.shape[1] - 1) < counts[:, None] - 1
-    wrong = (kept & ~batch.drafted(tokens)).any(axis=1)
+    wrong = kept & ~batch.drafted(tokens)
     if wrong.any():
-        row = int(wrong.argmax())
+        row = int(wrong.any(axis=1).argmax())
         raise BrokenContractError(
             f"tokens[{row}] = {tokens[row].tolist()}: expected {batch.origin} "
             f"{batch.draft_tokens[row].tolist()} up to the last token",

@@ -42,12 +42,11 @@ def verify(
     batch, lookahead = draft_tokens.shape
     certain = np.arange(target_probs.shape[2]) == draft_tokens[..., None]
     q = certain if draft_probs is None else draft_probs
-    row, column = np.ogrid[:batch, :lookahead]
-    p_drafted = target_probs[row, column, draft_tokens]
-    q_drafted = q[row, column, draft_tokens]
+    rows, column = np.arange(batch), np.arange(lookahead)
+    p_drafted = target_probs[rows[:, None], column, draft_tokens]
+    q_drafted = q[rows[:, None], column, draft_tokens]
     accepted = rng.random(draft_tokens.shape) * q_drafted < p_drafted
     kept = np.logical_and.accumulate(accepted & (draft_tokens >= 0), axis=1).sum(axis=1)
-    rows = np.arange(batch)
     last = target_probs[rows, kept].copy()
     rejected = np.flatnonzero(kept < (draft_tokens >= 0).sum(axis=1))
     residual = np.maximum(last[rejected] - q[rejected, kept[rejected]], 0)
