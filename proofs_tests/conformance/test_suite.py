@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from specref.arrays import NO_TOKEN
 from specref.conformance import trial as trials
 from specref.conformance.checks import CHECKS
 from specref.conformance.judge import Judge
-from specref.conformance.options import DETECT_TV
+from specref.conformance.options import DETECT_TV, CheckOptions
 from specref.conformance.status import CheckResult, Stage, Status
 from specref.conformance.suite import check
 from specref.conformance.trial import Trial, declared_case
@@ -269,6 +270,28 @@ def test_the_benchmark_counts_false_alarms(monkeypatch: Any) -> None:
     assert rows[2].startswith("| standard | 1 | 1 | 1.0000 (")
     assert any(row.startswith("| all | 5 | 5 |") for row in rows)
     assert any("independence/rows-eos" in row for row in rows)
+
+
+@pytest.mark.strata
+def test_calls_before_late_calls_may_be_left_out_where_nothing_is_kept() -> None:
+    """Of a sampler that keeps something between calls they may not: its outcome differs."""
+    asked = ["strata/late-calls"]
+    options = CheckOptions(only=asked, trials=200, seed=4, timeout=None)
+
+    def failing_late() -> Any:
+        calls = iter(range(10**6))
+
+        def verify(*arguments: Any, rng: Any) -> Any:
+            if next(calls) < 20_000:
+                return clean(*arguments, rng=rng)
+            return np.zeros((len(arguments[2]), arguments[2].shape[1] + 1), int), 7
+
+        return verify
+
+    for sampler, same in ((lambda: clean, True), (failing_late, False)):
+        (whole,) = check(sampler(), only=asked, trials=200, seed=4, timeout=None).results
+        (short,) = kit_false_alarms.outcomes(sampler(), options)
+        assert (replace(whole, seconds=0) == replace(short, seconds=0)) == same
 
 
 def test_the_benchmark_does_not_depend_on_processes(monkeypatch: Any) -> None:
