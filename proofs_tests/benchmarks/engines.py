@@ -1,0 +1,212 @@
+"""The scoreboard: every engine installed by itself, judged, and deleted again.
+
+    python -m proofs_tests.benchmarks.engines [--only NAME] [--again] [--share] [--whole]
+
+Each engine gets an environment in a temporary folder, one at a time; PyPI is asked by pip. Rows are
+written as they come to docs/scoreboard.json, and then as a page. After an interruption the same
+command goes on: rows of the same version of the engine are kept. One that cannot be installed has
+rows that say so.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import venv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import specref
+from specref.adapters.engines import ENGINES, Installable
+from specref.cli.engines import LIMIT, QUICK, judged_apart
+from specref.report.machine import write_json
+from specref.report.scoreboard import NOT_RUN, Row, board_page, read_board, write_board
+
+ROOT = Path(specref.__file__).parents[1]
+RECORD = ROOT / "docs" / "scoreboard.json"
+WHOLE = {"text": ("--seconds", "600")}
+INSTALLING = 1_800.0
+
+
+class NotInstallableError(Exception):
+    """pip failed; the message is what it said last."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How rows come about.
+
+    Attributes
+    ----------
+    forms : mapping
+        {contract: options of ``specref check``}.
+    limit : float
+        Seconds for a row.
+    share : bool
+        Environments see the packages of this interpreter, too, and specref as it is here.
+    """
+
+    forms: Mapping[str, Sequence[str]]
+    limit: float = LIMIT
+    share: bool = False
+
+
+class Environment:
+    """A virtual environment in a folder, filled by the pip of this interpreter."""
+
+    def __init__(self, folder: Path, share: bool) -> None:
+        self.folder = folder
+        venv.create(folder, with_pip=False, symlinks=True)
+        self.python = str(folder / "bin" / "python")
+        (self.packages,) = folder.glob("lib/python*/site-packages")
+        if share:
+            paths = [str(ROOT), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+            (self.packages / "shared.pth").write_text("\n".join(dict.fromkeys(paths)) + "\n")
+        kept = ("PYTHONPATH", "PYTHONHOME")
+        self.variables = {key: value for key, value in os.environ.items() if key not in kept}
+
+    def pip(self, *arguments: str) -> str:
+        """What pip says, which is told to work for this environment."""
+        command = [sys.executable, "-m", "pip", "--python", self.python, *arguments]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=INSTALLING, env=self.variables
+            )
+        except subprocess.TimeoutExpired:
+            raise NotInstallableError(f"pip was not done after {INSTALLING:g} s") from None
+        if done.returncode:
+            said = done.stderr.strip().splitlines() or ["pip said nothing"]
+            errors = [line for line in said if line.startswith("ERROR")]
+            raise NotInstallableError((errors or said)[-1])
+        return done.stdout
+
+    def version(self, distribution: str) -> str:
+        """The installed version, or nothing."""
+        code = f"from importlib.metadata import version; print(version({distribution!r}))"
+        done = subprocess.run([self.python, "-c", code], capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def megabytes(self) -> int:
+        files = (one for one in self.packages.rglob("*") if one.is_file())
+        return round(sum(one.stat().st_size for one in files) / 1e6)
+
+
+def offered(engine: Installable, there: Environment) -> str:
+    """The version of an engine that pip would install, or has."""
+    asked = [one for one in engine.requirements if re.split(r"[^\w.-]", one)[0] != "torch"]
+    told = there.pip("install", "--dry-run", "--no-deps", "--quiet", "--report", "-", *asked)
+    for one in json.loads(told)["install"]:
+        if one["metadata"]["name"].replace("_", "-") == engine.distribution:
+            return str(one["metadata"]["version"])
+    return there.version(engine.distribution)
+
+
+def install(engine: Installable, there: Environment, share: bool) -> None:
+    """Install specref and an engine, and say what that took."""
+    started = time.perf_counter()
+    if not share:
+        there.pip("install", "--quiet", str(ROOT))
+    before = there.megabytes()
+    for one in engine.requirements:
+        more = ["--no-deps"] if engine.alone and one != "torch" else []
+        there.pip("install", "--quiet", *more, one)
+    minutes = (time.perf_counter() - started) / 60
+    print(f"{engine.name}: installed in {minutes:.1f} minutes, {there.megabytes() - before} MB")
+
+
+def run(
+    engines: Iterable[Installable], record: Path, how: Judgement, again: bool = False
+) -> list[Row]:
+    """Judge engines one after the other; every row is written at once.
+
+    Parameters
+    ----------
+    engines : iterable of Installable
+    record : Path
+        The JSON, with the rows that are kept.
+    how : Judgement
+    again : bool
+        Judge what is on the record, too.
+    """
+    rows = {row.path: row for row in read_board(record)}
+
+    def add(row: Row) -> None:
+        rows[row.path] = row
+        write_board(str(record), list(rows.values()))
+        print(f"{row.path}: {row.verdict}, {row.seconds:.0f} s; {row.evidence}", flush=True)
+
+    for engine in engines:
+        with tempfile.TemporaryDirectory(prefix="specref-engine-") as folder:
+            there = Environment(Path(folder, "environment"), how.share)
+            try:
+                package = f"{engine.distribution} {offered(engine, there)}"
+                wanted = [
+                    path for path in engine.paths
+                    if again or path.name not in rows or rows[path.name].package != package
+                ]  # fmt: skip
+                print(f"{package}: {len(wanted)} of {len(engine.paths)} paths to be judged")
+                if not wanted:
+                    continue
+                install(engine, there, how.share)
+            except NotInstallableError as error:
+                for path in engine.paths:
+                    why = f"not installed: {error}"
+                    add(Row(engine.name, path.name, str(path.contract), NOT_RUN, why))
+                continue
+            for path in wanted:
+                contract = str(path.contract)
+                row = judged_apart(
+                    engine.name, path.name, contract, how.forms.get(contract, ()),
+                    python=there.python, limit=how.limit, environment=there.variables,
+                    folder=Path(folder),
+                )  # fmt: skip
+                add(replace(row, package=package))
+    return list(rows.values())
+
+
+def main() -> None:
+    """Run what is asked for, and write the page."""
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("--only", action="append", choices=tuple(ENGINES), help="repeat for more")
+    parser.add_argument("--again", action="store_true", help="judge what is on the record, too")
+    parser.add_argument(
+        "--share", action="store_true", help="environments see this interpreter's packages, too"
+    )
+    parser.add_argument(
+        "--whole", action="store_true", help="all checks; 10 minutes for a path of whole texts"
+    )
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for a path")
+    parser.add_argument("--record", type=Path, default=RECORD, help="the JSON; the page is beside")
+    asked = parser.parse_args()
+    chosen = [one for one in ENGINES.values() if not asked.only or one.name in asked.only]
+    for one in chosen:
+        needs = f", needs {one.needs}" if one.needs else ""
+        print(f"{one.name}: {len(one.paths)} paths, about {one.megabytes} MB{needs}")
+    how = Judgement(WHOLE if asked.whole else QUICK, asked.limit, asked.share)
+    try:
+        run(chosen, asked.record, how, asked.again)
+    finally:
+        write_page(asked.record)
+
+
+def write_page(record: Path) -> None:
+    """Write the page of a record beside it."""
+    rows = read_board(record)
+    known = {row.path for row in rows}
+    untried = [
+        Row(one.name, path.name, str(path.contract), NOT_RUN, "not installed here")
+        for one in ENGINES.values()
+        for path in one.paths
+        if path.name not in known
+    ]
+    write_json(str(record.with_suffix(".md")), board_page([*rows, *untried]).rstrip("\n"))
+
+
+if __name__ == "__main__":
+    main()

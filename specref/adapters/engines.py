@@ -1,0 +1,61 @@
+"""The engines of the scoreboard: how each installs, and the registered names that judge it."""
+
+from dataclasses import dataclass
+
+from specref.adapters.registry import IMPLEMENTATIONS, Implementation
+
+
+@dataclass(frozen=True)
+class Installable:
+    """An engine on PyPI.
+
+    Attributes
+    ----------
+    name : str
+        Its registered implementations are called so, or begin so.
+    distribution : str
+        The package whose version is that of the engine.
+    requirements : tuple of str
+        What pip installs.
+    megabytes : int
+        What the wheels were seen to be, without torch.
+    alone : bool
+        Installed without its dependencies: what is judged needs torch alone.
+    needs : str
+        What else it needs here, if anything.
+    """
+
+    name: str
+    distribution: str
+    requirements: tuple[str, ...]
+    megabytes: int
+    alone: bool = False
+    needs: str = ""
+
+    @property
+    def paths(self) -> tuple[Implementation, ...]:
+        """The registered implementations.
+
+        Examples
+        --------
+        >>> [path.name for path in ENGINES["openvino-genai"].paths]
+        ['openvino-genai', 'openvino-genai-lookup']
+        """
+        start = f"{self.name}-"
+        return tuple(
+            one
+            for key, one in IMPLEMENTATIONS.items()
+            if key == self.name or key.startswith(start)
+        )
+
+
+ALL = (
+    Installable("transformers", "transformers", ("torch", "transformers"), 12),
+    Installable("flashspec", "flashspec", ("torch", "flashspec"), 1, alone=True),
+    Installable("mlx-lm", "mlx-lm", ("mlx-lm", "mlx[cpu]"), 12),
+    Installable("llama-cpp", "xllamacpp", ("xllamacpp", "gguf"), 34),
+    Installable("openvino-genai", "openvino-genai", ("openvino-genai",), 66),
+    Installable("lmdeploy", "lmdeploy", ("torch", "lmdeploy"), 107, alone=True),
+    Installable("vllm", "vllm", ("vllm",), 336, needs="CUDA"),
+)
+ENGINES = {one.name: one for one in ALL}

@@ -1,0 +1,270 @@
+"""Rows of the scoreboard: what came of an engine, for people, as JSON and as a page."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from specref.conformance.status import LOSSY, Finding, Status
+from specref.report.layout import Column, Prose, Table
+from specref.report.machine import as_json, write_json
+
+NOT_RUN, PASSED, KNOWN, CRASHED, LATE = (
+    "not_run",
+    "passed",
+    "LOSSY, known",
+    "crashed",
+    "time limit",
+)
+VERDICTS: Mapping[str, str] = {
+    Finding.DEPENDENCE: "LOSSY",
+    Finding.LAW: "LOSSY",
+    Finding.CONTRACT: "broken contract",
+    Finding.EDGE: "edge",
+    Finding.ACCEPTANCE: "accepted lengths",
+    Finding.PLAIN: "plain mode off",
+    Finding.UNANSWERED: "not answered",
+    Finding.NOT_EXERCISED: "not_exercised",
+}
+JUDGED = frozenset({PASSED, KNOWN})
+COLUMNS = (
+    Column("path"),
+    Column("contract"),
+    Column("verdict"),
+    Column("s", right=True),
+    Column("what was seen", folds=True),
+)
+
+
+PAGE = """\
+# Scoreboard
+
+What came of engines that were installed from PyPI and judged by their registered adapters
+(`specref list names`), one row for each way in which an engine speculates. Written from
+[scoreboard.json](scoreboard.json) by the command that does it all again:
+
+<!-- not run: it installs engines, one after the other; minutes to an hour -->
+```sh
+make engines                                               # what is not yet on the record
+python -m proofs_tests.benchmarks.engines --only mlx-lm --again
+```
+
+`passed` says: nothing was found, where a difference as large as the power would have been, 999 times
+in 1,000. `LOSSY, known` is lossy for a reason that [trophies.md](trophies.md) has. `inconclusive`,
+`not_exercised` and `not_run` say nothing of the engine. Of other settings, models and devices than
+the adapter's nothing is said. Times are of two x86 cores that had other work.
+
+{table}
+
+{summary}. Power is of the check that compares whole texts where there is one; `exact law` is the
+total variation of the completed block from the target's, with all randomness intercepted.
+
+| path | evidence | command | date |
+|---|---|---|---|
+{evidence}
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of one way in which one engine speculates.
+
+    Attributes
+    ----------
+    engine, path, contract : str
+        The path is the registered name.
+    verdict : str
+        ``passed`` says no more than `power`; ``LOSSY, known`` is an expected failure.
+    evidence : str
+        What was found, or drawn; why there is no verdict.
+    power : str
+        What would have been found.
+    violated : bool
+        A failure that is not expected.
+    package : str
+        The engine's package and its version, where it was installed for this.
+    """
+
+    engine: str
+    path: str
+    contract: str
+    verdict: str
+    evidence: str
+    power: str = ""
+    violated: bool = False
+    version: str = ""
+    seconds: float = 0.0
+    command: str = ""
+    package: str = ""
+    date: str = ""
+
+    @property
+    def judged(self) -> bool:
+        """Whether there is a verdict."""
+        return self.violated or self.verdict in JUDGED
+
+
+def verdict_of(record: Mapping[str, Any], ending: str = "") -> dict[str, Any]:
+    """The fields of a row that a report says, if it was written by a command that ended so.
+
+    Parameters
+    ----------
+    record : mapping
+        A report as `kit_record` has it.
+    ending : str
+        How the command ended, if not by itself: what was found before counts all the same.
+
+    Examples
+    --------
+    >>> record = {"results": [], "lossy": False, "exit_code": 2, "verdict": "INCONCLUSIVE"}
+    >>> verdict_of(record | {"finding": None, "version": "", "complete": True})["verdict"]
+    'inconclusive'
+    """
+    results = record["results"]
+    failed = [one for one in results if one["status"] == Status.FAILED]
+    known = [one for one in results if one["status"] == Status.EXPECTED_FAILURE]
+    known = [one for one in known if one["finding"] in LOSSY]
+    open_ = [one for one in results if one["status"] == Status.INCONCLUSIVE]
+    verdict, shown = "inconclusive", [one for one in open_ if one["message"]]
+    if failed:
+        verdict = VERDICTS[record["finding"]]
+        shown = [one for one in failed if one["finding"] == record["finding"]]
+    elif ending or not record["complete"]:
+        verdict, shown = ending or "interrupted", []
+    elif known:
+        verdict, shown = KNOWN, known
+    elif record["finding"]:
+        verdict = VERDICTS[record["finding"]]
+        shown = [one for one in results if one["finding"] == record["finding"]]
+    elif record["exit_code"] == 0:
+        verdict, shown = PASSED, []
+    evidence = f"{shown[0]['id']}: {shown[0]['message']}" if shown else _drawn(results)
+    if verdict == "inconclusive" and record["verdict"] != "INCONCLUSIVE":
+        evidence = record["verdict"]
+    return {
+        "verdict": verdict,
+        "evidence": " ".join(evidence.split()),
+        "power": _power(results),
+        "violated": bool(failed),
+        "version": record["version"],
+    }
+
+
+def _drawn(results: Sequence[Mapping[str, Any]]) -> str:
+    """How much was drawn, and what was found that is no failure."""
+    told = [
+        f"{one['id']}: {one['message']}"
+        for one in results
+        if one["id"] == "end-to-end/texts" or (one["finding"] == Finding.EDGE and one["message"])
+    ]
+    trials = sum(one["evidence"].get("trials") or 0 for one in results)
+    passed = sum(one["status"] == Status.PASSED for one in results)
+    return "; ".join([f"{passed} checks passed, {trials:,} trials", *told])
+
+
+def _power(results: Sequence[Mapping[str, Any]]) -> str:
+    """The distances that would have been found by drawing, and those that were computed."""
+    ends = [one for one in results if one["id"].startswith("end-to-end/")]
+    found = [one["evidence"].get("detectable_tv") for one in ends or results]
+    drawn = [tv for tv in found if tv]
+    exact = [
+        one["evidence"]["total_variation"]
+        for one in results
+        if one["id"].startswith("joint/probed") and "total_variation" in one["evidence"]
+    ]
+    parts = [f"TV ≥ {min(drawn):.2g}"] if drawn else []
+    if drawn and f"{max(drawn):.2g}" != f"{min(drawn):.2g}":
+        parts = [f"TV ≥ {min(drawn):.2g} to {max(drawn):.2g}, by check"]
+    return "; ".join([*parts, *([f"exact law within {max(exact):.0e}"] if exact else [])])
+
+
+def board_table(rows: Sequence[Row]) -> RenderableType:
+    """The rows for people, and how many engines have a verdict."""
+    styles = {PASSED: "green", KNOWN: "bold yellow", NOT_RUN: "dim"}
+    cells = [
+        (
+            row.path,
+            row.contract,
+            Text(row.verdict, "bold red" if row.violated else styles.get(row.verdict, "magenta")),
+            f"{row.seconds:.0f}" if row.seconds else "",
+            f"{row.evidence} ({row.power})" if row.power else row.evidence,
+        )
+        for row in rows
+    ]
+    return Group(Table(COLUMNS, cells), "", Prose(summary(rows)))
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """How many of the rows have which verdict.
+
+    Examples
+    --------
+    >>> summary([Row("a", "a-b", "text", "passed", ""), Row("c", "c", "text", "not_run", "")])
+    '2 paths of 2 engines: 1 passed, 1 not_run'
+    """
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row.verdict] = counts.get(row.verdict, 0) + 1
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    return f"{len(rows)} paths of {len({row.engine for row in rows})} engines: {told}"
+
+
+def exit_code_of(rows: Sequence[Row]) -> int:
+    """1: a violation that is not expected; 2: an installed engine has no verdict, or none has; 0.
+
+    Examples
+    --------
+    >>> exit_code_of([]), exit_code_of([Row("a", "a", "text", "passed", "")])
+    (2, 0)
+    """
+    installed = [row for row in rows if row.verdict != NOT_RUN]
+    if any(row.violated for row in rows):
+        return 1
+    return 0 if installed and all(row.judged for row in installed) else 2
+
+
+def write_board(file: str, rows: Sequence[Row], **extra: Any) -> None:
+    """Write rows as JSON, all or nothing."""
+    write_json(file, as_json({"rows": [asdict(row) for row in rows]}, **extra))
+
+
+def read_board(file: Path) -> tuple[Row, ...]:
+    """The rows that were written; none if there is no file.
+
+    Raises
+    ------
+    ValueError
+        The file is no scoreboard.
+    """
+    if not file.exists():
+        return ()
+    try:
+        return tuple(Row(**row) for row in json.loads(file.read_text("utf-8"))["rows"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{file}: expected the JSON of a scoreboard ({error})") from None
+
+
+def board_page(rows: Sequence[Row]) -> str:
+    """The page of a record, as Markdown."""
+    lines = [
+        "| engine | path | contract | verdict | power | s |",
+        "|---|---|---|---|---|---|",
+        *(
+            _line(row.package or row.engine, f"`{row.path}`", row.contract, row.verdict, row.power,
+                  f"{row.seconds:.0f}" if row.seconds else "")
+            for row in rows
+        ),
+    ]  # fmt: skip
+    told = [
+        _line(f"`{row.path}`", row.evidence, f"`{row.command}`" if row.command else "", row.date)
+        for row in rows
+    ]
+    return PAGE.format(table="\n".join(lines), summary=summary(rows), evidence="\n".join(told))
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', '¦') for cell in cells)} |"
