@@ -7,13 +7,14 @@ CUDA := $(PYTHON) -m pytest -k
 
 DIST := build/dist-try
 
-.PHONY: help verify test style lint mutants benchmark dist clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
+.PHONY: help verify test style lint mutants benchmark engines dist clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
 
 help:
 	@echo "make verify     prove every rule over the toy pairs, and for every p and q (core dependencies only)"
 	@echo "make test       the whole test suite, linters and types (adds torch on the CPU)"
 	@echo "make mutants    a sample of mutants of the code, and which of them no test notices"
 	@echo "make benchmark  measured ratios and times, side by side"
+	@echo "make engines    installs engines one after the other, judges them, writes docs/scoreboard.md"
 	@echo "make dist       wheel and sdist, checked with twine; the wheel alone is used in an empty folder"
 	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/gpu_results.md"
 
@@ -47,6 +48,9 @@ benchmark: .venv/test
 	$(BIN)/python -m proofs_tests.benchmarks.process
 	$(BIN)/python -m proofs_tests.benchmarks.scaling
 	$(BIN)/python -m gpu_tests.benchmarks.verification
+
+engines: .venv/core
+	$(BIN)/python -m proofs_tests.benchmarks.engines
 
 dist: .venv/core
 	$(BIN)/pip install --quiet --disable-pip-version-check 'build>=1.2' 'twine>=6.1'

@@ -2,16 +2,17 @@
 
     python -m proofs_tests.benchmarks.engines [--only NAME] [--again] [--share] [--whole]
 
-Each engine gets an environment in a temporary folder, one at a time; PyPI is asked by pip. Rows are
-written as they come to docs/scoreboard.json, and then as a page. After an interruption the same
-command goes on: rows of the same version of the engine are kept. One that cannot be installed has
-rows that say so.
+Each engine gets an environment in a temporary folder, one at a time; PyPI is asked by pip. Rows
+are written as they come to docs/scoreboard.json, and then as a page. After an interruption the
+same command goes on: rows of the same version of the engine are kept. One that cannot be installed
+has rows that say so.
 """
 
 import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -115,7 +116,7 @@ def install(engine: Installable, there: Environment, share: bool) -> None:
     before = there.megabytes()
     for one in engine.requirements:
         more = ["--no-deps"] if engine.alone and one != "torch" else []
-        there.pip("install", "--quiet", *more, one)
+        there.pip("install", "--quiet", "--constraint", str(ROOT / "constraints.txt"), *more, one)
     minutes = (time.perf_counter() - started) / 60
     print(f"{engine.name}: installed in {minutes:.1f} minutes, {there.megabytes() - before} MB")
 
@@ -141,7 +142,14 @@ def run(
         write_board(str(record), list(rows.values()))
         print(f"{row.path}: {row.verdict}, {row.seconds:.0f} s; {row.evidence}", flush=True)
 
+    def skip(engine: Installable, why: str) -> None:
+        for path in engine.paths:
+            add(Row(engine.name, path.name, str(path.contract), NOT_RUN, why))
+
     for engine in engines:
+        if engine.needs_cuda and shutil.which("nvidia-smi") is None:
+            skip(engine, "needs CUDA")
+            continue
         with tempfile.TemporaryDirectory(prefix="specref-engine-") as folder:
             there = Environment(Path(folder, "environment"), how.share)
             try:
@@ -155,9 +163,7 @@ def run(
                     continue
                 install(engine, there, how.share)
             except NotInstallableError as error:
-                for path in engine.paths:
-                    why = f"not installed: {error}"
-                    add(Row(engine.name, path.name, str(path.contract), NOT_RUN, why))
+                skip(engine, f"not installed: {error}")
                 continue
             for path in wanted:
                 contract = str(path.contract)
@@ -186,7 +192,7 @@ def main() -> None:
     asked = parser.parse_args()
     chosen = [one for one in ENGINES.values() if not asked.only or one.name in asked.only]
     for one in chosen:
-        needs = f", needs {one.needs}" if one.needs else ""
+        needs = ", needs CUDA" if one.needs_cuda else ""
         print(f"{one.name}: {len(one.paths)} paths, about {one.megabytes} MB{needs}")
     how = Judgement(WHOLE if asked.whole else QUICK, asked.limit, asked.share)
     try:

@@ -21,8 +21,8 @@ class Installable:
         What the wheels were seen to be, without torch.
     alone : bool
         Installed without its dependencies: what is judged needs torch alone.
-    needs : str
-        What else it needs here, if anything.
+    needs_cuda : bool
+        Not installed where there is no CUDA.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Installable:
     requirements: tuple[str, ...]
     megabytes: int
     alone: bool = False
-    needs: str = ""
+    needs_cuda: bool = False
 
     @property
     def paths(self) -> tuple[Implementation, ...]:
@@ -56,6 +56,6 @@ ALL = (
     Installable("llama-cpp", "xllamacpp", ("xllamacpp", "gguf"), 34),
     Installable("openvino-genai", "openvino-genai", ("openvino-genai",), 66),
     Installable("lmdeploy", "lmdeploy", ("torch", "lmdeploy"), 107, alone=True),
-    Installable("vllm", "vllm", ("vllm",), 336, needs="CUDA"),
+    Installable("vllm", "vllm", ("vllm",), 336, needs_cuda=True),
 )
 ENGINES = {one.name: one for one in ALL}

@@ -20,6 +20,7 @@ from click.core import ParameterSource
 from specref.adapters.engines import ENGINES
 from specref.adapters.registry import Implementation
 from specref.cli.group import INTERRUPTED, progress, show
+from specref.report.machine import STDOUT
 from specref.report.scoreboard import (
     CRASHED,
     LATE,
@@ -91,12 +92,14 @@ def check_engines(context: click.Context, contract: str | None, json_file: str |
                 rows.append(
                     _row(engine, path, [*(QUICK[str(path.contract)] if own else ()), *asked])
                 )
-                if json_file:
+                if json_file and json_file != STDOUT:
                     write_board(json_file, rows)
                 advance(1, path.name)
         except KeyboardInterrupt:
             interrupted = True
     show(board_table(rows), json_file)
+    if json_file:
+        write_board(json_file, rows)
     return INTERRUPTED if interrupted else exit_code_of(rows)
 
 
@@ -150,7 +153,7 @@ def judged_apart(
         record = _read(report)
         said = log.read_text("utf-8", "replace").strip().splitlines()
     last = next((line for line in reversed(said) if line.strip()), "nothing was printed")
-    told = {
+    told: dict[str, Any] = {
         "seconds": round(time.perf_counter() - started, 1),
         "command": join(["specref", *asked]),
         "date": datetime.now(UTC).date().isoformat(),

@@ -53,10 +53,10 @@ make engines                                               # what is not yet on 
 python -m proofs_tests.benchmarks.engines --only mlx-lm --again
 ```
 
-`passed` says: nothing was found, where a difference as large as the power would have been, 999 times
-in 1,000. `LOSSY, known` is lossy for a reason that [trophies.md](trophies.md) has. `inconclusive`,
-`not_exercised` and `not_run` say nothing of the engine. Of other settings, models and devices than
-the adapter's nothing is said. Times are of two x86 cores that had other work.
+`passed` says: nothing was found, where a difference as large as the power would have been, 999
+times in 1,000. `LOSSY, known` is lossy for a reason that [trophies.md](trophies.md) has.
+`inconclusive`, `not_exercised` and `not_run` say nothing of the engine. Of other settings, models
+and devices than the adapter's nothing is said.
 
 {table}
 

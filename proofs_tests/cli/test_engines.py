@@ -1,0 +1,260 @@
+"""`specref check engines` and the runner of the scoreboard: whatever an engine does is a row.
+
+Verdicts of the planted engine are at alpha 1e-9, with the kit's seed 0.
+"""
+
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from proofs_tests.benchmarks import engines as runner
+from specref.adapters import IMPLEMENTATIONS
+from specref.adapters.engines import ENGINES, Installable
+from specref.adapters.registry import Implementation
+from specref.cli import engines as board
+from specref.cli import main
+from specref.contracts.table import ENGINE
+from specref.report.scoreboard import Row, read_board
+
+# Each token is a draft, whatever the target says of it.
+PLANTED = """
+import os, random
+from specref import Model, Vocabulary
+from specref.contracts.text import Engine, Text
+
+def decode(prompt, budget, seed):
+    print("hello")
+    rng = random.Random(seed)
+    tokens = [rng.choices((0, 1), (0.1, 0.9))[0] for _ in range(budget)]
+    return Text(tokens, budget, budget)
+
+lossy = Engine(decode, prompts=[(0, 1)], law=Model(Vocabulary("ab"), lambda _: [0.9, 0.1]))
+
+def __getattr__(name):
+    if name == "dying":
+        os.abort()
+    raise AttributeError(name)
+"""
+FORMS = {"text": ("--detect-tv", "0.3")}
+
+
+@dataclass(frozen=True)
+class Planted(Installable):
+    """An engine whose paths are in no registry."""
+
+    objects: tuple[str, ...] = ()
+
+    @property
+    def paths(self) -> tuple[Implementation, ...]:
+        return tuple(Implementation(one, ENGINE, one, make=Planted) for one in self.objects)
+
+
+def wheel(folder: Path) -> str:
+    """A package with the planted engines, as pip installs it; its path."""
+    path, told = folder / "planted_engine-1.0-py3-none-any.whl", "planted_engine-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("planted_engine.py", PLANTED)
+        file.writestr(
+            f"{told}/METADATA", "Metadata-Version: 2.1\nName: planted-engine\nVersion: 1.0"
+        )
+        file.writestr(
+            f"{told}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any"
+        )
+        file.writestr(f"{told}/RECORD", "")
+    return str(path)
+
+
+def program(folder: Path, script: str) -> str:
+    """An interpreter that does something else."""
+    path = folder / "python"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_engines_are_installed_judged_and_deleted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(runner.tempfile, "tempdir", str(scratch))
+    objects = ("planted_engine:lossy", "planted_engine:dying")
+    engine = Planted("planted", "planted-engine", (wheel(tmp_path),), 1, objects=objects)
+    absent = Planted("absent", "absent", (str(tmp_path / "absent.whl"),), 1, objects=("absent:x",))
+    record, how = tmp_path / "board.json", runner.Judgement(FORMS, share=True)
+    lossy, dying, missing = runner.run([engine, absent], record, how)
+    assert (lossy.verdict, lossy.violated, lossy.package) == ("LOSSY", True, "planted-engine 1.0")
+    assert "evidence 10^" in lossy.evidence
+    assert lossy.command.endswith("text --detect-tv 0.3")
+    assert (dying.verdict, dying.violated) == ("crashed", False)
+    assert dying.evidence.startswith("ended by SIGABRT")
+    assert missing.verdict == "not_run"
+    assert "absent.whl" in missing.evidence
+    assert read_board(record) == (lossy, dying, missing)
+    assert "installed in 0." in capsys.readouterr().out
+    assert not [*scratch.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("script", "verdict", "evidence"),
+    [
+        ("exec sleep 60", "time limit", "not done after 1 s; nothing was printed"),
+        ("sleep 60 & wait", "time limit", "not done after 1 s; nothing was printed"),
+        ("echo 'it broke'; exit 0", "crashed", "ended with exit code 0; it broke"),
+        ("kill -SEGV $$", "crashed", "ended by SIGSEGV; nothing was printed"),
+    ],
+)
+def test_what_ends_otherwise_is_a_row(
+    script: str, verdict: str, evidence: str, tmp_path: Path
+) -> None:
+    python = program(tmp_path, script)
+    row = board.judged_apart("x", "x", "text", python=python, limit=1)
+    assert (row.verdict, row.evidence, row.judged) == (verdict, evidence, False)
+    assert row.seconds < board.GRACE
+
+
+def test_what_was_found_before_a_crash_counts(tmp_path: Path) -> None:
+    failed = {"id": "smoke/texts", "status": "failed", "finding": "broken contract"}
+    found = {**failed, "message": "no text", "evidence": {}}
+    record = {
+        "results": [found], "lossy": False, "exit_code": 1, "verdict": "BROKEN", "version": "x 1",
+        "finding": "broken contract", "complete": False,
+    }  # fmt: skip
+    (tmp_path / "record").write_text(json.dumps(record))
+    # The last argument is the file of the report.
+    script = f"for file; do :; done; cp {tmp_path}/record $file; kill -9 $$"
+    row = board.judged_apart("x", "x", "text", python=program(tmp_path, script))
+    assert (row.verdict, row.violated, row.version) == ("broken contract", True, "x 1")
+    assert row.evidence == "ended by SIGKILL; smoke/texts: no text"
+
+
+class Judging:
+    """In place of a process: a row, or an interruption."""
+
+    def __init__(self, *rows: tuple[str, bool] | type[BaseException]) -> None:
+        self.rows, self.asked = list(rows), []
+
+    def __call__(self, engine: str, path: str, contract: str, *args: object, **_: object) -> Row:
+        self.asked.append(path)
+        match self.rows.pop(0):
+            case (str() as verdict, bool() as violated):
+                return Row(engine, path, contract, verdict, str(args), violated=violated)
+            case error:
+                raise error
+
+
+class Nowhere(runner.Environment):
+    """No environment."""
+
+    number = "1.0"
+
+    def __init__(self, folder: Path, share: bool) -> None:
+        self.python, self.variables = "", {}
+
+
+def test_an_interrupted_board_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judging = Judging(("passed", False), KeyboardInterrupt, ("passed", False))
+    monkeypatch.setattr(runner, "judged_apart", judging)
+    monkeypatch.setattr(runner, "Environment", Nowhere)
+    monkeypatch.setattr(runner, "offered", lambda engine, there: Nowhere.number)
+    monkeypatch.setattr(runner, "install", lambda engine, there, share: None)
+    engine = Planted("e", "e", ("e",), 1, objects=("e:a", "e:b"))
+    record, how = tmp_path / "board.json", runner.Judgement({})
+    with pytest.raises(KeyboardInterrupt):
+        runner.run([engine], record, how)
+    assert [row.path for row in read_board(record)] == ["e:a"]
+    assert [row.path for row in runner.run([engine], record, how)] == ["e:a", "e:b"]
+    assert judging.asked == ["e:a", "e:b", "e:b"]
+    runner.run([engine], record, how)
+    assert len(judging.asked) == 3
+    judging.rows = [("passed", False)] * 4
+    monkeypatch.setattr(Nowhere, "number", "1.1")
+    assert {row.package for row in runner.run([engine], record, how)} == {"e 1.1"}
+    runner.run([engine], record, how, again=True)
+    assert len(judging.asked) == 7
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, judging: Judging, *arguments: str) -> Result:
+    monkeypatch.setattr(board, "judged_apart", judging)
+    chosen = {name: ENGINES[name] for name in ("transformers", "vllm")}
+    monkeypatch.setattr(board, "ENGINES", chosen)
+    for path in ENGINES["transformers"].paths:
+        monkeypatch.setattr(path.__class__, "missing", property(absent))
+    return CliRunner().invoke(main, ["check", "engines", "--contract", "text", *arguments])
+
+
+def absent(path: Implementation) -> tuple[str, ...]:
+    return () if path.name.endswith(("sd", "pld", "tli")) else ("it",)
+
+
+PASSED, KNOWN, LATE = ("passed", False), ("LOSSY, known", False), ("time limit", False)
+
+
+@pytest.mark.parametrize(
+    ("rows", "code"),
+    [
+        ((PASSED, KNOWN, PASSED), 0),
+        ((PASSED, ("LOSSY", True), LATE), 1),
+        ((PASSED, LATE, PASSED), 2),
+        ((PASSED, ("inconclusive", False), PASSED), 2),
+        ((PASSED, KeyboardInterrupt), 130),
+    ],
+)
+def test_the_board(
+    rows: tuple[tuple[str, bool], ...], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "board.json"
+    result = asked(monkeypatch, Judging(*rows), "--json", str(file))
+    assert result.exit_code == code
+    assert "3 of 3 paths are installed, about 2 minutes" in result.stderr
+    assert "transformers-text-sd" in result.stdout
+    found = read_board(file)
+    assert [row.verdict for row in found] == [row[0] for row in rows if isinstance(row, tuple)]
+    assert "--seconds" in found[0].evidence
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Implementation, "missing", property(lambda path: path.packages))
+    monkeypatch.setattr(board, "judged_apart", Judging())
+    result = CliRunner().invoke(main, ["check", "engines", "--json", "-"])
+    assert result.exit_code == 2
+    rows = json.loads(result.stdout)["rows"]
+    assert {row["verdict"] for row in rows} == {"not_run"}
+    assert "pip install" in rows[0]["evidence"]
+
+
+def test_options_are_passed_on_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = asked(monkeypatch, Judging(), "--save", "folder")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "error: --save: expected one engine, not all of them\n",
+    )
+    file = tmp_path / "board.json"
+    given = ("--seconds", "5", "--seed", "3", "--json", str(file))
+    assert asked(monkeypatch, Judging(*[PASSED] * 3), *given).exit_code == 0
+    assert read_board(file)[0].evidence == "(['--seconds', '5.0', '--seed', '3'],)"
+
+
+def test_every_implementation_of_others_is_of_one_engine() -> None:
+    paths = [path.name for engine in ENGINES.values() for path in engine.paths]
+    others = [n for n in IMPLEMENTATIONS if not n.startswith(("reference", "torch-backend"))]
+    assert sorted(paths) == sorted(others)
+    assert {str(path.contract) for one in ENGINES.values() for path in one.paths} <= {*board.QUICK}
+
+
+def test_the_page_is_that_of_the_record(tmp_path: Path) -> None:
+    record = tmp_path / "scoreboard.json"
+    record.write_text(runner.RECORD.read_text())
+    runner.write_page(record)
+    assert runner.RECORD.with_suffix(".md").read_text() == record.with_suffix(".md").read_text()
+
+
+def test_a_file_that_is_no_board(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"rows": [1]}')
+    with pytest.raises(ValueError, match=r"x.json: expected the JSON of a scoreboard"):
+        read_board(tmp_path / "x.json")
