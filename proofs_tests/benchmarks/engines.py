@@ -1,6 +1,7 @@
 """The scoreboard: every engine installed by itself, judged, and deleted again.
 
-    python -m proofs_tests.benchmarks.engines [--only NAME] [--again] [--share] [--whole]
+    python -m proofs_tests.benchmarks.engines [--only NAME] [--again] [--share]
+        [--whole] [--seconds N]
 
 Each engine gets an environment in a temporary folder, one at a time; PyPI is asked by pip. Rows
 are written as they come to docs/scoreboard.json, and then as a page. After an interruption the
@@ -25,13 +26,12 @@ from pathlib import Path
 
 import specref
 from specref.adapters.engines import ENGINES, Installable
-from specref.cli.engines import LIMIT, QUICK, judged_apart
+from specref.cli.engines import LIMIT, ONLY, SECONDS, TIMED, judged_apart, quick
 from specref.report.machine import write_json
 from specref.report.scoreboard import NOT_RUN, Row, board_page, read_board, write_board
 
 ROOT = Path(specref.__file__).parents[1]
 RECORD = ROOT / "docs" / "scoreboard.json"
-WHOLE = {"text": ("--seconds", "600")}
 INSTALLING = 1_800.0
 
 
@@ -108,8 +108,8 @@ def offered(engine: Installable, there: Environment) -> str:
     return there.version(engine.distribution)
 
 
-def install(engine: Installable, there: Environment, share: bool) -> None:
-    """Install specref and an engine, and say what that took."""
+def install(engine: Installable, there: Environment, share: bool) -> int:
+    """Install specref and an engine, and say what that took; the megabytes of the engine."""
     started = time.perf_counter()
     if not share:
         there.pip("install", "--quiet", str(ROOT))
@@ -118,7 +118,9 @@ def install(engine: Installable, there: Environment, share: bool) -> None:
         more = ["--no-deps"] if engine.alone and one != "torch" else []
         there.pip("install", "--quiet", "--constraint", str(ROOT / "constraints.txt"), *more, one)
     minutes = (time.perf_counter() - started) / 60
-    print(f"{engine.name}: installed in {minutes:.1f} minutes, {there.megabytes() - before} MB")
+    megabytes = there.megabytes() - before
+    print(f"{engine.name}: installed in {minutes:.1f} minutes, {megabytes} MB")
+    return megabytes
 
 
 def run(
@@ -161,7 +163,7 @@ def run(
                 print(f"{package}: {len(wanted)} of {len(engine.paths)} paths to be judged")
                 if not wanted:
                     continue
-                install(engine, there, how.share)
+                megabytes = install(engine, there, how.share)
             except NotInstallableError as error:
                 skip(engine, f"not installed: {error}")
                 continue
@@ -172,7 +174,7 @@ def run(
                     python=there.python, limit=how.limit, environment=there.variables,
                     folder=Path(folder),
                 )  # fmt: skip
-                add(replace(row, package=package))
+                add(replace(row, package=package, megabytes=megabytes))
     return list(rows.values())
 
 
@@ -184,9 +186,8 @@ def main() -> None:
     parser.add_argument(
         "--share", action="store_true", help="environments see this interpreter's packages, too"
     )
-    parser.add_argument(
-        "--whole", action="store_true", help="all checks; 10 minutes for a path of whole texts"
-    )
+    parser.add_argument("--whole", action="store_true", help="all checks of samplers")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="for a path of texts")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for a path")
     parser.add_argument("--record", type=Path, default=RECORD, help="the JSON; the page is beside")
     asked = parser.parse_args()
@@ -194,7 +195,11 @@ def main() -> None:
     for one in chosen:
         needs = ", needs CUDA" if one.needs_cuda else ""
         print(f"{one.name}: {len(one.paths)} paths, about {one.megabytes} MB{needs}")
-    how = Judgement(WHOLE if asked.whole else QUICK, asked.limit, asked.share)
+    forms = {
+        contract: () if asked.whole and contract not in TIMED else quick(contract, asked.seconds)
+        for contract in ONLY
+    }
+    how = Judgement(forms, asked.limit, asked.share)
     try:
         run(chosen, asked.record, how, asked.again)
     finally:

@@ -20,7 +20,7 @@ class Installable:
     megabytes : int
         What the wheels were seen to be, without torch.
     alone : bool
-        Installed without its dependencies: what is judged needs torch alone.
+        Installed without dependencies but those that are listed: its models need many more.
     needs_cuda : bool
         Not installed where there is no CUDA.
     """
@@ -49,13 +49,17 @@ class Installable:
         )
 
 
+# What LMDeploy imports before its rejection sampling is reached.
+LMDEPLOY = (
+    "mmengine-lite", "addict", "yapf", "platformdirs", "termcolor", "pyyaml", "pybase64",
+)  # fmt: skip
 ALL = (
     Installable("transformers", "transformers", ("torch", "transformers"), 12),
     Installable("flashspec", "flashspec", ("torch", "flashspec"), 1, alone=True),
     Installable("mlx-lm", "mlx-lm", ("mlx-lm", "mlx[cpu]"), 12),
     Installable("llama-cpp", "xllamacpp", ("xllamacpp", "gguf"), 34),
     Installable("openvino-genai", "openvino-genai", ("openvino-genai",), 66),
-    Installable("lmdeploy", "lmdeploy", ("torch", "lmdeploy"), 107, alone=True),
+    Installable("lmdeploy", "lmdeploy", ("torch", "lmdeploy", *LMDEPLOY), 107, alone=True),
     Installable("vllm", "vllm", ("vllm",), 336, needs_cuda=True),
 )
 ENGINES = {one.name: one for one in ALL}

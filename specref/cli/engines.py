@@ -32,22 +32,32 @@ from specref.report.scoreboard import (
     write_board,
 )
 
-SAMPLER = (
-    *("--only", "smoke", "--only", "joint/wide", "--only", "joint/probed"),
-    *("--only", "boundary/zero-coin", "--only", "boundary/empty-residual", "--detect-tv", "0.1"),
-)
-QUICK = {
+SAMPLER = ("smoke", "joint/wide", "joint/probed", "boundary/zero-coin", "boundary/empty-residual")
+ONLY = {
     "verify": SAMPLER,
     "ragged": SAMPLER,
-    "generate": ("--seconds", "12"),
-    "text": ("--seconds", "30"),
+    "generate": ("smoke", "end-to-end/greedy", "end-to-end/markov", "end-to-end/wide"),
+    "text": (),
 }
-SECONDS = {"verify": 20, "ragged": 20, "generate": 20, "text": 40}
+TIMED, SECONDS = ("generate", "text"), 30.0
+LOADING = 10.0
 LIMIT, GRACE = 600.0, 10.0
 PASSED_ON = ("seconds", "detect_tv", "alpha", "seed", "timeout")
 POWER = ("seconds", "detect_tv")
 TAKEN = {"target", "contract", "json_file", *PASSED_ON}
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+
+
+def quick(contract: str, seconds: float = SECONDS) -> tuple[str, ...]:
+    """The options of the quick form: some checks, at TV 0.1 or for so many seconds.
+
+    Examples
+    --------
+    >>> quick("text")
+    ('--seconds', '30')
+    """
+    power = ("--seconds", f"{seconds:g}") if contract in TIMED else ("--detect-tv", "0.1")
+    return (*(x for one in ONLY[contract] for x in ("--only", one)), *power)
 
 
 def check_engines(context: click.Context, contract: str | None, json_file: str | None) -> int:
@@ -80,7 +90,7 @@ def check_engines(context: click.Context, contract: str | None, json_file: str |
     ]
     there = [path for _, path in chosen if not path.missing]
     own = not any(name in given for name in POWER)
-    minutes = sum(SECONDS.get(str(one.contract), 60) for one in there) / 60
+    minutes = len(there) * (SECONDS + LOADING) / 60
     about = f", about {minutes:.0f} minutes" if own else ""
     click.echo(f"{len(there)} of {len(chosen)} paths are installed{about}", err=True)
     rows: list[Row] = []
@@ -90,7 +100,7 @@ def check_engines(context: click.Context, contract: str | None, json_file: str |
             for engine, path in chosen:
                 advance(0, path.name)
                 rows.append(
-                    _row(engine, path, [*(QUICK[str(path.contract)] if own else ()), *asked])
+                    _row(engine, path, [*(quick(str(path.contract)) if own else ()), *asked])
                 )
                 if json_file and json_file != STDOUT:
                     write_board(json_file, rows)

@@ -60,8 +60,11 @@ and devices than the adapter's nothing is said.
 
 {table}
 
-{summary}. Power is of the check that compares whole texts where there is one; `exact law` is the
-total variation of the completed block from the target's, with all randomness intercepted.
+{summary}.
+
+Power is of the check that compares whole texts where there is one; `exact law` is the total
+variation of the completed block from the target's, with all randomness intercepted. MB is what the
+installation added to the packages that were there.
 
 | path | evidence | command | date |
 |---|---|---|---|
@@ -87,6 +90,8 @@ class Row:
         A failure that is not expected.
     package : str
         The engine's package and its version, where it was installed for this.
+    megabytes : int
+        What the installation added.
     """
 
     engine: str
@@ -100,6 +105,7 @@ class Row:
     seconds: float = 0.0
     command: str = ""
     package: str = ""
+    megabytes: int = 0
     date: str = ""
 
     @property
@@ -129,6 +135,7 @@ def verdict_of(record: Mapping[str, Any], ending: str = "") -> dict[str, Any]:
     known = [one for one in results if one["status"] == Status.EXPECTED_FAILURE]
     known = [one for one in known if one["finding"] in LOSSY]
     open_ = [one for one in results if one["status"] == Status.INCONCLUSIVE]
+    greedy = record.get("capabilities", {}).get("greedy", False)
     verdict, shown = "inconclusive", [one for one in open_ if one["message"]]
     if failed:
         verdict = VERDICTS[record["finding"]]
@@ -148,7 +155,7 @@ def verdict_of(record: Mapping[str, Any], ending: str = "") -> dict[str, Any]:
     return {
         "verdict": verdict,
         "evidence": " ".join(evidence.split()),
-        "power": _power(results),
+        "power": "greedy texts; no law is judged" if greedy else _power(results),
         "violated": bool(failed),
         "version": record["version"],
     }
@@ -159,7 +166,9 @@ def _drawn(results: Sequence[Mapping[str, Any]]) -> str:
     told = [
         f"{one['id']}: {one['message']}"
         for one in results
-        if one["id"] == "end-to-end/texts" or (one["finding"] == Finding.EDGE and one["message"])
+        if one["message"]
+        and one["status"] != Status.NOT_APPLICABLE
+        and (one["id"] == "end-to-end/texts" or one["finding"] == Finding.EDGE)
     ]
     trials = sum(one["evidence"].get("trials") or 0 for one in results)
     passed = sum(one["status"] == Status.PASSED for one in results)
@@ -251,11 +260,14 @@ def read_board(file: Path) -> tuple[Row, ...]:
 def board_page(rows: Sequence[Row]) -> str:
     """The page of a record, as Markdown."""
     lines = [
-        "| engine | path | contract | verdict | power | s |",
-        "|---|---|---|---|---|---|",
+        "| engine | MB | path | contract | verdict | power | s |",
+        "|---|---|---|---|---|---|---|",
         *(
-            _line(row.package or row.engine, f"`{row.path}`", row.contract, row.verdict, row.power,
-                  f"{row.seconds:.0f}" if row.seconds else "")
+            _line(
+                row.package or row.engine, f"{row.megabytes}" if row.package else "",
+                f"`{row.path}`", row.contract, row.verdict, row.power,
+                f"{row.seconds:.0f}" if row.seconds else "",
+            )
             for row in rows
         ),
     ]  # fmt: skip
