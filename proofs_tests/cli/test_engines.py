@@ -4,6 +4,7 @@ Verdicts of the planted engine are at alpha 1e-9, with the kit's seed 0.
 """
 
 import json
+import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,7 @@ class Planted(Installable):
 
     @property
     def paths(self) -> tuple[Implementation, ...]:
-        return tuple(Implementation(one, ENGINE, one, make=Planted) for one in self.objects)
+        return tuple(Implementation(one, ENGINE, one, make=lambda: print) for one in self.objects)
 
 
 def wheel(folder: Path) -> str:
@@ -81,7 +82,7 @@ def test_engines_are_installed_judged_and_deleted(
 ) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    monkeypatch.setattr(runner.tempfile, "tempdir", str(scratch))
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     objects = ("planted_engine:lossy", "planted_engine:dying")
     engine = Planted("planted", "planted-engine", (wheel(tmp_path),), 1, objects=objects)
     absent = Planted("absent", "absent", (str(tmp_path / "absent.whl"),), 1, objects=("absent:x",))
@@ -136,7 +137,8 @@ class Judging:
     """In place of a process: a row, or an interruption."""
 
     def __init__(self, *rows: tuple[str, bool] | type[BaseException]) -> None:
-        self.rows, self.asked = list(rows), []
+        self.rows = list(rows)
+        self.asked: list[str] = []
 
     def __call__(self, engine: str, path: str, contract: str, *args: object, **_: object) -> Row:
         self.asked.append(path)

@@ -1,6 +1,7 @@
 """Rows of the scoreboard: what came of an engine, for people, as JSON and as a page."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -40,6 +41,7 @@ COLUMNS = (
 )
 
 
+INSTALLED = re.compile(r"/\S*/site-packages/")
 PAGE = """\
 # Scoreboard
 
@@ -154,7 +156,7 @@ def verdict_of(record: Mapping[str, Any], ending: str = "") -> dict[str, Any]:
         evidence = record["verdict"]
     return {
         "verdict": verdict,
-        "evidence": " ".join(evidence.split()),
+        "evidence": INSTALLED.sub("", " ".join(evidence.split())),
         "power": "greedy texts; no law is judged" if greedy else _power(results),
         "violated": bool(failed),
         "version": record["version"],
@@ -177,16 +179,17 @@ def _drawn(results: Sequence[Mapping[str, Any]]) -> str:
 
 def _power(results: Sequence[Mapping[str, Any]]) -> str:
     """The distances that would have been found by drawing, and those that were computed."""
-    ends = [one for one in results if one["id"].startswith("end-to-end/")]
-    found = [one["evidence"].get("detectable_tv") for one in ends or results]
-    drawn = [tv for tv in found if tv]
+    found = {one["id"]: one["evidence"].get("detectable_tv") for one in results}
+    found = {id_: tv for id_, tv in found.items() if tv}
+    drawn = [tv for id_, tv in found.items() if id_.startswith("end-to-end/")]
+    drawn = drawn or [*found.values()]
     exact = [
         one["evidence"]["total_variation"]
         for one in results
         if one["id"].startswith("joint/probed") and "total_variation" in one["evidence"]
     ]
-    parts = [f"TV ≥ {min(drawn):.2g}"] if drawn else []
-    if drawn and f"{max(drawn):.2g}" != f"{min(drawn):.2g}":
+    parts = [f"TV ≥ {min(drawn):.2g}" if min(drawn) < 1 else "none"] if drawn else []
+    if drawn and min(drawn) < 1 and f"{max(drawn):.2g}" != f"{min(drawn):.2g}":
         parts = [f"TV ≥ {min(drawn):.2g} to {max(drawn):.2g}, by check"]
     return "; ".join([*parts, *([f"exact law within {max(exact):.0e}"] if exact else [])])
 
