@@ -27,6 +27,7 @@ from pathlib import Path
 import specref
 from specref.adapters.engines import ENGINES, Installable
 from specref.cli.engines import LIMIT, ONLY, SECONDS, TIMED, judged_apart, quick
+from specref.cli.group import ended_as_by_ctrl_c
 from specref.report.machine import write_json
 from specref.report.scoreboard import NOT_RUN, Row, board_page, read_board, write_board
 
@@ -145,8 +146,10 @@ def run(
         print(f"{row.path}: {row.verdict}, {row.seconds:.0f} s; {row.evidence}", flush=True)
 
     def skip(engine: Installable, why: str) -> None:
+        print(f"{engine.name}: {why}")
         for path in engine.paths:
-            add(Row(engine.name, path.name, str(path.contract), NOT_RUN, why))
+            if path.name not in rows or not rows[path.name].judged:
+                add(Row(engine.name, path.name, str(path.contract), NOT_RUN, why))
 
     for engine in engines:
         if engine.needs_cuda and shutil.which("nvidia-smi") is None:
@@ -201,7 +204,8 @@ def main() -> None:
     }
     how = Judgement(forms, asked.limit, asked.share)
     try:
-        run(chosen, asked.record, how, asked.again)
+        with ended_as_by_ctrl_c():
+            run(chosen, asked.record, how, asked.again)
     finally:
         write_page(asked.record)
 

@@ -4,6 +4,7 @@ Verdicts of the planted engine are at alpha 1e-9, with the kit's seed 0.
 """
 
 import json
+import shutil
 import tempfile
 import zipfile
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from specref.adapters.registry import Implementation
 from specref.cli import engines as board
 from specref.cli import main
 from specref.contracts.table import ENGINE
-from specref.report.scoreboard import Row, read_board
+from specref.report.scoreboard import Row, read_board, write_board
 
 # Each token is a draft, whatever the target says of it.
 PLANTED = """
@@ -178,6 +179,18 @@ def test_an_interrupted_board_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     assert {row.package for row in runner.run([engine], record, how)} == {"e 1.1"}
     runner.run([engine], record, how, again=True)
     assert len(judging.asked) == 7
+
+
+def test_what_cannot_be_installed_now_keeps_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Planted("e", "e", ("e",), 1, needs_cuda=True, objects=("e:a", "e:b"))
+    there = Row("e", "e:a", "text", "passed", "long ago", package="e 1.0")
+    write_board(str(tmp_path / "board.json"), [there])
+    monkeypatch.setattr(shutil, "which", lambda program: None)
+    kept, new = runner.run([engine], tmp_path / "board.json", runner.Judgement({}))
+    assert kept == there
+    assert (new.path, new.verdict, new.evidence) == ("e:b", "not_run", "needs CUDA")
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, judging: Judging, *arguments: str) -> Result:

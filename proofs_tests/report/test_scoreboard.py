@@ -41,8 +41,8 @@ ODD = result("joint/wide", "inconclusive", detectable_tv=0.8)
             *("LOSSY, known", f"{TEXTS}: m of {TEXTS}", False),
         ),
         (
-            record(result("boundary/zero-coin", "expected_failure", "edge")),
-            *("passed", "0 checks passed, 0 trials; boundary/zero-coin: m of boundary/zero-coin"),
+            record(result("boundary/x", "expected_failure", "edge", per_million_tokens=0.0596)),
+            *("passed", "0 checks passed, 0 trials; edge: boundary/x, 6e-02 per million tokens"),
             False,
         ),
         (
@@ -77,6 +77,8 @@ def test_verdicts(report: dict[str, Any], verdict: str, evidence: str, violated:
 )
 def test_power(results: list[dict[str, Any]], power: str) -> None:
     assert verdict_of(record(*results))["power"] == power
+    greedy = record(*results, capabilities={"greedy": True})
+    assert verdict_of(greedy)["power"] == "greedy texts; no law is judged"
 
 
 def test_paths_of_a_machine_are_left_out() -> None:
@@ -93,6 +95,6 @@ def test_a_planted_engine_is_lossy_on_the_page() -> None:
     assert (row.verdict, exit_code_of([row])) == ("LOSSY", 1)
     assert "evidence 10^" in row.evidence
     page = board_page([row, Row("b|c", "b|c", "text", "not_run", "no such")])
-    assert "| planted |  | `planted` | text | LOSSY | TV ≥" in page
+    assert "| planted |  | `planted` | text | LOSSY |  |  |" in page
     assert "| `b¦c` | no such |  |  |" in page
     assert "2 paths of 2 engines: 1 LOSSY, 1 not_run." in page

@@ -31,7 +31,8 @@ VERDICTS: Mapping[str, str] = {
     Finding.UNANSWERED: "not answered",
     Finding.NOT_EXERCISED: "not_exercised",
 }
-JUDGED = frozenset({PASSED, KNOWN})
+JUDGED, FOUND = frozenset({PASSED, KNOWN}), frozenset({"LOSSY", KNOWN})
+GREEDY = "greedy texts; no law is judged"
 COLUMNS = (
     Column("path"),
     Column("contract"),
@@ -87,7 +88,7 @@ class Row:
     evidence : str
         What was found, or drawn; why there is no verdict.
     power : str
-        What would have been found.
+        What would have been found, where the law was not found to be off.
     violated : bool
         A failure that is not expected.
     package : str
@@ -157,7 +158,7 @@ def verdict_of(record: Mapping[str, Any], ending: str = "") -> dict[str, Any]:
     return {
         "verdict": verdict,
         "evidence": INSTALLED.sub("", " ".join(evidence.split())),
-        "power": "greedy texts; no law is judged" if greedy else _power(results),
+        "power": "" if verdict in FOUND else GREEDY if greedy else _power(results),
         "violated": bool(failed),
         "version": record["version"],
     }
@@ -165,13 +166,15 @@ def verdict_of(record: Mapping[str, Any], ending: str = "") -> dict[str, Any]:
 
 def _drawn(results: Sequence[Mapping[str, Any]]) -> str:
     """How much was drawn, and what was found that is no failure."""
+    texts = [one for one in results if one["id"] == "end-to-end/texts" and one["message"]]
     told = [
-        f"{one['id']}: {one['message']}"
-        for one in results
-        if one["message"]
-        and one["status"] != Status.NOT_APPLICABLE
-        and (one["id"] == "end-to-end/texts" or one["finding"] == Finding.EDGE)
+        f"{one['id']}: {one['message']}" for one in texts if one["status"] != Status.NOT_APPLICABLE
     ]
+    for one in results:
+        if one["finding"] == Finding.EDGE:
+            rate = one["evidence"].get("per_million_tokens")
+            rare = "" if rate is None else f", {rate:.0e} per million tokens"
+            told.append(f"edge: {one['id']}{rare}")
     trials = sum(one["evidence"].get("trials") or 0 for one in results)
     passed = sum(one["status"] == Status.PASSED for one in results)
     return "; ".join([f"{passed} checks passed, {trials:,} trials", *told])
