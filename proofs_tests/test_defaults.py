@@ -33,6 +33,8 @@ COMMON: Mapping[str, str] = {
 }
 # Where text is generated, more is drafted.
 OTHERWISE = {
+    ("lookahead", "adapters.mlx_lm.load_engine"): "3",
+    ("lookahead", "adapters.transformers_text.load_engine"): "3",
     ("lookahead", "adapters.transformers_generate.__init__"): "4",
     ("lookahead", "torch_backend.generation.generate"): "4",
 }

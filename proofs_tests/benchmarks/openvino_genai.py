@@ -11,16 +11,18 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import openvino_genai as genai
 
 from specref.adapters.openvino_genai import EXACT, Responding
-from specref.adapters.toy_openvino import write_model
 
 PROMPT, BUDGET = (0, 1, 0), 4
 
 
 def texts(q: float, count: int) -> np.ndarray:
     """Texts under seeds 0, 1, …, where the drafter gives b with probability `q`."""
+    import openvino_genai as genai
+
+    from specref.adapters.toy_openvino import write_model
+
     scheduler = genai.SchedulerConfig()
     scheduler.enable_prefix_caching = False
     target, drafter = (np.log([[1 - x, x]] * 2) for x in (0.1, q))

@@ -48,12 +48,12 @@ TAKEN = {"target", "contract", "json_file", *PASSED_ON}
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
 
-def quick(contract: str, seconds: float = SECONDS) -> tuple[str, ...]:
+def quick(contract: str, seconds: float) -> tuple[str, ...]:
     """The options of the quick form: some checks, at TV 0.1 or for so many seconds.
 
     Examples
     --------
-    >>> quick("text")
+    >>> quick("text", 30)
     ('--seconds', '30')
     """
     power = ("--seconds", f"{seconds:g}") if contract in TIMED else ("--detect-tv", "0.1")
@@ -100,7 +100,11 @@ def check_engines(context: click.Context, contract: str | None, json_file: str |
             for engine, path in chosen:
                 advance(0, path.name)
                 rows.append(
-                    _row(engine, path, [*(quick(str(path.contract)) if own else ()), *asked])
+                    _row(
+                        engine,
+                        path,
+                        [*(quick(str(path.contract), SECONDS) if own else ()), *asked],
+                    )
                 )
                 if json_file and json_file != STDOUT:
                     write_board(json_file, rows)
