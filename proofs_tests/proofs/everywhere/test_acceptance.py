@@ -49,13 +49,23 @@ def block_of(*sites: str):
         (("draft[0]", "draft[1]", "bonus"), 1, 2),
         (("residual", "modified", "modified"), 1, 0),
         (("draft[0]", "bonus"), 2, 4),
-        (("draft[0]", "residual", "modified"), 2, 4),
     ],
 )
 def test_the_last_token_is_no_accepted_draft_and_what_is_owed_is_none(sites, iterations, counted):
     texts = [[(0,) * size] for size in range(1, 8)]
     sums = Verified(block_of(*sites), iterations).sums(P, Q, 1, texts)
     assert sums == [1] * counted + [0] * (7 - counted)
+
+
+def test_what_others_owe_between_iterations_is_not_counted_but_refused() -> None:
+    """The tokens that the first iteration owes would be taken for those of the second."""
+
+    def same_rule(*arguments):
+        return greedy_block.step(*arguments)
+
+    for step in (block_of("residual", "modified"), same_rule):
+        with pytest.raises(TypeError, match="sites called modified: expected none in several"):
+            Verified(step, 2).sums(P, Q, 2, TEXTS)
 
 
 @pytest.mark.parametrize("step", [standard.step, block.step, greedy_block.step])

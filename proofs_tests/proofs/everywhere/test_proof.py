@@ -169,6 +169,15 @@ def test_rows_are_drawn_where_pieces_are_open(monkeypatch, step, verdict: str) -
         assert is_lossless(step, *models, (), 2).total_variation == found.witness.distance > 0
 
 
+def test_ctrl_c_while_rows_are_drawn_keeps_what_was_found(monkeypatch) -> None:
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(proof, "random_rows", stop)
+    found = is_lossless_everywhere(standard.step, "ab", lookahead=2, budget=1e-9)
+    assert (found.interrupted, found.verdict, found.open) == (True, "open", 8)
+
+
 @pytest.mark.parametrize("step", [standard.step, algorithm_5, PLANTED["two corners"].step])
 def test_one_seed_gives_one_record_whatever_runs_it(step) -> None:
     alone = is_lossless_everywhere(step, "ab", lookahead=2, seed=3)

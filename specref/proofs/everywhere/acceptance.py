@@ -116,12 +116,14 @@ class Verified(Side):
     ----------
     step : callable
     iterations : int
-        If more than 1, so many in a row: all tokens that they emit are counted.
+        If more than 1, so many in a row: all tokens that they emit are counted. A step that owes
+        tokens, other than `greedy_block.step`, raises a TypeError when it is run.
     """
 
     def __init__(self, step: Step, iterations: int = 1) -> None:
         self.step = step if iterations == 1 else repeated(step, iterations)
         self.uncounted = 1 if iterations == 1 else 0
+        self._may_owe = iterations == 1 or step is greedy_block.step
         self._kept: Tokens = ()
         self._hopeful: dict[tuple[bool, Sequence[Tokens], Tokens], set[Choices]] = {}
 
@@ -167,6 +169,11 @@ class Verified(Side):
         traced = Traced(chance)
         block = tuple(self.step(target, drafter, context, lookahead, traced))
         owed = sum(step.site == OWED for step in traced.steps)
+        if owed and not self._may_owe:
+            raise TypeError(
+                f"step draws at sites called {OWED}: expected none in several iterations, where "
+                "only greedy_block.step itself is known to carry what it owes"
+            )
         self._kept = block[: max(len(block) - self.uncounted - owed, 0)]
         return block
 

@@ -232,7 +232,10 @@ def is_lossless_everywhere(
     witness = _witness(step, space, lookahead, slices)
     if witness is None and not interrupted and any(one.open for one in slices):
         until = time.process_time() + budget / SEARCHED
-        witness = _searched(step, space, lookahead, length, seed, until)
+        try:
+            witness = _searched(step, space, lookahead, length, seed, until)
+        except KeyboardInterrupt:
+            interrupted = True
     seconds = time.monotonic() - started
     done = len(outcomes), interrupted
     return Everywhere(target, drafter, lookahead, slices, witness, counts, seconds, *done)
