@@ -84,7 +84,12 @@ class Verifier:
     ) -> None:
         self.implementation, self.capabilities = implementation, capabilities
         self.timeout = timeout
-        self.keywords = accepted_keywords(implementation)
+        self.keywords = self.keywords_of(implementation)
+
+    @staticmethod
+    def keywords_of(implementation: Callable[..., Any]) -> frozenset[str]:
+        """What it is given by name."""
+        return accepted_keywords(implementation)
 
     def shaped(self, batch: Batch) -> Batch:
         """A batch in the form of the contract."""

@@ -9,10 +9,9 @@ import numpy as np
 
 from specref.arrays import NO_TOKEN, Ints
 from specref.contracts.calling import Verifier
-from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import Fixture, Place, rows
 from specref.contracts.model_calls import Call, read_tokens
-from specref.contracts.timeout import Deadline, described, within
+from specref.contracts.timeout import Deadline, user_code, within
 from specref.vocabulary import Tokens
 
 SMALL_BATCHES, LARGE_BATCH = (1, 2, 3, 5, 8, 13), 4096
@@ -124,12 +123,5 @@ class Steps:
         return place, blocks, np.full((trials, 1), NO_TOKEN)
 
     def _one(self, place: Place, rng: np.random.Generator) -> Tokens:
-        try:
+        with user_code(lambda what: f"{what} (at {place.name})"):
             return read_tokens(self.call(place, rng), self.longest, self.fixture)
-        except BrokenContractError as error:
-            message, cause = str(error), error.__cause__
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # user code may raise anything
-            message, cause = f"raised {described(error)}", error
-        raise BrokenContractError(f"{message} (at {place.name})") from cause

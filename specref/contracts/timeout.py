@@ -122,6 +122,29 @@ def within(
     raise BrokenContractError(f"raised {described(errors[0])}") from errors[0]
 
 
+@contextmanager
+def user_code(say: Callable[[str], str]) -> Iterator[None]:
+    """What user code raises is a broken contract; `say` makes its message, from what happened.
+
+    Examples
+    --------
+    >>> with user_code(lambda what: f"{what} (at the start)"):
+    ...     1 / 0
+    Traceback (most recent call last):
+    specref.contracts.errors.BrokenContractError: raised ZeroDivisionError: … (at the start)
+    """
+    try:
+        yield
+        return
+    except BrokenContractError as error:
+        message, cause = str(error), error.__cause__
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # user code may raise anything
+        message, cause = f"raised {described(error)}", error
+    raise BrokenContractError(say(message)) from cause
+
+
 def described(error: BaseException, where: str = "") -> str:
     """The type of an error and the first line of its message.
 

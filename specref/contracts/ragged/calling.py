@@ -9,7 +9,6 @@ import numpy as np
 from specref.arrays import NO_TOKEN, Floats, Ints
 from specref.contracts.batch import Answer, Batch
 from specref.contracts.calling import Verifier
-from specref.contracts.capabilities import Capabilities
 from specref.contracts.logits import as_logits
 from specref.contracts.ragged.parameters import BONUS, named
 from specref.contracts.verify.drawing import draw_tokens
@@ -22,14 +21,9 @@ TEMPERATURES = (0.5, 2.0, 1.0)
 class RaggedVerifier(Verifier):
     """An implementation of the contract ``ragged``; it is given the parameters that it names."""
 
-    def __init__(
-        self,
-        implementation: Callable[..., Any],
-        capabilities: Capabilities,
-        timeout: float | None = None,
-    ) -> None:
-        super().__init__(implementation, capabilities, timeout)
-        self.keywords = named(implementation)
+    @staticmethod
+    def keywords_of(implementation: Callable[..., Any]) -> frozenset[str]:
+        return named(implementation)
 
     def arguments(
         self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None

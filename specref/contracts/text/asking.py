@@ -21,7 +21,7 @@ from specref.contracts.errors import BrokenContractError
 from specref.contracts.sampling import Drawn
 from specref.contracts.text.contract import Engine, Text
 from specref.contracts.text.journal import Asked, Journal
-from specref.contracts.timeout import Deadline, HungError, described, within
+from specref.contracts.timeout import Deadline, HungError, user_code, within
 from specref.vocabulary import Tokens
 
 SEEDS = 2**31 - 1
@@ -214,16 +214,9 @@ class Asking:
 
     def _answer(self, asked: Asked) -> Text:
         question = asked[1:]
-        try:
+        with user_code(lambda what: f"{self.mode} mode {what} ({_asked(*question)})"):
             raw = self.engine.mode(self.mode)(*question)
             return read_text(raw, self.engine, asked.budget)
-        except BrokenContractError as error:
-            message, cause = str(error), error.__cause__
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # user code may raise anything
-            message, cause = f"raised {described(error)}", error
-        raise BrokenContractError(f"{self.mode} mode {message} ({_asked(*question)})") from cause
 
 
 def _asked(prompt: Tokens, budget: int, seed: int) -> str:
