@@ -4,7 +4,6 @@ import itertools
 import pkgutil
 import random
 import sys
-import time
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
@@ -12,6 +11,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -485,13 +485,16 @@ def test_blocks_of_each_profile_certify_its_distance_and_not_one_ten_times_small
 
 
 @pytest.mark.usefixtures("small_job")
-def test_seconds_are_those_of_the_work() -> None:
-    started = time.perf_counter()
+def test_seconds_are_those_of_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A clock that goes on by one second a look: each job takes one second.
+    looks = itertools.count()
+    monkeypatch.setattr(main_job, "time", SimpleNamespace(perf_counter=lambda: float(next(looks))))
     reports = verify().reports
-    taken = time.perf_counter() - started
-    seconds = [report.seconds for report in reports]
-    assert min(seconds) > 0
-    assert 0.5 * taken < sum(seconds) <= taken
+    jobs = -(-len(main_job.cases_of("quick")) // main_job.CASES_IN_A_JOB)
+    assert [report.seconds for report in reports] == [
+        jobs + bool(report.monte_carlo) for report in reports
+    ]
+    assert next(looks) == 2 * sum(report.seconds for report in reports)
 
 
 def test_blocks_of_each_profile_are_as_documented() -> None:
