@@ -236,10 +236,11 @@ def hashed_model(vocabulary: Vocabulary, key: str, largest: int = 4) -> Model:
     def next_token(context: Tokens) -> Probabilities:
         digest = hashlib.blake2b(f"{key}:{context}".encode(), digest_size=64).digest()
         picks = [digest[token % 64] + token // 64 for token in range(len(vocabulary))]
-        weights = np.array([Fraction(pick % (largest + 1)) for pick in picks], dtype=object)
-        if not weights.any():
-            weights[digest[-1] % len(vocabulary)] = Fraction(1)
-        return normalise(weights)
+        weights = [pick % (largest + 1) for pick in picks]
+        if not any(weights):
+            weights[digest[-1] % len(vocabulary)] = 1
+        total = sum(weights)
+        return np.array([Fraction(weight, total) for weight in weights], dtype=object)
 
     return Model(vocabulary, next_token)
 

@@ -92,7 +92,9 @@ def test_sums_of_parts_are_sums_of_the_whole():
     whole, parts = FeatureSums((5,)), FeatureSums((2, 5))
     whole.add(values, mean, variance)
     for half in (slice(0, 50), slice(50, 100)):
-        parts.add(values[half], mean[half], variance[half], (1,))
+        chosen = np.zeros((2, 50), dtype=bool)
+        chosen[1] = True
+        parts.add(values[half], mean[half], variance[half], chosen)
     assert parts.excess[1] == pytest.approx(whole.excess)
     assert parts.variance[1] == pytest.approx(whole.variance)
     assert parts.tokens.tolist() == [[0] * 5, [100] * 5]

@@ -40,16 +40,16 @@ def verify(
     (array([[0, 1]]), array([2]))
     """
     batch, lookahead = draft_tokens.shape
-    certain = np.arange(target_probs.shape[2]) == draft_tokens[..., None]
-    q = certain if draft_probs is None else draft_probs
+    if draft_probs is None:
+        draft_probs = np.arange(target_probs.shape[2]) == draft_tokens[..., None]
     rows, column = np.arange(batch), np.arange(lookahead)
     p_drafted = target_probs[rows[:, None], column, draft_tokens]
-    q_drafted = q[rows[:, None], column, draft_tokens]
+    q_drafted = draft_probs[rows[:, None], column, draft_tokens]
     accepted = rng.random(draft_tokens.shape) * q_drafted < p_drafted
     kept = np.logical_and.accumulate(accepted & (draft_tokens >= 0), axis=1).sum(axis=1)
-    last = target_probs[rows, kept].copy()
+    last = target_probs[rows, kept]
     rejected = np.flatnonzero(kept < (draft_tokens >= 0).sum(axis=1))
-    residual = np.maximum(last[rejected] - q[rejected, kept[rejected]], 0)
+    residual = np.maximum(last[rejected] - draft_probs[rejected, kept[rejected]], 0)
     left = residual.any(axis=1)  # nothing is, after a rejection by rounding alone
     last[rejected[left]] = residual[left]
     tokens = np.full((batch, lookahead + 1), -1)

@@ -30,7 +30,7 @@ class FeatureSums:
     Parameters
     ----------
     shape : tuple of int
-        Of the features; they may be indexed by more than one thing.
+        (features,) or (sums, features): the same features, of some of the tokens each.
     tolerance : float
         Total variation of a token that is not held against the sampler.
 
@@ -60,20 +60,22 @@ class FeatureSums:
         values: Floats | Bools,
         mean: Floats,
         variance: Floats,
-        index: tuple[int | slice, ...] = (),
+        chosen: Bools | None = None,
     ) -> None:
         """Add tokens.
 
         Parameters
         ----------
-        values, mean, variance : ndarray, shape (tokens, …)
+        values, mean, variance : ndarray, shape (tokens, features)
             Of the features of each token, and what the target's law says of them.
-        index : tuple, optional
-            Which of the features these are; all by default.
+        chosen : ndarray of bool, shape (sums, tokens), optional
+            Which tokens each row of sums is of; if left out, there is one row, of all tokens.
         """
-        self.tokens[index] += len(values)
-        self.excess[index] += (values - mean).sum(axis=0)
-        self.variance[index] += variance.sum(axis=0)
+        every = np.ones(len(values)) if chosen is None else chosen.astype(np.float64)
+        self.tokens += every.sum(axis=-1)[..., None]
+        # Not `every @ …`: the order in which BLAS adds depends on its threads.
+        self.excess += np.einsum("...t,tf->...f", every, values - mean)
+        self.variance += np.einsum("...t,tf->...f", every, variance)
 
     @property
     def log_wealth(self) -> Floats:

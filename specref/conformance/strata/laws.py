@@ -147,7 +147,8 @@ FEATURES = (*SETS, *SHARES)
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
-    return np.divide(above, below, out=np.zeros_like(below), where=below > 0)
+    """0 where both are 0; `below` is 0 only where `above` is."""
+    return np.asarray(above / np.where(below > 0, below, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +242,7 @@ def drawn_pool(
     sets = tuple(np.broadcast_to(chosen(p, q, ids), p.shape) for chosen in SETS.values())
     mean, square = np.zeros((2, pairs, len(FEATURES)))
     for index, one in enumerate(sets):
-        mean[:, index] = square[:, index] = np.where(one, p, 0).sum(axis=1)
+        mean[:, index] = square[:, index] = np.einsum("ij,ij->i", p, one)
     for index, share in enumerate(SHARES.values(), len(SETS)):
         value = share(p, q)
         mean[:, index], square[:, index] = (p * value).sum(axis=1), (p * value**2).sum(axis=1)

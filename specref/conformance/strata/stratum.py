@@ -279,10 +279,9 @@ class Campaign:
         values = np.column_stack([pool.features(tokens.pair, tokens.token), again])
         mean = np.column_stack([pool.mean[tokens.pair], seen])
         variance = np.column_stack([pool.variance[tokens.pair], seen * (1 - seen)])
-        for index, place in enumerate(self.places.values()):
-            here = place(tokens)
-            self.sums.add(values[here], mean[here], variance[here], (index,))
-        self.sums.add(values, mean, variance, (self.index[shape],))
+        places = [place(tokens) for place in self.places.values()]
+        shapes = [np.full(len(again), one == shape) for one in self.index]
+        self.sums.add(values, mean, variance, np.stack([*places, *shapes]))
 
     def found(self, alpha: float) -> Found:
         """The evidence so far, and the shifts that so many tokens would have shown."""
