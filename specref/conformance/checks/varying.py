@@ -15,6 +15,7 @@ from specref.conformance.texts.greedy import greedy_text
 from specref.contracts.batch import Answer, Batch
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.sampling import LARGE_BATCH
+from specref.contracts.timeout import Deadline, within
 from specref.models import as_float
 
 ROWS, TIMES = 16, 256
@@ -39,7 +40,12 @@ def identical_rows(rows: int) -> Batch:
 def answers(judge: Judge, rows: int, times: int) -> list[Answer]:
     """The answers to the same batch in repeated calls."""
     batch, rng, verifier = identical_rows(rows), judge.rng("varying"), judge.verifier
-    return [verifier(batch, rng) for _ in range(times)]
+    deadline = Deadline()
+
+    def calls() -> list[Answer]:
+        return [verifier.answer(batch, rng, deadline=deadline) for _ in range(times)]
+
+    return within(verifier.timeout, calls, deadline)
 
 
 def calls_vary(judge: Judge) -> Outcome:
