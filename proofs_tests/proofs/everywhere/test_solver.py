@@ -1,0 +1,103 @@
+"""What the solver says of conditions on rows: rows at which they hold, or that there are none."""
+
+from fractions import Fraction
+
+import pytest
+
+from specref import Vocabulary
+from specref.proofs.everywhere import polynomials, signs
+from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample, Space, clause
+from specref.proofs.everywhere.solver import Counts, Solver
+
+pytest.importorskip("z3", reason="not_run (z3 is not installed)")
+LETTERS = Vocabulary("abc")
+SIGNS = {
+    "negative": signs.NEGATIVE,
+    "zero": signs.ZERO,
+    "at most zero": signs.AT_MOST_ZERO,
+    "positive": signs.POSITIVE,
+    "nonzero": signs.NONZERO,
+    "at least zero": signs.AT_LEAST_ZERO,
+}
+
+
+def that(less: Fraction, allowed: int) -> tuple[Chart, Clause]:
+    """The clause that p(a) q(b) - `less` has one of these signs, in rows of three tokens."""
+    space = Space(LETTERS, LETTERS, 0)
+    p, q = (space.entries(Row(letter, ())) for letter in "pq")
+    product = polynomials.difference(polynomials.times(p[0], q[1]), polynomials.constant(less))
+    return Chart(space, {}), clause(product, allowed)
+
+
+@pytest.mark.parametrize("allowed", SIGNS.values(), ids=SIGNS)
+@pytest.mark.parametrize("key", ["one", "two"])
+def test_a_product_of_entries_may_have_any_sign(allowed: int, key: str) -> None:
+    chart, (polynomial, possible) = that(Fraction(1, 10), allowed)
+    found = Solver(Counts()).find(chart, [(polynomial, possible)], [], key)
+    assert isinstance(found, Sample)
+    assert signs.of(found.sign(polynomial)) & possible
+    (a, *_), (_, b, _) = (found.row(Row(letter, ())) for letter in "pq")
+    assert signs.of((a * b > Fraction(1, 10)) - (a * b < Fraction(1, 10))) & allowed
+    for letter in "pq":
+        row = found.row(Row(letter, ()))
+        assert sum(row) == 1
+        assert min(row) >= 0
+
+
+# p(a) q(b) <= 1, and = 1 at one point of the rows alone.
+@pytest.mark.parametrize(
+    ("less", "allowed"),
+    [
+        (Fraction(1), signs.POSITIVE),
+        (Fraction(2), signs.AT_LEAST_ZERO),
+        (Fraction(2), signs.ZERO),
+        (Fraction(0), signs.NEGATIVE),
+        (Fraction(-1, 10), signs.AT_MOST_ZERO),
+        (Fraction(-1, 10), signs.ZERO),
+    ],
+)
+def test_signs_that_a_product_cannot_have(less: Fraction, allowed: int) -> None:
+    chart, asked = that(less, allowed)
+    solver = Solver(Counts())
+    assert solver.find(chart, [asked], [], "") == "none"
+    assert solver.excluded(chart, [asked])
+
+
+@pytest.mark.parametrize("allowed", [signs.ZERO, signs.AT_LEAST_ZERO])
+def test_the_largest_product_is_taken_at_one_point(allowed: int) -> None:
+    chart, asked = that(Fraction(1), allowed)
+    solver = Solver(Counts())
+    assert not solver.excluded(chart, [asked])
+    found = solver.find(chart, [asked], [], "")
+    assert isinstance(found, Sample)
+    assert found.row(Row("p", ()))[0] == found.row(Row("q", ()))[1] == 1
+
+
+def test_questions_are_counted_from_none() -> None:
+    chart, small = that(Fraction(1, 10), signs.NEGATIVE)
+    _, large = that(Fraction(1, 5), signs.POSITIVE)
+    assert Counts() == Counts(0, 0, 0, 0)
+    solver = Solver(Counts())
+    solver.find(chart, [small], [], "")
+    assert solver.counts == Counts(questions=1, samples=1)
+    assert solver.find(chart, [small, large], [], "") == "none"
+    assert solver.counts.questions == 2
+    assert solver.counts.samples == 1
+    assert solver.counts.implied + solver.counts.calls == 1
+    total = Counts(1, 2, 3, 4)
+    total += Counts(10, 20, 30, 40)
+    assert total == Counts(11, 22, 33, 44)
+
+
+def test_a_square_is_not_negative_and_zero_where_its_root_is() -> None:
+    space = Space(LETTERS, LETTERS, 0)
+    root = polynomials.difference(space.entries(Row("p", ()))[0], space.entries(Row("q", ()))[1])
+    square = polynomials.plus(polynomials.times(root, root), polynomials.constant(Fraction(0)))
+    expanded = polynomials.difference(square, polynomials.constant(Fraction(1, 100)))
+    chart, solver = Chart(space, {}), Solver(Counts())
+    # (p(a) - q(b))² - 1/100, and what it is at least.
+    lower = polynomials.plus(expanded, polynomials.constant(Fraction(1, 100)))
+    assert solver.find(chart, [clause(lower, signs.NEGATIVE)], [], "") == "none"
+    more = polynomials.difference(expanded, polynomials.constant(Fraction(99, 100)))
+    assert solver.find(chart, [clause(more, signs.POSITIVE)], [], "") == "none"
+    assert not solver.excluded(chart, [clause(more, signs.AT_LEAST_ZERO)])
