@@ -1,10 +1,14 @@
-"""Charts know the signs of what is an entry of a row there."""
+"""Charts know the signs of entries of a row; conditions say what a product's signs ask."""
 
+import itertools
 from fractions import Fraction
+
+import pytest
 
 from specref import Vocabulary
 from specref.proofs.everywhere import polynomials, signs
-from specref.proofs.everywhere.rows import Chart, Row, Space
+from specref.proofs.everywhere.polynomials import Polynomial, Product
+from specref.proofs.everywhere.rows import Chart, Row, Space, conditions, size_of
 
 LETTERS = Vocabulary("abc")
 
@@ -47,3 +51,63 @@ def test_symbols_are_those_of_the_signs() -> None:
         (signs.ANY, "any"),
     )
     assert {allowed: said for allowed, said in signs.SYMBOLS.items() if allowed} == dict(named)
+
+
+X, Y = (next(iter(polynomials.variable(v).powers)) for v in (0, 1))
+SETS = range(1, 8)
+
+
+def sign_at(form: Product, point: dict[Polynomial, int]) -> int | None:
+    """The sign of a product where its factors have these values; None at a pole."""
+    value = form.coefficient
+    for factor, exponent in form.powers.items():
+        if exponent < 0 and not point[factor]:
+            return None
+        value *= Fraction(point[factor]) ** exponent
+    return signs.of((value > 0) - (value < 0))
+
+
+@pytest.mark.parametrize("coefficient", [-2, Fraction(-1, 2), 0, Fraction(1, 3), 1])
+@pytest.mark.parametrize("powers", [(1, 0), (2, 0), (-1, 0), (1, 1), (2, 1), (3, 2), (1, -1)])
+def test_conditions_hold_where_the_sign_is_allowed(
+    coefficient: Fraction, powers: tuple[int, int]
+) -> None:
+    form = Product(
+        Fraction(coefficient),
+        {one: power for one, power in zip((X, Y), powers, strict=True) if power},
+    )
+    for allowed, x_signs, y_signs in itertools.product(SETS, repeat=3):
+        known = {X: x_signs, Y: y_signs}
+        found = conditions(form, allowed, known.__getitem__)
+        for x, y in itertools.product((-1, 0, 1), repeat=2):
+            point = {X: x, Y: y}
+            sign = sign_at(form, point)
+            if sign is None or not all(signs.of(point[one]) & known[one] for one in known):
+                continue
+            told = False
+            if found is not None:
+                told = all(signs.of(point[one]) & wanted for one, wanted in found.clauses)
+                if told and found.rest:
+                    rest = sign_at(found.rest[0], point)
+                    told = rest is not None and bool(rest & found.rest[1])
+            assert told == bool(sign & allowed), (allowed, known, point)
+
+
+def test_the_size_of_a_form_bounds_its_degree_and_its_coefficients() -> None:
+    x, y = polynomials.variable(0), polynomials.variable(1)
+    seven = polynomials.constant(Fraction(7))
+    for power in (1, 2, 3):
+        form = polynomials.difference(x, polynomials.times(seven, y))
+        whole = form
+        for _ in range(power - 1):
+            whole = polynomials.times(whole, form)
+        expanded, _ = polynomials.sign_polynomial(
+            polynomials.plus(whole, polynomials.constant(Fraction(1)))
+        )
+        degree = max(len(monomial) for monomial, _ in expanded.terms)
+        bits = sum(abs(number) for _, number in expanded.terms).bit_length()
+        assert degree == power
+        assert size_of(whole) >= max(degree, bits - 1)
+    assert size_of(polynomials.constant(Fraction(1, 1 << 20))) == 21
+    assert size_of(polynomials.constant(Fraction(1 << 20))) == 21
+    assert size_of(polynomials.ratio(polynomials.constant(Fraction(1)), x)) == 2
