@@ -95,6 +95,6 @@ def _sum(one: Condition, other: Condition, product: Monomial) -> Condition:
         another: b * one.coefficients.get(another, 0) + a * other.coefficients.get(another, 0)
         for another in sorted(one.coefficients.keys() | other.coefficients.keys())
     }
-    size = gcd(*sums.values()) or 1
+    size = gcd(*sums.values())
     kept = {another: c // size for another, c in sums.items() if c}
     return Condition(kept, one.strict or other.strict, one.sources | other.sources)
