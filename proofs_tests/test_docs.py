@@ -24,6 +24,19 @@ from specref.rules import RULES
 from specref.verification import prove
 from specref.zoo import ALL
 
+# Packages that not every machine has, and what asks for them.
+NEEDED = {
+    "torch": ("torch", "transformers"),
+    "mlx_lm": ("mlx_lm", "planted:"),
+    "xllamacpp": ("--format gguf",),
+}
+
+
+def skip_without(page: Path, code: list[str]) -> None:
+    for package, words in NEEDED.items():
+        if find_spec(package) is None and any(one in line for line in code for one in words):
+            pytest.skip(f"not_run ({page.name}: {package} is not installed)")
+
 
 def runnable(page: Path) -> list[Command]:
     return [command for command in commands(page) if not command.not_run]
@@ -36,9 +49,11 @@ def blocks(page: Path, language: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_python_blocks_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    for block in console_blocks.blocks(page):
-        if block["language"] == "python" and not left_out(block):
-            assert names_after(block["text"]), f"a block of {page.name} defines nothing"
+    python = [block for block in console_blocks.blocks(page) if block["language"] == "python"]
+    run = [block["text"] for block in python if not left_out(block)]
+    skip_without(page, run)
+    for text in run:
+        assert names_after(text), f"a block of {page.name} defines nothing"
 
 
 def left_out(block: re.Match[str]) -> str:
@@ -80,9 +95,7 @@ def test_readme_oracle_example_is_fifteen_lines() -> None:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if runnable(p)], ids=lambda page: page.stem)
 def test_commands_do_what_the_page_says(page: Path) -> None:
-    lines = [command.line for command in runnable(page)]
-    if find_spec("torch") is None and any("torch" in x or "transformers" in x for x in lines):
-        pytest.skip("not_run (no torch)")
+    skip_without(page, [command.line for command in runnable(page)])
     assert [ran.problem for ran in run_page(page) if ran.problem] == []
 
 

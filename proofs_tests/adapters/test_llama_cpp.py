@@ -1,11 +1,13 @@
 """The adapter of llama.cpp: what it asks, how it reads answers; the engine itself where it is."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from specref import check
 from specref.adapters import IMPLEMENTATIONS
 from specref.adapters.llama_cpp import (
     KINDS,
@@ -97,3 +99,22 @@ def both(engine: Engine, seed: int) -> tuple[Text, Text]:
     one, other = (read_text(ask(prompt, 6, seed), engine, 6) for ask in
                   (engine.speculative, engine.mode("plain")))  # fmt: skip
     return one, other
+
+
+@pytest.mark.usefixtures("_installed")
+@pytest.mark.parametrize("kind", ["draft-simple", "ngram-simple"])
+def test_nothing_is_found_in_a_few_texts(kind: str) -> None:
+    """Alpha is 1e-9; a difference of that size is found 999 times in 1,000."""
+    report = check(load_engine(kind), contract="text", detect_tv=0.3)
+    assert report.exit_code == 0, str(report)
+    (texts,) = [one for one in report.results if one.id == "end-to-end/texts"]
+    assert texts.evidence["accepted"] > 50
+
+
+@pytest.mark.usefixtures("_installed")
+def test_texts_of_the_drafter_are_found() -> None:
+    engine = load_engine("draft-simple")
+    other = replace(engine, law=engine.drafter, plain=None, same_text=False)
+    report = check(other, contract="text", detect_tv=0.3)
+    assert report.exit_code == 1
+    assert report.lossy

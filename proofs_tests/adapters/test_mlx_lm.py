@@ -1,10 +1,12 @@
 """The adapter of mlx-lm: its parameters are checked by name; the engine itself where it is."""
 
+import importlib
 import sys
 from types import SimpleNamespace
 
 import pytest
 
+from specref import check
 from specref.adapters import IMPLEMENTATIONS
 from specref.adapters.mlx_lm import (
     DEFAULTS,
@@ -65,3 +67,22 @@ def test_drafts_are_counted_and_seeds_obeyed() -> None:
     assert all(map(int.__le__, accepted, proposed))
     assert 0 < sum(accepted) < sum(proposed)
     assert read_text(engine.mode("plain")((0, 1), 6, 1), engine, 6).proposed is None
+
+
+@pytest.mark.usefixtures("_installed")
+def test_nothing_is_found_in_a_few_texts() -> None:
+    """Alpha is 1e-9; a difference of that size is found 999 times in 1,000."""
+    report = check(load_engine(), contract="text", detect_tv=0.5)
+    assert report.exit_code == 0, str(report)
+    (texts,) = [one for one in report.results if one.id == "end-to-end/texts"]
+    assert texts.evidence["accepted"] > 50
+
+
+@pytest.mark.usefixtures("_installed")
+def test_a_cache_that_keeps_a_rejected_draft_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = importlib.import_module("mlx_lm.generate")
+    right = own.trim_prompt_cache
+    monkeypatch.setattr(own, "trim_prompt_cache", lambda cache, n: right(cache, max(n - 1, 0)))
+    report = check(load_engine(), contract="text", detect_tv=0.5)
+    assert report.exit_code == 1
+    assert report.lossy

@@ -60,6 +60,7 @@ def write_gguf(law: Law, weights: Weights, folder: Path) -> None:
     for name, tensor in weights.tensors.items():
         rotated = name.endswith(("q_proj.weight", "k_proj.weight"))
         known = names.get_name(name, try_suffixes=(".weight",))
+        assert known is not None, name
         writer.add_tensor(known, interleaved(tensor) if rotated else tensor)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
