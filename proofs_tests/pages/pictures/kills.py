@@ -45,8 +45,8 @@ def kills() -> Drawing:
     killed = sum(bool(one.stages) for one in page)
     kinds = [kind for kind in get_args(zoo.Stage) if any(one.kind == kind for one in page)]
     drawing = Drawing(
-        f"Heat map of {len(page)} planted bugs, by where they are, against {len(STAGES)} stages of "
-        f"checks: {killed} fail at least one stage.",
+        f"Heat map of {len(page)} planted bugs, by where they are, against {len(STAGES)} stages "
+        f"of checks: {killed} fail at least one stage.",
         height=TOP + LINE * len(page) + GAP * len(kinds) + 62,
     )
     drawing.text(

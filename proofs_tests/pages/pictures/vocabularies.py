@@ -17,7 +17,7 @@ SCALE, BAR, WIDE, HIGH = 144, 27, 310, 236
 
 
 def first_token() -> dict[str, tuple[str, Probabilities, Probabilities]]:
-    """{rule: (what it does, the law of the first token that it submits, what is accepted of it)}."""
+    """{rule: (what it does, the law of the first token submitted, what is accepted of it)}."""
     shared = relabel(Q, intersection(OWN, OTHER), len(OWN))
     spelled = psi(OWN, DRAFTER, (), LOOKAHEAD)
     return {
