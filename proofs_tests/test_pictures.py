@@ -1,4 +1,4 @@
-"""The pictures of docs/pictures.md: as they are written, readable, true. No check is statistical."""
+"""The pictures of docs/pictures.md: as written, readable and true. No check is statistical."""
 
 import re
 from collections.abc import Iterator
