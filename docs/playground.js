@@ -81,20 +81,17 @@ function step({ rule, p, q, lookahead }, chance) {
 
 // `choose` has the weights of the branches, and gives one; a coin's branches are yes and no.
 const reading = (choose) => ({
-  draw: (weights, site) => {
-    const total = sum(weights);
-    return choose(weights.map((w) => w / total), site);
-  },
-  accept: (probability, site) => choose([probability, 1 - probability], site) === 0,
+  draw: (weights, site) => choose(weights, sum(weights), site),
+  accept: (probability, site) => choose([probability, 1 - probability], 1, site) === 0,
 });
 
 function byUniforms(uniform, coins = []) {
-  return reading((weights, site) => {
-    const u = uniform();
+  return reading((weights, total, site) => {
+    const u = uniform(site);
     let choice = -1, below = 0;
-    while (choice < weights.length - 1 && u >= below) below += weights[++choice];
+    while (choice < weights.length - 1 && u * total >= below) below += weights[++choice];
     while (!(weights[choice] > 0)) choice -= 1; // the sum may round to less than u
-    coins.push({ site, weights, u, choice });
+    coins.push({ site, weights: weights.map((w) => w / total), u, choice });
     return choice;
   });
 }
@@ -105,12 +102,12 @@ function lawOf(program) {
   while (open.length) {
     const prefix = open.pop(), path = [];
     let weight = 1;
-    const outcome = program(reading((weights) => {
+    const outcome = program(reading((weights, total) => {
       const possible = range(weights.length).filter((t) => weights[t] > 0);
       const choice = path.length < prefix.length ? prefix[path.length] : possible[0];
       if (path.length >= prefix.length) open.push(...possible.slice(1).map((t) => [...path, t]));
       path.push(choice);
-      weight *= weights[choice];
+      weight *= weights[choice] / total;
       return choice;
     }));
     law.set(outcome.join(), (law.get(outcome.join()) ?? 0) + weight);
@@ -304,7 +301,8 @@ function page() {
       (lossless ? 0 : Math.abs(b[1] - b[2]) - Math.abs(a[1] - a[2])) || b[2] - a[2]).slice(0, 8);
     largest = Math.max(...worst.flatMap(([, has, wants]) => [has, wants])) || 1;
     put("blocks", ...worst.map(([name, has, wants]) => row(spelled(name.split(",")), has, wants)));
-    put("which", `${worst.length} of ${completed.length} blocks, the ${lossless ? "likeliest" : "furthest off"}`);
+    const which = lossless ? "likeliest" : "furthest off";
+    put("which", `${worst.length} of ${completed.length} blocks, the ${which}`);
   }
 
   function drawCoins() {
@@ -342,9 +340,9 @@ function page() {
   put("rule", ...Object.entries(RULES).map(([id, { told }]) => element("option", { value: id }, told)));
   at("rule").addEventListener("change", (event) => change({ rule: event.target.value, coins: 0 }));
   document.querySelectorAll("input[name=lookahead]").forEach((input) =>
-    input.addEventListener("change", () => change({ lookahead: Number(input.value), coins: 0 })));
+    input.addEventListener("change", () => change({ lookahead: +input.value, coins: 0 })));
   document.querySelectorAll("input[name=size]").forEach((input) => input.addEventListener("change", () =>
-    change({ p: resized(state.p, Number(input.value)), q: resized(state.q, Number(input.value)), coins: 0 })));
+    change({ p: resized(state.p, +input.value), q: resized(state.q, +input.value), coins: 0 })));
   at("next").addEventListener("click", () => change({ coins: state.coins + 1 }));
   at("all").addEventListener("click", () => change({ coins: 7 }));
   at("again").addEventListener("click", () => change({ seed: state.seed + 1, coins: 0 }));
@@ -356,9 +354,12 @@ function page() {
 // ---- Node ----
 
 function answer(rule, { case: cases, lookahead: k, vocabulary: v, lens, seed, ...batch }) {
-  const chance = byUniforms(generator(seed)), tokens = [], counts = [];
+  const uniform = generator(seed), tokens = [], counts = [];
   const rows = (flat, from, n) => range(n).map((i) => flat.slice((from + i) * v, (from + i + 1) * v));
-  for (const c of cases) {
+  for (const [row, c] of cases.entries()) {
+    const given = (site) =>
+      site.startsWith("accept") ? batch.accept[row * k + Number(site.slice(7)) - 1] : batch.final[row];
+    const chance = byUniforms(batch.final ? given : uniform);
     const n = lens[c], drafts = batch.draft_tokens.slice(c * k, c * k + n);
     const P = rows(batch.target_probs, c * (k + 1), n + 1), Q = rows(batch.draft_probs, c * k, n);
     const made = verify(rule, P, Q, drafts, chance);
@@ -369,9 +370,10 @@ function answer(rule, { case: cases, lookahead: k, vocabulary: v, lens, seed, ..
 }
 
 function node([mode, rule = "standard"]) {
-  const claims = { rule: RULES[rule].by === block ? "block" : "standard", one_hot: false };
+  const claims = { rule: RULES[rule].by === block ? "block" : "standard", one_hot: false,
+    recovery: "inverse" };
   const about = { name: `playground, ${rule}`, language: "JavaScript", contract: "verify",
-    takes: ["seed"], claims };
+    takes: ["coins", "seed"], claims };
   const lines = require("readline").createInterface({ input: process.stdin, terminal: false });
   lines.on("line", (line) => {
     const { id, request, ...asked } = JSON.parse(line);
