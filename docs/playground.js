@@ -200,7 +200,8 @@ function moved(base, t, hundredths) {
 
 // ---- The page ----
 
-const NAMES = "abcde", shown = (x) => (x < 5e-13 ? "0" : x.toFixed(x < 0.001 ? 6 : 4));
+const NAMES = "abcde";
+const shown = (x) => (x < 5e-13 ? "0" : x < 0.001 ? x.toExponential(1) : x.toFixed(4));
 const spelled = (tokens) => tokens.map((t) => NAMES[t]).join(" ");
 
 function element(tag, properties = {}, ...children) {
@@ -235,8 +236,8 @@ function page() {
 
   function column(t) {
     const bars = ["p", "q"].map((name) => {
-      const slider = element("div", { class: `bar ${name}`, role: "slider", tabindex: 0, "aria-valuemin": 0,
-        "aria-valuemax": 1, "aria-orientation": "vertical", "aria-label": `${name} of token ${NAMES[t]}` },
+      const slider = element("div", { class: `bar ${name}`, role: "slider", tabindex: 0,
+        "aria-valuemin": 0, "aria-valuemax": 1, "aria-orientation": "vertical", "aria-label": `${name} of token ${NAMES[t]}` },
         element("span", { class: "over" }), element("span", { class: "both" }));
       let base = null;
       const set = (hundredths, from) => {
@@ -261,7 +262,8 @@ function page() {
         event.preventDefault();
         set(100 * state[name][t] + by, state[name]);
       });
-      return element("div", { class: "slot" }, element("output", {}), slider, element("span", {}, name));
+      const value = element("span", { class: "value" });
+      return element("div", { class: "slot" }, value, slider, element("span", {}, name));
     });
     return element("div", { class: "token" }, element("div", { class: "pair" }, ...bars),
       element("strong", {}, NAMES[t]));

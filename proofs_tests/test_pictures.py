@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from proofs_tests.helpers.colours import contrast
 from proofs_tests.pages.console_blocks import ROOT
 from proofs_tests.pages.pictures import FOLDER, PICTURES, files
 from proofs_tests.pages.pictures.choice import TREE, leaves, rules_of_the_tree
@@ -84,18 +85,6 @@ def overlapping(svg: str) -> list[tuple[str | None, str | None]]:
         for one, other in combinations(texts(svg), 2)
         if box_of(one).meets(box_of(other))
     ]
-
-
-def luminance(colour: str) -> float:
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(one: str, other: str) -> float:
-    """As WCAG 2 defines it."""
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
 
 
 def contrasts(svg: str) -> Iterator[tuple[str, float]]:

@@ -90,5 +90,5 @@ def _draw_goodput(axes: Any, found: "Measured") -> None:
     axes.set_xscale("log", base=2)
     axes.set_xticks(BATCHES, BATCHES)
     axes.set(xlabel="batch", ylabel="goodput over the best fixed lookahead", title=FREE)
-    axes.set_ylim(0)
+    axes.set_ylim(0, 1.15 * axes.get_ylim()[1])
     axes.legend(frameon=False, fontsize=8, loc="lower left")

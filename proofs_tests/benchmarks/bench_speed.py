@@ -134,10 +134,10 @@ def draw(file: str) -> None:
         text += f"easy {lengths[0]}, hard {lengths[-1]} each"
         axes.vlines(drafts, 0, values[drafts], color=color, linewidth=1, linestyle=":")
         axes.plot(drafts, values[drafts], "o", color=color, markersize=10, fillstyle="none")
-        axes.annotate(text, (drafts, 0), (5, 6), textcoords="offset points")
+        axes.annotate(text, (drafts, 0), (9, 6), textcoords="offset points")
     for edge in range(WAVE - BATCH, len(values), WAVE):
-        axes.axvline(edge + 0.5, color=PALE, zorder=0)
-    axes.plot([], [], color=PALE, label=f"a new wave of {WAVE} tokens")
+        axes.axvline(edge + 0.5, color=PALE, linewidth=1, zorder=0)
+    axes.plot([], [], color=PALE, linewidth=1, label=f"a new wave of {WAVE} tokens")
     axes.set_xlabel(f"drafts verified in one pass over {BATCH} requests")
     axes.set_ylabel("tokens per unit of time")
     axes.set_ylim(0, 1.1 * max(values))
