@@ -176,7 +176,7 @@ function readFragment(fragment) {
   for (const name of ["p", "q"]) if (told.has(name)) state[name] = readRow(name, told.get(name));
   if (state.p.length !== state.q.length) throw new Error("p and q: expected as many tokens in both");
   if (told.has("rule")) state.rule = told.get("rule");
-  if (!Object.hasOwn(RULES, state.rule)) throw new Error(`rule = ${state.rule}: expected a rule of the list`);
+  if (!Object.hasOwn(RULES, state.rule)) throw new Error(`rule = ${state.rule}: expected one of the list`);
   if (told.has("k")) state.lookahead = readWhole("k", told.get("k"), 1, 3);
   if (told.has("seed")) state.seed = readWhole("seed", told.get("seed"), 0, 2 ** 53 - 1);
   if (told.has("coins")) state.coins = readWhole("coins", told.get("coins"), 0, 7);
@@ -237,7 +237,8 @@ function page() {
   function column(t) {
     const bars = ["p", "q"].map((name) => {
       const slider = element("div", { class: `bar ${name}`, role: "slider", tabindex: 0,
-        "aria-valuemin": 0, "aria-valuemax": 1, "aria-orientation": "vertical", "aria-label": `${name} of token ${NAMES[t]}` },
+        "aria-valuemin": 0, "aria-valuemax": 1, "aria-orientation": "vertical",
+        "aria-label": `${name} of token ${NAMES[t]}` },
         element("span", { class: "over" }), element("span", { class: "both" }));
       let base = null;
       const set = (hundredths, from) => {

@@ -243,7 +243,7 @@ def test_the_page_is_driven_by_keys_pointer_and_buttons(tmp_path: Path) -> None:
     ("fragment", "message"),
     [
         ("#p=.5,.6&q=.5,.5", "p = .5,.6: expected 3 to 5 probabilities with the sum 1"),
-        ("#rule=typical", "rule = typical: expected a rule of the list"),
+        ("#rule=typical", "rule = typical: expected one of the list"),
     ],
 )
 def test_a_bad_address_is_told(tmp_path: Path, fragment: str, message: str) -> None:
