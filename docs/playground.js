@@ -327,8 +327,8 @@ function page() {
 
   const change = (changes) => { state = { ...state, ...changes }; draw(); };
   const resized = (row, size) => {
-    const kept = row.slice(0, size), all = range(size).map((t) => kept[t] ?? 0);
-    return moved(all, 0, sum(kept.slice(1)) ? Math.round(100 * kept[0]) : Math.floor(100 / size));
+    if (row.length < size) return resized(moved([...row, 0], row.length, 10), size);
+    return row.length > size ? moved(row.slice(0, size), 0, Math.round(100 * row[0])) : row;
   };
   function load() {
     put("problem");
@@ -373,6 +373,11 @@ function answer(rule, { case: cases, lookahead: k, vocabulary: v, lens, seed, ..
 }
 
 function node([mode, rule = "standard"]) {
+  if (!["--serve", "--laws"].includes(mode) || !Object.hasOwn(RULES, rule)) {
+    const given = process.argv.slice(2).join(" ");
+    console.error(`arguments = ${given}: expected --laws, or --serve and one of ${Object.keys(RULES)}`);
+    process.exit(2);
+  }
   const claims = { rule: RULES[rule].by === block ? "block" : "standard", one_hot: false,
     recovery: "inverse" };
   const about = { name: `playground, ${rule}`, language: "JavaScript", contract: "verify",

@@ -8,6 +8,7 @@ found with probability 999 in 1,000 at least; the bugs that are put to it are.
 import itertools
 import json
 import re
+import subprocess
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -237,6 +238,30 @@ def test_the_page_is_driven_by_keys_pointer_and_buttons(tmp_path: Path) -> None:
     assert text_of(dom, "verdict").startswith("Lossless for this p and q")
     assert text_of(dom, "accepted") == f"{float(sum(map(min, *rows.values()))):.4f}"
     assert len(re.findall("<li>", dom)) == 3
+
+
+RESIZED = """
+const sizes = [5, 3, 4, 3].map((size) => {
+  document.querySelector(`input[name=size][value="${size}"]`).click();
+  return new URLSearchParams(location.hash.slice(1)).get("p");
+});
+document.title = sizes.join("|");
+"""
+
+
+def test_the_number_of_tokens_is_changed(tmp_path: Path) -> None:
+    (told,) = re.findall("<title>(.*)</title>", shown(tmp_path, "#p=1,0,0&q=0,1/2,1/2", RESIZED))
+    rows = [[Fraction(x) for x in row.split(",")] for row in told.split("|")]
+    assert [len(row) for row in rows] == [5, 3, 4, 3]
+    assert all(sum(row) == 1 and min(row) >= 0 for row in rows)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--serve", "typical"], ["--sample"]])
+def test_bad_arguments_are_told_in_a_line(arguments: list[str]) -> None:
+    done = subprocess.run([node(), str(SCRIPT), *arguments], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "expected --laws, or --serve and one of standard,block," in done.stderr
 
 
 @pytest.mark.parametrize(
