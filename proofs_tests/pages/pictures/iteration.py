@@ -39,7 +39,7 @@ def iteration(seed: int = 122) -> Drawing:
     for place, (step, u) in enumerate(zip(chance.steps, uniforms.numbers, strict=True)):
         _coin(drawing, TOP + APART * place, step, u, drafts)
     last = chance.steps[-1].site
-    said = f"block: {' '.join(tokens)}   ({len(block) - 1} accepted, then the {last} token)"
+    said = f"block: {' '.join(tokens)} ({len(block) - 1} accepted, then the {last} token)"
     drawing.text(20, TOP + APART * len(chance.steps) + 16, said, bold=True)
     return drawing
 
