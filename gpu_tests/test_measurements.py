@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -171,7 +172,16 @@ def test_price_stops_at_the_first_draft_below_it() -> None:
 
 
 @built
-def test_commands_write_their_pages(tmp_path: Path) -> None:
+def test_commands_write_their_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = pytest.importorskip("matplotlib.figure", reason="not_run (no matplotlib)")
+    drawn: list[Any] = []
+    save = figures.Figure.savefig
+
+    def saved(figure: Any, *arguments: Any, **options: Any) -> None:
+        drawn.append(figure)
+        save(figure, *arguments, **options)
+
+    monkeypatch.setattr(figures.Figure, "savefig", saved)
     runs = (
         (ngrams, ["--prompts", "1", "--tokens", "4", "--drafts", "1", "--lookaheads", "1"]),
         (companions, ["--prompts", "2", "--tokens", "3", "--trials", "2", "--places", "1"]),
@@ -184,6 +194,10 @@ def test_commands_write_their_pages(tmp_path: Path) -> None:
         assert image.stat().st_size > 1000
         assert module.__name__ in page.read_text()
         assert "nan" not in page.read_text()
+    (goodput,) = (
+        axes for figure in drawn for axes in figure.axes if "goodput over" in axes.get_ylabel()
+    )
+    assert goodput.get_ylim()[0] == 0, "a ratio is drawn from 0 on"
 
 
 def test_the_page_of_ngrams_is_of_this_template() -> None:

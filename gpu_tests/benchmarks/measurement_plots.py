@@ -18,6 +18,7 @@ from gpu_tests.benchmarks.companion_speed import (
     fixed_lookaheads,
 )
 from gpu_tests.benchmarks.companion_traces import Traces
+from specref.report.palette import BLACK, BLUE, GREEN, VERMILLION
 from specref.report.speed_plot import load_matplotlib
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 
 LINES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        PUBLISHED: ("--", "#D55E00"),
-        REJECTING: ("-", "#009E73"),
-        PREDICTABLE: ("-", "#0072B2"),
+        PUBLISHED: ("--", VERMILLION),
+        REJECTING: ("-", GREEN),
+        PREDICTABLE: ("-", BLUE),
     }
 )
 
@@ -52,7 +53,7 @@ def _heat_map(axes: Any, rates: Mapping[tuple[int, int], float], most: float) ->
     axes.set_yticks(range(len(drafts)), drafts)
     axes.set(xlabel="w, tokens of a draft", ylabel="k, drafts")
     for (row, column), value in np.ndenumerate(values):
-        colour = "black" if value > (1 + most) / 2 else "white"
+        colour = BLACK if value > (1 + most) / 2 else "white"
         axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour)
     return image
 
@@ -68,10 +69,10 @@ def plot_companions(found: "Measured", file: Path) -> None:
 
 def _draw_places(axes: Any, traces: Traces) -> None:
     similarity, overlap = traces.similarity[:, 0], traces.overlap[:, 0]
-    axes.plot(similarity, overlap, ".", markersize=2, alpha=0.4, color="#0072B2")
+    axes.plot(similarity, overlap, ".", markersize=2, alpha=0.4, color=BLUE)
     parts = np.array_split(np.argsort(similarity), min(10, len(similarity)))
     means = np.array([[values[part].mean() for values in (similarity, overlap)] for part in parts])
-    axes.plot(*means.T, "o-", color="#D55E00", label="means of tenths")
+    axes.plot(*means.T, "o-", color=VERMILLION, label="means of tenths")
     axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="S = sum min(q, c)", ylabel="sum min(p, q)")
     axes.legend(frameon=False, loc="upper left")
 
@@ -85,8 +86,9 @@ def _draw_goodput(axes: Any, found: "Measured") -> None:
         ratio = np.array([run.report.goodput for run in runs[label]]) / best
         lossy = " (lossy)" if label == PUBLISHED else ""
         axes.plot(BATCHES, ratio, style, marker="o", color=colour, label=label + lossy)
-    axes.axhline(1, color="#444444", linewidth=0.8)
+    axes.axhline(1, color=BLACK, linewidth=0.8)
     axes.set_xscale("log", base=2)
     axes.set_xticks(BATCHES, BATCHES)
     axes.set(xlabel="batch", ylabel="goodput over the best fixed lookahead", title=FREE)
-    axes.legend(frameon=False, fontsize=8)
+    axes.set_ylim(0, 1.15 * axes.get_ylim()[1])
+    axes.legend(frameon=False, fontsize=8, loc="lower left")

@@ -9,21 +9,14 @@ from gpu_tests.benchmarks.slrs_acceptance import SLEM, SLRS, STANDARD, TLI, UNIO
 from gpu_tests.benchmarks.slrs_generation import by_bounds
 from gpu_tests.benchmarks.slrs_growth import BYTES
 from gpu_tests.benchmarks.slrs_tables import middle
+from specref.report.palette import BLACK, BLUE, GREEN, GREY, GRID, PALE, PURPLE, SKY, VERMILLION
 from specref.report.speed_plot import load_matplotlib
 
 Row: TypeAlias = dict[str, Any]
-BLUE, ORANGE, GREEN, PURPLE, SKY, GREY = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#6E6E6E",
-)
 LINES: Mapping[str, tuple[str, str, str, str]] = MappingProxyType(
     {
         SLRS: ("SLRS", BLUE, "-", "o"),
-        TLI: ("TLI", ORANGE, "-", "s"),
+        TLI: ("TLI", VERMILLION, "-", "s"),
         UNION: ("union", PURPLE, "--", "^"),
         SLEM: ("SLEM", GREEN, "-", "D"),
         STANDARD: ("standard", GREY, ":", "x"),
@@ -49,7 +42,7 @@ def plot_growth(rows: Sequence[Row], file: Path) -> None:
 
 def _draw_growth(axes: Any, rows: Sequence[Row], target: str) -> None:
     drafters = [*dict.fromkeys(row["drafter"] for row in rows)]
-    colours = dict(zip(drafters, (BLUE, ORANGE, GREEN), strict=False)) | {BYTES: GREY}
+    colours = dict(zip(drafters, (BLUE, VERMILLION, GREEN), strict=False)) | {BYTES: GREY}
     styles = dict(zip(drafters, ("-", (0, (5, 3)), (0, (1.5, 1.5))), strict=False)) | {BYTES: "-"}
     for drafter in drafters:
         of = [row for row in rows if row["drafter"] == drafter and row["tokens"] >= FEWEST]
@@ -60,9 +53,9 @@ def _draw_growth(axes: Any, rows: Sequence[Row], target: str) -> None:
     own = [row for row in rows if row["drafter"] == target]
     usual = [row for row in own if row["tokens"] >= FEWEST]
     low, high = (_figures(usual, name)[1] for name in ("q25", "q75"))
-    looks = {"color": "#999999", "alpha": 0.35, "lw": 0, "label": "quartiles, by itself"}
+    looks = {"color": PALE, "alpha": 0.35, "lw": 0, "label": "quartiles, by itself"}
     axes.fill_between([row["length"] for row in usual], low, high, **looks)
-    axes.plot(*_figures(own, "max"), ":", color="black", lw=1, label="most, by itself")
+    axes.plot(*_figures(own, "max"), ":", color=BLACK, lw=1, label="most, by itself")
     axes.set_yscale("log", base=10)
 
 
@@ -96,7 +89,7 @@ def _draw_trained(axes: Any, found: Sequence[Sequence[Row]]) -> None:
 
 
 def _draw_toys(axes: Any, rows: Sequence[Row]) -> None:
-    for rule, colour in (("fixed", BLUE), ("until_determined", ORANGE)):
+    for rule, colour in (("fixed", BLUE), ("until_determined", VERMILLION)):
         of = [row for row in rows if (row["rule"], row["verified"]) == (rule, "all tokens")]
         lookaheads = [row["lookahead"] for row in of]
         for style, name, label in (("s--", "full", "in full"), ("o-", "lazy", "by bounds")):
@@ -185,5 +178,5 @@ def _legend(figure: Any, panels: Any, columns: int) -> None:
 
 def _frame(axes: Any) -> None:
     axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#E4E4E4", linewidth=0.8)
+    axes.grid(axis="y", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from specref.report.palette import BLUE, GREEN, PALE, VERMILLION
 from specref.speed.budgets import FirstDecline, Priced, Scan, TopDrafts
 from specref.speed.latency import allocation, best, first_decline, goodputs, staircase
 from specref.speed.schedulers import Fixed, Oracle, Profile, Scheduler, StopAtConfidence
@@ -122,10 +123,10 @@ def draw(file: str) -> None:
     rates, values = exact_goodputs()
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    axes.plot(values, "o-", color="#0072B2", markersize=3, label="expected goodput of a pass")
+    axes.plot(values, "o-", color=BLUE, markersize=3, label="expected goodput of a pass")
     places = (
-        (first_decline(values), "first decline", "#D55E00"),
-        (best(values), "best", "#009E73"),
+        (first_decline(values), "first decline", VERMILLION),
+        (best(values), "best", GREEN),
     )
     for drafts, name, color in places:
         lengths = allocation(rates, drafts)
@@ -133,10 +134,10 @@ def draw(file: str) -> None:
         text += f"easy {lengths[0]}, hard {lengths[-1]} each"
         axes.vlines(drafts, 0, values[drafts], color=color, linewidth=1, linestyle=":")
         axes.plot(drafts, values[drafts], "o", color=color, markersize=10, fillstyle="none")
-        axes.annotate(text, (drafts, 0), (5, 6), textcoords="offset points", color=color)
+        axes.annotate(text, (drafts, 0), (9, 6), textcoords="offset points")
     for edge in range(WAVE - BATCH, len(values), WAVE):
-        axes.axvline(edge + 0.5, color="#DDDDDD", zorder=0)
-    axes.plot([], [], color="#DDDDDD", label=f"a new wave of {WAVE} tokens")
+        axes.axvline(edge + 0.5, color=PALE, linewidth=1, zorder=0)
+    axes.plot([], [], color=PALE, linewidth=1, label=f"a new wave of {WAVE} tokens")
     axes.set_xlabel(f"drafts verified in one pass over {BATCH} requests")
     axes.set_ylabel("tokens per unit of time")
     axes.set_ylim(0, 1.1 * max(values))

@@ -15,6 +15,7 @@ import numpy as np
 
 from specref.chance import exact_distribution
 from specref.models import as_float
+from specref.report.palette import BLUE, GREEN, GREY, VERMILLION
 from specref.statistics.campaign.blocks import as_blocks
 from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.cases import CampaignCase
@@ -139,13 +140,15 @@ def draw(points: list[tuple[float, ...]], fixture: str, file: str) -> None:
     axes = figure.subplots()
     floor, *needed = zip(*points, strict=True)
     labels = ("bug in the library", "bug left out", "no library")
-    for blocks, label, marker in zip(needed, labels, "o^s", strict=True):
-        axes.loglog(floor, blocks, marker, alpha=0.7, markersize=5, label=label)
+    looks = zip(needed, labels, "o^s", (BLUE, VERMILLION, GREEN), strict=True)
+    for blocks, label, marker, colour in looks:
+        axes.loglog(floor, blocks, marker, color=colour, alpha=0.7, markersize=5, label=label)
     ends = np.array([min(floor), max(floor)])
+    axes.set_xlim(right=1.8 * max(floor))  # room for what the lines are called
     for factor, style in ((1, "-"), (2, ":"), (4, ":")):
-        axes.loglog(ends, factor * ends, style, color="grey", linewidth=1)
+        axes.loglog(ends, factor * ends, style, color=GREY, linewidth=1)
         end = (ends[1], factor * ends[1])
-        axes.annotate(f"{factor} x", end, (6, 0), textcoords="offset points", color="grey")
+        axes.annotate(f"{factor} x", end, (6, -3), textcoords="offset points", color=GREY)
     axes.set_xlabel("information floor: ln(1/alpha) / KL per block")
     axes.set_ylabel("blocks until LOSSY")
     axes.set_title(f"Detection on fixture {fixture}, alpha {ALPHA:g}", fontsize=11)

@@ -4,9 +4,10 @@ import importlib
 from typing import Any
 
 from specref.optional import PARTS
+from specref.report.palette import BLACK, BLUE, GREY, GRID, VERMILLION
 from specref.report.speed import SpeedPlan
 
-SPEED, TOKENS, OPERATIONS, RULE = "#0072B2", "#6E6E6E", "#D55E00", "#444444"
+SPEED, TOKENS, OPERATIONS = BLUE, GREY, VERMILLION
 
 
 def load_matplotlib() -> Any:
@@ -41,7 +42,7 @@ def draw_speed_plan(plan: SpeedPlan, file: str) -> None:
     _draw_operations(operations, plan)
     for axes in (speed, operations):
         axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(axis="y", color="#E4E4E4", linewidth=0.8)
+        axes.grid(axis="y", color=GRID, linewidth=0.8)
         axes.set_axisbelow(True)
         axes.margins(x=0.03)
     operations.xaxis.get_major_locator().set_params(integer=True)
@@ -56,8 +57,8 @@ def _draw_speed(axes: Any, plan: SpeedPlan) -> None:
     cost = float(plan.cost)
     axes.plot(lookaheads, tokens, "--", color=TOKENS, label="cost 0: tokens per target pass")
     axes.plot(lookaheads, speedups, "o-", color=SPEED, markersize=4, label=f"cost {cost:g}")
-    axes.axhline(1, color=RULE, linewidth=1)
-    axes.text(1.01, 1, "no drafts", transform=axes.get_yaxis_transform(), color=RULE, va="center")
+    axes.axhline(1, color=BLACK, linewidth=1)
+    axes.text(1.01, 1, "no drafts", transform=axes.get_yaxis_transform(), va="center")
     _label_ceiling(axes, plan)
     best = plan.rows[plan.best_lookahead]
     axes.vlines(best.lookahead, 0, best.speedup, color=SPEED, linewidth=1, linestyle=":")
@@ -65,7 +66,7 @@ def _draw_speed(axes: Any, plan: SpeedPlan) -> None:
     late = plan.best_lookahead > len(plan.rows) / 2
     text = f"best: lookahead {best.lookahead}, {best.speedup:.2f}x"
     place = ((-5, 6), "right") if late else ((5, 6), "left")
-    _label(axes, best.lookahead, 0, text, SPEED, *place)
+    _label(axes, best.lookahead, 0, text, *place)
     axes.set_ylim(0, 1.12 * max(tokens))
     axes.set_ylabel("times as fast as no drafts")
     rates = ", ".join(f"{float(rate):g}" for rate in plan.acceptance)
@@ -81,7 +82,7 @@ def _label_ceiling(axes: Any, plan: SpeedPlan) -> None:
         return
     ceiling = 1 / (1 - float(rate))
     axes.axhline(ceiling, color=TOKENS, linewidth=0.8, linestyle=":")
-    _label(axes, 0, ceiling, f"1 / (1 - acceptance) = {ceiling:.2f}", TOKENS, (0, 4), "left")
+    _label(axes, 0, ceiling, f"1 / (1 - acceptance) = {ceiling:.2f}", (0, 4), "left")
 
 
 def _draw_operations(axes: Any, plan: SpeedPlan) -> None:
@@ -91,21 +92,13 @@ def _draw_operations(axes: Any, plan: SpeedPlan) -> None:
     axes.plot(best.lookahead, best.operations, "s", color=OPERATIONS, markersize=10, mfc="none")
     if best.lookahead:
         text = f"{best.operations:.2f}x"
-        _label(axes, best.lookahead, best.operations, text, OPERATIONS, (0, 8))
-    axes.axhline(1, color=RULE, linewidth=1)
+        _label(axes, best.lookahead, best.operations, text, (0, 8))
+    axes.axhline(1, color=BLACK, linewidth=1)
     axes.set_ylim(0, 1.2 * max(operations))
     axes.set_ylabel("operations,\ntimes as many")
 
 
 def _label(
-    axes: Any,
-    x: float,
-    y: float,
-    text: str,
-    color: str,
-    shift: tuple[float, float],
-    align: str = "center",
+    axes: Any, x: float, y: float, text: str, shift: tuple[float, float], align: str = "center"
 ) -> None:
-    axes.annotate(
-        text, (x, y), shift, textcoords="offset points", color=color, ha=align, fontsize=9
-    )
+    axes.annotate(text, (x, y), shift, textcoords="offset points", ha=align, fontsize=9)

@@ -1,0 +1,30 @@
+"""The pictures of docs/pictures.md: every figure in them is computed where they are drawn."""
+
+from collections.abc import Callable, Mapping
+
+from proofs_tests.pages.console_blocks import ROOT
+from proofs_tests.pages.pictures.accepted import accepted
+from proofs_tests.pages.pictures.choice import choice
+from proofs_tests.pages.pictures.iteration import iteration
+from proofs_tests.pages.pictures.kills import kills
+from proofs_tests.pages.pictures.svg import THEMES, Drawing
+from proofs_tests.pages.pictures.vocabularies import vocabularies
+
+FOLDER = ROOT / "docs" / "pictures"
+PICTURES: Mapping[str, Callable[[], Drawing]] = {
+    "accepted": accepted,
+    "iteration": iteration,
+    "vocabularies": vocabularies,
+    "choice": choice,
+    "kills": kills,
+}
+
+
+def files() -> dict[str, str]:
+    """{name of a file: its text}."""
+    drawn = {name: draw() for name, draw in PICTURES.items()}
+    return {
+        f"{name}-{theme}.svg": drawing.svg(colours)
+        for name, drawing in drawn.items()
+        for theme, colours in THEMES.items()
+    }

@@ -1,0 +1,88 @@
+"""The kill matrix as a heat map: every mutant of docs/zoo.md, and the stages that fail it."""
+
+import re
+from itertools import groupby
+from typing import NamedTuple, get_args
+
+from proofs_tests.pages.console_blocks import ROOT
+from proofs_tests.pages.pictures.svg import Drawing
+from specref.conformance.status import Stage
+from specref.report.zoo import SHORT
+from specref.verification.kill_matrix import STAGES
+from specref.zoo import entry as zoo
+
+RECORD = ROOT / "docs" / "zoo.md"
+LEFT, TOP, CELL, LINE, GAP = 140, 110, 52, 3, 5
+
+
+class Killed(NamedTuple):
+    """A mutant: where it departs from the rule, and the stages that fail it."""
+
+    kind: str
+    stages: frozenset[str]
+
+    def colour(self, stage: Stage) -> str:
+        """Of its cell."""
+        if stage not in self.stages:
+            return "panel"
+        return "first" if stage == next(s for s in STAGES if s in self.stages) else "both"
+
+
+def mutants(page: str) -> list[Killed]:
+    """The mutants of the table that `specref zoo --markdown` writes; controls are left out."""
+    found = []
+    for row in re.findall(r"^\| `.*", page, flags=re.MULTILINE):
+        _, _, kind, _, _, killers, _ = re.split(r" ?(?<!\\)\| ?", row)[1:-1]
+        if not kind.endswith(", control"):
+            families = {check.split("/")[0] for check in killers.split(", ")}
+            found.append(Killed(kind, frozenset(families - {"passes"})))
+    return found
+
+
+def kills() -> Drawing:
+    """A line a mutant, a column a stage; the first stage that fails it in another colour."""
+    page = mutants(RECORD.read_text(encoding="utf-8"))
+    killed = sum(bool(one.stages) for one in page)
+    kinds = [kind for kind in get_args(zoo.Stage) if any(one.kind == kind for one in page)]
+    drawing = Drawing(
+        f"Heat map of {len(page)} planted bugs, by where they are, against {len(STAGES)} stages "
+        f"of checks: {killed} fail at least one stage.",
+        height=TOP + LINE * len(page) + GAP * len(kinds) + 62,
+    )
+    drawing.text(
+        20, 32, f"{len(page)} planted bugs, and the stages of checks they fail", bold=True
+    )
+    drawing.key(20, 62, "first", "first stage it fails")
+    drawing.key(200, 62, "both", "fails, too")
+    drawing.key(316, 62, "panel", "passes, or is not asked")
+    for stage in STAGES:
+        _column_text(drawing, stage, TOP - 12, SHORT.get(stage, str(stage)), "muted")
+    y = TOP
+    for kind in kinds:
+        of = sorted(
+            (one for one in page if one.kind == kind),
+            key=lambda one: [stage not in one.stages for stage in STAGES],
+        )
+        label = f"{kind} {len(of)}"
+        drawing.text(LEFT - 12, y + LINE * len(of) / 2 + 5, label, size=15, anchor="end")
+        for stage in STAGES:
+            top = y
+            for colour, run in groupby(of, key=lambda one: one.colour(stage)):
+                high = LINE * len(list(run))
+                drawing.rect(_left(stage), top, CELL, high, colour)
+                top += high
+        y += LINE * len(of) + GAP
+    for told, colours, place in (("fail", {"first", "both"}, 22), ("fail first", {"first"}, 44)):
+        drawing.text(LEFT - 12, y + place, told, "muted", size=15, anchor="end")
+        for stage in STAGES:
+            count = sum(one.colour(stage) in colours for one in page)
+            _column_text(drawing, stage, y + place, str(count), "ink")
+    return drawing
+
+
+def _left(stage: Stage) -> float:
+    return LEFT + (CELL + 8) * STAGES.index(stage)
+
+
+def _column_text(drawing: Drawing, stage: Stage, y: float, text: str, fill: str) -> None:
+    drawing.text(_left(stage) + CELL / 2, y, text, fill, size=15, anchor="middle")
