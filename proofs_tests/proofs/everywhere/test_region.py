@@ -1,0 +1,265 @@
+"""Where the conditions of a region hold, paths run as at its sample: tried at many rows.
+
+Each program is run with numbers that stand for all rows, at a few samples. At every other row that
+satisfies the conditions of the region, it is run again with fractions: all comparisons have to
+come out as at the sample up to the first weight 0, and after one the product of the weights, as a
+function, has to be 0.
+"""
+
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from specref import Vocabulary
+from specref.proofs.everywhere import polynomials, signs
+from specref.proofs.everywhere.number import Reading, TieError
+from specref.proofs.everywhere.polynomials import Product
+from specref.proofs.everywhere.region import Region
+from specref.proofs.everywhere.rows import Chart, Models, Row, Sample, Space
+from specref.proofs.everywhere.solver import Counts, Solver
+
+pytest.importorskip("z3", reason="not_run (z3 is not installed)")
+LETTERS = Vocabulary("abc")
+P, Q = Row("p", ()), Row("q", ())
+Weigh = Callable[[Any], None]
+Told = list[bool]
+
+
+def accepted(p: Any, q: Any, weigh: Weigh) -> Told:
+    weigh(q[0])
+    told = [p[0] < q[0]]
+    weigh(p[0] / q[0] if told[0] else p[0] - p[0] + 1)
+    return told
+
+
+def rejected(p: Any, q: Any, weigh: Weigh) -> Told:
+    weigh(q[0])
+    told = [p[0] < q[0]]
+    if not told[0]:
+        return told
+    weigh(1 - p[0] / q[0])
+    left = 0
+    for x, y in zip(p, q, strict=True):
+        told.append(x > y)
+        if told[-1]:
+            left = x - y + left
+    if told[2]:
+        weigh((p[1] - q[1]) / left)
+    return told
+
+
+def by_products(p: Any, q: Any, weigh: Weigh) -> Told:
+    first, second = p[0] - q[0], p[1] - q[1]
+    return [
+        first * second > 0,
+        p[2] * first * second <= 0,
+        -2 * p[0] * q[1] * second < 0,
+        first * first * second >= 0,
+        q[2] * second >= 0,
+        first * second != 0,
+        (p[2] - q[2]) * first <= 0,
+        -first / 3 >= 0,
+        first * first * first * second < 0,
+    ]
+
+
+def by_quotients(p: Any, q: Any, weigh: Weigh) -> Told:
+    first, second = p[0] - q[0], p[1] - q[1]
+    return [
+        p[0] / (p[0] + q[0]) < Fraction(1, 3),
+        first / q[1] <= 0,
+        first / second > -2,
+        p[2] / (first * second) >= 0,
+        1 / (q[0] * q[0]) > 5,
+    ]
+
+
+def a_weight_that_divides_later(p: Any, q: Any, weigh: Weigh) -> Told:
+    """q(a) times p(b) / q(a): where q(a) = 0 the path is not there, and the function is p(b)."""
+    weigh(q[0])
+    told = [p[1] <= q[0]]
+    weigh(p[1] / q[0] / 2 if told[0] else p[2])
+    return told
+
+
+def unchecked_quotient(p: Any, q: Any, weigh: Weigh) -> Told:
+    weigh(q[0])
+    weigh(p[1] / q[0] / 1000)
+    return [p[2] > Fraction(1, 2)]
+
+
+def squares_divide(p: Any, q: Any, weigh: Weigh) -> Told:
+    weigh(q[0] * q[0] * p[2])
+    weigh(p[1] / (q[0] * q[0]) / 1000)
+    return [p[0] * q[2] > p[2] * q[0]]
+
+
+def that_vanishes(p: Any, q: Any, weigh: Weigh) -> Told:
+    weigh(q[0] * p[1])
+    told = [p[2] <= q[0]]
+    if told[0]:
+        weigh(p[2] / q[0])
+    return told
+
+
+def of_a_difference(p: Any, q: Any, weigh: Weigh) -> Told:
+    told = [p[0] > q[0]]
+    if told[0]:
+        weigh(p[0] - q[0])
+        told.append(p[1] * (p[0] - q[0]) < q[1] * q[2])
+        weigh(q[0] / (p[0] - q[0]) / 1000)
+    return told
+
+
+def of_a_negative_product(p: Any, q: Any, weigh: Weigh) -> Told:
+    """Two factors below 0 in one weight; then what follows from it is used."""
+    told = [p[0] < q[0]]
+    if told[0]:
+        weigh((p[0] - q[0]) * (q[1] - 1) / 2)
+        told += [q[0] - p[0] > 0, (q[1] - 1) * (p[0] - q[0]) > 0, q[1] < 1]
+    return told
+
+
+PROGRAMS = (
+    accepted, rejected, by_products, by_quotients, a_weight_that_divides_later,
+    unchecked_quotient, squares_divide, that_vanishes, of_a_difference, of_a_negative_product,
+)  # fmt: skip
+
+
+def rows(rng: random.Random) -> Iterator[tuple[list[Fraction], list[Fraction]]]:
+    """Rows of small denominators, so that many have zeros, ties and equal entries."""
+    some = [
+        [Fraction(a, n), Fraction(b, n), Fraction(n - a - b, n)]
+        for n in (1, 2, 3, 4, 5)
+        for a in range(n + 1)
+        for b in range(n + 1 - a)
+    ]
+    drawn = []
+    for _ in range(12):
+        weights = [rng.randint(1, 40) for _ in range(3)]
+        drawn.append([Fraction(weight, sum(weights)) for weight in weights])
+    yield from itertools.product(some, some[:: rng.randint(2, 4)])
+    yield from itertools.product(drawn, drawn)
+
+
+class OfWeightZeroError(Exception):
+    """A path has a branch that is not taken at these rows."""
+
+
+def with_fractions(
+    program: Callable[..., Told], p: list[Fraction], q: list[Fraction], expected: Told
+) -> str:
+    """What differs from the sample; empty if nothing does before a weight of 0."""
+    told: Told = []
+
+    def weigh(weight: Fraction) -> None:
+        if weight == 0:
+            raise OfWeightZeroError
+        assert weight > 0, "a negative weight"
+
+    try:
+        told = program(p, q, weigh)
+    except OfWeightZeroError:
+        return "weight 0"
+    except ZeroDivisionError:
+        return "raises"
+    return "" if told == expected else f"{told}, expected {expected}"
+
+
+def region_at(
+    program: Callable[..., Told], p: list[Fraction], q: list[Fraction]
+) -> tuple[Region, Chart, Product, Told] | None:
+    """The region of a sample; None at a tie."""
+    space = Space(LETTERS, LETTERS, 0)
+    given = dict(enumerate((*p[:2], *q[:2])))
+    for row in (P, Q):
+        space.entries(row)
+    chart, solver = Chart(space, {}), Solver(Counts())
+    sample = Sample(chart, given, "")
+    models = Models(chart, reading := Reading(space.prime, sample.value))
+    product = reading.constant(1)
+
+    def weigh(weight: Any) -> None:
+        nonlocal product
+        if reading.sign(weight) <= 0:
+            raise OfWeightZeroError
+        reading.events.append(("weight", weight, 0))
+        product = product * weight
+
+    try:
+        told = program(models.numbers(P), models.numbers(Q), weigh)
+    except (TieError, OfWeightZeroError, ZeroDivisionError):
+        return None
+    region = Region(chart, sample, (), lambda clauses: solver.excluded(chart, clauses))
+    weight = chart.form(product)
+    region.add_path(reading.events, weight)
+    return region, chart, weight, told
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_where_the_conditions_hold_it_runs_as_at_the_sample(program: Callable[..., Told]) -> None:
+    rng = random.Random(program.__name__)
+    seen: list[str] = []
+    for p, q in list(rows(rng))[-144::12]:
+        found = region_at(program, p, q)
+        if found is None:
+            continue
+        region, chart, weight, told = found
+        inside = 0
+        for p_there, q_there in rows(rng):
+            there = Sample(chart, dict(enumerate((*p_there[:2], *q_there[:2]))), "")
+            if not all(signs.of(there.sign(one)) & wanted for one, wanted in region.clauses):
+                continue
+            inside += 1
+            problem = with_fractions(program, p_there, q_there, told)
+            if problem == "weight 0":
+                assert weight.at(there.value) == 0, (p_there, q_there)
+            else:
+                assert problem == "", (p_there, q_there, region.clauses)
+            seen.append(problem)
+        own = Sample(chart, dict(enumerate((*p[:2], *q[:2]))), "")
+        assert all(signs.of(own.sign(one)) & wanted for one, wanted in region.clauses)
+        assert inside > 3
+    assert seen.count("") > 50
+
+
+@pytest.mark.parametrize(
+    ("weight", "given", "required"),
+    [
+        ("p(b)", [], True),
+        ("p(b) q(a)", [], False),
+        ("p(b) / q(a)", [], True),
+        # Where q(a) = 0, p(b) <= q(a) is 0, too.
+        ("p(b)", ["p(b) <= q(a)"], False),
+        ("p(b)^2", ["p(b) <= q(a)"], False),
+        ("p(c)", ["p(b) <= q(a)"], True),
+    ],
+)
+def test_a_divisor_may_be_0_only_where_the_weight_vanishes(
+    weight: str, given: list[str], required: bool
+) -> None:
+    space = Space(LETTERS, LETTERS, 0)
+    p, q = space.entries(P), space.entries(Q)
+    chart, solver = Chart(space, {}), Solver(Counts())
+    sample = Sample(chart, {0: Fraction(1, 2), 1: Fraction(1, 8), 2: Fraction(1, 3)}, "")
+    functions = {
+        "p(b)": p[1],
+        "p(c)": p[2],
+        "p(b) q(a)": polynomials.times(p[1], q[0]),
+        "p(b) / q(a)": polynomials.ratio(p[1], q[0]),
+        "p(b)^2": polynomials.times(p[1], p[1]),
+    }
+    difference, sign = polynomials.sign_polynomial(polynomials.difference(p[1], q[0]))
+    below = signs.AT_MOST_ZERO if sign > 0 else signs.AT_LEAST_ZERO
+    clauses = [(difference, below)] * len(given)
+    region = Region(chart, sample, clauses, lambda asked: solver.excluded(chart, asked))
+    reading = Reading(space.prime, sample.value)
+    number = Models(chart, reading).numbers(Q)[0]
+    region.add_path([("weight", number, 0), ("divisor", number, signs.NONZERO)], functions[weight])
+    (variable,) = q[0].powers
+    assert bool(region.clauses) == required
+    assert bool(region.known(variable) & signs.ZERO) != required
