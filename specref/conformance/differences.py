@@ -1,0 +1,225 @@
+"""Where two laws differ most: probabilities of blocks and first tokens, and the rows of p and q.
+
+The block that is shown first is the one with the largest absolute difference of probability, ties
+by token ids; of sampled blocks those come before it that the target excludes. One block alone need
+not prove anything: that is for the evidence about the whole law.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from specref.chance import LONG_ROW
+from specref.distributions import Probability, push_forward
+from specref.models import Model
+from specref.statistics.campaign.cases import CampaignCase
+from specref.vocabulary import Tokens
+
+SHOWN = 8
+LONGEST = 9
+Difference: TypeAlias = dict[str, Any]
+
+
+def difference(
+    output: Mapping[Tokens, Probability],
+    expected: Mapping[Tokens, Probability],
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    lookahead: int,
+    *,
+    place: str = "",
+    trials: int | None = None,
+    texts: bool = False,
+) -> Difference:
+    """Expected and observed probabilities of what is furthest off, as evidence of an outcome.
+
+    Parameters
+    ----------
+    output, expected : mapping
+        {completed block: probability}.
+    target, drafter : Model
+    context : tuple of int
+    lookahead : int
+    place : str
+        Its name; by default the context and the lookahead.
+    trials : int, optional
+        How many blocks were drawn; None if `output` is exact.
+    texts : bool
+        Whether these are texts of many iterations rather than blocks.
+
+    Returns
+    -------
+    dict
+        ``blocks`` and ``first_tokens``: at most 8 records each, the furthest off first;
+        ``others``: the sums over all other blocks; ``rows``: p and q after each prefix of the
+        first of the blocks, q only where a draft may come.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.proofs.exact import is_lossless
+    >>> from specref.vocabulary import Vocabulary
+    >>> from specref.zoo.standard.printed import algorithm_5
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/2", "1/2"], ["3/4", "1/4"]))
+    >>> found = is_lossless(algorithm_5, p, q)
+    >>> print(*told("a", difference(found.output, found.expected, p, q, (), 1)), sep="\\n")
+    a, context (), lookahead 1: what is furthest off, exactly
+      block (0, 0): expected 1/4, observed 3/8
+      first token 0: expected 1/2, observed 1/2
+      after (): p = (1/2, 1/2), q = (3/4, 1/4)
+      after (0,): p = (1/2, 1/2)
+    """
+    blocks = _ranked(output, expected, trials)
+    first = itemgetter(slice(1))
+    tokens = _ranked(push_forward(output, first), push_forward(expected, first), trials)
+    worst = blocks[0]["tokens"]
+    return {
+        "place": place or f"context {context}, lookahead {lookahead}",
+        "context": list(context),
+        "lookahead": lookahead,
+        "of": "texts" if texts else "blocks",
+        "trials": trials,
+        "blocks": blocks[:SHOWN],
+        "others": {
+            "number": len(blocks[SHOWN:]),
+            "expected": sum(one["expected"] for one in blocks[SHOWN:]),
+            "observed": sum(one["observed"] for one in blocks[SHOWN:]),
+        },
+        "first_tokens": tokens[:SHOWN],
+        "rows": [
+            {
+                "prefix": worst[:n],
+                "p": target.next_token((*context, *worst[:n])).tolist(),
+                "q": drafter.next_token((*context, *worst[:n])).tolist()
+                if texts or n < lookahead
+                else None,
+            }
+            for n in range(len(worst))
+        ],
+    }
+
+
+def _ranked(
+    output: Mapping[Tokens, Probability],
+    expected: Mapping[Tokens, Probability],
+    trials: int | None,
+) -> list[Difference]:
+    def rank(tokens: Tokens) -> tuple[bool, float, Tokens]:
+        off = float(abs(output.get(tokens, 0) - expected.get(tokens, 0)))
+        return trials is None or tokens in expected, -off, tokens
+
+    return [
+        {
+            "tokens": list(tokens),
+            "expected": expected.get(tokens, 0),
+            "observed": output.get(tokens, 0),
+            "count": None if trials is None else output.get(tokens, 0) * trials,
+        }
+        for tokens in sorted(output.keys() | expected.keys(), key=rank)
+    ]
+
+
+def seen_on(case: CampaignCase, blocks: Counter[Tokens]) -> Difference:
+    """The difference between the completed blocks that a campaign saw on a case and their law.
+
+    Parameters
+    ----------
+    case : CampaignCase
+    blocks : Counter
+        All blocks, as they were emitted. Of those with a token that the target excludes, what
+        comes up to that token is counted; the others are continued by the target.
+    """
+    tree = case.tree
+    ends = [
+        (*tree.prefixes[node], int(token)) for node, token in np.argwhere(tree.leaves).tolist()
+    ]
+    counts = tree.completed(case.counts, case.trials - case.impossible)
+    output: dict[Tokens, Any] = dict(zip(ends, (counts / case.trials).tolist(), strict=True))
+    if case.impossible:
+        for block, times in blocks.items():
+            if excluded := _excluded(case, block):
+                output[excluded] = output.get(excluded, 0.0) + times / case.trials
+    return difference(
+        output,
+        dict(zip(ends, tree.law.tolist(), strict=True)),
+        tree.target,
+        tree.drafter,
+        tree.context,
+        tree.lookahead,
+        place=case.name,
+        trials=case.trials,
+        texts=case.tokens is not None,
+    )
+
+
+def _excluded(case: CampaignCase, block: Tokens) -> Tokens | None:
+    """A block up to the first token that the target excludes, or that comes after the end."""
+    node = 0
+    for n, token in enumerate(block, 1):
+        if node < 0 or case.tree.p[node, token] <= 0:
+            return block[:n]
+        node = int(case.tree.child[node, token])
+    return None
+
+
+def told(id_: str, found: Difference) -> list[str]:
+    """The worst block and the worst first token of a check, and the rows, line by line."""
+    trials = found["trials"]
+    how = "exactly" if trials is None else f"of {trials:,} {found['of']}"
+    lines = [f"{id_}, {found['place']}: what is furthest off, {how}"]
+    block, first = found["blocks"][0], found["first_tokens"][0]
+    names = f"{found['of'][:-1]} {tuple(block['tokens'])}", f"first token {first['tokens'][0]}"
+    for name, one in zip(names, (block, first), strict=True):
+        expected, observed = number(one["expected"]), number(one["observed"])
+        times = "" if trials is None else f" ({times_seen(one['count'])} times)"
+        lines.append(f"  {name}: expected {expected}, observed {observed}{times}")
+    for row in found["rows"]:
+        q = "" if row["q"] is None else f", q = ({row_text(row['q'])})"
+        lines.append(f"  after {tuple(row['prefix'])}: p = ({row_text(row['p'])}){q}")
+    return lines
+
+
+def times_seen(count: float) -> str:
+    """How often a completed block was seen: no whole number if the target continued some.
+
+    Examples
+    --------
+    >>> times_seen(1200.0), times_seen(31.25)
+    ('1,200', '31.2')
+    """
+    return f"{count:,.1f}".removesuffix(".0")
+
+
+def row_text(row: Sequence[Probability]) -> str:
+    """A row for people: of a long one, the positive entries and their tokens.
+
+    Examples
+    --------
+    >>> row_text([Fraction(1, 2), 0.5]), row_text([0.0] * 98 + [1.0])
+    ('1/2, 0.5000', '98: 1.0000, otherwise 0')
+    """
+    if len(row) <= LONG_ROW:
+        return ", ".join(map(number, row))
+    positive = (f"{token}: {number(weight)}" for token, weight in enumerate(row) if weight)
+    return ", ".join([*positive, "otherwise 0"])
+
+
+def number(value: Probability) -> str:
+    """A probability for people: a fraction that is not too long, or four digits.
+
+    Examples
+    --------
+    >>> number(Fraction(3, 8)), number(0.12345), number(1e-7), number(0.0)
+    ('3/8', '0.1235', '1.0e-07', '0')
+    """
+    if isinstance(value, Fraction) and len(str(value)) <= LONGEST:
+        return str(value)
+    close = float(value)
+    if not close:
+        return "0"
+    return f"{close:.4f}" if close >= 1e-3 else f"{close:.1e}"
