@@ -69,7 +69,7 @@ def difference(
     >>> found = is_lossless(algorithm_5, p, q)
     >>> print(*told("a", difference(found.output, found.expected, p, q, (), 1)), sep="\\n")
     a, context (), lookahead 1: what is furthest off, exactly
-      block (0, 0): expected 1/4, observed 3/8
+      block (0, 0): expected 1/4, observed 0
       first token 0: expected 1/2, observed 1/2
       after (): p = (1/2, 1/2), q = (3/4, 1/4)
       after (0,): p = (1/2, 1/2)
@@ -110,7 +110,7 @@ def _ranked(
     trials: int | None,
 ) -> list[Difference]:
     def rank(tokens: Tokens) -> tuple[bool, float, Tokens]:
-        off = float(abs(output.get(tokens, 0) - expected.get(tokens, 0)))
+        off = abs(float(output.get(tokens, 0)) - float(expected.get(tokens, 0)))
         return trials is None or tokens in expected, -off, tokens
 
     return [
