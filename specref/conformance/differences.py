@@ -17,6 +17,7 @@ from specref.chance import LONG_ROW
 from specref.distributions import Probability, push_forward
 from specref.models import Model
 from specref.statistics.campaign.cases import CampaignCase
+from specref.statistics.campaign.prefix_tree import drafter_row
 from specref.vocabulary import Tokens
 
 SHOWN = 8
@@ -95,7 +96,7 @@ def difference(
             {
                 "prefix": worst[:n],
                 "p": target.next_token((*context, *worst[:n])).tolist(),
-                "q": drafter.next_token((*context, *worst[:n])).tolist()
+                "q": drafter_row(target, drafter, (*context, *worst[:n])).tolist()
                 if texts or n < lookahead
                 else None,
             }
@@ -175,7 +176,7 @@ def told(id_: str, found: Difference) -> list[str]:
     block, first = found["blocks"][0], found["first_tokens"][0]
     names = f"{found['of'][:-1]} {tuple(block['tokens'])}", f"first token {first['tokens'][0]}"
     for name, one in zip(names, (block, first), strict=True):
-        expected, observed = number(one["expected"]), number(one["observed"])
+        expected, observed = numbers(one["expected"], one["observed"])
         times = "" if trials is None else f" ({times_seen(one['count'])} times)"
         lines.append(f"  {name}: expected {expected}, observed {observed}{times}")
     for row in found["rows"]:
@@ -201,25 +202,25 @@ def row_text(row: Sequence[Probability]) -> str:
     Examples
     --------
     >>> row_text([Fraction(1, 2), 0.5]), row_text([0.0] * 98 + [1.0])
-    ('1/2, 0.5000', '98: 1.0000, otherwise 0')
+    ('0.5000, 0.5000', '98: 1.0000, otherwise 0')
     """
     if len(row) <= LONG_ROW:
-        return ", ".join(map(number, row))
-    positive = (f"{token}: {number(weight)}" for token, weight in enumerate(row) if weight)
+        return ", ".join(numbers(*row))
+    positive = (f"{i}: {x}" for i, x in enumerate(numbers(*row)) if row[i])
     return ", ".join([*positive, "otherwise 0"])
 
 
-def number(value: Probability) -> str:
-    """A probability for people: a fraction that is not too long, or four digits.
+def numbers(*values: Probability) -> list[str]:
+    """Probabilities for people: fractions if none of them is long, else four digits.
 
     Examples
     --------
-    >>> number(Fraction(3, 8)), number(0.12345), number(1e-7), number(0.0)
-    ('3/8', '0.1235', '1.0e-07', '0')
+    >>> numbers(Fraction(3, 8), Fraction(0)), numbers(0.12345, 1e-7, 0.0)
+    (['3/8', '0'], ['0.1235', '1.0e-07', '0'])
     """
-    if isinstance(value, Fraction) and len(str(value)) <= LONGEST:
-        return str(value)
-    close = float(value)
-    if not close:
-        return "0"
-    return f"{close:.4f}" if close >= 1e-3 else f"{close:.1e}"
+    exact = all(isinstance(one, int | Fraction) and len(str(one)) <= LONGEST for one in values)
+    return [str(one) if exact else _decimal(float(one)) if one else "0" for one in values]
+
+
+def _decimal(value: float) -> str:
+    return f"{value:.4f}" if value >= 1e-3 else f"{value:.1e}"

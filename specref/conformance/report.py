@@ -161,9 +161,10 @@ class Report:
         bonus = sum(r.evidence["hits"]["bonus"] for r in self.results if "lengths" in r.evidence)
         if not lengths or bonus:
             return ""
-        what = "ended in a bonus token" if max(lengths) > 1 else "had more than one token: it is"
-        accepts = "" if max(lengths) > 1 else " not known to accept any draft"
-        return f"none of {lengths.total():,} blocks with drafts {what}{accepts}"
+        what = "ended in a bonus token"
+        if max(lengths) == 1:
+            what = "had a second token: no draft is known to have been accepted"
+        return f"none of {lengths.total():,} blocks with drafts {what}"
 
     @property
     def finding(self) -> Finding | None:
