@@ -43,7 +43,8 @@ from specref.contracts.table import CONTRACTS, ENGINE, GENERATE, VERIFY
 from specref.contracts.text.contract import Engine
 from specref.contracts.text.isolated import isolated
 from specref.contracts.timeout import TIMEOUT
-from specref.report.kit import kit_html, kit_junit, kit_record, kit_report
+from specref.report.kit import kit_junit, kit_record, kit_report
+from specref.report.kit_html import kit_html
 from specref.report.machine import (
     STDOUT,
     as_json,

@@ -142,6 +142,9 @@ json_option = click.option(
     callback=writable,
     help="Write the report as JSON to FILE, or - for stdout.",
 )
+html_option = click.option(
+    "--html", "html_file", metavar="FILE", callback=writable, help="Write the report as a page."
+)
 downloads_option = click.option(
     "--from",
     "downloads",

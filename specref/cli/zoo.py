@@ -9,6 +9,7 @@ from specref.cli.cluster import cluster_option, executor_of
 from specref.cli.group import (
     HOLDS,
     VIOLATED,
+    html_option,
     json_option,
     progress,
     seed_option,
@@ -18,6 +19,7 @@ from specref.cli.group import (
 from specref.report.machine import as_json, check_destination, write_json
 from specref.report.triggers import trigger_markdown, trigger_record, trigger_table
 from specref.report.zoo import zoo_markdown, zoo_record, zoo_table
+from specref.report.zoo_html import trigger_html, zoo_html
 from specref.verification.kill_matrix import kill_matrix
 from specref.verification.trigger_matrix import WANTED, bugs_of, trigger_matrix
 from specref.verification.triggered import ALL as SITUATIONS
@@ -37,6 +39,7 @@ from specref.zoo import ALL
 @seed_option
 @workers_option
 @cluster_option
+@html_option
 @json_option
 def zoo_command(
     ids: tuple[str, ...],
@@ -48,6 +51,7 @@ def zoo_command(
     workers: int,
     cluster: str | None,
     json_file: str | None,
+    html_file: str | None,
 ) -> NoReturn:
     """The kill matrix: does every check fail a bug, and is every bug found?
 
@@ -64,7 +68,7 @@ def zoo_command(
     if markdown:
         check_destination(markdown)
     if triggers:
-        situations(ids, every, seed, workers, cluster, markdown, json_file)
+        situations(ids, every, seed, workers, cluster, markdown, html_file, json_file)
     entries = progress(len(ids or ALL), "mutants and controls")
     with executor_of(workers, cluster) as pool, entries as advance:
         matrix = kill_matrix(
@@ -79,6 +83,8 @@ def zoo_command(
         write_json(json_file, as_json(zoo_record(matrix)))
     if markdown:
         write_json(markdown, zoo_markdown(matrix))
+    if html_file:
+        write_json(html_file, zoo_html(matrix))
     sys.exit(VIOLATED if matrix.problems else HOLDS)
 
 
@@ -89,6 +95,7 @@ def situations(
     workers: int,
     cluster: str | None,
     markdown: str | None,
+    html_file: str | None,
     json_file: str | None,
 ) -> NoReturn:
     """The matrix of triggers."""
@@ -104,4 +111,6 @@ def situations(
         write_json(json_file, as_json(trigger_record(matrix)))
     if markdown:
         write_json(markdown, trigger_markdown(matrix))
+    if html_file:
+        write_json(html_file, trigger_html(matrix))
     sys.exit(HOLDS if matrix.share >= WANTED else VIOLATED)

@@ -1,12 +1,10 @@
 """The report of the conformance kit: a table for people, JSON, JUnit XML and HTML."""
 
-import html
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from xml.etree import ElementTree
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from specref import __version__
@@ -33,7 +31,6 @@ COLUMNS = (
     Column("what was seen", folds=True),
     Column("s", right=True),
 )
-HTML_WIDTH = 120
 FEW = 6
 OWN = f"strata/{OWN_STRATUM}"
 SHIFTS = (
@@ -234,13 +231,3 @@ def _junit_case(suite: ElementTree.Element, result: CheckResult) -> None:
 def _printable(text: str) -> str:
     """Without control characters, which XML cannot hold."""
     return "".join(character for character in text if character.isprintable())
-
-
-def kit_html(reports: Sequence[Report]) -> str:
-    """One page with the tables of all reports."""
-    console = Console(record=True, width=HTML_WIDTH, file=io.StringIO(), force_terminal=True)
-    for report in reports:
-        console.print(kit_report(report))
-    title = html.escape(f"specref: {', '.join(report.name for report in reports)}")
-    page = console.export_html(inline_styles=True)
-    return page.replace("<head>", f"<head>\n<title>{title}</title>", 1)
