@@ -152,6 +152,9 @@ def check_command(
     form and in a process of its own; a crash is a row. Exit code 1 if one of them fails where that
     is not expected; 2 if an installed one has no verdict, or none is installed.
 
+    A sampler in NumPy takes 2 to 30 seconds, those that fail early the least; whole texts take
+    minutes, and how many is said before. --seconds 10 draws for so long instead.
+
     Exit codes: 0 lossless at the declared power, 1 lossy or a broken contract (or accepted
     lengths that are not those of --algorithm), 2 misuse, inconclusive, not answered in time, not
     exercised or not run; 130 after Ctrl-C or SIGTERM. The JSON file is rewritten after each check.

@@ -1,5 +1,6 @@
 """``specref zoo``: every check against every planted bug and every lossless look-alike."""
 
+import os
 import sys
 from typing import NoReturn
 
@@ -14,7 +15,6 @@ from specref.cli.group import (
     progress,
     seed_option,
     show,
-    workers_option,
 )
 from specref.report.machine import as_json, check_destination, write_json
 from specref.report.triggers import trigger_markdown, trigger_record, trigger_table
@@ -24,6 +24,8 @@ from specref.verification.kill_matrix import kill_matrix
 from specref.verification.trigger_matrix import WANTED, bugs_of, trigger_matrix
 from specref.verification.triggered import ALL as SITUATIONS
 from specref.zoo import ALL
+
+MOST = 16
 
 
 @click.command("zoo")
@@ -37,7 +39,12 @@ from specref.zoo import ALL
 )
 @click.option("--every", is_flag=True, help="With --triggers: all strata, not the first to find.")
 @seed_option
-@workers_option
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Processes; the result does not depend on it.  [default: the cores, at most 16; with "
+    "IDS or --cluster 1]",
+)
 @cluster_option
 @html_option
 @json_option
@@ -58,6 +65,9 @@ def zoo_command(
     Exit code 1 on a surviving mutant, an idle check, or a control that fails; with --triggers if
     fewer than 95 % are found. With IDS, only those are run, and checks are not called idle.
 
+    The whole zoo takes 8 minutes on one core, --triggers 25, shared by all cores; a mutant 2
+    seconds on average.
+
     \b
     Examples:
       specref zoo
@@ -67,6 +77,7 @@ def zoo_command(
     """
     if markdown:
         check_destination(markdown)
+    workers = workers or (1 if ids or cluster else cores())
     if triggers:
         situations(ids, every, seed, workers, cluster, markdown, html_file, json_file)
     entries = progress(len(ids or ALL), "mutants and controls")
@@ -86,6 +97,12 @@ def zoo_command(
     if html_file:
         write_json(html_file, zoo_html(matrix))
     sys.exit(VIOLATED if matrix.problems else HOLDS)
+
+
+def cores() -> int:
+    """How many processes the whole zoo is put to."""
+    given = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(given or 1, MOST)
 
 
 def situations(
