@@ -145,9 +145,11 @@ class Report:
     @property
     def worst(self) -> CheckResult | None:
         """The first failure that compares two laws; `differences.told` shows where they differ."""
-        failed = Status.FAILED, Status.EXPECTED_FAILURE
-        compared = (r for r in self.results if r.status in failed and "difference" in r.evidence)
-        return min(compared, key=lambda r: r.status != Status.FAILED, default=None)
+        failed, off = (Status.FAILED, Status.EXPECTED_FAILURE), (Finding.LAW, Finding.PLAIN)
+        compared = [r for r in self.results if r.status in failed and "difference" in r.evidence]
+        # Of blocks that depend on each other the law cannot be told.
+        told = (result for result in compared if result.finding in off)
+        return min(told, key=lambda result: result.status != Status.FAILED, default=None)
 
     @property
     def never(self) -> str:

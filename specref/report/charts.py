@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from specref.report.page import Markup, element, joined
 
 WIDTH = 360
+LINE = 48
+"""So many characters have room in a line."""
 NICE = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -29,6 +31,7 @@ def bars(
     y = 0
     for name, told, lengths in entries:
         parts.append(element("text", name, x=0, y=y + 12))
+        y += 16 * (len(name) + len(told) > LINE)
         parts.append(element("text", told, x=WIDTH, y=y + 12, text_anchor="end", class_="soft"))
         y += 18
         for kind, length in lengths:
@@ -99,8 +102,8 @@ def figure(parts: Sequence[str], height: int, label: str, caption: Markup | str)
 
 
 def legend(expected: str = "expected", observed: str = "observed") -> Markup:
-    """What the two colours stand for."""
-    keys = (("expected", expected), ("observed", observed))
+    """What the two bars of an entry stand for, by colour and by place."""
+    keys = (("expected", f"{expected} (upper bar) "), ("observed", f"{observed} (lower bar)"))
     return joined(
-        element("span", element("span", class_=f"key {kind}"), f"{words} ") for kind, words in keys
+        element("span", element("span", class_=f"key {kind}"), words) for kind, words in keys
     )

@@ -188,8 +188,8 @@ WORST = (
 
 def _law(report: Report) -> list[str]:
     """Expected against observed law where they differ most, or of the first campaign."""
-    compared = (one for one in report.results if "difference" in one.evidence)
-    result = report.worst or next(compared, None)
+    passed = (one for one in report.results if one.status == Status.PASSED)
+    result = report.worst or next((one for one in passed if "difference" in one.evidence), None)
     if result is None:
         return []
     found = result.evidence["difference"]

@@ -19,7 +19,7 @@ STYLE = """
   --panel: #f4f6f8; --line: #d0d7de; --link: #0060a0; --expected: #0072b2; --observed: #d55e00;
   --good: #009e73; --bad: #d55e00; --open: #cc79a7; --known: #e69f00; --none: #8c959f; }
 @media (prefers-color-scheme: dark) { :root { --text: #e6edf3; --soft: #9ea7b3; --page: #0d1117;
-  --panel: #161b22; --line: #30363d; --link: #79c0ff; --expected: #56b4e9; --observed: #e69f00;
+  --panel: #161b22; --line: #30363d; --link: #79c0ff; --expected: #56b4e9; --observed: #d55e00;
   --good: #2fc79a; --bad: #f0803c; --open: #e39cc4; --known: #f0c14d; --none: #7d8590; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--text);
@@ -54,7 +54,7 @@ article + article { margin-top: 3rem; border-top: 3px solid var(--line); padding
   gap: 1rem 2rem; }
 figure { margin: .5rem 0; min-width: 0; }
 figcaption { color: var(--soft); font-size: .875rem; margin-bottom: .3rem; }
-svg { display: block; width: 100%; max-width: 540px; height: auto; }
+svg { display: block; width: 100%; max-width: 540px; height: auto; overflow: visible; }
 svg text { fill: var(--text); font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; }
 svg .soft { fill: var(--soft); } svg .axis { stroke: var(--line); }
 svg .mark { stroke: var(--soft); stroke-dasharray: 4 3; }
