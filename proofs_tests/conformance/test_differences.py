@@ -3,6 +3,7 @@
 A sampler at TV 0.2 is found lossy in 1,800 blocks with more than 0.999; nothing else is random.
 """
 
+import json
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from specref import check
 from specref.arrays import Floats, Ints
 from specref.conformance import suite
-from specref.conformance.differences import difference, numbers, seen_on, told
+from specref.conformance.differences import as_number, difference, numbers, seen_on, told
 from specref.conformance.report import Report
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
@@ -93,23 +94,24 @@ def test_an_exact_law_is_shown_in_fractions() -> None:
     p, q = iid_model(ab, ["1/2", "1/2"]), iid_model(ab, ["3/4", "1/4"])
     proof = is_lossless(algorithm_5, p, q)
     found = difference(proof.output, proof.expected, p, q, (), 1)
-    gaps = [one["observed"] - one["expected"] for one in found["blocks"]]
+    gaps = [as_number(one["observed"]) - as_number(one["expected"]) for one in found["blocks"]]
+    assert json.loads(json.dumps(found)) == found
     assert sum(map(abs, gaps)) / 2 == proof.total_variation == Fraction(3, 8)
     assert gaps[0] == Fraction(-1, 4)
     assert found["trials"] is found["blocks"][0]["count"] is None
-    assert [one["observed"] for one in found["first_tokens"]] == [Fraction(1, 2)] * 2
+    assert [one["observed"] for one in found["first_tokens"]] == ["1/2"] * 2
 
 
 def test_q_is_shown_over_the_tokens_of_the_target() -> None:
     target = iid_model(Vocabulary("ab"), ["1/4", "3/4"])
     drafter = iid_model(Vocabulary("xba"), ["1/2", "1/3", "1/6"])
     found = difference({(0,): Fraction(1)}, {(0,): Fraction(1)}, target, drafter, (), 1)
-    assert found["rows"][0]["q"] == [Fraction(1, 6), Fraction(1, 3)]
+    assert found["rows"][0]["q"] == ["1/6", "1/3"]
 
 
 def test_numbers_are_fractions_only_where_all_are_short() -> None:
-    assert numbers(Fraction(1, 3), Fraction(0)) == ["1/3", "0"]
-    assert numbers(Fraction(1, 3), Fraction(10**6, 10**7 + 1)) == ["0.3333", "0.1000"]
+    assert numbers("1/3", "0") == ["1/3", "0"]
+    assert numbers("1/3", "1000000/10000001", 0) == ["0.3333", "0.1000", "0"]
 
 
 @pytest.fixture(scope="module")

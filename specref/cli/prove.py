@@ -159,11 +159,7 @@ def prove_command(
             )
     except InterruptedProofError as stop:
         report, interrupted = stop.report, True
-    show(rule_report(rule, report), json_file)
-    if json_file:
-        write_json(json_file, as_json(rule_record(rule, report)))
-    if html_file:
-        write_json(html_file, rule_html(rule, report))
+    _write(rule, report, json_file, html_file)
     if interrupted:
         click.echo("interrupted", err=True)
         sys.exit(INTERRUPTED)
@@ -178,6 +174,14 @@ def prove_command(
     if not report.proved:
         misused(f"{rule}: nothing was proved, {_why_nothing(report)}")
     sys.exit(HOLDS)
+
+
+def _write(rule: str, report: RuleReport, json_file: str | None, html_file: str | None) -> None:
+    show(rule_report(rule, report), json_file)
+    if json_file:
+        write_json(json_file, as_json(rule_record(rule, report)))
+    if html_file:
+        write_json(html_file, rule_html(rule, report))
 
 
 def _why_nothing(report: RuleReport) -> str:

@@ -58,7 +58,8 @@ def difference(
     dict
         ``blocks`` and ``first_tokens``: at most 8 records each, the furthest off first;
         ``others``: the sums over all other blocks; ``rows``: p and q after each prefix of the
-        first of the blocks, q only where a draft may come.
+        first of the blocks, q only where a draft may come. As in all reports, floats are numbers
+        and fractions are strings, "1/4".
 
     Examples
     --------
@@ -88,21 +89,40 @@ def difference(
         "blocks": blocks[:SHOWN],
         "others": {
             "number": len(blocks[SHOWN:]),
-            "expected": sum(one["expected"] for one in blocks[SHOWN:]),
-            "observed": sum(one["observed"] for one in blocks[SHOWN:]),
+            **{
+                side: _told(sum(as_number(one[side]) for one in blocks[SHOWN:]))
+                for side in ("expected", "observed")
+            },
         },
         "first_tokens": tokens[:SHOWN],
         "rows": [
             {
                 "prefix": worst[:n],
-                "p": target.next_token((*context, *worst[:n])).tolist(),
-                "q": drafter_row(target, drafter, (*context, *worst[:n])).tolist()
+                "p": list(map(_told, target.next_token((*context, *worst[:n])).tolist())),
+                "q": list(
+                    map(_told, drafter_row(target, drafter, (*context, *worst[:n])).tolist())
+                )
                 if texts or n < lookahead
                 else None,
             }
             for n in range(len(worst))
         ],
     }
+
+
+def _told(value: Probability) -> float | str:
+    return str(value) if isinstance(value, Fraction) else value
+
+
+def as_number(told: float | str) -> Probability:
+    """The probability that a report tells.
+
+    Examples
+    --------
+    >>> as_number("3/8"), as_number(0.25)
+    (Fraction(3, 8), 0.25)
+    """
+    return Fraction(told) if isinstance(told, str) else told
 
 
 def _ranked(
@@ -117,8 +137,8 @@ def _ranked(
     return [
         {
             "tokens": list(tokens),
-            "expected": expected.get(tokens, 0),
-            "observed": output.get(tokens, 0),
+            "expected": _told(expected.get(tokens, 0)),
+            "observed": _told(output.get(tokens, 0)),
             "count": None if trials is None else output.get(tokens, 0) * trials,
         }
         for tokens in sorted(output.keys() | expected.keys(), key=rank)
@@ -196,31 +216,34 @@ def times_seen(count: float) -> str:
     return f"{count:,.1f}".removesuffix(".0")
 
 
-def row_text(row: Sequence[Probability]) -> str:
+def row_text(row: Sequence[float | str]) -> str:
     """A row for people: of a long one, the positive entries and their tokens.
 
     Examples
     --------
-    >>> row_text([Fraction(1, 2), 0.5]), row_text([0.0] * 98 + [1.0])
+    >>> row_text(["1/2", 0.5]), row_text([0.0] * 98 + [1.0])
     ('0.5000, 0.5000', '98: 1.0000, otherwise 0')
     """
     if len(row) <= LONG_ROW:
         return ", ".join(numbers(*row))
-    positive = (f"{i}: {x}" for i, x in enumerate(numbers(*row)) if row[i])
+    positive = (f"{i}: {x}" for i, x in enumerate(numbers(*row)) if as_number(row[i]))
     return ", ".join([*positive, "otherwise 0"])
 
 
-def numbers(*values: Probability) -> list[str]:
+def numbers(*told: float | str) -> list[str]:
     """Probabilities for people: fractions if none of them is long, else four digits.
 
     Examples
     --------
-    >>> numbers(Fraction(3, 8), Fraction(0)), numbers(0.12345, 1e-7, 0.0)
+    >>> numbers("3/8", 0), numbers(0.12345, 1e-7, 0.0)
     (['3/8', '0'], ['0.1235', '1.0e-07', '0'])
     """
-    exact = all(isinstance(one, int | Fraction) and len(str(one)) <= LONGEST for one in values)
-    return [str(one) if exact else _decimal(float(one)) if one else "0" for one in values]
+    if all(not isinstance(one, float) and len(str(one)) <= LONGEST for one in told):
+        return list(map(str, told))
+    return [_decimal(float(as_number(one))) for one in told]
 
 
 def _decimal(value: float) -> str:
+    if not value:
+        return "0"
     return f"{value:.4f}" if value >= 1e-3 else f"{value:.1e}"

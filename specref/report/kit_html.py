@@ -13,7 +13,7 @@ from specref import __version__
 from specref.adapters import IMPLEMENTATIONS
 from specref.conformance.diagnosis import Diagnosis
 from specref.conformance.diagnosis.report import SHOWN, Candidate
-from specref.conformance.differences import Difference, numbers, row_text, times_seen
+from specref.conformance.differences import Difference, as_number, numbers, row_text, times_seen
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.stratum import NAMES
@@ -224,7 +224,7 @@ def _probabilities(found: Difference, records: Sequence[Mapping[str, Any]], titl
     entries = []
     for one in records:
         expected, observed = numbers(one["expected"], one["observed"])
-        lengths = [("expected", float(one["expected"])), ("observed", float(one["observed"]))]
+        lengths = [(side, float(as_number(one[side]))) for side in ("expected", "observed")]
         times = f" ({times_seen(one['count'])})" if one["count"] is not None else ""
         entries.append((_name(one), f"{expected} expected, {observed} seen{times}", lengths))
     seen = "seen" if found["trials"] is None else "seen (times)"
