@@ -136,7 +136,7 @@ def test_a_page_of_a_failure_has_its_figures(failing: Report, pages: dict[str, s
     assert f"{estimate:.3f} in [{lower:.3f}, {upper:.3f}]" in text
     for length, count in wide["lengths"].items():
         assert f"{length} token{'s' * (length > 1)} {count / 1350:.1%}, {count:,} blocks" in text
-    assert f"10^{wide['log10_evidence']:.0f} evidence against it" in text
+    assert f"10^{wide['log10_evidence']:.0f} evidence; 10^11 decides" in text
     assert "Subtract q before drawing." in text
     hrefs = [one["href"] for one in Page(pages["failing"]).all("a")]
     assert "https://github.com/ShopeeLLM/Spec-RL/issues/14" in hrefs

@@ -22,6 +22,7 @@ from specref.vocabulary import Tokens
 
 SHOWN = 8
 LONGEST = 9
+ROUNDING = 1e-9
 Difference: TypeAlias = dict[str, Any]
 
 
@@ -72,7 +73,7 @@ def difference(
     >>> print(*told("a", difference(found.output, found.expected, p, q, (), 1)), sep="\\n")
     a, context (), lookahead 1: what is furthest off, exactly
       block (0, 0): expected 1/4, observed 0
-      first token 0: expected 1/2, observed 1/2
+      first tokens: no difference
       after (): p = (1/2, 1/2), q = (3/4, 1/4)
       after (0,): p = (1/2, 1/2)
     """
@@ -194,15 +195,21 @@ def told(id_: str, found: Difference) -> list[str]:
     how = "exactly" if trials is None else f"of {trials:,} {found['of']}"
     lines = [f"{id_}, {found['place']}: what is furthest off, {how}"]
     block, first = found["blocks"][0], found["first_tokens"][0]
-    names = f"{found['of'][:-1]} {tuple(block['tokens'])}", f"first token {first['tokens'][0]}"
-    for name, one in zip(names, (block, first), strict=True):
-        expected, observed = numbers(one["expected"], one["observed"])
-        times = "" if trials is None else f" ({times_seen(one['count'])} times)"
-        lines.append(f"  {name}: expected {expected}, observed {observed}{times}")
+    lines.append(f"  {found['of'][:-1]} {tuple(block['tokens'])}: {_both(block)}")
+    apart = abs(float(as_number(first["observed"])) - float(as_number(first["expected"])))
+    same = trials is None and apart < ROUNDING
+    said = "s: no difference" if same else f" {first['tokens'][0]}: {_both(first)}"
+    lines.append(f"  first token{said}")
     for row in found["rows"]:
         q = "" if row["q"] is None else f", q = ({row_text(row['q'])})"
         lines.append(f"  after {tuple(row['prefix'])}: p = ({row_text(row['p'])}){q}")
     return lines
+
+
+def _both(one: Difference) -> str:
+    expected, observed = numbers(one["expected"], one["observed"])
+    times = "" if one["count"] is None else f" ({times_seen(one['count'])} times)"
+    return f"expected {expected}, observed {observed}{times}"
 
 
 def times_seen(count: float) -> str:

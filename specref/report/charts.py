@@ -103,7 +103,7 @@ def figure(parts: Sequence[str], height: int, label: str, caption: Markup | str)
 
 def legend(expected: str = "expected", observed: str = "observed") -> Markup:
     """What the two bars of an entry stand for, by colour and by place."""
-    keys = (("expected", f"{expected} (upper bar) "), ("observed", f"{observed} (lower bar)"))
+    keys = (("expected", f"{expected}, upper bar; "), ("observed", f"{observed}, lower bar"))
     return joined(
         element("span", element("span", class_=f"key {kind}"), words) for kind, words in keys
     )

@@ -3,7 +3,7 @@
 import platform
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -65,8 +65,8 @@ ASKS: Mapping[Stage, str] = {
 BITS = 6
 FURTHEST_OFF = (
     "The largest differences of probability come first. A block that is shorter than the "
-    "lookahead + 1 is continued by the target, so counts need be no whole numbers; one block "
-    "alone need not prove anything: the evidence is about the whole law."
+    "lookahead + 1 is continued by the target, so counts, in brackets, need be no whole numbers; "
+    "one block alone need not prove anything: the evidence is about the whole law."
 )
 SCATTERED = (
     "No difference was found: these are the estimates that are furthest from the target's law."
@@ -136,7 +136,10 @@ def _figures(report: Report) -> Markup:
     detects = f"TV ≥ {report.detect_tv:g}" if report.options.seconds is None else "as listed"
     decided = report.worst.evidence if report.worst is not None else {}
     evidence = decided.get("log10_evidence")
-    against = [] if evidence is None else [("", f"10^{evidence:.0f}", "evidence against it")]
+    decides = f"10^{decided.get('log10_threshold', 0):.0f}"
+    against = (
+        [] if evidence is None else [("", f"10^{evidence:.0f}", f"evidence; {decides} decides")]
+    )
     return cards(
         [
             *(
@@ -200,8 +203,8 @@ def _law(report: Report) -> list[str]:
         element("p", where, " ", FURTHEST_OFF if report.worst else SCATTERED),
         element(
             "div",
-            _probabilities(found, found["blocks"], "Completed blocks, as token ids"),
-            _probabilities(found, first, "First token, by its id"),
+            _probabilities("Completed blocks, as token ids", found["blocks"], _name),
+            _probabilities("First token", first, lambda one: f"token {one['tokens'][0]}"),
             class_="pictures",
         ),
         element("h3", f"p and q along {_name(found['blocks'][0])}"),
@@ -220,22 +223,23 @@ def _law(report: Report) -> list[str]:
     ]
 
 
-def _probabilities(found: Difference, records: Sequence[Mapping[str, Any]], title: str) -> Markup:
+def _probabilities(
+    title: str, records: Sequence[Difference], name_of: Callable[[Difference], str]
+) -> Markup:
     entries = []
     for one in records:
         expected, observed = numbers(one["expected"], one["observed"])
         lengths = [(side, float(as_number(one[side]))) for side in ("expected", "observed")]
         times = f" ({times_seen(one['count'])})" if one["count"] is not None else ""
-        entries.append((_name(one), f"{expected} expected, {observed} seen{times}", lengths))
-    seen = "seen" if found["trials"] is None else "seen (times)"
+        entries.append((name_of(one), f"{expected} expected, {observed} seen{times}", lengths))
     return bars(
         entries,
         f"{title}: " + "; ".join(f"{name}: {told}" for name, told, _ in entries),
-        joined((f"{title}: ", legend(observed=seen))),
+        joined((f"{title}: ", legend(observed="seen"))),
     )
 
 
-def _name(one: Mapping[str, Any]) -> str:
+def _name(one: Difference) -> str:
     tokens = list(map(str, one["tokens"]))
     if len(tokens) > BITS:
         tokens = [*tokens[: BITS - 2], "…", tokens[-1]]
