@@ -8,20 +8,23 @@ from rich.text import Text
 
 from specref import __version__
 from specref.report.layout import Table
+from specref.report.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 
 VOID = ("meta",)
 REPOSITORY = "https://github.com/"
 PREPRINT = "arXiv:"
 KINDS = {"green": "good", "bold green": "good", "red": "bad", "bold red": "bad"}
-# Colours of Okabe and Ito; in the dark the lighter ones of the same hue.
-STYLE = """
-:root { color-scheme: light dark; --text: #1b1f24; --soft: #57606a; --page: #ffffff;
-  --panel: #f4f6f8; --line: #d0d7de; --link: #0060a0; --expected: #0072b2; --observed: #d55e00;
-  --good: #009e73; --bad: #d55e00; --open: #cc79a7; --known: #e69f00; --none: #8c959f; }
-@media (prefers-color-scheme: dark) { :root { --text: #e6edf3; --soft: #9ea7b3; --page: #0d1117;
-  --panel: #161b22; --line: #30363d; --link: #79c0ff; --expected: #56b4e9; --observed: #d55e00;
-  --good: #2fc79a; --bad: #f0803c; --open: #e39cc4; --known: #f0c14d; --none: #7d8590; } }
-* { box-sizing: border-box; }
+# In the dark, lighter colours of the same hue where the palette's are too dim.
+STYLE = (
+    f"""
+:root {{ color-scheme: light dark; --text: #1b1f24; --soft: #57606a; --page: #ffffff;
+  --panel: #f4f6f8; --line: #d0d7de; --link: #0060a0; --expected: {BLUE}; --observed: {VERMILLION};
+  --good: {GREEN}; --bad: {VERMILLION}; --open: {PURPLE}; --known: {ORANGE}; --none: #8c959f; }}
+@media (prefers-color-scheme: dark) {{ :root {{ --text: #e6edf3; --soft: #9ea7b3; --page: #0d1117;
+  --panel: #161b22; --line: #30363d; --link: #79c0ff; --expected: {SKY}; --observed: {VERMILLION};
+  --good: #2fc79a; --bad: #f0803c; --open: #e39cc4; --known: #f0c14d; --none: #7d8590; }} }}
+"""
+    """* { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--text);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
 main, footer { max-width: 1080px; margin: 0 auto; padding: 1.25rem 1rem; }
@@ -90,6 +93,7 @@ dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; min-width: 0
   .heat td:first-child { min-width: 8.5rem; overflow-wrap: anywhere; }
   .wide { min-width: 10rem; } }
 """
+)
 
 
 class Markup(str):
