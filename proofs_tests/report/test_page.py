@@ -161,7 +161,7 @@ def test_a_page_of_a_pass_says_what_it_does_not_mean(
     assert "No difference from lossless was found no difference from lossless in" in text
     assert passing.verdict in text
     assert "Nothing is said of shapes, laws and ways of calling that are not listed" in text
-    assert "No difference was found: these are the estimates" in text
+    assert "No difference was found there: these are the estimates" in text
     assert "V 5 to 37, lookahead 1, batch 1 to 256" in text
     assert "neither coins nor lens is an optional parameter" in text
     shift = next(r for r in passing.results if r.id == "strata/one-draft")
@@ -190,6 +190,7 @@ def test_the_headline_is_the_finding(
     assert ("No difference" in page.text) == (report.exit_code == 0)
     assert page.problems == page.loaded == []
     assert WRONG in page.text  # as text
+    assert (f"only=['{id_}']" in replay_line(report)) == (status == Status.FAILED)
 
 
 @pytest.mark.parametrize("name", ["failing", "raised", "refuted"])

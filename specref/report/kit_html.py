@@ -69,7 +69,8 @@ FURTHEST_OFF = (
     "one block alone need not prove anything: the evidence is about the whole law."
 )
 SCATTERED = (
-    "No difference was found: these are the estimates that are furthest from the target's law."
+    "No difference was found there: these are the estimates that are furthest from the target's "
+    "law."
 )
 
 
@@ -382,12 +383,13 @@ def _again(report: Report) -> list[str]:
 
 
 def replay_line(report: Report) -> str:
-    """The command that repeats the run, or only what compares two laws and fails.
+    """The command that repeats the run, or only its first failure, if possible one of a law.
 
     In Python, where the implementation has no name on the command line.
     """
     options = report.options
-    only = list(options.only or ()) if report.worst is None else [report.worst.id]
+    failure = report.worst or next(iter(report.failures), None)
+    only = list(options.only or ()) if failure is None else [failure.id]
     given: dict[str, Any] = {
         "contract": str(report.contract),
         "algorithm": options.algorithm,
