@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from specref.algorithms import standard
-from specref.cli import COMMANDS, main
+from specref.cli import COMMANDS, group, main
 from specref.cli import prove as prove_module
 from specref.cli.group import progress
 from specref.cli.workers import _ctrl_c_later, worker_processes
@@ -340,6 +341,29 @@ def test_progress_says_what_it_counts(
     with progress(3, "trials") as advance:
         advance(3)
     assert "trials" in capsys.readouterr().err
+
+
+def test_piped_progress_is_a_line_a_minute(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(group.time, "monotonic", lambda: now)
+    with progress(40, "mutants") as advance:
+        for _ in range(20):
+            now += 15.0
+            advance(1, "shared-u")
+        now += 61.0
+        advance(20)
+    first, *_, last = lines = capsys.readouterr().err.splitlines()
+    assert first == "4 of 40 mutants after 1 min, about 9 min left (shared-u)"
+    assert last == "40 of 40 mutants after 6 min"
+    assert len(lines) == 6
+
+
+@pytest.mark.parametrize("words", [*map(str.split, COMMANDS), ["plan", "speed"]], ids=" ".join)
+def test_help_says_how_long_it_takes(words: list[str]) -> None:
+    told = " ".join(run(*words, "--help").output.split())
+    assert re.search(r"\b(takes?|take) (\w+ ){0,9}(seconds?|minutes?)\b", told, re.IGNORECASE)
 
 
 @pytest.mark.parametrize("code", ["raise SystemExit(0)", EXITS])

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from specref.adapters import IMPLEMENTATIONS
 from specref.cli import main
+from specref.cli import zoo as zoo_module
 from specref.cli.targets import find_targets
 from specref.conformance import suite
 from specref.conformance.status import Stage
@@ -232,6 +233,32 @@ def test_write_takes_the_examples_that_check_takes(tmp_path: Path) -> None:
     result = specref("write", "examples.correct:verify", "--output", str(file))
     assert result.exit_code == 0
     assert "from specref.examples.correct import verify" in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], 16),
+        (["--triggers"], 16),
+        (["--workers", "3"], 3),
+        (["shared-u"], 1),
+        (["--cluster", "tcp://nowhere:1"], 1),
+        (["shared-u", "--workers", "2"], 2),
+    ],
+)
+def test_the_whole_zoo_uses_the_cores(
+    arguments: list[str], expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def stop(workers: int, cluster: str | None) -> None:
+        asked.append(workers)
+        raise ValueError("no executor")
+
+    monkeypatch.setattr(zoo_module, "executor_of", stop)
+    monkeypatch.setattr(zoo_module.os, "sched_getaffinity", lambda _: range(99), raising=False)
+    assert specref("zoo", *arguments).stderr == "error: no executor\n"
+    assert asked == [expected]
 
 
 def test_zoo_prints_the_matrix_and_writes_it(tmp_path: Path) -> None:

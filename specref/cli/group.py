@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn, get_args
@@ -24,6 +25,7 @@ from specref.pairs import Profile
 from specref.report.machine import STDOUT, check_destination
 
 PIPED = 80
+EVERY = 60.0
 HOLDS, VIOLATED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 ENDINGS = ("SIGTERM", "SIGHUP")
 
@@ -81,7 +83,9 @@ def show(report: RenderableType, json_file: str | None) -> None:
 
 @contextmanager
 def progress(total: int, unit: str) -> Iterator[Callable[..., None]]:
-    """A progress bar on standard error, if that is a terminal; yields a function to advance it.
+    """A progress bar on standard error, or a line a minute if that is no terminal.
+
+    Yields a function to advance it.
 
     The function takes a count, and a second argument for what is being done now.
 
@@ -94,7 +98,7 @@ def progress(total: int, unit: str) -> Iterator[Callable[..., None]]:
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda count, doing="": None
+        yield _lines(total, unit)
         return
     columns = (
         *(BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn()),
@@ -103,6 +107,25 @@ def progress(total: int, unit: str) -> Iterator[Callable[..., None]]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=total)
         yield lambda count, doing="": bar.update(task, advance=count, description=doing)
+
+
+def _lines(total: int, unit: str) -> Callable[..., None]:
+    """A function that is called as things are done, and says every minute how far they are."""
+    started = told = time.monotonic()
+    done = 0
+
+    def advance(count: int, doing: str = "") -> None:
+        nonlocal told, done
+        now, done = time.monotonic(), done + count
+        if now - told >= EVERY:
+            told = now
+            left = (now - started) * (total - done) / max(done, 1)
+            rest = f", about {left / 60:.0f} min left" if total > done > 0 else ""
+            minutes = f"{(now - started) / 60:.0f} min{rest}"
+            at = f" ({doing})" if doing else ""
+            click.echo(f"{done:,} of {total:,} {unit} after {minutes}{at}", err=True)
+
+    return advance
 
 
 def writable(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -141,6 +164,9 @@ json_option = click.option(
     metavar="FILE",
     callback=writable,
     help="Write the report as JSON to FILE, or - for stdout.",
+)
+html_option = click.option(
+    "--html", "html_file", metavar="FILE", callback=writable, help="Write the report as a page."
 )
 downloads_option = click.option(
     "--from",

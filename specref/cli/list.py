@@ -26,7 +26,7 @@ def list_command(
 
     SECTIONS are claims (--claim NAME=VALUE), checks (--only ID; an id is its stage and a name),
     contracts (--contract), names (specref check NAME) and rules (--algorithm); all of them by
-    default. Nothing is imported to say whether a name is installed.
+    default. Nothing is imported to say whether a name is installed. Takes a second or two.
 
     \b
     Examples:

@@ -35,7 +35,7 @@ def plan_command(
     """How many blocks does a verdict need, and how long does that take?
 
     Give one of --tv, --n, --eps and --mutant; or ask `specref plan speed` which lookahead is
-    best.
+    best. Takes a second.
 
     \b
     Examples:

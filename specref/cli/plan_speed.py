@@ -46,7 +46,7 @@ def plan_speed_command(
 ) -> NoReturn:
     """How much faster is decoding with 1, 2, … drafts, and which lookahead is best?
 
-    Numbers are decimals or fractions, and the arithmetic is exact.
+    Numbers are decimals or fractions, and the arithmetic is exact. Takes a second.
 
     \b
     Examples:

@@ -12,6 +12,7 @@ from specref.cli.group import (
     HOLDS,
     INTERRUPTED,
     VIOLATED,
+    html_option,
     json_option,
     misused,
     profile_option,
@@ -30,6 +31,7 @@ from specref.proofs.everywhere.proof import BUDGET
 from specref.proofs.exact import check_step
 from specref.report.machine import as_json, write_json
 from specref.report.rules import first_error, outside_chance, rule_record, rule_report
+from specref.report.rules_html import rule_html
 from specref.verification import SITUATIONS, InterruptedProofError, RuleReport, prove, rule_cases
 
 
@@ -72,6 +74,7 @@ from specref.verification import SITUATIONS, InterruptedProofError, RuleReport, 
 )
 @click.option("--save", metavar="FILE", callback=writable, help="Write a witness, to be replayed.")
 @seed_option
+@html_option
 @json_option
 def prove_command(
     rule: str,
@@ -88,6 +91,7 @@ def prove_command(
     save: str | None,
     seed: int,
     json_file: str | None,
+    html_file: str | None,
 ) -> NoReturn:
     """Prove or refute YOUR verification rule, exactly.
 
@@ -117,6 +121,8 @@ def prove_command(
     except TypeError as error:
         misused(f"{rule}: {error}{_judged_by(rule, step)}")
     if everywhere:
+        if html_file:
+            raise ValueError("html: expected without --everywhere")
         if not 2 <= tokens <= len(LETTERS):
             raise ValueError(f"tokens = {tokens}: expected 2 to {len(LETTERS)}")
         if lookahead < 0:
@@ -153,9 +159,7 @@ def prove_command(
             )
     except InterruptedProofError as stop:
         report, interrupted = stop.report, True
-    show(rule_report(rule, report), json_file)
-    if json_file:
-        write_json(json_file, as_json(rule_record(rule, report)))
+    _write(rule, report, json_file, html_file)
     if interrupted:
         click.echo("interrupted", err=True)
         sys.exit(INTERRUPTED)
@@ -170,6 +174,14 @@ def prove_command(
     if not report.proved:
         misused(f"{rule}: nothing was proved, {_why_nothing(report)}")
     sys.exit(HOLDS)
+
+
+def _write(rule: str, report: RuleReport, json_file: str | None, html_file: str | None) -> None:
+    show(rule_report(rule, report), json_file)
+    if json_file:
+        write_json(json_file, as_json(rule_record(rule, report)))
+    if html_file:
+        write_json(html_file, rule_html(rule, report))
 
 
 def _why_nothing(report: RuleReport) -> str:

@@ -49,7 +49,8 @@ def psi_command(
     """The decompositions of TEXT: token sequences that spell it, their number, n_max, forwards.
 
     By default TEXT is as the vocabulary's file writes it (Ġhello); with --bytes it is ordinary
-    text. Nothing is enumerated: any number of decompositions is counted at once.
+    text. Nothing is enumerated: any number of decompositions is counted at once. Takes a second
+    or two.
 
     \b
     Examples:

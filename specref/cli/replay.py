@@ -26,7 +26,8 @@ def replay_command(case: str, json_file: str | None) -> NoReturn:
     """Run a saved failing case again: the same check, seed, claims and timeout.
 
     Cases are written by `specref check … --save FOLDER`, and rows at which a rule is lossy by
-    `specref prove … --everywhere --save FILE`.
+    `specref prove … --everywhere --save FILE`. Takes a few seconds for a sampler in NumPy, or as
+    long as the check took.
 
     \b
     Examples:

@@ -60,6 +60,8 @@ def vectors_command(
     target_probs [B, K+1, V], draft_probs [B, K, V], draft_tokens [B, K] and coins. One that takes
     rng instead, or draws from global generators, is judged by the exact law of its block.
 
+    Takes a second or two for --check, or for a function in NumPy.
+
     Exit codes: 0 all is as published, 1 something is not, 2 misuse or nothing was run.
 
     \b

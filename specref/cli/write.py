@@ -76,7 +76,7 @@ def write_command(
     """Write a pytest file that judges YOUR sampler, or a program around one in another language.
 
     TARGET is MODULE:FUNCTION, or FILE.py:FUNCTION; then the test is written beside the file.
-    examples.correct:verify and examples.lossy:verify come with the package.
+    examples.correct:verify and examples.lossy:verify come with the package. Takes a second or two.
 
     \b
     Examples:

@@ -1,5 +1,6 @@
 """``specref zoo``: every check against every planted bug and every lossless look-alike."""
 
+import os
 import sys
 from typing import NoReturn
 
@@ -9,19 +10,22 @@ from specref.cli.cluster import cluster_option, executor_of
 from specref.cli.group import (
     HOLDS,
     VIOLATED,
+    html_option,
     json_option,
     progress,
     seed_option,
     show,
-    workers_option,
 )
 from specref.report.machine import as_json, check_destination, write_json
 from specref.report.triggers import trigger_markdown, trigger_record, trigger_table
 from specref.report.zoo import zoo_markdown, zoo_record, zoo_table
+from specref.report.zoo_html import trigger_html, zoo_html
 from specref.verification.kill_matrix import kill_matrix
 from specref.verification.trigger_matrix import WANTED, bugs_of, trigger_matrix
 from specref.verification.triggered import ALL as SITUATIONS
 from specref.zoo import ALL
+
+MOST = 16
 
 
 @click.command("zoo")
@@ -35,8 +39,14 @@ from specref.zoo import ALL
 )
 @click.option("--every", is_flag=True, help="With --triggers: all strata, not the first to find.")
 @seed_option
-@workers_option
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Processes; the result does not depend on it.  [default: the cores, at most 16; with "
+    "IDS or --cluster 1]",
+)
 @cluster_option
+@html_option
 @json_option
 def zoo_command(
     ids: tuple[str, ...],
@@ -48,11 +58,15 @@ def zoo_command(
     workers: int,
     cluster: str | None,
     json_file: str | None,
+    html_file: str | None,
 ) -> NoReturn:
     """The kill matrix: does every check fail a bug, and is every bug found?
 
     Exit code 1 on a surviving mutant, an idle check, or a control that fails; with --triggers if
     fewer than 95 % are found. With IDS, only those are run, and checks are not called idle.
+
+    The whole zoo takes 8 minutes on one core, --triggers 25, shared by all cores; a mutant 2
+    seconds on average.
 
     \b
     Examples:
@@ -63,8 +77,9 @@ def zoo_command(
     """
     if markdown:
         check_destination(markdown)
+    workers = workers or (1 if ids or cluster else cores())
     if triggers:
-        situations(ids, every, seed, workers, cluster, markdown, json_file)
+        situations(ids, every, seed, workers, cluster, markdown, html_file, json_file)
     entries = progress(len(ids or ALL), "mutants and controls")
     with executor_of(workers, cluster) as pool, entries as advance:
         matrix = kill_matrix(
@@ -79,7 +94,15 @@ def zoo_command(
         write_json(json_file, as_json(zoo_record(matrix)))
     if markdown:
         write_json(markdown, zoo_markdown(matrix))
+    if html_file:
+        write_json(html_file, zoo_html(matrix))
     sys.exit(VIOLATED if matrix.problems else HOLDS)
+
+
+def cores() -> int:
+    """How many processes the whole zoo is put to."""
+    given = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(given or 1, MOST)
 
 
 def situations(
@@ -89,6 +112,7 @@ def situations(
     workers: int,
     cluster: str | None,
     markdown: str | None,
+    html_file: str | None,
     json_file: str | None,
 ) -> NoReturn:
     """The matrix of triggers."""
@@ -104,4 +128,6 @@ def situations(
         write_json(json_file, as_json(trigger_record(matrix)))
     if markdown:
         write_json(markdown, trigger_markdown(matrix))
+    if html_file:
+        write_json(html_file, trigger_html(matrix))
     sys.exit(HOLDS if matrix.share >= WANTED else VIOLATED)

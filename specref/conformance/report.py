@@ -1,11 +1,13 @@
 """The report of a run of checks: results, verdict, exit code, and how to repeat it."""
 
 import platform
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from specref.conformance.checks import CHECKS
 from specref.conformance.diagnosis import Diagnosis
+from specref.conformance.differences import told
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import LOSSY, CheckResult, Finding, Stage, Status, counted
 from specref.contracts.capabilities import Capabilities
@@ -123,6 +125,50 @@ class Report:
         return tuple(result for result in self.results if result.id in ids)
 
     @property
+    def other_contracts(self) -> int:
+        """How many of the checks belong to other contracts."""
+        return len(self._not_applicable(own=False))
+
+    @property
+    def switched_off(self) -> Mapping[str, tuple[str, ...]]:
+        """{reason: ids}: the checks of this contract that do not apply to what is claimed."""
+        found: dict[str, tuple[str, ...]] = {}
+        for one in self._not_applicable(own=True):
+            found[one.message] = (*found.get(one.message, ()), one.id)
+        return found
+
+    def _not_applicable(self, *, own: bool) -> list[CheckResult]:
+        ids = {one.id for one in CHECKS if one.is_for(self.contract)}
+        left_out = (one for one in self.results if one.status == Status.NOT_APPLICABLE)
+        return [one for one in left_out if (one.id in ids) == own]
+
+    @property
+    def worst(self) -> CheckResult | None:
+        """The first failure that compares two laws; `differences.told` shows where they differ."""
+        failed, off = (Status.FAILED, Status.EXPECTED_FAILURE), (Finding.LAW, Finding.PLAIN)
+        compared = [r for r in self.results if r.status in failed and "difference" in r.evidence]
+        # Of blocks that depend on each other the law cannot be told.
+        told = (result for result in compared if result.finding in off)
+        return min(told, key=lambda result: result.status != Status.FAILED, default=None)
+
+    @property
+    def never(self) -> str:
+        """What was never seen in the campaigns over single iterations: an accepted draft, a bonus.
+
+        Empty if both were, or nothing was drawn. An accepted EOS may be the only token of a block.
+        """
+        lengths: Counter[int] = Counter()
+        for result in self.results:
+            lengths += Counter(result.evidence.get("lengths", {}))
+        bonus = sum(r.evidence["hits"]["bonus"] for r in self.results if "lengths" in r.evidence)
+        if not lengths or bonus:
+            return ""
+        what = "ended in a bonus token"
+        if max(lengths) == 1:
+            what = "had a second token: no draft is known to have been accepted"
+        return f"none of {lengths.total():,} blocks with drafts {what}"
+
+    @property
     def finding(self) -> Finding | None:
         """The most serious finding, if any; not counting edges too rare to be a failure."""
         found = {result.finding for result in self.wrong}
@@ -172,6 +218,9 @@ class Report:
     @property
     def verdict(self) -> str:
         """The verdict in one line."""
+        return "; ".join(filter(None, (self._verdict(), self.never)))
+
+    def _verdict(self) -> str:
         if self.finding is not None:
             first = next(result.id for result in self.wrong if result.finding == self.finding)
             return VERDICTS[self.finding].format(first)
@@ -231,6 +280,8 @@ class Report:
     def __str__(self) -> str:
         lines = [f"{self.name} {self.version}, contract {self.contract}, seed {self.seed}"]
         lines += [f"  {r.status}: {r.id}: {r.finding}: {r.message}" for r in self.wrong]
+        if self.worst:
+            lines += [f"  {x}" for x in told(self.worst.id, self.worst.evidence["difference"])]
         for ids, traceback in self.tracebacks.items():
             lines += [f"  traceback of {ids}:", *(f"    {line}" for line in traceback)]
         lines += [f"  warning: {warning}" for warning in self.warnings]

@@ -12,6 +12,7 @@ import numpy as np
 from specref.arrays import NO_TOKEN, Floats, Ints
 from specref.conformance.dependence import dependence
 from specref.conformance.diagnosis.bugs import bugs_of
+from specref.conformance.differences import Difference, seen_on
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import Fixture, Place
 from specref.contracts.model_calls import until_end
@@ -58,6 +59,10 @@ class TrialReport:
     shared : float
         log10 of the evidence that rows depend on each other whatever their law; computed only
         after law or dependence was decided.
+    lengths : mapping
+        {tokens: how many blocks have so many}, of those at places with drafts.
+    difference : mapping
+        Of the law of blocks and the target's, at the worst place; see `differences`.
     """
 
     report: CampaignReport
@@ -74,6 +79,8 @@ class TrialReport:
     allowances: tuple[float, ...] = ()
     after_eos: bool = False
     shared: float = -math.inf
+    lengths: Mapping[int, int] = field(default_factory=dict)
+    difference: Difference = field(default_factory=dict, repr=False, compare=False)
 
     def needed(self, tv: float) -> int | None:
         """Trials, over all places, after which any law at distance `tv` is found.
@@ -276,13 +283,17 @@ class Trial:
     def _report(self, seconds: float) -> TrialReport:
         report = self.campaign.report()
         misfits = {case.name: misfit(case.counts, case.tree.p) for case in self.cases}
+        worst = max(report.intervals, key=lambda interval: misfits[interval.case])
+        shown = next((i for i, one in enumerate(self.cases) if one.impossible), None)
+        if shown is None:
+            shown = [one.name for one in self.cases].index(worst.case)
         return TrialReport(
             report=report,
             law=self.law / math.log(10),
             dependence=self.dependence / math.log(10),
             threshold=evidence_threshold(self.alpha / 2) / math.log(10),
             far=any(found.estimate > found.threshold for found in report.intervals),
-            worst=max(report.intervals, key=lambda interval: misfits[interval.case]),
+            worst=worst,
             hits=self._hits(),
             kept=dict(zip(self.fixture.places, self.kept, strict=True)),
             blocks=dict(zip(self.fixture.places, self.blocks, strict=True)),
@@ -290,6 +301,8 @@ class Trial:
             laws=tuple(case.tree.law for case in self.cases),
             allowances=tuple(self.tolerance * case.tree.length for case in self.cases),
             after_eos=self.campaign.impossible is not None and self._after_eos(),
+            lengths=self._lengths(),
+            difference=seen_on(self.cases[shown], self.blocks[shown]),
         )
 
     def _after_eos(self) -> bool:
@@ -302,6 +315,14 @@ class Trial:
         before = ((*place.context, *block[:length]) for length in range(len(block)))
         rows = map(self.fixture.target.next_token, before)
         return all(row[token] > 0 for row, token in zip(rows, block, strict=True))
+
+    def _lengths(self) -> dict[int, int]:
+        lengths: Counter[int] = Counter()
+        for place, counts in zip(self.fixture.places, self.blocks, strict=True):
+            if place.lookahead and self.tokens is None:
+                for block, times in counts.items():
+                    lengths[len(block)] += times
+        return dict(sorted(lengths.items()))
 
     def _hits(self) -> dict[str, int]:
         bonus = total = 0

@@ -1,16 +1,15 @@
 """The report of the conformance kit: a table for people, JSON, JUnit XML and HTML."""
 
-import html
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from xml.etree import ElementTree
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from specref import __version__
 from specref.conformance.diagnosis import Diagnosis
+from specref.conformance.differences import told
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.stratum import NAMES
@@ -32,7 +31,7 @@ COLUMNS = (
     Column("what was seen", folds=True),
     Column("s", right=True),
 )
-HTML_WIDTH = 120
+FEW = 6
 OWN = f"strata/{OWN_STRATUM}"
 SHIFTS = (
     "strata: a shift is a change of the probability of a set of tokens, or of the mean of another "
@@ -55,12 +54,14 @@ def kit_report(report: Report) -> RenderableType:
         if result.status != Status.NOT_APPLICABLE
     ]
     parts: list[RenderableType] = [Prose(header(report), "dim"), "", Table(COLUMNS, rows), ""]
+    if report.worst:
+        parts += [Prose("\n".join(told(report.worst.id, report.worst.evidence["difference"]))), ""]
     for ids, lines in report.tracebacks.items():
         parts.append(Text("\n".join([f"traceback of {ids}:", *(f"  {x}" for x in lines)])))
-    if tried := [result for result in report.strata if result.status != Status.NOT_APPLICABLE]:
+    if any(result.status != Status.NOT_APPLICABLE for result in report.strata):
         parts.append(Prose(SHIFTS.format(len(NAMES)), "dim"))
-    untried = [result for result in report.strata if result not in tried and result.id != OWN]
-    parts += [Prose(f"not tried: {one.id}: {one.message}", "yellow") for one in untried if tried]
+    parts += [Prose(f"not tried: {one.id}: {one.message}", "yellow") for one in _untried(report)]
+    parts += [Prose(line, "dim") for line in not_applicable(report)]
     parts += [Prose(f"warning: {warning}", "yellow") for warning in report.warnings]
     if report.diagnosis is not None:
         parts.append(Prose(str(report.diagnosis)))
@@ -72,6 +73,26 @@ def kit_report(report: Report) -> RenderableType:
     style = "bold red" if report.exit_code else "bold yellow" if known else "bold green"
     parts.append(Prose(report.verdict, style))
     return Group(*parts)
+
+
+def not_applicable(report: Report) -> list[str]:
+    """How many checks belong to other contracts, and which do not apply to what is claimed."""
+    lines = []
+    if number := report.other_contracts:
+        belong = "1 check belongs" if number == 1 else f"{number} checks belong"
+        lines.append(f"{belong} to other contracts than {report.contract}")
+    told = {OWN, *(result.id for result in _untried(report))}
+    for why, ids in report.switched_off.items():
+        if left := [id_ for id_ in ids if id_ not in told]:
+            some = ", ".join(left[:FEW]) + f" and {len(left) - FEW} more" * (len(left) > FEW)
+            lines.append(f"n/a: {why}: {some}")
+    return lines
+
+
+def _untried(report: Report) -> list[CheckResult]:
+    """The strata that do not apply, if others do; but for the one at shapes that are asked for."""
+    untried = [one for one in report.strata if one.status == Status.NOT_APPLICABLE]
+    return [one for one in untried if one.id != OWN] * (len(untried) < len(report.strata))
 
 
 def header(report: Report) -> str:
@@ -121,6 +142,10 @@ def kit_record(report: Report) -> dict[str, object]:
         "counts": report.counts,
         "warnings": report.warnings,
         "strata": [_stratum(result) for result in report.strata],
+        "not_applicable": {
+            "other_contracts": report.other_contracts,
+            "switched_off": report.switched_off,
+        },
         "results": [
             {
                 "id": result.id,
@@ -206,13 +231,3 @@ def _junit_case(suite: ElementTree.Element, result: CheckResult) -> None:
 def _printable(text: str) -> str:
     """Without control characters, which XML cannot hold."""
     return "".join(character for character in text if character.isprintable())
-
-
-def kit_html(reports: Sequence[Report]) -> str:
-    """One page with the tables of all reports."""
-    console = Console(record=True, width=HTML_WIDTH, file=io.StringIO(), force_terminal=True)
-    for report in reports:
-        console.print(kit_report(report))
-    title = html.escape(f"specref: {', '.join(report.name for report in reports)}")
-    page = console.export_html(inline_styles=True)
-    return page.replace("<head>", f"<head>\n<title>{title}</title>", 1)

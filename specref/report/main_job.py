@@ -20,19 +20,20 @@ def verification_table(verification: Verification) -> RenderableType:
         shown.append(Prose(f"… and {len(failures) - SHOWN_FAILURES} more"))
     verdict = "every check holds" if verification.ok else f"{len(failures)} checks failed"
     return Group(
-        _checks(verification),
+        checks_table(verification),
         "",
-        _checks_legend(verification),
+        checks_legend(verification),
         "",
-        _acceptance(verification),
+        acceptance_table(verification),
         "",
-        _acceptance_legend(verification),
+        acceptance_legend(verification),
         *shown,
         Prose(verdict, "bold"),
     )
 
 
-def _checks(verification: Verification) -> Table:
+def checks_table(verification: Verification) -> Table:
+    """What was proved and sampled of each rule."""
     columns = [
         *(Column("rule"), Column("lossless")),
         *(Column(name, right=True) for name in ("cases", "n/a", "paths", "loops", "accept")),
@@ -69,7 +70,8 @@ def _marked(what: str, holds: bool) -> Text:
     return Text(what, "green") if holds else Text("FAILED", "red")
 
 
-def _checks_legend(verification: Verification) -> Prose:
+def checks_legend(verification: Verification) -> Prose:
+    """What the columns of `checks_table` mean."""
     return Prose(
         f"{verification.pairs} toy pairs, profile {verification.profile}, seed "
         f"{verification.seed}. lossless: proved on all its cases, or, of a rule that is published "
@@ -86,7 +88,8 @@ def _checks_legend(verification: Verification) -> Prose:
     )
 
 
-def _acceptance(verification: Verification) -> Table:
+def acceptance_table(verification: Verification) -> Table:
+    """Sampled acceptance of each rule beside its formulas."""
     columns = [Column("algorithm"), Column("pair")]
     for quantity in ("accepted", "length"):
         columns.append(Column(quantity, right=True, opens=True))
@@ -113,7 +116,8 @@ def _with_interval(
     return [f"{value:.4f}", f"[{low:.4f}, {high:.4f}]", Text(f"{formula:.4f}", colour)]
 
 
-def _acceptance_legend(verification: Verification) -> Prose:
+def acceptance_legend(verification: Verification) -> Prose:
+    """What the columns of `acceptance_table` mean."""
     every = [measured for report in verification.reports for measured in report.acceptance]
     agreeing = sum(measured.agrees for measured in every)
     names = ", ".join(f"{vocabularies}: {name}" for name, vocabularies in SHOWN_PAIRS.items())

@@ -17,14 +17,14 @@ def rule_report(name: str, report: RuleReport) -> RenderableType:
     """The counts, the smallest counterexample with its trace, the first error, the situations."""
     if report.outside:
         return Prose(f"{name}: neither proved nor refuted")
-    parts = [Prose(f"{name}: {_counts(report)}")]
+    parts = [Prose(f"{name}: {counts(report)}")]
     if report.refuted:
         parts += [Prose("LOSSY", "bold red"), Prose(_refutation(report.refuted[0]))]
     if report.raised:
         parts.append(Prose(f"first error: {first_error(report)}", "red"))
     elif report.proved and not report.refuted:
         parts.append(_lossless(report))
-    return Group(*parts, "", _enumerated(report), "", Prose(_not_enumerated(report), "dim"))
+    return Group(*parts, "", enumerated_table(report), "", Prose(not_enumerated(report), "dim"))
 
 
 def _lossless(report: RuleReport) -> Prose:
@@ -35,7 +35,7 @@ def _lossless(report: RuleReport) -> Prose:
     return Prose(f"LOSSLESS on every case{where}{but}", "bold green")
 
 
-def _enumerated(report: RuleReport) -> Table:
+def enumerated_table(report: RuleReport) -> Table:
     """What "proved" is about."""
     columns = [
         Column("situation"),
@@ -57,7 +57,8 @@ def _range(values: Sequence[int]) -> str:
     return ", ".join(map(str, values)) or "none"
 
 
-def _not_enumerated(report: RuleReport) -> str:
+def not_enumerated(report: RuleReport) -> str:
+    """What the columns mean, and of what nothing is said."""
     judged = [row for row in report.enumerated if row.cases]
     if not judged:
         return "No case was judged."
@@ -121,22 +122,23 @@ def rule_record(name: str, report: RuleReport) -> dict[str, object]:
     }
 
 
-def _counts(report: RuleReport) -> str:
-    counts = [
+def counts(report: RuleReport) -> str:
+    """How many cases were proved, refuted and left open."""
+    told = [
         f"{report.proved} cases proved lossless",
         f"{len(report.refuted)} refuted",
         f"{len(report.raised)} raised an error",
     ]
     if report.not_applicable:
-        counts.append(f"{report.not_applicable} n/a (a text that one tokeniser cannot read)")
+        told.append(f"{report.not_applicable} n/a (a text that one tokeniser cannot read)")
     if report.not_run:
-        counts.append(f"{report.not_run} not run (two vocabularies: --pairs all)")
+        told.append(f"{report.not_run} not run (two vocabularies: --pairs all)")
     if report.too_large:
         limits = f"more than {MOST_PATHS:,} paths or {MAX_TEXTS:,} texts"
-        counts.append(f"{report.too_large} not judged ({limits})")
+        told.append(f"{report.too_large} not judged ({limits})")
     if report.cut_off:
-        counts.append(f"{report.cut_off} not reached")
-    return f"{', '.join(counts)}; {report.paths:,} paths"
+        told.append(f"{report.cut_off} not reached")
+    return f"{', '.join(told)}; {report.paths:,} paths"
 
 
 def _refutation(refutation: Refutation) -> str:

@@ -12,12 +12,15 @@ MISSED = "missed"
 
 def trigger_table(matrix: TriggerMatrix) -> RenderableType:
     """One row for each trigger and base bug: what finds it."""
-    columns = [Column("situation"), Column("bug"), Column("found by", folds=True)]
-    rows = [(row.trigger, row.bug, found_by(row)) for row in matrix.rows]
     good = matrix.share >= WANTED
-    return Group(
-        Table(columns, rows), "", Prose(total(matrix), "bold green" if good else "bold red")
-    )
+    told = Prose(total(matrix), "bold green" if good else "bold red")
+    return Group(trigger_rows(matrix), "", told)
+
+
+def trigger_rows(matrix: TriggerMatrix) -> Table:
+    """The rows alone."""
+    columns = [Column("situation"), Column("bug"), Column("found by", folds=True)]
+    return Table(columns, [(row.trigger, row.bug, found_by(row)) for row in matrix.rows])
 
 
 def found_by(row: TriggerRow) -> str:

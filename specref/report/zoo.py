@@ -24,14 +24,8 @@ def zoo_table(matrix: Matrix) -> RenderableType:
         *(Column(SHORT.get(stage, str(stage)), right=True) for stage in STAGES),
     ]
     table = Table(columns, [_zoo_row(row) for row in matrix.rows])
-    counts = matrix.counts
     lines = [Prose(problem, "red") for problem in matrix.problems]
-    total = Prose(
-        f"{counts['killed']} of {counts['mutants']} mutants killed, {counts['passed']} of "
-        f"{counts['controls']} controls passed, {len(matrix.idle)} idle checks; seed "
-        f"{matrix.seed}, detects TV ≥ {matrix.detect_tv:g}",
-        "bold red" if matrix.problems else "bold green",
-    )
+    total = Prose(summary(matrix), "bold red" if matrix.problems else "bold green")
     missed = [
         Prose(f"{name} alone would miss: {', '.join(ids) or 'none of them'}", "dim")
         for name, ids in matrix.missed.items()
@@ -40,10 +34,20 @@ def zoo_table(matrix: Matrix) -> RenderableType:
     return Group(table, "", Prose(LEGEND, "dim"), *missed, *lines, total)
 
 
+def summary(matrix: Matrix) -> str:
+    """How many are as they should be."""
+    counts = matrix.counts
+    return (
+        f"{counts['killed']} of {counts['mutants']} mutants killed, {counts['passed']} of "
+        f"{counts['controls']} controls passed, {len(matrix.idle)} idle checks; seed "
+        f"{matrix.seed}, detects TV ≥ {matrix.detect_tv:g}"
+    )
+
+
 def _zoo_row(row: Row) -> list[Text]:
     style = "red" if row.problem else "dim" if row.entry.lossless else ""
     cells = [_fails(row, stage) for stage in STAGES]
-    told = [row.entry.id, _kind(row.entry), _variation(row), *cells]
+    told = [row.entry.id, kind_of(row.entry), variation(row), *cells]
     return [Text(cell, style) for cell in told]
 
 
@@ -92,7 +96,7 @@ def zoo_markdown(matrix: Matrix) -> str:
         killers = ", ".join(dict.fromkeys(_family(id_) for id_ in row.killers)) or "passes"
         cites = ", ".join(row.entry.cites)
         entry = row.entry
-        cells = (f"`{entry.id}`", entry.rule, _kind(entry), entry.formula, _variation(row))
+        cells = (f"`{entry.id}`", entry.rule, kind_of(entry), entry.formula, variation(row))
         escaped = (cell.replace("|", "\\|") for cell in (*cells, killers, cites))
         lines.append(f"| {' | '.join(escaped)} |")
     return "\n".join(lines)
@@ -120,15 +124,24 @@ def _family(id_: str) -> str:
     return id_.split("/")[0] if id_.split("/")[0] not in ("smoke", "boundary", "replay") else id_
 
 
-def _kind(entry: Entry) -> str:
+def kind_of(entry: Entry) -> str:
+    """Where an entry departs from its rule, and whether it is a control."""
     return f"{entry.stage}, control" if entry.lossless else entry.stage
 
 
-def _variation(row: Row) -> str:
+def variation(row: Row) -> str:
+    """The exact total variation of an entry, if it has one."""
     return "" if row.variation is None else f"{row.variation:.4f}"
 
 
+def failed_of(row: Row, stage: Stage) -> tuple[int, int]:
+    """How many checks of a stage an entry fails, and how many were put to it."""
+    failed, asked = (
+        sum(id_.startswith(f"{stage}/") for id_ in ids) for ids in (row.killers, row.asked)
+    )
+    return failed, asked
+
+
 def _fails(row: Row, stage: Stage) -> str:
-    asked = sum(id_.startswith(f"{stage}/") for id_ in row.asked)
-    failed = sum(id_.startswith(f"{stage}/") for id_ in row.killers)
+    failed, asked = failed_of(row, stage)
     return f"{failed}/{asked}" if asked else ""

@@ -11,6 +11,7 @@ from specref.chance import (
     exact_distribution,
 )
 from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
+from specref.conformance.differences import difference
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.conformance.trial import Trial, TrialReport
@@ -101,6 +102,8 @@ def facts(found: TrialReport) -> dict[str, object]:
                for interval in report.intervals},
         "suspects": [suspect.component for suspect in report.suspects] if found.lossy else [],
         "hits": dict(found.hits),
+        "lengths": dict(found.lengths),
+        "difference": found.difference,
         "seconds": found.seconds,
     }  # fmt: skip
 
@@ -197,6 +200,15 @@ def refuted(judge: Judge, fixture: Fixture, place: Place, longest: int) -> Outco
         f"{fixture.name}, {place.name}: TV {found.total_variation} exactly; "
         f"{found.difference}{why}",
         total_variation=str(found.total_variation),
+        difference=difference(
+            found.output,
+            found.expected,
+            fixture.target,
+            fixture.drafter,
+            place.context,
+            place.lookahead,
+            place=f"{fixture.name}, {place.name}",
+        ),
     )
 
 

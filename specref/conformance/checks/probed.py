@@ -9,6 +9,7 @@ import numpy as np
 from specref.arrays import Floats
 from specref.conformance.checks.check import DRAFTS, Check, edge, failed, not_applicable, passed
 from specref.conformance.checks.intercepting import intercepted
+from specref.conformance.differences import difference
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
 from specref.contracts.tree.contract import TreeContract
@@ -43,25 +44,29 @@ def probed(judge: Judge) -> Outcome:
     if judge.capabilities.dtype in ("float16", "bfloat16"):
         return not_applicable(LOW_PRECISION)
     pair = FIXTURES["c"]
+    drafter, context, lookahead, place = pair.drafter, pair.context, pair.lookahead, ""
     if isinstance(judge.contract, TreeContract):
         # Two siblings without replacement, in either order, and a certain child of each.
         drafter = table_model(pair.target.vocabulary, {(): [0, "3/4", "1/4"]}, [0, 1, 0])
-        place = tree_place((), (2, 1))
-        trees = judge.verifier, pair.target, drafter, place
+        tree = tree_place((), (2, 1))
+        context, lookahead, place = tree.context, tree.lookahead, tree.name
+        trees = judge.verifier, pair.target, drafter, tree
         law = partial(probe_trees, *trees, max_runs=MOST_RUNS)
     else:
         law = partial(
             probe_block,
             judge.implementation,
             pair.target,
-            pair.drafter,
-            pair.context,
-            pair.lookahead,
+            drafter,
+            context,
+            lookahead,
             max_runs=MOST_RUNS,
             capabilities=judge.capabilities,
             kind=type(judge.verifier),
         )
-    return compared(intercepted(judge, law), judge)
+    return compared(
+        intercepted(judge, law), judge, pair.target, drafter, context, lookahead, place
+    )
 
 
 def probed_drafts(lookahead: int, judge: Judge) -> Outcome:
@@ -84,7 +89,7 @@ def probed_drafts(lookahead: int, judge: Judge) -> Outcome:
 
     models = Model(THREE, target), Model(THREE, drafter)
     law = partial(probe_block, judge.implementation, *models, (), lookahead, **_few_runs(judge))
-    return compared(intercepted(judge, law), judge)
+    return compared(intercepted(judge, law), judge, *models, (), lookahead)
 
 
 def probed_vocabulary(judge: Judge) -> Outcome:
@@ -97,8 +102,11 @@ def probed_vocabulary(judge: Judge) -> Outcome:
     p, q = np.zeros((2, SIZE)), np.zeros((1, SIZE))
     p[:, IDS], q[:, IDS] = SPREAD, TWO_LIKELY
     # Over the possible tokens, and one that stands for all others.
+    named_as = f"lookahead 1, tokens 0, 1 and 2 are {', '.join(map(str, IDS))} of {SIZE:,}"
     names = {token: name for name, token in enumerate(IDS)}
-    target = Model(Vocabulary("abcd"), lambda context: np.append(p[0, IDS], 0))
+    four = Vocabulary("abcd")
+    target = Model(four, lambda context: np.append(p[0, IDS], 0))
+    drafter = Model(four, lambda context: np.append(q[0, IDS], 0))
 
     def after(draft: int) -> tuple[Tokens, float, Probed]:
         found = probe_verify(judge.implementation, p, q, (draft,), **_few_runs(judge))
@@ -109,7 +117,7 @@ def probed_vocabulary(judge: Judge) -> Outcome:
         return (names[draft],), q[0, draft], replace(found, distribution=law)
 
     found = intercepted(judge, lambda: completed_block(map(after, IDS[:2]), target, (), len(p)))
-    return compared(found, judge)
+    return compared(found, judge, target, drafter, (), 1, named_as)
 
 
 def _few_runs(judge: Judge) -> dict[str, Any]:
@@ -117,11 +125,22 @@ def _few_runs(judge: Judge) -> dict[str, Any]:
     return {"capabilities": judge.capabilities, "max_runs": FEW_RUNS, "kind": kind}
 
 
-def compared(found: ProbedBlock, judge: Judge) -> Outcome:
-    """The outcome of a law that was probed."""
+def compared(
+    found: ProbedBlock,
+    judge: Judge,
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    lookahead: int,
+    place: str = "",
+) -> Outcome:
+    """The outcome of a law that was probed at a place."""
     if found.uninterpreted:
         return not_applicable(f"cannot be probed: {found.uninterpreted}")
-    numbers = {"total_variation": found.total_variation, "error_bound": found.error_bound}
+    numbers: dict[str, Any] = {
+        "total_variation": found.total_variation,
+        "error_bound": found.error_bound,
+    }
     if found.failures:
         worst = max(found.failures, key=lambda name: found.failures[name])
         return failed(
@@ -129,6 +148,8 @@ def compared(found: ProbedBlock, judge: Judge) -> Outcome:
             Finding.CONTRACT,
             **numbers,
         )
+    models = target, drafter, context, lookahead
+    numbers["difference"] = difference(found.output, found.expected, *models, place=place)
     longest, tolerance = max(map(len, found.expected)), judge.capabilities.tolerance
     allowed = longest * tolerance
     claimed = f"; tolerance {longest} x {tolerance:g}" if tolerance else ""

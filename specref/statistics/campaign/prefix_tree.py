@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from specref.algorithms.lookahead import positions
 from specref.arrays import NO_TOKEN, Floats, Ints
-from specref.distributions import Probability, relabel
+from specref.distributions import Probabilities, Probability, relabel
 from specref.models import Model, as_float
 from specref.statistics.campaign.blocks import check_ids
 from specref.vocabulary import Tokens, UntokenisableError, intersection, translate
@@ -107,7 +107,7 @@ def prefix_tree(
         if len(prefixes) * len(target.vocabulary) > MAX_CELLS:
             raise ValueError(f"the prefix tree has more than {MAX_CELLS} cells: use observe")
         p = p_model.next_token((*context, *prefix))
-        rows.append((p, _drafter_row(target, q_model, (*context, *prefix))))
+        rows.append((p, drafter_row(target, q_model, (*context, *prefix))))
         links = np.full(len(p), NO_TOKEN)
         for token in np.flatnonzero(p > 0) if len(prefix) + 1 < longest else ():
             longer = (*prefix, int(token))
@@ -125,7 +125,8 @@ def prefix_tree(
     )  # fmt: skip
 
 
-def _drafter_row(target: Model, drafter: Model, context: Tokens) -> Floats:
+def drafter_row(target: Model, drafter: Model, context: Tokens) -> Probabilities:
+    """The drafter's law over the target's tokens; zeros after a context that it cannot spell."""
     size = len(target.vocabulary)
     try:
         seen = translate(context, target.vocabulary, drafter.vocabulary)

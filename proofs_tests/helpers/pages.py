@@ -1,0 +1,108 @@
+"""HTML pages, read as a browser does: matched tags, text, and widths in headless Chromium."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+QUIET = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+)
+# In a test alone: the pages themselves have no scripts.
+MEASURE = """<script>addEventListener("load", () => {
+  const all = [...document.querySelectorAll("body *")];
+  const inside = (one) => one.closest(".scroll") !== null && !one.matches(".scroll");
+  const texts = [...document.querySelectorAll("svg text")].map((one) => one.getBBox());
+  top.document.title = JSON.stringify({
+    window: innerWidth,
+    width: document.documentElement.scrollWidth,
+    right: Math.max(...all.filter((x) => !inside(x)).map((x) => x.getBoundingClientRect().right)),
+    background: getComputedStyle(document.body).backgroundColor,
+    svg: Math.max(0, ...texts.map((box) => box.x + box.width)),
+    left: Math.min(0, ...texts.map((box) => box.x)),
+    overlaps: [...document.querySelectorAll("svg")].flatMap((svg) => {
+      const boxes = [...svg.querySelectorAll("text")].map((one) => one.getBBox());
+      return boxes.filter((a, i) => boxes.some((b, j) => j > i && a.x < b.x + b.width
+        && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height));
+    }).length,
+  });
+});</script>"""
+
+
+class Page(HTMLParser):
+    """A page that was read: its elements and text, and what is not well-formed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.problems: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        self.problems += [f"<{tag}> is not closed" for tag in self.open]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        last = self.open.pop() if self.open else "nothing"
+        if last != tag:
+            self.problems.append(f"</{tag}> ends <{last}>")
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    @property
+    def loaded(self) -> list[str]:
+        """What a browser would fetch or run."""
+        tags = ("script", "iframe", "img", "link", "object", "embed", "base")
+        return [
+            *(tag for tag, _ in self.elements if tag in tags),
+            *(name for _, attrs in self.elements for name in attrs if name in ("src", "onload")),
+        ]
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        """The attributes of all elements of a name."""
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def measured(page: str, folder: Path, width: int, *, dark: bool = False) -> dict[str, Any]:
+    """How wide a page is in headless Chromium, and its background.
+
+    It is in a frame of this width: a window cannot be as narrow as a phone.
+    """
+    assert CHROMIUM is not None
+    inner = html.escape(page.replace("</body>", f"{MEASURE}</body>"))
+    frame = f'<iframe style="width:{width}px; height:900px; border:0" srcdoc="{inner}"></iframe>'
+    file = folder / "page.html"
+    file.write_text(f"<!doctype html><title>none</title>{frame}", encoding="utf-8")
+    shade = ["--blink-settings=preferredColorScheme=0"] if dark else []
+    command = [
+        *(CHROMIUM, *QUIET, *shade, f"--user-data-dir={folder / 'profile'}"),
+        *("--window-size=1400,900", "--dump-dom", file.as_uri()),
+    ]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    found = re.search(r"<title>(\{.*?\})</title>", ran.stdout)
+    assert found is not None, ran.stdout[:500] + ran.stderr[-2000:]
+    return dict(json.loads(html.unescape(found[1])))

@@ -1,0 +1,357 @@
+"""The HTML pages: well-formed, nothing loaded, figures of the report, widths in headless Chromium.
+
+One seed; each campaign has a false alarm with probability 1e-9 at most, and finds TV 0.2 or more,
+as of the lossy example, with 0.999.
+"""
+
+import json
+import re
+import shlex
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from proofs_tests.helpers.pages import CHROMIUM, Page, measured
+from specref import check
+from specref.algorithms import standard
+from specref.cli import main
+from specref.conformance import suite
+from specref.conformance.diagnosis import Diagnosis
+from specref.conformance.diagnosis.report import Candidate
+from specref.conformance.options import CheckOptions
+from specref.conformance.report import Report
+from specref.conformance.status import CheckResult, Finding, Stage, Status
+from specref.conformance.strata.shape import Shape
+from specref.contracts.capabilities import Capabilities
+from specref.examples.correct import verify as correct
+from specref.examples.lossy import verify as lossy
+from specref.report.charts import bars, intervals
+from specref.report.kit_html import kit_html, replay_line
+from specref.report.main_job_html import verification_html
+from specref.report.page import STYLE, element, html_page, link_of, table
+from specref.report.rules_html import rule_html
+from specref.report.zoo_html import trigger_html, zoo_html
+from specref.verification import AlgorithmReport, Verification, prove
+from specref.verification.kill_matrix import Matrix, Row, kill_matrix
+from specref.verification.trigger_matrix import TriggerMatrix, TriggerRow
+from specref.zoo import MUTANTS
+from specref.zoo.standard.printed import algorithm_5
+
+WRONG = "<script>alert('x')</script>"
+
+
+def diagnosis() -> Diagnosis:
+    """The bug of the lossy example, without the drawing that finds it."""
+    entries = tuple(MUTANTS[id_] for id_ in ("best-of-two", "residual-is-p"))
+    candidate = Candidate(entries, (1, 1), 120.0, 150.0, -3.0, True, False, 0.01)
+    return Diagnosis((candidate,), "blocks", trials=20_000, cases=4, alpha=1e-9, enough=20_000)
+
+
+@pytest.fixture(scope="module")
+def failing() -> Report:
+    options = {"one_hot": False, "only": ["smoke", "joint/wide", "joint/probed"]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(suite, "diagnosed", lambda *given: diagnosis())
+        return check(lossy, name="examples.lossy:verify", version=WRONG, **options)
+
+
+@pytest.fixture(scope="module")
+def passing() -> Report:
+    only = ["joint/wide", "joint/probed", "acceptance/wide", "strata/one-draft", "strata/bare"]
+    return check(correct, algorithm="standard", only=only, detect_tv=0.2)
+
+
+ENTRIES = ("counts-bonus-as-accepted", "companion-judges-the-draft")
+
+
+@pytest.fixture(scope="module")
+def pages(failing: Report, passing: Report) -> dict[str, str]:
+    rule = partial(rule_html, "my_rules:<step>")
+    rows = TriggerRow("one-draft", "residual-is-p", ("strata/one-draft",), None)
+    reports = (AlgorithmReport("standard", 3, 7), AlgorithmReport("tli", failures=("<none>",)))
+    return {
+        "failing": kit_html([failing]),
+        "passing": kit_html([passing]),
+        "both": kit_html([failing, passing]),
+        "refuted": rule(prove(algorithm_5, only=("toy pairs",))),
+        "proved": rule(prove(standard.step, only=("toy pairs",))),
+        "raised": rule(prove(raising, only=("equal rows",))),
+        "zoo": zoo_html(kill_matrix(ENTRIES)),
+        "triggers": trigger_html(TriggerMatrix((rows,), 0)),
+        "verify": verification_html(Verification("quick", 3, 5, reports)),
+    }
+
+
+def raising(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    raise ValueError(WRONG)
+
+
+NAMES = ["failing", "passing", "both", "refuted", "proved", "raised", "zoo", "triggers", "verify"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pages_are_well_formed_and_load_nothing(name: str, pages: dict[str, str]) -> None:
+    page = Page(pages[name])
+    assert page.problems == []
+    assert page.loaded == []
+    assert not re.search(r"url\(|@import|javascript:", pages[name])
+    assert all(one["href"].startswith("https://") for one in page.all("a") if one["href"])
+    for picture in page.all("svg"):
+        assert picture["role"] == "img"
+        assert len(str(picture["aria-label"])) > 20
+    assert page.all("h1")
+    assert {"lang": "en"} in page.all("html")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("<p><b>x</p></b>", "</p> ends <b>"),
+        ("<p>", "<p> is not closed"),
+        ("</p>", "</p> ends <nothing>"),
+    ],
+)
+def test_the_reader_of_pages_notices_unmatched_tags(text: str, problem: str) -> None:
+    assert problem in Page(text).problems
+    assert Page('<img src="x">').loaded == ["img", "src"]
+
+
+def test_a_page_of_a_failure_has_its_figures(failing: Report, pages: dict[str, str]) -> None:
+    text = Page(pages["failing"]).text
+    assert "Lossy LOSSY: the law is not the target's (joint/wide)" in text
+    for result in failing.results:
+        if result.status != Status.NOT_APPLICABLE:
+            assert result.id in text
+            assert " ".join(result.message.split()) in text
+    wide = next(one for one in failing.results if one.id == "joint/wide").evidence
+    worst = wide["difference"]["blocks"][0]
+    name = f"({', '.join(map(str, worst['tokens']))})"
+    seen = f"{worst['expected']:.4f} expected, {worst['observed']:.4f} seen"
+    assert f"{name} {seen}" in text
+    estimate, lower, upper = max(wide["tv"].values())
+    assert f"{estimate:.3f} in [{lower:.3f}, {upper:.3f}]" in text
+    for length, count in wide["lengths"].items():
+        assert f"{length} token{'s' * (length > 1)} {count / 1350:.1%}, {count:,} blocks" in text
+    assert f"10^{wide['log10_evidence']:.0f} evidence; 10^11 decides" in text
+    assert "Subtract q before drawing." in text
+    hrefs = [one["href"] for one in Page(pages["failing"]).all("a")]
+    assert "https://github.com/ShopeeLLM/Spec-RL/issues/14" in hrefs
+
+
+def test_the_law_is_drawn_to_scale(failing: Report, pages: dict[str, str]) -> None:
+    """Two bars for each block, expected and observed, all with one unit."""
+    drawn = Page(pages["failing"]).all("rect")
+    blocks = failing.results[[r.id for r in failing.results].index("joint/wide")].evidence
+    shown = blocks["difference"]["blocks"]
+    widths = [float(str(one["width"])) for one in drawn[: 2 * len(shown)]]
+    lengths = [one[side] for one in shown for side in ("expected", "observed")]
+    assert widths == pytest.approx([360 * x / max(lengths) for x in lengths], abs=0.06)
+    classes = [one["class"] for one in drawn[:2]]
+    assert classes == ["expected", "observed"]
+
+
+def test_a_page_of_a_pass_says_what_it_does_not_mean(
+    passing: Report, pages: dict[str, str]
+) -> None:
+    text = Page(pages["passing"]).text
+    assert "No difference from lossless was found no difference from lossless in" in text
+    assert passing.verdict in text
+    assert "Nothing is said of shapes, laws and ways of calling that are not listed" in text
+    assert "No difference was found there: these are the estimates" in text
+    assert "V 5 to 37, lookahead 1, batch 1 to 256" in text
+    assert "neither coins nor lens is an optional parameter" in text
+    shift = next(r for r in passing.results if r.id == "strata/one-draft")
+    assert f"{shift.evidence['detectable_shift']:.2g}" in text
+
+
+@pytest.mark.parametrize(
+    ("result", "headline"),
+    [
+        (("smoke/answers", Status.FAILED, Finding.CONTRACT), "Broken contract"),
+        (("smoke/answers", Status.INCONCLUSIVE, Finding.UNANSWERED), "Not answered in time"),
+        (("joint/wide", Status.INCONCLUSIVE, None), "Nothing can be said yet"),
+        (("joint/wide", Status.EXPECTED_FAILURE, Finding.LAW), "but for known failures"),
+        (("joint/wide", Status.FAILED, Finding.DEPENDENCE), "blocks depend on each other"),
+    ],
+)
+def test_the_headline_is_the_finding(
+    result: tuple[str, Status, Finding | None], headline: str
+) -> None:
+    id_, status, finding = result
+    stage = Stage(id_.split("/")[0])
+    one = CheckResult(id_, stage, status, WRONG, {}, 0.5, finding)
+    report = Report(CheckOptions(name="mine"), Capabilities(), (one,))
+    page = Page(kit_html([report]))
+    assert headline in page.text
+    assert ("No difference" in page.text) == (report.exit_code == 0)
+    assert page.problems == page.loaded == []
+    assert WRONG in page.text  # as text
+    assert (f"only=['{id_}']" in replay_line(report)) == (status == Status.FAILED)
+
+
+@pytest.mark.parametrize("name", ["failing", "raised", "refuted"])
+def test_names_and_messages_are_escaped(name: str, pages: dict[str, str]) -> None:
+    assert "<script" not in pages[name]
+    assert WRONG in Page(pages[name]).text or "my_rules:<step>" in Page(pages[name]).text
+
+
+def test_the_replay_line_runs_the_same_again(
+    failing: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suite, "diagnosed", lambda *given: None)
+    line = replay_line(failing)
+    assert line.endswith("--claim one_hot=false --only joint/wide")
+    command, *words = shlex.split(line)
+    assert command == "specref"
+    ran = CliRunner().invoke(main, [*words, "--json", "-"])
+    assert ran.exit_code == 1
+    (again,) = json.loads(ran.stdout)["results"]
+    first = next(one for one in failing.results if one.id == "joint/wide")
+    assert again["message"] == first.message
+
+
+def test_without_a_name_on_the_command_line_it_is_python(passing: Report) -> None:
+    line = replay_line(passing)
+    assert line.startswith("specref.check(verify, contract='verify', algorithm='standard', seed=0")
+    compile(line, "replay", "eval")
+    shaped = replace(passing.options, shapes=(Shape(9, 2, 1),))
+    assert "shapes=[(9, 2, 1)]" in replay_line(replace(passing, options=shaped))
+
+
+def test_a_counterexample_is_told_decision_by_decision(pages: dict[str, str]) -> None:
+    text = Page(pages["refuted"]).text
+    assert "3/8 of the completed block" in text
+    assert "draft[0] 0 with probability 3/4 from (3/4, 1/4)" in text
+    assert "token 0 p = 1/2, q = 3/4" in text
+    assert "Lossless on every case" in Page(pages["proved"]).text
+    assert "nothing is said" in Page(pages["raised"]).text
+
+
+def test_the_heat_map_has_a_cell_for_each_stage(pages: dict[str, str]) -> None:
+    page = Page(pages["zoo"])
+    assert "2 of 2 mutants killed" in page.text
+    shares = [one["style"] for one in page.all("td") if one.get("class") == "some"]
+    assert set(shares) == {"--share: 50%"}
+    assert {"counts-bonus-as-accepted", "1/1"} <= set(page.text.split())
+    survivor = Matrix((Row("residual-is-p", (), frozenset({"joint/wide"}), None),), 0, 0.1, False)
+    wrong = Page(zoo_html(survivor)).text
+    assert "1 problems" in wrong
+    assert "mutant residual-is-p survives" in wrong
+
+
+def test_other_pages_say_what_failed(pages: dict[str, str]) -> None:
+    text = Page(pages["verify"]).text
+    assert "checks failed" in text
+    assert "tli: <none>" in text
+    assert "residual-is-p strata/one-draft" in Page(pages["triggers"]).text
+
+
+def test_cites_are_links() -> None:
+    for entry in MUTANTS.values():
+        for cite in entry.cites:
+            (link,) = Page(link_of(cite)).all("a")
+            assert re.fullmatch(
+                r"https://(github\.com/[\w.-]+/[\w.-]+(/issues/\d+)?|arxiv\.org/abs/\d{4}\.\d{5})",
+                str(link["href"]),
+            )
+
+
+def luminance(colour: str) -> float:
+    parts = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    linear = [x / 12.92 if x <= 0.03928 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """As WCAG 2 defines it."""
+    low, high = sorted(map(luminance, (one, other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_contrast_is_enough_in_light_and_dark() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    light, dark = (
+        dict(re.findall(r"--([\w-]+): (#\w{6})", part)) for part in STYLE.split("@media")[:2]
+    )
+    assert light.keys() == dark.keys() > {"text", "soft", "link", "page", "panel"}
+    for shade in (light, dark):
+        for text in ("text", "soft", "link"):
+            for ground in ("page", "panel"):
+                assert contrast(shade[text], shade[ground]) >= 4.5
+        for mark in ("expected", "observed", "good", "bad", "open", "none"):
+            assert contrast(shade[mark], shade["page"]) >= 2.5
+        assert contrast(shade["expected"], shade["observed"]) >= 1.3
+
+
+WIDE = html_page("wide", element("pre", "x" * 300, style="white-space: pre"))
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="not_run (Chromium is not installed)")
+@pytest.mark.parametrize("name", ["failing", "zoo"])
+def test_pages_fit_a_phone(name: str, pages: dict[str, str], tmp_path: Path) -> None:
+    found = measured(pages[name], tmp_path, 390)
+    assert found["window"] == 390
+    assert found["width"] <= 390
+    assert found["right"] <= 390.5
+    assert found["svg"] <= 361
+    assert found["left"] >= -1.5
+    assert found["overlaps"] == 0
+    assert found["background"] == "rgb(255, 255, 255)"
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="not_run (Chromium is not installed)")
+def test_the_browser_notices_what_does_not_fit(tmp_path: Path) -> None:
+    picture = bars([("a" * 30, "b" * 30, [])], "a picture of nothing", "")
+    clash = picture.replace('y="28"', 'y="12"')
+    found = measured(WIDE.replace("</main>", f"{clash}</main>"), tmp_path, 390, dark=True)
+    assert found["width"] > 390
+    assert found["overlaps"] == 1
+    assert found["background"] == "rgb(13, 17, 23)"
+
+
+def test_a_table_and_intervals() -> None:
+    page = Page(table(["a", "b"], [["1 < 2", element("b", "x")]], ["number"], "said"))
+    assert page.text == "said a b 1 < 2 x"
+    assert [one.get("class") for one in page.all("td")] == ["number", None]
+    drawn = Page(intervals([("x", 0.1, 0.05, 0.15)], 0.05, "an interval of x in words", "c"))
+    (circle,) = drawn.all("circle")
+    # From 6 to 354 are 0 to 0.2.
+    assert float(str(circle["cx"])) == pytest.approx(6 + 348 / 2)
+    (line,) = [one for one in drawn.all("line") if one["class"] == "observed"]
+    assert (line["x1"], line["x2"]) == ("93.0", "267.0")
+    (mark,) = [one for one in drawn.all("line") if one["class"] == "mark"]
+    assert mark["x1"] == "93.0"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["verify", "--everywhere"], "html: expected without --everywhere and --dominance"),
+        (["verify", "--dominance"], "html: expected without --everywhere and --dominance"),
+        (["prove", "specref.algorithms.tli:step", "--everywhere"], "html: expected without"),
+    ],
+)
+def test_where_there_is_no_page_that_is_said(
+    words: list[str], message: str, tmp_path: Path
+) -> None:
+    result = CliRunner().invoke(main, [*words, "--html", str(tmp_path / "page.html")])
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_commands_write_pages(tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    commands = (
+        ["prove", "specref.zoo.standard.printed:algorithm_5", "--only", "equal rows"],
+        ["zoo", "counts-bonus-as-accepted"],
+    )
+    for words in commands:
+        CliRunner().invoke(main, [*words, "--html", str(file)])
+        page = Page(file.read_text(encoding="utf-8"))
+        assert page.problems == []
+        assert words[0] in page.text
+        file.unlink()

@@ -1,0 +1,421 @@
+"""The report of the conformance kit as a page: the verdict in words, then what it rests on."""
+
+import platform
+import shlex
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from specref import __version__
+from specref.adapters import IMPLEMENTATIONS
+from specref.conformance.diagnosis import Diagnosis
+from specref.conformance.diagnosis.report import SHOWN, Candidate
+from specref.conformance.differences import Difference, as_number, numbers, row_text, times_seen
+from specref.conformance.report import Report
+from specref.conformance.status import CheckResult, Finding, Stage, Status
+from specref.conformance.strata.stratum import NAMES
+from specref.report.charts import bars, intervals, legend
+from specref.report.kit import SHIFTS, not_applicable
+from specref.report.page import (
+    Markup,
+    cards,
+    element,
+    facts,
+    html_page,
+    joined,
+    link_of,
+    section,
+    table,
+    verdict_box,
+)
+
+KINDS: Mapping[Status, str] = {
+    Status.PASSED: "good",
+    Status.FAILED: "bad",
+    Status.EXPECTED_FAILURE: "known",
+    Status.UNEXPECTED_PASS: "known",
+    Status.NOT_APPLICABLE: "none",
+    Status.NOT_RUN: "open",
+    Status.INCONCLUSIVE: "open",
+}
+HEADLINES: Mapping[Finding, str] = {
+    Finding.DEPENDENCE: "Lossy: blocks depend on each other",
+    Finding.LAW: "Lossy",
+    Finding.CONTRACT: "Broken contract",
+    Finding.EDGE: "Something impossible at the edge of a uniform",
+    Finding.ACCEPTANCE: "Accepted lengths are not the declared rule's",
+    Finding.PLAIN: "Plain mode is off",
+    Finding.UNANSWERED: "Not answered in time",
+    Finding.NOT_EXERCISED: "Speculation was not exercised",
+}
+ASKS: Mapping[Stage, str] = {
+    Stage.SMOKE: "does it answer in the right form?",
+    Stage.REPLAY: "is its block the one that the coins decide?",
+    Stage.BOUNDARY: "zeros, ties and the ends of uniforms",
+    Stage.JOINT: "is the law of the completed block the target's?",
+    Stage.ACCEPTANCE: "are accepted lengths those of the rule?",
+    Stage.INDEPENDENCE: "do rows share randomness?",
+    Stage.STRATA: "shapes, laws and ways of calling",
+    Stage.ITERATIONS: "does it go on as it should?",
+    Stage.END_TO_END: "whole texts",
+}
+BITS = 6
+FURTHEST_OFF = (
+    "The largest differences of probability come first. A block that is shorter than the "
+    "lookahead + 1 is continued by the target, so counts, in brackets, need be no whole numbers; "
+    "one block alone need not prove anything: the evidence is about the whole law."
+)
+SCATTERED = (
+    "No difference was found there: these are the estimates that are furthest from the target's "
+    "law."
+)
+
+
+def kit_html(reports: Sequence[Report]) -> str:
+    """One page with all reports."""
+    title = f"specref: {', '.join(report.name for report in reports)}"
+    return html_page(title, *map(_article, reports))
+
+
+def _article(report: Report) -> Markup:
+    heading = element("h1", f"{report.name} {report.version}".rstrip(), " under specref check")
+    return element(
+        "article",
+        heading,
+        _verdict(report),
+        _figures(report),
+        section("Stages", _stages(report)),
+        section("The law of the block", *_law(report)),
+        section("Distance from the target", *_distances(report)),
+        section("Tokens of a block", *_lengths(report)),
+        section("Diagnosis", *_diagnosis(report.diagnosis)),
+        section("What was tried", *_tried(report)),
+        section("Checks", *_checks(report)),
+        section("Warnings", *(element("p", warning) for warning in report.warnings)),
+        section("Run it again", *_again(report)),
+    )
+
+
+def _verdict(report: Report) -> Markup:
+    first = next((one for one in report.wrong if one.finding == report.finding), None)
+    said = [element("p", report.verdict), element("p", _meaning(report), class_="soft")]
+    if first is not None:
+        said.insert(1, element("p", f"{first.id}: {first.message}"))
+    if report.finding is not None:
+        open_ = report.finding in (Finding.UNANSWERED, Finding.NOT_EXERCISED)
+        return verdict_box("open" if open_ else "bad", HEADLINES[report.finding], *said)
+    if report.exit_code:
+        return verdict_box("open", "Nothing can be said yet", *said)
+    known = report.counts[Status.EXPECTED_FAILURE]
+    headline = "No difference from lossless was found" + ", but for known failures" * bool(known)
+    return verdict_box("known" if known else "good", headline, *said)
+
+
+def _meaning(report: Report) -> str:
+    """What the verdict means, and what it does not."""
+    alpha = f"{report.alpha:g}"
+    if report.lossy:
+        return (
+            "What it emits does not have the joint law of the target's own tokens. A lossless "
+            f"sampler is called lossy with probability {alpha} at most, over all checks."
+        )
+    if report.exit_code:
+        return "This is no pass: what is said below is all that is known."
+    return (
+        "In what was tried, differences as large as those listed would have been found, 999 times "
+        f"in 1,000; a lossless sampler is called lossy with probability {alpha} at most. Nothing "
+        "is said of shapes, laws and ways of calling that are not listed, of smaller differences, "
+        "or of the engine around the sampler."
+    )
+
+
+def _figures(report: Report) -> Markup:
+    counts = {status: number for status, number in report.counts.items() if number}
+    detects = f"TV ≥ {report.detect_tv:g}" if report.options.seconds is None else "as listed"
+    decided = report.worst.evidence if report.worst is not None else {}
+    evidence = decided.get("log10_evidence")
+    decides = f"10^{decided.get('log10_threshold', 0):.0f}"
+    against = (
+        [] if evidence is None else [("", f"10^{evidence:.0f}", f"evidence; {decides} decides")]
+    )
+    return cards(
+        [
+            *(
+                (KINDS[Status(status)], f"{number}", f"{_words(status)}")
+                for status, number in counts.items()
+                if status != Status.NOT_APPLICABLE
+            ),
+            *against,
+            ("", detects, f"is found {report.contract.tried_on}"),
+            ("", f"{report.alpha:g}", "false alarms, all checks"),
+            ("", f"{report.seconds:.1f} s", "of judging"),
+        ]
+    )
+
+
+def _words(status: str) -> str:
+    return status.replace("_", " ")
+
+
+def _applying(report: Report) -> list[CheckResult]:
+    return [one for one in report.results if one.status != Status.NOT_APPLICABLE]
+
+
+def _by_stage(report: Report) -> dict[Stage, list[CheckResult]]:
+    results = sorted(_applying(report), key=lambda one: list(Stage).index(one.stage))
+    return {stage: list(found) for stage, found in groupby(results, key=lambda one: one.stage)}
+
+
+def _stages(report: Report) -> Markup:
+    entries = []
+    for stage, results in _by_stage(report).items():
+        counts = Counter(result.status for result in results)
+        worst = next(status for status in WORST if counts[status])
+        told = ", ".join(f"{number} {_words(status)}" for status, number in counts.items())
+        entries.append((KINDS[worst], f"{stage}: {told}", ASKS[stage]))
+    return cards(entries)
+
+
+WORST = (
+    Status.FAILED,
+    Status.UNEXPECTED_PASS,
+    Status.INCONCLUSIVE,
+    Status.NOT_RUN,
+    Status.EXPECTED_FAILURE,
+    Status.PASSED,
+    Status.NOT_APPLICABLE,
+)
+
+
+def _law(report: Report) -> list[str]:
+    """Expected against observed law where they differ most, or of the first campaign."""
+    passed = (one for one in report.results if one.status == Status.PASSED)
+    result = report.worst or next((one for one in passed if "difference" in one.evidence), None)
+    if result is None:
+        return []
+    found = result.evidence["difference"]
+    trials = "exactly" if found["trials"] is None else f"{found['trials']:,} {found['of']}"
+    where = f"{result.id} at {found['place']}; {trials}."
+    first = sorted(found["first_tokens"], key=lambda one: list(one["tokens"]))
+    return [
+        element("p", where, " ", FURTHEST_OFF if report.worst else SCATTERED),
+        element(
+            "div",
+            _probabilities("Completed blocks, as token ids", found["blocks"], _name),
+            _probabilities("First token", first, lambda one: f"token {one['tokens'][0]}"),
+            class_="pictures",
+        ),
+        element("h3", f"p and q along {_name(found['blocks'][0])}"),
+        table(
+            ("after", "p: the target's row", "q: the drafter's row"),
+            (
+                (
+                    str(tuple(row["prefix"])),
+                    row_text(row["p"]),
+                    "no draft" if row["q"] is None else row_text(row["q"]),
+                )
+                for row in found["rows"]
+            ),
+            ("name",),
+        ),
+    ]
+
+
+def _probabilities(
+    title: str, records: Sequence[Difference], name_of: Callable[[Difference], str]
+) -> Markup:
+    entries = []
+    for one in records:
+        expected, observed = numbers(one["expected"], one["observed"])
+        lengths = [(side, float(as_number(one[side]))) for side in ("expected", "observed")]
+        times = f" ({times_seen(one['count'])})" if one["count"] is not None else ""
+        entries.append((name_of(one), f"{expected} expected, {observed} seen{times}", lengths))
+    return bars(
+        entries,
+        f"{title}: " + "; ".join(f"{name}: {told}" for name, told, _ in entries),
+        joined((f"{title}: ", legend(observed="seen"))),
+    )
+
+
+def _name(one: Difference) -> str:
+    tokens = list(map(str, one["tokens"]))
+    if len(tokens) > BITS:
+        tokens = [*tokens[: BITS - 2], "…", tokens[-1]]
+    return f"({', '.join(tokens)}{',' * (len(tokens) == 1)})"
+
+
+def _distances(report: Report) -> list[str]:
+    """One interval for each campaign, at the place with the largest estimate."""
+    largest = {
+        result.id: max(result.evidence["tv"].values())
+        for result in report.results
+        if result.evidence.get("tv")
+    }
+    entries = [(id_, float(tv), float(a), float(b)) for id_, (tv, a, b) in largest.items()]
+    if not entries:
+        return []
+    mark = None if report.options.seconds is not None else report.detect_tv
+    caption = (
+        "Total variation of the completed block, estimated, with an interval that holds for all "
+        "places of a campaign together; of each campaign the place with the largest estimate. An "
+        "estimate is above 0 for lossless samplers, too; bets find a difference long before such "
+        "an interval leaves 0."
+        + (f" Dashed: {mark:g}, which would have been found on fixtures." if mark else "")
+    )
+    told = "; ".join(f"{id_}: {tv:.3f} in [{a:.3f}, {b:.3f}]" for id_, tv, a, b in entries)
+    return [intervals(entries, mark, f"Total variation by campaign: {told}", caption)]
+
+
+def _lengths(report: Report) -> list[str]:
+    """How many tokens blocks had in each campaign over single iterations."""
+    pictures = []
+    for result in report.results:
+        counts = result.evidence.get("lengths")
+        if counts:
+            total = sum(counts.values())
+            entries = [
+                (
+                    f"{length} token" + "s" * (int(length) != 1),
+                    f"{count / total:.1%}, {count:,} blocks",
+                    [("observed", count / total)],
+                )
+                for length, count in counts.items()
+            ]
+            told = "; ".join(f"{name}: {share}" for name, share, _ in entries)
+            label = f"{result.id}: {told}"
+            pictures.append(bars(entries, label, f"{result.id}: {total:,} blocks with drafts"))
+    if not pictures:
+        return []
+    told = (
+        "Accepted drafts and the token after them, at places with drafts. Accepted lengths are "
+        "judged by the checks of stage acceptance, if a rule is declared."
+    )
+    return [element("p", told), element("div", *pictures, class_="pictures")]
+
+
+def _diagnosis(diagnosis: Diagnosis | None) -> list[str]:
+    if diagnosis is None:
+        return []
+    ranking = diagnosis.clean_fits or diagnosis.dependent
+    shown = () if ranking else diagnosis.candidates[:SHOWN]
+    summary = str(diagnosis).split("\n1. ")[0]
+    return [element("p", summary), *(_candidate(i, one) for i, one in enumerate(shown, 1))]
+
+
+def _candidate(rank: int, one: Candidate) -> Markup:
+    parts = [element("h3", f"{rank}. {one.title} [{one.stage}], {one.match}")]
+    if rank == 1 and (one.fits or one.resembles):
+        fix = "Why it is exact" if one.lossless else "Fix" if one.fits else "Fix, if it were that"
+        parts.append(facts([("Symptom", one.symptom), (fix, one.hint)]))
+    if one.cites:
+        links = [piece for cite in one.cites for piece in (", ", link_of(cite))][1:]
+        parts.append(element("p", "Seen in ", *links))
+    return element("div", *parts)
+
+
+def _tried(report: Report) -> list[str]:
+    """The strata: what was tried, and the shift that would have been found there."""
+    if not any(one.status != Status.NOT_APPLICABLE for one in report.strata):
+        return []
+    rows = []
+    for one in report.strata:
+        shift = one.evidence.get("detectable_shift")
+        rows.append(
+            (
+                one.id.removeprefix("strata/"),
+                _status(one),
+                one.evidence.get("tried") or one.message,
+                "" if shift is None else f"{shift:.2g}",
+            )
+        )
+    return [
+        element("p", SHIFTS.format(len(NAMES)), class_="soft"),
+        table(
+            ("stratum", "status", "tried", "shift that would have been found"),
+            rows,
+            ("name", "", "wide", "number"),
+        ),
+    ]
+
+
+def _status(result: CheckResult) -> Markup:
+    return element("span", _words(result.status), class_=f"status {KINDS[result.status]}")
+
+
+def _checks(report: Report) -> list[str]:
+    parts: list[str] = []
+    for stage, results in _by_stage(report).items():
+        rows = [(one.id, _status(one), _seen(one), f"{one.seconds:.1f}") for one in results]
+        titles, classes = ("check", "status", "what was seen", "s"), ("name", "", "wide", "number")
+        wrong = any(one.status != Status.PASSED for one in results)
+        summary = element("summary", f"{stage}: {len(results)} checks")
+        open_ = {"open": ""} if wrong and stage != Stage.STRATA else {}
+        parts.append(element("details", summary, table(titles, rows, classes), **open_))
+    for ids, lines in report.tracebacks.items():
+        parts += [element("h3", f"Traceback of {ids}"), element("pre", "\n".join(lines))]
+    return parts + [element("p", line, class_="soft") for line in not_applicable(report)]
+
+
+def _seen(result: CheckResult) -> str:
+    return f"{result.finding}: {result.message}" if result.finding else result.message
+
+
+def _again(report: Report) -> list[str]:
+    claims = report.capabilities
+    rule = claims.rule or "not declared, so acceptance is not judged"
+    return [
+        element("pre", replay_line(report)),
+        facts(
+            [
+                ("contract", str(report.contract)),
+                ("rule", rule),
+                ("given", f"{claims.arrays} arrays of {claims.dtype} on {claims.device}"),
+                ("seed", f"{report.seed}"),
+                ("specref", __version__),
+                ("Python, NumPy", f"{report.python}, {np.__version__}"),
+                ("machine", f"{platform.system()} {platform.machine()}"),
+            ]
+        ),
+    ]
+
+
+def replay_line(report: Report) -> str:
+    """The command that repeats the run, or only its first failure, if possible one of a law.
+
+    In Python, where the implementation has no name on the command line.
+    """
+    options = report.options
+    failure = report.worst or next(iter(report.failures), None)
+    only = list(options.only or ()) if failure is None else [failure.id]
+    given: dict[str, Any] = {
+        "contract": str(report.contract),
+        "algorithm": options.algorithm,
+        "seed": report.seed,
+        "alpha": report.alpha,
+        "detect_tv": None if options.seconds is not None else report.detect_tv,
+        "trials": options.trials,
+        "seconds": options.seconds,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    claims = options.claims.items()
+    if ":" not in report.name and report.name not in IMPLEMENTATIONS:
+        more: dict[str, Any] = {"only": only} if only else {}
+        more |= {"shapes": [tuple(one) for one in options.shapes]} if options.shapes else {}
+        more |= {"dtypes": list(options.dtypes)} if options.dtypes else {}
+        named = [f"{name}={value!r}" for name, value in (*given.items(), *more.items(), *claims)]
+        return f"specref.check({', '.join([report.name, *named])})"
+    words = ["specref", "check", report.name]
+    for name, value in given.items():
+        told = f"{value:g}" if isinstance(value, float) else str(value)
+        words += [f"--{name.replace('_', '-')}", told]
+    for name, value in claims:
+        told = str(value).lower() if isinstance(value, bool) else str(value)
+        words += ["--claim", f"{name}={told}"]
+    for option in ("vocabulary", "lookahead", "batch"):
+        for size in sorted({getattr(shape, option) for shape in options.shapes}):
+            words += [f"--{option}", str(size)]
+    words += [word for dtype in options.dtypes for word in ("--dtype", dtype)]
+    return shlex.join([*words, *(word for one in only for word in ("--only", one))])

@@ -1,0 +1,245 @@
+"""The frame of the HTML pages: one file without scripts that loads nothing; light, dark, phone."""
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from specref import __version__
+from specref.report.layout import Table
+from specref.report.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
+
+VOID = ("meta",)
+REPOSITORY = "https://github.com/"
+PREPRINT = "arXiv:"
+KINDS = {"green": "good", "bold green": "good", "red": "bad", "bold red": "bad"}
+# In the dark, lighter colours of the same hue where the palette's are too dim.
+STYLE = (
+    f"""
+:root {{ color-scheme: light dark; --text: #1b1f24; --soft: #57606a; --page: #ffffff;
+  --panel: #f4f6f8; --line: #d0d7de; --link: #0060a0; --expected: {BLUE}; --observed: {VERMILLION};
+  --good: {GREEN}; --bad: {VERMILLION}; --open: {PURPLE}; --known: {ORANGE}; --none: #8c959f; }}
+@media (prefers-color-scheme: dark) {{ :root {{ --text: #e6edf3; --soft: #9ea7b3; --page: #0d1117;
+  --panel: #161b22; --line: #30363d; --link: #79c0ff; --expected: {SKY}; --observed: {VERMILLION};
+  --good: #2fc79a; --bad: #f0803c; --open: #e39cc4; --known: #f0c14d; --none: #7d8590; }} }}
+"""
+    """* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--text);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+main, footer { max-width: 1080px; margin: 0 auto; padding: 1.25rem 1rem; }
+footer { color: var(--soft); font-size: .875rem; border-top: 1px solid var(--line); }
+h1 { font-size: 1.35rem; margin: 0 0 .75rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.1rem; margin: 2.25rem 0 .5rem; }
+h3 { font-size: 1rem; margin: 1rem 0 .25rem; overflow-wrap: anywhere; }
+p, ul, ol { margin: .4rem 0; max-width: 75ch; overflow-wrap: anywhere; }
+a { color: var(--link); }
+code, pre, .mono { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
+  font-size: .875em; }
+pre { background: var(--panel); border: 1px solid var(--line); border-radius: 6px;
+  padding: .6rem .8rem; white-space: pre-wrap; overflow-wrap: anywhere; margin: .5rem 0; }
+article + article { margin-top: 3rem; border-top: 3px solid var(--line); padding-top: 1.5rem; }
+.soft { color: var(--soft); }
+.verdict { border: 1px solid var(--line); border-left: 8px solid var(--none);
+  border-radius: 6px; background: var(--panel); padding: .9rem 1.1rem; }
+.verdict strong { display: block; font-size: 1.5rem; line-height: 1.25; }
+.good { border-left-color: var(--good); } .bad { border-left-color: var(--bad); }
+.open { border-left-color: var(--open); } .known { border-left-color: var(--known); }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr));
+  gap: .6rem; margin: .8rem 0; padding: 0; list-style: none; max-width: none; }
+.cards > * { border: 1px solid var(--line); border-left: 5px solid var(--none);
+  border-radius: 6px; padding: .45rem .7rem; margin: 0; }
+.cards .good { border-left-color: var(--good); } .cards .bad { border-left-color: var(--bad); }
+.cards .open { border-left-color: var(--open); }
+.cards .known { border-left-color: var(--known); }
+.cards b { display: block; } .cards span { color: var(--soft); font-size: .875rem; }
+.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr));
+  gap: 1rem 2rem; }
+figure { margin: .5rem 0; min-width: 0; }
+figcaption { color: var(--soft); font-size: .875rem; margin-bottom: .3rem; }
+svg { display: block; width: 100%; max-width: 540px; height: auto; overflow: visible; }
+svg text { fill: var(--text); font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; }
+svg .soft { fill: var(--soft); } svg .axis { stroke: var(--line); }
+svg .mark { stroke: var(--soft); stroke-dasharray: 4 3; }
+svg .expected { fill: var(--expected); } svg .observed { fill: var(--observed); }
+svg line.observed { stroke: var(--observed); stroke-width: 3; }
+.key { display: inline-block; width: .8em; height: .8em; border-radius: 2px;
+  margin: 0 .3em 0 0; } .key.expected { background: var(--expected); }
+.key.observed { background: var(--observed); }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9rem; margin: .5rem 0; }
+caption { text-align: left; color: var(--soft); padding-bottom: .3rem; }
+th, td { text-align: left; vertical-align: top; padding: .3rem .7rem .3rem 0;
+  border-bottom: 1px solid var(--line); }
+th { color: var(--soft); font-weight: 600; }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.wide { min-width: 14rem; overflow-wrap: anywhere; } .name { white-space: nowrap; }
+.status { white-space: nowrap; }
+.status::before { content: "●"; color: var(--none); margin-right: .35em; }
+.status.good::before { content: "✓"; color: var(--good); font-weight: 700; }
+.status.bad::before { content: "✗"; color: var(--bad); font-weight: 700; }
+.status.open::before { content: "?"; color: var(--open); font-weight: 700; }
+.status.known::before { content: "!"; color: var(--known); font-weight: 700; }
+details { border: 1px solid var(--line); border-radius: 6px; padding: .4rem .8rem;
+  margin: .5rem 0; }
+summary { cursor: pointer; font-weight: 600; }
+.heat th, .heat td { padding: .3rem .5rem; text-align: center; }
+.heat th:first-child, .heat td:first-child { text-align: left; position: sticky; left: 0;
+  background: var(--page); }
+.heat .some { background: color-mix(in srgb, var(--expected) var(--share), var(--page)); }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: .5rem 0; }
+dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
+@media (max-width: 520px) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; }
+  .heat td:first-child { min-width: 8.5rem; overflow-wrap: anywhere; }
+  .wide { min-width: 10rem; } }
+"""
+)
+
+
+class Markup(str):
+    """Text that is HTML already; other text is escaped."""
+
+
+def element(tag: str, /, *children: str, **attributes: object) -> Markup:
+    """An element; children that are no `Markup` are escaped, and so are attributes.
+
+    An underscore at the end of an attribute's name is dropped, others are hyphens.
+
+    Examples
+    --------
+    >>> element("p", "a < b", element("b", "c"), class_="soft", aria_label='"d"')
+    '<p class="soft" aria-label="&quot;d&quot;">a &lt; b<b>c</b></p>'
+    """
+    named = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{html.escape(str(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    if tag in VOID:
+        return Markup(f"<{tag}{named}>")
+    return Markup(f"<{tag}{named}>{joined(children)}</{tag}>")
+
+
+def joined(parts: Iterable[str]) -> Markup:
+    """Several parts as one; those that are no `Markup` are escaped."""
+    return Markup("".join(x if isinstance(x, Markup) else html.escape(x) for x in parts))
+
+
+def html_page(title: str, *parts: str) -> str:
+    """A whole page.
+
+    Examples
+    --------
+    >>> page = html_page("<mine>", element("p", "words"))
+    >>> page.startswith("<!doctype html>"), "&lt;mine&gt;" in page, "<script" in page
+    (True, True, False)
+    """
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", title),
+        element("style", Markup(STYLE)),
+    )
+    footer = element("footer", f"Written by specref {__version__}. Nothing here is loaded.")
+    body = element("body", element("main", *parts), footer)
+    return f"<!doctype html>\n{element('html', head, body, lang='en')}"
+
+
+def section(title: str, *parts: str) -> Markup:
+    """A titled part of a page; empty without parts."""
+    return element("section", element("h2", title), *parts) if any(parts) else Markup()
+
+
+def table(
+    titles: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    classes: Sequence[str] = (),
+    caption: str = "",
+    **attributes: object,
+) -> Markup:
+    """Rows under titles, which scroll sideways where they are too wide for the screen.
+
+    Parameters
+    ----------
+    titles : sequence of str
+    rows : iterable of sequence of str
+    classes : sequence of str
+        A class for each column, such as "number".
+    caption : str
+    """
+    kinds: list[Any] = [*classes, *[""] * (len(titles) - len(classes))]
+    head = element(
+        "tr",
+        *(
+            element("th", title, class_=kind or None, scope="col")
+            for title, kind in zip(titles, kinds, strict=True)
+        ),
+    )
+    body = (
+        element(
+            "tr",
+            *(
+                cell
+                if cell.startswith("<td") and isinstance(cell, Markup)
+                else element("td", cell, class_=kind or None)
+                for cell, kind in zip(row, kinds, strict=True)
+            ),
+        )
+        for row in rows
+    )
+    said = [element("caption", caption)] if caption else []
+    whole = element("table", *said, element("thead", head), element("tbody", *body), **attributes)
+    return element("div", whole, class_="scroll")
+
+
+def as_html(shown: Table) -> Markup:
+    """A table of the terminal; what is green or red there is good or bad here."""
+    rows = [
+        [
+            element("span", str(cell), class_=f"status {KINDS[str(cell.style)]}")
+            if isinstance(cell, Text) and str(cell.style) in KINDS
+            else str(cell)
+            for cell in row
+        ]
+        for row in shown.rows
+    ]
+    classes = ["number" if column.right else "wide" * column.folds for column in shown.columns]
+    return table([column.title for column in shown.columns], rows, classes)
+
+
+def link_of(cite: str) -> Markup:
+    """A place in public, linked: a repository, one of its issues, or a preprint.
+
+    Examples
+    --------
+    >>> link_of("owner/name#12")
+    '<a href="https://github.com/owner/name/issues/12">owner/name#12</a>'
+    >>> link_of("arXiv:2211.17192")
+    '<a href="https://arxiv.org/abs/2211.17192">arXiv:2211.17192</a>'
+    """
+    if cite.startswith(PREPRINT):
+        return element("a", cite, href=f"https://arxiv.org/abs/{cite.removeprefix(PREPRINT)}")
+    return element("a", cite, href=REPOSITORY + cite.replace("#", "/issues/"))
+
+
+def verdict_box(kind: str, headline: str, *parts: str) -> Markup:
+    """What was found, in words: kind is "good", "bad", "open" or "known"."""
+    return element("div", element("strong", headline), *parts, class_=f"verdict {kind}")
+
+
+def cards(entries: Iterable[tuple[str, str, str]]) -> Markup:
+    """Figures in a grid: (kind, figure, what it is)."""
+    listed = (
+        element("li", element("b", figure), element("span", what), class_=kind or None)
+        for kind, figure, what in entries
+    )
+    return element("ul", *listed, class_="cards")
+
+
+def facts(entries: Iterable[tuple[str, str]]) -> Markup:
+    """Names and what they stand for."""
+    return element(
+        "dl",
+        *(part for name, told in entries for part in (element("dt", name), element("dd", told))),
+    )
