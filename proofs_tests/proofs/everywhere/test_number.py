@@ -1,6 +1,7 @@
 """A number does what a Fraction does, records comparisons, and refuses what hides its value."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -8,8 +9,14 @@ import pytest
 
 from specref import Vocabulary
 from specref.distributions import as_distribution, normalise, overlap, residual, top_k
-from specref.proofs.everywhere import NotForAllError
-from specref.proofs.everywhere.number import Number, Reading, TieError
+from specref.proofs.everywhere import NotForAllError, signs
+from specref.proofs.everywhere.number import (
+    LARGEST_SIZE,
+    MOST_COMPARED,
+    Number,
+    Reading,
+    TieError,
+)
 from specref.proofs.everywhere.rows import Chart, Models, Row, Sample, Space
 
 ROOT = Row("p", ())
@@ -118,3 +125,51 @@ def test_division_by_what_is_zero_everywhere(models: Models) -> None:
     p, _ = rows(models)
     with pytest.raises(ZeroDivisionError):
         p[0] / (p.sum() - 1)
+
+
+def test_what_is_told_apart_by_residues_is_counted(models: Models) -> None:
+    """The error that is printed is a bound by these sizes."""
+    reading = models.reading
+    (a, _, _), (_, b, _) = rows(models)
+    zero, one = reading.constant(0), reading.constant(1)
+
+    def counted(work: Callable[[], object]) -> int:
+        before = reading.mistakes
+        work()
+        return reading.mistakes - before
+
+    assert Reading(reading.prime, reading.values).mistakes == 0
+    sizes = [reading.constant(one).size for one in (0, 1, -7, Fraction(5, 8), Fraction(-9, 2))]
+    assert sizes == [1, 1, 3, 4, 4]
+    both = a.size + b.size
+    assert [(a + b).size, (a - b).size] == [both + 1, both + 1]
+    assert [(a * b).size, (a / b).size] == [both, both]
+    for nothing in (lambda: a + b, lambda: a - b, lambda: a * b):
+        assert counted(nothing) == 0
+    for compared in (lambda: a < b, lambda: a == b, lambda: a >= b, lambda: bool(a - b)):
+        assert counted(compared) == (a - b).size
+    assert counted(lambda: a / (b + a)) == (b + a).size
+    for simplified in (lambda: a + zero, lambda: zero + a, lambda: a * zero, lambda: zero * a):
+        assert counted(simplified) == a.size + zero.size
+    for simplified in (lambda: (a + b) * one, lambda: one * (a + b)):
+        assert counted(simplified) == (a + b).size + one.size
+    assert counted(lambda: a - reading.constant(0)) == zero.size
+    assert counted(lambda: a / reading.constant(1)) == one.size
+
+
+def test_programs_that_compare_for_ever_and_numbers_without_end_are_refused(
+    models: Models,
+) -> None:
+    reading = models.reading
+    (a, _, _), (_, b, _) = rows(models)
+    event = ("sign", a - b, signs.POSITIVE)
+    reading.events[:] = [event] * MOST_COMPARED
+    assert a > b
+    with pytest.raises(NotForAllError, match="comparisons on one path"):
+        assert a > b
+    reading.events.clear()
+    large = a
+    while large.size <= LARGEST_SIZE:
+        large = large * large
+    with pytest.raises(NotForAllError, match="a power above"):
+        assert large > b
