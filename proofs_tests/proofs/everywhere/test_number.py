@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from operator import eq, ge, gt, le, lt, ne
 
 import numpy as np
 import pytest
@@ -173,3 +174,34 @@ def test_programs_that_compare_for_ever_and_numbers_without_end_are_refused(
         large = large * large
     with pytest.raises(NotForAllError, match="a power above"):
         assert large > b
+
+
+def test_only_what_cannot_be_negative_is_compared_without_a_record(models: Models) -> None:
+    reading = models.reading
+    (a, _, _), (_, b, _) = rows(models)
+    apart = a - b  # positive at the sample
+
+    def recorded(number: Number) -> bool:
+        reading.events.clear()
+        assert number >= 0
+        return any(kind == "sign" for kind, _, _ in reading.events)
+
+    for known in (a, a + b, a * b, a / b, a + reading.constant(2), (a + b) / (a * b)):
+        assert known.nonnegative
+        assert not recorded(known)
+    for unknown in (apart, a + apart, apart + a, a * apart, apart * a, a / apart, apart / b):
+        assert not unknown.nonnegative
+        assert recorded(unknown)
+    assert not (apart * apart).nonnegative
+    assert reading.constant(0).nonnegative
+    assert not reading.constant(-1).nonnegative
+
+
+def test_infinities_and_nan_compare_as_with_fractions(models: Models) -> None:
+    (a, _, _), _ = rows(models)
+    for value in (math.inf, -math.inf, math.nan, np.float64("inf"), np.float64("nan")):
+        for compare in (lt, le, gt, ge, eq, ne):
+            assert compare(a, value) == compare(Fraction(1, 2), value), (compare, value)
+            assert compare(value, a) == compare(value, Fraction(1, 2)), (compare, value)
+    assert models.reading.events == []
+    assert +a is a

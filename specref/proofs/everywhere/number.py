@@ -7,7 +7,7 @@ all rows where all comparisons come out so.
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import isfinite
+from math import isinf, isnan
 from numbers import Integral, Rational
 from typing import Any, ClassVar, NoReturn
 
@@ -243,8 +243,10 @@ class Number(ExactNumber):
 
     def _compared(self, other: Any, wanted: int) -> Any:
         if isinstance(other, float | np.floating):
-            if not isfinite(other):
-                return bool(signs.of(-1 if other > 0 else 1) & wanted) and other == other
+            if isnan(other):
+                return wanted == signs.NONZERO
+            if isinf(other):
+                return bool(signs.of(-1 if other > 0 else 1) & wanted)
             other = Fraction(float(other))
         number = self._number(other)
         if number is None:
