@@ -9,6 +9,7 @@ import re
 import sys
 from pathlib import Path
 
+from click import Context
 from docutils import nodes
 from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
@@ -39,7 +40,7 @@ html_css_files = ["site.css"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 bibtex_bibfiles = ["references.bib"]
-default_role = "literal"
+default_role, smartquotes = "literal", False  # two hyphens are an option
 napoleon_google_docstring, napoleon_use_ivar = False, True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
@@ -122,6 +123,14 @@ def toctree(caption: str, names: list[str], app: Sphinx, *options: str) -> str:
     return "\n\n" + "\n".join(["```{toctree}", *said, *options, "", *there, "```"]) + "\n"
 
 
+def examples_as_code(app: Sphinx, context: Context, lines: list[str]) -> None:
+    """Show the examples of a command's help as code."""
+    if "| Examples:" in lines:
+        start = lines.index("| Examples:")
+        code = [line.removeprefix("|").strip() for line in lines[start + 1 :]]
+        lines[start:] = ["Examples:", "", ".. code-block:: sh", "", *(f"   {x}" for x in code), ""]
+
+
 def written(app: Sphinx) -> None:
     """Write the pages that are no files of docs."""
     site.write(Path(app.srcdir) / "generated")
@@ -133,3 +142,4 @@ def setup(app: Sphinx) -> None:
     app.add_transform(LinkPublicPlaces)
     app.connect("builder-inited", written)
     app.connect("source-read", arranged)
+    app.connect("sphinx-click-process-description", examples_as_code)

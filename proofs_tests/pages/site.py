@@ -199,6 +199,7 @@ def rule_page(rule: Rule) -> str:
         "lossless": "yes" if rule.lossless else "**no**: published, and refuted",
         "a draft is accepted wherever p = q": "yes" if rule.accepts_equals else "no",
         "may be declared under the contracts": ", ".join(told["contracts"]) or "none",
+        "when to take it": "[which rule?](../../algorithms.md)",
         "published test vectors": "[yes](../../vectors.md)" if rule.vectors else "no",
     }
     parts = [
@@ -515,14 +516,19 @@ def json_page() -> str:
     report = specref.check(lossy.verify, only=("smoke/answers", "joint/probed"))
     record = json.loads(json.dumps(kit_record(report)))
     rows = (
-        (f"`{path}`", kind, "" if value is None or path.endswith("seconds") else f"`{value}`")
+        (
+            f"`{path}`",
+            kind,
+            "" if value is None or path.endswith("seconds") else f"`{json.dumps(value)}`",
+        )
         for path, kind, value in fields(record)
     )
     return f"""# The JSON report
 
 `specref check TARGET --json FILE` writes one object, and writes it again after each check, with
-`"complete": false` until the last. These are the fields of a run of `examples.lossy:verify` with
-`--only smoke/answers --only joint/probed`, with the values that it had when this page was built.
+`"complete": false` until the last. These are the fields of
+`specref.check(specref.examples.lossy.verify, only=("smoke/answers", "joint/probed"))`, with the
+values that they had when this page was built.
 `…[]` is each entry of a list; fields of `evidence` differ by check, and times by run. The fields
 are public: the changelog names each change.
 
