@@ -8,6 +8,7 @@ Run from the root of a checkout, or by `make docs`:
 import re
 import sys
 from pathlib import Path
+from shutil import copytree
 
 from click import Context
 from docutils import nodes
@@ -34,10 +35,8 @@ extensions = [
     "sphinx_click",
 ]
 html_theme, html_title, html_show_sphinx = "furo", "specref", False
-html_extra_path = [name for name in ("playground.html",) if (ROOT / "docs" / name).exists()]
-html_static_path = ["site.css"]
-html_css_files = ["site.css"]
-myst_enable_extensions = ["colon_fence"]
+html_extra_path = ["playground.html", "playground.js"]
+html_static_path = html_css_files = ["site.css"]
 myst_heading_anchors = 3
 bibtex_bibfiles = ["references.bib"]
 default_role, smartquotes = "literal", False  # two hyphens are an option
@@ -48,7 +47,6 @@ autodoc_member_order = "bysource"
 # Pages that are written, in the sections of docs/index.md, after those that it lists.
 SECTIONS = {
     "Start": [f"generated/{one}" for one in ("prove", "oracle", "real-models", "playground")],
-    "Explanation": ["pictures"],
     "Papers": ["generated/references"],
     "Reference": [
         f"generated/{one}"
@@ -136,10 +134,17 @@ def written(app: Sphinx) -> None:
     site.write(Path(app.srcdir) / "generated")
 
 
+def with_pictures(app: Sphinx, error: Exception | None) -> None:
+    """Copy pictures that pages show by HTML, which Sphinx leaves as it is."""
+    if app.builder.format == "html" and not error:
+        copytree(Path(app.srcdir) / "pictures", Path(app.outdir) / "pictures", dirs_exist_ok=True)
+
+
 def setup(app: Sphinx) -> None:
     """Write pages before the others are read."""
     app.add_lexer("transcript", TextLexer)
     app.add_transform(LinkPublicPlaces)
     app.connect("builder-inited", written)
     app.connect("source-read", arranged)
+    app.connect("build-finished", with_pictures)
     app.connect("sphinx-click-process-description", examples_as_code)

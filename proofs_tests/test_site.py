@@ -79,7 +79,7 @@ class Page(HTMLParser):
         for name, value in attributes:
             if name in ("id", "name") and value:
                 self.ids.add(value)
-            if name in ("href", "src") and value and tag != "base":
+            if name in ("href", "src", "srcset") and value and tag != "base":
                 self.links.add(value)
 
 

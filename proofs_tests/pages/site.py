@@ -33,6 +33,7 @@ from specref.zoo import ALL
 FENCED = re.compile(r"(^ *(```|:::).*?^ *\2 *$)", flags=re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[([^]]*)\]\(([^)\s:]+)\)")
 PARAGRAPH = "\n\n"
+IMAGE = re.compile(r"\b(src|srcset)=\"([^\":]+)\"")
 LOOKAHEAD = 2
 """Of the example of each rule."""
 NOT_COVERED = "What is not covered, and why"
@@ -48,6 +49,7 @@ RULE_PAGES = {
 """{file of a listing: its rule}; of several, the first."""
 PAGES_ELSEWHERE = {
     "CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog", "README.md": "../index",
+    "docs/playground.html": "playground",
 }  # fmt: skip
 
 
@@ -88,8 +90,7 @@ def pages() -> Iterator[tuple[str, str]]:
     for section in ("contracts", "claims", "checks", "names"):
         yield section, listing_page(section)
     yield "json-report", json_page()
-    if (ROOT / "docs" / "playground.html").exists():
-        yield "playground", PLAYGROUND
+    yield "playground", PLAYGROUND
 
 
 REFERENCES = """# Papers that are named
@@ -138,9 +139,14 @@ def relinked(text: str, folder: str, page_folder: str) -> str:
         shown_text = "" if text.endswith(".md") else text
         return f"[{shown_text}]({os.path.relpath(path, page_folder)}{hash_}{anchor})"
 
+    def image(found: re.Match[str]) -> str:
+        path = os.path.normpath(Path(folder, found[2]))
+        return f'{found[1]}="{os.path.relpath(path, page_folder)}"'
+
     parts = FENCED.split(text)
     for i in range(0, len(parts), 3):  # a fence, and what it is made of, are parts, too
         parts[i] = LINK.sub(link, parts[i])
+        parts[i] = IMAGE.sub(image, parts[i])
     return "".join(part for i, part in enumerate(parts) if i % 3 != 2)
 
 
