@@ -30,7 +30,7 @@ from specref.report.listing import rules as listed_rules
 from specref.rules import RULES, Rule
 from specref.zoo import ALL
 
-FENCED = re.compile(r"(^ *(```|:::).*?^ *\2 *$)", flags=re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"(^```.*?^```$)", flags=re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[([^]]*)\]\(([^)\s:]+)\)")
 PARAGRAPH = "\n\n"
 IMAGE = re.compile(r"\b(src|srcset)=\"([^\":]+)\"")
@@ -105,7 +105,7 @@ Drag p and q, choose a rule, and step through an iteration:
 <a href="../playground.html">open it on a page of its own</a>.
 
 <iframe src="../playground.html" title="Playground"
-  style="width: 100%; height: 60rem; border: 0"></iframe>
+  style="width: 100%; height: 120rem; border: 0"></iframe>
 """
 
 
@@ -144,10 +144,10 @@ def relinked(text: str, folder: str, page_folder: str) -> str:
         return f'{found[1]}="{os.path.relpath(path, page_folder)}"'
 
     parts = FENCED.split(text)
-    for i in range(0, len(parts), 3):  # a fence, and what it is made of, are parts, too
+    for i in range(0, len(parts), 2):  # what is between fences
         parts[i] = LINK.sub(link, parts[i])
         parts[i] = IMAGE.sub(image, parts[i])
-    return "".join(part for i, part in enumerate(parts) if i % 3 != 2)
+    return "".join(parts)
 
 
 def section_of_readme(title: str) -> str:
