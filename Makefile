@@ -7,11 +7,12 @@ CUDA := $(PYTHON) -m pytest -k
 
 DIST := build/dist-try
 
-.PHONY: help verify test style lint mutants benchmark engines dist clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
+.PHONY: help verify test style lint docs linkcheck mutants benchmark engines dist clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
 
 help:
 	@echo "make verify     prove every rule over the toy pairs, and for every p and q (core dependencies only)"
 	@echo "make test       the whole test suite, linters and types (adds torch on the CPU)"
+	@echo "make docs       the site of docs/, in build/site; make linkcheck: its links to the web"
 	@echo "make mutants    a sample of mutants of the code, and which of them no test notices"
 	@echo "make benchmark  measured ratios and times, side by side"
 	@echo "make engines    installs engines one after the other, judges them, writes docs/scoreboard.md"
@@ -33,6 +34,12 @@ style: .venv/test
 
 lint: style
 	$(BIN)/mypy
+
+docs: .venv/site
+	$(BIN)/python -m sphinx -W --keep-going docs build/site
+
+linkcheck: .venv/site
+	$(BIN)/python -m sphinx -b linkcheck --keep-going docs build/linkcheck
 
 mutants: .venv/test
 	$(BIN)/python -m proofs_tests.mutation --workers 2
@@ -86,7 +93,11 @@ cuda-record:
 	touch $@
 
 .venv/test: .venv/core constraints.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[torch,test]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[torch,test,site]'
+	touch $@
+
+.venv/site: .venv/core constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[site]'
 	touch $@
 
 clean:

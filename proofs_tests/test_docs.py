@@ -23,6 +23,7 @@ from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.rules import RULES
 from specref.verification import prove
 from specref.zoo import ALL
+from specref.zoo.entry import address
 
 # Packages that not every machine has, and what asks for them.
 NEEDED = {
@@ -205,7 +206,7 @@ def test_the_page_of_the_zoo_says_of_every_entry_what_it_is() -> None:
             entry.rule,
             f"{entry.stage}, control" if entry.lossless else entry.stage,
             entry.formula,
-            ", ".join(entry.cites),
+            ", ".join(f"[{cite}]({address(cite)})" for cite in entry.cites),
         )
         for entry in ALL.values()
     }

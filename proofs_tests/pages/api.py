@@ -69,13 +69,18 @@ def line(name: str, value: Any) -> str:
         said = (inspect.getdoc(value) or "").partition("\n\n")[0]
         if defaults := ", ".join(_defaults(value)):
             said += f" Defaults: `{defaults}`."
-    elif isinstance(value, Mapping | tuple):
-        first = ", ".join(f"`{one}`" for one in list(value)[:5])
-        said = f"{len(value)} of them: {first}{', …' if len(value) > 5 else ''}"
     else:
-        said = f"`{value}`"
+        said = told(value)
     said = re.sub(r"\s+", " ", said).replace("|", "\\|")
     return f"| `{name}` | {said} |"
+
+
+def told(value: Any) -> str:
+    """What is said of a constant: the first keys or entries of a table, or its value."""
+    if isinstance(value, Mapping | tuple):
+        first = ", ".join(f"`{one}`" for one in list(value)[:5])
+        return f"{len(value)} of them: {first}{', …' if len(value) > 5 else ''}"
+    return f"`{value}`"
 
 
 def _defaults(value: Any) -> Iterator[str]:

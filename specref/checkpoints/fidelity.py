@@ -26,7 +26,7 @@ class Fidelity:
     rows : int
         How many rows of the law these contexts ask for, `initial` included.
     largest : float
-        The largest |computed - prescribed| of a token.
+        The largest ``|computed - prescribed|`` of a token.
     context : tuple of int
     token : int
         Where that was.

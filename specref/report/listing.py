@@ -100,7 +100,7 @@ def rules(contract: Contract | None = None) -> list[Row]:
             "vocabularies": rule.vocabularies,
             "lossless": rule.lossless,
             "parts": {name: has(rule) for name, has in PARTS.items()},
-            "text": _summary(_listing_of(rule)),
+            "text": _summary(listing_of(rule)),
         }
         for rule in RULES.values()
         if contract is None or contract.takes_rule(rule)
@@ -118,7 +118,7 @@ PARTS: Mapping[str, Callable[[Rule], bool]] = MappingProxyType(
 )
 
 
-def _listing_of(rule: Rule) -> object:
+def listing_of(rule: Rule) -> object:
     """The object whose docstring describes a rule: its file, or the part its step is made with."""
     if isinstance(rule.step, partial):
         parts = (*rule.step.args, *rule.step.keywords.values())

@@ -7,6 +7,7 @@ from specref.conformance.status import Stage
 from specref.report.layout import Column, Prose, Table
 from specref.verification.kill_matrix import STAGES, Matrix, Row
 from specref.zoo import Entry
+from specref.zoo.entry import address
 
 SHORT = {
     Stage.ACCEPTANCE: "accept",
@@ -94,8 +95,8 @@ def zoo_markdown(matrix: Matrix) -> str:
     ]
     for row in matrix.rows:
         killers = ", ".join(dict.fromkeys(_family(id_) for id_ in row.killers)) or "passes"
-        cites = ", ".join(row.entry.cites)
         entry = row.entry
+        cites = ", ".join(f"[{cite}]({address(cite)})" for cite in entry.cites)
         cells = (f"`{entry.id}`", entry.rule, kind_of(entry), entry.formula, variation(row))
         escaped = (cell.replace("|", "\\|") for cell in (*cells, killers, cites))
         lines.append(f"| {' | '.join(escaped)} |")

@@ -1,0 +1,150 @@
+"""The site: docs/*.md, and the pages that are written from the code when it is built.
+
+Run from the root of a checkout, or by `make docs`:
+
+    python -m sphinx -W --keep-going docs build/site
+"""
+
+import re
+import sys
+from pathlib import Path
+from shutil import copytree
+
+from click import Context
+from docutils import nodes
+from pygments.lexers.special import TextLexer
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+import specref  # noqa: E402
+from proofs_tests.pages import site  # noqa: E402
+from specref.rules import RULES  # noqa: E402
+from specref.zoo import ALL  # noqa: E402
+from specref.zoo.entry import address  # noqa: E402
+
+project, copyright, author = "specref", "the specref authors, Apache-2.0", "the specref authors"
+version = release = specref.__version__
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinxcontrib.bibtex",
+    "sphinx_click",
+]
+html_theme, html_title, html_show_sphinx = "furo", "specref", False
+html_extra_path = ["playground.html", "playground.js"]
+html_static_path = html_css_files = ["site.css"]
+myst_heading_anchors = 3
+bibtex_bibfiles = ["references.bib"]
+default_role, smartquotes = "literal", False  # two hyphens are an option
+napoleon_google_docstring, napoleon_use_ivar = False, True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+
+# Pages that are written, in the sections of docs/index.md, after those that it lists.
+SECTIONS = {
+    "Start": [f"generated/{one}" for one in ("prove", "oracle", "real-models", "playground")],
+    "Papers": ["generated/references"],
+    "Reference": [
+        f"generated/{one}"
+        for one in ("cli", "contracts", "claims", "checks", "names", "json-report")
+    ],
+    "Contributing": ["generated/contributing", "generated/changelog"],
+}  # fmt: skip
+BELOW = {
+    "algorithms": ("Rules", [f"generated/rules/{name}" for name in RULES]),
+    "claims": ("Papers", [f"generated/papers/{one}" for one in site.claims.SOURCES]),
+    "api": ("Modules", [f"generated/api/{one}" for one in ("specref", *site.api.ROOMS)]),
+}  # fmt: skip
+
+REPOSITORIES = [cite for entry in ALL.values() for cite in entry.cites if "#" not in cite]
+PUBLIC_PLACE = re.compile(
+    r"(?<![\w/.-])(arXiv:\d{4}\.\d{4,5}|[\w.-]+/[\w.-]+#\d+|"
+    + "|".join(re.escape(one) for one in sorted(set(REPOSITORIES), key=len, reverse=True))
+    + r")(?![\w/#-])"
+)
+
+
+class LinkPublicPlaces(SphinxTransform):
+    """Papers (arXiv:number), issues (owner/repo#number) and repositories of the zoo as links."""
+
+    default_priority = 700
+
+    def apply(self) -> None:
+        """Replace them in the text of a page, but not in code, links and titles."""
+        kept = (nodes.literal, nodes.literal_block, nodes.reference, nodes.title)
+        for text in list(self.document.findall(nodes.Text)):
+            if any(isinstance(one, kept) for one in ancestors(text)):
+                continue
+            parts = PUBLIC_PLACE.split(text)
+            if len(parts) > 1:
+                text.parent.replace(text, [
+                    nodes.reference("", part, refuri=address(part)) if i % 2 else nodes.Text(part)
+                    for i, part in enumerate(parts)
+                ])  # fmt: skip
+
+
+def ancestors(node: nodes.Node) -> list[nodes.Node]:
+    """What a node is in."""
+    return [] if node.parent is None else [node.parent, *ancestors(node.parent)]
+
+
+def arranged(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Give a page of docs its place in the site: links to rules, and what is below it."""
+    if "/" in docname:
+        return
+    text = site.relinked(source[0], "docs", "docs")
+    if docname in BELOW:
+        text += toctree(*BELOW[docname], app)
+    if docname == "api":
+        text = site.linked_names(text)
+    if docname == "index":
+        _, *sections = text.split("\n## ")
+        text = site.beginning_of_readme()
+        for section in sections:
+            name = section.split("\n", 1)[0]
+            listed = re.findall(r"^\* \[[^]]*\]\(([\w-]+)\.md\)", section, flags=re.MULTILINE)
+            hidden = toctree(name, listed, app, ":hidden:")
+            text += f"\n## {section}{hidden}{toctree(name, SECTIONS.get(name, []), app)}"
+    source[0] = text
+
+
+def toctree(caption: str, names: list[str], app: Sphinx, *options: str) -> str:
+    """A table of contents of those pages that there are; visible ones repeat no caption."""
+    there = [name for name in names if (Path(app.srcdir) / f"{name}.md").exists()]
+    if not there:
+        return ""
+    said = [f":caption: {caption}"] if options else [":maxdepth: 1"]
+    return "\n\n" + "\n".join(["```{toctree}", *said, *options, "", *there, "```"]) + "\n"
+
+
+def examples_as_code(app: Sphinx, context: Context, lines: list[str]) -> None:
+    """Show the examples of a command's help as code."""
+    if "| Examples:" in lines:
+        start = lines.index("| Examples:")
+        code = [line.removeprefix("|").strip() for line in lines[start + 1 :]]
+        lines[start:] = ["Examples:", "", ".. code-block:: sh", "", *(f"   {x}" for x in code), ""]
+
+
+def written(app: Sphinx) -> None:
+    """Write the pages that are no files of docs."""
+    site.write(Path(app.srcdir) / "generated")
+
+
+def with_pictures(app: Sphinx, error: Exception | None) -> None:
+    """Copy pictures that pages show by HTML, which Sphinx leaves as it is."""
+    if app.builder.format == "html" and not error:
+        copytree(Path(app.srcdir) / "pictures", Path(app.outdir) / "pictures", dirs_exist_ok=True)
+
+
+def setup(app: Sphinx) -> None:
+    """Write pages before the others are read."""
+    app.add_lexer("transcript", TextLexer)
+    app.add_transform(LinkPublicPlaces)
+    app.connect("builder-inited", written)
+    app.connect("source-read", arranged)
+    app.connect("build-finished", with_pictures)
+    app.connect("sphinx-click-process-description", examples_as_code)

@@ -1,0 +1,558 @@
+"""What the site has beside docs/*.md, written when it is built: rules, papers, API, references.
+
+docs/conf.py calls `write`, and `relinked` for each page. Nothing of this is committed.
+"""
+
+import inspect
+import json
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import specref
+from proofs_tests.pages import api, claims
+from proofs_tests.pages.console_blocks import ROOT
+from specref import Model, Vocabulary, is_lossless
+from specref.chance import Replayed, Traced, enumerate_paths, shown
+from specref.cli import COMMANDS
+from specref.examples import lossy
+from specref.models import iid_model
+from specref.report.kit import kit_record
+from specref.report.listing import SECTIONS, listing_of
+from specref.report.listing import rules as listed_rules
+from specref.rules import RULES, Rule
+from specref.zoo import ALL
+
+FENCED = re.compile(r"(^```.*?^```$)", flags=re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[([^]]*)\]\(([^)\s:]+)\)")
+PARAGRAPH = "\n\n"
+IMAGE = re.compile(r"\b(src|srcset)=\"([^\":]+)\"")
+LOOKAHEAD = 2
+"""Of the example of each rule."""
+NOT_COVERED = "What is not covered, and why"
+TEXTS = {
+    "one": "the target's",
+    "two": "any; nothing is drafted for a context that the drafter cannot spell",
+    "two by text": "any two that can read each other's text",
+}
+RULE_PAGES = {
+    Path(inspect.getsourcefile(listing_of(rule)) or "").relative_to(ROOT): name
+    for name, rule in reversed(RULES.items())
+}
+"""{file of a listing: its rule}; of several, the first."""
+PAGES_ELSEWHERE = {
+    "CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog", "README.md": "../index",
+    "docs/playground.html": "playground",
+}  # fmt: skip
+
+
+def write(folder: Path) -> None:
+    """Write all pages into a folder, and delete what else is there; touch none that is as it was.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder named `generated` beside the pages of docs.
+    """
+    wanted = {folder / f"{name}.md": text for name, text in pages()}
+    for path, text in wanted.items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    for path in set(folder.rglob("*.md")) - wanted.keys():
+        path.unlink()
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """(name, Markdown) of each page."""
+    yield "prove", section_of_readme("Is your rule lossless?")
+    yield "oracle", section_of_readme("Fifteen lines of oracle")
+    yield "real-models", section_of_readme("With real models")
+    for file in ("CONTRIBUTING.md", "CHANGELOG.md"):
+        text = (ROOT / file).read_text(encoding="utf-8")
+        yield PAGES_ELSEWHERE[file], relinked(text, "", "docs/generated")
+    for rule in RULES.values():
+        yield f"rules/{rule.name}", rule_page(rule)
+    ledger = tomllib.loads(claims.LEDGER.read_text(encoding="utf-8"))
+    for source in claims.SOURCES:
+        yield f"papers/{source}", paper_page(source, ledger[source], ledger["verdicts"])
+    yield "references", REFERENCES
+    yield "cli", cli_page()
+    for module in ("specref", *api.ROOMS):
+        yield f"api/{module}", api_page(module)
+    for section in ("contracts", "claims", "checks", "names"):
+        yield section, listing_page(section)
+    yield "json-report", json_page()
+    yield "playground", PLAYGROUND
+
+
+REFERENCES = """# Papers that are named
+
+```{bibliography}
+:all:
+```
+"""
+PLAYGROUND = """# Playground
+
+Drag p and q, choose a rule, and step through an iteration:
+<a href="../playground.html">open it on a page of its own</a>.
+
+<iframe src="../playground.html" title="Playground"
+  style="width: 100%; height: 120rem; border: 0"></iframe>
+"""
+
+
+def relinked(text: str, folder: str, page_folder: str) -> str:
+    """Markdown whose links, written in one folder of the repository, work on a page in another.
+
+    The file of a rule becomes the page of the rule, a folder becomes plain text, and any other
+    file stays a file, which the site offers for download. A page that is named by its file is
+    named by its title instead.
+
+    Examples
+    --------
+    >>> relinked("[a](../specref/algorithms/tli.py), [zoo.md](zoo.md#x)", "docs", "docs")
+    '[a](generated/rules/tli.md), [](zoo.md#x)'
+    >>> relinked("[vectors](specref/vectors/v1)", "", "docs/generated")
+    'vectors'
+    """
+
+    def link(found: re.Match[str]) -> str:
+        text, (target, hash_, anchor) = found[1], found[2].partition("#")
+        path = Path(os.path.normpath(Path(folder, target)))
+        outside = path.suffix == ".md" and str(path.parent) not in (".", "docs")
+        if not target:
+            return found[0]
+        if Path(ROOT, path).is_dir() or outside:
+            return text
+        if path in RULE_PAGES:
+            path = Path("docs/generated/rules", f"{RULE_PAGES[path]}.md")
+        elif str(path) in PAGES_ELSEWHERE:
+            path = Path("docs/generated", f"{PAGES_ELSEWHERE[str(path)]}.md")
+        shown_text = "" if text.endswith(".md") else text
+        return f"[{shown_text}]({os.path.relpath(path, page_folder)}{hash_}{anchor})"
+
+    def image(found: re.Match[str]) -> str:
+        path = os.path.normpath(Path(folder, found[2]))
+        return f'{found[1]}="{os.path.relpath(path, page_folder)}"'
+
+    parts = FENCED.split(text)
+    for i in range(0, len(parts), 2):  # what is between fences
+        parts[i] = LINK.sub(link, parts[i])
+        parts[i] = IMAGE.sub(image, parts[i])
+    return "".join(parts)
+
+
+def section_of_readme(title: str) -> str:
+    """A section of README as a page."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    body = text.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    return relinked(f"# {title}\n{body}", "", "docs/generated")
+
+
+def beginning_of_readme() -> str:
+    """README up to its second part: what the visitor gets."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return relinked(text.split("\n## ")[0], "", "docs")
+
+
+def linked_names(page: str) -> str:
+    """docs/api.md with links from its names to their docstrings."""
+    sections = re.split(r"^(## `specref[\w.]*`)$", page, flags=re.MULTILINE)
+    for i in range(1, len(sections), 2):
+        module = sections[i].strip("#` ")
+        role = rf"| {{py:obj}}`\1 <{module}.\1>` |"
+        sections[i + 1] = re.sub(r"^\| `(\w+)` \|", role, sections[i + 1], flags=re.MULTILINE)
+    return "".join(sections)
+
+
+def rows_of(title: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
+    """A table."""
+    lines = [title, ["---"] * len(title), *rows]
+    escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in escaped)
+
+
+# Rules
+
+
+def pair(rule: Rule) -> tuple[Model, Model]:
+    """The toy pair that a rule is shown on."""
+    if rule.by_text:
+        target = iid_model(Vocabulary("ab"), ["2/3", "1/3"])
+        return target, iid_model(Vocabulary(["a", "b", "ab"]), ["1/4", "1/4", "1/2"])
+    even, odd = ["1/3", 0, "2/3"], ["1/2", "1/3", "1/6"]
+    target = Model(Vocabulary("abc"), lambda context: odd if len(context) % 2 else even)
+    drafter = Vocabulary("abc" if rule.same_vocabulary else "bcx")
+    return target, iid_model(drafter, ["1/6", "1/3", "1/2"])
+
+
+def rule_page(rule: Rule) -> str:
+    """The page of a rule."""
+    listing = listing_of(rule)
+    module = listing if inspect.ismodule(listing) else sys.modules[listing.__module__]
+    (told,) = (row for row in listed_rules() if row["name"] == rule.name)
+    facts = {
+        "from": "; ".join(cited(paper) for paper in rule.papers),
+        "vocabulary of the drafter": TEXTS[rule.vocabularies],
+        "lossless": "yes" if rule.lossless else "**no**: published, and refuted",
+        "a draft is accepted wherever p = q": "yes" if rule.accepts_equals else "no",
+        "may be declared under the contracts": ", ".join(told["contracts"]) or "none",
+        "when to take it": "[which rule?](../../algorithms.md)",
+        "published test vectors": "[yes](../../vectors.md)" if rule.vectors else "no",
+    }
+    parts = [
+        f"# {rule.name}\n\n*{told['text'].rstrip('.')}.*\n",
+        rows_of(("", ""), iter(facts.items())),
+        f"## What it does, and why\n\n{(inspect.getdoc(module) or '').partition(PARAGRAPH)[2]}\n",
+    ]
+    if listing is not module:
+        parts.append(f"{paragraphs(listing)}\n")
+    return "\n".join(
+        [
+            *parts,
+            example(rule),
+            acceptance(rule),
+            proofs(rule, listing),
+            bugs(rule),
+            f"## Listing\n\n{included(module)}",
+        ]
+    )
+
+
+def cited(paper: str) -> str:
+    """A paper as the table of rules names it, with its entry in the bibliography."""
+    keys = [key for key, name in named_papers().items() if name in paper]
+    longest = [
+        key
+        for key in keys
+        if not any(named_papers()[key] in named_papers()[o] and o != key for o in keys)
+    ]
+    return f"{paper} {{cite:p}}`{','.join(longest)}`" if longest else paper
+
+
+def named_papers() -> Mapping[str, str]:
+    """{key: how specref names it} of the bibliography."""
+    text = (ROOT / "docs" / "references.bib").read_text(encoding="utf-8")
+    return dict(re.findall(r"@\w+\{([\w-]+),.*?keywords\s*=\s*\{(.*?)\}", text, flags=re.DOTALL))
+
+
+def paragraphs(described: object) -> str:
+    """A docstring up to its sections, or examples."""
+    return re.split(r"\n\n(?=[^\n]+\n---+\n)", inspect.getdoc(described) or "")[0]
+
+
+def included(described: object, *, whole: bool = True) -> str:
+    """The source of a module or, with `whole` False, of a function."""
+    path = os.path.relpath(inspect.getsourcefile(described) or "", ROOT / "docs/generated/rules")
+    only = "" if whole else f":pyobject: {described.__qualname__}\n"  # type: ignore[attr-defined]
+    return f"```{{literalinclude}} {path}\n:language: python\n{only}```\n"
+
+
+def example(rule: Rule) -> str:
+    """The rule on its toy pair: both laws, a traced path, and what all paths give."""
+    target, drafter = pair(rule)
+
+    def program(chance: Any) -> tuple[int, ...]:
+        return rule.step(target, drafter, (), LOOKAHEAD, chance)
+
+    paths = list(enumerate_paths(program))
+    traces = [Traced(Replayed(path.choices)) for path in paths]
+    for trace in traces:
+        program(trace)
+    # The likeliest of those that show most: an acceptance, a rejection, many decisions.
+    order = [(len({*verdicts(t)}), path.weight) for t, path in zip(traces, paths, strict=True)]
+    best = max(range(len(paths)), key=order.__getitem__)
+    proof = is_lossless(rule.step, target, drafter, lookahead=LOOKAHEAD)
+    mean = sum(len(path.outcome) * path.weight for path in paths)
+    rows = []
+    for name, model in (("p", target), ("q", drafter)):
+        tokens = ", ".join(model.vocabulary.tokens)
+        first, second = (shown(model.next_token(context)) for context in ((), (0,)))
+        every = first if first == second else f"{first} after an even number of tokens; {second}"
+        rows.append((name, tokens, every))
+    return f"""## On a toy pair
+
+{rows_of(("", "tokens", "law of the next token"), iter(rows))}
+One random path with {LOOKAHEAD} drafts, from the empty context, as `Traced` records it; tokens are
+numbered from 0, each by its own vocabulary:
+
+```text
+{traces[best]}
+block {paths[best].outcome}, probability {paths[best].weight}
+```
+
+Enumerated when this page was built: {len(paths)} random paths, {mean} tokens in expectation, and a
+total variation of {proof.total_variation} between the completed block and the target.
+"""
+
+
+def verdicts(trace: Traced) -> list[bool]:
+    """What was accepted on a path, and what was not."""
+    return [step.choice for step in trace.steps if isinstance(step.choice, bool)]
+
+
+def acceptance(rule: Rule) -> str:
+    """The closed form of what is accepted, and its value on the toy pair."""
+    target, drafter = pair(rule)
+    if rule.accepted_lengths:
+        lengths = rule.accepted_lengths(target, drafter, (), LOOKAHEAD)
+        formula = inspect.getclosurevars(rule.accepted_lengths).nonlocals.get("read")
+        listed = formula or rule.accepted_lengths
+        value = f"P(accepted length = 0), P(= 1), …: {', '.join(map(str, lengths))}"
+    elif rule.accepts_first:
+        first = rule.accepts_first(target.next_token(()), drafter.next_token(()))
+        listed = getattr(rule.accepts_first, "func", rule.accepts_first)
+        value = f"P(a draft of the first position is accepted): {first}"
+    else:
+        return "## Acceptance\n\nNo closed form is known to specref.\n"
+    above = inspect.getdoc(sys.modules[listed.__module__])
+    return f"""## Acceptance
+
+On the pair above, in closed form: {value}. The closed form is this function of
+`{listed.__module__}`:
+
+{included(listed, whole=False)}
+That module says: {above}
+"""
+
+
+def proofs(rule: Rule, listing: object) -> str:
+    """The commands that prove it, and what was proved for every p and q."""
+    target = f"{rule.step.__module__}:step" if not isinstance(rule.step, partial) else ""
+    pairs = "" if rule.same_vocabulary else " --pairs all"
+    command = f"specref prove {target}{pairs}" if target else f"specref verify   # row {rule.name}"
+    answers = json.loads((ROOT / "docs" / "everywhere_rules.json").read_text())["answers"]
+    found = [one for one in answers if one["box"]["rule"] == rule.name]
+    rows = (
+        (*(" ".join(one["box"][side]) for side in ("target", "drafter")),
+         str(one["box"]["lookahead"]), one["verdict"])
+        for one in found
+    )  # fmt: skip
+    return f"""## {"Prove it" if rule.lossless else "Refute it"}
+
+```sh
+{command}
+specref verify --everywhere
+```
+
+The first enumerates toy pairs. The second is for every p and q over these tokens
+([what that means](../../everywhere.md)); the last run that was recorded says:
+
+{rows_of(("tokens of the target", "of the drafter", "lookahead", "verdict"), rows)}"""
+
+
+def bugs(rule: Rule) -> str:
+    """What the zoo plants into it."""
+    entries = [entry for entry in ALL.values() if entry.rule == rule.name]
+    if not entries:
+        return "## Known bugs\n\nThe zoo has none for this rule.\n"
+    rows = (
+        (f"`{one.id}`", one.formula, "lossless" if one.lossless else "lossy", ", ".join(one.cites))
+        for one in entries
+    )
+    return f"""## Known bugs, and rules that look like one
+
+From [the zoo](../../zoo.md), where the checks that find each are listed:
+
+{rows_of(("id", "formula", "", "seen in"), rows)}"""
+
+
+# Papers
+
+
+def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str]) -> str:
+    """Every statement of a source; those without a verdict at the end, with the reason."""
+    judged = [row for row in source["rows"] if row["verdict"] not in claims.UNTESTED]
+    others = [row for row in source["rows"] if row["verdict"] in claims.UNTESTED]
+    short = re.sub(r",? \".*", "", source["title"])
+    overview = rows_of(
+        ("row", "where", "verdict"),
+        ((f"[{row['id']}](#{anchor(row)})", row["place"], row["verdict"]) for row in judged),
+    )
+    used = [f"[{name}](../rules/{name}.md)" for name, rule in RULES.items() if uses(rule, short)]
+    rules = f"Rules from it: {', '.join(used)}.\n\n" if used else ""
+    verdicts = "".join(f"* **{name}**: {meaning}\n" for name, meaning in meanings.items())
+    return f"""# {short}
+
+[{source["title"]}]({source["link"]})
+
+{source["note"]}
+
+{rules}Written from the [ledger of claims](../../claims.md), which has all sources in one table.
+{len(judged)} statements have a verdict, {len(others)} have none:
+[{NOT_COVERED.lower()}](#not-covered-{key}).
+
+{verdicts}
+{overview}
+## Statements
+
+{"".join(map(statement, judged))}
+(not-covered-{key})=
+## {NOT_COVERED}
+
+{"".join(map(statement, others)) or "Every row has a verdict."}"""
+
+
+def uses(rule: Rule, source: str) -> bool:
+    """Whether a rule is from a source; an explainer is not."""
+    return any(paper.startswith(source) for paper in rule.papers)
+
+
+def anchor(row: Mapping[str, Any]) -> str:
+    """The name of a row in links."""
+    return f"claim-{row['id'].lower().replace('.', '-')}"
+
+
+def statement(row: Mapping[str, Any]) -> str:
+    """A row of the ledger, in full."""
+    lines = [
+        f"({anchor(row)})=\n### {row['id']}: {row['verdict']}\n",
+        f"*{row['place']}*\n\n{row['says']}.\n",
+        f"**Found:** {row['found']}.\n",
+    ]
+    if "command" in row:
+        lines.append(f"```sh\n{row['command']}\n```\n")
+    tests = [test.split("::") for test in row.get("tests", ())]
+    shown_tests = ", ".join(f"[{name}](../../../proofs_tests/{file})" for file, name in tests)
+    lines += [f"Tested by {shown_tests}.\n"] if tests else []
+    return "\n".join(lines) + "\n"
+
+
+# Reference
+
+
+def api_page(module: str) -> str:
+    """The public names of a module, by their docstrings."""
+    top = set(specref.__all__)
+    try:
+        loaded = import_module(module)
+    except ImportError as error:
+        return f"# {module}\n\nNot shown: {error}. [](../../api.md) lists the names.\n"
+    names = specref.__all__ if module == "specref" else api.own_names(loaded)
+    names = [name for name in names if module == "specref" or name not in top]
+    body = "\n".join(directive(module, name, getattr(loaded, name)) for name in sorted(names))
+    return f"# {module}\n\n{inspect.getdoc(loaded) or ''}\n\n```{{eval-rst}}\n{body}\n```\n"
+
+
+def directive(module: str, name: str, value: Any) -> str:
+    """How autodoc shows a name."""
+    kinds: list[tuple[Callable[[Any], bool], str]] = [
+        (inspect.ismodule, "module"),
+        (lambda x: inspect.isclass(x) and issubclass(x, BaseException), "exception"),
+        (inspect.isclass, "class"),
+        (inspect.isroutine, "function"),
+        (lambda x: True, "data"),
+    ]
+    kind = next(kind for fits, kind in kinds if fits(value))
+    options = {"class": ":members:", "exception": ":members:"}.get(kind, "")
+    if kind == "module":
+        return f".. py:module:: {module}.{name}\n\n``{name}``: {summary(value)}\n"
+    if kind == "data":
+        return f".. py:data:: {module}.{name}\n\n   {api.told(value)}\n"
+    if inspect.isclass(value) and issubclass(value, Enum):
+        options += "\n   :undoc-members:"
+    return f".. auto{kind}:: {module}.{name}\n   {options}\n"
+
+
+def summary(value: Any) -> str:
+    """The first paragraph of a docstring, in one line."""
+    return " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
+
+
+INTRODUCTIONS = {
+    "contracts": "How an implementation is called: `--contract NAME`. The guides have examples: "
+    "[verify](../judge-your-sampler.md), [ragged](../engines.md), [text](../engines-text.md).",
+    "claims": "What an implementation says of itself: `--claim NAME=VALUE`, or `@capable`. What "
+    "is not claimed is not checked, and counted as `not_applicable`.",
+    "checks": "What the kit asks: `--only ID`. Stages are said in "
+    "[the guide](../judge-your-sampler.md#3-read-the-verdict).",
+    "names": "Implementations that are known by name: `specref check NAME`. Whether one is "
+    "installed is said by `specref list names` on your machine.",
+}
+LEFT_OUT = ("installed", "missing")
+
+
+def cli_page() -> str:
+    """The commands, each with its help and options."""
+    body = "\n".join(
+        f".. click:: specref.cli.{module}:{module}_command\n   :prog: specref {name}\n"
+        for name, module in ((name, name.replace("-", "_")) for name in COMMANDS)
+    )
+    return f"""# Command line
+
+What `specref COMMAND --help` prints, of each command. Exit codes, where a command does not say
+more: 0 everything holds, 1 a violation was found, 2 misuse or not run, 130 interrupted.
+
+```{{eval-rst}}
+{body}
+```
+"""
+
+
+def listing_page(section: str) -> str:
+    """What `specref list SECTION` has, as a table."""
+    rows = SECTIONS[section](None)
+    titles = [key for key in rows[0] if key not in LEFT_OUT]
+    cells = ([cell(row[title]) for title in titles] for row in rows)
+    name = {"claims": "Capabilities", "names": "Registered implementations"}
+    return f"""# {name.get(section, section.capitalize())}
+
+{INTRODUCTIONS[section]} `specref list {section}` prints them, with `--json` for machines.
+
+{rows_of(titles, cells)}"""
+
+
+def cell(value: Any) -> str:
+    """A value of a listing."""
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+def json_page() -> str:
+    """The fields of the report, as one run wrote them."""
+    report = specref.check(lossy.verify, only=("smoke/answers", "joint/probed"))
+    record = json.loads(json.dumps(kit_record(report)))
+    rows = (
+        (
+            f"`{path}`",
+            kind,
+            "" if value is None or path.endswith("seconds") else f"`{json.dumps(value)}`",
+        )
+        for path, kind, value in fields(record)
+    )
+    return f"""# The JSON report
+
+`specref check TARGET --json FILE` writes one object, and writes it again after each check, with
+`"complete": false` until the last. These are the fields of
+`specref.check(specref.examples.lossy.verify, only=("smoke/answers", "joint/probed"))`, with the
+values that they had when this page was built.
+`…[]` is each entry of a list; fields of `evidence` differ by check, and times by run. The fields
+are public: the changelog names each change.
+
+{rows_of(("field", "type", "in this run"), rows)}
+Statuses are `passed`, `failed`, `expected_failure`, `unexpected_pass`, `not_applicable`, `not_run`
+and `inconclusive`; [the guide](../judge-your-sampler.md#3-read-the-verdict) has findings and exit
+codes.
+"""
+
+
+def fields(value: Any, path: str = "") -> Iterator[tuple[str, str, Any]]:
+    """(path, type, value) of the leaves of a record, the first entry of a list for all."""
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from fields(item, f"{path}.{key}".lstrip("."))
+    elif isinstance(value, list) and value:
+        yield from fields(value[-1], f"{path}[]")
+    else:
+        kinds = {dict: "object", list: "list", str: "string", bool: "true or false"}
+        kind = "null, or a value" if value is None else kinds.get(type(value), "number")
+        yield path, kind, value

@@ -1,0 +1,196 @@
+"""The site is built once, without a warning; pages and public names are reached from its index.
+
+Building it takes 20 seconds of CPU time. Without the packages of the extra `site` it is not run.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import specref
+from proofs_tests.pages import site as pages
+from proofs_tests.pages.claims import SOURCES
+from proofs_tests.pages.console_blocks import ROOT
+from specref.cli import COMMANDS
+from specref.rules import RULES
+from specref.zoo import ALL
+from specref.zoo.entry import address
+
+NEEDED = ("sphinx", "myst_parser", "furo", "sphinxcontrib.bibtex", "sphinx_click", "hypothesis")
+Build = Callable[..., subprocess.CompletedProcess]
+
+
+def missing(name: str) -> bool:
+    return find_spec(name.split(".")[0]) is None or find_spec(name) is None
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Build the site of a copy of docs; its other folders are those of the checkout."""
+    if lacking := [name for name in NEEDED if missing(name)]:
+        pytest.skip(f"not_run (no {', '.join(lacking)}: pip install '.[site]')")
+    folder = tmp_path_factory.mktemp("checkout")
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("generated"))
+    for path in ROOT.iterdir():
+        if path.name != "docs" and not path.name.startswith("."):
+            (folder / path.name).symlink_to(path)
+
+    def run(*options: str) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", *options]
+        return subprocess.run(
+            [*command, "-d", "doctrees", "docs", "site"],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(folder)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    run.folder = folder
+    return run
+
+
+@pytest.fixture(scope="module")
+def built(build: Build) -> Path:
+    """The folder of the site."""
+    done = build()
+    assert (done.returncode, done.stderr) == (0, "")
+    return build.folder / "site"
+
+
+class Page(HTMLParser):
+    """The ids of a page, and where it links to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: set[str] = set()
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        for name, value in attributes:
+            if name in ("id", "name") and value:
+                self.ids.add(value)
+            if name in ("href", "src", "srcset") and value and tag != "base":
+                self.links.add(value)
+
+
+def read(folder: Path) -> dict[Path, Page]:
+    return {path.resolve(): Page(path) for path in folder.rglob("*.html")}
+
+
+def targets(path: Path, page: Page) -> list[tuple[str, Path, str]]:
+    """(link, file, anchor) of the links of a page within the site."""
+    local = [link for link in page.links if not re.match(r"[a-z]+:|//", link)]
+    split = [(link, *re.sub(r"\?[^#]*", "", link).partition("#")) for link in sorted(local)]
+    return [
+        (link, (path.parent / file).resolve() if file else path, anchor)
+        for link, file, _, anchor in split
+    ]
+
+
+def broken(site: dict[Path, Page]) -> list[str]:
+    return [
+        f"{path.name}: {link}"
+        for path, page in site.items()
+        for link, file, anchor in targets(path, page)
+        if not file.exists() or (file in site and anchor and anchor not in site[file].ids)
+    ]
+
+
+def reached(site: dict[Path, Page], index: Path) -> set[Path]:
+    found, waiting = {index}, [index]
+    while waiting:
+        path = waiting.pop()
+        new = {file for _, file, _ in targets(path, site[path]) if file in site} - found
+        found |= new
+        waiting += new
+    return found
+
+
+def test_every_page_and_name_is_reached_from_the_index(built: Path) -> None:
+    site = read(built)
+    pages_reached = reached(site, (built / "index.html").resolve())
+    found = {str(path.relative_to(built.resolve())) for path in pages_reached}
+    assert {f"{path.stem}.html" for path in (ROOT / "docs").glob("*.md")} <= found
+    assert {f"generated/rules/{name}.html" for name in RULES} <= found
+    assert {f"generated/papers/{source}.html" for source in SOURCES} <= found
+    names = site[(built / "api.html").resolve()].links
+    for name in specref.__all__:
+        assert f"generated/api/specref.html#specref.{name}" in names
+    commands = site[(built / "generated" / "cli.html").resolve()].ids
+    assert {f"specref-{name}" for name in COMMANDS} <= commands
+
+
+def test_no_link_leads_to_nothing(built: Path) -> None:
+    assert broken(read(built)) == []
+
+
+def test_links_that_lead_to_nothing_are_noticed(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text(
+        '<a href="other.html#here"></a><a href="other.html#there"></a><a href="no.html"></a>'
+        '<img src="no.png"><a href="https://example.org/no"></a>'
+    )
+    (tmp_path / "other.html").write_text('<p id="here"></p>')
+    (tmp_path / "alone.html").write_text("")
+    site = read(tmp_path)
+    nowhere = ("no.html", "no.png", "other.html#there")
+    assert broken(site) == [f"index.html: {link}" for link in nowhere]
+    names = {path.name for path in reached(site, (tmp_path / "index.html").resolve())}
+    assert names == {"index.html", "other.html"}
+
+
+def test_places_of_the_zoo_and_papers_are_links(built: Path) -> None:
+    links = read(built)[(built / "zoo.html").resolve()].links
+    for entry in ALL.values():
+        assert {address(cite) for cite in entry.cites} <= links
+    assert "https://arxiv.org/abs/2505.12398" in Page(built / "multi-draft.html").links
+
+
+def test_a_broken_link_and_a_page_out_of_reach_end_the_build(built: Path, build: Build) -> None:
+    docs = build.folder / "docs"
+    with (docs / "faq.md").open("a") as page:
+        page.write("\n[nowhere](nowhere.md)\n")
+    (docs / "alone.md").write_text("# Alone\n")
+    done = build("-b", "dummy")
+    assert done.returncode == 1
+    assert "cross-reference target not found: 'nowhere.md'" in done.stderr
+    assert re.search(r"alone\.md.*isn't included in any toctree", done.stderr)
+
+
+def test_papers_of_rules_are_in_the_bibliography() -> None:
+    for rule in RULES.values():
+        for paper in rule.papers:
+            assert "{cite:p}" in pages.cited(paper) or paper == "the definition"
+    assert pages.cited("Sun et al. 2024 (SpecHub)").endswith("{cite:p}`sun2024spechub`")
+    assert pages.cited("Sun et al. 2024, Algorithm 2").endswith("{cite:p}`sun2024block`")
+    assert pages.cited("Nobody et al. 1900") == "Nobody et al. 1900"
+
+
+def test_pages_of_rules_show_what_the_rule_does() -> None:
+    page = pages.rule_page(RULES["standard"])
+    assert "a total variation of 0 between" in " ".join(page.split())
+    assert "specref prove specref.algorithms.standard:step\n" in page
+    page = pages.rule_page(RULES["companion-published"])
+    assert "a total variation of 1/9 between" in " ".join(page.split())
+    assert "| lossless | **no**: published, and refuted |" in page
+
+
+def test_every_statement_is_on_the_page_of_its_paper() -> None:
+    ledger = pages.tomllib.loads(pages.claims.LEDGER.read_text(encoding="utf-8"))
+    for source in SOURCES:
+        page = pages.paper_page(source, ledger[source], ledger["verdicts"])
+        judged, others = page.split(f"## {pages.NOT_COVERED}")
+        for row in ledger[source]["rows"]:
+            part = others if row["verdict"] in pages.claims.UNTESTED else judged
+            title = f"### {row['id']}: {row['verdict']}"
+            assert f"{title}\n\n*{row['place']}*\n\n{row['says']}.\n" in part
+            assert f"**Found:** {row['found']}.\n" in part.split(title)[1]
