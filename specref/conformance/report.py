@@ -238,10 +238,19 @@ class Report:
         if any(result.lossy for result in known):
             return f"LOSSY as expected: {len(known)} known failures, and nothing else ({power})"
         but = f", but for {len(known)} expected failures" if known else ""
-        part = f" in the {len(self.results)} checks that were asked for" if self.partial else ""
         rare = [r for r in self.results if r.finding == Finding.EDGE and r.status == Status.PASSED]
         edges = f"; edges of uniforms in {', '.join(r.id for r in rare)}" if rare else ""
-        return f"no difference from lossless{part}{but} ({power}){edges}"
+        return f"no difference from lossless{self._asked()}{but} ({power}){edges}"
+
+    def _asked(self) -> str:
+        """In how many checks, if some were left out."""
+        if not self.partial:
+            return ""
+        asked = f"the {len(self.results)} checks that were asked for"
+        applied = sum(result.status != Status.NOT_APPLICABLE for result in self.results)
+        if applied == len(self.results):
+            return f" in {asked}"
+        return f" in {applied} of {asked}, the others do not apply"
 
     def _power(self) -> str:
         """What would have been found, and where: nothing is said of anything else."""

@@ -154,7 +154,7 @@ class Verifier:
         if isinstance(error, KeyError) and set(error.args) & set(NAMED):
             return " (what is passed by name has to be a parameter of its own, not in **keywords)"
         if self.capabilities.arrays == "numpy" and "ndarray" in described(error):
-            return " (arrays='torch' gives tensors)"
+            return " (claim arrays=torch for tensors)"
         if batch.draft_probs is None:
             return " (one_hot=false if it is never called without draft_probs)"
         full = np.flatnonzero(batch.lens == batch.draft_tokens.shape[1])

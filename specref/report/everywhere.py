@@ -39,9 +39,9 @@ def sentence(found: Everywhere) -> str:
     if found.verdict == "lossy" and not found.lossy:
         return f"lossy at rows that were drawn; {found.regions} regions, {found.open} open; {box}"
     if found.verdict == "lossy":
-        return f"lossy in {found.lossy} of {known} regions, for rows over {box}".replace(
-            " open regions", " open"
-        )
+        what = "raises" if found.witness and found.witness.error else "lossy"
+        regions = f"{found.lossy} of {known}" + " regions" * (not found.open)
+        return f"{what} at some rows of {regions}, over {box}"
     return (
         f"open for {box}: {found.regions} regions, of which {found.lossy} lossy; {found.open} open"
     )
@@ -139,7 +139,7 @@ def _witness(found: Everywhere, witness: Witness) -> str:
     more = len(witness.conditions) - len(shown)
     where = "  where " + ", ".join(shown) + (f", and {more} more conditions" if more else "")
     lines = [
-        where if shown else "  in every region of an outcome",
+        where if shown else "  at some rows of every region of an outcome",
         "  for example, other rows uniform:",
         *(
             f"    {_row(found, row)} = ({', '.join(map(str, law))})"
