@@ -25,6 +25,7 @@ from specref.zoo import ALL
 from specref.zoo.entry import address
 
 NEEDED = ("sphinx", "myst_parser", "furo", "sphinxcontrib.bibtex", "sphinx_click", "hypothesis")
+WRITTEN = ("build", "dist", "site", "doctrees")
 Build = Callable[..., subprocess.CompletedProcess]
 
 
@@ -40,7 +41,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
     folder = tmp_path_factory.mktemp("checkout")
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("generated"))
     for path in ROOT.iterdir():
-        if path.name != "docs" and not path.name.startswith("."):
+        if path.name not in ("docs", *WRITTEN) and not path.name.startswith("."):
             (folder / path.name).symlink_to(path)
 
     def run(*options: str) -> subprocess.CompletedProcess:
