@@ -84,6 +84,31 @@ class Page(HTMLParser):
                 self.links.add(value)
 
 
+SEPARATOR = re.compile(r"\|[|:\s-]*-[|:\s-]*\|")
+
+
+def tables(text: str) -> list[list[str]]:
+    """The lines of each table of a page, without the one below the header."""
+    lines = [*"".join(pages.FENCED.split(text)[::2]).splitlines(), ""]
+    found = []
+    for i, line in enumerate(lines):
+        if SEPARATOR.fullmatch(line):
+            end = next(j for j in range(i, len(lines)) if not lines[j].startswith("|"))
+            found.append([lines[i - 1], *lines[i + 1 : end]])
+    return found
+
+
+def uneven(text: str) -> list[str]:
+    """Lines of tables with more or fewer cells than their header, by `|` that is not escaped."""
+    width = re.compile(r"(?<!\\)\|")
+    return [
+        line
+        for lines in tables(text)
+        for line in lines
+        if len(width.findall(line)) != len(width.findall(lines[0]))
+    ]
+
+
 def read(folder: Path) -> dict[Path, Page]:
     return {path.resolve(): Page(path) for path in folder.rglob("*.html")}
 
@@ -133,6 +158,35 @@ def test_every_page_and_name_is_reached_from_the_index(built: Path) -> None:
 
 def test_no_link_leads_to_nothing(built: Path) -> None:
     assert broken(read(built)) == []
+
+
+def test_tables_have_all_their_rows_and_cells(built: Path, build: Build) -> None:
+    docs = build.folder / "docs"
+    sources = sorted([*docs.glob("*.md"), *docs.glob("generated/**/*.md")])
+    seen = 0
+    for path in sources:
+        text = path.read_text(encoding="utf-8")
+        if path.name == "index.md":
+            text = pages.beginning_of_readme()
+        assert uneven(text) == []
+        page = built / path.relative_to(docs).with_suffix(".html")
+        rows = sum(map(len, tables(text)))
+        assert (path, page.read_text(encoding="utf-8").count("<tr")) == (path, rows)
+        seen += rows
+    assert seen > 1000
+
+
+def test_cells_that_are_cut_are_noticed() -> None:
+    table = "| a | b |\n|---|---|\n| `p(a\\|a)` | |\n"
+    assert tables(f"{table}\n|x| in text.\n") == [["| a | b |", "| `p(a\\|a)` | |"]]
+    assert uneven(table) == []
+    cut = table.replace("\\", "")
+    assert uneven(cut) == ["| `p(a|a)` | |"]
+
+
+def test_brackets_that_are_no_link_stay() -> None:
+    text = "| a number in [0, 1) |\n| see [architecture.md](architecture.md) |\n"
+    assert pages.relinked(text, "docs", "docs") == text.replace("[architecture.md]", "[]")
 
 
 def test_links_that_lead_to_nothing_are_noticed(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from specref.rules import RULES, Rule
 from specref.zoo import ALL
 
 FENCED = re.compile(r"(^```.*?^```$)", flags=re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\[([^]]*)\]\(([^)\s:]+)\)")
+LINK = re.compile(r"\[([^][|]*)\]\(([^)\s:]+)\)")
 PARAGRAPH = "\n\n"
 IMAGE = re.compile(r"\b(src|srcset)=\"([^\":]+)\"")
 LOOKAHEAD = 2

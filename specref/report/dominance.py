@@ -99,9 +99,10 @@ def dominance_page(answers: Sequence[Answered], command: str) -> str:
     lines = [
         "# Which rule accepts more, for every p and q",
         "",
-        f"Written by `{command}`. What is claimed, and by what argument: docs/everywhere.md. Of a",
-        "block all tokens but the last are accepted drafts, in one iteration; tokens that greedy",
-        "block verification owes later are none. `a against b` are expected numbers.",
+        f"Written by `{command}`. What is claimed, and by what argument:",
+        "[docs/everywhere.md](everywhere.md). Of a block all tokens but the last are accepted drafts,",
+        "in one iteration; tokens that greedy block verification owes later are none. `a against b`",
+        "are expected numbers.",
         "",
         "## Pairs of rules",
         "",

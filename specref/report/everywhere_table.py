@@ -66,7 +66,7 @@ def everywhere_page(answers: Sequence[Answer], command: str, *, zoo: bool = Fals
         "# Steps of the zoo, for every p and q" if zoo else "# Rules, for every p and q",
         "",
         f"Written by `{command}`: {summary(answers)}.",
-        "docs/everywhere.md says what that means, and by what argument.",
+        "[docs/everywhere.md](everywhere.md) says what that means, and by what argument.",
         "",
         "| rule | tokens | lookahead | verdict | regions | lossy | open | equations | z3 | s |",
         "|---|---|--:|---|--:|--:|--:|--:|--:|--:|",
@@ -124,7 +124,7 @@ def size(box: Box) -> str:
 
 
 def _line(cells: Sequence[object]) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
+    return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _where(answer: Answer) -> str:
