@@ -14,6 +14,19 @@ import numpy as np
 
 from specref.distributions import Probabilities, Probability, is_one
 
+__all__ = [
+    "Chance",
+    "Exact",
+    "OutsideChanceError",
+    "Replayed",
+    "Sampled",
+    "Step",
+    "TooManyPathsError",
+    "Traced",
+    "Uniforms",
+    "exact_distribution",
+]
+
 Outcome = TypeVar("Outcome", bound=Hashable)
 MAX_PATHS = 1_000_000
 MAX_SITES = 1_000

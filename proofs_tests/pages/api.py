@@ -21,6 +21,7 @@ from proofs_tests.pages.console_blocks import BLOCK, PAGES, ROOT
 API = ROOT / "docs" / "api.md"
 ROOMS = (
     "specref.algorithms",
+    "specref.chance",
     "specref.models",
     "specref.checkpoints",
     "specref.strategies",

@@ -49,7 +49,7 @@ RULE_PAGES = {
 """{file of a listing: its rule}; of several, the first."""
 PAGES_ELSEWHERE = {
     "CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog", "README.md": "../index",
-    "docs/playground.html": "playground",
+    "docs/playground.html": "playground", "docs/prove.md": "prove",
 }  # fmt: skip
 
 
@@ -160,6 +160,7 @@ def section_of_readme(title: str) -> str:
 def beginning_of_readme() -> str:
     """README up to its second part: what the visitor gets."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = text.replace("(#is-your-rule-lossless)", "(docs/prove.md)")
     return relinked(text.split("\n## ")[0], "", "docs")
 
 

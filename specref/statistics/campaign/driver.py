@@ -149,8 +149,20 @@ def assert_lossless(
 
     Parameters
     ----------
-    campaign, sampler, budget, seed, executor, seconds, timeout
-        As `run`; with ``eps=None`` the campaign only looks for bugs.
+    campaign : Campaign
+        With the cases to sample; with ``eps=None`` it only looks for bugs.
+    sampler : callable
+        (name of the case, trials, rng) -> blocks.
+    budget : int
+        Blocks for each case at most.
+    seed : int
+        Each batch gets a child of it.
+    executor : concurrent.futures.Executor, optional
+        Where batches are drawn; by default here, one after the other.
+    seconds : float, optional
+        Stop drawing after this long.
+    timeout : float, optional
+        How many seconds to wait for a batch.
     strict : bool
         Fail unless the verdict is LOSSLESS_WITHIN_EPS.
 
