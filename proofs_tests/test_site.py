@@ -203,6 +203,12 @@ def test_links_that_lead_to_nothing_are_noticed(tmp_path: Path) -> None:
     assert names == {"index.html", "other.html"}
 
 
+def test_no_picture_is_left_to_the_system(built: Path) -> None:
+    page = (built / "pictures.html").read_text(encoding="utf-8")
+    assert "<picture" not in page + (built / "index.html").read_text(encoding="utf-8")
+    assert page.count("only-light") == page.count("only-dark") > 3
+
+
 def test_places_of_the_zoo_and_papers_are_links(built: Path) -> None:
     links = read(built)[(built / "zoo.html").resolve()].links
     for entry in ALL.values():
@@ -237,6 +243,50 @@ def test_pages_of_rules_show_what_the_rule_does() -> None:
     page = pages.rule_page(RULES["companion-published"])
     assert "a total variation of 1/9 between" in " ".join(page.split())
     assert "| lossless | **no**: published, and refuted |" in page
+
+
+def test_pages_of_rules_say_what_their_papers_print() -> None:
+    page = pages.rule_page(RULES["standard"])
+    assert "yes, as listed here; as printed in Timor et al. 2025 **no**: [H5.2](" in page
+    assert "**no**" not in pages.is_lossless_said(RULES["block"])
+    ledger = pages.tomllib.loads(pages.claims.LEDGER.read_text(encoding="utf-8"))
+    verdicts = {row["id"]: row["verdict"] for _, row in pages.claims.rows(ledger)}
+    for source in SOURCES:
+        for rule, ids in ledger[source].get("as_printed", {}).items():
+            assert RULES[rule].lossless
+            assert {verdicts[id_] for id_ in ids} <= {"true if repaired", "false as printed"}
+            said = pages.is_lossless_said(RULES[rule])
+            assert all(f"papers/{source}.md#claim-" in said and f"[{id_}]" in said for id_ in ids)
+
+
+def test_what_a_paper_says_in_short_links_to_its_rows() -> None:
+    ledger = pages.tomllib.loads(pages.claims.LEDGER.read_text(encoding="utf-8"))
+    page = pages.paper_page("timor", ledger["timor"], ledger["verdicts"])
+    (short,) = (line for line in page.splitlines() if line.startswith("**In short:**"))
+    ids = re.findall(r"[A-Z]\d\.\d+", ledger["timor"]["in_short"])
+    assert len(ids) == 7
+    for id_ in ids:
+        assert f"[{id_}](#claim-{id_.lower().replace('.', '-')})" in short
+
+
+def test_modules_have_their_own_paths() -> None:
+    pages.api_page("specref.algorithms")
+    assert pages.path_of("specref.algorithms", "slrs") == "specref.algorithms.text.slrs"
+    assert pages.path_of("specref.algorithms", "decode") == "specref.algorithms.decode"
+    for module in ("specref", *pages.api.ROOMS):
+        shown = re.findall(r"^\.\. py:module:: (.*)$", pages.api_page(module), re.M)
+        assert all(find_spec(name) for name in shown)
+
+
+def test_pictures_follow_the_theme() -> None:
+    picture = (
+        '<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="docs/dark.svg">\n'
+        '  <img alt="a" src="docs/light.svg" width="9">\n</picture>'
+    )
+    assert pages.relinked(picture, "", "docs") == (
+        '<img class="only-light" alt="a" src="light.svg" width="9">\n'
+        '<img class="only-dark" alt="a" src="dark.svg" width="9">'
+    )
 
 
 def test_every_statement_is_on_the_page_of_its_paper() -> None:

@@ -30,7 +30,8 @@ random toy models, unless it says more. What is proved for every p and q is in
 
 """
 EXAMPLES = """
-The tests of a row are those whose names start with it, and others where the row says so:
+Each row names its tests; those of row H5.2 are run by the first line. The other commands show what
+some rows state:
 
 <!-- not run (specref prove): README shows it -->
 <!-- not run (specref vocabularies): README runs it -->
@@ -77,6 +78,8 @@ def page(ledger: dict[str, Any]) -> str:
     for source in SOURCES:
         told = ledger[source]
         lines.append(f"\n## [{told['title']}]({told['link']})\n\n{told['note']}\n\n")
+        if "in_short" in told:
+            lines.append(f"**In short:** {told['in_short']}\n\n")
         lines.append("| row | where | statement | verdict | found | tests |\n")
         lines.append("| --- | --- | --- | --- | --- | --- |\n")
         lines += [_line(row) for row in told["rows"]]

@@ -33,6 +33,11 @@ from specref.zoo import ALL
 FENCED = re.compile(r"(^```.*?^```$)", flags=re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[([^][|]*)\]\(([^)\s:]+)\)")
 PARAGRAPH = "\n\n"
+PICTURE = re.compile(
+    r'<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)">\s*'
+    r'<img ([^>]*?)src="([^"]+)"([^>]*)>\s*</picture>'
+)
+"""Of the reader's system; the theme of the site has a button of its own."""
 IMAGE = re.compile(r"\b(src|srcset)=\"([^\":]+)\"")
 LOOKAHEAD = 2
 """Of the example of each rule."""
@@ -49,7 +54,7 @@ RULE_PAGES = {
 """{file of a listing: its rule}; of several, the first."""
 PAGES_ELSEWHERE = {
     "CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog", "README.md": "../index",
-    "docs/playground.html": "playground", "docs/prove.md": "prove",
+    "docs/playground.html": "playground", "README.md#is-your-rule-lossless": "prove",
 }  # fmt: skip
 
 
@@ -101,11 +106,8 @@ REFERENCES = """# Papers that are named
 """
 PLAYGROUND = """# Playground
 
-Drag p and q, choose a rule, and step through an iteration:
-<a href="../playground.html">open it on a page of its own</a>.
-
-<iframe src="../playground.html" title="Playground"
-  style="width: 100%; height: 120rem; border: 0"></iframe>
+<a href="../playground.html">Open the playground</a>: drag p and q, choose a rule, and step through
+an iteration. It is a page of its own.
 """
 
 
@@ -134,6 +136,9 @@ def relinked(text: str, folder: str, page_folder: str) -> str:
             return text
         if path in RULE_PAGES:
             path = Path("docs/generated/rules", f"{RULE_PAGES[path]}.md")
+        elif f"{path}#{anchor}" in PAGES_ELSEWHERE:
+            path = Path("docs/generated", f"{PAGES_ELSEWHERE[f'{path}#{anchor}']}.md")
+            hash_ = anchor = ""
         elif str(path) in PAGES_ELSEWHERE:
             path = Path("docs/generated", f"{PAGES_ELSEWHERE[str(path)]}.md")
         shown_text = "" if text.endswith(".md") else text
@@ -146,8 +151,17 @@ def relinked(text: str, folder: str, page_folder: str) -> str:
     parts = FENCED.split(text)
     for i in range(0, len(parts), 2):  # what is between fences
         parts[i] = LINK.sub(link, parts[i])
-        parts[i] = IMAGE.sub(image, parts[i])
+        parts[i] = IMAGE.sub(image, PICTURE.sub(by_theme, parts[i]))
     return "".join(parts)
+
+
+def by_theme(found: re.Match[str]) -> str:
+    """A picture of two, as the theme's button says."""
+    dark, before, light, after = found.groups()
+    return "\n".join(
+        f'<img class="only-{name}" {before}src="{path}"{after}>'
+        for name, path in (("light", light), ("dark", dark))
+    )
 
 
 def section_of_readme(title: str) -> str:
@@ -160,7 +174,7 @@ def section_of_readme(title: str) -> str:
 def beginning_of_readme() -> str:
     """README up to its second part: what the visitor gets."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    text = text.replace("(#is-your-rule-lossless)", "(docs/prove.md)")
+    text = text.replace("(#is-your", "(README.md#is-your")
     return relinked(text.split("\n## ")[0], "", "docs")
 
 
@@ -169,9 +183,18 @@ def linked_names(page: str) -> str:
     sections = re.split(r"^(## `specref[\w.]*`)$", page, flags=re.MULTILINE)
     for i in range(1, len(sections), 2):
         module = sections[i].strip("#` ")
-        role = rf"| {{py:obj}}`\1 <{module}.\1>` |"
+
+        def role(found: re.Match[str], module: str = module) -> str:
+            return f"| {{py:obj}}`{found[1]} <{path_of(module, found[1])}>` |"
+
         sections[i + 1] = re.sub(r"^\| `(\w+)` \|", role, sections[i + 1], flags=re.MULTILINE)
     return "".join(sections)
+
+
+def path_of(module: str, name: str) -> str:
+    """Where a public name is: a module by its own path, where a package only hands it on."""
+    value = getattr(sys.modules.get(module), name, None)
+    return value.__name__ if inspect.ismodule(value) else f"{module}.{name}"
 
 
 def rows_of(title: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
@@ -203,7 +226,7 @@ def rule_page(rule: Rule) -> str:
     facts = {
         "from": "; ".join(cited(paper) for paper in rule.papers),
         "vocabulary of the drafter": TEXTS[rule.vocabularies],
-        "lossless": "yes" if rule.lossless else "**no**: published, and refuted",
+        "lossless": is_lossless_said(rule),
         "a draft is accepted wherever p = q": "yes" if rule.accepts_equals else "no",
         "may be declared under the contracts": ", ".join(told["contracts"]) or "none",
         "when to take it": "[which rule?](../../algorithms.md)",
@@ -226,6 +249,24 @@ def rule_page(rule: Rule) -> str:
             f"## Listing\n\n{included(module)}",
         ]
     )
+
+
+def is_lossless_said(rule: Rule) -> str:
+    """Whether a rule is lossless as specref lists it, and what is known of it as printed."""
+    if not rule.lossless:
+        return "**no**: published, and refuted"
+    ledger = tomllib.loads(claims.LEDGER.read_text(encoding="utf-8"))
+    told = "yes, as listed here"
+    for key in claims.SOURCES:
+        name, page = short(ledger[key]), f"../papers/{key}.md"
+        by_id = {row["id"]: row for row in ledger[key]["rows"]}
+        rows = [by_id[id_] for id_ in ledger[key].get("as_printed", {}).get(rule.name, ())]
+        links = ", ".join(f"[{row['id']}]({page}#{anchor(row)})" for row in rows)
+        if rows:
+            told += f"; as printed in {name} **no**: {links}"
+        elif uses(rule, name):
+            told += f"; [verdicts on statements of {name}]({page})"
+    return told
 
 
 def cited(paper: str) -> str:
@@ -373,16 +414,24 @@ def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str])
     """Every statement of a source; those without a verdict at the end, with the reason."""
     judged = [row for row in source["rows"] if row["verdict"] not in claims.UNTESTED]
     others = [row for row in source["rows"] if row["verdict"] in claims.UNTESTED]
-    short = re.sub(r",? \".*", "", source["title"])
     overview = rows_of(
-        ("row", "where", "verdict"),
-        ((f"[{row['id']}](#{anchor(row)})", row["place"], row["verdict"]) for row in judged),
+        ("row", "where", "statement", "verdict"),
+        (
+            (f"[{row['id']}](#{anchor(row)})", row["place"], row["says"], row["verdict"])
+            for row in judged
+        ),
     )
-    used = [f"[{name}](../rules/{name}.md)" for name, rule in RULES.items() if uses(rule, short)]
+    name = short(source)
+    names = [rule.name for rule in RULES.values() if uses(rule, name)]
+    used = [f"[{one}](../rules/{one}.md)" for one in names]
     rules = f"Rules from it: {', '.join(used)}.\n\n" if used else ""
     verdicts = "".join(f"* **{name}**: {meaning}\n" for name, meaning in meanings.items())
-    return f"""# {short}
+    in_short = source.get("in_short", "")
+    for row in judged:
+        in_short = re.sub(rf"\b{row['id']}\b(?!\.)", f"[{row['id']}](#{anchor(row)})", in_short)
+    return f"""# {name}
 
+{in_short and f"**In short:** {in_short}{PARAGRAPH}"}\
 [{source["title"]}]({source["link"]})
 
 {source["note"]}
@@ -400,6 +449,11 @@ def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str])
 ## {NOT_COVERED}
 
 {"".join(map(statement, others)) or "Every row has a verdict."}"""
+
+
+def short(source: Mapping[str, Any]) -> str:
+    """How a source is called in text: authors and year."""
+    return re.sub(r",? \".*", "", source["title"])
 
 
 def uses(rule: Rule, source: str) -> bool:
@@ -455,7 +509,9 @@ def directive(module: str, name: str, value: Any) -> str:
     kind = next(kind for fits, kind in kinds if fits(value))
     options = {"class": ":members:", "exception": ":members:"}.get(kind, "")
     if kind == "module":
-        return f".. py:module:: {module}.{name}\n\n``{name}``: {summary(value)}\n"
+        path = value.__name__
+        given = f"``{path}``, by ``from {module} import {name}``"
+        return f".. py:module:: {path}\n\n{given}: {summary(value)}\n"
     if kind == "data":
         return f".. py:data:: {module}.{name}\n\n   {api.told(value)}\n"
     if inspect.isclass(value) and issubclass(value, Enum):

@@ -108,8 +108,20 @@ def assert_same_law(
 
     Parameters
     ----------
-    test, speculative, plain, budget, seed, executor, seconds, timeout
-        As `run_two_sample`; with ``eps=None`` the test only looks for differences.
+    test : TwoSample
+        With ``eps=None`` it only looks for differences.
+    speculative, plain : callable
+        (trials, rng) -> texts.
+    budget : int
+        Texts on each side at most.
+    seed : int
+        Each batch of each side gets a child of it.
+    executor : concurrent.futures.Executor, optional
+        Where batches are drawn; by default here, one after the other.
+    seconds : float, optional
+        Stop drawing after this long.
+    timeout : float, optional
+        How many seconds to wait for a batch.
     strict : bool
         Fail unless the verdict is LOSSLESS_WITHIN_EPS.
 
