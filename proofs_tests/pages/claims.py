@@ -30,8 +30,8 @@ random toy models, unless it says more. What is proved for every p and q is in
 
 """
 EXAMPLES = """
-Each row names its tests; those of row H5.2 are run by the first line. The other commands show what
-some rows state:
+Tests are named by the row, and on the site by the page of its source. The first line runs those of
+row H5.2, the other commands show what some rows state:
 
 <!-- not run (specref prove): README shows it -->
 <!-- not run (specref vocabularies): README runs it -->
