@@ -203,6 +203,19 @@ def test_the_verdict_says_what_never_happened(sampler: Any, said: str) -> None:
     assert sum(lengths.values()) == 1_500  # one of the four places has no drafts
 
 
+@pytest.mark.parametrize(
+    ("sampler", "said"),
+    [(never, "had a second token"), (without_bonus, "ended in a bonus token"), (correct, "")],
+)
+def test_campaigns_over_texts_hide_nothing_of_that(sampler: Any, said: str) -> None:
+    """Their texts are longer than the lookahead, whatever iterations emit."""
+    report = check(sampler, only=["joint/wide", "iterations/wide"], trials=2_000)
+    _, texts = report.results
+    assert (texts.evidence["lengths"], texts.evidence["hits"]["bonus"] > 0) == ({}, True)
+    assert said in report.never
+    assert bool(report.never) == bool(said)
+
+
 def test_what_does_not_apply_is_counted_and_listed() -> None:
     report = check(never, only=["smoke", "boundary/greedy", "joint/siblings", "joint/exact"])
     assert report.other_contracts == sum(

@@ -27,6 +27,7 @@ from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.shape import Shape
 from specref.contracts.capabilities import Capabilities
+from specref.contracts.table import CONTRACTS
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
 from specref.report.charts import bars, intervals
@@ -174,7 +175,8 @@ def test_a_page_of_a_pass_says_what_it_does_not_mean(
         (("smoke/answers", Status.FAILED, Finding.CONTRACT), "Broken contract"),
         (("smoke/answers", Status.INCONCLUSIVE, Finding.UNANSWERED), "Not answered in time"),
         (("joint/wide", Status.INCONCLUSIVE, None), "Nothing can be said yet"),
-        (("joint/wide", Status.EXPECTED_FAILURE, Finding.LAW), "but for known failures"),
+        (("joint/wide", Status.EXPECTED_FAILURE, Finding.LAW), "Lossy, as expected"),
+        (("joint/wide", Status.EXPECTED_FAILURE, Finding.CONTRACT), "but for known failures"),
         (("joint/wide", Status.FAILED, Finding.DEPENDENCE), "blocks depend on each other"),
     ],
 )
@@ -187,10 +189,70 @@ def test_the_headline_is_the_finding(
     report = Report(CheckOptions(name="mine"), Capabilities(), (one,))
     page = Page(kit_html([report]))
     assert headline in page.text
-    assert ("No difference" in page.text) == (report.exit_code == 0)
+    assert ("No difference" in page.text) == (report.exit_code == 0 and finding != Finding.LAW)
+    assert ("does not have the joint law" in page.text) == (
+        finding in (Finding.LAW, Finding.DEPENDENCE)
+    )
     assert page.problems == page.loaded == []
     assert WRONG in page.text  # as text
     assert (f"only=['{id_}']" in replay_line(report)) == (status == Status.FAILED)
+
+
+def test_a_page_of_an_interrupted_run_is_no_pass(passing: Report) -> None:
+    text = Page(kit_html([replace(passing, complete=False)])).text
+    assert "Nothing can be said yet INCONCLUSIVE: not finished This is no pass" in text
+    assert "would have been found on fixtures" not in text
+
+
+def without_power(case: str) -> Report:
+    if case == "answers":
+        return check(correct, only=["smoke/answers"])
+    if case == "few trials":
+        return check(correct, only=["joint/wide"], trials=500)
+    found = CheckResult("joint/wide", Stage.JOINT, Status.PASSED, "as argmax does", {}, 0.5, None)
+    claims, results = Capabilities(greedy=case == "greedy"), (found,) * (case == "greedy")
+    return Report(CheckOptions(name="mine"), claims, results)
+
+
+@pytest.mark.parametrize("case", ["answers", "few trials", "greedy", "empty"])
+def test_no_power_is_claimed_that_a_run_did_not_have(case: str) -> None:
+    report = without_power(case)
+    assert report.detected_tv is None
+    assert not report.has_power
+    assert report.power_on_fixtures == ""
+    page = Page(kit_html([report]))
+    for claim in ("TV ≥ 0.05", "would have been found on", "999 times", "Dashed"):
+        assert claim not in page.text.replace(report.verdict, "")
+    assert not [one for one in page.all("line") if one["class"] == "mark"]
+    if report.exit_code == 0:
+        assert f"Of its power: {report.power}" in page.text
+
+
+def test_the_power_of_a_run_is_on_its_page(passing: Report, pages: dict[str, str]) -> None:
+    assert passing.has_power
+    assert passing.detected_tv == 0.2
+    said = "on fixtures TV ≥ 0.2 would have been found"
+    assert passing.power_on_fixtures == said
+    text = Page(pages["passing"]).text
+    assert "TV ≥ 0.2 would have been found on fixtures" in text  # the card
+    assert f"Dashed: 0.2; {said}." in text
+    assert "Differences as large as the verdict says would have been found there" in text
+    engine = replace(passing, options=replace(passing.options, contract=CONTRACTS["text"]))
+    assert "on fixtures" not in Page(kit_html([engine])).text
+    assert f"Dashed: 0.2; {CONTRACTS['text'].tried_on} TV ≥ 0.2" in Page(kit_html([engine])).text
+
+
+def test_the_power_names_the_checks_that_are_coarser(passing: Report) -> None:
+    wide, *others = passing.results
+    assert wide.id == "joint/wide"
+    coarse = replace(wide, evidence={**wide.evidence, "detectable_tv": 0.4})
+    mixed = replace(passing, results=(replace(coarse, id="joint/small"), wide, *others))
+    assert mixed.detected_tv == 0.2
+    assert mixed.power_on_fixtures.endswith("found, by joint/small only TV ≥ 0.4")
+    assert replace(passing, results=(coarse,)).detected_tv == 0.4
+    timed = replace(passing, options=replace(passing.options, seconds=10.0, detect_tv=None))
+    fine = passing.results[0].evidence["detectable_tv"]
+    assert replace(timed, results=(wide,)).detected_tv == fine
 
 
 @pytest.mark.parametrize("name", ["failing", "raised", "refuted"])
