@@ -207,6 +207,7 @@ def _law(report: Report) -> list[str]:
     found = result.evidence["difference"]
     trials = "exactly" if found["trials"] is None else f"{found['trials']:,} {found['of']}"
     where = f"{result.id} at {found['place']}; {trials}."
+    without = "not known" if found["of"] == "texts" else "no draft"
     first = sorted(found["first_tokens"], key=lambda one: list(one["tokens"]))
     return [
         element("p", where, " ", FURTHEST_OFF if report.worst else SCATTERED),
@@ -222,10 +223,10 @@ def _law(report: Report) -> list[str]:
             (
                 (
                     str(tuple(row["prefix"])),
-                    row_text(row["p"]),
-                    "no draft" if row["q"] is None else row_text(row["q"]),
+                    row_text(row["p"], drawn),
+                    without if row["q"] is None else row_text(row["q"], drawn),
                 )
-                for row in found["rows"]
+                for row, drawn in zip(found["rows"], found["blocks"][0]["tokens"], strict=True)
             ),
             ("name",),
         ),
