@@ -55,8 +55,8 @@ def difference(
     dict
         ``blocks`` and ``first_tokens``: at most 8 records each, the furthest off first;
         ``others``: the sums over all other blocks; ``rows``: p and q after each prefix of the
-        first of the blocks, q only where a draft may come and the drafter is known. As in all reports, floats are numbers
-        and fractions are strings, "1/4".
+        first of the blocks, q only where a draft may come and the drafter is known. As in all
+        reports, floats are numbers and fractions are strings, "1/4".
 
     Examples
     --------
