@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from heapq import nlargest
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -271,15 +272,34 @@ class Step:
         return self.weights[self.choice]
 
     def __str__(self) -> str:
+        return f"{self.site:<12} {self.said:<4} {self.likely}"
+
+    @property
+    def said(self) -> str:
+        """The choice in words: a token, or "yes" or "no"."""
+        return ("no", "yes")[self.choice] if isinstance(self.choice, bool) else str(self.choice)
+
+    @property
+    def likely(self) -> str:
+        """How likely the choice was, in words."""
+        told = f"with probability {self.weight}"
         if isinstance(self.choice, bool):
-            verdict = "yes" if self.choice else "no"
-            return f"{self.site:<12} {verdict:<4} with probability {self.weight}"
-        weights = shown(self.weights)
-        return f"{self.site:<12} {self.choice:<4} with probability {self.weight} from ({weights})"
+            return told
+        return f"{told} from ({shown(self.weights, self.choice)})"
 
 
-def shown(weights: Iterable[Probability]) -> str:
-    """A row for people: of a long one, the positive entries and their tokens.
+def shown(
+    weights: Iterable[Probability], drawn: int | None = None, words: Sequence[str] = ()
+) -> str:
+    """A row for people: of a long one, the largest entries and their tokens.
+
+    Parameters
+    ----------
+    weights : iterable of Fraction or float
+    drawn : int, optional
+        A token that is shown of a long row, too.
+    words : sequence of str
+        How each entry is written, by default as it is.
 
     Examples
     --------
@@ -287,12 +307,21 @@ def shown(weights: Iterable[Probability]) -> str:
     '1/2, 1/2'
     >>> shown([0] * 98 + [Fraction(1, 3), Fraction(2, 3)])
     '98: 1/3, 99: 2/3, otherwise 0'
+    >>> shown([0.25, *[0.5 / 94] * 94, 0.25, *[0] * 4], drawn=99).split(", ")[-4:]
+    ['95: 0.25', '99: 0', 'and 88 more', 'otherwise 0']
     """
     row = list(weights)
+    words = words or list(map(str, row))
     if len(row) <= LONG_ROW:
-        return ", ".join(map(str, row))
-    positive = (f"{token}: {weight}" for token, weight in enumerate(row) if weight)
-    return ", ".join([*positive, "otherwise 0"])
+        return ", ".join(words)
+    positive = [token for token, weight in enumerate(row) if weight]
+    most = {*nlargest(SHOWN, positive, key=row.__getitem__), *([] if drawn is None else [drawn])}
+    parts = [f"{token}: {words[token]}" for token in sorted(most)]
+    if more := len(set(positive) - most):
+        parts.append(f"and {more:,} more")
+    if len(row) > len(most | set(positive)):
+        parts.append("otherwise 0")
+    return ", ".join(parts)
 
 
 @dataclass

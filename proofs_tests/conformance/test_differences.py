@@ -4,6 +4,8 @@ A sampler at TV 0.2 is found lossy in 1,800 blocks with more than 0.999; nothing
 """
 
 import json
+import re
+import tracemalloc
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -14,7 +16,14 @@ import pytest
 from specref import check
 from specref.arrays import Floats, Ints
 from specref.conformance import suite
-from specref.conformance.differences import as_number, difference, numbers, seen_on, told
+from specref.conformance.differences import (
+    as_number,
+    difference,
+    numbers,
+    row_text,
+    seen_on,
+    told,
+)
 from specref.conformance.report import Report
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
@@ -109,6 +118,60 @@ def test_q_is_shown_over_the_tokens_of_the_target() -> None:
     assert found["rows"][0]["q"] == ["1/6", "1/3"]
 
 
+def test_ties_are_broken_by_token_ids_in_large_trees() -> None:
+    flat = iid_model(Vocabulary("abcdefghij"), [1 / 10] * 10)
+    found = on(flat, flat, [(5, 5, 5)], mutants={})
+    assert [tuple(one["tokens"]) for one in found["blocks"]] == [
+        (5, 5, 5),
+        *((0, 0, i) for i in range(7)),
+    ]
+    assert found["others"]["number"] == 992
+    assert found["others"]["expected"] == pytest.approx(0.992)
+    assert [one["tokens"][0] for one in found["first_tokens"]] == [5, *range(5), 6, 7]
+    assert found["first_tokens"][0]["observed"] == 1
+
+
+def test_no_record_is_made_of_each_leaf_of_a_large_tree() -> None:
+    """A block of each of 32,000 leaves, as a tuple with its numbers, takes 10 MB or more."""
+    model = hashed_model(Vocabulary([f"t{i}" for i in range(40)]), "large")
+    campaign = Campaign(eps=None)
+    case = campaign.case(model, model, (), 2, mutants={})
+    campaign.add(case, np.array([[3, 4, 5], [3, 4, 6]]))
+    assert case.tree.law.size > 30_000
+    tracemalloc.start()
+    try:
+        found = seen_on(case, Counter({(3, 4, 5): 1, (3, 4, 6): 1}))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(found["blocks"]) == 8
+    assert most < 5_000_000
+
+
+@pytest.mark.parametrize("drawn", [3, 899])
+def test_of_a_long_row_the_largest_entries_are_told_and_the_drawn_token(drawn: int) -> None:
+    heavy = [0.05] * 8
+    rest = [(1 - sum(heavy)) / 891] * 891
+    told_row = row_text([*heavy, *rest, 0.0], drawn)
+    first = ", ".join(f"{i}: 0.0500" for i in range(8))
+    drawn_too = ", 899: 0" if drawn == 899 else ""
+    zero = ", otherwise 0" if drawn != 899 else ""
+    assert told_row == f"{first}{drawn_too}, and 891 more{zero}"
+
+
+def test_lines_about_a_large_vocabulary_are_short() -> None:
+    model = hashed_model(Vocabulary([f"t{i}" for i in range(60)]), "wide")
+    campaign = Campaign(eps=None)
+    case = campaign.case(model, model, (), 1, mutants={})
+    campaign.add(case, np.array([[3, 4]]))
+    lines = told("here", seen_on(case, Counter({(3, 4): 1})))
+    rows = [line for line in lines if line.startswith("  after")]
+    assert max(map(len, rows)) < 400
+    assert re.search(r"p = \(.*\b3: .*q = \(.*\b3: ", rows[0])
+    assert re.search(r"p = \(.*\b4: ", rows[1])
+    assert all(" more" in line for line in rows)
+
+
 def test_numbers_are_fractions_only_where_all_are_short() -> None:
     assert numbers("1/3", "0") == ["1/3", "0"]
     assert numbers("1/3", "1000000/10000001", 0) == ["0.3333", "0.1000", "0"]
@@ -201,6 +264,19 @@ def test_the_verdict_says_what_never_happened(sampler: Any, said: str) -> None:
     assert bool(report.never) == bool(said)
     lengths = report.results[0].evidence["lengths"]
     assert sum(lengths.values()) == 1_500  # one of the four places has no drafts
+
+
+@pytest.mark.parametrize(
+    ("sampler", "said"),
+    [(never, "had a second token"), (without_bonus, "ended in a bonus token"), (correct, "")],
+)
+def test_campaigns_over_texts_hide_nothing_of_that(sampler: Any, said: str) -> None:
+    """Their texts are longer than the lookahead, whatever iterations emit."""
+    report = check(sampler, only=["joint/wide", "iterations/wide"], trials=2_000)
+    _, texts = report.results
+    assert (texts.evidence["lengths"], texts.evidence["hits"]["bonus"] > 0) == ({}, True)
+    assert said in report.never
+    assert bool(report.never) == bool(said)
 
 
 def test_what_does_not_apply_is_counted_and_listed() -> None:

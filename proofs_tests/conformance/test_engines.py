@@ -23,6 +23,7 @@ from proofs_tests.helpers.engines import (
     GUESS,
     LAW,
     LOSSY,
+    PROMPT,
     Speculating,
     engine,
     matching,
@@ -38,6 +39,7 @@ from specref.contracts.table import ENGINE
 from specref.contracts.text.contract import Engine, Text
 from specref.models import Model, hashed_model
 from specref.report.kit import kit_record
+from specref.report.kit_html import kit_html
 from specref.vocabulary import Tokens, Vocabulary
 
 LAW_CHECK, SAME, PLAINLY = "end-to-end/texts", "end-to-end/texts-same", "smoke/texts-plain"
@@ -170,6 +172,23 @@ def test_a_law_that_both_modes_miss_by_little_is_no_failure_of_speculation() -> 
     report = judged(warm, only=[LAW_CHECK])  # plain mode is not tried first
     assert report.finding == Finding.PLAIN
     assert result(report, LAW_CHECK).message.startswith("plain mode: the law is not the target's")
+    place = result(report, LAW_CHECK).evidence["difference"]["place"]
+    assert place.startswith("plain mode, prompt (")
+    assert f"{LAW_CHECK}, {place}: what is furthest off" in str(report)
+
+
+@pytest.mark.parametrize("drafter", [None, GUESS])
+def test_of_a_drafter_that_is_not_given_no_row_is_shown(drafter: Model | None) -> None:
+    report = judged(engine(LOSSY["residual is p"], drafter=drafter), only=[LAW_CHECK])
+    assert report.worst is not None
+    rows = report.worst.evidence["difference"]["rows"]
+    assert [one["q"] is None for one in rows] == [drafter is None] * len(rows)
+    assert ("q = (" in str(report)) == (drafter is not None)
+    page = kit_html([report])
+    assert ("<td>not known</td>" in page) == (drafter is None)
+    assert "no draft" not in page
+    if drafter is not None:
+        assert rows[0]["q"] == pytest.approx(GUESS.next_token(PROMPT).tolist())
 
 
 def test_the_promise_of_the_same_text_is_held_to() -> None:

@@ -1,7 +1,6 @@
 """docs/playground.html and its JavaScript: run by node, and shown by Chromium."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -11,13 +10,10 @@ from typing import Any
 
 import pytest
 
+from proofs_tests.helpers.chromium import dumped
 from proofs_tests.pages.console_blocks import ROOT
 
 PAGE, SCRIPT = ROOT / "docs" / "playground.html", ROOT / "docs" / "playground.js"
-HEADLESS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update", "--dump-dom",
-)  # fmt: skip
 
 
 def node() -> str:
@@ -39,22 +35,11 @@ def laws(cases: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def shown(folder: Path, fragment: str = "", script: str = "") -> str:
     """The page in Chromium, after `script` ran in it; skips where there is none."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None:
-        pytest.skip("not_run (no chromium)")
     page = folder / PAGE.name
     text = PAGE.read_text(encoding="utf-8")
     page.write_text(text.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
     shutil.copy(SCRIPT, folder)
-    done = subprocess.run(
-        [found, *HEADLESS, f"--user-data-dir={folder / 'profile'}", f"{page.as_uri()}{fragment}"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "HOME": str(folder)},
-    )
-    assert "<html" in done.stdout, done.stderr
-    return done.stdout
+    return dumped(folder, f"{page.as_uri()}{fragment}")
 
 
 def text_of(dom: str, identity: str) -> str:

@@ -5,9 +5,11 @@ as of the lossy example, with 0.999.
 """
 
 import json
+import os
 import re
 import shlex
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from proofs_tests.helpers.pages import CHROMIUM, Page, measured
+from proofs_tests.helpers import chromium
+from proofs_tests.helpers.colours import contrast
+from proofs_tests.helpers.pages import Page, measured
 from specref import check
 from specref.algorithms import standard
 from specref.cli import main
@@ -27,6 +31,7 @@ from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.shape import Shape
 from specref.contracts.capabilities import Capabilities
+from specref.contracts.table import CONTRACTS
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
 from specref.report.charts import bars, intervals
@@ -174,7 +179,8 @@ def test_a_page_of_a_pass_says_what_it_does_not_mean(
         (("smoke/answers", Status.FAILED, Finding.CONTRACT), "Broken contract"),
         (("smoke/answers", Status.INCONCLUSIVE, Finding.UNANSWERED), "Not answered in time"),
         (("joint/wide", Status.INCONCLUSIVE, None), "Nothing can be said yet"),
-        (("joint/wide", Status.EXPECTED_FAILURE, Finding.LAW), "but for known failures"),
+        (("joint/wide", Status.EXPECTED_FAILURE, Finding.LAW), "Lossy, as expected"),
+        (("joint/wide", Status.EXPECTED_FAILURE, Finding.CONTRACT), "but for known failures"),
         (("joint/wide", Status.FAILED, Finding.DEPENDENCE), "blocks depend on each other"),
     ],
 )
@@ -187,10 +193,70 @@ def test_the_headline_is_the_finding(
     report = Report(CheckOptions(name="mine"), Capabilities(), (one,))
     page = Page(kit_html([report]))
     assert headline in page.text
-    assert ("No difference" in page.text) == (report.exit_code == 0)
+    assert ("No difference" in page.text) == (report.exit_code == 0 and finding != Finding.LAW)
+    assert ("does not have the joint law" in page.text) == (
+        finding in (Finding.LAW, Finding.DEPENDENCE)
+    )
     assert page.problems == page.loaded == []
     assert WRONG in page.text  # as text
     assert (f"only=['{id_}']" in replay_line(report)) == (status == Status.FAILED)
+
+
+def test_a_page_of_an_interrupted_run_is_no_pass(passing: Report) -> None:
+    text = Page(kit_html([replace(passing, complete=False)])).text
+    assert "Nothing can be said yet INCONCLUSIVE: not finished This is no pass" in text
+    assert "would have been found on fixtures" not in text
+
+
+def without_power(case: str) -> Report:
+    if case == "answers":
+        return check(correct, only=["smoke/answers"])
+    if case == "few trials":
+        return check(correct, only=["joint/wide"], trials=500)
+    found = CheckResult("joint/wide", Stage.JOINT, Status.PASSED, "as argmax does", {}, 0.5, None)
+    claims, results = Capabilities(greedy=case == "greedy"), (found,) * (case == "greedy")
+    return Report(CheckOptions(name="mine"), claims, results)
+
+
+@pytest.mark.parametrize("case", ["answers", "few trials", "greedy", "empty"])
+def test_no_power_is_claimed_that_a_run_did_not_have(case: str) -> None:
+    report = without_power(case)
+    assert report.detected_tv is None
+    assert not report.has_power
+    assert report.power_on_fixtures == ""
+    page = Page(kit_html([report]))
+    for claim in ("TV ≥ 0.05", "would have been found on", "999 times", "Dashed"):
+        assert claim not in page.text.replace(report.verdict, "")
+    assert not [one for one in page.all("line") if one["class"] == "mark"]
+    if report.exit_code == 0:
+        assert f"Of its power: {report.power}" in page.text
+
+
+def test_the_power_of_a_run_is_on_its_page(passing: Report, pages: dict[str, str]) -> None:
+    assert passing.has_power
+    assert passing.detected_tv == 0.2
+    said = "on fixtures TV ≥ 0.2 would have been found"
+    assert passing.power_on_fixtures == said
+    text = Page(pages["passing"]).text
+    assert "TV ≥ 0.2 would have been found on fixtures" in text  # the card
+    assert f"Dashed: 0.2; {said}." in text
+    assert "Differences as large as the verdict says would have been found there" in text
+    engine = replace(passing, options=replace(passing.options, contract=CONTRACTS["text"]))
+    assert "on fixtures" not in Page(kit_html([engine])).text
+    assert f"Dashed: 0.2; {CONTRACTS['text'].tried_on} TV ≥ 0.2" in Page(kit_html([engine])).text
+
+
+def test_the_power_names_the_checks_that_are_coarser(passing: Report) -> None:
+    wide, *others = passing.results
+    assert wide.id == "joint/wide"
+    coarse = replace(wide, evidence={**wide.evidence, "detectable_tv": 0.4})
+    mixed = replace(passing, results=(replace(coarse, id="joint/small"), wide, *others))
+    assert mixed.detected_tv == 0.2
+    assert mixed.power_on_fixtures.endswith("found, by joint/small only TV ≥ 0.4")
+    assert replace(passing, results=(coarse,)).detected_tv == 0.4
+    timed = replace(passing, options=replace(passing.options, seconds=10.0, detect_tv=None))
+    fine = passing.results[0].evidence["detectable_tv"]
+    assert replace(timed, results=(wide,)).detected_tv == fine
 
 
 @pytest.mark.parametrize("name", ["failing", "raised", "refuted"])
@@ -231,6 +297,55 @@ def test_a_counterexample_is_told_decision_by_decision(pages: dict[str, str]) ->
     assert "nothing is said" in Page(pages["raised"]).text
 
 
+def named(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> tuple[int]:
+    """Emits the draft."""
+    return (chance.draw(drafter.next_token(context), "draft of the first token"),)
+
+
+def refuses(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> tuple[int]:
+    chance.accept(Fraction(1, 2), "is it\tkept")
+    return (chance.draw(drafter.next_token(context), "again, one"),)
+
+
+def path_of(page: str) -> str:
+    return page.split("decision by decision")[1].split("</table>")[0]
+
+
+def test_sites_with_spaces_stay_whole() -> None:
+    cells = r"<td[^>]*>([^<]*)</td>" * 3
+    page = rule_html("mine", prove(named, only=("toy pairs",)))
+    rows = re.findall(cells, path_of(page))
+    assert [row[:2] for row in rows] == [("draft of the first token", "0")]
+    assert rows[0][2].startswith("with probability ")
+    page = rule_html("mine", prove(refuses, only=("toy pairs",)))
+    rows = re.findall(cells, path_of(page))
+    assert [row[0] for row in rows] == ["is it\tkept", "again, one"]
+    assert rows[0][1:] in [(said, "with probability 1/2") for said in ("yes", "no")]
+
+
+@pytest.mark.parametrize(
+    ("ids", "headline"),
+    [
+        (("residual-is-p", "shared-u"), "Each of these 2 mutants is killed "),
+        (("residual-is-p",), "The mutant is killed "),
+        (("one-hot-q-argmax-draft",), "The control passes "),
+        (
+            ("residual-is-p", "one-hot-q-argmax-draft"),
+            "The mutant is killed, the control passes ",
+        ),
+    ],
+)
+def test_the_headline_of_the_zoo_is_about_what_was_run(
+    ids: tuple[str, ...], headline: str
+) -> None:
+    asked = frozenset({"joint/wide"})
+    rows = tuple(Row(id_, ("joint/wide",) * (id_ in MUTANTS), asked, None) for id_ in ids)
+    few, every = (zoo_html(Matrix(rows, 0, 0.1, whole)) for whole in (False, True))
+    assert f"specref zoo {headline}" in Page(few).text
+    assert "Every mutant" not in few
+    assert "Every mutant is killed, every control passes, no check is idle" in every
+
+
 def test_the_heat_map_has_a_cell_for_each_stage(pages: dict[str, str]) -> None:
     page = Page(pages["zoo"])
     assert "2 of 2 mutants killed" in page.text
@@ -260,18 +375,6 @@ def test_cites_are_links() -> None:
             )
 
 
-def luminance(colour: str) -> float:
-    parts = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    linear = [x / 12.92 if x <= 0.03928 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one: str, other: str) -> float:
-    """As WCAG 2 defines it."""
-    low, high = sorted(map(luminance, (one, other)))
-    return (high + 0.05) / (low + 0.05)
-
-
 def test_contrast_is_enough_in_light_and_dark() -> None:
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     light, dark = (
@@ -290,7 +393,6 @@ def test_contrast_is_enough_in_light_and_dark() -> None:
 WIDE = html_page("wide", element("pre", "x" * 300, style="white-space: pre"))
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="not_run (Chromium is not installed)")
 @pytest.mark.parametrize("name", ["failing", "zoo"])
 def test_pages_fit_a_phone(name: str, pages: dict[str, str], tmp_path: Path) -> None:
     found = measured(pages[name], tmp_path, 390)
@@ -303,7 +405,6 @@ def test_pages_fit_a_phone(name: str, pages: dict[str, str], tmp_path: Path) -> 
     assert found["background"] == "rgb(255, 255, 255)"
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="not_run (Chromium is not installed)")
 def test_the_browser_notices_what_does_not_fit(tmp_path: Path) -> None:
     picture = bars([("a" * 30, "b" * 30, [])], "a picture of nothing", "")
     clash = picture.replace('y="28"', 'y="12"')
@@ -311,6 +412,28 @@ def test_the_browser_notices_what_does_not_fit(tmp_path: Path) -> None:
     assert found["width"] > 390
     assert found["overlaps"] == 1
     assert found["background"] == "rgb(13, 17, 23)"
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("exec sleep 60", "Chromium does not start: TimeoutExpired"),
+        ("exit 3", "Chromium does not start: exit code 3"),
+        ("true", "Chromium does not start: exit code 0"),
+        ('test "$HOME" != "$WAS" && echo "<html></html>"', ""),
+        (None, "Chromium is not installed"),
+    ],
+)
+def test_a_browser_that_does_not_start_is_not_asked(
+    script: str | None, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if script is not None:
+        (tmp_path / "chromium").write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (tmp_path / "chromium").chmod(0o755)
+    monkeypatch.setenv("WAS", os.environ.get("HOME", ""))
+    monkeypatch.setenv("PATH", f"{tmp_path}" if script is None else f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(chromium, "PROBE", 1)
+    assert chromium.missing.__wrapped__() == (f"not_run ({why})" if why else "")
 
 
 def test_a_table_and_intervals() -> None:
@@ -341,6 +464,23 @@ def test_where_there_is_no_page_that_is_said(
     result = CliRunner().invoke(main, [*words, "--html", str(tmp_path / "page.html")])
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["check", "examples.correct:verify", "--only", "smoke/answers"],
+        ["prove", "specref.algorithms.standard:step", "--only", "equal rows"],
+        ["zoo", "counts-bonus-as-accepted"],
+        ["verify"],
+    ],
+)
+def test_no_page_goes_where_the_table_goes(words: list[str]) -> None:
+    result = CliRunner().invoke(main, [*words, "--html", "-"])
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    assert "html = '-': expected a file" in result.stderr
 
 
 def test_commands_write_pages(tmp_path: Path) -> None:

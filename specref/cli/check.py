@@ -17,6 +17,7 @@ from specref.cli.group import (
     INTERRUPTED,
     MISUSED,
     VIOLATED,
+    html_option,
     json_option,
     progress,
     show,
@@ -114,7 +115,7 @@ Sizes: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 @click.option("--expected", metavar="FILE.toml", help="Expected failures, with reasons.")
 @click.option("--save", metavar="FOLDER", help="Write failing cases for `specref replay`.")
 @click.option("--junit", metavar="FILE", help="Write JUnit XML.")
-@click.option("--html", "html_file", metavar="FILE", help="Write a page.")
+@html_option
 @workers_option
 @cluster_option
 @json_option
@@ -175,9 +176,8 @@ def check_command(
     """
     if target == "engines":
         sys.exit(check_engines(click.get_current_context(), contract, json_file))
-    for file in (junit, html_file):
-        if file:
-            check_destination(file)
+    if junit:
+        check_destination(junit)
     if save:
         check_folder(save)
     sizes = (vocabulary, lookahead, batch) if vocabulary or lookahead or batch or dtype else None

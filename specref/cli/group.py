@@ -135,6 +135,13 @@ def writable(context: click.Context, parameter: click.Parameter, value: str | No
     return value
 
 
+def page_file(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """The file of a page: none is written to standard output, where the table is."""
+    if value == STDOUT:
+        raise ValueError("html = '-': expected a file, since the table is on standard output")
+    return writable(context, parameter, value)
+
+
 profile_option = click.option(
     "--profile",
     type=click.Choice(get_args(Profile)),
@@ -166,7 +173,7 @@ json_option = click.option(
     help="Write the report as JSON to FILE, or - for stdout.",
 )
 html_option = click.option(
-    "--html", "html_file", metavar="FILE", callback=writable, help="Write the report as a page."
+    "--html", "html_file", metavar="FILE", callback=page_file, help="Write the report as a page."
 )
 downloads_option = click.option(
     "--from",

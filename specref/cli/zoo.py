@@ -55,7 +55,7 @@ def zoo_command(
     triggers: bool,
     every: bool,
     seed: int,
-    workers: int,
+    workers: int | None,
     cluster: str | None,
     json_file: str | None,
     html_file: str | None,

@@ -8,12 +8,14 @@ not prove anything: that is for the evidence about the whole law.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from heapq import nsmallest
 from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from specref.chance import LONG_ROW
+from specref import chance
+from specref.arrays import NO_TOKEN, Floats
 from specref.distributions import Probability, push_forward
 from specref.models import Model
 from specref.statistics.campaign.cases import CampaignCase
@@ -35,10 +37,8 @@ def difference(
     lookahead: int,
     *,
     place: str = "",
-    trials: int | None = None,
-    texts: bool = False,
 ) -> Difference:
-    """Expected and observed probabilities of what is furthest off, as evidence of an outcome.
+    """Expected and observed probabilities of what is furthest off, of an exact law.
 
     Parameters
     ----------
@@ -49,18 +49,14 @@ def difference(
     lookahead : int
     place : str
         Its name; by default the context and the lookahead.
-    trials : int, optional
-        How many blocks were drawn; None if `output` is exact.
-    texts : bool
-        Whether these are texts of many iterations rather than blocks.
 
     Returns
     -------
     dict
         ``blocks`` and ``first_tokens``: at most 8 records each, the furthest off first;
         ``others``: the sums over all other blocks; ``rows``: p and q after each prefix of the
-        first of the blocks, q only where a draft may come. As in all reports, floats are numbers
-        and fractions are strings, "1/4".
+        first of the blocks, q only where a draft may come and the drafter is known. As in all
+        reports, floats are numbers and fractions are strings, "1/4".
 
     Examples
     --------
@@ -77,38 +73,38 @@ def difference(
       after (): p = (1/2, 1/2), q = (3/4, 1/4)
       after (0,): p = (1/2, 1/2)
     """
-    blocks = _ranked(output, expected, trials)
+    blocks = _furthest_off(output, expected)
+    others = (output.keys() | expected.keys()) - {tuple(one["tokens"]) for one in blocks}
     first = itemgetter(slice(1))
-    tokens = _ranked(push_forward(output, first), push_forward(expected, first), trials)
-    worst = blocks[0]["tokens"]
     return {
         "place": place or f"context {context}, lookahead {lookahead}",
         "context": list(context),
         "lookahead": lookahead,
-        "of": "texts" if texts else "blocks",
-        "trials": trials,
-        "blocks": blocks[:SHOWN],
+        "of": "blocks",
+        "trials": None,
+        "blocks": blocks,
         "others": {
-            "number": len(blocks[SHOWN:]),
-            **{
-                side: _told(sum(as_number(one[side]) for one in blocks[SHOWN:]))
-                for side in ("expected", "observed")
-            },
+            "number": len(others),
+            "expected": _told(sum(expected.get(one, 0) for one in others)),
+            "observed": _told(sum(output.get(one, 0) for one in others)),
         },
-        "first_tokens": tokens[:SHOWN],
-        "rows": [
-            {
-                "prefix": worst[:n],
-                "p": list(map(_told, target.next_token((*context, *worst[:n])).tolist())),
-                "q": list(
-                    map(_told, drafter_row(target, drafter, (*context, *worst[:n])).tolist())
-                )
-                if texts or n < lookahead
-                else None,
-            }
-            for n in range(len(worst))
-        ],
+        "first_tokens": _furthest_off(push_forward(output, first), push_forward(expected, first)),
+        "rows": _rows(blocks[0]["tokens"], target, drafter, context, lookahead),
     }
+
+
+def _rows(
+    block: Sequence[int], target: Model, drafter: Model | None, context: Tokens, drafts: int
+) -> list[Difference]:
+    def told(n: int) -> Difference:
+        before = (*context, *block[:n])
+        p = target.next_token(before)
+        q = None if drafter is None or n >= drafts else drafter_row(target, drafter, before)
+        rows = {"p": p.tolist(), "q": None if q is None else q.tolist()}
+        prefix = {"prefix": list(block[:n])}
+        return prefix | {x: row and list(map(_told, row)) for x, row in rows.items()}
+
+    return list(map(told, range(len(block))))
 
 
 def _told(value: Probability) -> float | str:
@@ -126,10 +122,10 @@ def as_number(told: float | str) -> Probability:
     return Fraction(told) if isinstance(told, str) else told
 
 
-def _ranked(
+def _furthest_off(
     output: Mapping[Tokens, Probability],
     expected: Mapping[Tokens, Probability],
-    trials: int | None,
+    trials: int | None = None,
 ) -> list[Difference]:
     def rank(tokens: Tokens) -> tuple[bool, float, Tokens]:
         off = abs(float(output.get(tokens, 0)) - float(expected.get(tokens, 0)))
@@ -142,11 +138,13 @@ def _ranked(
             "observed": _told(output.get(tokens, 0)),
             "count": None if trials is None else output.get(tokens, 0) * trials,
         }
-        for tokens in sorted(output.keys() | expected.keys(), key=rank)
+        for tokens in nsmallest(SHOWN, output.keys() | expected.keys(), key=rank)
     ]
 
 
-def seen_on(case: CampaignCase, blocks: Counter[Tokens]) -> Difference:
+def seen_on(
+    case: CampaignCase, blocks: Counter[Tokens], *, drafter_known: bool = True
+) -> Difference:
     """The difference between the completed blocks that a campaign saw on a case and their law.
 
     Parameters
@@ -155,28 +153,77 @@ def seen_on(case: CampaignCase, blocks: Counter[Tokens]) -> Difference:
     blocks : Counter
         All blocks, as they were emitted. Of those with a token that the target excludes, what
         comes up to that token is counted; the others are continued by the target.
+    drafter_known : bool
+        Whether the drafter of the case is that of the sampler; else q is not shown.
+
+    Returns
+    -------
+    dict
+        As `difference` returns it, with counts.
     """
+    tree, trials = case.tree, case.trials
+    excluded = Counter[Tokens]()
+    for block, times in blocks.items() if case.impossible else ():
+        if cut := _excluded(case, block):
+            excluded[cut] += times
+    seen = tree.completed(case.counts, trials - case.impossible) / trials
+    off = np.abs(seen - tree.law)
+    # All that are tied with the last one that is shown: ties are broken by token ids.
+    last = np.partition(off, -SHOWN)[-SHOWN] if len(off) > SHOWN else 0
+    nodes, tokens = np.nonzero(tree.leaves)
+    ends = {
+        (*tree.prefixes[nodes[leaf]], int(tokens[leaf])): leaf
+        for leaf in np.flatnonzero(off >= last).tolist()
+    }
+    output = {end: float(seen[leaf]) for end, leaf in ends.items()}
+    output |= {block: times / trials for block, times in excluded.items()}
+    expected = {end: float(tree.law[leaf]) for end, leaf in ends.items()}
+    shown = _furthest_off(output, expected, trials)
+    told = {tuple(one["tokens"]) for one in shown}
+    rest = np.ones(len(off), dtype=np.bool_)
+    rest[[leaf for end, leaf in ends.items() if end in told]] = False
+    unseen = [times for block, times in excluded.items() if block not in told]
+    texts = case.tokens is not None
+    return {
+        "place": case.name,
+        "context": list(tree.context),
+        "lookahead": tree.lookahead,
+        "of": "texts" if texts else "blocks",
+        "trials": trials,
+        "blocks": shown,
+        "others": {
+            "number": int(rest.sum()) + len(unseen),
+            "expected": float(tree.law[rest].sum()),
+            "observed": float(seen[rest].sum()) + sum(unseen) / trials,
+        },
+        "first_tokens": _first_tokens(case, seen, excluded),
+        "rows": _rows(
+            shown[0]["tokens"],
+            tree.target,
+            tree.drafter if drafter_known else None,
+            tree.context,
+            tree.length if texts else tree.lookahead,
+        ),
+    }
+
+
+def _first_tokens(
+    case: CampaignCase, seen: Floats, excluded: Mapping[Tokens, int]
+) -> list[Difference]:
     tree = case.tree
-    ends = [
-        (*tree.prefixes[node], int(token)) for node, token in np.argwhere(tree.leaves).tolist()
-    ]
-    counts = tree.completed(case.counts, case.trials - case.impossible)
-    output: dict[Tokens, Any] = dict(zip(ends, (counts / case.trials).tolist(), strict=True))
-    if case.impossible:
-        for block, times in blocks.items():
-            if excluded := _excluded(case, block):
-                output[excluded] = output.get(excluded, 0.0) + times / case.trials
-    return difference(
-        output,
-        dict(zip(ends, tree.law.tolist(), strict=True)),
-        tree.target,
-        tree.drafter,
-        tree.context,
-        tree.lookahead,
-        place=case.name,
-        trials=case.trials,
-        texts=case.tokens is not None,
-    )
+    first = np.array([prefix[0] if prefix else NO_TOKEN for prefix in tree.prefixes])
+    nodes, tokens = np.nonzero(tree.leaves)
+    heads = np.where(nodes == 0, tokens, first[nodes])
+    size = tree.p.shape[1]
+    output, expected = (np.bincount(heads, of, size) for of in (seen, tree.law))
+    for block, times in excluded.items():
+        output[block[0]] += times / case.trials
+    possible = np.flatnonzero(tree.p[0] > 0).tolist()
+    law: dict[Tokens, Any] = {(token,): float(expected[token]) for token in possible}
+    found: dict[Tokens, Any] = {
+        (token,): float(output[token]) for token in np.flatnonzero(output).tolist()
+    }
+    return _furthest_off(found, law, case.trials)
 
 
 def _excluded(case: CampaignCase, block: Tokens) -> Tokens | None:
@@ -201,8 +248,9 @@ def told(id_: str, found: Difference) -> list[str]:
     said = "s: no difference" if same else f" {first['tokens'][0]}: {_both(first)}"
     lines.append(f"  first token{said}")
     for row in found["rows"]:
-        q = "" if row["q"] is None else f", q = ({row_text(row['q'])})"
-        lines.append(f"  after {tuple(row['prefix'])}: p = ({row_text(row['p'])}){q}")
+        drawn = block["tokens"][len(row["prefix"])]
+        q = "" if row["q"] is None else f", q = ({row_text(row['q'], drawn)})"
+        lines.append(f"  after {tuple(row['prefix'])}: p = ({row_text(row['p'], drawn)}){q}")
     return lines
 
 
@@ -223,18 +271,15 @@ def times_seen(count: float) -> str:
     return f"{count:,.1f}".removesuffix(".0")
 
 
-def row_text(row: Sequence[float | str]) -> str:
-    """A row for people: of a long one, the positive entries and their tokens.
+def row_text(row: Sequence[float | str], drawn: int | None = None) -> str:
+    """A row for people: of a long one, the largest entries and the token that was drawn.
 
     Examples
     --------
     >>> row_text(["1/2", 0.5]), row_text([0.0] * 98 + [1.0])
     ('0.5000, 0.5000', '98: 1.0000, otherwise 0')
     """
-    if len(row) <= LONG_ROW:
-        return ", ".join(numbers(*row))
-    positive = (f"{i}: {x}" for i, x in enumerate(numbers(*row)) if as_number(row[i]))
-    return ", ".join([*positive, "otherwise 0"])
+    return chance.shown(map(as_number, row), drawn, numbers(*row))
 
 
 def numbers(*told: float | str) -> list[str]:

@@ -113,6 +113,12 @@ class Report:
         return self.finding in LOSSY
 
     @property
+    def lossy_as_expected(self) -> bool:
+        """Whether an expected failure shows that, and the run passed."""
+        known = [one for one in self.results if one.status == Status.EXPECTED_FAILURE]
+        return self.passed and self.complete and any(one.lossy for one in known)
+
+    @property
     def wrong(self) -> tuple[CheckResult, ...]:
         """The failures, and the checks that were not answered in time or saw no speculation."""
         open_ = {Finding.UNANSWERED, Finding.NOT_EXERCISED}
@@ -157,10 +163,10 @@ class Report:
 
         Empty if both were, or nothing was drawn. An accepted EOS may be the only token of a block.
         """
-        lengths: Counter[int] = Counter()
-        for result in self.results:
-            lengths += Counter(result.evidence.get("lengths", {}))
-        bonus = sum(r.evidence["hits"]["bonus"] for r in self.results if "lengths" in r.evidence)
+        # Campaigns over texts have no lengths, and what they count as a bonus is none.
+        single = [r.evidence for r in self.results if r.evidence.get("lengths")]
+        lengths = sum((Counter(one["lengths"]) for one in single), Counter[int]())
+        bonus = sum(one["hits"]["bonus"] for one in single)
         if not lengths or bonus:
             return ""
         what = "ended in a bonus token"
@@ -233,14 +239,13 @@ class Report:
             return f"expected failures that passed, to be taken off the list: {', '.join(stale)}"
         if self.exit_code:
             return "INCONCLUSIVE"
-        power = self._power()
-        known = [r for r in self.results if r.status == Status.EXPECTED_FAILURE]
-        if any(result.lossy for result in known):
-            return f"LOSSY as expected: {len(known)} known failures, and nothing else ({power})"
-        but = f", but for {len(known)} expected failures" if known else ""
+        known = self.counts[Status.EXPECTED_FAILURE]
+        if self.lossy_as_expected:
+            return f"LOSSY as expected: {known} known failures, and nothing else ({self.power})"
+        but = f", but for {known} expected failures" if known else ""
         rare = [r for r in self.results if r.finding == Finding.EDGE and r.status == Status.PASSED]
         edges = f"; edges of uniforms in {', '.join(r.id for r in rare)}" if rare else ""
-        return f"no difference from lossless{self._asked()}{but} ({power}){edges}"
+        return f"no difference from lossless{self._asked()}{but} ({self.power}){edges}"
 
     def _asked(self) -> str:
         """In how many checks, if some were left out."""
@@ -252,35 +257,66 @@ class Report:
             return f" in {asked}"
         return f" in {applied} of {asked}, the others do not apply"
 
-    def _power(self) -> str:
+    @property
+    def power(self) -> str:
         """What would have been found, and where: nothing is said of anything else."""
         if self.capabilities.greedy:
             return "greedy=true: blocks and texts were compared with argmax, and no law was judged"
-        parts = list(filter(None, (self._power_on_fixtures(), self._power_in_strata())))
+        parts = list(filter(None, (self.power_on_fixtures, self._power_in_strata())))
         if not parts:
             return "nothing was sampled, or not enough to say what would have been found"
         return f"{'; '.join(parts)}; false alarms {self.alpha:g}"
 
-    def _power_on_fixtures(self) -> str:
-        found = {r.id: r.evidence.get("detectable_tv") or 0.0 for r in self.results}
-        coarse = [id_ for id_, tv in found.items() if tv > self.detect_tv]
-        tried_on = self.contract.tried_on
-        if not any(found.values()):
+    @property
+    def has_power(self) -> bool:
+        """Whether `power` says of any difference that it would have been found.
+
+        Never of a run that was interrupted, failed or is undecided.
+        """
+        return self.detected_tv is not None or bool(self._shifts())
+
+    @property
+    def detected_tv(self) -> float | None:
+        """The total variation that would have been found by campaigns, if that is known.
+
+        What some of them would have found only at a larger distance is in `power_on_fixtures`.
+        """
+        found = self._detectable().values()
+        if not found:
+            return None
+        limited = self.options.seconds is not None or min(found) > self.detect_tv
+        return max(found) if limited else self.detect_tv
+
+    @property
+    def power_on_fixtures(self) -> str:
+        """What campaigns would have found; empty if `detected_tv` is None."""
+        tv = self.detected_tv
+        if tv is None:
             return ""
-        if self.options.seconds is not None:
-            return f"{tried_on} TV ≥ {max(found.values()):.2g} would have been found"
-        if len(coarse) == sum(tv > 0 for tv in found.values()):
-            return f"{tried_on} TV ≥ {max(found.values()):.2g} would have been found"
-        but = f", by {', '.join(coarse)} only TV ≥ {max(found.values()):.2g}" if coarse else ""
-        return f"{tried_on} TV ≥ {self.detect_tv:g} would have been found{but}"
+        coarse = {id_: x for id_, x in self._detectable().items() if x > tv}
+        but = f", by {', '.join(coarse)} only TV ≥ {max(coarse.values()):.2g}" if coarse else ""
+        told = f"{tv:g}" if tv == self.detect_tv else f"{tv:.2g}"
+        return f"{self.contract.tried_on} TV ≥ {told} would have been found{but}"
+
+    def _detectable(self) -> dict[str, float]:
+        """{id: the total variation that would have been found}, in a run that passed."""
+        if self.exit_code or not self.complete or self.capabilities.greedy:
+            return {}
+        told = ((result.id, result.evidence.get("detectable_tv")) for result in self.results)
+        return {id_: tv for id_, tv in told if tv}
 
     def _power_in_strata(self) -> str:
-        found = [r.evidence["detectable_shift"] for r in self.results if _tried(r)]
+        found = self._shifts()
         if not found:
             return ""
         low, high = f"{min(found):.2g}", f"{max(found):.2g}"
         shifts = f"of {low}" if low == high else f"of {low} to {high}"
         return f"in {len(found)} strata shifts {shifts}, as listed"
+
+    def _shifts(self) -> list[float]:
+        if self.exit_code or not self.complete or self.capabilities.greedy:
+            return []
+        return [r.evidence["detectable_shift"] for r in self.results if _tried(r)]
 
     def __repr__(self) -> str:
         """The report itself: what `assert check(…)` shows."""

@@ -302,7 +302,11 @@ class Trial:
             allowances=tuple(self.tolerance * case.tree.length for case in self.cases),
             after_eos=self.campaign.impossible is not None and self._after_eos(),
             lengths=self._lengths(),
-            difference=seen_on(self.cases[shown], self.blocks[shown]),
+            difference=seen_on(
+                self.cases[shown],
+                self.blocks[shown],
+                drafter_known=self.fixture.drafter_known,
+            ),
         )
 
     def _after_eos(self) -> bool:

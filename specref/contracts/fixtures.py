@@ -43,6 +43,8 @@ class Fixture:
         Places with different numbers of drafts, including 0, so that batches are ragged.
     ragged : bool
         Whether rows of a batch may have different numbers of drafts.
+    drafter_known : bool
+        False if the drafter stands in for one of which nothing is known.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Fixture:
     drafter: Model = field(repr=False)
     places: tuple[Place, ...]
     ragged: bool = True
+    drafter_known: bool = True
 
     @property
     def lookahead(self) -> int:

@@ -107,8 +107,10 @@ def _verdict(report: Report) -> Markup:
     if report.finding is not None:
         open_ = report.finding in (Finding.UNANSWERED, Finding.NOT_EXERCISED)
         return verdict_box("open" if open_ else "bad", HEADLINES[report.finding], *said)
-    if report.exit_code:
+    if report.exit_code or not report.complete:
         return verdict_box("open", "Nothing can be said yet", *said)
+    if report.lossy_as_expected:
+        return verdict_box("known", "Lossy, as expected", *said)
     known = report.counts[Status.EXPECTED_FAILURE]
     headline = "No difference from lossless was found" + ", but for known failures" * bool(known)
     return verdict_box("known" if known else "good", headline, *said)
@@ -117,16 +119,21 @@ def _verdict(report: Report) -> Markup:
 def _meaning(report: Report) -> str:
     """What the verdict means, and what it does not."""
     alpha = f"{report.alpha:g}"
-    if report.lossy:
+    if report.lossy or report.lossy_as_expected:
         return (
             "What it emits does not have the joint law of the target's own tokens. A lossless "
             f"sampler is called lossy with probability {alpha} at most, over all checks."
         )
-    if report.exit_code:
+    if report.exit_code or not report.complete:
         return "This is no pass: what is said below is all that is known."
+    if not report.has_power:
+        return (
+            f"Of its power: {report.power}. The checks below passed; nothing is said of anything "
+            "else, nor of the engine around the sampler."
+        )
     return (
-        "In what was tried, differences as large as those listed would have been found, 999 times "
-        f"in 1,000; a lossless sampler is called lossy with probability {alpha} at most. Nothing "
+        "Differences as large as the verdict says would have been found there, 999 times in "
+        f"1,000; a lossless sampler is called lossy with probability {alpha} at most. Nothing "
         "is said of shapes, laws and ways of calling that are not listed, of smaller differences, "
         "or of the engine around the sampler."
     )
@@ -134,7 +141,8 @@ def _meaning(report: Report) -> str:
 
 def _figures(report: Report) -> Markup:
     counts = {status: number for status, number in report.counts.items() if number}
-    detects = f"TV ≥ {report.detect_tv:g}" if report.options.seconds is None else "as listed"
+    tv = report.detected_tv
+    found = f"would have been found {report.contract.tried_on}"
     decided = report.worst.evidence if report.worst is not None else {}
     evidence = decided.get("log10_evidence")
     decides = f"10^{decided.get('log10_threshold', 0):.0f}"
@@ -149,7 +157,7 @@ def _figures(report: Report) -> Markup:
                 if status != Status.NOT_APPLICABLE
             ),
             *against,
-            ("", detects, f"is found {report.contract.tried_on}"),
+            *([] if tv is None else [("", f"TV ≥ {tv:.3g}", found)]),
             ("", f"{report.alpha:g}", "false alarms, all checks"),
             ("", f"{report.seconds:.1f} s", "of judging"),
         ]
@@ -199,6 +207,7 @@ def _law(report: Report) -> list[str]:
     found = result.evidence["difference"]
     trials = "exactly" if found["trials"] is None else f"{found['trials']:,} {found['of']}"
     where = f"{result.id} at {found['place']}; {trials}."
+    without = "not known" if found["of"] == "texts" else "no draft"
     first = sorted(found["first_tokens"], key=lambda one: list(one["tokens"]))
     return [
         element("p", where, " ", FURTHEST_OFF if report.worst else SCATTERED),
@@ -214,10 +223,10 @@ def _law(report: Report) -> list[str]:
             (
                 (
                     str(tuple(row["prefix"])),
-                    row_text(row["p"]),
-                    "no draft" if row["q"] is None else row_text(row["q"]),
+                    row_text(row["p"], drawn),
+                    without if row["q"] is None else row_text(row["q"], drawn),
                 )
-                for row in found["rows"]
+                for row, drawn in zip(found["rows"], found["blocks"][0]["tokens"], strict=True)
             ),
             ("name",),
         ),
@@ -257,13 +266,13 @@ def _distances(report: Report) -> list[str]:
     entries = [(id_, float(tv), float(a), float(b)) for id_, (tv, a, b) in largest.items()]
     if not entries:
         return []
-    mark = None if report.options.seconds is not None else report.detect_tv
+    mark = report.detected_tv
     caption = (
         "Total variation of the completed block, estimated, with an interval that holds for all "
         "places of a campaign together; of each campaign the place with the largest estimate. An "
         "estimate is above 0 for lossless samplers, too; bets find a difference long before such "
         "an interval leaves 0."
-        + (f" Dashed: {mark:g}, which would have been found on fixtures." if mark else "")
+        + (f" Dashed: {mark:.3g}; {report.power_on_fixtures}." if mark else "")
     )
     told = "; ".join(f"{id_}: {tv:.3f} in [{a:.3f}, {b:.3f}]" for id_, tv, a, b in entries)
     return [intervals(entries, mark, f"Total variation by campaign: {told}", caption)]

@@ -9,10 +9,9 @@ from rich.text import Text
 from specref import __version__
 from specref.report.layout import Table
 from specref.report.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
+from specref.zoo.entry import address
 
 VOID = ("meta",)
-REPOSITORY = "https://github.com/"
-PREPRINT = "arXiv:"
 KINDS = {"green": "good", "bold green": "good", "red": "bad", "bold red": "bad"}
 # In the dark, lighter colours of the same hue where the palette's are too dim.
 STYLE = (
@@ -218,9 +217,7 @@ def link_of(cite: str) -> Markup:
     >>> link_of("arXiv:2211.17192")
     '<a href="https://arxiv.org/abs/2211.17192">arXiv:2211.17192</a>'
     """
-    if cite.startswith(PREPRINT):
-        return element("a", cite, href=f"https://arxiv.org/abs/{cite.removeprefix(PREPRINT)}")
-    return element("a", cite, href=REPOSITORY + cite.replace("#", "/issues/"))
+    return element("a", cite, href=address(cite))
 
 
 def verdict_box(kind: str, headline: str, *parts: str) -> Markup:

@@ -73,7 +73,7 @@ def _counterexample(refutation: Refutation) -> list[Markup]:
         f"p = ({shown(p)}), q = ({shown(q)})",
         joined((f"After {start}: ", legend("p, the target's row", "q, the drafter's"))),
     )
-    steps = (line.split(None, 2) for line in refutation.trace.splitlines())
+    steps = ((step.site, step.said, step.likely) for step in refutation.steps)
     return [
         section(
             "The smallest counterexample",

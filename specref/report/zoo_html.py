@@ -20,9 +20,9 @@ from specref.verification.trigger_matrix import WANTED, TriggerMatrix
 def zoo_html(matrix: Matrix) -> str:
     """A page with a cell for each mutant or control and each stage of checks."""
     problems = [element("p", problem) for problem in matrix.problems]
-    headline = "Every mutant is killed, every control passes"
-    if matrix.whole:
-        headline += ", no check is idle"
+    headline = "Every mutant is killed, every control passes, no check is idle"
+    if not matrix.whole:
+        headline = _each(matrix)
     told = element("p", summary(matrix))
     box = verdict_box(
         "bad" if problems else "good",
@@ -59,6 +59,20 @@ def zoo_html(matrix: Matrix) -> str:
         ),
         section("Seen in public", facts(seen)) if seen else "",
     )
+
+
+def _each(matrix: Matrix) -> str:
+    """What is so of the mutants and controls that were run, where others were not."""
+    mutants, controls = matrix.counts["mutants"], matrix.counts["controls"]
+    parts = []
+    if mutants:
+        many = f"each of these {mutants} mutants is killed"
+        parts.append("the mutant is killed" if mutants == 1 else many)
+    if controls:
+        many = f"each of these {controls} controls passes"
+        parts.append("the control passes" if controls == 1 else many)
+    told = ", ".join(parts) or "nothing was run"
+    return told[0].upper() + told[1:]
 
 
 def _cells(row: Row) -> list[Markup]:

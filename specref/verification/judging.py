@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from specref.algorithms import Step
 from specref.chance import MAX_PATHS, OutsideChanceError, TooManyPathsError
+from specref.chance import Step as Decision
 from specref.distributions import Probability
 from specref.pairs import Case
 from specref.proofs.exact import Difference, asks_chance, output_distribution, proof, trace_to
@@ -24,7 +25,7 @@ class Witness:
     total_variation: Probability
     difference: Difference
     block: Tokens
-    trace: str
+    steps: tuple[Decision, ...]
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ def result_of(step: Step, case: Case, max_paths: int = MAX_PATHS) -> Result:
         witness = None
         if difference is not None:
             block, trace = trace_to(difference.tokens, step, *arguments)
-            witness = Witness(found.total_variation, difference, block, str(trace))
+            steps = tuple(replace(one, site=str(one.site)) for one in trace.steps)
+            witness = Witness(found.total_variation, difference, block, steps)
         asked = paths > 1 or asks_chance(step, *arguments)
     except KeyboardInterrupt:
         raise

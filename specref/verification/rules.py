@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from specref.algorithms import Step
 from specref.chance import MAX_PATHS, OutsideChanceError
+from specref.chance import Step as Decision
 from specref.distributions import Probability
 from specref.pairs import Case, Profile
 from specref.proofs.exact import Difference, check_step
@@ -29,7 +30,12 @@ class Refutation:
     total_variation: Probability
     difference: Difference
     block: Tokens
-    trace: str
+    steps: tuple[Decision, ...]
+
+    @property
+    def trace(self) -> str:
+        """The decisions of the path, a line each."""
+        return "\n".join(map(str, self.steps))
 
 
 @dataclass(frozen=True)
@@ -282,7 +288,7 @@ def _report(tallies: Sequence[_Tally], every: int) -> RuleReport:
 
 
 def _refutation(case: Case, found: Witness) -> Refutation:
-    return Refutation(case, found.total_variation, found.difference, found.block, found.trace)
+    return Refutation(case, found.total_variation, found.difference, found.block, found.steps)
 
 
 def _results(

@@ -119,7 +119,14 @@ def plain_outcome(judge: Judge, found: TrialReport, tv: float) -> Outcome:
     """What a campaign about plain mode says; a failure is none of speculation."""
     outcome = outcome_of(judge, found, tv)
     if outcome.status == Status.FAILED:
-        return replace(outcome, message=f"plain mode: {outcome.message}", finding=Finding.PLAIN)
+        shown = dict(outcome.evidence["difference"])
+        shown["place"] = f"plain mode, {shown['place']}"
+        return replace(
+            outcome,
+            message=f"plain mode: {outcome.message}",
+            finding=Finding.PLAIN,
+            evidence={**outcome.evidence, "difference": shown},
+        )
     return outcome
 
 

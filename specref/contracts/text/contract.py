@@ -169,10 +169,12 @@ class Engine:
     def fixture(self) -> Fixture:
         """The law at each prompt, for engines that have one."""
         assert self.law is not None
+        places = tuple(Prompt(prompt, 1) for prompt in self.prompts)
+        if self.drafter is not None:
+            return Fixture("engine", self.law, self.drafter, places)
         vocabulary = self.law.vocabulary
         flat = iid_model(vocabulary, [1 / len(vocabulary)] * len(vocabulary))
-        places = tuple(Prompt(prompt, 1) for prompt in self.prompts)
-        return Fixture("engine", self.law, self.drafter or flat, places)
+        return Fixture("engine", self.law, flat, places, drafter_known=False)
 
     @cached_property
     def trees(self) -> tuple[PrefixTree, ...]:
