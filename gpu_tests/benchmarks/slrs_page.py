@@ -33,9 +33,10 @@ which with `--output docs/slrs.json` measures first. {machine}
 
 String-level rejection sampling (Timor et al. 2025, Algorithm 3) is for drafters with any
 vocabulary. The drafter writes text; the target reads it, here by longest match; its first token
-t is the draft. psi(t) is the probability that a drafted text starts with t, however it is spelled.
-t is accepted with probability min(1, p(t) / psi(t)), else replaced by a draw from
-norm((p - psi)+); so a draft is accepted with probability sum min(p, psi), and what comes out
+t is the draft. psi(t) is the probability that t is the first token that the target reads in a
+drafted text, however the drafter spells it. t is accepted with probability min(1, p(t) / psi(t)),
+else replaced by a draw from norm((p - psi)+); so a draft is accepted with probability
+sum min(p, psi), and what comes out
 [has the target's law](losslessness.md). The difficulty is psi: a sum over all sequences of drafter
 tokens, *paths*, that write such a text.
 
