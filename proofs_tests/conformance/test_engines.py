@@ -380,9 +380,9 @@ def test_seconds_are_kept_to_and_what_they_bought_is_said() -> None:
     for known in ({}, WITHOUT):
         short = engine(Speculating(lookahead=1), tokens=2, **known)  # few texts show much
         judged(short, trials=10)  # imports
-        started = time.perf_counter()
+        started = time.process_time()
         report = judged(short, detect_tv=None, seconds=0.5)
-        assert time.perf_counter() - started < 60
+        assert time.process_time() - started < 5
         assert report.exit_code == 0
         assert "on its prompts TV ≥" in report.verdict
 

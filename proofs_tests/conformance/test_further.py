@@ -69,9 +69,10 @@ def test_a_slow_sampler_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "SECONDS", 0.3)
     judge = judge_of(LOSSY())
     judge.blocks("wide")
-    lossy = judge.implementation
+    lossy, asked = judge.implementation, [0]
 
     def slow(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+        asked[0] += len(p)
         time.sleep(0.001 * len(p))
         return lossy(p, q, drafts, rng=rng)
 
@@ -79,6 +80,7 @@ def test_a_slow_sampler_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
     judge.memo["blocks/wide"] = replace(judge.memo["blocks/wide"], seconds=1.8)
     drawn = sum(sum(counts.values()) for counts in further(judge, ["wide"])["wide"].values())
     assert 0 < drawn < 600
+    assert asked[0] < 600
 
 
 def test_a_sampler_that_fails_later_is_diagnosed_by_what_it_gave() -> None:

@@ -309,7 +309,7 @@ def example(rule: Rule) -> str:
     traces = [Traced(Replayed(path.choices)) for path in paths]
     for trace in traces:
         program(trace)
-    # The likeliest of those that show most: an acceptance, a rejection, many decisions.
+    # The likeliest of those that show most: both an acceptance and a rejection, if there are any.
     order = [(len({*verdicts(t)}), path.weight) for t, path in zip(traces, paths, strict=True)]
     best = max(range(len(paths)), key=order.__getitem__)
     proof = is_lossless(rule.step, target, drafter, lookahead=LOOKAHEAD)
@@ -355,15 +355,15 @@ def acceptance(rule: Rule) -> str:
         value = f"P(a draft of the first position is accepted): {first}"
     else:
         return "## Acceptance\n\nNo closed form is known to specref.\n"
-    above = inspect.getdoc(sys.modules[listed.__module__])
+    module = sys.modules[listed.__module__]
+    above = inspect.getdoc(module) if module.__name__.startswith("specref.theory.") else None
     return f"""## Acceptance
 
 On the pair above, in closed form: {value}. The closed form is this function of
 `{listed.__module__}`:
 
 {included(listed, whole=False)}
-That module says: {above}
-"""
+""" + (f"That module says: {above}\n" if above else "")
 
 
 def proofs(rule: Rule, listing: object) -> str:
@@ -603,7 +603,7 @@ codes.
 
 
 def fields(value: Any, path: str = "") -> Iterator[tuple[str, str, Any]]:
-    """(path, type, value) of the leaves of a record, the first entry of a list for all."""
+    """(path, type, value) of the leaves of a record, the last entry of a list for all."""
     if isinstance(value, dict) and value:
         for key, item in value.items():
             yield from fields(item, f"{path}.{key}".lstrip("."))

@@ -100,6 +100,23 @@ def test_sums_of_parts_are_sums_of_the_whole():
     assert parts.tokens.tolist() == [[0] * 5, [100] * 5]
 
 
+def test_tokens_go_to_the_rows_that_chose_them():
+    """Some to one row, some to both, some to none, in one call."""
+    values, mean, variance = drawn(np.random.default_rng(2), 0.3, 0.1, 100)
+    chosen = np.random.default_rng(3).random((2, 100)) < [[0.3], [0.7]]
+    assert {(bool(a), bool(b)) for a, b in chosen.T} == {
+        (a, b) for a in (False, True) for b in (False, True)
+    }
+    together = FeatureSums((2, 5))
+    together.add(values, mean, variance, chosen)
+    for row, mask in enumerate(chosen):
+        alone = FeatureSums((5,))
+        alone.add(values[mask], mean[mask], variance[mask])
+        assert together.tokens[row].tolist() == [mask.sum()] * 5
+        assert together.excess[row] == pytest.approx(alone.excess)
+        assert together.variance[row] == pytest.approx(alone.variance)
+
+
 def test_stakes_are_powers_of_two_and_cost_what_bennett_says():
     assert STAKES.tolist() == [2.0**k for k in range(-9, 4)]
     assert pytest.approx(np.exp(STAKES) - 1 - STAKES) == PRICES

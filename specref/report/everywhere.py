@@ -39,7 +39,9 @@ def sentence(found: Everywhere) -> str:
     if found.verdict == "lossy" and not found.lossy:
         return f"lossy at rows that were drawn; {found.regions} regions, {found.open} open; {box}"
     if found.verdict == "lossy":
-        what = "raises" if found.witness and found.witness.error else "lossy"
+        raising = sum(one.error is not None for part in found.slices for one in part.lossy)
+        what = "lossy, or raises," if raising else "lossy"
+        what = "raises" if raising == found.lossy else what
         regions = f"{found.lossy} of {known}" + " regions" * (not found.open)
         return f"{what} at some rows of {regions}, over {box}"
     return (
@@ -139,7 +141,7 @@ def _witness(found: Everywhere, witness: Witness) -> str:
     more = len(witness.conditions) - len(shown)
     where = "  where " + ", ".join(shown) + (f", and {more} more conditions" if more else "")
     lines = [
-        where if shown else "  at some rows of every region of an outcome",
+        where if shown else "  at some rows of every region of one outcome",
         "  for example, other rows uniform:",
         *(
             f"    {_row(found, row)} = ({', '.join(map(str, law))})"

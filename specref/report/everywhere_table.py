@@ -15,10 +15,11 @@ HEADINGS = (
 )
 LEGEND = (
     "A row is one rule over all rows of p and q of these vocabularies, zeros, ties, equal rows "
-    "and point masses included. proved: lossless for all of them; lossy: with rows at which it is "
-    "refuted; open: neither. regions: sets of rows on which every path runs alike, summed over "
-    "completed outcomes; lossy, open: how many of them; equations: pieces on which an equation "
-    "holds; z3: calls of the solver; s: of the processor."
+    "and point masses included. proved: lossless for all of them; lossy: with rows at which it is"
+    " refuted; open: neither. regions: sets of rows on which every path runs alike, summed over "
+    "completed outcomes; lossy: of these, how many have rows at which the rule is refuted; open: "
+    "how many pieces are not decided; equations: pieces on which an equation holds; z3: calls of "
+    "the solver; s: of the processor."
 )
 
 
@@ -131,8 +132,8 @@ def _where(answer: Answer) -> str:
     if not answer.lossy:
         return "at rows that were drawn, among open pieces"
     if answer.lossy == answer.regions:
-        return "in every region"
+        return "at some rows of every region"
     if not answer.conditions:
-        return "in every region of an outcome"
+        return "at some rows of every region of one outcome"
     shown = ", ".join(f"`{one}`" for one in answer.conditions[:4])
     return shown + ", …" * (len(answer.conditions) > 4)

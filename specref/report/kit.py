@@ -110,7 +110,7 @@ def _power(report: Report) -> str:
     seconds = report.options.seconds
     if seconds is not None:
         return f"draws for {seconds:g} s: what would have been found is in each line"
-    return f"detects TV ≥ {report.detect_tv:g} {report.contract.tried_on}"
+    return f"set to detect TV ≥ {report.detect_tv:g} {report.contract.tried_on}"
 
 
 def _unnamed(report: Report) -> bool:

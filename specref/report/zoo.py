@@ -41,7 +41,7 @@ def summary(matrix: Matrix) -> str:
     return (
         f"{counts['killed']} of {counts['mutants']} mutants killed, {counts['passed']} of "
         f"{counts['controls']} controls passed, {len(matrix.idle)} idle checks; seed "
-        f"{matrix.seed}, detects TV ≥ {matrix.detect_tv:g}"
+        f"{matrix.seed}, set to detect TV ≥ {matrix.detect_tv:g}"
     )
 
 

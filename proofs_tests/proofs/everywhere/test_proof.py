@@ -108,6 +108,23 @@ def test_a_divisor_of_a_token_that_was_not_drafted_is_a_condition() -> None:
     assert ATTACKS["division"].step is vectorised
 
 
+@pytest.mark.parametrize(
+    ("raising", "wrong", "said"),
+    [(True, True, "lossy, or raises, at"), (True, False, "raises at"), (False, True, "lossy at")],
+)
+def test_a_verdict_says_raises_of_regions_that_raise_alone(
+    raising: bool, wrong: bool, said: str
+) -> None:
+    def step(target, drafter, context, lookahead, chance):
+        p, q = target.next_token(context), drafter.next_token(context)
+        if raising and q[0] < p[0] / 5:
+            raise RuntimeError("few")
+        return (chance.draw(q if wrong and q[0] > Fraction(9, 10) else p, "token"),)
+
+    found = is_lossless_everywhere(step, "ab", lookahead=1)
+    assert sentence(found).startswith(f"{said} some rows of {found.lossy} of ")
+
+
 def with_errors_that_cancel(first, second):
     """Half of the time too often a by d where the first condition holds; else too seldom."""
 
