@@ -43,6 +43,27 @@ def test_several_iterations_are_compared_by_their_tokens(tmp_path: Path) -> None
     assert (comparison["less"]["left"], comparison["less"]["right"]) == ("2", "4")
 
 
+RAISING = """
+from specref.algorithms import standard
+
+def step(target, drafter, context, lookahead, chance):
+    p, q = target.next_token(context), drafter.next_token(context)
+    if p[0] == q[0]:
+        p[0] / (p[0] - q[0])
+    return standard.step(target, drafter, context, lookahead, chance)
+"""
+
+
+def test_a_rule_that_raises_somewhere_is_not_compared(tmp_path: Path) -> None:
+    rule = tmp_path / "raising.py"
+    rule.write_text(RAISING)
+    result = run("prove", f"{rule}:step", *TWO_TOKENS, "--against", STANDARD)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert "raised ZeroDivisionError (line 7 of raising.py)" in line
+    assert "rules that raise somewhere are not compared" in line
+
+
 def test_open_is_2() -> None:
     result = run("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING, "--budget", "1e-9")
     assert result.exit_code == 2

@@ -563,10 +563,9 @@ def test_too_few_trials_say_what_was_seen_and_what_it_takes() -> None:
     assert result.status == Status.INCONCLUSIVE
     evidence = result.evidence
     assert 1 < evidence["log10_evidence"] < evidence["log10_threshold"]
-    assert f"(TV 0.05: {evidence['needed']:,} trials)" in result.message
-    assert f"300 trials would surely find only TV ≥ {evidence['detectable_tv']:.3f} (" in (
-        result.message
-    )
+    assert f"(TV 0.05 takes {evidence['needed']:,} trials)" in result.message
+    found = f"only TV ≥ {evidence['detectable_tv']:.3f} would have been found ("
+    assert f"300 trials are too few: {found}" in result.message
     assert f"evidence 10^{evidence['log10_evidence']:.1f}, where 10^10.8 decides" in result.message
     bounds = ["TV about {:.3f} in [{:.3f}, {:.3f}]".format(*tv) for tv in evidence["tv"].values()]
     assert any(words in result.message for words in bounds)
@@ -583,7 +582,7 @@ def test_the_trials_that_it_takes_are_enough() -> None:
 
 def test_no_number_of_trials_finds_what_is_tolerated() -> None:
     result = asked("joint/wide", clean, trials=600, tolerance=0.02)
-    assert "(TV 0.05: never, with tolerance 0.02)" in result.message
+    assert "(TV 0.05 would never be, with tolerance 0.02)" in result.message
     assert result.evidence["needed"] is None
 
 

@@ -115,7 +115,7 @@ def test_a_clean_sampler_has_nothing_to_diagnose(trials):
     diagnosis = diagnose(observe(standard.step, trials, seed=3), laws=LAWS)
     assert diagnosis.clean_fits
     assert diagnosis.tokens_fit
-    assert str(diagnosis).startswith("Nothing to diagnose")
+    assert str(diagnosis).startswith("No known bug is named: ")
 
 
 @pytest.mark.parametrize("name", INVENTED)

@@ -60,7 +60,7 @@ def test_what_fits_is_not_doubted() -> None:
     few = replace(FOUND, candidates=(replace(FITS, strengths=(0.5,)),), trials=10, tokens_fit=True)
     assert lines(few)[:2] == [
         "Looks like a known bug, judging by 10 blocks on 3 cases.",
-        "Block lengths are not the clean rule's; the tokens may be the target's.",
+        "Block lengths are not the clean rule's; the tokens show no difference here.",
     ]
 
 
@@ -87,8 +87,8 @@ def test_nothing_that_is_known() -> None:
 
 def test_nothing_to_diagnose() -> None:
     assert lines(replace(FOUND, clean_fits=True)) == [
-        f"Nothing to diagnose: {SEEN} fit the clean rule.",
-        "A check that failed saw something else than these blocks.",
+        f"No known bug is named: {SEEN} fit the clean rule.",
+        "What failed is above: these blocks do not show it.",
     ]
     assert lines(replace(FOUND, candidates=(), cases=0)) == [
         "Nothing can be compared: the clean rule has no exact law on any case."

@@ -53,9 +53,18 @@ def test_seconds_are_shared_among_those_who_draw(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(pace, "time", Hand(1.0))
     asked = [one for one in CHECKS if one.id in ("smoke/answers", "joint/wide", "joint/deep")]
     clock = Clock(11.0, asked, VERIFY)
-    assert [clock.share(number) for number in range(3)] == [5.0, 4.5, 8.0]
+    # smoke/answers draws nothing; joint/wide leaves 4.5 s of its 5.5 to joint/deep.
+    assert [clock.share(number) for number in range(3)] == [5.5, 5.5, 10.0]
     assert clock.even == 5.5
     assert Clock(None, asked, VERIFY).share(0) is None
+
+
+def test_work_that_is_no_drawing_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that takes 100 s has drawn for its share alone; the next one has its own."""
+    monkeypatch.setattr(pace, "time", Hand(100.0))
+    asked = [one for one in CHECKS if one.id in ("joint/wide", "joint/deep")]
+    clock = Clock(11.0, asked, VERIFY)
+    assert [clock.share(number) for number in range(2)] == [5.5, 5.5]
 
 
 def test_others_draw_if_nobody_else_does() -> None:
@@ -81,7 +90,8 @@ def test_too_few_blocks_are_no_pass() -> None:
     report = check(correct, only=["joint/deep"], seconds=1e-6)
     (result,) = report.results
     assert result.status == Status.INCONCLUSIVE
-    assert "would surely find" in result.message
+    assert "8 trials are too few: nothing would have been found (" in result.message
+    assert "TV about" not in result.message  # [0, 1] says nothing
     assert report.exit_code == 2
 
 

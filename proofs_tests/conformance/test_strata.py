@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from specref.cli import main
 from specref.conformance.checks.strata import CHECKS as STRATA_CHECKS
@@ -16,6 +17,7 @@ from specref.conformance.strata.stratum import Seen, drawn
 from specref.conformance.strata.table import drawn_pairs
 from specref.conformance.suite import check, prepare
 from specref.contracts.capabilities import capable
+from specref.report.kit import kit_record, kit_report
 from specref.zoo.parts.batched import verifier
 from specref.zoo.triggers import BASE_BUGS, TRIGGERS, Trigger, triggered
 
@@ -55,6 +57,13 @@ FOUND = {
 }
 
 
+def printed(report):
+    """A report in one line."""
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(kit_report(report))
+    return " ".join(console.export_text().split())
+
+
 def one_stratum(name, verify, **options):
     """The result of one stratum."""
     judge, checks = prepare(verify, CheckOptions(only=[f"strata/{name}"], **options))
@@ -74,6 +83,56 @@ def test_a_stratum_fails_a_bug_that_acts_there(name):
     result = one_stratum(name, verify)
     assert result.status == Status.FAILED, result.message
     assert result.lossy
+
+
+class AsText:
+    """Takes numbers as text, as programs do."""
+
+    specref_as_text = True
+
+    def __init__(self, verify):
+        self.verify = verify
+
+    def __call__(self, p, q, drafts, *, rng):
+        return self.verify(p, q, drafts, rng=rng)
+
+
+def without_small_residuals(p, q, drafts, *, rng):
+    """Drops entries of the residual below 2e-3."""
+    tokens, counts = np.full(p.shape[:2], -1), np.zeros(len(p), dtype=int)
+    for row in range(len(p)):
+        drafted, n = drafts[row][drafts[row] >= 0], 0
+        while n < len(drafted) and rng.random() * q[row, n, drafted[n]] < p[row, n, drafted[n]]:
+            tokens[row, n] = drafted[n]
+            n += 1
+        law = p[row, n].copy()
+        if n < len(drafted):
+            law = np.maximum(law - q[row, n], 0)
+            law = np.where(law < 2e-3, 0, law) if law.max() > 2e-3 else law
+        tokens[row, n], counts[row] = rng.choice(len(law), p=law / law.sum()), n + 1
+    return tokens, counts
+
+
+def test_programs_are_judged_by_rare_tokens_at_smaller_vocabularies():
+    """Numbers sent as text cost much: 1,000 tokens at most, and no strata of larger ones."""
+    result = one_stratum("laws-rare", AsText(without_small_residuals), claims={"one_hot": False})
+    assert result.status == Status.FAILED, result.message
+    assert "p < 1e-3 less often" in result.message
+    assert result.evidence["tried"].startswith("V 1,000, ")
+    fine = one_stratum("laws-fine", AsText(verifier()))
+    assert (fine.status, fine.evidence["tried"]) == (
+        Status.PASSED, "V 1,000, lookahead 1, batch 64",
+    )  # fmt: skip
+    large = one_stratum("vocabulary-thousands", AsText(verifier()))
+    assert large.status == Status.NOT_APPLICABLE
+    assert large.message.startswith("numbers are sent as text: ask for")
+
+
+def test_it_is_said_that_bugs_are_not_compared_if_only_strata_fail():
+    report = check(without_small_residuals, only=["strata/laws-rare"], one_hot=False)
+    assert (report.exit_code, report.diagnosis) == (1, None)
+    assert "No known bug is named: they are told apart by blocks" in printed(report)
+    assert "No known bug is named" not in printed(check(verifier(), only=["strata/laws-flat"]))
 
 
 @pytest.fixture(scope="module")
@@ -178,13 +237,7 @@ def test_what_a_sampler_refuses_is_not_tried_and_the_report_says_so():
     status = {result.id: str(result.status) for result in report.results}
     assert status["strata/int32-ids"] == status["strata/bare"] == "not_applicable"
     assert "in 1 strata" in report.verdict
-    from rich.console import Console
-
-    from specref.report.kit import kit_record, kit_report
-
-    console = Console(width=80, record=True, file=io.StringIO())
-    console.print(kit_report(report))
-    text = " ".join(console.export_text().split())
+    text = printed(report)
     assert "not tried: strata/int32-ids: not judged with int32 ids: raised TypeError" in text
     assert "not tried: strata/bare: neither coins nor lens is an optional parameter" in text
     told = {one["id"]: one for one in kit_record(report)["strata"]}

@@ -87,7 +87,7 @@ Sizes: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 @click.option(
     "--seconds",
     type=float,
-    help="Draw for so long instead, and say what would have been found.",
+    help="Draw for so long in all instead, and say what would have been found.",
 )
 @timeout_option
 @click.option("--only", multiple=True, metavar="ID", help="Checks whose ids start like this.")
@@ -154,7 +154,8 @@ def check_command(
     is not expected; 2 if an installed one has no verdict, or none is installed.
 
     A sampler in NumPy takes 2 to 30 seconds, those that fail early the least; whole texts take
-    minutes, and how many is said before. --seconds 10 draws for so long instead.
+    minutes, and how many is said before. With --seconds 10 drawing takes 10 s in all; what else
+    checks do comes on top, 5 s and more.
 
     Exit codes: 0 lossless at the declared power, 1 lossy or a broken contract (or accepted
     lengths that are not those of --algorithm), 2 misuse, inconclusive, not answered in time, not

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
 from functools import partial
@@ -90,9 +91,9 @@ def prove_everywhere(
                 if isinstance(cause, UntokenisableError):
                     left_out.append(f"{listed(target)} and {listed(drafter)}")
                     continue
-                misused(f"{rule} {_named(cause) if isinstance(cause, Exception) else error}")
+                misused(f"{rule} {named(cause) if isinstance(cause, Exception) else error}")
             except (TypeError, OutsideChanceError, TooManyPathsError) as error:
-                misused(f"{rule} {_named(error)}")
+                misused(f"{rule} {named(error)}")
             if found[-1].interrupted:
                 interrupted = True
                 break
@@ -136,12 +137,17 @@ def replay_rows(record: Any, load: Callable[[str], Step]) -> NoReturn:
     sys.exit(HOLDS if proof else VIOLATED)
 
 
-def _named(error: Exception) -> str:
+def named(error: Exception) -> str:
     """An error, with the line of the rule that it comes from."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if "numpy" not in f.filename and not _of_proofs(f.filename)]
+    own = [f for f in frames if not (_of_libraries(f.filename) or _of_proofs(f.filename))]
     where = f" (line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
     return f"raised {type(error).__name__}{where}: {error}"
+
+
+def _of_libraries(file: str) -> bool:
+    of_python = file.startswith(sysconfig.get_path("stdlib")) and "site-packages" not in file
+    return of_python or "numpy" in file
 
 
 def _of_proofs(file: str) -> bool:

@@ -1,6 +1,5 @@
 """The judge that checks are given: an implementation, how to call it, and its error budget."""
 
-import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -181,12 +180,10 @@ class Judge:
         self, key: str, sampler: Sampler, fixture: Fixture, tokens: int | None
     ) -> TrialReport:
         if key not in self.memo:
-            started = time.perf_counter()
             trial = self._trial(fixture, tokens)
-            left = self.seconds and max(0.0, self.seconds - (time.perf_counter() - started))
             trials = self.trials or trial.needed(self.detect_tv)
             counted = ignored if isinstance(self.contract, ModelContract) else self.advance
-            self.memo[key] = trial.run(sampler, trials, self.rng(key), counted, left)
+            self.memo[key] = trial.run(sampler, trials, self.rng(key), counted, self.seconds)
         return self.memo[key]
 
     def _trial(self, fixture: Fixture, tokens: int | None) -> Trial:

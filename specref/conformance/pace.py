@@ -16,6 +16,9 @@ DRAWING = (Stage.JOINT, Stage.STRATA, Stage.ITERATIONS, Stage.END_TO_END)
 class Clock:
     """Shares the seconds of a run evenly among the checks that draw as much as they are let.
 
+    What a check spends beyond its share was not spent on drawing: laws are worked out first. What
+    it leaves goes to those after it.
+
     Parameters
     ----------
     seconds : float or None
@@ -29,15 +32,20 @@ class Clock:
         drawing = [
             one.stage in DRAWING and draws for one, draws in zip(asked, statistical, strict=True)
         ]
-        self.seconds, self.started = seconds, time.perf_counter()
         self.drawing = drawing if any(drawing) else statistical
+        self.seconds, self.left = seconds, seconds or 0.0
+        self.given: tuple[float, float] | None = None
 
     def share(self, number: int) -> float | None:
         """The seconds of a check, of those that are left for it and for the checks after it."""
         if self.seconds is None:
             return None
-        left = max(0.0, self.seconds - (time.perf_counter() - self.started))
-        return left / max(1, sum(self.drawing[number:]))
+        if self.given:
+            share, started = self.given
+            self.left -= min(share, time.perf_counter() - started)
+        share = self.left / max(1, sum(self.drawing[number:]))
+        self.given = (share, time.perf_counter()) if self.drawing[number] else None
+        return share
 
     @property
     def even(self) -> float | None:

@@ -247,8 +247,8 @@ def two_sample_outcome(judge: Judge, reports: list[TwoSampleReport]) -> Outcome:
         needed = max(report.to_find[1] for report in reports if report.to_find)
         reached = "nothing" if detectable == 1 else f"only TV ≥ {detectable:.3f}"
         return inconclusive(
-            f"{worst.trials:,} texts of each mode would surely find {reached} (TV "
-            f"{judge.detect_tv:g}: about {needed:,}); so far evidence "
+            f"{worst.trials:,} texts of each mode are too few: {reached} would have been found "
+            f"(TV {judge.detect_tv:g} takes about {needed:,}); so far evidence "
             f"10^{worst.log10_evidence:z.1f}",
             needed=needed,
             **numbers,

@@ -50,11 +50,21 @@ def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Out
     if (limited and detectable > USELESS) or (judge.trials is not None and detectable > tv):
         needed, worst = found.needed(tv), found.worst
         reached = "nothing" if detectable == 1 else f"only TV ≥ {detectable:.3f}"
-        enough = f"{needed:,} trials" if needed else f"never, with tolerance {report.tolerance:g}"
+        distance = (
+            f", and TV about {worst.estimate:.3f} in [{worst.lower:.3f}, {worst.upper:.3f}] at "
+            f"{worst.case}"
+            if worst.upper - worst.lower < 1
+            else ""
+        )
+        enough = (
+            f"takes {needed:,} trials"
+            if needed
+            else f"would never be, with tolerance {report.tolerance:g}"
+        )
         return inconclusive(
-            f"{report.trials:,} trials would surely find {reached} (TV {tv:g}: {enough}); so far "
-            f"evidence 10^{found.law:z.1f}, where 10^{found.threshold:.1f} decides, and TV about "
-            f"{worst.estimate:.3f} in [{worst.lower:.3f}, {worst.upper:.3f}] at {worst.case}",
+            f"{report.trials:,} trials are too few: {reached} would have been found (TV {tv:g} "
+            f"{enough}); so far evidence 10^{found.law:z.1f}, where "
+            f"10^{found.threshold:.1f} decides{distance}",
             needed=needed,
             **evidence,
         )

@@ -51,7 +51,7 @@ def outcome_of(campaigns: Sequence[Found], judge: Judge) -> Outcome:
         if found.lossy:
             return failed(
                 f"tokens are not drawn from the target's rows: {found.worst}, by "
-                f"{found.shift:+.3f} a token; evidence 10^{found.log10_evidence:.0f} after "
+                f"{abs(found.shift):.3f} a token; evidence 10^{found.log10_evidence:.0f} after "
                 f"{found.tokens:,} tokens",
                 **evidence,
             )

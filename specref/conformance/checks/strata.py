@@ -31,7 +31,7 @@ from specref.contracts.verify.contract import VerifyContract
 
 CELLS = 12_000_000
 OWN_COST, PAIRS = 40.0, 3
-MOST_AS_TEXT, SLOWER_AS_TEXT = 1_000, 10
+MOST_AS_TEXT, SLOWER_AS_TEXT, OF_LARGE_VOCABULARIES = 1_000, 10, "vocabulary-"
 
 
 def judged(stratum: Stratum, judge: Judge) -> Outcome:
@@ -43,7 +43,10 @@ def judged(stratum: Stratum, judge: Judge) -> Outcome:
     if why := verifier.refusal():
         return not_applicable(why)
     if sent_as_text(judge) and max(shape.vocabulary for shape in stratum.shapes) > MOST_AS_TEXT:
-        return not_applicable("numbers are sent as text: --vocabulary judges it at such a size")
+        if stratum.name.startswith(OF_LARGE_VOCABULARIES):
+            return not_applicable("numbers are sent as text: ask for such a --vocabulary")
+        fewer = (s._replace(vocabulary=min(s.vocabulary, MOST_AS_TEXT)) for s in stratum.shapes)
+        stratum = replace(stratum, shapes=tuple(dict.fromkeys(fewer)), cost=2 * stratum.cost)
     try:
         found = campaign(stratum, verifier, judge, judge.level)
     except BrokenContractError as error:

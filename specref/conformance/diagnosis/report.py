@@ -155,8 +155,8 @@ class Diagnosis:
         elif not self.cases:
             yield "Nothing can be compared: the clean rule has no exact law on any case."
         elif self.clean_fits:
-            yield f"Nothing to diagnose: {seen} fit the clean rule."
-            yield "A check that failed saw something else than these blocks."
+            yield f"No known bug is named: {seen} fit the clean rule."
+            yield "What failed is above: these blocks do not show it."
         else:
             yield f"{self._verdict()}, judging by {seen}."
             if self.resembling and self.basis == "next tokens":
@@ -166,7 +166,7 @@ class Diagnosis:
             if self.resembling and self.trials < self.enough:
                 yield f"Fewer than {self.enough:,} blocks are too few to say that it fits."
             if self.tokens_fit:
-                yield "Block lengths are not the clean rule's; the tokens may be the target's."
+                yield "Block lengths are not the clean rule's; the tokens show no difference here."
 
     def _verdict(self) -> str:
         if not self.candidates:

@@ -189,6 +189,8 @@ def compare_everywhere(
     ------
     NotForAllError, ModuleNotFoundError, TypeError, ValueError
         As `is_lossless_everywhere`.
+    Exception
+        What a rule raises at rows that are met: it is not compared.
 
     Examples
     --------

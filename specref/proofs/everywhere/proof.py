@@ -354,14 +354,25 @@ def _witness(step: Step, space: Space, lookahead: int, slices: Sequence[Slice]) 
     )
     rows = {row: one.sample.row(row) for row in found.space.rows}
     conditions = separating(one, found.lossless)
-    return _simple_witness(step, space, lookahead, rows, one.error is not None, conditions)
+    raises = one.error is not None
+    return _simple_witness(
+        *(step, space, lookahead, rows, raises), conditions.words, conditions.hold
+    )
 
 
 def _simple_witness(
-    step: Step, space: Space, lookahead: int, rows: Rows, raises: bool, conditions: tuple[str, ...]
+    step: Step,
+    space: Space,
+    lookahead: int,
+    rows: Rows,
+    raises: bool,
+    conditions: tuple[str, ...] = (),
+    hold: Callable[[Rows], bool] = lambda rows: True,
 ) -> Witness:
-    """What a rule does at these rows, made as simple as possible."""
-    simple = simplified(rows, lambda rows: _fails(step, space, rows, lookahead, raises))
+    """What a rule does at these rows, made as simple as the conditions allow."""
+    simple = simplified(
+        rows, lambda rows: hold(rows) and _fails(step, space, rows, lookahead, raises)
+    )
     models = models_of(space, simple)
     try:
         proof = is_lossless(step, *models, (), lookahead)
@@ -422,7 +433,7 @@ def _searched(
         if time.process_time() > until:
             break
         if _fails(step, space, rows, lookahead, False):
-            return _simple_witness(step, space, lookahead, rows, False, ())
+            return _simple_witness(step, space, lookahead, rows, False)
     return None
 
 

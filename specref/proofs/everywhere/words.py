@@ -2,26 +2,57 @@
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.polynomials import Polynomial, Product
-from specref.proofs.everywhere.rows import Clause, Row, Space
-from specref.proofs.everywhere.slices import Covered, Lossy
+from specref.proofs.everywhere.rows import Clause, Row, Rows, Space
+from specref.proofs.everywhere.slices import Covered, Equation, Lossy
 
 MOST_READINGS = 64
 
 
-def separating(lossy: Lossy, lossless: Sequence[Covered]) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Separating:
     """Conditions of a lossy region, as few as exclude each lossless one of its outcome."""
-    space = lossy.sample.chart.space
+
+    space: Space
+    equations: tuple[Equation, ...]
+    clauses: tuple[Clause, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Such as ``p(a) > 97/100``."""
+        space = self.space
+        equations = (f"{space.name(v)} = {in_words_of(form, space)}" for v, form in self.equations)
+        return (*equations, *(in_words(one, space) for one in self.clauses))
+
+    def hold(self, rows: Rows) -> bool:
+        """Whether they hold at these rows."""
+
+        def value(v: int) -> Fraction:
+            row, token = self.space.variables[v]
+            return rows[row][token]
+
+        try:
+            return all(form.at(value) == value(v) for v, form in self.equations) and all(
+                signs.of((x > 0) - (x < 0)) & allowed
+                for polynomial, allowed in self.clauses
+                for x in [polynomial.at(value)]
+            )
+        except ZeroDivisionError:
+            return False
+
+
+def separating(lossy: Lossy, lossless: Sequence[Covered]) -> Separating:
+    """The conditions that tell a lossy region from the lossless ones of its outcome."""
     kept = list(dict(lossy.clauses).items())
     for one in list(kept):
         fewer = [other for other in kept if other != one]
         if all(_excludes(fewer, other) for other in lossless):
             kept = fewer
-    equations = [f"{space.name(v)} = {in_words_of(form, space)}" for v, form in lossy.equations]
-    return (*equations, *(in_words(one, space) for one in kept))
+    return Separating(lossy.sample.chart.space, tuple(lossy.equations), tuple(kept))
 
 
 def _excludes(clauses: Sequence[Clause], covered: Covered) -> bool:
