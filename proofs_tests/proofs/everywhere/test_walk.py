@@ -1,0 +1,55 @@
+"""The paths of a rule at one sample: beginnings that may be empty, and rules that keep state."""
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from specref import Vocabulary
+from specref.chance import OutsideChanceError
+from specref.proofs.everywhere.number import Reading
+from specref.proofs.everywhere.rows import Chart, Models, Row, Sample, Space
+from specref.proofs.everywhere.walk import paths
+
+TWO = Vocabulary("ab")
+
+
+def followed(step: Any, beginning: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
+    """The choices of all paths, p = (1/3, 2/3)."""
+    space = Space(TWO, TWO, 0)
+    space.entries(Row("p", ()))
+    chart = Chart(space, {})
+    sample = Sample(chart, {0: Fraction(1, 3)}, "")
+    models = Models(chart, Reading(space.prime, sample.value))
+    found = paths(step, models, 1, set(), lambda: None, beginning)
+    return [path.choices for path in found]
+
+
+def two_draws(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    p = target.next_token(())
+    return (chance.draw(p, "first"), chance.draw(p, "second"))
+
+
+def test_all_paths_or_those_with_a_beginning() -> None:
+    assert set(followed(two_draws)) == {(0, 0), (0, 1), (1, 0), (1, 1)}
+    assert set(followed(two_draws, (1,))) == {(1, 0), (1, 1)}
+
+
+def test_there_may_be_no_path_with_a_beginning() -> None:
+    def sure(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        return (chance.draw([0, 1], "sure"),)
+
+    assert followed(sure, (0,)) == []
+    assert followed(sure, (1,)) == [(1,)]
+
+
+def test_a_branch_that_was_possible_in_another_run_is_no_empty_beginning() -> None:
+    """From the third run on the token is certain."""
+    runs = [0]
+
+    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        runs[0] += 1
+        return (chance.draw(target.next_token(()) if runs[0] < 3 else [1, 0], "token"),)
+
+    with pytest.raises(OutsideChanceError, match="was possible in one run"):
+        followed(step)
