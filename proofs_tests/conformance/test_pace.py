@@ -54,8 +54,11 @@ def test_seconds_are_shared_among_those_who_draw(monkeypatch: pytest.MonkeyPatch
     asked = [one for one in CHECKS if one.id in ("smoke/answers", "joint/wide", "joint/deep")]
     clock = Clock(11.0, asked, VERIFY)
     # smoke/answers draws nothing; joint/wide leaves 4.5 s of its 5.5 to joint/deep.
-    assert [clock.share(number) for number in range(3)] == [5.5, 5.5, 10.0]
-    assert clock.even == 5.5
+    assert [clock.share(number) for number in (1, 2)] == [5.5, 10.0]
+    assert [clock.apart(number) for number in (1, 2)] == [5.5, 5.5]
+    unspent = Clock(11.0, asked, VERIFY)
+    assert unspent.share(0) is not None
+    assert unspent.share(1) == 5.5
     assert Clock(None, asked, VERIFY).share(0) is None
 
 
@@ -67,9 +70,19 @@ def test_work_that_is_no_drawing_is_not_counted(monkeypatch: pytest.MonkeyPatch)
     assert [clock.share(number) for number in range(2)] == [5.5, 5.5]
 
 
+def test_checks_whose_power_takes_more_have_more_seconds() -> None:
+    asked = [one for one in CHECKS if one.id in ("strata/vocabulary-128k", "strata/one-draft")]
+    large, small = sorted(
+        (float(Clock(15.0, asked, VERIFY).apart(n) or 0) for n in range(2)), reverse=True
+    )
+    assert (large, small) == (14.0, 1.0)
+    number = [one.id for one in asked].index("strata/vocabulary-128k")
+    assert Clock(15.0, asked, VERIFY).apart(number) == large
+
+
 def test_others_draw_if_nobody_else_does() -> None:
     asked = [one for one in CHECKS if one.id == "independence/rows-wide"]
-    assert Clock(11.0, asked, VERIFY).even == 11.0
+    assert Clock(11.0, asked, VERIFY).apart(0) == 11.0
 
 
 def test_a_campaign_ends_with_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,6 +192,16 @@ def test_what_the_zoo_has_as_lossy_and_is_not_over_two_tokens_is_asked_again() -
     )
 
 
+def test_a_bug_that_needs_a_longer_token_of_the_drafter_is_asked_there() -> None:
+    first = box_of(ALL["block-psi-given-more"])
+    second = harder(Answer(first, "proved"))
+    assert second == Box("block-psi-given-more", ("a", "b"), ("a", "ab"), 1)
+    assert prove_box(second, 0, 20).verdict == "lossy"
+    third = harder(Answer(second, "open"))
+    assert third == replace(first, lookahead=2)
+    assert [harder(Answer(third, "open")), harder(Answer(first, "lossy"))] == [None, None]
+
+
 def test_ctrl_c_keeps_what_was_found() -> None:
     boxes = [Box("slem", LETTERS, LETTERS, 1), Box("standard", LETTERS, LETTERS, 1)]
 

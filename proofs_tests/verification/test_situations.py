@@ -28,6 +28,7 @@ from specref.verification import (
     situations,
 )
 from specref.verification.judging import Result, received, sent
+from specref.verification.rules import Refutation
 from specref.vocabulary import Tokens, Vocabulary
 
 
@@ -114,6 +115,12 @@ BUGS: dict[str, dict[str, Callable[[Place], bool]]] = {
 }
 
 
+def size(found: Refutation) -> tuple[int, int, int]:
+    """What is smallest in the counterexample that is shown."""
+    case = found.case
+    return case.lookahead, len(case.pair.target.vocabulary), len(case.context)
+
+
 @pytest.mark.parametrize(
     ("situation", "name"), [(situation, name) for situation in BUGS for name in BUGS[situation]]
 )
@@ -124,6 +131,7 @@ def test_a_bug_in_a_situation_is_refuted_there(situation: str, name: str) -> Non
     assert (toy.proved, toy.cases, report.raised) == (68, 68, ())
     assert 0 < len(report.refuted) == other.cases - other.proved
     found = report.refuted[0]
+    assert size(found) == min(map(size, report.refuted))
     assert found.difference.output != found.difference.expected
     assert found.total_variation > 0
     assert found.trace

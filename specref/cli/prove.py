@@ -72,7 +72,12 @@ from specref.verification import SITUATIONS, InterruptedProofError, RuleReport, 
 @click.option(
     "--budget", default=BUDGET, show_default=True, help="With --everywhere: CPU seconds."
 )
-@click.option("--save", metavar="FILE", callback=writable, help="Write a witness, to be replayed.")
+@click.option(
+    "--save",
+    metavar="FILE",
+    callback=writable,
+    help="With --everywhere: write a witness, to be replayed.",
+)
 @seed_option
 @html_option
 @json_option

@@ -111,8 +111,10 @@ def verify_everywhere(
     unit = f"rules, at most {budget:g} s each"
     with executor_of(workers, cluster) as pool, progress(len(boxes), unit) as advance:
         answers = prove_boxes(boxes, seed, budget, pool, lambda answer: advance(1))
-        again = {answer: box for answer in answers if zoo and (box := harder(answer))}
-        if not any(answer.note == STOPPED for answer in answers):
+        while zoo and not any(answer.note == STOPPED for answer in answers):
+            again = {answer: box for answer in answers if (box := harder(answer))}
+            if not again:
+                break
             further = prove_boxes(tuple(again.values()), seed, budget, pool)
             answers = tuple(one for one in answers if one not in again) + further
     show(everywhere_table(answers), json_file)

@@ -14,7 +14,7 @@ DRAWING = (Stage.JOINT, Stage.STRATA, Stage.ITERATIONS, Stage.END_TO_END)
 
 
 class Clock:
-    """Shares the seconds of a run evenly among the checks that draw as much as they are let.
+    """Shares the seconds of a run among the checks that draw as much as they are let, by weight.
 
     What a check spends beyond its share was not spent on drawing: laws are worked out first. What
     it leaves goes to those after it.
@@ -32,7 +32,10 @@ class Clock:
         drawing = [
             one.stage in DRAWING and draws for one, draws in zip(asked, statistical, strict=True)
         ]
-        self.drawing = drawing if any(drawing) else statistical
+        self.weights = [
+            one.weight * draws
+            for one, draws in zip(asked, drawing if any(drawing) else statistical, strict=True)
+        ]
         self.seconds, self.left = seconds, seconds or 0.0
         self.given: tuple[float, float] | None = None
 
@@ -43,11 +46,12 @@ class Clock:
         if self.given:
             share, started = self.given
             self.left -= min(share, time.perf_counter() - started)
-        share = self.left / max(1, sum(self.drawing[number:]))
-        self.given = (share, time.perf_counter()) if self.drawing[number] else None
+        share = self.left * (self.weights[number] or 1) / (sum(self.weights[number:]) or 1)
+        self.given = (share, time.perf_counter()) if self.weights[number] else None
         return share
 
-    @property
-    def even(self) -> float | None:
+    def apart(self, number: int) -> float | None:
         """The seconds of a check if none of them waits for another."""
-        return None if self.seconds is None else self.seconds / max(1, sum(self.drawing))
+        if self.seconds is None:
+            return None
+        return self.seconds * (self.weights[number] or 1) / (sum(self.weights) or 1)

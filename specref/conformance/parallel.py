@@ -123,15 +123,15 @@ class Ahead:
     workers : Workers
     blocking : bool
         Whether checks that depend on a failed stage are skipped.
-    seconds : float or None
-        How long each may draw.
+    seconds : callable
+        Number of a check -> how long it may draw, or None.
     """
 
     asked: Sequence[Check]
     judge: Judge
     workers: Workers
     blocking: bool = True
-    seconds: float | None = None
+    seconds: Callable[[int], float | None] = lambda number: None
     futures: dict[str, Future[tuple[CheckResult, Kept]]] = field(default_factory=dict)
     sent: int = 0
 
@@ -154,7 +154,7 @@ class Ahead:
                     judge.capabilities,
                     judge.options,
                     judge.checks,
-                    self.seconds,
+                    self.seconds(self.sent),
                     one.id,
                     kept_by(judge),
                 )

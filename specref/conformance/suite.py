@@ -197,7 +197,7 @@ def judged(
         judge.journal = Journal(options.texts, known)
     results: list[CheckResult] = []
     clock = Clock(options.seconds, asked, judge.contract)
-    ahead = workers and Ahead(asked, judge, workers, options.blocking, clock.even)
+    ahead = workers and Ahead(asked, judge, workers, options.blocking, clock.apart)
 
     def report(
         results: Sequence[CheckResult], diagnosis: Diagnosis | None = None, complete: bool = True

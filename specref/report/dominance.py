@@ -19,7 +19,10 @@ def comparison_report(left: str, right: str, found: Sequence[Comparison]) -> Any
     """What is proved of two rules, for each pair of vocabularies."""
     parts = []
     for one in found:
-        parts.append(Prose(sentence(left, right, one), STYLES.get(one.relation, "")))
+        answer = "No" if one.less else "Yes" if one.at_least.proved else "Open"
+        parts.append(
+            Prose(f"{answer}: {sentence(left, right, one)}", STYLES.get(one.relation, ""))
+        )
         parts.append(Prose(_counts(left, right, one)))
     return Group(*parts)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count, repeat
+from itertools import count, pairwise, repeat
 from types import MappingProxyType
 
 from specref.algorithms import Step
@@ -39,6 +39,8 @@ TWO = (
     (("a", "b"), ("a", "b", "ab")),
     (("a", "b"), ("b", "a")),
 )
+LONGER = (("a", "b"), ("a", "ab"))
+"""A drafter that spells b in a longer token alone."""
 """Pairs of vocabularies: partly shared, nested both ways, in another order."""
 
 
@@ -216,18 +218,27 @@ def left_out() -> list[str]:
 
 def box_of(entry: Entry) -> Box:
     """Where a step of the zoo is asked first."""
+    return ladder(entry)[0]
+
+
+def ladder(entry: Entry) -> tuple[Box, ...]:
+    """Where a step of the zoo is asked, until it is refuted."""
     rule, two = RULES[entry.rule], ("a", "b")
-    if rule.vocabularies == "one":
-        return Box(entry.id, two, two, 2)
-    target, drafter = TWO[1 if rule.by_text else 0]
-    return Box(entry.id, target, drafter, 1)
+    if rule.by_text:
+        first = Box(entry.id, *TWO[1], 1)
+        return (first, Box(entry.id, *LONGER, 1), replace(first, lookahead=2))
+    if rule.vocabularies != "one":
+        first = Box(entry.id, *TWO[0], 1)
+        return (first, replace(first, lookahead=2))
+    first, letters = Box(entry.id, two, two, 2), ("a", "b", "c")
+    if entry.rule == "standard":
+        ending = ("a", "b", "$")
+        return (first, Box(entry.id, ending, ending, 1, "$"))
+    return (first, replace(first, target=letters, drafter=letters))
 
 
 def harder(answer: Answer) -> Box | None:
-    """Where to ask again for a bug that does nothing over the vocabularies of `box_of`.
-
-    Over three tokens: one of them EOS, for bugs of standard decoding; else at lookahead 2. With
-    two vocabularies, at lookahead 2.
+    """Where to ask again for a bug of the zoo that is not refuted.
 
     Examples
     --------
@@ -236,15 +247,10 @@ def harder(answer: Answer) -> Box | None:
     ('a', 'b', '$')
     """
     box = answer.box
-    if not answer.is_elsewhere:
+    if box.rule not in ALL or box.lossless or answer.verdict not in ("proved", "open"):
         return None
-    if box.target != box.drafter:
-        return replace(box, lookahead=2)
-    if ALL[box.rule].rule == "standard":
-        letters = ("a", "b", "$")
-        return Box(box.rule, letters, letters, 1, "$")
-    letters = ("a", "b", "c")
-    return Box(box.rule, letters, letters, 2)
+    boxes = ladder(ALL[box.rule])
+    return dict(pairwise(boxes)).get(box)
 
 
 def prove_boxes(

@@ -251,7 +251,11 @@ def _report(tallies: Sequence[_Tally], every: int) -> RuleReport:
     results = [one for tally in tallies for one in tally.results]
     refuted = sorted(
         (_refutation(case, result.witness) for case, result in results if result.witness),
-        key=lambda one: (one.case.lookahead, len(one.case.pair.target.vocabulary)),
+        key=lambda one: (
+            one.case.lookahead,
+            len(one.case.pair.target.vocabulary),
+            len(one.case.context),
+        ),
     )
     not_run = every - sum(len(tally.situation.cases) for tally in tallies)
     paths = sum(result.paths for _, result in results)

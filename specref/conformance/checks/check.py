@@ -35,6 +35,8 @@ class Check:
         What a failure means, unless the outcome has a finding of its own.
     law : bool
         Whether it needs random tokens; greedy decoding has none.
+    weight : float
+        Its part of `seconds`, beside those of other checks: about what the default power takes.
     """
 
     id: str
@@ -43,6 +45,7 @@ class Check:
     statistical: bool = False
     finding: Finding = Finding.LAW
     law: bool = False
+    weight: float = 1.0
 
     @property
     def stage(self) -> Stage:

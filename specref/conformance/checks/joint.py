@@ -233,7 +233,14 @@ def _until_end(fixture: Fixture, blocks: Law) -> Law:
 CHECKS = (
     Check("joint/exact", StepContract, exact, law=True),
     *(
-        Check(f"joint/{name}", BLOCKS, partial(on_fixture, name), statistical=True, law=True)
+        Check(
+            f"joint/{name}",
+            BLOCKS,
+            partial(on_fixture, name),
+            statistical=True,
+            law=True,
+            weight=3,
+        )
         for name in CHAIN_FIXTURES
     ),
     Check(
@@ -242,6 +249,7 @@ CHECKS = (
         partial(small_batches, Alone, "wide"),
         statistical=True,
         law=True,
+        weight=4,
     ),
     Check(
         "joint/beside-idle",
@@ -249,6 +257,7 @@ CHECKS = (
         partial(small_batches, IdlePairs, "wide"),
         statistical=True,
         law=True,
+        weight=4,
     ),
     Check("joint/one-hot", VerifyContract, one_hot, statistical=True, law=True),
 )

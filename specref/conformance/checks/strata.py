@@ -144,7 +144,15 @@ ASKED: tuple[tuple[str, Callable[[Judge], Outcome]], ...] = (
 KINDS: Mapping[str, tuple[type[Contract], ...]] = {
     OWN: (VerifyContract, TreeContract, StepContract)
 }
+WEIGHTS = {one.name: max(1.0, one.cost / 2, one.after / 10_000) for one in STRATA}
 CHECKS = tuple(
-    Check(f"strata/{name}", KINDS.get(name, VerifyContract), ask, statistical=True, law=True)
+    Check(
+        f"strata/{name}",
+        KINDS.get(name, VerifyContract),
+        ask,
+        statistical=True,
+        law=True,
+        weight=WEIGHTS.get(name, 1.0),
+    )
     for name, ask in ASKED
 )

@@ -139,7 +139,14 @@ CHECKS = (
         check
         for name in CHAIN_FIXTURES
         for check in (
-            Check(f"iterations/{name}", BLOCKS, partial(texts, name), statistical=True, law=True),
+            Check(
+                f"iterations/{name}",
+                BLOCKS,
+                partial(texts, name),
+                statistical=True,
+                law=True,
+                weight=2,
+            ),
             Check(
                 f"end-to-end/{name}",
                 GenerateContract,
