@@ -229,7 +229,7 @@ def ladder(entry: Entry) -> tuple[Box, ...]:
         return (first, Box(entry.id, *LONGER, 1), replace(first, lookahead=2))
     if rule.vocabularies != "one":
         first = Box(entry.id, *TWO[0], 1)
-        return (first, replace(first, lookahead=2))
+        return (first, replace(first, lookahead=2), Box(entry.id, *TWO[3], 1))
     first, letters = Box(entry.id, two, two, 2), ("a", "b", "c")
     if entry.rule == "standard":
         ending = ("a", "b", "$")
