@@ -22,9 +22,7 @@ from proofs_tests.pages.console_blocks import ROOT
 from specref import Model, Vocabulary, is_lossless
 from specref.chance import Replayed, Traced, enumerate_paths, shown
 from specref.cli import COMMANDS
-from specref.examples import lossy
 from specref.models import iid_model
-from specref.report.kit import kit_record
 from specref.report.listing import SECTIONS, listing_of
 from specref.report.listing import rules as listed_rules
 from specref.rules import RULES, Rule
@@ -94,7 +92,6 @@ def pages() -> Iterator[tuple[str, str]]:
         yield f"api/{module}", api_page(module)
     for section in ("contracts", "claims", "checks", "names"):
         yield section, listing_page(section)
-    yield "json-report", json_page()
     yield "playground", PLAYGROUND
 
 
@@ -572,44 +569,3 @@ def cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else ""
     return ", ".join(value) if isinstance(value, list) else str(value)
-
-
-def json_page() -> str:
-    """The fields of the report, as one run wrote them."""
-    report = specref.check(lossy.verify, only=("smoke/answers", "joint/probed"))
-    record = json.loads(json.dumps(kit_record(report)))
-    rows = (
-        (
-            f"`{path}`",
-            kind,
-            "" if value is None or path.endswith("seconds") else f"`{json.dumps(value)}`",
-        )
-        for path, kind, value in fields(record)
-    )
-    return f"""# The JSON report
-
-`specref check TARGET --json FILE` writes one object, and writes it again after each check, with
-`"complete": false` until the last. These are the fields of
-`specref.check(specref.examples.lossy.verify, only=("smoke/answers", "joint/probed"))`, with the
-values that they had when this page was built.
-`…[]` is each entry of a list; fields of `evidence` differ by check, and times by run. The fields
-are public: the changelog names each change.
-
-{rows_of(("field", "type", "in this run"), rows)}
-Statuses are `passed`, `failed`, `expected_failure`, `unexpected_pass`, `not_applicable`, `not_run`
-and `inconclusive`; [the guide](../judge-your-sampler.md#3-read-the-verdict) has findings and exit
-codes.
-"""
-
-
-def fields(value: Any, path: str = "") -> Iterator[tuple[str, str, Any]]:
-    """(path, type, value) of the leaves of a record, the last entry of a list for all."""
-    if isinstance(value, dict) and value:
-        for key, item in value.items():
-            yield from fields(item, f"{path}.{key}".lstrip("."))
-    elif isinstance(value, list) and value:
-        yield from fields(value[-1], f"{path}[]")
-    else:
-        kinds = {dict: "object", list: "list", str: "string", bool: "true or false"}
-        kind = "null, or a value" if value is None else kinds.get(type(value), "number")
-        yield path, kind, value

@@ -5,6 +5,7 @@ as of the lossy example, with 0.999.
 """
 
 import json
+import math
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from proofs_tests.helpers import chromium
 from proofs_tests.helpers.colours import contrast
@@ -34,7 +36,8 @@ from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import CONTRACTS
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
-from specref.report.charts import bars, intervals
+from specref.report.charts import bars, curve, intervals
+from specref.report.kit import kit_report
 from specref.report.kit_html import kit_html, replay_line
 from specref.report.main_job_html import verification_html
 from specref.report.page import STYLE, element, html_page, link_of, table
@@ -448,6 +451,69 @@ def test_a_table_and_intervals() -> None:
     assert (line["x1"], line["x2"]) == ("93.0", "267.0")
     (mark,) = [one for one in drawn.all("line") if one["class"] == "mark"]
     assert mark["x1"] == "93.0"
+
+
+LOOKS = ((1800, -0.4), (5400, 3.25), (12600, 12.5))
+
+
+def test_a_curve_has_a_point_for_each_look() -> None:
+    drawn = Page(curve(LOOKS, 11.0, "evidence of x, look by look", "c"))
+    circles = [(float(str(x["cx"])), float(str(x["cy"]))) for x in drawn.all("circle")]
+    (line,) = drawn.all("polyline")
+    joined_up = [tuple(map(float, x.split(","))) for x in str(line["points"]).split()]
+    assert circles == joined_up
+    xs, ys = zip(*circles, strict=True)
+    left, right, top, bottom = xs[0], xs[-1], ys[-1], ys[1]
+    assert [(x - left) / (right - left) for x in xs] == pytest.approx(
+        [trials / 12600 for trials in (0, 1800, 5400, 12600)], abs=1e-3
+    )
+    assert [(bottom - y) / (bottom - top) for y in ys] == pytest.approx(
+        [(exponent + 0.4) / 12.9 for exponent in (0, -0.4, 3.25, 12.5)], abs=1e-3
+    )
+    (mark,) = [one for one in drawn.all("line") if one["class"] == "decides"]
+    height = (bottom - float(str(mark["y1"]))) / (bottom - top)
+    assert height == pytest.approx(11.4 / 12.9, abs=1e-3)
+    assert drawn.text.endswith("c evidence of x, look by look 10^11.0 10^0 10^12.5 0 12,600 trials")
+
+
+def with_looks(looks: tuple[tuple[int, float], ...], status: Status = Status.FAILED) -> Report:
+    highest = max(x for _, x in looks)
+    evidence = {"looks": looks, "log10_evidence": highest, "log10_threshold": 11.0}
+    finding = Finding.LAW if status == Status.FAILED else None
+    one = CheckResult("joint/deep", Stage.JOINT, status, "off", evidence, 0.5, finding)
+    two = replace(one, id="joint/eos", status=Status.PASSED, finding=None)
+    return Report(CheckOptions(name="mine"), Capabilities(), (one, two))
+
+
+def test_evidence_is_shown_look_by_look() -> None:
+    report = with_looks(LOOKS)
+    page = Page(kit_html([report]))
+    assert page.problems == []
+    text = page.text
+    assert "Evidence over trials" in text
+    assert "As a table trials log10 of the evidence 1,800 -0.40 5,400 3.25 12,600 12.50" in text
+    assert "1 more campaign joint/eos" in text
+    labels = [str(one["aria-label"]) for one in page.all("svg")]
+    said = "evidence 10^-0.4 after 1,800; 10^3.2 after 5,400; 10^12.5 after 12,600"
+    assert labels[0] == f"joint/deep: {said}; 10^11.0 decides"
+    grown = "evidence 10^-0.4 after 1,800, 10^3.2 after 5,400, 10^12.5 after 12,600"
+    assert f"joint/deep: {grown}; 10^11.0 decides" in str(report)
+    assert f"joint/deep: {grown}; 10^11.0 decides" in " ".join(printed(report).split())
+    assert "after 1,800" not in str(with_looks(LOOKS[:1])).partition("joint/deep: off")[2]
+    assert "Evidence over trials" not in Page(kit_html([replace(report, results=())])).text
+
+
+def printed(report: Report) -> str:
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(kit_report(report))
+    return capture.get()
+
+
+def test_evidence_that_is_not_finite_is_in_the_table_alone() -> None:
+    page = Page(kit_html([with_looks(((500, math.inf),))]))
+    assert page.all("polyline") == []
+    assert "500 inf" in page.text
 
 
 @pytest.mark.parametrize(

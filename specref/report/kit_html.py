@@ -1,5 +1,6 @@
 """The report of the conformance kit as a page: the verdict in words, then what it rests on."""
 
+import math
 import platform
 import shlex
 from collections import Counter
@@ -17,7 +18,7 @@ from specref.conformance.differences import Difference, as_number, numbers, row_
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.stratum import NAMES
-from specref.report.charts import bars, intervals, legend
+from specref.report.charts import bars, curve, intervals, legend
 from specref.report.kit import SHIFTS, not_applicable
 from specref.report.page import (
     Markup,
@@ -63,6 +64,7 @@ ASKS: Mapping[Stage, str] = {
     Stage.END_TO_END: "whole texts",
 }
 BITS = 6
+NUMBERS = ("number", "number")
 FURTHEST_OFF = (
     "The largest differences of probability come first. A block that is shorter than the "
     "lookahead + 1 is continued by the target, so counts, in brackets, need be no whole numbers; "
@@ -89,6 +91,7 @@ def _article(report: Report) -> Markup:
         _figures(report),
         section("Stages", _stages(report)),
         section("The law of the block", *_law(report)),
+        section("Evidence over trials", *_evidence(report)),
         section("Distance from the target", *_distances(report)),
         section("Tokens of a block", *_lengths(report)),
         section("Diagnosis", *_diagnosis(report.diagnosis)),
@@ -254,6 +257,42 @@ def _name(one: Difference) -> str:
     if len(tokens) > BITS:
         tokens = [*tokens[: BITS - 2], "…", tokens[-1]]
     return f"({', '.join(tokens)}{',' * (len(tokens) == 1)})"
+
+
+def _evidence(report: Report) -> list[str]:
+    """How the evidence grew: where it decided, or came closest; then in the other campaigns."""
+    looked = [one for one in report.results if one.evidence.get("looks")]
+    if not looked:
+        return []
+    highest = max(looked, key=lambda one: float(one.evidence["log10_evidence"]))
+    first = report.worst if report.worst in looked else highest
+    others = [one for one in looked if one is not first]
+    summary = element("summary", f"{len(others)} more campaign" + "s" * (len(others) > 1))
+    grown = element("div", *map(_growth, others), class_="pictures")
+    said = (
+        "Bets against the sampler start from 1, 10^0, and grow by what they win. A lossless "
+        "sampler's ever reach 10^x with probability 10^-x at most; at the dashed line the law is "
+        "decided."
+    )
+    return [
+        element("p", said),
+        _growth(first),
+        *([element("details", summary, grown)] if others else []),
+    ]
+
+
+def _growth(result: CheckResult) -> Markup:
+    """A curve, and the same numbers as a table."""
+    looks, threshold = result.evidence["looks"], result.evidence["log10_threshold"]
+    told = "; ".join(f"10^{evidence:z.1f} after {trials:,}" for trials, evidence in looks)
+    label = f"{result.id}: evidence {told}; 10^{threshold:.1f} decides"
+    finite = [one for one in looks if math.isfinite(one[1])]
+    caption = f"{result.id}: evidence against the law after so many trials"
+    drawn = curve(finite, threshold, label, caption) if finite else ""
+    rows = ((f"{trials:,}", f"{evidence:z.2f}") for trials, evidence in looks)
+    titles = ("trials", "log10 of the evidence")
+    numbers = element("details", element("summary", "As a table"), table(titles, rows, NUMBERS))
+    return element("div", drawn, numbers)
 
 
 def _distances(report: Report) -> list[str]:

@@ -59,9 +59,10 @@ figcaption { color: var(--soft); font-size: .875rem; margin-bottom: .3rem; }
 svg { display: block; width: 100%; max-width: 540px; height: auto; overflow: visible; }
 svg text { fill: var(--text); font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; }
 svg .soft { fill: var(--soft); } svg .axis { stroke: var(--line); }
-svg .mark { stroke: var(--soft); stroke-dasharray: 4 3; }
+svg .mark, svg .decides { stroke: var(--soft); stroke-dasharray: 4 3; }
 svg .expected { fill: var(--expected); } svg .observed { fill: var(--observed); }
 svg line.observed { stroke: var(--observed); stroke-width: 3; }
+svg polyline.observed { fill: none; stroke: var(--observed); stroke-width: 2; }
 .key { display: inline-block; width: .8em; height: .8em; border-radius: 2px;
   margin: 0 .3em 0 0; } .key.expected { background: var(--expected); }
 .key.observed { background: var(--observed); }
