@@ -473,7 +473,9 @@ def test_a_curve_has_a_point_for_each_look() -> None:
     (mark,) = [one for one in drawn.all("line") if one["class"] == "decides"]
     height = (bottom - float(str(mark["y1"]))) / (bottom - top)
     assert height == pytest.approx(11.4 / 12.9, abs=1e-3)
-    assert drawn.text.endswith("c evidence of x, look by look 10^11.0 10^0 10^12.5 0 12,600 trials")
+    assert drawn.text.endswith(
+        "c evidence of x, look by look 10^11.0 10^0 10^12.5 0 12,600 trials"
+    )
 
 
 def with_looks(looks: tuple[tuple[int, float], ...], status: Status = Status.FAILED) -> Report:
@@ -514,22 +516,6 @@ def test_evidence_that_is_not_finite_is_in_the_table_alone() -> None:
     page = Page(kit_html([with_looks(((500, math.inf),))]))
     assert page.all("polyline") == []
     assert "500 inf" in page.text
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["verify", "--everywhere"], "html: expected without --everywhere and --dominance"),
-        (["verify", "--dominance"], "html: expected without --everywhere and --dominance"),
-        (["prove", "specref.algorithms.tli:step", "--everywhere"], "html: expected without"),
-    ],
-)
-def test_where_there_is_no_page_that_is_said(
-    words: list[str], message: str, tmp_path: Path
-) -> None:
-    result = CliRunner().invoke(main, [*words, "--html", str(tmp_path / "page.html")])
-    assert result.exit_code == 2
-    assert message in result.stderr
 
 
 @pytest.mark.parametrize(
