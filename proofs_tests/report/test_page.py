@@ -1,7 +1,7 @@
 """The HTML pages: well-formed, nothing loaded, figures of the report, widths in headless Chromium.
 
 One seed; each campaign has a false alarm with probability 1e-9 at most, and finds TV 0.2 or more,
-as of the lossy example, with 0.999.
+as of the lossy example and engine, with 0.999.
 """
 
 import json
@@ -21,6 +21,7 @@ from rich.console import Console
 
 from proofs_tests.helpers import chromium
 from proofs_tests.helpers.colours import contrast
+from proofs_tests.helpers.engines import LOSSY, Speculating, engine, sampling
 from proofs_tests.helpers.pages import Page, measured
 from specref import check
 from specref.algorithms import standard
@@ -547,3 +548,29 @@ def test_commands_write_pages(tmp_path: Path) -> None:
         assert page.problems == []
         assert words[0] in page.text
         file.unlink()
+
+
+def test_a_page_of_an_engine_is_about_its_texts() -> None:
+    one = engine(Speculating(), plain=sampling())
+    text = Page(kit_html([check(one, contract="text", detect_tv=0.3)])).text
+    assert "The law of texts end-to-end/texts at prompt (0, 1); " in text
+    assert "Texts, as token ids" in text
+    assert "Total variation of texts from the law that was given" in text
+    assert "Nothing is said of other prompts, lengths and settings, of other models" in text
+    assert re.search(r"[\d,]+ of [\d,]+ drafts accepted in [\d,]+ texts", text)
+    assert "end-to-end/texts: evidence against the law after so many trials" in text
+    for word in ("completed block", "engine around", "numpy arrays", "rule not declared"):
+        assert word not in text
+
+
+def test_a_page_of_two_modes_shows_how_the_evidence_grew() -> None:
+    wrong = LOSSY["residual is p"]
+    report = check(engine(wrong, law=None, drafter=None, plain=sampling()), contract="text")
+    found = next(one for one in report.results if one.id == "end-to-end/texts").evidence
+    text = Page(kit_html([report])).text
+    assert report.exit_code == 1
+    assert f"10^{found['log10_evidence']:.0f} evidence; 10^10 decides" in text
+    assert "Total variation of texts from those of plain mode" in text
+    trials, evidence = found["looks"][-1]
+    assert (trials, evidence) == (found["trials"], found["log10_evidence"])
+    assert f"end-to-end/texts: {report.growth[0].partition(': ')[2]}" in str(report)

@@ -209,7 +209,7 @@ EVIDENCE: dict[str, Schema] = {
     "trace": said("A random path, decision by decision.", TEXT),
     "texts": said("Texts that an engine gave.", WHOLE),
     "proposed": said("Drafts that it says it had; null if it does not say.", optional(WHOLE)),
-    "accepted": said("Drafts that it says it kept; null if it does not say.", optional(WHOLE)),
+    "accepted": said("Drafts that it says it kept.", WHOLE),
     "taken": said("Texts of an earlier run.", WHOLE),
     "printed": said("The first line that it printed to standard output.", TEXT),
     "mean": said("Of accepted lengths.", FLOAT),
