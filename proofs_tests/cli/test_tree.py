@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from proofs_tests.helpers.judge_page import CODE
+from proofs_tests.helpers.trees_page import CODE
 from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import main
 
