@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from proofs_tests.helpers.trees_page import CODE
 from proofs_tests.helpers.schemas import assert_fits
+from proofs_tests.helpers.trees_page import CODE
 from specref.cli import main
 
 LOSSY = CODE.replace("rest[lost] / rest[lost].sum(axis=1, keepdims=True)", "p[lost]")

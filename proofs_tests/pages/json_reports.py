@@ -6,6 +6,7 @@ Run from the root of a checkout, after `python -m specref.report.schema`:
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -69,12 +70,25 @@ def page() -> str:
             lines.append(SEVERAL)
         forms = [schema, *schema.get("anyOf", ())]
         lines += [f"\n{table(one)}" for one in forms if "properties" in one]
-        for name, one in schema["$defs"].items():
+        for name in named(schema):
+            one = schema["$defs"][name]
             if "properties" in one and name not in known:
                 said = f"{one['description']}\n\n" if "description" in one else ""
                 lines.append(f"\n### The object {name}\n\n{said}{table(one)}")
                 known.add(name)
     return "".join(lines)
+
+
+def named(schema: Mapping[str, Any]) -> list[str]:
+    """The definitions of a schema, in the order in which a reader meets them."""
+    found = _references({**schema, "$defs": None})
+    for name in found:
+        found += [one for one in _references(schema["$defs"][name]) if one not in found]
+    return found
+
+
+def _references(form: Mapping[str, Any]) -> list[str]:
+    return list(dict.fromkeys(re.findall(r"#/\$defs/(\w+)", json.dumps(form))))
 
 
 def table(schema: Mapping[str, Any]) -> str:

@@ -439,6 +439,7 @@ def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str])
 
 {verdicts}
 {overview}
+{by_place(source)}\
 ## Statements
 
 {"".join(map(statement, judged))}
@@ -446,6 +447,66 @@ def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str])
 ## {NOT_COVERED}
 
 {"".join(map(statement, others)) or "Every row has a verdict."}"""
+
+
+def by_place(source: Mapping[str, Any]) -> str:
+    """An index by the places of both editions, of a source that has two; else nothing."""
+    if "editions" not in source:
+        return ""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in source["rows"]:
+        for place in places(row["place"]):
+            found.setdefault(place, []).append(f"[{row['id']}](#{anchor(row)})")
+    order = sorted(found, key=lambda one: natural(one[0] or one[1]))
+    table = rows_of(
+        (*(f"in {one}" for one in source["editions"]), "rows"),
+        ((a, b, ", ".join(found[a, b])) for a, b in order),
+    )
+    return f"## By place, in both numberings\n\n{WHERE}\n\n{table}\n"
+
+
+EDITION = re.compile(r"\b(A and B|A|B) (?=\w)")
+WHERE = "Where a row names one edition alone, the place in the other is left empty."
+SAME = "the same"
+DROPPED = "(dropped in B)"
+
+
+def places(place: str) -> list[tuple[str, str]]:
+    """(in A, in B) of the places that a row of the ledger names; of a listing, B is empty.
+
+    Examples
+    --------
+    >>> places("A Alg. 2, lines 4 and 8; A and B sec. 3.2")
+    [('Alg. 2, lines 4 and 8', ''), ('sec. 3.2', 'the same')]
+    >>> places("A Lemma 3.3, B Lemma 3.1"), places("not in the paper")
+    ([('Lemma 3.3', 'Lemma 3.1')], [])
+    >>> places("A and B sec. 3.2, A App. F and B Table 11"), places("A Table 7 (dropped in B)")
+    ([('sec. 3.2', 'the same'), ('App. F', 'Table 11')], [('Table 7', '(dropped in B)')])
+    """
+    _, *parts = EDITION.split(place)
+    named = [
+        (edition, re.sub(r"[,;]?( and)? *$", "", text if "(" in text else text.rstrip(")")))
+        for edition, text in zip(parts[::2], parts[1::2], strict=True)
+    ]
+    found: list[tuple[str, str]] = []
+    for i, (edition, text) in enumerate(named):
+        other = named[i + 1] if i + 1 < len(named) else ("", "")
+        if edition == "A and B":
+            found.append((text, SAME))
+        elif edition == "A":
+            kept = text.removesuffix(DROPPED).strip()
+            dropped = DROPPED if kept != text else ""
+            found.append((kept, other[1] if other[0] == "B" else dropped))
+        elif i == 0 or named[i - 1][0] != "A":
+            found.append((other[1] if other[0] == "A" else "", text))
+    if [edition for edition, _ in named] == ["B", "A"]:
+        return found[:1]
+    return found
+
+
+def natural(text: str) -> list[tuple[str, int]]:
+    """A key for sorting, in which 10 comes after 9."""
+    return [(word, int(number or 0)) for word, number in re.findall(r"(\D+)(\d*)", text)]
 
 
 def short(source: Mapping[str, Any]) -> str:
