@@ -36,7 +36,7 @@ def test_a_proof_counts_its_regions(tmp_path: Path) -> None:
     said = Page(text).text
     assert code == 0
     assert "Lossless for every p and q lossless for every p and q over 2 tokens" in said
-    assert "lossless 10 lossy 0 open 0" in said
+    assert "all rows 10 not lossless at some rows 0 pieces that are open 0" in said
     assert "Rows at which" not in said
     assert "Nothing is said of other numbers of tokens" in said
 
@@ -46,8 +46,8 @@ def test_a_refutation_has_rows_and_a_path(tmp_path: Path) -> None:
     code, text = page_of(tmp_path, "prove", PRINTED, *TWO_TOKENS, "--lookahead", "2")
     said = Page(text).text
     assert code == 1
-    assert "Lossy lossy at some rows of 63 of 74 regions, over 2 tokens, lookahead 2" in said
-    assert "lossless 11 lossy 63 open 0" in said
+    assert "Lossy lossy, or raises, at some rows of 63 of 74 regions, over 2 tokens" in said
+    assert "all rows 11 not lossless at some rows 63 pieces that are open 0" in said
     assert "total variation 3/8 of the completed block" in said
     assert "the target's 1/8 this rule's 1/4" in said
     assert "row probabilities p(·|b b) 0, 1" in said

@@ -39,14 +39,18 @@ def sentence(found: Everywhere) -> str:
     if found.verdict == "lossy" and not found.lossy:
         return f"lossy at rows that were drawn; {found.regions} regions, {found.open} open; {box}"
     if found.verdict == "lossy":
-        raising = sum(one.error is not None for part in found.slices for one in part.lossy)
-        what = "lossy, or raises," if raising else "lossy"
-        what = "raises" if raising == found.lossy else what
+        what = {True: "raises", False: "lossy", None: "lossy, or raises,"}[raises(found)]
         regions = f"{found.lossy} of {known}" + " regions" * (not found.open)
         return f"{what} at some rows of {regions}, over {box}"
     return (
         f"open for {box}: {found.regions} regions, of which {found.lossy} lossy; {found.open} open"
     )
+
+
+def raises(found: Everywhere) -> bool | None:
+    """Whether a rule that is not lossless raises in all regions where it is not; None: in some."""
+    errors = [one.error is not None for part in found.slices for one in part.lossy]
+    return all(errors) if all(errors) == any(errors) else None
 
 
 def spelled(found: Everywhere) -> str:

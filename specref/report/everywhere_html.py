@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from specref.proofs.everywhere import Everywhere, Witness
 from specref.proofs.everywhere.rows import Rows
 from specref.report.charts import bars
-from specref.report.everywhere import MOST_CONDITIONS, counts, row_name, sentence, spelled
+from specref.report.everywhere import MOST_CONDITIONS, counts, raises, row_name, sentence, spelled
 from specref.report.everywhere_table import LEGEND, answer_rows, size, summary, unexpected, where
 from specref.report.page import (
     Markup,
@@ -38,8 +38,7 @@ def everywhere_html(name: str, found: Sequence[Everywhere], left_out: Sequence[s
     verdicts = [one.verdict for one in found]
     worst = next((one for one in ("lossy", "open", "lossless") if one in verdicts), "open")
     kind, headline = HEADLINES[worst]
-    witnesses = [one.witness for one in found if one.witness]
-    if witnesses and all(one.error for one in witnesses):
+    if worst == "lossy" and all(raises(one) for one in found if one.lossy):
         headline = "It raises an error at some rows"
     return html_page(
         f"specref: {name}",
@@ -61,9 +60,9 @@ def _proof(found: Everywhere) -> list[Markup]:
     regions = [
         (f"{number:,}", [(kind, float(number))], name)
         for name, number, kind in (
-            ("lossless", lossless, "expected"),
-            ("lossy", found.lossy, "observed"),
-            ("open", found.open, "open"),
+            ("lossless at all rows", lossless, "expected"),
+            ("not lossless at some rows", found.lossy, "observed"),
+            ("pieces that are open", found.open, "open"),
         )
     ]
     told = "; ".join(f"{name}: {number}" for number, _, name in regions)
@@ -88,7 +87,7 @@ def _witness(found: Everywhere, witness: Witness) -> list[str]:
     more = len(witness.conditions) - len(conditions)
     lines = [*conditions, *([f"and {more} more"] if more else [])]
     rows = rows_table(witness.rows, found.target, found.drafter)
-    said = facts([("where", "; ".join(lines) or "at some rows of every region of an outcome")])
+    said = facts([("where", "; ".join(lines) or "at some rows of every region of one outcome")])
     if witness.error or witness.proof is None:
         return [said, rows, element("p", f"There the rule raises {witness.error}.")]
     proof = witness.proof
