@@ -435,7 +435,7 @@ def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str])
 
 {rules}Written from the [ledger of claims](../../claims.md), which has all sources in one table.
 {len(judged)} statements have a verdict, {len(others)} have none:
-[{NOT_COVERED.lower()}](#not-covered-{key}).
+[{NOT_COVERED.lower()}](#not-covered-{key}).{FIND if "editions" in source else ""}
 
 {verdicts}
 {overview}
@@ -462,10 +462,11 @@ def by_place(source: Mapping[str, Any]) -> str:
         (*(f"in {one}" for one in source["editions"]), "rows"),
         ((a, b, ", ".join(found[a, b])) for a, b in order),
     )
-    return f"## By place, in both numberings\n\n{WHERE}\n\n{table}\n"
+    return f"(by-place)=\n## By place, in both numberings\n\n{WHERE}\n\n{table}\n"
 
 
 EDITION = re.compile(r"\b(A and B|A|B) (?=\w)")
+FIND = " [By place](#by-place), in both numberings."
 WHERE = "Where a row names one edition alone, the place in the other is left empty."
 SAME = "the same"
 DROPPED = "(dropped in B)"
