@@ -31,6 +31,7 @@ NEEDED = {
     "torch": ("torch", "transformers"),
     "mlx_lm": ("mlx_lm", "planted:"),
     "xllamacpp": ("--format gguf",),
+    "jsonschema": ("jsonschema",),
 }
 
 

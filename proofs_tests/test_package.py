@@ -78,6 +78,21 @@ def test_pages_name_what_there_is(name):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
+def test_workflows_in_docs_are_yaml_and_name_inputs_of_the_action():
+    yaml = pytest.importorskip("yaml", reason="not_run (PyYAML is not installed)")
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    text = (ROOT / "docs" / "ci.md").read_text()
+    shown = [yaml.safe_load(one) for one in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+    jobs = [job for one in shown for job in one.get("jobs", {"": one}).values()]
+    steps = [step for job in jobs for step in job["steps"]]
+    assert len(shown) == 3
+    assert all(("uses" in step) != ("run" in step) for step in steps)
+    (ours,) = [step["with"] for step in steps if step.get("uses") == "./specref"]
+    assert ours.keys() <= action["inputs"].keys()
+    assert action["outputs"].keys() == {"exit-code", "report"}
+    assert "outputs are `exit-code` and `report`" in " ".join(text.split())
+
+
 def run_of_the_action() -> str:
     """The commands of the step that judges."""
     text = (ROOT / "action.yml").read_text()

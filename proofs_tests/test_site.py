@@ -269,6 +269,21 @@ def test_what_a_paper_says_in_short_links_to_its_rows() -> None:
         assert f"[{id_}](#claim-{id_.lower().replace('.', '-')})" in short
 
 
+def test_every_place_of_a_paper_with_two_editions_is_found_in_both_numberings() -> None:
+    ledger = pages.tomllib.loads(pages.claims.LEDGER.read_text(encoding="utf-8"))
+    index = pages.by_place(ledger["timor"])
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in index.splitlines()]
+    rows = {(a, b): ids for a, b, ids in (line for line in lines if len(line) == 3)}
+    assert "[H3.23](#claim-h3-23)" in rows["Lemma 3.3", "Lemma 3.1"]
+    assert "[T.7](#claim-t-7)" in rows["App. F", "Table 11"]
+    assert rows["Table 7", "(dropped in B)"] == "[T.3b](#claim-t-3b)"
+    assert not any(a.endswith(")") or b.endswith("3)") for a, b in rows)
+    for row in ledger["timor"]["rows"]:
+        beside = row["place"].startswith("not in the paper") and "A" not in row["place"]
+        assert (f"[{row['id']}](" in index) != beside, row["place"]
+    assert pages.by_place(ledger["ngrammys"]) == ""
+
+
 def test_modules_have_their_own_paths() -> None:
     pages.api_page("specref.algorithms")
     assert pages.path_of("specref.algorithms", "slrs") == "specref.algorithms.text.slrs"

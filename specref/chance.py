@@ -5,7 +5,7 @@ An algorithm asks `chance.draw(probabilities, site)` for a token index and
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import nlargest
@@ -314,12 +314,30 @@ def shown(
     words = words or list(map(str, row))
     if len(row) <= LONG_ROW:
         return ", ".join(words)
+    most = largest(row, drawn)
+    more = sum(map(bool, row)) - sum(bool(row[token]) for token in most)
+    return entries_text({token: words[token] for token in most}, len(row), more)
+
+
+def largest(row: Sequence[Probability], drawn: int | None = None) -> list[int]:
+    """The tokens that are shown of a long row, in order: the likeliest, and the one drawn."""
     positive = [token for token, weight in enumerate(row) if weight]
     most = {*nlargest(SHOWN, positive, key=row.__getitem__), *([] if drawn is None else [drawn])}
-    parts = [f"{token}: {words[token]}" for token in sorted(most)]
-    if more := len(set(positive) - most):
+    return sorted(most)
+
+
+def entries_text(entries: Mapping[int, str], size: int, more: int) -> str:
+    """Entries of a row of so many, of which so many more are positive.
+
+    Examples
+    --------
+    >>> entries_text({3: "1/2", 7: "1/4"}, 100, 2)
+    '3: 1/2, 7: 1/4, and 2 more, otherwise 0'
+    """
+    parts = [f"{token}: {word}" for token, word in entries.items()]
+    if more:
         parts.append(f"and {more:,} more")
-    if len(row) > len(most | set(positive)):
+    if size > len(entries) + more:
         parts.append("otherwise 0")
     return ", ".join(parts)
 

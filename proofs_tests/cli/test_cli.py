@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.schemas import assert_fits
 from specref.algorithms import standard
 from specref.cli import COMMANDS, group, main
 from specref.cli import prove as prove_module
@@ -187,6 +188,7 @@ def test_verify_holds_and_writes_json(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [report["algorithm"] for report in record["reports"]] == list(kinds)
     assert all(report["paths"] > 0 for report in record["reports"])
     assert list(tmp_path.iterdir()) == [file]
+    assert_fits("verify", file.read_text())
 
 
 def test_verify_tries_every_rule_on_every_case(
@@ -405,6 +407,7 @@ def test_prove_counts_unreadable_vocabularies_as_not_applicable(tmp_path: Path) 
     assert "16 n/a" in result.output
     assert "LOSSLESS on every case that it is defined for" in result.output
     assert json.loads(file.read_text())["not_applicable"] == 16
+    assert_fits("prove", file.read_text())
 
 
 def test_prove_names_eos_and_shows_errors_beside_a_refutation(tmp_path: Path) -> None:
@@ -448,6 +451,7 @@ def test_prove_shows_a_trace_and_writes_json(tmp_path: Path) -> None:
     refuted = json.loads(file.read_text())["refuted"]
     assert refuted
     assert refuted[0]["trace"]
+    assert_fits("prove", file.read_text())
 
 
 def test_prove_reports_a_rule_that_draws_from_nothing(tmp_path: Path) -> None:

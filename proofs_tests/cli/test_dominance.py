@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import dominance as module
 from specref.cli import everywhere, main
 from specref.verification.dominance import Question, questions_of
@@ -29,6 +30,7 @@ def test_at_least_is_0_and_less_is_1(tmp_path: Path) -> None:
     assert comparison["at_least"]["proved"]
     less = run("prove", SAMPLING, *TWO_TOKENS, "--against", STANDARD)
     assert less.exit_code == 1
+    assert_fits("prove-against", file.read_text())
 
 
 def test_several_iterations_are_compared_by_their_tokens(tmp_path: Path) -> None:
@@ -41,6 +43,7 @@ def test_several_iterations_are_compared_by_their_tokens(tmp_path: Path) -> None
     (comparison,) = json.loads(file.read_text())["comparisons"]
     assert (comparison["iterations"], comparison["relation"]) == (2, "less")
     assert (comparison["less"]["left"], comparison["less"]["right"]) == ("2", "4")
+    assert_fits("prove-against", file.read_text())
 
 
 RAISING = """
@@ -111,6 +114,7 @@ def test_the_table_is_a_page_and_a_record(tmp_path: Path, monkeypatch) -> None:
     )
     (answer,) = json.loads(record.read_text())["answers"]
     assert answer["sentence"] in page.read_text()
+    assert_fits("verify-dominance", record.read_text())
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import everywhere as module
 from specref.cli import main
 
@@ -56,6 +57,7 @@ def test_lossy_is_1_with_a_witness_that_replays(tmp_path: Path) -> None:
     again = run("replay", str(case))
     assert again.exit_code == 1
     assert f"total variation {saved['total_variation']}" in again.output
+    assert_fits("prove-everywhere", record.read_text())
 
 
 def test_workers_write_the_same_record(tmp_path: Path) -> None:

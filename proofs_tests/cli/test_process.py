@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from proofs_tests.helpers.programs import BUILDS, built, toy
+from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import main
 from specref.cli.write import SUFFIXES, harness
 from specref.process import messages
@@ -74,6 +75,7 @@ def test_a_bug_in_a_template_is_named(
     assert "residual-is-p" in record["diagnosis"]["candidates"][0]["ids"]
     assert record["implementation"] == f"process:{command}"
     assert record["version"].startswith("my-sampler (")
+    assert_fits("check", file.read_text())
 
 
 def test_one_that_ignores_its_seed_is_noticed(

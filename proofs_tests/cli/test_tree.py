@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from proofs_tests.helpers.judge_page import CODE
+from proofs_tests.helpers.schemas import assert_fits
+from proofs_tests.helpers.trees_page import CODE
 from specref.cli import main
 
 LOSSY = CODE.replace("rest[lost] / rest[lost].sum(axis=1, keepdims=True)", "p[lost]")
@@ -42,6 +43,7 @@ def test_a_lossless_sampler_passes(files: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "contract tree · rule topdown" in " ".join(result.output.split())
     assert json.loads(Path("report.json").read_text())["contract"] == "tree"
+    assert_fits("check", Path("report.json").read_text())
 
 
 def test_a_lossy_one_fails_and_is_not_taken_for_a_bug_near_it(files: Path) -> None:

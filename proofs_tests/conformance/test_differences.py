@@ -172,6 +172,26 @@ def test_lines_about_a_large_vocabulary_are_short() -> None:
     assert all(" more" in line for line in rows)
 
 
+def test_of_a_long_row_json_has_what_is_shown_and_its_size() -> None:
+    """With 60 tokens; 12 are still written whole."""
+    for size in (12, 60):
+        model = hashed_model(Vocabulary([f"t{i}" for i in range(size)]), "wide")
+        campaign = Campaign(eps=None)
+        case = campaign.case(model, model, (), 1, mutants={})
+        campaign.add(case, np.array([[3, 4]]))
+        found = seen_on(case, Counter({(3, 4): 1}))
+        whole = model.next_token(()).tolist()
+        row = found["rows"][0]["p"]
+        if size == 12:
+            assert row == list(map(str, whole))
+            continue
+        assert (row["size"], row["positive"]) == (60, sum(x > 0 for x in whole))
+        ranked = sorted(range(size), key=whole.__getitem__, reverse=True)
+        tokens = sorted({3, *ranked[:8]})
+        assert row["entries"] == {str(token): str(whole[token]) for token in tokens}
+        assert row_text(row) == row_text(list(map(str, whole)), 3)
+
+
 def test_numbers_are_fractions_only_where_all_are_short() -> None:
     assert numbers("1/3", "0") == ["1/3", "0"]
     assert numbers("1/3", "1000000/10000001", 0) == ["0.3333", "0.1000", "0"]

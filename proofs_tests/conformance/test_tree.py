@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs_tests.helpers.judge_page import CODE
+from proofs_tests.helpers.trees_page import CODE
 from specref.adapters import IMPLEMENTATIONS, reference
 from specref.algorithms import traversal
 from specref.algorithms.trees import topdown

@@ -22,9 +22,7 @@ from proofs_tests.pages.console_blocks import ROOT
 from specref import Model, Vocabulary, is_lossless
 from specref.chance import Replayed, Traced, enumerate_paths, shown
 from specref.cli import COMMANDS
-from specref.examples import lossy
 from specref.models import iid_model
-from specref.report.kit import kit_record
 from specref.report.listing import SECTIONS, listing_of
 from specref.report.listing import rules as listed_rules
 from specref.rules import RULES, Rule
@@ -94,7 +92,6 @@ def pages() -> Iterator[tuple[str, str]]:
         yield f"api/{module}", api_page(module)
     for section in ("contracts", "claims", "checks", "names"):
         yield section, listing_page(section)
-    yield "json-report", json_page()
     yield "playground", PLAYGROUND
 
 
@@ -438,10 +435,11 @@ def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str])
 
 {rules}Written from the [ledger of claims](../../claims.md), which has all sources in one table.
 {len(judged)} statements have a verdict, {len(others)} have none:
-[{NOT_COVERED.lower()}](#not-covered-{key}).
+[{NOT_COVERED.lower()}](#not-covered-{key}).{FIND if "editions" in source else ""}
 
 {verdicts}
 {overview}
+{by_place(source)}\
 ## Statements
 
 {"".join(map(statement, judged))}
@@ -449,6 +447,67 @@ def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str])
 ## {NOT_COVERED}
 
 {"".join(map(statement, others)) or "Every row has a verdict."}"""
+
+
+def by_place(source: Mapping[str, Any]) -> str:
+    """An index by the places of both editions, of a source that has two; else nothing."""
+    if "editions" not in source:
+        return ""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in source["rows"]:
+        for place in places(row["place"]):
+            found.setdefault(place, []).append(f"[{row['id']}](#{anchor(row)})")
+    order = sorted(found, key=lambda one: natural(one[0] or one[1]))
+    table = rows_of(
+        (*(f"in {one}" for one in source["editions"]), "rows"),
+        ((a, b, ", ".join(found[a, b])) for a, b in order),
+    )
+    return f"(by-place)=\n## By place, in both numberings\n\n{WHERE}\n\n{table}\n"
+
+
+EDITION = re.compile(r"\b(A and B|A|B) (?=\w)")
+FIND = " [By place](#by-place), in both numberings."
+WHERE = "Where a row names one edition alone, the place in the other is left empty."
+SAME = "the same"
+DROPPED = "(dropped in B)"
+
+
+def places(place: str) -> list[tuple[str, str]]:
+    """(in A, in B) of the places that a row of the ledger names; of a listing, B is empty.
+
+    Examples
+    --------
+    >>> places("A Alg. 2, lines 4 and 8; A and B sec. 3.2")
+    [('Alg. 2, lines 4 and 8', ''), ('sec. 3.2', 'the same')]
+    >>> places("A Lemma 3.3, B Lemma 3.1"), places("not in the paper")
+    ([('Lemma 3.3', 'Lemma 3.1')], [])
+    >>> places("A and B sec. 3.2, A App. F and B Table 11"), places("A Table 7 (dropped in B)")
+    ([('sec. 3.2', 'the same'), ('App. F', 'Table 11')], [('Table 7', '(dropped in B)')])
+    """
+    _, *parts = EDITION.split(place)
+    named = [
+        (edition, re.sub(r"[,;]?( and)? *$", "", text if "(" in text else text.rstrip(")")))
+        for edition, text in zip(parts[::2], parts[1::2], strict=True)
+    ]
+    found: list[tuple[str, str]] = []
+    for i, (edition, text) in enumerate(named):
+        other = named[i + 1] if i + 1 < len(named) else ("", "")
+        if edition == "A and B":
+            found.append((text, SAME))
+        elif edition == "A":
+            kept = text.removesuffix(DROPPED).strip()
+            dropped = DROPPED if kept != text else ""
+            found.append((kept, other[1] if other[0] == "B" else dropped))
+        elif i == 0 or named[i - 1][0] != "A":
+            found.append((other[1] if other[0] == "A" else "", text))
+    if [edition for edition, _ in named] == ["B", "A"]:
+        return found[:1]
+    return found
+
+
+def natural(text: str) -> list[tuple[str, int]]:
+    """A key for sorting, in which 10 comes after 9."""
+    return [(word, int(number or 0)) for word, number in re.findall(r"(\D+)(\d*)", text)]
 
 
 def short(source: Mapping[str, Any]) -> str:
@@ -572,44 +631,3 @@ def cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else ""
     return ", ".join(value) if isinstance(value, list) else str(value)
-
-
-def json_page() -> str:
-    """The fields of the report, as one run wrote them."""
-    report = specref.check(lossy.verify, only=("smoke/answers", "joint/probed"))
-    record = json.loads(json.dumps(kit_record(report)))
-    rows = (
-        (
-            f"`{path}`",
-            kind,
-            "" if value is None or path.endswith("seconds") else f"`{json.dumps(value)}`",
-        )
-        for path, kind, value in fields(record)
-    )
-    return f"""# The JSON report
-
-`specref check TARGET --json FILE` writes one object, and writes it again after each check, with
-`"complete": false` until the last. These are the fields of
-`specref.check(specref.examples.lossy.verify, only=("smoke/answers", "joint/probed"))`, with the
-values that they had when this page was built.
-`…[]` is each entry of a list; fields of `evidence` differ by check, and times by run. The fields
-are public: the changelog names each change.
-
-{rows_of(("field", "type", "in this run"), rows)}
-Statuses are `passed`, `failed`, `expected_failure`, `unexpected_pass`, `not_applicable`, `not_run`
-and `inconclusive`; [the guide](../judge-your-sampler.md#3-read-the-verdict) has findings and exit
-codes.
-"""
-
-
-def fields(value: Any, path: str = "") -> Iterator[tuple[str, str, Any]]:
-    """(path, type, value) of the leaves of a record, the last entry of a list for all."""
-    if isinstance(value, dict) and value:
-        for key, item in value.items():
-            yield from fields(item, f"{path}.{key}".lstrip("."))
-    elif isinstance(value, list) and value:
-        yield from fields(value[-1], f"{path}[]")
-    else:
-        kinds = {dict: "object", list: "list", str: "string", bool: "true or false"}
-        kind = "null, or a value" if value is None else kinds.get(type(value), "number")
-        yield path, kind, value

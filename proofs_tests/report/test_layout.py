@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from rich.cells import cell_len
 from rich.console import Console
 
+from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import main
 from specref.cli import verify as verify_command
 from specref.cli import zoo as zoo_command
@@ -66,6 +67,7 @@ def test_reports_of_the_kit_fit(options: tuple[str, ...], width: int, tmp_path: 
     for one in seen:
         short = {word for word in one["message"].split() if "/" not in word}
         assert short <= words(text)
+    assert_fits("check", file.read_text())
 
 
 def asked(result: dict) -> bool:

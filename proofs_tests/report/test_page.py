@@ -1,10 +1,11 @@
 """The HTML pages: well-formed, nothing loaded, figures of the report, widths in headless Chromium.
 
 One seed; each campaign has a false alarm with probability 1e-9 at most, and finds TV 0.2 or more,
-as of the lossy example, with 0.999.
+as of the lossy example and engine, with 0.999.
 """
 
 import json
+import math
 import os
 import re
 import shlex
@@ -16,9 +17,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from proofs_tests.helpers import chromium
 from proofs_tests.helpers.colours import contrast
+from proofs_tests.helpers.engines import LOSSY, Speculating, engine, sampling
 from proofs_tests.helpers.pages import Page, measured
 from specref import check
 from specref.algorithms import standard
@@ -34,7 +37,8 @@ from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import CONTRACTS
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
-from specref.report.charts import bars, intervals
+from specref.report.charts import bars, curve, intervals
+from specref.report.kit import kit_report
 from specref.report.kit_html import kit_html, replay_line
 from specref.report.main_job_html import verification_html
 from specref.report.page import STYLE, element, html_page, link_of, table
@@ -450,20 +454,69 @@ def test_a_table_and_intervals() -> None:
     assert mark["x1"] == "93.0"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["verify", "--everywhere"], "html: expected without --everywhere and --dominance"),
-        (["verify", "--dominance"], "html: expected without --everywhere and --dominance"),
-        (["prove", "specref.algorithms.tli:step", "--everywhere"], "html: expected without"),
-    ],
-)
-def test_where_there_is_no_page_that_is_said(
-    words: list[str], message: str, tmp_path: Path
-) -> None:
-    result = CliRunner().invoke(main, [*words, "--html", str(tmp_path / "page.html")])
-    assert result.exit_code == 2
-    assert message in result.stderr
+LOOKS = ((1800, -0.4), (5400, 3.25), (12600, 12.5))
+
+
+def test_a_curve_has_a_point_for_each_look() -> None:
+    drawn = Page(curve(LOOKS, 11.0, "evidence of x, look by look", "c"))
+    circles = [(float(str(x["cx"])), float(str(x["cy"]))) for x in drawn.all("circle")]
+    (line,) = drawn.all("polyline")
+    joined_up = [tuple(map(float, x.split(","))) for x in str(line["points"]).split()]
+    assert circles == joined_up
+    xs, ys = zip(*circles, strict=True)
+    left, right, top, bottom = xs[0], xs[-1], ys[-1], ys[1]
+    assert [(x - left) / (right - left) for x in xs] == pytest.approx(
+        [trials / 12600 for trials in (0, 1800, 5400, 12600)], abs=1e-3
+    )
+    assert [(bottom - y) / (bottom - top) for y in ys] == pytest.approx(
+        [(exponent + 0.4) / 12.9 for exponent in (0, -0.4, 3.25, 12.5)], abs=1e-3
+    )
+    (mark,) = [one for one in drawn.all("line") if one["class"] == "decides"]
+    height = (bottom - float(str(mark["y1"]))) / (bottom - top)
+    assert height == pytest.approx(11.4 / 12.9, abs=1e-3)
+    assert drawn.text.endswith(
+        "c evidence of x, look by look 10^11.0 10^0 10^12.5 0 12,600 trials"
+    )
+
+
+def with_looks(looks: tuple[tuple[int, float], ...], status: Status = Status.FAILED) -> Report:
+    highest = max(x for _, x in looks)
+    evidence = {"looks": looks, "log10_evidence": highest, "log10_threshold": 11.0}
+    finding = Finding.LAW if status == Status.FAILED else None
+    one = CheckResult("joint/deep", Stage.JOINT, status, "off", evidence, 0.5, finding)
+    two = replace(one, id="joint/eos", status=Status.PASSED, finding=None)
+    return Report(CheckOptions(name="mine"), Capabilities(), (one, two))
+
+
+def test_evidence_is_shown_look_by_look() -> None:
+    report = with_looks(LOOKS)
+    page = Page(kit_html([report]))
+    assert page.problems == []
+    text = page.text
+    assert "Evidence over trials" in text
+    assert "As a table trials log10 of the evidence 1,800 -0.40 5,400 3.25 12,600 12.50" in text
+    assert "1 more campaign joint/eos" in text
+    labels = [str(one["aria-label"]) for one in page.all("svg")]
+    said = "evidence 10^-0.4 after 1,800; 10^3.2 after 5,400; 10^12.5 after 12,600"
+    assert labels[0] == f"joint/deep: {said}; 10^11.0 decides"
+    grown = "evidence 10^-0.4 after 1,800, 10^3.2 after 5,400, 10^12.5 after 12,600"
+    assert f"joint/deep: {grown}; 10^11.0 decides" in str(report)
+    assert f"joint/deep: {grown}; 10^11.0 decides" in " ".join(printed(report).split())
+    assert "after 1,800" not in str(with_looks(LOOKS[:1])).partition("joint/deep: off")[2]
+    assert "Evidence over trials" not in Page(kit_html([replace(report, results=())])).text
+
+
+def printed(report: Report) -> str:
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(kit_report(report))
+    return capture.get()
+
+
+def test_evidence_that_is_not_finite_is_in_the_table_alone() -> None:
+    page = Page(kit_html([with_looks(((500, math.inf),))]))
+    assert page.all("polyline") == []
+    assert "500 inf" in page.text
 
 
 @pytest.mark.parametrize(
@@ -495,3 +548,29 @@ def test_commands_write_pages(tmp_path: Path) -> None:
         assert page.problems == []
         assert words[0] in page.text
         file.unlink()
+
+
+def test_a_page_of_an_engine_is_about_its_texts() -> None:
+    one = engine(Speculating(), plain=sampling())
+    text = Page(kit_html([check(one, contract="text", detect_tv=0.3)])).text
+    assert "The law of texts end-to-end/texts at prompt (0, 1); " in text
+    assert "Texts, as token ids" in text
+    assert "Total variation of texts from the law that was given" in text
+    assert "Nothing is said of other prompts, lengths and settings, of other models" in text
+    assert re.search(r"[\d,]+ of [\d,]+ drafts accepted in [\d,]+ texts", text)
+    assert "end-to-end/texts: evidence against the law after so many trials" in text
+    for word in ("completed block", "engine around", "numpy arrays", "rule not declared"):
+        assert word not in text
+
+
+def test_a_page_of_two_modes_shows_how_the_evidence_grew() -> None:
+    wrong = LOSSY["residual is p"]
+    report = check(engine(wrong, law=None, drafter=None, plain=sampling()), contract="text")
+    found = next(one for one in report.results if one.id == "end-to-end/texts").evidence
+    text = Page(kit_html([report])).text
+    assert report.exit_code == 1
+    assert f"10^{found['log10_evidence']:.0f} evidence; 10^10 decides" in text
+    assert "Total variation of texts from those of plain mode" in text
+    trials, evidence = found["looks"][-1]
+    assert (trials, evidence) == (found["trials"], found["log10_evidence"])
+    assert f"end-to-end/texts: {report.growth[0].partition(': ')[2]}" in str(report)

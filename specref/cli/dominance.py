@@ -21,6 +21,8 @@ from specref.report.dominance import (
     dominance_page,
     dominance_report,
 )
+from specref.report.dominance_html import comparison_html, dominance_html
+from specref.report.everywhere_table import within_docs
 from specref.report.machine import as_json, write_json
 from specref.verification.dominance import STOPPED, ask_all, questions_of
 from specref.vocabulary import UntokenisableError
@@ -36,6 +38,7 @@ def compare_rules(
     budget: float,
     seed: int,
     json_file: str | None,
+    html_file: str | None,
 ) -> NoReturn:
     """Print which of two rules accepts more, and leave with the exit code of it."""
     require_z3()
@@ -72,6 +75,8 @@ def compare_rules(
     show(comparison_report(*names, found), json_file)
     if json_file:
         write_json(json_file, as_json(comparison_record(*names, found)))
+    if html_file:
+        write_json(html_file, comparison_html(*names, found))
     if found and found[-1].interrupted:
         sys.exit(INTERRUPTED)
     if any(one.less for one in found):
@@ -89,6 +94,7 @@ def verify_dominance(
     budget: float,
     markdown: str | None,
     json_file: str | None,
+    html_file: str | None,
 ) -> NoReturn:
     """Print which rules accept more than which, and what they accept in closed form."""
     require_z3()
@@ -99,11 +105,13 @@ def verify_dominance(
     show(dominance_report(answers), json_file)
     if markdown:
         command = f"specref verify --dominance --profile {profile} --budget {budget:g}"
-        page = dominance_page(answers, f"{command} --markdown FILE")
+        page = dominance_page(answers, f"{command} --markdown FILE", linked=within_docs(markdown))
         write_json(markdown, page.rstrip())
     if json_file:
         record = {"profile": profile, "seed": seed, "answers": answers_record(answers)}
         write_json(json_file, as_json(record))
+    if html_file:
+        write_json(html_file, dominance_html(answers))
     if any(answer.note == STOPPED for answer in answers):
         sys.exit(INTERRUPTED)
     known = [(one.question.is_formula, one.found) for one in answers]

@@ -29,6 +29,7 @@ from specref.report.everywhere import (
     rows_of,
     witness_record,
 )
+from specref.report.everywhere_html import everywhere_html
 from specref.report.machine import as_json, write_json
 from specref.verification.everywhere import TWO
 from specref.vocabulary import UntokenisableError, Vocabulary
@@ -61,6 +62,7 @@ def prove_everywhere(
     seed: int,
     workers: int,
     json_file: str | None,
+    html_file: str | None,
     save: str | None,
 ) -> NoReturn:
     """Print what is proved for every p and q, and leave with the exit code of it."""
@@ -100,6 +102,8 @@ def prove_everywhere(
     show(everywhere_report(rule, found, left_out), json_file)
     if json_file:
         write_json(json_file, as_json(everywhere_record(rule, found, left_out)))
+    if html_file:
+        write_json(html_file, everywhere_html(rule, found, left_out))
     lossy = next((one for one in found if one.witness), None)
     if save and lossy is not None:
         record = {**witness_record(rule, lossy), "folder": str(Path.cwd())}

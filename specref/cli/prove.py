@@ -126,8 +126,6 @@ def prove_command(
     except TypeError as error:
         misused(f"{rule}: {error}{_judged_by(rule, step)}")
     if everywhere:
-        if html_file:
-            raise ValueError("html: expected without --everywhere")
         if not 2 <= tokens <= len(LETTERS):
             raise ValueError(f"tokens = {tokens}: expected 2 to {len(LETTERS)}")
         if lookahead < 0:
@@ -137,11 +135,12 @@ def prove_command(
             _alone_with_against(save, workers)
             steps = step, load_function(against, "against")
             size = tokens, lookahead, iterations
-            compare_rules((rule, against), steps, *size, kind, budget, seed, json_file)
+            files = json_file, html_file
+            compare_rules((rule, against), steps, *size, kind, budget, seed, *files)
         if iterations > 1:
             raise ValueError(f"iterations = {iterations}: expected 1 without --against")
         asked = tokens, lookahead, kind, budget, seed, workers
-        prove_everywhere(rule, step, *asked, json_file, save)
+        prove_everywhere(rule, step, *asked, json_file, html_file, save)
     if against or iterations > 1:
         raise ValueError(f"{'against' if against else 'iterations'}: expected with --everywhere")
     if pairs in ("one", "two") or save:

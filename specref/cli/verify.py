@@ -22,7 +22,8 @@ from specref.cli.group import (
     writable,
 )
 from specref.pairs import Profile
-from specref.report.everywhere_table import everywhere_page, everywhere_table
+from specref.report.everywhere_html import everywhere_table_html
+from specref.report.everywhere_table import everywhere_page, everywhere_table, within_docs
 from specref.report.machine import as_json, write_json
 from specref.report.main_job import verification_table
 from specref.report.main_job_html import verification_html
@@ -74,14 +75,14 @@ def verify_command(
       specref verify --everywhere
       specref verify --dominance --profile standard
     """
-    if html_file and (dominance or everywhere):
-        raise ValueError("html: expected without --everywhere and --dominance")
     if dominance:
         if everywhere or zoo:
             raise ValueError("dominance: expected without --everywhere and --zoo")
-        verify_dominance(profile, seed, workers, cluster, budget, markdown, json_file)
+        files = markdown, json_file, html_file
+        verify_dominance(profile, seed, workers, cluster, budget, *files)
     if everywhere:
-        verify_everywhere(profile, seed, workers, cluster, zoo, budget, markdown, json_file)
+        files = markdown, json_file, html_file
+        verify_everywhere(profile, seed, workers, cluster, zoo, budget, *files)
     if zoo or markdown:
         raise ValueError(f"{'zoo' if zoo else 'markdown'}: expected with --everywhere")
     total = len(TRIED) * len(cases_of(profile))
@@ -104,6 +105,7 @@ def verify_everywhere(
     budget: float,
     markdown: str | None,
     json_file: str | None,
+    html_file: str | None,
 ) -> NoReturn:
     """Print the table of all rules for every p and q."""
     require_z3()
@@ -120,10 +122,13 @@ def verify_everywhere(
     show(everywhere_table(answers), json_file)
     if markdown:
         command = f"specref verify --everywhere --profile {profile}" + " --zoo" * zoo
-        page = everywhere_page(answers, f"{command} --markdown FILE", zoo=zoo)
+        within = within_docs(markdown)
+        page = everywhere_page(answers, f"{command} --markdown FILE", zoo=zoo, linked=within)
         write_json(markdown, page.rstrip())
     if json_file:
         write_json(json_file, as_json({"profile": profile, "seed": seed, "answers": answers}))
+    if html_file:
+        write_json(html_file, everywhere_table_html(answers))
     if any(answer.note == STOPPED for answer in answers):
         sys.exit(INTERRUPTED)
     sys.exit(HOLDS if all(answer.as_known for answer in answers) else VIOLATED)

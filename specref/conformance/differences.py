@@ -26,6 +26,8 @@ SHOWN = 8
 LONGEST = 9
 ROUNDING = 1e-9
 Difference: TypeAlias = dict[str, Any]
+Row: TypeAlias = list[float | str] | dict[str, Any]
+"""Of p or q: all entries, or of a long row those that are shown."""
 
 
 def difference(
@@ -55,8 +57,10 @@ def difference(
     dict
         ``blocks`` and ``first_tokens``: at most 8 records each, the furthest off first;
         ``others``: the sums over all other blocks; ``rows``: p and q after each prefix of the
-        first of the blocks, q only where a draft may come and the drafter is known. As in all
-        reports, floats are numbers and fractions are strings, "1/4".
+        first of the blocks, q only where a draft may come and the drafter is known; of more than
+        12 tokens only the ``entries`` that are shown, {token: probability}, with the ``size`` of
+        the row and how many of its entries are ``positive``. As in all reports, floats are
+        numbers and fractions are strings, "1/4".
 
     Examples
     --------
@@ -97,14 +101,26 @@ def _rows(
     block: Sequence[int], target: Model, drafter: Model | None, context: Tokens, drafts: int
 ) -> list[Difference]:
     def told(n: int) -> Difference:
-        before = (*context, *block[:n])
+        before, drawn = (*context, *block[:n]), block[n]
         p = target.next_token(before)
         q = None if drafter is None or n >= drafts else drafter_row(target, drafter, before)
-        rows = {"p": p.tolist(), "q": None if q is None else q.tolist()}
-        prefix = {"prefix": list(block[:n])}
-        return prefix | {x: row and list(map(_told, row)) for x, row in rows.items()}
+        return {
+            "prefix": list(block[:n]),
+            "p": _row(p.tolist(), drawn),
+            "q": None if q is None else _row(q.tolist(), drawn),
+        }
 
     return list(map(told, range(len(block))))
+
+
+def _row(row: list[Probability], drawn: int) -> Row:
+    if len(row) <= chance.LONG_ROW:
+        return list(map(_told, row))
+    return {
+        "size": len(row),
+        "positive": sum(map(bool, row)),
+        "entries": {str(token): _told(row[token]) for token in chance.largest(row, drawn)},
+    }
 
 
 def _told(value: Probability) -> float | str:
@@ -271,15 +287,22 @@ def times_seen(count: float) -> str:
     return f"{count:,.1f}".removesuffix(".0")
 
 
-def row_text(row: Sequence[float | str], drawn: int | None = None) -> str:
+def row_text(row: Row, drawn: int | None = None) -> str:
     """A row for people: of a long one, the largest entries and the token that was drawn.
 
     Examples
     --------
     >>> row_text(["1/2", 0.5]), row_text([0.0] * 98 + [1.0])
     ('0.5000, 0.5000', '98: 1.0000, otherwise 0')
+    >>> row_text({"size": 9_000, "positive": 7, "entries": {"5": "2/3", "80": "0"}})
+    '5: 2/3, 80: 0, and 6 more, otherwise 0'
     """
-    return chance.shown(map(as_number, row), drawn, numbers(*row))
+    if not isinstance(row, dict):
+        return chance.shown(map(as_number, row), drawn, numbers(*row))
+    entries = row["entries"]
+    words = dict(zip(map(int, entries), numbers(*entries.values()), strict=True))
+    more = row["positive"] - sum(map(bool, map(as_number, entries.values())))
+    return chance.entries_text(words, row["size"], more)
 
 
 def numbers(*told: float | str) -> list[str]:

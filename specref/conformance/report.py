@@ -158,6 +158,12 @@ class Report:
         return min(told, key=lambda result: result.status != Status.FAILED, default=None)
 
     @property
+    def growth(self) -> list[str]:
+        """How the evidence of `worst` grew; without that, of the first failure with looks."""
+        looked = [self.worst] if self.worst else [r for r in self.failures if r.growth][:1]
+        return [f"{one.id}: {one.growth}" for one in looked if one.growth]
+
+    @property
     def never(self) -> str:
         """What was never seen in the campaigns over single iterations: an accepted draft, a bonus.
 
@@ -327,6 +333,7 @@ class Report:
         lines += [f"  {r.status}: {r.id}: {r.finding}: {r.message}" for r in self.wrong]
         if self.worst:
             lines += [f"  {x}" for x in told(self.worst.id, self.worst.evidence["difference"])]
+        lines += [f"  {line}" for line in self.growth]
         for ids, traceback in self.tracebacks.items():
             lines += [f"  traceback of {ids}:", *(f"    {line}" for line in traceback)]
         lines += [f"  warning: {warning}" for warning in self.warnings]

@@ -119,6 +119,22 @@ class CheckResult:
         """The traceback of the implementation's exception, limited to its own frames."""
         return tuple(self.evidence.get("traceback", ()))
 
+    @property
+    def growth(self) -> str:
+        """How the evidence grew from look to look; empty if there was one at most.
+
+        Examples
+        --------
+        >>> looks = {"looks": [(1800, 3.21), (5400, 12.0)], "log10_threshold": 10.9}
+        >>> CheckResult("joint/deep", Stage.JOINT, Status.FAILED, "", looks, 0.0).growth
+        'evidence 10^3.2 after 1,800, 10^12.0 after 5,400; 10^10.9 decides'
+        """
+        looks = self.evidence.get("looks", ())
+        if len(looks) < 2:
+            return ""
+        grown = ", ".join(f"10^{evidence:z.1f} after {trials:,}" for trials, evidence in looks)
+        return f"evidence {grown}; 10^{self.evidence['log10_threshold']:.1f} decides"
+
 
 def counted(results: Iterable[CheckResult]) -> dict[str, int]:
     """The number of results with each of the seven statuses.

@@ -63,6 +63,9 @@ class TrialReport:
         {tokens: how many blocks have so many}, of those at places with drafts.
     difference : mapping
         Of the law of blocks and the target's, at the worst place; see `differences`.
+    looks : tuple of (int, float)
+        Trials, and log10 of the evidence against the law of blocks as it was after so many;
+        `law` is the highest.
     """
 
     report: CampaignReport
@@ -81,6 +84,7 @@ class TrialReport:
     shared: float = -math.inf
     lengths: Mapping[int, int] = field(default_factory=dict)
     difference: Difference = field(default_factory=dict, repr=False, compare=False)
+    looks: tuple[tuple[int, float], ...] = ()
 
     def needed(self, tv: float) -> int | None:
         """Trials, over all places, after which any law at distance `tv` is found.
@@ -209,6 +213,7 @@ class Trial:
         ]
         self.campaign = campaign
         self.law = self.dependence = -math.inf
+        self.looks: list[tuple[int, float]] = []
         self.blocks: list[Counter[Tokens]] = [Counter() for _ in self.fixture.places]
         self.kept: list[Counter[int]] = [Counter() for _ in self.fixture.places]
 
@@ -263,6 +268,7 @@ class Trial:
             self.law = max(self.law, law)
             advance(len(place))
             done, size = done + len(place), min(2 * size, most)
+            self.looks.append((done, law / math.log(10)))
         found = self._report(time.perf_counter() - started)
         if not probe or found.report.impossible or not (found.lossy or found.dependent):
             return found
@@ -307,6 +313,7 @@ class Trial:
                 self.blocks[shown],
                 drafter_known=self.fixture.drafter_known,
             ),
+            looks=tuple(self.looks),
         )
 
     def _after_eos(self) -> bool:

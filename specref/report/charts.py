@@ -1,4 +1,4 @@
-"""Pictures of the HTML pages, as SVG in the page: two laws side by side, and intervals."""
+"""Pictures of the HTML pages, as SVG in the page: two laws side by side, intervals, curves."""
 
 from collections.abc import Sequence
 
@@ -85,6 +85,55 @@ def intervals(
         tick = element("text", f"{x:g}", x=across(x), y=y + 14, text_anchor=anchor, class_="soft")
         parts.append(tick)
     return figure(parts, y + 20, label, caption)
+
+
+HEIGHT, LEFT, APART = 130, 56, 14
+"""Of the axes of a curve; the room left of them; how far apart two lines of text are."""
+
+
+def curve(points: Sequence[tuple[int, float]], mark: float, label: str, caption: str) -> Markup:
+    """Powers of 10 over trials, from 10^0 before the first, with a dashed line at the mark.
+
+    Parameters
+    ----------
+    points : sequence of (int, float)
+        Trials, and the exponent after so many.
+    mark : float
+        An exponent.
+    """
+    points = [(0, 0.0), *points]
+    exponents = [mark, *(y for _, y in points)]
+    low, high, last = min(exponents), max(exponents), points[-1][0]
+
+    def across(x: float) -> float:
+        return LEFT + (WIDTH - LEFT - 8) * x / last
+
+    def down(y: float) -> float:
+        return 16 + HEIGHT * (high - y) / (high - low)
+
+    ends = {"x1": LEFT, "x2": WIDTH}
+    dashed = {"y1": f"{down(mark):.1f}", "y2": f"{down(mark):.1f}"}
+    zero = {"y1": f"{down(0):.1f}", "y2": f"{down(0):.1f}"}
+    parts = [
+        element("line", **ends, **zero, class_="axis"),
+        element("line", x1=LEFT, x2=LEFT, y1=16, y2=16 + HEIGHT, class_="axis"),
+        element("line", **ends, **dashed, class_="decides"),
+    ]
+    written: list[float] = []
+    for y, name in ((mark, f"10^{mark:.1f}"), (0.0, "10^0"), (high, ""), (low, "")):
+        if all(abs(down(y) - other) >= APART for other in written):
+            written.append(down(y))
+            name = name or f"10^{y:z.1f}"
+            place = {"x": LEFT - 4, "y": f"{down(y) + 4:.1f}"}
+            parts.append(element("text", name, **place, text_anchor="end", class_="soft"))
+    places = [(f"{across(x):.1f}", f"{down(y):.1f}") for x, y in points]
+    joined_up = " ".join(f"{x},{y}" for x, y in places)
+    parts.append(element("polyline", points=joined_up, class_="observed"))
+    parts += [element("circle", cx=x, cy=y, r=3, class_="observed") for x, y in places]
+    y = HEIGHT + 36
+    for x, name, anchor in ((LEFT, "0", "middle"), (WIDTH, f"{last:,} trials", "end")):
+        parts.append(element("text", name, x=x, y=y, text_anchor=anchor, class_="soft"))
+    return figure(parts, y + 6, label, caption)
 
 
 def figure(parts: Sequence[str], height: int, label: str, caption: Markup | str) -> Markup:

@@ -6,11 +6,10 @@ from typing import Any
 from rich.console import Group
 
 from specref.proofs.everywhere.comparison import Comparison, Gap
-from specref.proofs.everywhere.rows import Row
-from specref.report.everywhere import listed
+from specref.report.everywhere import listed, row_name
+from specref.report.everywhere_table import linked_argument
 from specref.report.layout import Prose
 from specref.verification.dominance import Answered
-from specref.vocabulary import Vocabulary
 
 STYLES = {"neither": "bold", "open": "bold yellow", "at least": "bold green", "more": "bold green"}
 
@@ -23,13 +22,13 @@ def comparison_report(left: str, right: str, found: Sequence[Comparison]) -> Any
         parts.append(
             Prose(f"{answer}: {sentence(left, right, one)}", STYLES.get(one.relation, ""))
         )
-        parts.append(Prose(_counts(left, right, one)))
+        parts.append(Prose(f"  {counts(left, right, one)}"))
     return Group(*parts)
 
 
 def sentence(left: str, right: str, found: Comparison) -> str:
     """The relation of two rules in a sentence, with rows at which they differ."""
-    rows = f"for every p and q over {_box(found)}"
+    rows = f"for every p and q over {box(found)}"
     proved = f"({_regions(found)}, error of the identity tests <= 2^-{found.bits})"
     does, what = _counted(found)
     if found.relation == "equal":
@@ -66,7 +65,7 @@ def _counted(found: Comparison) -> tuple[str, str]:
 
 def formula_sentence(rule: str, formula: str, found: Comparison) -> str:
     """Whether a rule accepts what a formula says, in a sentence."""
-    rows = f"for every p and q over {_box(found)}"
+    rows = f"for every p and q over {box(found)}"
     if found.relation == "equal":
         return (
             f"What {rule} accepts is {formula}, {rows} ({_regions(found)}, error of the identity "
@@ -93,8 +92,14 @@ def dominance_report(answers: Sequence[Answered]) -> Any:
     return Group(*(Prose(f"{answer_sentence(one)} {one.seconds:.1f} s") for one in answers))
 
 
-def dominance_page(answers: Sequence[Answered], command: str) -> str:
-    """The sentences in Markdown."""
+def dominance_page(answers: Sequence[Answered], command: str, *, linked: bool = True) -> str:
+    """The sentences in Markdown.
+
+    Parameters
+    ----------
+    linked : bool
+        Whether it may link to docs/everywhere.md.
+    """
     rules = [one for one in answers if one.question.iterations == 1]
     rules = [one for one in rules if not one.question.is_formula]
     several = [one for one in answers if one.question.iterations > 1]
@@ -103,7 +108,7 @@ def dominance_page(answers: Sequence[Answered], command: str) -> str:
         "# Which rule accepts more, for every p and q",
         "",
         f"Written by `{command}`. What is claimed, and by what argument:",
-        "[docs/everywhere.md](everywhere.md). Of a block all tokens but the last are accepted",
+        f"{linked_argument(linked=linked)}. Of a block all tokens but the last are accepted",
         "drafts, in one iteration; tokens that greedy block verification owes later are none.",
         "`a against b` are expected numbers.",
         "",
@@ -205,7 +210,8 @@ def _gap_record(gap: Gap | None) -> dict[str, object] | None:
     }
 
 
-def _box(found: Comparison) -> str:
+def box(found: Comparison) -> str:
+    """The vocabularies and the lookahead."""
     target, drafter = found.target, found.drafter
     if target.tokens == drafter.tokens:
         return f"{len(target)} tokens, lookahead {found.lookahead}"
@@ -228,17 +234,15 @@ def _why(found: Comparison) -> str:
 def _gap(found: Comparison, gap: Gap | None, turned: bool) -> str:
     assert gap is not None
     first, second = (gap.right, gap.left) if turned else (gap.left, gap.right)
-    rows = [f"{_row(row, found)} = ({', '.join(map(str, law))})" for row, law in gap.rows.items()]
+    rows = [
+        f"{row_name(row, found.target, found.drafter)} = ({', '.join(map(str, law))})"
+        for row, law in gap.rows.items()
+    ]
     return f"{', '.join(rows) or 'uniform rows'}: {first} against {second}"
 
 
-def _row(row: Row, found: Comparison) -> str:
-    vocabulary: Vocabulary = found.target if row.letter == "p" else found.drafter
-    after = " ".join(str(vocabulary.tokens[token]) for token in row.context)
-    return f"{row.letter}(·|{after})" if after else f"{row.letter}(·)"
-
-
-def _counts(left: str, right: str, found: Comparison) -> str:
+def counts(left: str, right: str, found: Comparison) -> str:
+    """What the claim rests on, and what it took."""
     premises = [
         f"{name} is {claim.premise.verdict}, by {claim.premise.regions} regions of its own"
         for name, claim in ((right, found.at_least), (left, found.at_most))
@@ -246,4 +250,4 @@ def _counts(left: str, right: str, found: Comparison) -> str:
     ]
     named = ["rows that are not named are uniform"] if found.more or found.less else []
     asked = [f"{found.counts.calls:,} calls of z3", f"{found.seconds:.1f} s"]
-    return "  " + "; ".join([*premises, *named, *asked])
+    return "; ".join([*premises, *named, *asked])

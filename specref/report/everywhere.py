@@ -20,7 +20,7 @@ def everywhere_report(name: str, found: Sequence[Everywhere], left_out: Sequence
     parts: list[RenderableType] = []
     for one in found:
         parts.append(Prose(f"{name}: {sentence(one)}", _style(one)))
-        parts.append(Prose(_counts(one)))
+        parts.append(Prose(f"  {counts(one)}"))
         if one.witness:
             parts.append(Prose(_witness(one, one.witness)))
     parts += [Prose(f"{name}: not applicable to {one}") for one in left_out]
@@ -39,14 +39,18 @@ def sentence(found: Everywhere) -> str:
     if found.verdict == "lossy" and not found.lossy:
         return f"lossy at rows that were drawn; {found.regions} regions, {found.open} open; {box}"
     if found.verdict == "lossy":
-        raising = sum(one.error is not None for part in found.slices for one in part.lossy)
-        what = "lossy, or raises," if raising else "lossy"
-        what = "raises" if raising == found.lossy else what
+        what = {True: "raises", False: "lossy", None: "lossy, or raises,"}[raises(found)]
         regions = f"{found.lossy} of {known}" + " regions" * (not found.open)
         return f"{what} at some rows of {regions}, over {box}"
     return (
         f"open for {box}: {found.regions} regions, of which {found.lossy} lossy; {found.open} open"
     )
+
+
+def raises(found: Everywhere) -> bool | None:
+    """Whether a rule that is not lossless raises in all regions where it is not; None: in some."""
+    errors = [one.error is not None for part in found.slices for one in part.lossy]
+    return all(errors) if all(errors) == any(errors) else None
 
 
 def spelled(found: Everywhere) -> str:
@@ -128,9 +132,10 @@ def _style(found: Everywhere) -> str:
     return {"lossless": "bold green", "lossy": "bold red", "open": "bold yellow"}[found.verdict]
 
 
-def _counts(found: Everywhere) -> str:
+def counts(found: Everywhere) -> str:
+    """What was covered, and what it took."""
     return (
-        f"  {found.outcomes} outcomes, {found.paths:,} paths; zeros, ties, equal rows and point "
+        f"{found.outcomes} outcomes, {found.paths:,} paths; zeros, ties, equal rows and point "
         f"masses included ({found.charts} pieces with an equation); {found.flips:,} conditions "
         f"flipped, {found.counts.calls:,} calls of z3; {found.seconds:.1f} s"
     )
@@ -144,7 +149,7 @@ def _witness(found: Everywhere, witness: Witness) -> str:
         where if shown else "  at some rows of every region of one outcome",
         "  for example, other rows uniform:",
         *(
-            f"    {_row(found, row)} = ({', '.join(map(str, law))})"
+            f"    {row_name(row, found.target, found.drafter)} = ({', '.join(map(str, law))})"
             for row, law in witness.rows.items()
         ),
     ]
@@ -157,8 +162,15 @@ def _witness(found: Everywhere, witness: Witness) -> str:
     return "\n".join(lines)
 
 
-def _row(found: Everywhere, row: Row) -> str:
-    vocabulary = found.target if row.letter == "p" else found.drafter
+def row_name(row: Row, target: Vocabulary, drafter: Vocabulary) -> str:
+    """A row with the tokens after which it is.
+
+    Examples
+    --------
+    >>> row_name(Row("q", (1, 0)), Vocabulary("abc"), Vocabulary("xy"))
+    'q(·|y x)'
+    """
+    vocabulary = target if row.letter == "p" else drafter
     after = " ".join(str(vocabulary.tokens[token]) for token in row.context)
     return f"{row.letter}(·|{after})" if after else f"{row.letter}(·)"
 

@@ -1,6 +1,7 @@
 """The table of rules, proved or refuted for every p and q."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -8,6 +9,7 @@ from rich.text import Text
 from specref.report.layout import Column, Prose, Table
 from specref.verification.everywhere import Answer, Box, left_out
 
+ARGUMENT = "everywhere.md"
 STYLES = {"proved": "green", "lossy": "red", "open": "yellow"}
 HEADINGS = (
     *("rule", "tokens", "lookahead", "verdict"),
@@ -25,6 +27,17 @@ LEGEND = (
 
 def everywhere_table(answers: Sequence[Answer]) -> RenderableType:
     """A row for each rule and size, and what was not as known."""
+    return Group(
+        answer_rows(answers),
+        "",
+        Prose(LEGEND, "dim"),
+        *(Prose(line, "red") for line in unexpected(answers)),
+        Prose(summary(answers), "bold"),
+    )
+
+
+def answer_rows(answers: Sequence[Answer]) -> Table:
+    """The rows alone."""
     columns = [
         *(Column("rule"), Column("tokens"), Column("n", right=True), Column("verdict")),
         *(Column(name, right=True) for name in ("regions", "lossy", "open", "equations")),
@@ -42,16 +55,16 @@ def everywhere_table(answers: Sequence[Answer]) -> RenderableType:
         ]
         for answer in answers
     ]
+    return Table(columns, rows)
+
+
+def unexpected(answers: Sequence[Answer]) -> list[str]:
+    """What is not as the tables of rules and of the zoo say, and what was not run."""
     wrong = [answer for answer in answers if not answer.as_known]
     told = [f"not as known: {one.box.rule} over {size(one.box)} is {one.verdict}" for one in wrong]
-    told += [f"not run: {one.box.rule}: {one.note}" for one in answers if one.verdict == "not run"]
-    return Group(
-        Table(columns, rows),
-        "",
-        Prose(LEGEND, "dim"),
-        *(Prose(line, "red") for line in told),
-        Prose(summary(answers), "bold"),
-    )
+    return told + [
+        f"not run: {one.box.rule}: {one.note}" for one in answers if one.verdict == "not run"
+    ]
 
 
 def summary(answers: Sequence[Answer]) -> str:
@@ -61,13 +74,31 @@ def summary(answers: Sequence[Answer]) -> str:
     return ", ".join(f"{verdicts.count(name)} {name}" for name in names)
 
 
-def everywhere_page(answers: Sequence[Answer], command: str, *, zoo: bool = False) -> str:
-    """The table in Markdown, with where lossy rules are lossy."""
+def within_docs(file: str) -> bool:
+    """Whether a page that is written there is beside docs/everywhere.md, which it links to."""
+    return (Path(file).resolve().parent / ARGUMENT).is_file()
+
+
+def linked_argument(*, linked: bool) -> str:
+    """The page that says what such a proof is: a link from pages beside it, else its name."""
+    return f"[docs/{ARGUMENT}]({ARGUMENT})" if linked else f"docs/{ARGUMENT}"
+
+
+def everywhere_page(
+    answers: Sequence[Answer], command: str, *, zoo: bool = False, linked: bool = True
+) -> str:
+    """The table in Markdown, with where lossy rules are lossy.
+
+    Parameters
+    ----------
+    linked : bool
+        Whether it may link to docs/everywhere.md.
+    """
     lines = [
         "# Steps of the zoo, for every p and q" if zoo else "# Rules, for every p and q",
         "",
         f"Written by `{command}`: {summary(answers)}.",
-        "[docs/everywhere.md](everywhere.md) says what that means, and by what argument.",
+        f"{linked_argument(linked=linked)} says what that means, and by what argument.",
         "",
         "| rule | tokens | lookahead | verdict | regions | lossy | open | equations | z3 | s |",
         "|---|---|--:|---|--:|--:|--:|--:|--:|--:|",
@@ -93,7 +124,7 @@ def everywhere_page(answers: Sequence[Answer], command: str, *, zoo: bool = Fals
             _line(
                 [
                     *(a.box.rule, size(a.box), a.box.lookahead),
-                    *(a.total_variation, a.witness, _where(a)),
+                    *(a.total_variation, a.witness, where(a)),
                 ]
             )
             for a in lossy
@@ -128,12 +159,13 @@ def _line(cells: Sequence[object]) -> str:
     return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def _where(answer: Answer) -> str:
+def where(answer: Answer, mark: str = "`") -> str:
+    """At which rows a rule is lossy, each condition between marks."""
     if not answer.lossy:
         return "at rows that were drawn, among open pieces"
     if answer.lossy == answer.regions:
         return "at some rows of every region"
     if not answer.conditions:
         return "at some rows of every region of one outcome"
-    shown = ", ".join(f"`{one}`" for one in answer.conditions[:4])
+    shown = ", ".join(f"{mark}{one}{mark}" for one in answer.conditions[:4])
     return shown + ", …" * (len(answer.conditions) > 4)

@@ -61,6 +61,7 @@ def kit_report(report: Report) -> RenderableType:
     parts: list[RenderableType] = [Prose(header(report), "dim"), "", Table(COLUMNS, rows), ""]
     if report.worst:
         parts += [Prose("\n".join(told(report.worst.id, report.worst.evidence["difference"]))), ""]
+    parts += [part for line in report.growth for part in (Prose(line), "")]
     for ids, lines in report.tracebacks.items():
         parts.append(Text("\n".join([f"traceback of {ids}:", *(f"  {x}" for x in lines)])))
     if any(result.status != Status.NOT_APPLICABLE for result in report.strata):

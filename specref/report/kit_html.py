@@ -1,5 +1,6 @@
 """The report of the conformance kit as a page: the verdict in words, then what it rests on."""
 
+import math
 import platform
 import shlex
 from collections import Counter
@@ -17,7 +18,8 @@ from specref.conformance.differences import Difference, as_number, numbers, row_
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.stratum import NAMES
-from specref.report.charts import bars, intervals, legend
+from specref.contracts.table import ENGINE
+from specref.report.charts import bars, curve, intervals, legend
 from specref.report.kit import SHIFTS, not_applicable
 from specref.report.page import (
     Markup,
@@ -63,6 +65,7 @@ ASKS: Mapping[Stage, str] = {
     Stage.END_TO_END: "whole texts",
 }
 BITS = 6
+NUMBERS = ("number", "number")
 FURTHEST_OFF = (
     "The largest differences of probability come first. A block that is shorter than the "
     "lookahead + 1 is continued by the target, so counts, in brackets, need be no whole numbers; "
@@ -88,8 +91,9 @@ def _article(report: Report) -> Markup:
         _verdict(report),
         _figures(report),
         section("Stages", _stages(report)),
-        section("The law of the block", *_law(report)),
-        section("Distance from the target", *_distances(report)),
+        section(f"The law of {'texts' if _of_texts(report) else 'the block'}", *_law(report)),
+        section("Evidence over trials", *_evidence(report)),
+        section("Distance", *_distances(report)),
         section("Tokens of a block", *_lengths(report)),
         section("Diagnosis", *_diagnosis(report.diagnosis)),
         section("What was tried", *_tried(report)),
@@ -97,6 +101,10 @@ def _article(report: Report) -> Markup:
         section("Warnings", *(element("p", warning) for warning in report.warnings)),
         section("Run it again", *_again(report)),
     )
+
+
+def _of_texts(report: Report) -> bool:
+    return report.contract == ENGINE
 
 
 def _verdict(report: Report) -> Markup:
@@ -131,11 +139,16 @@ def _meaning(report: Report) -> str:
             f"Of its power: {report.power}. The checks below passed; nothing is said of anything "
             "else, nor of the engine around the sampler."
         )
+    left_out = (
+        "other prompts, lengths and settings, of other models, or of smaller differences."
+        if _of_texts(report)
+        else "shapes, laws and ways of calling that are not listed, of smaller differences, or of "
+        "the engine around the sampler."
+    )
     return (
         "Differences as large as the verdict says would have been found there, 999 times in "
         f"1,000; a lossless sampler is called lossy with probability {alpha} at most. Nothing "
-        "is said of shapes, laws and ways of calling that are not listed, of smaller differences, "
-        "or of the engine around the sampler."
+        f"is said of {left_out}"
     )
 
 
@@ -143,12 +156,14 @@ def _figures(report: Report) -> Markup:
     counts = {status: number for status, number in report.counts.items() if number}
     tv = report.detected_tv
     found = f"would have been found {report.contract.tried_on}"
-    decided = report.worst.evidence if report.worst is not None else {}
-    evidence = decided.get("log10_evidence")
-    decides = f"10^{decided.get('log10_threshold', 0):.0f}"
+    decided = report.worst or next((one for one in report.failures if _looked_at(one)), None)
+    told = {} if decided is None else decided.evidence
+    evidence = told.get("log10_evidence")
+    decides = f"10^{told.get('log10_threshold', 0):.0f}"
     against = (
         [] if evidence is None else [("", f"10^{evidence:.0f}", f"evidence; {decides} decides")]
     )
+    drafts = [one.evidence for one in report.results if "taken" in one.evidence][:1]
     return cards(
         [
             *(
@@ -157,11 +172,23 @@ def _figures(report: Report) -> Markup:
                 if status != Status.NOT_APPLICABLE
             ),
             *against,
+            *(("", *_drafts(one)) for one in drafts),
             *([] if tv is None else [("", f"TV ≥ {tv:.3g}", found)]),
             ("", f"{report.alpha:g}", "false alarms, all checks"),
             ("", f"{report.seconds:.1f} s", "of judging"),
         ]
     )
+
+
+def _drafts(evidence: Mapping[str, Any]) -> tuple[str, str]:
+    """How many drafts an engine says that it kept in its texts."""
+    accepted, proposed = evidence["accepted"], evidence["proposed"]
+    of = "" if proposed is None else f" of {proposed:,}"
+    return f"{accepted:,}{of}", f"drafts accepted in {evidence['texts']:,} texts"
+
+
+def _looked_at(result: CheckResult) -> bool:
+    return bool(result.evidence.get("looks"))
 
 
 def _words(status: str) -> str:
@@ -200,20 +227,24 @@ WORST = (
 
 def _law(report: Report) -> list[str]:
     """Expected against observed law where they differ most, or of the first campaign."""
-    passed = (one for one in report.results if one.status == Status.PASSED)
-    result = report.worst or next((one for one in passed if "difference" in one.evidence), None)
+    compared = [one for one in report.results if "difference" in one.evidence]
+    passed = [one for one in compared if one.status == Status.PASSED]
+    if _of_texts(report):  # those of plain mode come before those with speculation
+        passed.reverse()
+    result = report.worst or next(iter(passed), None)
     if result is None:
         return []
     found = result.evidence["difference"]
     trials = "exactly" if found["trials"] is None else f"{found['trials']:,} {found['of']}"
     where = f"{result.id} at {found['place']}; {trials}."
+    titled = "Texts" if found["of"] == "texts" else "Completed blocks"
     without = "not known" if found["of"] == "texts" else "no draft"
     first = sorted(found["first_tokens"], key=lambda one: list(one["tokens"]))
     return [
         element("p", where, " ", FURTHEST_OFF if report.worst else SCATTERED),
         element(
             "div",
-            _probabilities("Completed blocks, as token ids", found["blocks"], _name),
+            _probabilities(f"{titled}, as token ids", found["blocks"], _name),
             _probabilities("First token", first, lambda one: f"token {one['tokens'][0]}"),
             class_="pictures",
         ),
@@ -256,6 +287,43 @@ def _name(one: Difference) -> str:
     return f"({', '.join(tokens)}{',' * (len(tokens) == 1)})"
 
 
+def _evidence(report: Report) -> list[str]:
+    """How the evidence grew: where it decided, or was highest; then in the other campaigns."""
+    looked = list(filter(_looked_at, report.results))
+    if not looked:
+        return []
+    highest = max(looked, key=lambda one: float(one.evidence["log10_evidence"]))
+    best = looked[-1] if _of_texts(report) else highest
+    first = report.worst if report.worst in looked else best
+    others = [one for one in looked if one is not first]
+    summary = element("summary", f"{len(others)} more campaign" + "s" * (len(others) > 1))
+    grown = element("div", *map(_growth, others), class_="pictures")
+    said = (
+        "Bets against the sampler start from 1, 10^0, and grow by what they win. A lossless "
+        "sampler's ever reach 10^x with probability 10^-x at most; at the dashed line the law is "
+        "decided."
+    )
+    return [
+        element("p", said),
+        _growth(first),
+        *([element("details", summary, grown)] if others else []),
+    ]
+
+
+def _growth(result: CheckResult) -> Markup:
+    """A curve, and the same numbers as a table."""
+    looks, threshold = result.evidence["looks"], result.evidence["log10_threshold"]
+    told = "; ".join(f"10^{evidence:z.1f} after {trials:,}" for trials, evidence in looks)
+    label = f"{result.id}: evidence {told}; 10^{threshold:.1f} decides"
+    finite = [one for one in looks if math.isfinite(one[1])]
+    caption = f"{result.id}: evidence against the law after so many trials"
+    drawn = curve(finite, threshold, label, caption) if finite else ""
+    rows = ((f"{trials:,}", f"{evidence:z.2f}") for trials, evidence in looks)
+    titles = ("trials", "log10 of the evidence")
+    numbers = element("details", element("summary", "As a table"), table(titles, rows, NUMBERS))
+    return element("div", drawn, numbers)
+
+
 def _distances(report: Report) -> list[str]:
     """One interval for each campaign, at the place with the largest estimate."""
     largest = {
@@ -267,8 +335,12 @@ def _distances(report: Report) -> list[str]:
     if not entries:
         return []
     mark = report.detected_tv
+    what = "the completed block from the target"
+    if _of_texts(report):
+        known = any("difference" in result.evidence for result in report.results)
+        what = "texts from " + ("the law that was given" if known else "those of plain mode")
     caption = (
-        "Total variation of the completed block, estimated, with an interval that holds for all "
+        f"Total variation of {what}, estimated, with an interval that holds for all "
         "places of a campaign together; of each campaign the place with the largest estimate. An "
         "estimate is above 0 for lossless samplers, too; bets find a difference long before such "
         "an interval leaves 0."
@@ -374,14 +446,16 @@ def _seen(result: CheckResult) -> str:
 
 def _again(report: Report) -> list[str]:
     claims = report.capabilities
-    rule = claims.rule or "not declared, so acceptance is not judged"
+    given = [
+        ("rule", claims.rule or "not declared, so acceptance is not judged"),
+        ("given", f"{claims.arrays} arrays of {claims.dtype} on {claims.device}"),
+    ]
     return [
         element("pre", replay_line(report)),
         facts(
             [
                 ("contract", str(report.contract)),
-                ("rule", rule),
-                ("given", f"{claims.arrays} arrays of {claims.dtype} on {claims.device}"),
+                *(given if not _of_texts(report) else ()),
                 ("seed", f"{report.seed}"),
                 ("specref", __version__),
                 ("Python, NumPy", f"{report.python}, {np.__version__}"),

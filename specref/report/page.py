@@ -12,7 +12,10 @@ from specref.report.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 from specref.zoo.entry import address
 
 VOID = ("meta",)
-KINDS = {"green": "good", "bold green": "good", "red": "bad", "bold red": "bad"}
+KINDS = {
+    **{"green": "good", "bold green": "good", "red": "bad", "bold red": "bad"},
+    "yellow": "open",
+}
 # In the dark, lighter colours of the same hue where the palette's are too dim.
 STYLE = (
     f"""
@@ -41,7 +44,8 @@ article + article { margin-top: 3rem; border-top: 3px solid var(--line); padding
 .soft { color: var(--soft); }
 .verdict { border: 1px solid var(--line); border-left: 8px solid var(--none);
   border-radius: 6px; background: var(--panel); padding: .9rem 1.1rem; }
-.verdict strong { display: block; font-size: 1.5rem; line-height: 1.25; }
+.verdict strong { display: block; font-size: 1.5rem; line-height: 1.25;
+  overflow-wrap: anywhere; }
 .good { border-left-color: var(--good); } .bad { border-left-color: var(--bad); }
 .open { border-left-color: var(--open); } .known { border-left-color: var(--known); }
 .cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr));
@@ -59,9 +63,11 @@ figcaption { color: var(--soft); font-size: .875rem; margin-bottom: .3rem; }
 svg { display: block; width: 100%; max-width: 540px; height: auto; overflow: visible; }
 svg text { fill: var(--text); font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; }
 svg .soft { fill: var(--soft); } svg .axis { stroke: var(--line); }
-svg .mark { stroke: var(--soft); stroke-dasharray: 4 3; }
+svg .mark, svg .decides { stroke: var(--soft); stroke-dasharray: 4 3; }
 svg .expected { fill: var(--expected); } svg .observed { fill: var(--observed); }
+svg .open { fill: var(--open); }
 svg line.observed { stroke: var(--observed); stroke-width: 3; }
+svg polyline.observed { fill: none; stroke: var(--observed); stroke-width: 2; }
 .key { display: inline-block; width: .8em; height: .8em; border-radius: 2px;
   margin: 0 .3em 0 0; } .key.expected { background: var(--expected); }
 .key.observed { background: var(--observed); }
@@ -193,7 +199,7 @@ def table(
 
 
 def as_html(shown: Table) -> Markup:
-    """A table of the terminal; what is green or red there is good or bad here."""
+    """A table of the terminal; what is green, red or yellow there is good, bad or open here."""
     rows = [
         [
             element("span", str(cell), class_=f"status {KINDS[str(cell.style)]}")

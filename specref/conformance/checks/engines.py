@@ -184,6 +184,7 @@ def against_plain(judge: Judge) -> Outcome:
     if judge.seconds is not None:
         each = len(tests) * sum(seconds_of_a_text(judge, mode)[0] for mode in modes(engine))
     started, reports, kinds = time.perf_counter(), list[TwoSampleReport](), set[Tokens]()
+    looks: list[tuple[int, float]] = []
     for size in sizes(judge.trials):
         spent = time.perf_counter() - started
         if reports and judge.seconds is not None and spent + size * each > judge.seconds:
@@ -194,6 +195,8 @@ def against_plain(judge: Judge) -> Outcome:
             test.add(*sides)
             kinds.update(map(tuple, np.unique(np.concatenate(sides), axis=0).tolist()))
         reports = [test.report() for test in tests]
+        highest = max(report.log10_evidence for report in reports)
+        looks.append((sum(report.trials for report in reports), highest))
         far = max(report.detectable or 1.0 for report in reports) > judge.detect_tv
         if any(test.decided_lossy for test in tests) or (judge.seconds is None and not far):
             break
@@ -202,7 +205,7 @@ def against_plain(judge: Judge) -> Outcome:
             f"all {samplers[0].drafts.texts:,} texts of both modes are {next(iter(kinds))}: do "
             "seeds reach the engine? (greedy=true if no token is random)"
         )
-    return exercised(two_sample_outcome(judge, reports), samplers[0])
+    return exercised(two_sample_outcome(judge, reports, looks), samplers[0])
 
 
 def sizes(trials: int | None) -> Iterator[int]:
@@ -220,8 +223,16 @@ def sizes(trials: int | None) -> Iterator[int]:
         done, cut = done + size, cut * GROWTH
 
 
-def two_sample_outcome(judge: Judge, reports: list[TwoSampleReport]) -> Outcome:
-    """The outcome of two-sample tests, one for each prompt."""
+def two_sample_outcome(
+    judge: Judge, reports: list[TwoSampleReport], looks: list[tuple[int, float]]
+) -> Outcome:
+    """The outcome of two-sample tests, one for each prompt.
+
+    Parameters
+    ----------
+    looks : list of (int, float)
+        Texts of each mode, and the evidence at the prompt where it was highest until then.
+    """
     engine = engine_of(judge)
     pairs = list(zip(engine.prompts, reports, strict=True))
     worst = max(reports, key=lambda report: report.log10_evidence)
@@ -229,6 +240,8 @@ def two_sample_outcome(judge: Judge, reports: list[TwoSampleReport]) -> Outcome:
     numbers: dict[str, object] = {
         "trials": sum(report.trials for report in reports),
         "log10_evidence": worst.log10_evidence,
+        "log10_threshold": -math.log10(worst.alpha / 2),
+        "looks": looks,
         "detectable_tv": detectable,
         "tv": {str(prompt): (r.estimate, r.lower, r.upper) for prompt, r in pairs},
     }

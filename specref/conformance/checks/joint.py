@@ -107,6 +107,7 @@ def facts(found: TrialReport) -> dict[str, object]:
         "detectable_tv": report.detectable,
         "log10_evidence": found.law,
         "log10_threshold": found.threshold,
+        "looks": found.looks,
         "log10_dependence_whatever_the_law": None if math.isinf(found.shared) else found.shared,
         "tv": {interval.case: (interval.estimate, interval.lower, interval.upper)
                for interval in report.intervals},

@@ -1,9 +1,9 @@
-"""The tree verifier that docs/judge-your-sampler.md shows."""
+"""The tree verifier that docs/trees.md shows."""
 
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "judge-your-sampler.md"
+PAGE = Path(__file__).parents[2] / "docs" / "trees.md"
 
 
 CODE = next(

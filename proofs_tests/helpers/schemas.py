@@ -1,0 +1,29 @@
+"""Records that `--json` writes, held against the schemas of the package."""
+
+import json
+from typing import Any
+
+import pytest
+
+from specref.report.schema import read_schema
+
+
+def problems(kind: str, record: Any) -> list[str]:
+    """What of a record its schema refuses: where it is, and why."""
+    jsonschema = pytest.importorskip(
+        "jsonschema", reason="not_run (jsonschema is not installed: pip install '.[test]')"
+    )
+    found = jsonschema.Draft202012Validator(read_schema(kind)).iter_errors(record)
+    return [f"{error.json_path}: {error.message}" for error in map(deepest, found)]
+
+
+def deepest(error: Any) -> Any:
+    """Of an error about several forms, the one of the form that comes closest."""
+    while error.context:
+        error = max(error.context, key=lambda one: len(one.absolute_path))
+    return error
+
+
+def assert_fits(kind: str, text: str) -> None:
+    """The JSON that a command wrote has the form that its schema says."""
+    assert problems(kind, json.loads(text)) == []

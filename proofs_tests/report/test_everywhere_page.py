@@ -1,0 +1,161 @@
+"""Pages about every p and q: what they say, and that they fit a phone. Nothing is random."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from proofs_tests.helpers.pages import Page, measured
+from specref.cli import dominance, main, verify
+from specref.proofs.everywhere.solver import is_installed
+from specref.report.everywhere_html import everywhere_table_html
+from specref.report.everywhere_table import within_docs
+from specref.verification.dominance import Question, questions_of
+from specref.verification.everywhere import Answer, Box, boxes_of
+
+pytestmark = pytest.mark.skipif(not is_installed(), reason="not_run (z3 is not installed)")
+PRINTED = "specref.zoo.standard.printed:algorithm_5"
+STANDARD, BLOCK = (f"specref.algorithms.{name}:step" for name in ("standard", "block"))
+TWO_TOKENS = ("--everywhere", "--tokens", "2")
+
+
+def page_of(folder: Path, *words: str) -> tuple[int, str]:
+    """The exit code of a command, and the page that it wrote."""
+    file = folder / "page.html"
+    result = CliRunner().invoke(main, [*words, "--html", str(file)])
+    text = file.read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.problems == page.loaded == []
+    assert all(len(str(one["aria-label"])) > 20 for one in page.all("svg"))
+    return result.exit_code, text
+
+
+def test_a_proof_counts_its_regions(tmp_path: Path) -> None:
+    code, text = page_of(tmp_path, "prove", STANDARD, *TWO_TOKENS)
+    said = Page(text).text
+    assert code == 0
+    assert "Lossless for every p and q lossless for every p and q over 2 tokens" in said
+    assert "all rows 10 not lossless at some rows 0 pieces that are open 0" in said
+    assert "Rows at which" not in said
+    assert "Nothing is said of other numbers of tokens" in said
+
+
+def test_a_refutation_has_rows_and_a_path(tmp_path: Path) -> None:
+    """The least difference is 1/4 in place of 1/8, where the printed rule accepts all drafts."""
+    code, text = page_of(tmp_path, "prove", PRINTED, *TWO_TOKENS, "--lookahead", "2")
+    said = Page(text).text
+    assert code == 1
+    assert "Lossy lossy, or raises, at some rows of 63 of 74 regions, over 2 tokens" in said
+    assert "all rows 11 not lossless at some rows 63 pieces that are open 0" in said
+    assert "total variation 3/8 of the completed block" in said
+    assert "the target's 1/8 this rule's 1/4" in said
+    assert "row probabilities p(·|b b) 0, 1" in said
+    assert "residual     0    with probability 1 from (1, 0)" in text
+    found = measured(text, tmp_path, 390)
+    assert found["width"] <= 390
+    assert found["overlaps"] == 0
+
+
+def test_what_is_open_is_no_pass(tmp_path: Path) -> None:
+    code, text = page_of(tmp_path, "prove", STANDARD, *TWO_TOKENS, "--budget", "1e-9")
+    assert code == 2
+    said = Page(text).text
+    assert "Neither proved nor refuted open for 2 tokens" in said
+    assert "Lossless" not in said
+    assert 'class="verdict open"' in text
+
+
+def test_a_rule_that_raises_is_not_called_lossy(tmp_path: Path) -> None:
+    file = tmp_path / "rule.py"
+    file.write_text(RAISING)
+    code, text = page_of(tmp_path, "prove", f"{file}:step", *TWO_TOKENS)
+    assert code == 1
+    said = Page(text).text
+    assert "It raises an error at some rows raises at some rows of" in said
+    assert "There the rule raises ZeroDivisionError" in said
+
+
+RAISING = """
+def step(target, drafter, context, lookahead, chance):
+    p = target.next_token(context)
+    return (chance.draw(p / p[0] * p[0], "token"),)
+"""
+
+
+def test_a_comparison_shows_both_numbers(tmp_path: Path) -> None:
+    asked = (*TWO_TOKENS, "--lookahead", "2", "--against", STANDARD)
+    code, text = page_of(tmp_path, "prove", BLOCK, *asked)
+    said = Page(text).text
+    assert code == 0
+    assert "At least as much, and more somewhere" in said
+    assert f"Rows at which {BLOCK} accepts more than {STANDARD}" in said
+    assert "row probabilities q(·) 1, 0 q(·|a) 1/3, 2/3" in said
+    assert f"Expected accepted drafts there Expected accepted drafts: {BLOCK}: 1; " in said
+    assert f"{BLOCK} 1 {STANDARD} 11/12" in said
+    assert measured(text, tmp_path, 390)["right"] <= 390.5
+    asked = (*TWO_TOKENS, "--lookahead", "2", "--against", BLOCK)
+    code, text = page_of(tmp_path, "prove", STANDARD, *asked)
+    assert code == 1
+    assert "At most as much, and less somewhere" in Page(text).text
+    assert f"Rows at which {BLOCK} accepts more than {STANDARD}" in Page(text).text
+
+
+def test_all_rules_are_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("standard", "algorithm 5 as printed")
+    few = [box for box in boxes_of("quick") if box.rule in names and len(box.target) == 2]
+    monkeypatch.setattr(verify, "boxes_of", lambda profile, zoo: few[:2])
+    code, text = page_of(tmp_path, "verify", "--everywhere")
+    said = Page(text).text
+    assert code == 0
+    assert "Every answer is as known 1 proved, 1 lossy" in said
+    assert "Where the lossy ones are lossy" in said
+    assert f"{few[1].rule} 2 {few[1].lookahead} 3/8" in said
+
+
+def test_answers_that_are_open_or_unknown_are_no_pass() -> None:
+    letters = ("a", "b")
+    box = Box("standard", letters, letters, 1)
+    for answers, headline, kind in (
+        ([Answer(box, "proved"), Answer(box, "open", open=3)], "1 of 2 are open", "open"),
+        ([Answer(box, "proved"), Answer(box, "not run", note="<z3>")], "1 of 2 are open", "open"),
+        ([Answer(box, "proved"), Answer(box, "lossy")], "1 answers are not as known", "bad"),
+        ([Answer(box, "proved")], "Every answer is as known", "good"),
+    ):
+        text = everywhere_table_html(answers)
+        assert headline in Page(text).text
+        assert f'class="verdict {kind}"' in text
+    assert "<z3>" not in text
+
+
+@pytest.mark.parametrize(
+    ("question", "headline", "kind", "code"),
+    [
+        (None, "All 1 questions are decided", "good", 0),
+        ("min(p, q / sum of q over both vocabularies)", "1 closed forms are refuted", "bad", 1),
+    ],
+)
+def test_which_rule_accepts_more_is_a_page(
+    question: str | None, headline: str, kind: str, code: int, tmp_path: Path, monkeypatch: Any
+) -> None:
+    asked = questions_of("quick")[:1]
+    if question is not None:
+        asked = (Question("union", question, ("a", "b", "c"), ("b", "c", "d"), 1),)
+    monkeypatch.setattr(dominance, "questions_of", lambda profile: asked)
+    left, text = page_of(tmp_path, "verify", "--dominance")
+    assert left == code
+    assert headline in Page(text).text
+    assert f'class="verdict {kind}"' in text
+    page = tmp_path / "answers.md"
+    CliRunner().invoke(main, ["verify", "--dominance", "--markdown", str(page)])
+    assert "docs/everywhere.md. Of a block" in page.read_text()
+    assert "](everywhere.md)" not in page.read_text()
+    (tmp_path / "everywhere.md").touch()
+    CliRunner().invoke(main, ["verify", "--dominance", "--markdown", str(page)])
+    assert "[docs/everywhere.md](everywhere.md). Of a block" in page.read_text()
+
+
+def test_the_link_is_there_where_the_page_is() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    assert within_docs(str(docs / "mine.md"))
+    assert not within_docs("/mine.md")

@@ -1,0 +1,184 @@
+"""What `--json` writes has the form that the schemas of the package say, and those are closed.
+
+Other tests of commands hold their records against the schemas, too (`assert_fits`). Monte Carlo
+here has one seed; what it finds is not asserted, but for bugs at total variation 0.1 or more.
+"""
+
+import copy
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from proofs_tests.helpers.engines import LOSSY, engine, sampling
+from proofs_tests.helpers.schemas import assert_fits, problems
+from proofs_tests.pages import json_reports
+from proofs_tests.pages.console_blocks import ROOT
+from specref import check
+from specref.conformance import suite
+from specref.examples.correct import verify as correct
+from specref.examples.lossy import verify as lossy
+from specref.report import schema
+from specref.report.kit import kit_record
+from specref.report.machine import as_json
+from specref.zoo.standard.printed import algorithm_5
+
+WRONG = next(iter(LOSSY.values()))
+
+
+def raising(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    raise ValueError("planted")
+
+
+def hanging(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    time.sleep(60)
+
+
+def printed_step(
+    target: Any, drafter: Any, context: Any, lookahead: Any, *, chance: Any
+) -> tuple[int, ...]:
+    return algorithm_5(target, drafter, context, lookahead, chance)
+
+
+def none(log: Any) -> int:
+    return 0
+
+
+def first_token(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> list[int]:
+    return [0] * tokens
+
+
+CASES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "right": (correct, {"only": ["smoke", "joint/wide", "acceptance/wide"], "detect_tv": 0.3}),
+    "strata": (correct, {"only": ["strata/one-draft", "strata/bare"], "detect_tv": 0.3}),
+    "own shape": (lossy, {"only": ["strata/own-shape"], "shapes": [(40, 2, 2)], "one_hot": False}),
+    "lossy": (lossy, {"one_hot": False, "only": ["joint/wide", "joint/probed"]}),
+    "many tokens": (lossy, {"one_hot": False, "only": ["joint/probed-vocabulary"]}),
+    "raising": (raising, {"only": ["smoke/answers"]}),
+    "hanging": (hanging, {"only": ["smoke/answers"], "timeout": 0.1}),
+    "few trials": (correct, {"only": ["joint/wide"], "trials": 500}),
+    "step": (printed_step, {"contract": "step", "only": ["joint/exact"]}),
+    "figure": (none, {"contract": "metrics"}),
+    "texts": (first_token, {"contract": "generate", "only": ["end-to-end"], "trials": 200}),
+    "engine": (engine(WRONG, plain=sampling()), {"contract": "text"}),
+    "engine, no law": (
+        engine(WRONG, law=None, drafter=None, plain=sampling()),
+        {"contract": "text"},
+    ),
+}
+
+
+@pytest.mark.strata
+@pytest.mark.parametrize("name", CASES)
+def test_reports_fit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite, "diagnosed", lambda *given: None)
+    implementation, options = CASES[name]
+    report = check(implementation, **options)
+    assert any(result.evidence for result in report.results) or name == "raising"
+    text = as_json(kit_record(report))
+    assert_fits("check", text)
+    known = schema.EVIDENCE.keys()
+    for result in json.loads(text)["results"]:
+        assert result["evidence"].keys() <= known, result["id"]
+
+
+def test_committed_records_fit() -> None:
+    """Written by `specref verify --everywhere`, `--dominance` and `make engines`."""
+    for name, kind in (
+        ("everywhere_rules", "verify-everywhere"),
+        ("everywhere_zoo", "verify-everywhere"),
+        ("dominance", "verify-dominance"),
+        ("scoreboard", "engines"),
+    ):
+        assert_fits(kind, (ROOT / "docs" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def test_several_reports_and_none_fit() -> None:
+    one = json.loads(as_json(kit_record(check(raising, only=["smoke/answers"]))))
+    assert problems("check", {"reports": [one, one]}) == []
+    not_run = {"implementation": "vllm", "status": "not_run", "reason": "vllm is not installed"}
+    assert problems("check", not_run) == []
+
+
+Change = Callable[[dict[str, Any]], Any]
+PLANTED: dict[str, Change] = {
+    "a field is missing": lambda record: record.pop("verdict"),
+    "a field is new": lambda record: record.update(verdicts="LOSSY"),
+    "a status is none": lambda record: record["results"][0].update(status="pass"),
+    "a count is no number": lambda record: record["counts"].update(passed="1"),
+    "a status is not counted": lambda record: record["counts"].pop("inconclusive"),
+    "trials are negative": lambda record: record["results"][0]["evidence"].update(trials=-1),
+    "a look has no evidence": lambda record: record["results"][0]["evidence"]["looks"][0].pop(),
+    "an id has no stage": lambda record: record["results"][0].update(id="wide"),
+    "a row is a text": lambda record: record["results"][0]["evidence"]["difference"]["rows"][
+        0
+    ].update(p="1/2, 1/2"),
+    "an exit code is 3": lambda record: record.update(exit_code=3),
+}
+
+
+@pytest.fixture(scope="module")
+def record() -> dict[str, Any]:
+    return dict(json.loads(as_json(kit_record(check(correct, only=["joint/wide"], trials=500)))))
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_wrong_records_are_refused(name: str, record: dict[str, Any]) -> None:
+    assert problems("check", record) == []
+    wrong = copy.deepcopy(record)
+    PLANTED[name](wrong)
+    assert problems("check", wrong)
+
+
+def test_files_are_those_that_are_built() -> None:
+    """Written by `python -m specref.report.schema`."""
+    folder = Path(schema.__file__).parent / "schemas"
+    assert {path.name for path in folder.iterdir()} == {f"{kind}.json" for kind in schema.KINDS}
+    for kind in schema.KINDS:
+        assert schema.read_schema(kind) == json.loads(json.dumps(schema.build_schema(kind)))
+    with pytest.raises(ValueError, match="kind = 'plan': expected one of check, engines, "):
+        schema.read_schema("plan")
+
+
+def objects(form: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(form, dict):
+        if form.get("type") == "object":
+            yield form
+        for one in form.values():
+            yield from objects(one)
+    elif isinstance(form, list):
+        for one in form:
+            yield from objects(one)
+
+
+@pytest.mark.parametrize("kind", schema.KINDS)
+def test_schemas_are_schemas_and_closed(kind: str) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="not_run (jsonschema is not installed)")
+    built = schema.read_schema(kind)
+    jsonschema.Draft202012Validator.check_schema(built)
+    seen = list(objects(built))
+    open_ = [one for one in seen if one.get("additionalProperties") is not False]
+    assert len(open_) == (kind == "check")
+    assert all(one["properties"].keys() == schema.EVIDENCE.keys() for one in open_)
+    references = set(re.findall(r'"#/\$defs/([^"]*)"', json.dumps(built)))
+    assert references == built["$defs"].keys()
+
+
+def test_a_type_without_a_form_is_refused() -> None:
+    with pytest.raises(TypeError, match="expected a dataclass, or a type of its fields"):
+        schema.form_of(np.ndarray)
+
+
+def test_the_page_has_every_field() -> None:
+    page = json_reports.page()
+    assert json_reports.PAGE.read_text(encoding="utf-8") == page
+    for kind in schema.KINDS:
+        for one in objects(schema.read_schema(kind)):
+            for name, form in one.get("properties", {}).items():
+                assert f"{name}`" in page
+                assert form.get("description", "") in page.replace("\\|", "|")
