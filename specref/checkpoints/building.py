@@ -9,9 +9,16 @@ from pathlib import Path
 from specref.checkpoints.gguf_file import write_gguf
 from specref.checkpoints.hugging_face import write_hugging_face
 from specref.checkpoints.law import Law, plain
+from specref.checkpoints.onnx_file import write_onnx
+from specref.checkpoints.openvino_file import write_openvino
 from specref.checkpoints.weights import ARCHITECTURES
 
-WRITERS = {"hf": write_hugging_face, "gguf": write_gguf}
+WRITERS = {
+    "hf": write_hugging_face,
+    "gguf": write_gguf,
+    "onnx": write_onnx,
+    "openvino": write_openvino,
+}
 LAW_FILE = "law.json"
 
 
