@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 
 from specref.adapters.needs import require
-from specref.checkpoints import build, named_pair, shaped
+from specref.checkpoints import PLAIN, build, named_pair, shaped
 from specref.contracts.text.contract import Engine, Text
 from specref.vocabulary import Tokens
 
 PACKAGES = ("onnxruntime_genai", "onnx")
 REMEDY = "pip install onnxruntime-genai onnx"
 PROMPTS: tuple[Tokens, ...] = ((), (0, 1, 2, 0, 1, 2, 0, 1), (3, 2, 1, 0))
-NONE: Mapping[str, float] = {}
 
 
-def load_engine(law: str = "lookback", settings: Mapping[str, float] = NONE, **own: Any) -> Engine:
+def load_engine(
+    law: str = "lookback", settings: Mapping[str, float] = PLAIN, **own: Any
+) -> Engine:
     """A draft model, or with `ngram_size` what the text said before; three drafts at most."""
     require(PACKAGES, REMEDY)
     import onnxruntime_genai as genai
@@ -36,13 +37,10 @@ def load_engine(law: str = "lookback", settings: Mapping[str, float] = NONE, **o
             config.overlay(json.dumps({"model": {"draft": draft}}))
         plain, drafting = genai.Model(str(target)), genai.Model(config)
 
-    def ask(
-        model: Any, options: dict[str, Any], prompt: Tokens, budget: int, seed: int
-    ) -> Text:
+    def ask(model: Any, own: dict[str, Any], prompt: Tokens, budget: int, seed: int) -> Text:
         ids, params = np.array([start, *prompt], np.int32), genai.GeneratorParams(model)
-        length = len(ids) + budget
-        params.set_search_options(max_length=length, random_seed=seed, **settings)
-        params.set_speculative_options(**options)
+        params.set_search_options(max_length=len(ids) + budget, random_seed=seed, **settings)
+        params.set_speculative_options(**own)
         generator = genai.Generator(model, params)
         generator.append_tokens(ids)
         while not generator.is_done():
@@ -51,12 +49,7 @@ def load_engine(law: str = "lookback", settings: Mapping[str, float] = NONE, **o
         drafts = generator.get_speculative_stats()
         return Text(tokens, drafts["draft_tokens_proposed"], drafts["draft_tokens_accepted"])
 
-    known = shaped(pair["target"].model, settings)
-    return Engine(
-        partial(ask, drafting, {"max_draft_tokens": 3, **own}),
-        PROMPTS,
-        known,
-        partial(ask, plain, {}),
-        None if lookup else pair["drafter"].model,
-        eos=None if known else end,
-    )
+    known, drafts = shaped(pair["target"].model, settings), {"max_draft_tokens": 3}
+    plainly, speculatively = partial(ask, plain, {}), partial(ask, drafting, drafts | own)
+    guess = None if lookup else pair["drafter"].model
+    return Engine(speculatively, PROMPTS, known, plainly, guess, eos=None if known else end)

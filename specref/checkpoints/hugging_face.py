@@ -42,7 +42,9 @@ def write_hugging_face(law: Law, weights: Weights, folder: Path) -> None:
 
 def generation_config(weights: Weights) -> dict[str, Any]:
     """What `generation_config.json` holds: sampling, with no settings that change the law."""
-    ids = {f"{name}_token_id": weights.config[f"{name}_token_id"] for name in ("bos", "eos", "pad")}
+    ids = {
+        f"{name}_token_id": weights.config[f"{name}_token_id"] for name in ("bos", "eos", "pad")
+    }
     return {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0, **ids}
 
 

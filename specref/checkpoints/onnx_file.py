@@ -14,9 +14,11 @@ from specref.checkpoints.weights import FREQUENCIES, HEAD, Weights
 GRAPH = """\
 <ir_version: 11, opset_import: ["": 23, "com.microsoft": 1]>
 llama (int64[batch, new] input_ids, int64[batch, all] attention_mask,
-       float[batch, {heads}, past, {head}] past_key_0, float[batch, {heads}, past, {head}] past_value_0)
+       float[batch, {heads}, past, {head}] past_key_0,
+       float[batch, {heads}, past, {head}] past_value_0)
    => (float[batch, new, {size}] logits,
-       float[batch, {heads}, all, {head}] present_key_0, float[batch, {heads}, all, {head}] present_value_0)
+       float[batch, {heads}, all, {head}] present_key_0,
+       float[batch, {heads}, all, {head}] present_value_0)
 {{
     embedded = Gather (embed_tokens, input_ids)
     x = RMSNormalization <epsilon = {epsilon:f}> (embedded, input_layernorm)

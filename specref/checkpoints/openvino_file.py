@@ -39,9 +39,8 @@ def write_openvino(law: Law, weights: Weights, folder: Path) -> None:
     ids, mask, position, beam = given = parts.inputs()
     angles = np.outer(np.arange(config["max_position_embeddings"]), FREQUENCIES)
     halves = np.concatenate([angles, angles], axis=1)
-    cos, sin = (
-        op.unsqueeze(parts.rows(wave(halves), position), op.constant(1)) for wave in (np.cos, np.sin)
-    )
+    waves = (parts.rows(wave(halves), position) for wave in (np.cos, np.sin))
+    cos, sin = (op.unsqueeze(wave, op.constant(1)) for wave in waves)
     turned = np.roll(np.eye(HEAD), HEAD // 2, axis=1)
     turned[HEAD // 2 :] *= -1  # (x, y) @ turned = (-y, x)
 

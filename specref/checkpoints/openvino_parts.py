@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import openvino as ov
+from numpy.typing import NDArray
 from openvino import opset13 as op
 from openvino.op.util import Variable, VariableInfo
-
-from specref.arrays import Floats
 
 
 def inputs() -> tuple[Any, Any, Any, Any]:
@@ -19,12 +18,12 @@ def inputs() -> tuple[Any, Any, Any, Any]:
     return ids, mask, position, _input(np.int32, [-1], "beam_idx")
 
 
-def constant(table: Floats) -> Any:
+def constant(table: NDArray[Any]) -> Any:
     """An array in float32."""
     return op.constant(table.astype(np.float32))
 
 
-def rows(table: Floats, index: Any) -> Any:
+def rows(table: NDArray[Any], index: Any) -> Any:
     """The rows of a table that the index names."""
     return op.gather(constant(table), index, op.constant(0))
 
