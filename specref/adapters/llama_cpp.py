@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from specref.adapters.needs import NotInstalledError, require
-from specref.checkpoints import PLAIN, build, named_pair, shaped
+from specref.checkpoints import build, named_pair, shaped
 from specref.checkpoints.law import Law
+from specref.checkpoints.shaping import NO_SETTINGS
 from specref.contracts.text.contract import Engine, Respond, Text
 from specref.vocabulary import Tokens
 
@@ -30,7 +31,7 @@ def load_engine(
     *,
     probabilistic: bool = False,
     law: str = "lookback",
-    settings: Mapping[str, float] = PLAIN,
+    settings: Mapping[str, float] = NO_SETTINGS,
 ) -> Engine:
     """Speculative decoding of one kind, three drafts at most, beside plain decoding.
 
@@ -101,7 +102,7 @@ def started(params: Any) -> Any:
     return xllamacpp.Server(params)
 
 
-def responding(server: Any, law: Law, settings: Mapping[str, float] = PLAIN) -> Respond:
+def responding(server: Any, law: Law, settings: Mapping[str, float] = NO_SETTINGS) -> Respond:
     """Texts by completions; tokens are single characters, so that the text says which they are."""
     ids, end = law.vocabulary.ids, law.eos
     samplers = [SAMPLERS.get(name, name) for name in {**settings, "temperature": 1.0}]

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from specref.adapters.needs import require, require_parameters
-from specref.checkpoints import PLAIN, build, named_pair, shaped
+from specref.checkpoints import build, named_pair, shaped
+from specref.checkpoints.shaping import NO_SETTINGS
 from specref.contracts.text.contract import Engine, Text
 from specref.vocabulary import Tokens
 
@@ -25,7 +26,7 @@ PASSED = (
 
 
 def load_engine(
-    law: str = "lookback", lookahead: int = 3, settings: Mapping[str, float] = PLAIN
+    law: str = "lookback", lookahead: int = 3, settings: Mapping[str, float] = NO_SETTINGS
 ) -> Engine:
     """Drafts that are kept if the target draws the same token, beside plain decoding.
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from specref.adapters.needs import require
-from specref.checkpoints import PLAIN, build, named_pair, shaped
+from specref.checkpoints import build, named_pair, shaped
+from specref.checkpoints.shaping import NO_SETTINGS
 from specref.contracts.text.contract import Engine, Text
 from specref.vocabulary import Tokens
 
@@ -20,7 +21,7 @@ PROMPTS: tuple[Tokens, ...] = ((), (0, 1, 2, 0, 1, 2, 0, 1), (3, 2, 1, 0))
 
 
 def load_engine(
-    law: str = "lookback", settings: Mapping[str, float] = PLAIN, **own: Any
+    law: str = "lookback", settings: Mapping[str, float] = NO_SETTINGS, **own: Any
 ) -> Engine:
     """A draft model, or with `ngram_size` what the text said before; three drafts at most."""
     require(PACKAGES, REMEDY)

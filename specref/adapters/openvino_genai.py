@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from specref.checkpoints import PLAIN, shaped
+from specref.checkpoints import shaped
+from specref.checkpoints.shaping import NO_SETTINGS
 from specref.contracts.text.contract import Engine, Text
 from specref.vocabulary import Tokens, Vocabulary
 
@@ -41,7 +42,7 @@ class Responding:
         return Text(answer.tokens[0], max(drafts.get_num_draft_tokens(), accepted), accepted)
 
 
-def load_engine(lookup: bool = False, settings: Mapping[str, float] = PLAIN) -> Engine:
+def load_engine(lookup: bool = False, settings: Mapping[str, float] = NO_SETTINGS) -> Engine:
     """A pipeline over toy models whose law is known, and the same without speculation."""
     import openvino_genai as genai
 

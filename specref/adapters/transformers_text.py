@@ -13,7 +13,8 @@ import numpy as np
 
 from specref.adapters.forwards import Forward, blocks
 from specref.adapters.needs import require
-from specref.checkpoints import PLAIN, build, named_pair, shaped
+from specref.checkpoints import build, named_pair, shaped
+from specref.checkpoints.shaping import NO_SETTINGS
 from specref.contracts.text.contract import Engine, Respond, Text
 from specref.vocabulary import Tokens
 
@@ -26,7 +27,7 @@ def load_engine(
     path: str = "sd",
     law: str = "lookback",
     lookahead: int = 3,
-    settings: Mapping[str, float] = PLAIN,
+    settings: Mapping[str, float] = NO_SETTINGS,
 ) -> Engine:
     """An assistant (``sd``), one with another vocabulary (``tli``), or prompt lookup (``pld``).
 

@@ -36,9 +36,9 @@ def build(
         {"": law}, or {"target": law, "drafter": law}: the keys are folders in `out`.
     out : path
         A folder that does not exist.
-    formats : sequence of {"hf", "gguf"}
+    formats : sequence of {"hf", "gguf", "onnx", "openvino"}
     architecture : {"llama", "gpt2"}
-        GGUF is for Llama alone.
+        Formats other than "hf" are for Llama alone.
 
     Returns
     -------

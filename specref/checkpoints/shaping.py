@@ -11,7 +11,7 @@ from specref.models import Model
 from specref.vocabulary import Tokens
 
 MARGIN = 1e-6  # engines round probabilities by less
-PLAIN: Mapping[str, float] = MappingProxyType({})
+NO_SETTINGS: Mapping[str, float] = MappingProxyType({})
 Shape: TypeAlias = Callable[[Probabilities, float], Probabilities]
 
 
