@@ -38,8 +38,8 @@ class Installable:
 
         Examples
         --------
-        >>> [path.name for path in ENGINES["openvino-genai"].paths]
-        ['openvino-genai', 'openvino-genai-lookup', 'openvino-genai-lookup-top-p']
+        >>> [path.name for path in ENGINES["mlx-lm"].paths]
+        ['mlx-lm-text', 'mlx-lm-text-min-p', 'mlx-lm-text-penalty']
         """
         start = f"{self.name}-"
         return tuple(

@@ -286,13 +286,19 @@ ALL = (
         openvino_genai.PACKAGES,
         openvino_genai.REMEDY,
     ),
-    Implementation(
-        "openvino-genai-lookup-top-p",
-        ENGINE,
-        "OpenVINO GenAI LLMPipeline, prompt_lookup, temperature and top-p",
-        partial(openvino_genai.load_engine, lookup=True, settings=WIDE),
-        openvino_genai.PACKAGES,
-        openvino_genai.REMEDY,
+    *(
+        Implementation(
+            f"openvino-genai-lookup-{name}",
+            ENGINE,
+            f"OpenVINO GenAI LLMPipeline, prompt_lookup, {text}",
+            partial(openvino_genai.load_engine, lookup=True, settings=settings),
+            openvino_genai.PACKAGES,
+            openvino_genai.REMEDY,
+        )
+        for name, text, settings in (
+            ("top-p", "temperature and top-p", WIDE),
+            ("penalty", "repetition penalty", {"repetition_penalty": 1.3}),
+        )
     ),
     _onnxruntime("", "draft model"),
     _onnxruntime("-ngram", "n-grams of the text", ngram_size=2),
@@ -346,8 +352,19 @@ ALL = (
         probabilistic=True,
         settings={"repeat_penalty": 3.0},
     ),
+    _llama_cpp(
+        "draft-simple-penalty",
+        "drafter's argmax, repeat penalty",
+        settings={"repeat_penalty": 3.0},
+    ),
     _llama_cpp("ngram-simple", "n-grams of the text", kind="ngram-simple"),
     _llama_cpp("ngram-cache", "n-grams in a cache", kind="ngram-cache"),
+    _llama_cpp(
+        "ngram-cache-penalty",
+        "n-grams in a cache, repeat penalty",
+        kind="ngram-cache",
+        settings={"repeat_penalty": 3.0},
+    ),
     _mlx_lm("", ""),
     _mlx_lm("-min-p", ", min-p", settings={"min_p": 0.3}),
     _mlx_lm(
