@@ -12,12 +12,14 @@ from specref.adapters.checkpoints import READERS
 from specref.adapters.needs import NotInstalledError
 from specref.checkpoints import NAMED, build, compare, named_pair
 
+FORMATS = {"gguf": ("gguf",), "onnx": ("onnx",)}
+
 
 @pytest.mark.parametrize("name", NAMED)
-@pytest.mark.parametrize("engine", ["mlx-lm", "llama.cpp"])
+@pytest.mark.parametrize("engine", ["mlx-lm", "llama.cpp", "onnxruntime-genai", "openvino"])
 def test_probabilities_are_the_law(engine: str, name: str, tmp_path: Path) -> None:
     reader = READERS[engine]
-    for package in (reader.package.replace("-", "_"), *["gguf"] * (reader.format == "gguf")):
+    for package in (reader.package.replace("-", "_"), *FORMATS.get(reader.format, ())):
         pytest.importorskip(package, reason=f"not_run ({package} is not installed)")
     law = named_pair(name)["target"]
     folder = build({"": law}, tmp_path / "one", [reader.format])[""]
@@ -30,7 +32,13 @@ def test_probabilities_are_the_law(engine: str, name: str, tmp_path: Path) -> No
 def test_absent_engines_say_how_to_install_them(
     engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = {"transformers": "torch", "mlx-lm": "mlx", "llama.cpp": "xllamacpp"}[engine]
+    package = {
+        "transformers": "torch",
+        "mlx-lm": "mlx",
+        "llama.cpp": "xllamacpp",
+        "onnxruntime-genai": "onnxruntime_genai",
+        "openvino": "openvino",
+    }[engine]
     monkeypatch.setitem(__import__("sys").modules, package, None)
     with pytest.raises(NotInstalledError, match=f"{package} is not installed: pip install"):
         READERS[engine].load(Path())

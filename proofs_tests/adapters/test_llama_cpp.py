@@ -17,6 +17,7 @@ from specref.adapters.llama_cpp import (
 )
 from specref.adapters.needs import NotInstalledError
 from specref.checkpoints import named_pair
+from specref.conformance.status import Finding
 from specref.contracts.text.asking import read_text
 from specref.contracts.text.contract import Engine, Text
 
@@ -42,6 +43,16 @@ def test_what_is_asked_and_how_answers_are_read() -> None:
     assert server.asked["samplers"] == ["temperature"]
     assert server.asked["temperature"] == 1
     assert responding(Server("ab", "length"), LAW)((), 2, 0) == Text([0, 1], 0, 0)
+
+
+def test_settings_are_asked_for_in_their_order() -> None:
+    server = Server("a", "length")
+    responding(server, LAW, {"repeat_penalty": 3.0, "min_p": 0.3})((), 1, 0)
+    assert server.asked["samplers"] == ["penalties", "min_p", "temperature"]
+    assert [server.asked[x] for x in ("repeat_penalty", "min_p", "temperature")] == [3, 0.3, 1]
+    responding(server, LAW, {"temperature": 0.8, "top_p": 0.75})((), 1, 0)
+    assert server.asked["samplers"] == ["temperature", "top_p"]
+    assert server.asked["temperature"] == 0.8
 
 
 def fake(**names: int) -> SimpleNamespace:
@@ -71,7 +82,7 @@ def test_settings_by_name_and_unknown_ones_refused(monkeypatch: pytest.MonkeyPat
 def test_it_is_not_run_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "xllamacpp", None)
     names = [name for name in IMPLEMENTATIONS if name.startswith("llama-cpp-text-")]
-    assert len(names) == 4
+    assert len(names) == 9
     for name in names:
         assert IMPLEMENTATIONS[name].not_run == "not_run (xllamacpp is not installed)"
     with pytest.raises(NotInstalledError, match="pip install xllamacpp"):
@@ -109,6 +120,17 @@ def test_nothing_is_found_in_a_few_texts(kind: str) -> None:
     assert report.exit_code == 0, str(report)
     (texts,) = [one for one in report.results if one.id == "end-to-end/texts"]
     assert texts.evidence["accepted"] > 50
+
+
+@pytest.mark.usefixtures("_installed")
+def test_settings_reach_the_server() -> None:
+    """The law without them is found not to be that of plain mode."""
+    for settings in ({"min_p": 0.3}, {"repeat_penalty": 3.0}):
+        engine = load_engine(probabilistic=True, settings=settings)
+        assert (engine.law is None) == ("min_p" not in settings)
+        other = replace(engine, law=LAW.model, eos=None)
+        report = check(other, contract="text", detect_tv=0.3, only=["smoke"])
+        assert report.finding == Finding.PLAIN, settings
 
 
 @pytest.mark.usefixtures("_installed")

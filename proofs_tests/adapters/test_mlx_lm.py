@@ -2,7 +2,9 @@
 
 import importlib
 import sys
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from specref.adapters.mlx_lm import (
     up_to,
 )
 from specref.adapters.needs import NotInstalledError
+from specref.checkpoints import build, named_pair
 from specref.contracts.text.asking import read_text
 
 
@@ -27,7 +30,7 @@ def test_parameters_go_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         "mlx.core": SimpleNamespace(),
         "mlx_lm": SimpleNamespace(__path__=[]),
         "mlx_lm.generate": SimpleNamespace(generate_step=None, speculative_generate_step=function),
-        "mlx_lm.sample_utils": SimpleNamespace(make_sampler=None),
+        "mlx_lm.sample_utils": SimpleNamespace(make_sampler=None, make_logits_processors=None),
         "mlx_lm.utils": SimpleNamespace(load_model=None),
     }
     for name, module in modules.items():
@@ -67,6 +70,61 @@ def test_drafts_are_counted_and_seeds_obeyed() -> None:
     assert all(map(int.__le__, accepted, proposed))
     assert 0 < sum(accepted) < sum(proposed)
     assert read_text(engine.mode("plain")((0, 1), 6, 1), engine, 6).proposed is None
+
+
+@pytest.mark.usefixtures("_installed")
+@pytest.mark.parametrize("settings", [{}, {"repetition_penalty": 3.0}])
+def test_proposed_drafts_are_the_calls_of_the_drafter(
+    settings: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With penalties the sampler sees one row at a time."""
+    model = importlib.import_module("mlx_lm.models.llama").Model
+    right, calls = model.__call__, list[int]()
+
+    def noted(self: Any, *args: Any, **options: Any) -> Any:
+        calls.append(id(self))
+        return right(self, *args, **options)
+
+    monkeypatch.setattr(model, "__call__", noted)
+    engine = load_engine(settings=settings)
+    for seed in range(10):
+        calls.clear()
+        text = read_text(engine((0, 1), 6, seed), engine, 6)
+        assert text.proposed == calls.count(calls[0]) - 1, "the drafter reads the prompt first"
+
+
+@pytest.mark.usefixtures("_installed")
+def test_processors_see_the_prompt_in_plain_mode_alone(tmp_path: Path) -> None:
+    from mlx.core import array
+    from mlx_lm.generate import generate_step, speculative_generate_step
+    from mlx_lm.utils import load_model
+
+    pair = build(named_pair("lookback"), tmp_path / "pair").values()
+    target, drafter = (load_model(path)[0] for path in pair)
+    shown: list[list[int]] = []
+
+    def processor(tokens: Any, logits: Any) -> Any:
+        shown.append(tokens.tolist())
+        return logits
+
+    own: Any = {"max_tokens": 1, "logits_processors": [processor]}
+    list(generate_step(array([5, 0, 1, 2]), target, **own))
+    assert shown[0] == [5, 0, 1, 2]
+    shown.clear()
+    list(
+        speculative_generate_step(array([5, 0, 1, 2]), target, drafter, num_draft_tokens=1, **own)
+    )
+    assert shown[:2] == [[2], [2]], "drafter, target"
+
+
+@pytest.mark.usefixtures("_installed")
+def test_min_p_leaves_out_what_its_law_leaves_out() -> None:
+    engine = load_engine(settings={"min_p": 0.3})
+    assert engine.law is not None
+    for seed in range(20):
+        for mode in ("plain", "speculative"):
+            text = read_text(engine.mode(mode)((0, 1), 6, seed), engine, 6).tokens
+            assert all(engine.law.next_token((0, 1, *text[:i]))[x] > 0 for i, x in enumerate(text))
 
 
 @pytest.mark.usefixtures("_installed")

@@ -4,6 +4,7 @@ Fixed seeds; the numbers of each text are those of its seed, so nothing here is 
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from specref.vocabulary import Tokens
 pytest.importorskip("openvino_genai", reason="not_run (openvino_genai is not installed)")
 
 from specref.adapters.openvino_genai import PROMPT, load_engine
+from specref.conformance.status import Finding
 from specref.conformance.suite import check
 
 TEXTS = 1_000
@@ -70,3 +72,12 @@ def test_plain_mode_has_the_law_and_lookup_passes(lookup: bool) -> None:
     assert by_id["smoke/texts-plain"].status == "passed"
     assert report.lossy != lookup
     assert by_id["end-to-end/texts"].evidence["accepted"] > 0
+
+
+def test_settings_reach_the_engine() -> None:
+    """The law without them is found not to be that of plain mode."""
+    plainly = load_engine(lookup=True).law
+    for settings in ({"temperature": 1.5, "top_p": 0.9}, {"repetition_penalty": 1.3}):
+        engine = replace(load_engine(lookup=True, settings=settings), law=plainly)
+        report = check(engine, contract="text", detect_tv=0.2, only=["smoke"])
+        assert report.finding == Finding.PLAIN, settings

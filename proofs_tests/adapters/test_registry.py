@@ -71,7 +71,7 @@ def test_importing_the_registry_imports_no_library() -> None:
         roots = {name.split(".")[0] for name in names}
         heavy = roots & {
             *("torch", "transformers", "tokenizers", "vllm", "openvino", "openvino_genai"),
-            *("mlx", "mlx_lm", "xllamacpp", "gguf", "safetensors"),
+            *("mlx", "mlx_lm", "xllamacpp", "gguf", "safetensors", "onnx", "onnxruntime_genai"),
         }
         lazy = {name.rsplit(".", 1)[-1] for name in names} & eager
         assert path.stem in eager or not (heavy | lazy), path.name

@@ -39,5 +39,16 @@ def test_drafts_are_counted_and_seeds_obeyed(path: str, law: str) -> None:
 
 def test_they_are_registered() -> None:
     known = [name for name in IMPLEMENTATIONS if name.startswith("transformers-text-")]
-    assert known == [f"transformers-text-{path}" for path in ("sd", "pld", "tli")]
+    assert known == [f"transformers-text-{path}" for path in ("sd", "sd-top-p", "pld", "tli")]
     assert [one.check for one in IMPLEMENTATIONS[known[-1]].known] == ["end-to-end/texts"]
+
+
+def test_top_p_leaves_out_what_its_law_leaves_out() -> None:
+    engine = load_engine(settings={"temperature": 0.8, "top_p": 0.75})
+    assert engine.law is not None
+    for seed in range(15):
+        for mode in ("plain", "speculative"):
+            text = read_text(engine.mode(mode)((0, 1), 6, seed), engine, 6).tokens
+            for i, token in enumerate(text):
+                before = (0, 1, *text[:i])
+                assert engine.law.next_token(before)[token] > 0

@@ -39,7 +39,15 @@ def test_what_exists_is_not_overwritten(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
-@pytest.mark.parametrize(("package", "one"), [("safetensors.numpy", "hf"), ("gguf", "gguf")])
+@pytest.mark.parametrize(
+    ("package", "one"),
+    [
+        ("safetensors.numpy", "hf"),
+        ("gguf", "gguf"),
+        ("onnx", "onnx"),
+        ("openvino", "openvino"),
+    ],
+)
 def test_a_missing_package_says_how_to_install_it(
     package: str, one: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,12 +65,13 @@ def many(tokens: int) -> Law:
 
 def test_what_cannot_be_built_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "pair"
-    with pytest.raises(ValueError, match=r"formats\[1\] = 'onnx': expected one of hf, gguf"):
-        build(PAIR, out, ["hf", "onnx"])
+    with pytest.raises(ValueError, match=r"ts\[1\] = 'h5': expected one of hf, gguf, onnx, open"):
+        build(PAIR, out, ["hf", "h5"])
     with pytest.raises(ValueError, match="architecture = 'mamba': expected one of llama, gpt2"):
         build(PAIR, out, architecture="mamba")
-    with pytest.raises(ValueError, match="architecture = gpt2: expected llama for gguf"):
-        build(PAIR, out, ["gguf"], "gpt2")
+    for one in ("gguf", "onnx", "openvino"):
+        with pytest.raises(ValueError, match=f"architecture = gpt2: expected llama for {one}"):
+            build(PAIR, out, [one], "gpt2")
     far = as_law({**plain(PAIR["target"]), "back": 7})
     with pytest.raises(ValueError, match="back = 7: expected at most 6 for llama"):
         build({"": far}, out)

@@ -88,7 +88,7 @@ def test_nothing_verified_is_exit_code_2(tmp_path: Path, monkeypatch: pytest.Mon
     ("words", "message"),
     [
         (["--law", "none"], "error: law = 'none': expected one of order-1"),
-        (["--law", "far", "--format", "onnx"], "error: formats[0] = 'onnx': expected one of hf"),
+        (["--law", "far", "--format", "h5"], "error: formats[0] = 'h5': expected one of hf"),
         (["--law", "far", "--architecture", "rwkv"], "error: architecture = 'rwkv'"),
         (["--law", "far", "--out", "."], "error: . exists: expected a folder that does not"),
     ],

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from specref.adapters import llama_cpp, mlx_lm, transformers
+from specref.adapters import llama_cpp, mlx_lm, onnxruntime_genai, openvino_genai, transformers
 from specref.adapters.needs import require
 from specref.arrays import Floats
 from specref.checkpoints.fidelity import Probabilities
@@ -62,10 +62,8 @@ def by_mlx_lm(folder: Path) -> Probabilities:
     model, _ = load_model(folder)
 
     def probabilities(ids: Tokens) -> Floats:
-        logits = np.array(model(mx.array([ids]))[0].astype(mx.float32), dtype=np.float64)
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        rows: Floats = weights / weights.sum(axis=1, keepdims=True)
-        return rows
+        logits = model(mx.array([ids]))[0].astype(mx.float32)
+        return softmax(np.array(logits, np.float64))
 
     return probabilities
 
@@ -87,6 +85,61 @@ def by_llama_cpp(folder: Path) -> Probabilities:
     return probabilities
 
 
+def by_onnxruntime_genai(folder: Path) -> Probabilities:
+    """In float32, one of the ids after the other; softmax in float64."""
+    require(onnxruntime_genai.PACKAGES[:1], onnxruntime_genai.REMEDY)
+    import onnxruntime_genai as genai
+
+    model = genai.Model(str(folder))
+
+    def probabilities(ids: Tokens) -> Floats:
+        params = genai.GeneratorParams(model)
+        params.set_search_options(max_length=len(ids) + 1)
+        generator, logits = genai.Generator(model, params), []
+        for one in ids:
+            generator.append_tokens(np.array([one], np.int32))
+            logits.append(generator.get_output("logits")[0, -1])
+        return softmax(np.array(logits, np.float64))
+
+    return probabilities
+
+
+def by_openvino(folder: Path) -> Probabilities:
+    """In float32 on the CPU, one of the ids after the other; softmax in float64."""
+    require(("openvino",), openvino_genai.REMEDY)
+    import openvino
+
+    file, settings = folder / "openvino_model.xml", openvino_genai.EXACT
+    request = openvino.Core().compile_model(file, "CPU", settings).create_infer_request()
+
+    def probabilities(ids: Tokens) -> Floats:
+        request.reset_state()
+        logits = []
+        for position, one in enumerate(ids):
+            given = {
+                "input_ids": np.array([[one]]),
+                "attention_mask": np.ones((1, position + 1), np.int64),
+                "position_ids": np.array([[position]]),
+                "beam_idx": np.zeros(1, np.int32),
+            }
+            logits.append(request.infer(given)["logits"][0, 0].copy())
+        return softmax(np.array(logits, np.float64))
+
+    return probabilities
+
+
+def softmax(logits: Floats) -> Floats:
+    """Of each row.
+
+    Examples
+    --------
+    >>> softmax(np.log([[1.0, 3.0]]))
+    array([[0.25, 0.75]])
+    """
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
 MOST = 2000  # more than a checkpoint has tokens
 READERS: Mapping[str, Reader] = MappingProxyType(
     {
@@ -94,5 +147,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         # Its GPT-2 shares the head with the embedding.
         "mlx-lm": Reader("hf", "mlx-lm", ("llama",), by_mlx_lm),
         "llama.cpp": Reader("gguf", "xllamacpp", ("llama",), by_llama_cpp),
+        "onnxruntime-genai": Reader("onnx", "onnxruntime-genai", ("llama",), by_onnxruntime_genai),
+        "openvino": Reader("openvino", "openvino", ("llama",), by_openvino),
     }
 )

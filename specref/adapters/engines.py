@@ -38,8 +38,8 @@ class Installable:
 
         Examples
         --------
-        >>> [path.name for path in ENGINES["openvino-genai"].paths]
-        ['openvino-genai', 'openvino-genai-lookup']
+        >>> [path.name for path in ENGINES["mlx-lm"].paths]
+        ['mlx-lm-text', 'mlx-lm-text-min-p', 'mlx-lm-text-penalty']
         """
         start = f"{self.name}-"
         return tuple(
@@ -59,6 +59,7 @@ ALL = (
     Installable("mlx-lm", "mlx-lm", ("mlx-lm", "mlx[cpu]"), 12),
     Installable("llama-cpp", "xllamacpp", ("xllamacpp", "gguf"), 34),
     Installable("openvino-genai", "openvino-genai", ("openvino-genai",), 66),
+    Installable("onnxruntime-genai", "onnxruntime-genai", ("onnxruntime-genai", "onnx"), 49),
     Installable("lmdeploy", "lmdeploy", ("torch", "lmdeploy", *LMDEPLOY), 107, alone=True),
     Installable("vllm", "vllm", ("vllm",), 336, needs_cuda=True),
 )

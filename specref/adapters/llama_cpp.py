@@ -6,12 +6,14 @@ said before. Texts are asked for by the completions of the server, which reports
 """
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from specref.adapters.needs import NotInstalledError, require
-from specref.checkpoints import build, named_pair
+from specref.checkpoints import build, named_pair, shaped
 from specref.checkpoints.law import Law
+from specref.checkpoints.shaping import NO_SETTINGS
 from specref.contracts.text.contract import Engine, Respond, Text
 from specref.vocabulary import Tokens
 
@@ -19,14 +21,21 @@ PACKAGES = ("xllamacpp", "gguf")
 REMEDY = "pip install xllamacpp gguf"
 KINDS = ("draft-simple", "ngram-simple", "ngram-cache")
 ASKED = {"temperature": 1.0, "samplers": ["temperature"], "cache_prompt": False}
+SAMPLERS = {"repeat_penalty": "penalties"}  # others are called as the setting is
 # The second repeats itself, so that n-grams propose something.
 PROMPTS: tuple[Tokens, ...] = ((), (0, 1, 2, 0, 1, 2, 0, 1), (3, 2, 1, 0))
 
 
 def load_engine(
-    kind: str = "draft-simple", *, probabilistic: bool = False, law: str = "lookback"
+    kind: str = "draft-simple",
+    *,
+    probabilistic: bool = False,
+    law: str = "lookback",
+    settings: Mapping[str, float] = NO_SETTINGS,
 ) -> Engine:
     """Speculative decoding of one kind, three drafts at most, beside plain decoding.
+
+    Settings are the server's (`temperature`, `top_p`, `min_p`, `repeat_penalty`), in their order.
 
     Raises
     ------
@@ -45,12 +54,14 @@ def load_engine(
         except AttributeError as error:
             raise NotInstalledError(f"xllamacpp has another interface: {error}") from None
         server = started(params)
+    known = shaped(target.model, settings)
     return Engine(
-        responding(server, target),
+        responding(server, target, settings),
         PROMPTS,
-        law=target.model,
-        plain=responding(plain, target),
+        law=known,
+        plain=responding(plain, target, settings),
         drafter=drafter.model if kind == "draft-simple" else None,
+        eos=None if known else target.eos,
         same_text=not probabilistic,
     )
 
@@ -91,12 +102,14 @@ def started(params: Any) -> Any:
     return xllamacpp.Server(params)
 
 
-def responding(server: Any, law: Law) -> Respond:
+def responding(server: Any, law: Law, settings: Mapping[str, float] = NO_SETTINGS) -> Respond:
     """Texts by completions; tokens are single characters, so that the text says which they are."""
     ids, end = law.vocabulary.ids, law.eos
+    samplers = [SAMPLERS.get(name, name) for name in {**settings, "temperature": 1.0}]
+    given = {**ASKED, **settings, "samplers": samplers}
 
     def respond(prompt: Tokens, budget: int, seed: int) -> Text:
-        asked = {"prompt": [law.start, *prompt], "n_predict": budget, "seed": seed, **ASKED}
+        asked = {"prompt": [law.start, *prompt], "n_predict": budget, "seed": seed, **given}
         answer = server.handle_completions(asked)
         choice, timings = answer["choices"][0], answer["timings"]
         tokens = [ids[letter] for letter in choice["text"]]

@@ -1,11 +1,14 @@
 """OpenVINO GenAI's `LLMPipeline`, with a draft model or prompt lookup, under the contract text."""
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from specref.checkpoints import shaped
+from specref.checkpoints.shaping import NO_SETTINGS
 from specref.contracts.text.contract import Engine, Text
 from specref.vocabulary import Tokens, Vocabulary
 
@@ -39,7 +42,7 @@ class Responding:
         return Text(answer.tokens[0], max(drafts.get_num_draft_tokens(), accepted), accepted)
 
 
-def load_engine(lookup: bool = False) -> Engine:
+def load_engine(lookup: bool = False, settings: Mapping[str, float] = NO_SETTINGS) -> Engine:
     """A pipeline over toy models whose law is known, and the same without speculation."""
     import openvino_genai as genai
 
@@ -56,5 +59,7 @@ def load_engine(lookup: bool = False) -> Engine:
             for own in ({"prompt_lookup": True} if lookup else draft, {})
         )
     law, guess = (toy_law(Vocabulary("abcd"), logits, EARLIER) for logits in (P, Q))
-    drafting = Responding(fast, num_assistant_tokens=2, max_ngram_size=2 if lookup else 0)
-    return Engine(drafting, [PROMPT], law, Responding(slow), None if lookup else guess)
+    drafts = {"num_assistant_tokens": 2, "max_ngram_size": 2 if lookup else 0}
+    drafting, plain = Responding(fast, **drafts, **settings), Responding(slow, **settings)
+    known = shaped(law, settings)
+    return Engine(drafting, [PROMPT], known, plain, None if lookup else guess)

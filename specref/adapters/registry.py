@@ -13,6 +13,7 @@ from specref.adapters import (
     llama_cpp,
     lmdeploy,
     mlx_lm,
+    onnxruntime_genai,
     openvino_genai,
     reference,
     torch_backend,
@@ -111,6 +112,31 @@ def _transformers(
     )
 
 
+def _onnxruntime(name: str, text: str, **options: Any) -> Implementation:
+    return Implementation(
+        f"onnxruntime-genai{name}",
+        ENGINE,
+        f"onnxruntime-genai Generator, {text}",
+        partial(onnxruntime_genai.load_engine, **options),
+        onnxruntime_genai.PACKAGES,
+        onnxruntime_genai.REMEDY,
+    )
+
+
+def _mlx_lm(
+    name: str, text: str, known: tuple[Deviation, ...] = (), **options: Any
+) -> Implementation:
+    return Implementation(
+        f"mlx-lm-text{name}",
+        ENGINE,
+        f"mlx-lm speculative_generate_step{text}",
+        partial(mlx_lm.load_engine, **options),
+        mlx_lm.PACKAGES,
+        mlx_lm.REMEDY,
+        known=known,
+    )
+
+
 def _text(path: str, **options: Any) -> Callable[..., Any]:
     from specref.adapters.transformers_text import load_engine
 
@@ -118,13 +144,13 @@ def _text(path: str, **options: Any) -> Callable[..., Any]:
 
 
 def _transformers_text(
-    path: str, text: str, known: tuple[Deviation, ...] = (), **options: Any
+    name: str, text: str, known: tuple[Deviation, ...] = (), **options: Any
 ) -> Implementation:
     return Implementation(
-        f"transformers-text-{path}",
+        f"transformers-text-{name}",
         ENGINE,
         f"Hugging Face Transformers generate on a checkpoint, {text}",
-        partial(_text, path, **options),
+        partial(_text, name.split("-")[0], **options),
         packages=("torch", "tokenizers", "transformers"),
         remedy=transformers.REMEDY,
         known=known,
@@ -142,6 +168,9 @@ def _llama_cpp(name: str, text: str, **options: Any) -> Implementation:
     )
 
 
+# Both orders of the two leave the same tokens of the laws that are known.
+NUCLEUS = {"temperature": 0.8, "top_p": 0.75}
+WIDE = {"temperature": 1.5, "top_p": 0.9}  # what is looked up is left
 RULES = {"sd": "standard", "sd-warm": "standard", "tli": "tli", "tli-sorted": "tli"}
 ALL = (
     Implementation("reference", STEP, "specref standard, step", lambda: reference.step),
@@ -257,6 +286,27 @@ ALL = (
         openvino_genai.PACKAGES,
         openvino_genai.REMEDY,
     ),
+    *(
+        Implementation(
+            f"openvino-genai-lookup-{name}",
+            ENGINE,
+            f"OpenVINO GenAI LLMPipeline, prompt_lookup, {text}",
+            partial(openvino_genai.load_engine, lookup=True, settings=settings),
+            openvino_genai.PACKAGES,
+            openvino_genai.REMEDY,
+        )
+        for name, text, settings in (
+            ("top-p", "temperature and top-p", WIDE),
+            ("penalty", "repetition penalty", {"repetition_penalty": 1.3}),
+        )
+    ),
+    _onnxruntime("", "draft model"),
+    _onnxruntime("-ngram", "n-grams of the text", ngram_size=2),
+    _onnxruntime("-ngram-chained", "chained", ngram_size=2, ngram_chained_lookup=True),
+    _onnxruntime("-top-p", "draft model, temperature and top-p", settings=NUCLEUS),
+    _onnxruntime(
+        "-penalty", "draft model, repetition penalty", settings={"repetition_penalty": 3.0}
+    ),
     Implementation(
         "flashspec",
         RAGGED,
@@ -282,21 +332,46 @@ ALL = (
         vllm.REMEDY,
     ),
     _transformers_text("sd", "assistant_model"),
+    _transformers_text("sd-top-p", "assistant_model, temperature and top-p", settings=NUCLEUS),
     _transformers_text("pld", "prompt_lookup_num_tokens"),
     _transformers_text(
         "tli", "assistant_tokenizer, sampling", known.TLI_TEXT, law="two-vocabularies"
     ),
     _llama_cpp("draft-simple", "drafter's argmax against a draw of the target"),
     _llama_cpp("probabilistic", "drafts drawn and kept by p / q", probabilistic=True),
+    _llama_cpp("draft-simple-top-p", "drafter's argmax, temperature and top-p", settings=NUCLEUS),
+    _llama_cpp(
+        "probabilistic-min-p",
+        "drafts kept by p / q, min-p",
+        probabilistic=True,
+        settings={"min_p": 0.3},
+    ),
+    _llama_cpp(
+        "probabilistic-penalty",
+        "drafts kept by p / q, repeat penalty",
+        probabilistic=True,
+        settings={"repeat_penalty": 3.0},
+    ),
+    _llama_cpp(
+        "draft-simple-penalty",
+        "drafter's argmax, repeat penalty",
+        settings={"repeat_penalty": 3.0},
+    ),
     _llama_cpp("ngram-simple", "n-grams of the text", kind="ngram-simple"),
     _llama_cpp("ngram-cache", "n-grams in a cache", kind="ngram-cache"),
-    Implementation(
-        "mlx-lm-text",
-        ENGINE,
-        "mlx-lm speculative_generate_step",
-        mlx_lm.load_engine,
-        mlx_lm.PACKAGES,
-        mlx_lm.REMEDY,
+    _llama_cpp(
+        "ngram-cache-penalty",
+        "n-grams in a cache, repeat penalty",
+        kind="ngram-cache",
+        settings={"repeat_penalty": 3.0},
+    ),
+    _mlx_lm("", ""),
+    _mlx_lm("-min-p", ", min-p", settings={"min_p": 0.3}),
+    _mlx_lm(
+        "-penalty",
+        ", repetition penalty",
+        known.MLX_PENALTY,
+        settings={"repetition_penalty": 3.0},
     ),
 )
 

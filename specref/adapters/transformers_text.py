@@ -5,6 +5,7 @@ tokenizers are.
 """
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import numpy as np
 
 from specref.adapters.forwards import Forward, blocks
 from specref.adapters.needs import require
-from specref.checkpoints import build, named_pair
+from specref.checkpoints import build, named_pair, shaped
+from specref.checkpoints.shaping import NO_SETTINGS
 from specref.contracts.text.contract import Engine, Respond, Text
 from specref.vocabulary import Tokens
 
@@ -21,7 +23,12 @@ REMEDY = "pip install 'specref[torch]'"
 PROMPTS: tuple[Tokens, ...] = ((), (0, 1, 2, 0, 1, 2, 0, 1), (3, 2, 1, 0))
 
 
-def load_engine(path: str = "sd", law: str = "lookback", lookahead: int = 3) -> Engine:
+def load_engine(
+    path: str = "sd",
+    law: str = "lookback",
+    lookahead: int = 3,
+    settings: Mapping[str, float] = NO_SETTINGS,
+) -> Engine:
     """An assistant (``sd``), one with another vocabulary (``tli``), or prompt lookup (``pld``).
 
     Drafts are counted by the lengths of the target's forward passes; those of the last block of a
@@ -53,17 +60,18 @@ def load_engine(path: str = "sd", law: str = "lookback", lookahead: int = 3) -> 
         options |= {"tokenizer": tokenizers[0], "assistant_tokenizer": tokenizers[1]}
     if path == "pld":
         options = {"prompt_lookup_num_tokens": lookahead, "max_matching_ngram_size": 1}
-    start, laws = pair["target"].start, {role: one.model for role, one in pair.items()}
-    speculative = responding(target, start, options)
+    start, known = pair["target"].start, shaped(pair["target"].model, settings)
+    speculative = responding(target, start, {**options, **settings})
     # The library changes an assistant when it first sees its tokenizer, and draws numbers.
     speculative(PROMPTS[-1], 2, 0)
     return Engine(
         speculative,
         # Of an empty text, the assistant's tokenizer makes no ids at all, and it raises.
         PROMPTS[1:] if path == "tli" else PROMPTS,
-        law=laws["target"],
-        plain=responding(target, start, {}),
-        drafter=laws["drafter"] if path == "sd" else None,
+        law=known,
+        plain=responding(target, start, dict(settings)),
+        drafter=pair["drafter"].model if path == "sd" else None,
+        eos=None if known else pair["target"].eos,
     )
 
 

@@ -9,9 +9,16 @@ from pathlib import Path
 from specref.checkpoints.gguf_file import write_gguf
 from specref.checkpoints.hugging_face import write_hugging_face
 from specref.checkpoints.law import Law, plain
+from specref.checkpoints.onnx_file import write_onnx
+from specref.checkpoints.openvino_file import write_openvino
 from specref.checkpoints.weights import ARCHITECTURES
 
-WRITERS = {"hf": write_hugging_face, "gguf": write_gguf}
+WRITERS = {
+    "hf": write_hugging_face,
+    "gguf": write_gguf,
+    "onnx": write_onnx,
+    "openvino": write_openvino,
+}
 LAW_FILE = "law.json"
 
 
@@ -29,9 +36,9 @@ def build(
         {"": law}, or {"target": law, "drafter": law}: the keys are folders in `out`.
     out : path
         A folder that does not exist.
-    formats : sequence of {"hf", "gguf"}
+    formats : sequence of {"hf", "gguf", "onnx", "openvino"}
     architecture : {"llama", "gpt2"}
-        GGUF is for Llama alone.
+        Formats other than "hf" are for Llama alone.
 
     Returns
     -------

@@ -22,14 +22,12 @@ def write_hugging_face(law: Law, weights: Weights, folder: Path) -> None:
     except ImportError:
         raise ImportError("safetensors is not installed: pip install safetensors") from None
     save_file(weights.tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    sampling = {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0}
-    ids = {name: weights.config[f"{name}_token_id"] for name in ("bos", "eos", "pad")}
     special = {"bos_token": START, "unk_token": START}
     if law.eos is not None:
         special |= dict.fromkeys(("eos_token", "pad_token"), str(law.vocabulary.eos))
     for name, content in {
         "config": weights.config,
-        "generation_config": {**sampling, **{f"{name}_token_id": ids[name] for name in ids}},
+        "generation_config": generation_config(weights),
         "tokenizer": tokenizer(law),
         "tokenizer_config": {
             "tokenizer_class": "PreTrainedTokenizerFast",
@@ -40,6 +38,14 @@ def write_hugging_face(law: Law, weights: Weights, folder: Path) -> None:
         },
     }.items():
         (folder / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
+
+
+def generation_config(weights: Weights) -> dict[str, Any]:
+    """What `generation_config.json` holds: sampling, with no settings that change the law."""
+    ids = {
+        f"{name}_token_id": weights.config[f"{name}_token_id"] for name in ("bos", "eos", "pad")
+    }
+    return {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0, **ids}
 
 
 def tokenizer(law: Law) -> dict[str, Any]:

@@ -29,6 +29,7 @@ HEAD = 64
 SHARPNESS = 40.0  # by how much the score of the wanted position exceeds all others
 MOST_TOKENS = 1000
 LLAMA_CONTEXT, LLAMA_BACK, LLAMA_THETA = 2048, 6, 10.0
+FREQUENCIES = LLAMA_THETA ** -(np.arange(HEAD // 2) / (HEAD // 2))
 GPT2_CONTEXT = 256
 
 
@@ -67,9 +68,8 @@ def llama(law: Law) -> Weights:
     embedding[:, :size] = np.eye(size)
     embedding[:, one] = 1
     query, key, value, output = np.zeros((4, width, width))
-    frequencies = LLAMA_THETA ** -(np.arange(HEAD // 2) / (HEAD // 2))
-    angles = -(law.back - 1) * frequencies
-    scale = SHARPNESS / _gap(frequencies, law.back) * math.sqrt(HEAD)
+    angles = -(law.back - 1) * FREQUENCIES
+    scale = SHARPNESS / _gap(law.back) * math.sqrt(HEAD)
     for head in range(0, width, HEAD):
         query[head : head + HEAD, one] = scale * np.concatenate([np.cos(angles), np.sin(angles)])
         key[head : head + HEAD // 2, one] = 1
@@ -183,9 +183,9 @@ def _check(law: Law, back: int, architecture: str) -> None:
         raise ValueError(f"back = {law.back}: expected at most {back} for {architecture}")
 
 
-def _gap(frequencies: Floats, back: int) -> float:
+def _gap(back: int) -> float:
     """By how much the wanted position's score exceeds the next best, at the worst position."""
-    scores = np.cos(np.outer(np.arange(LLAMA_CONTEXT), frequencies)).sum(axis=1)
+    scores = np.cos(np.outer(np.arange(LLAMA_CONTEXT), FREQUENCIES)).sum(axis=1)
     in_short_texts = [  # the first token is wanted
         scores[back - 1 - last] - scores[back - last : back].max() for last in range(1, back - 1)
     ]

@@ -37,7 +37,7 @@ from specref.report.machine import as_json, check_folder, write_json
     "--architecture",
     default="llama",
     show_default=True,
-    help=f"{' or '.join(ARCHITECTURES)}; GGUF is for llama alone.",
+    help=f"{' or '.join(ARCHITECTURES)}; formats but hf are for llama alone.",
 )
 @click.option("--out", required=True, metavar="DIR", help="A folder that does not exist.")
 @click.option("--verify", is_flag=True, help="Load it in the engines that are installed.")
@@ -56,8 +56,8 @@ def build_model_command(
 
     The law of the next token is a JSON file, or one of those that are built in; a file may hold
     two, of a target and a drafter, for folders of these names. A folder has law.json, and a Llama
-    or GPT-2 for Transformers (mlx-lm reads the Llama, too) or model.gguf for llama.cpp, in
-    float32.
+    or GPT-2 for Transformers (mlx-lm reads the Llama, too), model.gguf for llama.cpp, model.onnx
+    for onnxruntime-genai or openvino_model.xml for OpenVINO GenAI, in float32.
 
     With --verify, engines compute the probabilities of a text of 200 tokens that asks for every
     row of the law. It takes 1 to 10 seconds an engine. Exit code 1 if a probability is off by
@@ -66,7 +66,7 @@ def build_model_command(
     \b
     Examples:
       specref build-model --law lookback --out pair --verify
-      specref build-model --law law.json --format hf --format gguf --out pair
+      specref build-model --law law.json --format gguf --format onnx --out pair
     """
     laws = load_laws(source) if Path(source).is_file() else named_pair(source)
     check_folder(str(Path(out).absolute().parent))

@@ -67,9 +67,9 @@ and devices than the adapter's nothing is said.
 
 Power is of the check that compares whole texts where there is one; `exact law` is the total
 variation of the completed block from the target's, with all randomness intercepted. MB is what the
-installation added to the packages that were there. The rows of 2026-11-23 come from several runs
-with `--share` (torch and Transformers of one environment for all), put together by hand, on two
-cores with other work beside.
+installation added to the packages that were there; later rows of a package have that of its first.
+The rows of 2026-11-23 and 2026-11-24 come from several runs with `--share` (torch and Transformers
+of one environment for all), put together by hand, on two cores with other work beside.
 
 | path | evidence | command | date |
 |---|---|---|---|
