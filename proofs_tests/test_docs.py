@@ -20,6 +20,7 @@ from proofs_tests.pages.console_blocks import (
 from specref.cli import main
 from specref.conformance.status import Stage
 from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.examples import lossy
 from specref.rules import RULES
 from specref.statistics import InconclusiveWarning
 from specref.verification import prove
@@ -249,13 +250,17 @@ def test_readme_rule_is_lossless() -> None:
 
 
 def test_tests_of_your_own_fail_for_lossy_rules_and_samplers() -> None:
-    """With alpha 1e-9; a drafter without verification is found in each of 20 seeds."""
+    """With alpha 1e-9; a drafter without verification is found in each of 20 seeds.
+
+    The sampler that draws from p after a rejection is found without random numbers, and shrunk.
+    """
     (page,) = blocks(ROOT / "docs" / "tests.md", "python")
     namespace: dict = {}
     exec(compile(page, "tests.md", "exec"), namespace)
     with pytest.warns(InconclusiveWarning):
         namespace["test_black_box"]()
     namespace["test_rule"]()
+    namespace["test_sampler_exactly"]()
 
     def unverified(target, drafter, context, lookahead, chance):
         return namespace["standard"].step(drafter, drafter, context, lookahead, chance)
@@ -267,6 +272,12 @@ def test_tests_of_your_own_fail_for_lossy_rules_and_samplers() -> None:
         namespace["test_rule"]()
     with pytest.raises(AssertionError, match="LOSSY"):
         namespace["test_black_box"]()
+    namespace["verify"] = lossy.verify
+    with pytest.raises(AssertionError, match=r"total_variation=0\.25,") as found:
+        namespace["test_sampler_exactly"]()
+    shrunk = " ".join("".join(found.value.__notes__).split())
+    assert "[['1/2', '1/2']]), RowsModel(" in shrunk
+    assert "[['1', '0']]), (), 1" in shrunk
 
 
 def unexplained(page: Path) -> list[str]:
