@@ -11,8 +11,6 @@ from specref.contracts.capabilities import Capabilities as Capabilities
 from specref.contracts.capabilities import capable as capable
 from specref.contracts.table import CONTRACTS as CONTRACTS
 from specref.models import Model as Model
-from specref.probing import probe_block as probe_block
-from specref.probing import probe_verify as probe_verify
 from specref.proofs import Proof as Proof
 from specref.proofs import completed as completed
 from specref.proofs import is_lossless as is_lossless
