@@ -49,7 +49,7 @@ SECTIONS = {
     "Start": [f"generated/{one}" for one in ("prove", "oracle", "real-models", "playground")],
     "Papers": ["generated/references"],
     "Reference": [
-        f"generated/{one}" for one in ("cli", "contracts", "claims", "checks", "names")
+        f"generated/{one}" for one in ("cli", "contracts", "capabilities", "checks", "names")
     ],
     "Contributing": ["generated/contributing", "generated/changelog"],
 }  # fmt: skip

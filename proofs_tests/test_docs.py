@@ -18,8 +18,11 @@ from proofs_tests.pages.console_blocks import (
     run_page,
 )
 from specref.cli import main
+from specref.conformance.checks import CHECKS
 from specref.conformance.status import Stage
 from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.contracts.table import VERIFY
+from specref.examples import lossy
 from specref.rules import RULES
 from specref.statistics import InconclusiveWarning
 from specref.verification import prove
@@ -130,6 +133,40 @@ def test_no_command_and_no_marker_is_overlooked(page: Path) -> None:
                 or any(one.startswith(marker.start) for one in lines)
             )
         assert len(console_blocks.markers(block)) == block["markers"].count("<!-- ")
+
+
+TIME = re.compile(r"\b\d+ (s|min)\b|\bminutes\b")
+
+
+def untold(page: Path) -> list[str]:
+    """Starts of commands that a page runs in part, without saying how long the whole takes."""
+    return [
+        marker.start
+        for block in console_blocks.blocks(page)
+        for marker in console_blocks.markers(block)
+        if marker.kind == "run with"
+        and marker.text.endswith(" whole")
+        and not any(
+            TIME.search(command.comment)
+            for command in commands_of(block)
+            if command.line.startswith(marker.start)
+        )
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_how_long_a_command_takes_is_said_where_it_is_read(page: Path) -> None:
+    assert untold(page) == []
+
+
+def test_a_duration_in_a_comment_alone_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- run with -x (a): 5 seconds whole -->\n```sh\na b   # fast\nc   # 5 s\n```\n"
+    )
+    assert untold(page) == ["a"]
+    page.write_text(page.read_text().replace("# fast", "# fast, 5 s"))
+    assert untold(page) == []
 
 
 PAGE = """
@@ -249,13 +286,17 @@ def test_readme_rule_is_lossless() -> None:
 
 
 def test_tests_of_your_own_fail_for_lossy_rules_and_samplers() -> None:
-    """With alpha 1e-9; a drafter without verification is found in each of 20 seeds."""
+    """With alpha 1e-9; a drafter without verification is found in each of 20 seeds.
+
+    The sampler that draws from p after a rejection is found without random numbers, and shrunk.
+    """
     (page,) = blocks(ROOT / "docs" / "tests.md", "python")
     namespace: dict = {}
     exec(compile(page, "tests.md", "exec"), namespace)
     with pytest.warns(InconclusiveWarning):
         namespace["test_black_box"]()
     namespace["test_rule"]()
+    namespace["test_sampler_exactly"]()
 
     def unverified(target, drafter, context, lookahead, chance):
         return namespace["standard"].step(drafter, drafter, context, lookahead, chance)
@@ -267,10 +308,19 @@ def test_tests_of_your_own_fail_for_lossy_rules_and_samplers() -> None:
         namespace["test_rule"]()
     with pytest.raises(AssertionError, match="LOSSY"):
         namespace["test_black_box"]()
+    namespace["verify"] = lossy.verify
+    with pytest.raises(AssertionError, match=r"total_variation=0\.25,") as found:
+        namespace["test_sampler_exactly"]()
+    shrunk = " ".join("".join(found.value.__notes__).split())
+    assert "[['1/2', '1/2']]), RowsModel(" in shrunk
+    assert "[['1', '0']]), (), 1" in shrunk
 
 
 def unexplained(page: Path) -> list[str]:
-    """Targets MODULE:FUNCTION of a page that are neither installed nor said to be a file."""
+    """Targets MODULE:FUNCTION of a page that are neither installed nor said to be a file.
+
+    A comment above a block, which a reader does not see, says nothing to them.
+    """
     text = page.read_text()
     return [
         module
@@ -279,14 +329,31 @@ def unexplained(page: Path) -> list[str]:
         for module in re.findall(r"(?<![\w./'])([a-z_][\w.]*):[a-z_]\w*", command.line)
         if find_spec(module.split(".")[0]) is None
         and not (ROOT / "specref" / f"{module.replace('.', '/')}.py").exists()
-        and f"{module}.py" not in text[: block.start()]
+        and module != "process"  # a command comes after it
+        and f"{module.removesuffix('.py')}.py"
+        not in re.sub(r"<!--.*?-->", "", text[: block.start()])
     ]
 
 
-def test_readme_says_which_files_are_the_readers(tmp_path: Path) -> None:
-    assert unexplained(ROOT / "README.md") == []
+def test_readme_counts_the_kinds_of_situations() -> None:
+    strata = [one.id for one in CHECKS if one.stage == Stage.STRATA and VERIFY in one.contracts]
+    kinds = [one for one in strata if not one.startswith(("strata/pair-", "strata/own-shape"))]
+    assert len(strata) - len(kinds) == 4
+    for name in ("README.md", "CHANGELOG.md"):
+        text = " ".join((ROOT / name).read_text().split())
+        assert re.findall(r"(\d+) kinds of situations", text) == [str(len(kinds))], name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pages_say_which_files_are_the_readers(page: Path) -> None:
+    assert unexplained(page) == []
+
+
+def test_a_file_that_is_not_said_is_noticed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("Ask:\n\n```sh\nspecref check engine:verify\nspecref prove specref.x:y\n```\n")
+    assert unexplained(page) == ["engine"]
+    page.write_text(f"<!-- file: engine.py -->\n{page.read_text()}")
     assert unexplained(page) == ["engine"]
     page.write_text(f"In `engine.py`:\n\n{page.read_text()}")
     assert unexplained(page) == []

@@ -87,8 +87,12 @@ def test_workflows_in_docs_are_yaml_and_name_inputs_of_the_action():
     steps = [step for job in jobs for step in job["steps"]]
     assert len(shown) == 3
     assert all(("uses" in step) != ("run" in step) for step in steps)
-    (ours,) = [step["with"] for step in steps if step.get("uses") == "./specref"]
+    for workflow, job in zip(shown[:2], jobs, strict=False):  # whole, to be pasted
+        assert workflow.keys() == {"name", True, "jobs"}  # YAML reads `on` as a truth value
+        assert job.keys() == {"runs-on", "timeout-minutes", "steps"}
+    (ours,) = [step["with"] for step in steps if step.get("uses") == "OWNER/specref@REF"]
     assert ours.keys() <= action["inputs"].keys()
+    assert {name for name, one in action["inputs"].items() if one.get("required")} <= ours.keys()
     assert action["outputs"].keys() == {"exit-code", "report"}
     assert "outputs are `exit-code` and `report`" in " ".join(text.split())
 
@@ -100,27 +104,41 @@ def run_of_the_action() -> str:
     return "\n".join(line.removeprefix(" " * 8) for line in script.splitlines())
 
 
+PROBED = "--only joint/probed --claim one_hot=false"
+LENGTHS = "--only acceptance/wide --only joint/probed --algorithm block --claim one_hot=false"
+
+
 @pytest.mark.parametrize(
-    ("target", "code", "told"),
+    ("target", "arguments", "code", "told"),
     [
-        ("specref.examples.correct:verify", 0, "no difference from lossless where it was tried"),
-        ("specref.examples.lossy:verify", 1, "lossy, or the contract is broken"),
-        ("specref.examples.absent:verify", 2, "nothing can be said"),
+        ("correct:verify", PROBED, 0, "no difference from lossless where it was tried"),
+        ("lossy:verify", PROBED, 1, "LOSSY: the law is not the target's (joint/probed)"),
+        (
+            "correct:verify",
+            LENGTHS,
+            1,
+            "acceptance does not follow the declared rule (acceptance/wide); nothing found says"
+            " that it is lossy",
+        ),
+        ("absent:verify", PROBED, 2, "nothing can be said"),
     ],
+    ids=["right", "lossy", "lossless, other lengths", "absent"],
 )
-def test_the_action_leaves_with_the_code_of_the_verdict(tmp_path, target, code, told):
-    command = tmp_path / "specref"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m specref "$@"\n')
-    command.chmod(0o755)
+def test_the_action_leaves_with_the_code_of_the_verdict(tmp_path, target, arguments, code, told):
+    for name, module in (("specref", "-m specref"), ("python", "")):
+        command = tmp_path / name
+        command.write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
+        command.chmod(0o755)
+    (tmp_path / "report.json").write_text('{"verdict": "that of an earlier step"}')
     named = {"GITHUB_STEP_SUMMARY": "summary", "GITHUB_OUTPUT": "output", "REPORT": "report.json"}
     environment = {
         **os.environ,
         **{name: str(tmp_path / file) for name, file in named.items()},
         "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
-        "TARGET": target,
+        "TARGET": f"specref.examples.{target}",
         "CONTRACT": "verify",
-        "ARGUMENTS": "--only joint/probed --claim one_hot=false",
+        "ARGUMENTS": arguments,
     }
     # As GitHub calls bash.
     bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", run_of_the_action()]

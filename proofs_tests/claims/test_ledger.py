@@ -109,6 +109,13 @@ def test_a_test_in_the_row_of_another_is_noticed():
     assert len(misnamed(ledger)) == 2
 
 
+def test_no_verdict_but_true_reads_as_true():
+    """Who scans the column of verdicts takes "true" for what it says, whatever follows."""
+    assert [name for name in LEDGER["verdicts"] if "true" in name] == ["true"]
+    given = Counter(row["verdict"] for _, row in claims.rows(LEDGER))
+    assert given.keys() == LEDGER["verdicts"].keys()
+
+
 def test_the_page_is_written_from_the_ledger():
     # python -m proofs_tests.pages.claims
     assert claims.PAGE.read_text(encoding="utf-8") == claims.page(LEDGER)

@@ -920,6 +920,37 @@ COLD = {"CNN-DM": (18.4, 27.3), "SCROLLS": (12.0, 13.3)}
 SHARES = [(109_566, 128_256, 0.85), (24_184, 32_768, 0.74), (10_566, 32_768, 0.32)]
 
 
+def test_t_0_the_table_of_acceptance_rates():
+    """All five rows, against enumeration; with psi by decompositions two of them are others."""
+    others = {"slem": 0, "slrs": 0}
+    for both in [TOKEN_LEVEL["equal"], *STRING_LEVEL]:
+        (target, drafter), *_ = hashed_pairs([both])
+        p, law = target.next_token(()), psi(target.vocabulary, drafter, (), 1)
+        shared = intersection(target.vocabulary, drafter.vocabulary)
+        q = relabel(drafter.next_token(()), shared, len(p))
+        printed = {
+            "union": overlap(p, q),
+            "tli": overlap(p, normalise(q)) if q.any() else 0,
+            "slem": (p * law).sum(),
+            "slrs": overlap(p, law),
+        }
+        if target.vocabulary == drafter.vocabulary:
+            printed["standard"] = overlap(p, drafter.next_token(()))
+        for name, rate in printed.items():
+            counted = (
+                first_match(target, drafter, 1)
+                if name == "slem"
+                else first_acceptance(RULES[name].step, target, drafter)
+            )
+            assert rate == counted == RULES[name].acceptance_rate(target, drafter, (), 1)
+        spelled = planted.psi_by_decompositions(target.vocabulary, drafter)
+        others["slem"] += (p * spelled).sum() != printed["slem"]
+        others["slrs"] += overlap(p, spelled) != printed["slrs"]
+    assert all(others.values())
+    with pytest.raises(ValueError, match="another vocabulary"):
+        is_lossless(standard.step, *hashed(*STRING_LEVEL[0]))
+
+
 def test_t_3_the_caption_contradicts_its_table():
     """Higher throughput than autoregressive decoding is claimed for both data sets."""
     assert [ours > plain for ours, plain in COLD.values()] == [False, False]

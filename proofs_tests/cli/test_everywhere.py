@@ -1,6 +1,7 @@
 """`specref prove --everywhere` and `specref verify --everywhere`: verdicts, files, exit codes."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,8 @@ def test_lossy_is_1_with_a_witness_that_replays(tmp_path: Path) -> None:
     result = run("prove", LOSSY, "--everywhere", "--tokens", "2", *files)
     assert result.exit_code == 1
     assert "q(a) > 99/100" in result.output
+    # Tokens have the names that the conditions have.
+    assert re.search(r"^  P\(a\) = [\d/]+, the target's is [\d/]+$", result.output, re.MULTILINE)
     saved = json.loads(case.read_text())
     (proof,) = json.loads(record.read_text())["proofs"]
     assert proof["verdict"] == "lossy"

@@ -26,6 +26,7 @@ ROOMS = (
     "specref.checkpoints",
     "specref.strategies",
     "specref.theory",
+    "specref.probing",
     "specref.proofs",
     "specref.statistics",
     "specref.simulate",

@@ -26,7 +26,8 @@ enumerated in fractions, simulated, or held against their own figures. Written f
 [claims.toml](claims.toml) by `python -m proofs_tests.pages.claims`; a test holds rows and tests
 together. Statements are in our words. A verdict reaches as far as the tests of its row: grids and
 random toy models, unless it says more. What is proved for every p and q is in
-[everywhere_rules.md](everywhere_rules.md) and [dominance.md](dominance.md).
+[everywhere_rules.md](everywhere_rules.md) and [dominance.md](dominance.md). What a sampler
+claims of itself, `--claim`, is another thing: `specref list claims`.
 
 """
 EXAMPLES = """

@@ -91,7 +91,7 @@ def pages() -> Iterator[tuple[str, str]]:
     for module in ("specref", *api.ROOMS):
         yield f"api/{module}", api_page(module)
     for section in ("contracts", "claims", "checks", "names"):
-        yield section, listing_page(section)
+        yield LISTED_AS.get(section, section), listing_page(section)
     yield "playground", PLAYGROUND
 
 
@@ -260,7 +260,7 @@ def is_lossless_said(rule: Rule) -> str:
         rows = [by_id[id_] for id_ in ledger[key].get("as_printed", {}).get(rule.name, ())]
         links = ", ".join(f"[{row['id']}]({page}#{anchor(row)})" for row in rows)
         if rows:
-            told += f"; as printed in {name} **no**: {links}"
+            told += f"; as printed in {name} **no**: {links}, in the editions that these rows name"
         elif uses(rule, name):
             told += f"; [verdicts on statements of {name}]({page})"
     return told
@@ -583,6 +583,8 @@ def summary(value: Any) -> str:
     return " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
 
 
+# Pages of `specref list` with another name on the site, where "claims" are those of papers.
+LISTED_AS = {"claims": "capabilities"}
 INTRODUCTIONS = {
     "contracts": "How an implementation is called: `--contract NAME`. The guides have examples: "
     "[verify](../judge-your-sampler.md), [ragged](../engines.md), [text](../engines-text.md).",

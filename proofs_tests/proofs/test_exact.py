@@ -26,6 +26,7 @@ from specref.strategies import (
     token_level_pairs,
 )
 from specref.theory import at_most_n_max, fixed, until_determined
+from specref.zoo.standard.printed import algorithm_5
 
 SAME = iterations(model_pairs(), max_lookahead=3)
 TOKEN_LEVEL = iterations(token_level_pairs())
@@ -337,3 +338,13 @@ def test_a_block_longer_than_the_law_is_refused():
     half = Fraction(1, 2)
     with pytest.raises(ValueError, match=r"length = 1: block \(0, 1\) has 2 tokens"):
         completed({(0,): half, (0, 1): half}, model, (), 1)
+
+
+def test_a_proof_shows_what_comes_out_too_often():
+    """As pytest prints it after a failed `assert is_lossless(…)`."""
+    ab = Vocabulary("ab")
+    target, drafter = iid_model(ab, ["1/2", "1/2"]), iid_model(ab, ["3/4", "1/4"])
+    assert repr(is_lossless(algorithm_5, target, drafter)) == (
+        "Proof(lossless=False, total_variation=3/8, paths=3, P(0, 0) = 0, the target's is 1/4)"
+    )
+    assert repr(is_lossless(standard.step, target, drafter)).endswith("paths=5)")

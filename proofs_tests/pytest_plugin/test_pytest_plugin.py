@@ -99,7 +99,7 @@ def test_lossy_sampler_fails_and_its_snippet_repeats_the_failure(
     result = run('lossy, algorithm="standard", only=["joint/wide"]', "--specref-seed", "3")
     result.assert_outcomes(failed=1)
     failure = [line[1:].strip() for line in result.outlines if line.startswith("E  ")]
-    message = failure[0].removeprefix("AssertionError: joint/wide: lossy law: ")
+    message = failure[0].removeprefix("AssertionError: lossy law: joint/wide: ")
     assert message.startswith("the law is not the target's: TV about 0.")
     assert failure[1] == "lossy, contract verify, seed 3, TV >= 0.05 is detected, alpha 1e-09"
     # A leniency of 10/7 is none of those that are known.
@@ -132,7 +132,7 @@ def test_seed_changes_the_run(run) -> None:
     def found(seed: str) -> str:
         result = run('lossy, only=["joint/wide"]', f"--specref-seed={seed}")
         result.stdout.fnmatch_lines([f"specref: seed {seed}, *"])
-        return next(line for line in result.outlines if "joint/wide: lossy law" in line)
+        return next(line for line in result.outlines if "lossy law: joint/wide: " in line)
 
     assert found("1") == found("1") != found("2")
 

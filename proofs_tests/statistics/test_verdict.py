@@ -41,6 +41,7 @@ FIGURES = """2,000 trials, 12,345 tokens, view boundary, alpha 2e-09, seed 7, 1.
   c: TV 0.1235 in [0.0100, 0.2000], would find >= 0.0600
   m: TV 0.0000 in [0.0000, 0.0100], would find nothing yet
 """
+AT_C = FIGURES.splitlines(keepends=True)[2]
 SUSPECTED = """  suspect residual-is-p: 10^12.3
   suspect q > p: 10^10.0
 """
@@ -53,6 +54,11 @@ OPEN = replace(REPORT, verdict=Verdict.INCONCLUSIVE)
     ("report", "text"),
     [
         (REPORT, f"LOSSY: {FIGURES}{SUSPECTED}{ACCEPTED}"),
+        (
+            replace(REPORT, intervals=(NEAR,), acceptance=(), suspects=()),
+            f"LOSSY: {FIGURES.replace(AT_C, '')}"
+            "  LOSSY by the evidence: bounds on TV take more blocks before they exclude 0",
+        ),
         (
             replace(REPORT, impossible="token 3", stopped="the sampler raised\nline", left_out=2),
             f"LOSSY: {FIGURES}{SUSPECTED}{ACCEPTED}\n  stopped early: the sampler raised\n"

@@ -1,8 +1,9 @@
 """Standard speculative decoding, for a drafter with the target's vocabulary.
 
 Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2; Timor et al. 2025,
-Algorithm 5. Corrected in the last: line 12 draws the final token from the residual even when
-every draft was accepted, which is lossy (and 0/0 when q = p); it must be a draw from p.
+Algorithm 5. Corrected in the last, as its earlier edition has it: line 12 draws the final token
+from the residual even when every draft was accepted, which is lossy (and 0/0 when q = p); it must
+be a draw from p.
 """
 
 from typing import NamedTuple

@@ -72,7 +72,7 @@ def prove_everywhere(
     left_out: list[str] = []
     interrupted = False
     outcomes = sum(len(target) ** (lookahead + 1) for target, _ in both)
-    unit = f"outcomes, at most {budget:g} s a pair"
+    unit = f"outcomes, at most {budget:g} s of CPU time a pair"
     with worker_processes(workers) as pool, progress(outcomes, unit) as advance:
         for target, drafter in both:
             arguments = (step, target, drafter, lookahead)

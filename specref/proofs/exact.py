@@ -61,10 +61,17 @@ class Comparison(Generic[Outcome]):
         return self.lossless
 
     def __repr__(self) -> str:
+        found = self.difference
         return (
             f"{type(self).__name__}(lossless={self.lossless}, "
-            f"total_variation={self.total_variation}, paths={self.paths})"
+            f"total_variation={self.total_variation}, paths={self.paths}"
+            f"{'' if found is None else f', {found}'})"
         )
+
+    @property
+    def difference(self) -> object:
+        """The smallest differing outcome, where outcomes have an order."""
+        return None
 
 
 class Proof(Comparison[Tokens]):

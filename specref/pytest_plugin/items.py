@@ -92,7 +92,7 @@ class Session:
         power = f"TV >= {judge.detect_tv:g} is detected, alpha {judge.options.alpha:g}"
         again = f"--specref-seed {self.seed} --specref-profile {self.profile}"
         lines = [
-            f"{check.id}: {result.finding}: {result.message}",
+            f"{result.finding}: {check.id}: {result.message}",
             f"{self.subject.name}, contract {judge.contract}, seed {self.seed}, {power}",
             *(result.traceback if result.error is None else ()),  # else it is chained
             *str(diagnosed(self._alone(check), [result]) or "").splitlines(),

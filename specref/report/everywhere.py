@@ -157,8 +157,13 @@ def _witness(found: Everywhere, witness: Witness) -> str:
         return "\n".join([*lines, f"  there the rule raises {witness.error}"])
     assert witness.proof is not None
     lines.append(f"  total variation of the completed block: {witness.proof.total_variation}")
-    lines.append(f"  {witness.proof.difference}")
-    lines += ["  a path:", *("    " + line for line in witness.trace.splitlines())]
+    if off := witness.proof.difference:
+        tokens = " ".join(str(found.target.tokens[token]) for token in off.tokens)
+        lines.append(f"  P({tokens}) = {off.output}, the target's is {off.expected}")
+    lines += [
+        "  a path, tokens by number:",
+        *("    " + line for line in witness.trace.splitlines()),
+    ]
     return "\n".join(lines)
 
 

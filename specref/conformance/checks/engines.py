@@ -85,7 +85,7 @@ def deterministic(judge: Judge) -> Outcome:
             if one.tokens != other.tokens:
                 return failed(
                     f"{mode} mode gave {one.tokens}, then {other.tokens} under seed {seed} after "
-                    f"{prompt}; say seeded=False if so"
+                    f"{prompt}; say seeded=False if so (--claim seeded=false)"
                 )
     return passed()
 

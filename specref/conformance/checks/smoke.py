@@ -162,7 +162,9 @@ def _same(first: Answer, second: Answer) -> Outcome:
     for row in np.flatnonzero((first.tokens != second.tokens).any(axis=1))[:1].tolist():
         a, b = first.tokens[row].tolist(), second.tokens[row].tolist()
         return failed(
-            f"row {row} is {a}, then {b} under the same seed; say seeded=False if so", row=row
+            f"row {row} is {a}, then {b} under the same seed; say seeded=False if so "
+            "(--claim seeded=false)",
+            row=row,
         )
     return passed()
 
@@ -211,7 +213,10 @@ def calls_deterministic(judge: Judge) -> Outcome:
     for _ in range(SIZE):
         first, second = judge.one_call("wide"), judge.one_call("wide")
         if first != second:
-            return failed(f"{first}, then {second} under the same seed; say seeded=False if so")
+            return failed(
+                f"{first}, then {second} under the same seed; say seeded=False if so "
+                "(--claim seeded=false)"
+            )
     return passed()
 
 

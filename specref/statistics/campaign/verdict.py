@@ -155,6 +155,9 @@ class CampaignReport:
         return "\n".join(lines + _remarks(self))
 
 
+BY_EVIDENCE = "LOSSY by the evidence: bounds on TV take more blocks before they exclude 0"
+
+
 def _remarks(report: CampaignReport) -> list[str]:
     lines = {
         f"  stopped early: {indented(report.stopped)}": report.stopped,
@@ -163,6 +166,8 @@ def _remarks(report: CampaignReport) -> list[str]:
     }
     if report.needed is not None:
         lines |= {f"  {report.needed:,} trials on each case would decide (eps {report.eps})": True}
+    by_evidence = report.verdict == Verdict.LOSSY and not any(x.lower for x in report.intervals)
+    lines |= {f"  {BY_EVIDENCE}": by_evidence and report.impossible is None}
     searched = report.verdict == Verdict.INCONCLUSIVE and report.eps is None
     lines |= {"  without eps no number of trials certifies the law": searched}
     return [line for line, said in lines.items() if said]
