@@ -59,7 +59,7 @@ VERDICTS = [
     ),
     (
         [PASSED, result(Status.PASSED, "joint/deep", detectable_tv=0.2)],
-        f"{ASKED.replace('1 checks', '2 checks')} ({FIXTURES}, by joint/deep only TV ≥ 0.2; "
+        f"{ASKED.replace('1 checks', '2 checks')} ({FIXTURES}, but only TV ≥ 0.2 by joint/deep; "
         "false alarms 1e-09)",
     ),
     (

@@ -256,7 +256,7 @@ def test_the_power_names_the_checks_that_are_coarser(passing: Report) -> None:
     coarse = replace(wide, evidence={**wide.evidence, "detectable_tv": 0.4})
     mixed = replace(passing, results=(replace(coarse, id="joint/small"), wide, *others))
     assert mixed.detected_tv == 0.2
-    assert mixed.power_on_fixtures.endswith("found, by joint/small only TV ≥ 0.4")
+    assert mixed.power_on_fixtures.endswith("found, but only TV ≥ 0.4 by joint/small")
     assert replace(passing, results=(coarse,)).detected_tv == 0.4
     timed = replace(passing, options=replace(passing.options, seconds=10.0, detect_tv=None))
     fine = passing.results[0].evidence["detectable_tv"]

@@ -300,7 +300,8 @@ class Report:
         if tv is None:
             return ""
         coarse = {id_: x for id_, x in self._detectable().items() if x > tv}
-        but = f", by {', '.join(coarse)} only TV ≥ {max(coarse.values()):.2g}" if coarse else ""
+        least = f"{max(coarse.values(), default=0):.2g}"
+        but = f", but only TV ≥ {least} by {', '.join(coarse)}" if coarse else ""
         told = f"{tv:g}" if tv == self.detect_tv else f"{tv:.2g}"
         return f"{self.contract.tried_on} TV ≥ {told} would have been found{but}"
 
