@@ -25,7 +25,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import specref
+from specref.adapters.checkouts import remedy
 from specref.adapters.engines import ENGINES, Installable
+from specref.adapters.needs import clone
 from specref.cli.engines import LIMIT, ONLY, SECONDS, TIMED, judged_apart, quick
 from specref.cli.group import ended_as_by_ctrl_c
 from specref.report.machine import write_json
@@ -57,6 +59,10 @@ class Judgement:
     forms: Mapping[str, Sequence[str]]
     limit: float = LIMIT
     share: bool = False
+
+    def form(self, contract: str, slow: bool) -> Sequence[str]:
+        """The options for a path."""
+        return quick(contract, SECONDS, slow) if slow else self.forms.get(contract, ())
 
 
 class Environment:
@@ -97,6 +103,22 @@ class Environment:
     def megabytes(self) -> int:
         files = (one for one in self.packages.rglob("*") if one.is_file())
         return round(sum(one.stat().st_size for one in files) / 1e6)
+
+
+def version_of(engine: Installable, there: Environment) -> str:
+    """The package with its version, or the clone with its commit.
+
+    Raises
+    ------
+    NotInstallableError
+        There is no clone, or no such package.
+    """
+    if not engine.clone:
+        return f"{engine.distribution} {offered(engine, there)}"
+    if not clone(engine.clone).is_dir():
+        raise NotInstallableError(remedy(engine.clone))
+    asked = ["git", "-C", str(clone(engine.clone)), "rev-parse", "--short", "HEAD"]
+    return f"{engine.clone} {subprocess.run(asked, capture_output=True, text=True).stdout.strip()}"
 
 
 def offered(engine: Installable, there: Environment) -> str:
@@ -158,7 +180,7 @@ def run(
         with tempfile.TemporaryDirectory(prefix="specref-engine-") as folder:
             there = Environment(Path(folder, "environment"), how.share)
             try:
-                package = f"{engine.distribution} {offered(engine, there)}"
+                package = version_of(engine, there)
                 wanted = [
                     path for path in engine.paths
                     if again or path.name not in rows or rows[path.name].package != package
@@ -173,7 +195,7 @@ def run(
             for path in wanted:
                 contract = str(path.contract)
                 row = judged_apart(
-                    engine.name, path.name, contract, how.forms.get(contract, ()),
+                    engine.name, path.name, contract, how.form(contract, engine.slow),
                     python=there.python, limit=how.limit, environment=there.variables,
                     folder=Path(folder),
                 )  # fmt: skip

@@ -7,7 +7,7 @@ from specref.adapters.registry import IMPLEMENTATIONS, Implementation
 
 @dataclass(frozen=True)
 class Installable:
-    """An engine on PyPI.
+    """An engine on PyPI, or a clone.
 
     Attributes
     ----------
@@ -23,6 +23,10 @@ class Installable:
         Installed without dependencies but those that are listed: its models need many more.
     needs_cuda : bool
         Not installed where there is no CUDA.
+    slow : bool
+        Without CUDA its kernels run in Triton's interpreter: few checks.
+    clone : str
+        No package, but a clone ``OWNER/NAME`` that is there already.
     """
 
     name: str
@@ -31,6 +35,8 @@ class Installable:
     megabytes: int
     alone: bool = False
     needs_cuda: bool = False
+    slow: bool = False
+    clone: str = ""
 
     @property
     def paths(self) -> tuple[Implementation, ...]:
@@ -53,6 +59,8 @@ class Installable:
 LMDEPLOY = (
     "mmengine-lite", "addict", "yapf", "platformdirs", "termcolor", "pyyaml", "pybase64",
 )  # fmt: skip
+TORCH = ("torch", "transformers")
+LIGHTNING = ("lightning", "lightning-utilities", "torchmetrics")
 ALL = (
     Installable("transformers", "transformers", ("torch", "transformers"), 12),
     Installable("flashspec", "flashspec", ("torch", "flashspec"), 1, alone=True),
@@ -61,6 +69,38 @@ ALL = (
     Installable("openvino-genai", "openvino-genai", ("openvino-genai",), 66),
     Installable("onnxruntime-genai", "onnxruntime-genai", ("onnxruntime-genai", "onnx"), 49),
     Installable("lmdeploy", "lmdeploy", ("torch", "lmdeploy", *LMDEPLOY), 107, alone=True),
+    Installable("sglang", "sglang", ("torch", "triton", "sglang"), 39, alone=True, slow=True),
+    Installable(
+        "sequential-speculative-decoding",
+        "sequential-speculative-decoding",
+        (*TORCH, "sequential-speculative-decoding"),
+        1,
+        alone=True,
+    ),
+    Installable("rotalabs-accel", "rotalabs-accel", (*TORCH, "rotalabs-accel"), 1, alone=True),
+    Installable("mini-infer", "mini-infer", (*TORCH, "mini-infer"), 1, alone=True),
+    Installable("economize", "economize", (*TORCH, "economize"), 1, alone=True),
+    Installable("csaq-quant", "csaq-quant", (*TORCH, "tqdm", "csaq-quant"), 1, alone=True),
+    Installable("litgpt", "litgpt", (*TORCH, *LIGHTNING, "litgpt"), 4, alone=True),
+    Installable(
+        "lucidrains",
+        "speculative-decoding",
+        (*TORCH, "beartype", "einops", "speculative-decoding"),
+        1,
+        alone=True,
+    ),
+    Installable("github-jaymody", "", (*TORCH, "tqdm"), 0, clone="jaymody/speculative-sampling"),
+    Installable(
+        "github-feifeibear", "", (*TORCH, "tqdm"), 0, clone="feifeibear/LLMSpeculativeSampling"
+    ),
+    Installable(
+        "github-romsto", "", (*TORCH, "termcolor"), 0, clone="romsto/Speculative-Decoding"
+    ),
+    Installable("github-eagle", "", TORCH, 0, clone="SafeAILab/EAGLE"),
+    Installable("github-medusa", "", TORCH, 0, clone="FasterDecoding/Medusa"),
+    Installable("github-sequoia", "", (), 0, clone="Infini-AI-Lab/Sequoia"),
+    Installable("github-lookahead", "", (), 0, clone="hao-ai-lab/LookaheadDecoding"),
+    Installable("tensorrt-llm", "tensorrt-llm", ("tensorrt-llm",), 0, needs_cuda=True),
     Installable("vllm", "vllm", ("vllm",), 336, needs_cuda=True),
 )
 ENGINES = {one.name: one for one in ALL}

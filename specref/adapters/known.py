@@ -118,3 +118,47 @@ MLX_PENALTY = (
         "proofs_tests/adapters/test_mlx_lm.py::test_processors_see_the_prompt_in_plain_mode_alone",
     ),
 )
+
+
+SAMPLERS = "proofs_tests/adapters/test_samplers.py"
+LAST_UNTESTED = (
+    "The ratio that is compared with the first coin leaves out the last draft; each later one, "
+    "and the resampling, a draft that was kept."
+)
+AT_THE_DRAFT = "q is subtracted from p at the drafted token alone; a bonus token is an argmax."
+NEXT_ROW = (
+    "Draft k is compared with the target's row after it, k + 1; of the prompt, only the last "
+    "token is ever read."
+)
+DROPPED = "The token that is drawn after the prompt is fed to the models, and not returned."
+SECOND_DRAW = (
+    "A draft is kept if a draw of the target is the same; else the token is another draw, which "
+    "may be the draft again."
+)
+BY_DESIGN = "Typical acceptance keeps each draft whose probability is above a threshold."
+
+
+def _lossy(
+    test: str, reason: str, *checks: str, cites: tuple[str, ...] = ()
+) -> tuple[Deviation, ...]:
+    evidence = f"{SAMPLERS}::{test}"
+    return tuple(Deviation(one, reason, True, cites, evidence) for one in checks)
+
+
+CAPPED = _lossy("test_capped", LAST_UNTESTED, "joint/wide", "joint/deep", "joint/eos")
+ROTALABS = _lossy(
+    "test_rotalabs", AT_THE_DRAFT, *(
+        f"joint/{one}"
+        for one in ("wide", "deep", "eos", "batch-of-one", "beside-idle", "one-hot", "probed")
+    ),
+)  # fmt: skip
+CSAQ = _lossy("test_csaq", NEXT_ROW, "end-to-end/markov", "end-to-end/wide")
+LITGPT = _lossy(
+    "test_litgpt", DROPPED, "end-to-end/markov", "end-to-end/wide",
+    cites=("Lightning-AI/litgpt#2307",),
+)  # fmt: skip
+ROMSTO = _lossy("test_romsto", SECOND_DRAW, "end-to-end/markov", "end-to-end/wide")
+NUCLEUS = _lossy("test_medusa", SECOND_DRAW, "joint/siblings", "joint/likeliest", "joint/probed")
+TYPICAL = _lossy(
+    "test_medusa", BY_DESIGN, "joint/siblings", "joint/ending", "joint/likeliest", "joint/probed"
+)

@@ -1,13 +1,20 @@
 """Packages that an adapter needs, and the error if one is missing."""
 
+import os
+import sys
 from collections.abc import Callable, Sequence
 from functools import reduce
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 from specref.contracts.timeout import described
+
+FOLDER = "SPECREF_GITHUB"
+"""The environment variable: a folder with a clone of OWNER/NAME at OWNER/NAME."""
 
 
 class NotInstalledError(ImportError):
@@ -31,6 +38,22 @@ def require(packages: Sequence[str], remedy: str) -> None:
             raise NotInstalledError(f"{error.name} is not installed: {remedy}") from None
 
 
+def there(name: str) -> bool:
+    """Whether there is a package, which is not imported, or a clone ``OWNER/NAME``.
+
+    Examples
+    --------
+    >>> there("numpy"), there("no_such_package"), there("owner/no-such-clone")
+    (True, False, False)
+    """
+    return clone(name).is_dir() if "/" in name else find_spec(name) is not None
+
+
+def clone(repository: str) -> Path:
+    """Where a clone of ``OWNER/NAME`` is looked for."""
+    return Path(os.environ.get(FOLDER) or "/nowhere", repository)
+
+
 def imported(module: str, name: str) -> Any:
     """What a module has under a name, with dots; whatever that raises is `NotInstalledError`.
 
@@ -43,6 +66,29 @@ def imported(module: str, name: str) -> Any:
         return reduce(getattr, name.split("."), import_module(module))
     except Exception as error:  # packages raise anything
         raise NotInstalledError(f"{module} cannot be imported: {described(error)}") from None
+
+
+def imported_alone(package: str, file: str, name: str, remedy: str) -> Any:
+    """What one file of a package has under a name; nothing else of the package is imported.
+
+    Raises
+    ------
+    NotInstalledError
+        There is no package, or no such file, or it raises anything.
+    """
+    found = find_spec(package)
+    path = Path(*(found.submodule_search_locations or ()) if found else (), file)
+    if found is None or not path.exists():
+        raise NotInstalledError(f"{package} is not installed, or has no {file}: {remedy}")
+    spec = spec_from_file_location(f"specref_{package}_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        return getattr(module, name)
+    except Exception as error:  # packages raise anything
+        raise NotInstalledError(f"{path.name} cannot be imported: {described(error)}") from None
 
 
 def require_parameters(

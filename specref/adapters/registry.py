@@ -3,25 +3,37 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
 
 from specref.adapters import (
+    candidates,
+    csaq,
+    economize,
+    feifeibear,
     flashspec,
+    jaymody,
     known,
+    litgpt,
     llama_cpp,
     lmdeploy,
+    lucidrains,
+    mini_infer,
     mlx_lm,
     onnxruntime_genai,
     openvino_genai,
     reference,
+    romsto,
+    rotalabs_accel,
+    seqspecdecod,
+    sglang,
     torch_backend,
     transformers,
     vllm,
 )
+from specref.adapters.checkouts import remedy
 from specref.adapters.known import Deviation
-from specref.adapters.needs import NotInstalledError, require, title
+from specref.adapters.needs import NotInstalledError, require, there, title
 from specref.contracts.contract import Contract
 from specref.contracts.table import ENGINE, GENERATE, RAGGED, STEP, TREE, VERIFY
 
@@ -47,6 +59,8 @@ class Implementation:
         The algorithm that it declares, if the function itself does not.
     known : tuple of Deviation
         The failures that are expected.
+    apart : tuple of str
+        Packages that `make` does not import as a whole, and clones ``OWNER/NAME``.
     """
 
     name: str
@@ -58,16 +72,17 @@ class Implementation:
     greedy: bool = False
     rule: str | None = None
     known: tuple[Deviation, ...] = ()
+    apart: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
         """The description, with the installed versions."""
-        return title(self.text, self.packages)
+        return title(self.text, (*self.packages, *(one for one in self.apart if "/" not in one)))
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The packages that are not installed; does not import any."""
-        return tuple(package for package in self.packages if find_spec(package) is None)
+        """The packages that are not installed, and clones; does not import any."""
+        return tuple(one for one in (*self.packages, *self.apart) if not there(one))
 
     @property
     def not_run(self) -> str | None:
@@ -171,6 +186,40 @@ def _llama_cpp(name: str, text: str, **options: Any) -> Implementation:
 # Both orders of the two leave the same tokens of the laws that are known.
 NUCLEUS = {"temperature": 0.8, "top_p": 0.75}
 WIDE = {"temperature": 1.5, "top_p": 0.9}  # what is looked up is left
+
+
+def _github(
+    name: str,
+    repository: str,
+    text: str,
+    contract: Contract,
+    make: Callable[[], Callable[..., Any]],
+    packages: tuple[str, ...] = ("torch", "transformers"),
+    known: tuple[Deviation, ...] = (),
+) -> Implementation:
+    return Implementation(
+        f"github-{name}",
+        contract,
+        f"{repository}, {text}",
+        make,
+        packages,
+        remedy(repository),
+        known=known,
+        apart=(repository,),
+    )
+
+
+def _unreached(
+    name: str, contract: Contract, text: str, why: str, *packages: str
+) -> Implementation:
+    """One that is named, and said not to be judged."""
+
+    def make() -> Callable[..., Any]:
+        raise NotInstalledError(why)
+
+    return Implementation(name, contract, text, make, packages, why)
+
+
 RULES = {"sd": "standard", "sd-warm": "standard", "tli": "tli", "tli-sorted": "tli"}
 ALL = (
     Implementation("reference", STEP, "specref standard, step", lambda: reference.step),
@@ -372,6 +421,190 @@ ALL = (
         ", repetition penalty",
         known.MLX_PENALTY,
         settings={"repetition_penalty": 3.0},
+    ),
+    Implementation(
+        "sglang",
+        RAGGED,
+        "SGLang chain_speculative_sampling_triton",
+        sglang.load_verify,
+        sglang.PACKAGES,
+        sglang.REMEDY,
+        apart=(sglang.NAME,),
+    ),
+    Implementation(
+        "sglang-block",
+        RAGGED,
+        "SGLang chain_speculative_sampling_triton, block verification",
+        partial(sglang.load_verify, block=True),
+        sglang.PACKAGES,
+        sglang.REMEDY,
+        apart=(sglang.NAME,),
+    ),
+    _unreached(
+        "tensorrt-llm",
+        RAGGED,
+        "TensorRT-LLM",
+        "its wheel needs CUDA; docs/engines.md has a block",
+        "tensorrt_llm",
+    ),
+    *(
+        Implementation(
+            f"sequential-speculative-decoding-{kind}",
+            STEP,
+            f"sequential-speculative-decoding, {text}",
+            partial(seqspecdecod.load_step, kind),
+            seqspecdecod.PACKAGES,
+            seqspecdecod.REMEDY,
+            known=known.CAPPED if kind == "capped" else (),
+        )
+        for kind, text in (
+            ("standard", "standard_speculative_step"),
+            ("naive", "naive_hsd_step"),
+            ("capped", "capped_hsd_step"),
+        )
+    ),
+    Implementation(
+        "rotalabs-accel",
+        VERIFY,
+        "rotalabs-accel verify_tokens",
+        rotalabs_accel.load_verify,
+        rotalabs_accel.PACKAGES,
+        rotalabs_accel.REMEDY,
+        known=known.ROTALABS,
+    ),
+    Implementation(
+        "mini-infer",
+        STEP,
+        "mini-infer speculative_step",
+        mini_infer.load_step,
+        mini_infer.PACKAGES,
+        mini_infer.REMEDY,
+    ),
+    Implementation(
+        "economize",
+        VERIFY,
+        "economize RejectionVerifier, batches",
+        economize.load_verify,
+        economize.PACKAGES,
+        economize.REMEDY,
+    ),
+    Implementation(
+        "economize-tree",
+        TREE,
+        "economize RejectionVerifier, trees",
+        partial(economize.load_verify, tree=True),
+        economize.PACKAGES,
+        economize.REMEDY,
+    ),
+    Implementation(
+        "csaq-quant",
+        GENERATE,
+        "csaq-quant CSAQInferenceEngine",
+        csaq.load_generate,
+        csaq.PACKAGES,
+        csaq.REMEDY,
+        known=known.CSAQ,
+    ),
+    Implementation(
+        "litgpt-step",
+        STEP,
+        "LitGPT speculative_decoding",
+        litgpt.load,
+        litgpt.PACKAGES,
+        litgpt.REMEDY,
+    ),
+    Implementation(
+        "litgpt-generate",
+        GENERATE,
+        "LitGPT speculative_decoding, its loop",
+        partial(litgpt.load, loop=True),
+        litgpt.PACKAGES,
+        litgpt.REMEDY,
+        known=known.LITGPT,
+    ),
+    Implementation(
+        "lucidrains",
+        GENERATE,
+        "lucidrains speculative-decoding",
+        lucidrains.load_generate,
+        lucidrains.PACKAGES,
+        lucidrains.REMEDY,
+    ),
+    _github(
+        "jaymody",
+        jaymody.REPOSITORY,
+        "speculative_sampling",
+        GENERATE,
+        jaymody.load_generate,
+        jaymody.PACKAGES,
+    ),
+    *(
+        _github(
+            f"feifeibear-{name}",
+            feifeibear.REPOSITORY,
+            function,
+            GENERATE,
+            partial(feifeibear.load_generate, function),
+            feifeibear.PACKAGES,
+        )
+        for name, function in (
+            ("google", "speculative_sampling"),
+            ("deepmind", "speculative_sampling_v2"),
+        )
+    ),
+    _github(
+        "romsto-drafter",
+        romsto.REPOSITORY,
+        "speculative_generate",
+        GENERATE,
+        romsto.load_generate,
+        romsto.PACKAGES,
+    ),
+    _github(
+        "romsto-ngrams",
+        romsto.REPOSITORY,
+        "ngram_assisted_speculative_generate",
+        GENERATE,
+        partial(romsto.load_generate, ngrams=True),
+        romsto.PACKAGES,
+        known.ROMSTO,
+    ),
+    _github(
+        "eagle",
+        "SafeAILab/EAGLE",
+        "evaluate_posterior",
+        TREE,
+        candidates.load_eagle,
+    ),
+    _github(
+        "medusa-typical",
+        "FasterDecoding/Medusa",
+        "evaluate_posterior, typical",
+        TREE,
+        partial(candidates.load_medusa, "typical"),
+        known=known.TYPICAL,
+    ),
+    _github(
+        "medusa-nucleus",
+        "FasterDecoding/Medusa",
+        "evaluate_posterior, nucleus of all",
+        TREE,
+        partial(candidates.load_medusa, "nucleus"),
+        known=known.NUCLEUS,
+    ),
+    _unreached(
+        "github-sequoia",
+        TREE,
+        "Infini-AI-Lab/Sequoia",
+        "its verification is a method of an object that holds two engines; no adapter",
+        "torch",
+    ),
+    _unreached(
+        "github-lookahead",
+        GENERATE,
+        "hao-ai-lab/LookaheadDecoding",
+        "its sampling is inside a replaced forward of Llama; no adapter",
+        "torch",
     ),
 )
 

@@ -7,18 +7,14 @@ gets. vLLM draws bonus tokens outside, with its ordinary sampler: that path is n
 from collections.abc import Callable
 from inspect import signature
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from specref.adapters.needs import NotInstalledError, imported, require, require_parameters
 from specref.contracts.capabilities import capable
 from specref.contracts.timeout import described
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 PACKAGES = ("torch", "vllm")
 REMEDY = "pip install vllm"
-MODULE = "vllm.v1.sample.rejection_sampler"
 GIVEN = (
     "draft_token_ids", "num_draft_tokens", "max_spec_len", "cu_num_draft_tokens", "draft_probs",
     "bonus_token_ids", "sampling_metadata",
@@ -32,7 +28,8 @@ OFF_BY_DEFAULT = (
 
 
 def load_verify() -> Callable[..., Any]:
-    """The function under test under the contract ``ragged``, on CUDA if available.
+    """The function with probabilities or logits of the target, as its signature says; on CUDA if
+    there is any.
 
     Raises
     ------
@@ -41,82 +38,38 @@ def load_verify() -> Callable[..., Any]:
         called on this machine.
     """
     require(PACKAGES, REMEDY)
-    import torch
+    from torch import cuda, full, int32, ones
 
-    function = imported(MODULE, "rejection_sample")
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    verify, one = adapted(function, device), torch.ones(1, dtype=torch.int64, device=device)
-    flat = torch.full((1, 3), 1 / 3, device=device)
-    laws = {"target_logits": flat, "draft_probs": flat}
-    lengths = {"num_draft_tokens": one, "cu_num_draft_tokens": one, "max_spec_len": 1}
-    try:
-        verify(draft_token_ids=one, bonus_token_ids=one, **laws, **lengths)
-    except Exception as error:  # of CUDA, of Triton
-        raise NotInstalledError(
-            f"rejection_sample cannot be called on {device}: {described(error)}"
-        ) from None
-    return verify
-
-
-def target_name(function: Callable[..., Any]) -> str:
-    """The parameter of `rejection_sample` for the target: its probabilities or its logits.
-
-    Raises
-    ------
-    NotInstalledError
-        It has unknown parameters, or lacks a known one.
-
-    Examples
-    --------
-    >>> def rejection_sample(draft_ids, target_probs): ...
-    >>> target_name(rejection_sample)
-    Traceback (most recent call last):
-    specref.adapters.needs.NotInstalledError: rejection_sample has unknown \
-parameters, draft_ids
-    """
+    function = imported("vllm.v1.sample.rejection_sampler", "rejection_sample")
     require_parameters(function, "rejection_sample", GIVEN, (*TARGETS, *OFF_BY_DEFAULT))
     target = [name for name in TARGETS if name in signature(function).parameters]
     if len(target) != 1:
         words = " and ".join(TARGETS)
         raise NotInstalledError(f"rejection_sample has {len(target)} of {words}, expected one")
-    return target[0]
-
-
-def adapted(function: Callable[..., Any], device: str) -> Callable[..., Any]:
-    """`rejection_sample` under the contract ``ragged``; its parameters are passed by name.
-
-    Raises
-    ------
-    NotInstalledError
-        Its parameters are not known.
-    """
-    target = target_name(function)
+    device = "cuda" if cuda.is_available() else "cpu"
 
     @capable(rule="standard", arrays="torch", dtype="float32", device=device)
     def verify(
-        *,
-        draft_token_ids: "Tensor",
-        num_draft_tokens: "Tensor",
-        cu_num_draft_tokens: "Tensor",
-        target_logits: "Tensor",
-        draft_probs: "Tensor | None",
-        bonus_token_ids: "Tensor",
-        max_spec_len: int,
-    ) -> "Tensor":
-        laws = target_logits if target == "target_logits" else target_logits.softmax(dim=-1)
-        ones = laws.new_ones(len(bonus_token_ids))  # logits are divided by temperatures before
-        tokens: Tensor = function(
-            draft_token_ids=draft_token_ids.int(),
-            num_draft_tokens=num_draft_tokens.tolist(),
-            max_spec_len=max_spec_len,
-            cu_num_draft_tokens=cu_num_draft_tokens.int(),
-            draft_probs=draft_probs,
-            bonus_token_ids=bonus_token_ids.int()[:, None],
-            sampling_metadata=SimpleNamespace(
-                all_greedy=False, all_random=True, temperature=ones, generators={}
-            ),
-            **{target: laws},
-        )
-        return tokens
+        *, draft_token_ids: Any, num_draft_tokens: Any, cu_num_draft_tokens: Any,
+        target_logits: Any, draft_probs: Any, bonus_token_ids: Any, max_spec_len: int,
+    ) -> Any:  # fmt: skip
+        laws = target_logits if target == ["target_logits"] else target_logits.softmax(dim=-1)
+        heat = laws.new_ones(len(bonus_token_ids))  # logits are divided by temperatures before
+        options = {"all_greedy": False, "all_random": True, "temperature": heat, "generators": {}}
+        return function(
+            draft_token_ids=draft_token_ids.int(), num_draft_tokens=num_draft_tokens.tolist(),
+            max_spec_len=max_spec_len, cu_num_draft_tokens=cu_num_draft_tokens.int(),
+            draft_probs=draft_probs, bonus_token_ids=bonus_token_ids.int()[:, None],
+            sampling_metadata=SimpleNamespace(**options), **{target[0]: laws},
+        )  # fmt: skip
 
+    one, law = ones(1, dtype=int32, device=device), full((1, 3), 1 / 3, device=device)
+    counts = {"num_draft_tokens": one, "cu_num_draft_tokens": one}
+    laws = {"target_logits": law, "draft_probs": law}
+    try:
+        verify(draft_token_ids=one, bonus_token_ids=one, max_spec_len=1, **counts, **laws)
+    except Exception as error:  # of CUDA, of Triton
+        raise NotInstalledError(
+            f"rejection_sample cannot be called on {device}: {described(error)}"
+        ) from None
     return verify

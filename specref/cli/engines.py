@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from shlex import join
+from shutil import which
 from typing import Any
 
 import click
@@ -33,23 +34,34 @@ from specref.report.scoreboard import (
 )
 
 SAMPLER = ("smoke", "joint/wide", "joint/probed", "boundary/zero-coin", "boundary/empty-residual")
+SLOW = ("smoke/answers", "joint/probed", "boundary/zero-coin")
 ONLY = {
     "verify": SAMPLER,
     "ragged": SAMPLER,
+    "tree": ("smoke", "joint/siblings", "joint/probed", "boundary/zero-coin"),
+    "step": ("smoke", "joint/wide", "joint/deep", "joint/eos"),
     "generate": ("smoke", "end-to-end/greedy", "end-to-end/markov", "end-to-end/wide"),
     "text": (),
 }
-TIMED, SECONDS = ("generate", "text"), 30.0
+TIMED, SECONDS = ("generate", "text", "step"), 30.0
 LOADING = 10.0
 LIMIT, GRACE = 600.0, 10.0
 PASSED_ON = ("seconds", "detect_tv", "alpha", "seed", "timeout")
 POWER = ("seconds", "detect_tv")
 TAKEN = {"target", "contract", "json_file", *PASSED_ON}
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+INTERPRETED = {} if which("nvidia-smi") else {"TRITON_INTERPRET": "1"}
 
 
-def quick(contract: str, seconds: float) -> tuple[str, ...]:
+def quick(contract: str, seconds: float, slow: bool = False) -> tuple[str, ...]:
     """The options of the quick form: some checks, at TV 0.1 or for so many seconds.
+
+    Parameters
+    ----------
+    contract : str
+    seconds : float
+    slow : bool
+        Only what takes few calls.
 
     Examples
     --------
@@ -57,7 +69,7 @@ def quick(contract: str, seconds: float) -> tuple[str, ...]:
     ('--seconds', '30')
     """
     power = ("--seconds", f"{seconds:g}") if contract in TIMED else ("--detect-tv", "0.1")
-    return (*(x for one in ONLY[contract] for x in ("--only", one)), *power)
+    return (*(x for one in (SLOW if slow else ONLY[contract]) for x in ("--only", one)), *power)
 
 
 def check_engines(context: click.Context, contract: str | None, json_file: str | None) -> int:
@@ -83,7 +95,7 @@ def check_engines(context: click.Context, contract: str | None, json_file: str |
     options = [x for n in PASSED_ON if n in given for x in (f"--{n}".replace("_", "-"), given[n])]
     asked = [str(one) for one in options]
     chosen = [
-        (engine.name, path)
+        (engine, path)
         for engine in ENGINES.values()
         for path in engine.paths
         if contract in (None, str(path.contract))
@@ -101,9 +113,12 @@ def check_engines(context: click.Context, contract: str | None, json_file: str |
                 advance(0, path.name)
                 rows.append(
                     _row(
-                        engine,
+                        engine.name,
                         path,
-                        [*(quick(str(path.contract), SECONDS) if own else ()), *asked],
+                        [
+                            *(quick(str(path.contract), SECONDS, engine.slow) if own else ()),
+                            *asked,
+                        ],
                     )
                 )
                 if json_file and json_file != STDOUT:
@@ -158,7 +173,11 @@ def judged_apart(
     with tempfile.TemporaryDirectory(prefix="specref-") as scratch:
         report, log = Path(scratch, "report.json"), Path(scratch, "log")
         command = [python, "-m", "specref", *asked, "--json", str(report)]
-        variables = {**(os.environ if environment is None else environment), **OFFLINE}
+        variables = {
+            **(os.environ if environment is None else environment),
+            **OFFLINE,
+            **INTERPRETED,
+        }
         with log.open("wb") as output, _ended(command, output, variables, folder) as process:
             try:
                 code: int | None = process.wait(limit)

@@ -46,7 +46,8 @@ INSTALLED = re.compile(r"/\S*/site-packages/")
 PAGE = """\
 # Scoreboard
 
-What came of engines that were installed from PyPI and judged by their registered adapters
+What came of engines that were installed from PyPI, and of clones (`github-…`,
+[how](engines.md#small-packages-and-clones)), judged by their registered adapters
 (`specref list names`), one row for each way in which an engine speculates. Written from
 [scoreboard.json](scoreboard.json) by the command that does it all again:
 

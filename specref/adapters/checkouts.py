@@ -1,0 +1,63 @@
+"""Functions of public repositories that are no packages, from clones that a user points at."""
+
+import sys
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+from specref.adapters.needs import FOLDER, NotInstalledError, clone, imported
+
+
+def remedy(repository: str) -> str:
+    """The command that clones a repository to where it is looked for.
+
+    Examples
+    --------
+    >>> remedy("jaymody/speculative-sampling")
+    'git clone https://github.com/jaymody/speculative-sampling \
+$SPECREF_GITHUB/jaymody/speculative-sampling'
+    """
+    return f"git clone https://github.com/{repository} ${FOLDER}/{repository}"
+
+
+def from_checkout(repository: str, module: str, *names: str, absent: tuple[str, ...] = ()) -> Any:
+    """What a module of a clone has under some names; nothing of it stays importable.
+
+    Its top-level modules have names such as `utils`, which others have, too.
+
+    Parameters
+    ----------
+    repository : str
+        ``OWNER/NAME``.
+    module : str
+    names : str
+    absent : tuple of str
+        ``MODULE.NAME`` that it imports and that no function called here needs: replaced by None.
+
+    Raises
+    ------
+    NotInstalledError
+        There is no clone, or it cannot be imported.
+    """
+    folder = clone(repository)
+    if not folder.is_dir():
+        raise NotInstalledError(f"{repository} is not cloned: {remedy(repository)}")
+    own = {path.stem for path in folder.iterdir()} | {one.split(".")[0] for one in absent}
+    hidden = {name: sys.modules.pop(name) for name in [*sys.modules] if name.split(".")[0] in own}
+    before = [*sys.path]
+    sys.path.insert(0, str(folder))
+    for one in absent:
+        stand_in, _, name = one.partition(".")
+        setattr(sys.modules.setdefault(stand_in, ModuleType(stand_in)), name, None)
+    try:
+        found = tuple(imported(module, name) for name in names)
+        if hasattr(sys.modules[module], "tqdm"):  # no progress for each text
+            bar = imported("tqdm", "tqdm")
+            sys.modules[module].tqdm = partial(bar, disable=True)  # type: ignore[attr-defined]
+    finally:
+        sys.path[:] = before
+        for name in [*sys.modules]:
+            if name.split(".")[0] in own:
+                del sys.modules[name]
+        sys.modules.update(hidden)
+    return found
