@@ -22,6 +22,7 @@ from specref.verification.everywhere import (
     boxes_of,
     freely_guided,
     harder,
+    ladder,
     left_out,
     prove_box,
     prove_boxes,
@@ -193,6 +194,12 @@ def test_what_the_zoo_has_as_lossy_and_is_not_over_two_tokens_is_asked_again() -
 
 
 def test_a_bug_that_needs_a_longer_token_of_the_drafter_is_asked_there() -> None:
+    tokens = ladder(ALL["tli-q-permuted"])
+    assert [(one.target, one.drafter, one.lookahead) for one in tokens] == [
+        (("a", "b", "c"), ("b", "c", "d"), 1),
+        (("a", "b", "c"), ("b", "c", "d"), 2),
+        (("a", "b"), ("b", "a"), 1),
+    ]
     first = box_of(ALL["block-psi-given-more"])
     second = harder(Answer(first, "proved"))
     assert second == Box("block-psi-given-more", ("a", "b"), ("a", "ab"), 1)

@@ -43,13 +43,16 @@ def test_there_may_be_no_path_with_a_beginning() -> None:
     assert followed(sure, (1,)) == [(1,)]
 
 
-def test_a_branch_that_was_possible_in_another_run_is_no_empty_beginning() -> None:
-    """From the third run on the token is certain."""
+@pytest.mark.parametrize(("from_run", "sure"), [(2, [0, 1]), (3, [1, 0])])
+def test_a_branch_that_was_possible_in_another_run_is_no_empty_beginning(
+    from_run: int, sure: list[int]
+) -> None:
+    """From some run on the token is certain; the second run repeats the first, with token 0."""
     runs = [0]
 
     def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
         runs[0] += 1
-        return (chance.draw(target.next_token(()) if runs[0] < 3 else [1, 0], "token"),)
+        return (chance.draw(target.next_token(()) if runs[0] < from_run else sure, "token"),)
 
     with pytest.raises(OutsideChanceError, match="was possible in one run"):
         followed(step)

@@ -272,11 +272,7 @@ def joined(chart: Chart, clauses: Iterable[Clause]) -> System | None:
             pending |= chart.space.rows_of(polynomial)
         pending -= seen
     for polynomial, allowed in list(system.items()):
-        if not polynomial.variables:
-            if not signs.of(1 if polynomial.terms[0][1] > 0 else -1) & allowed:
-                return None
-            del system[polynomial]
-        elif not allowed:
+        if not allowed:
             return None
         elif allowed == signs.ANY:
             del system[polynomial]
