@@ -18,6 +18,7 @@ from specref.conformance.strata.table import drawn_pairs
 from specref.conformance.suite import check, prepare
 from specref.contracts.capabilities import capable
 from specref.report.kit import kit_record, kit_report
+from specref.report.kit_html import kit_html
 from specref.zoo.parts.batched import verifier
 from specref.zoo.triggers import BASE_BUGS, TRIGGERS, Trigger, triggered
 
@@ -132,6 +133,7 @@ def test_it_is_said_that_bugs_are_not_compared_if_only_strata_fail():
     report = check(without_small_residuals, only=["strata/laws-rare"], one_hot=False)
     assert (report.exit_code, report.diagnosis) == (1, None)
     assert "No known bug is named: they are told apart by blocks" in printed(report)
+    assert "No known bug is named: they are told apart by blocks" in kit_html([report])
     assert "No known bug is named" not in printed(check(verifier(), only=["strata/laws-flat"]))
 
 

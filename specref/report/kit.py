@@ -71,10 +71,8 @@ def kit_report(report: Report) -> RenderableType:
     parts += [Prose(f"warning: {warning}", "yellow") for warning in report.warnings]
     if report.diagnosis is not None:
         parts.append(Prose(str(report.diagnosis)))
-    if _unnamed(report):
-        parts.append(Prose(BY_ITSELF))
-    if not_compared(report):
-        parts.append(Prose(NOT_COMPARED))
+    if why := why_unnamed(report):
+        parts.append(Prose(why))
     counted = ", ".join(f"{number} {status}" for status, number in report.counts.items())
     parts.append(Prose(f"{counted}; {report.seconds:.1f} s", "dim"))
     known = report.counts[Status.EXPECTED_FAILURE]
@@ -121,20 +119,20 @@ def _power(report: Report) -> str:
     return f"set to detect TV ≥ {report.detect_tv:g} {report.contract.tried_on}"
 
 
-def not_compared(report: Report) -> bool:
-    """Whether the law fails, but not that of the blocks that known bugs are compared by."""
-    failing = {one.stage for one in report.failures if one.finding == Finding.LAW}
-    return report.diagnosis is None and bool(failing & ELSEWHERE)
-
-
-def _unnamed(report: Report) -> bool:
-    """Whether a failure blocked the comparison with the laws of known bugs."""
+def why_unnamed(report: Report) -> str:
+    """Why a lossy sampler was not compared with known bugs; empty if it was, or is not lossy."""
+    if report.diagnosis is not None or not report.failures:
+        return ""
     hung = any(r.finding == Finding.UNANSWERED or r.error for r in report.results)
     blocked = any(
         result.stage == Stage.JOINT and result.message.startswith("blocked by")
         for result in report.results
     )
-    return report.diagnosis is None and bool(report.failures) and blocked and not hung
+    if blocked and not hung:
+        return BY_ITSELF
+    failing = {one.stage for one in report.failures if one.finding == Finding.LAW}
+    alone = failing & ELSEWHERE and not failing & {Stage.JOINT, Stage.ACCEPTANCE}
+    return NOT_COMPARED if alone else ""
 
 
 def kit_record(report: Report) -> dict[str, object]:

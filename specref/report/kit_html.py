@@ -12,7 +12,6 @@ import numpy as np
 
 from specref import __version__
 from specref.adapters import IMPLEMENTATIONS
-from specref.conformance.diagnosis import Diagnosis
 from specref.conformance.diagnosis.report import SHOWN, Candidate
 from specref.conformance.differences import Difference, as_number, numbers, row_text, times_seen
 from specref.conformance.report import Report
@@ -20,7 +19,7 @@ from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.stratum import NAMES
 from specref.contracts.table import ENGINE
 from specref.report.charts import bars, curve, intervals, legend
-from specref.report.kit import SHIFTS, not_applicable
+from specref.report.kit import SHIFTS, not_applicable, why_unnamed
 from specref.report.page import (
     Markup,
     cards,
@@ -95,7 +94,7 @@ def _article(report: Report) -> Markup:
         section("Evidence over trials", *_evidence(report)),
         section("Distance", *_distances(report)),
         section("Tokens of a block", *_lengths(report)),
-        section("Diagnosis", *_diagnosis(report.diagnosis)),
+        section("Diagnosis", *_diagnosis(report)),
         section("What was tried", *_tried(report)),
         section("Checks", *_checks(report)),
         section("Warnings", *(element("p", warning) for warning in report.warnings)),
@@ -377,9 +376,11 @@ def _lengths(report: Report) -> list[str]:
     return [element("p", told), element("div", *pictures, class_="pictures")]
 
 
-def _diagnosis(diagnosis: Diagnosis | None) -> list[str]:
+def _diagnosis(report: Report) -> list[str]:
+    diagnosis = report.diagnosis
     if diagnosis is None:
-        return []
+        why = why_unnamed(report)
+        return [element("p", why)] if why else []
     ranking = diagnosis.clean_fits or diagnosis.dependent
     shown = () if ranking else diagnosis.candidates[:SHOWN]
     summary = str(diagnosis).split("\n1. ")[0]
