@@ -6,7 +6,6 @@ of 0.2 is found 999 times in 1,000; the planted bugs are farther off.
 
 import sys
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -80,19 +79,10 @@ def with_an_option(draft_token_ids, draft_logprobs, target_logprobs, lenience=1.
 
 
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """A module with functions of one's own, in a package that is otherwise empty."""
-
-    def put(module: str, **names: Any) -> None:
-        parts = module.split(".")
-        for end in range(1, len(parts) + 1):
-            name = ".".join(parts[:end])
-            monkeypatch.setitem(sys.modules, name, ModuleType(name))
-        for name, value in names.items():
-            setattr(sys.modules[module], name, value)
-
+def install(install: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """As elsewhere, on a machine without CUDA."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    return put
+    return install
 
 
 STEPS = {"rejection_step": step, "rejection_step_onehot": one_hot}

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -158,21 +157,6 @@ def twin(residual: Callable[[Any, Any], Any]) -> Callable[..., Any]:
         return [*drafts, int(torch.multinomial(rows[-1], 1))], k_draft
 
     return speculative_step
-
-
-@pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """A module with functions of one's own, in a package that is otherwise empty."""
-
-    def put(module: str, **names: Any) -> None:
-        parts = module.split(".")
-        for end in range(1, len(parts) + 1):
-            name = ".".join(parts[:end])
-            monkeypatch.setitem(sys.modules, name, ModuleType(name))
-        for name, value in names.items():
-            setattr(sys.modules[module], name, value)
-
-    return put
 
 
 @pytest.mark.parametrize("lookahead", [1, 2])

@@ -67,6 +67,16 @@ def test_a_rule_that_raises_somewhere_is_not_compared(tmp_path: Path) -> None:
     assert "rules that raise somewhere are not compared" in line
 
 
+def test_an_error_of_the_proof_itself_is_not_put_down_to_a_rule(monkeypatch) -> None:
+    def broken(*arguments, **options):
+        raise KeyError("own")
+
+    monkeypatch.setattr(module, "compare_everywhere", broken)
+    monkeypatch.setattr(everywhere, "_of_proofs", lambda file: True)  # this file is none of a rule
+    result = run("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING)
+    assert isinstance(result.exception, KeyError)
+
+
 def test_open_is_2() -> None:
     result = run("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING, "--budget", "1e-9")
     assert result.exit_code == 2

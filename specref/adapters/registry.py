@@ -127,27 +127,17 @@ def _transformers(
     )
 
 
-def _onnxruntime(name: str, text: str, **options: Any) -> Implementation:
-    return Implementation(
-        f"onnxruntime-genai{name}",
-        ENGINE,
-        f"onnxruntime-genai Generator, {text}",
-        partial(onnxruntime_genai.load_engine, **options),
-        onnxruntime_genai.PACKAGES,
-        onnxruntime_genai.REMEDY,
-    )
-
-
-def _mlx_lm(
-    name: str, text: str, known: tuple[Deviation, ...] = (), **options: Any
+def _engine(
+    module: Any, name: str, text: str, known: tuple[Deviation, ...] = (), **options: Any
 ) -> Implementation:
+    """A whole engine, from a module with `load_engine`, `PACKAGES` and `REMEDY`."""
     return Implementation(
-        f"mlx-lm-text{name}",
+        name,
         ENGINE,
-        f"mlx-lm speculative_generate_step{text}",
-        partial(mlx_lm.load_engine, **options),
-        mlx_lm.PACKAGES,
-        mlx_lm.REMEDY,
+        text,
+        partial(module.load_engine, **options),
+        module.PACKAGES,
+        module.REMEDY,
         known=known,
     )
 
@@ -169,17 +159,6 @@ def _transformers_text(
         packages=("torch", "tokenizers", "transformers"),
         remedy=transformers.REMEDY,
         known=known,
-    )
-
-
-def _llama_cpp(name: str, text: str, **options: Any) -> Implementation:
-    return Implementation(
-        f"llama-cpp-text-{name}",
-        ENGINE,
-        f"llama.cpp, {text}",
-        partial(llama_cpp.load_engine, **options),
-        llama_cpp.PACKAGES,
-        llama_cpp.REMEDY,
     )
 
 
@@ -318,43 +297,57 @@ ALL = (
     ),
     _transformers("slem", "assistant_tokenizer, greedy", greedy=True),
     _transformers("pld", "prompt_lookup_num_tokens"),
-    Implementation(
+    _engine(
+        openvino_genai,
         "openvino-genai",
-        ENGINE,
         "OpenVINO GenAI LLMPipeline, draft_model",
-        openvino_genai.load_engine,
-        openvino_genai.PACKAGES,
-        openvino_genai.REMEDY,
-        known=known.OPENVINO,
+        known.OPENVINO,
     ),
-    Implementation(
+    _engine(
+        openvino_genai,
         "openvino-genai-lookup",
-        ENGINE,
         "OpenVINO GenAI LLMPipeline, prompt_lookup",
-        partial(openvino_genai.load_engine, lookup=True),
-        openvino_genai.PACKAGES,
-        openvino_genai.REMEDY,
+        lookup=True,
     ),
-    *(
-        Implementation(
-            f"openvino-genai-lookup-{name}",
-            ENGINE,
-            f"OpenVINO GenAI LLMPipeline, prompt_lookup, {text}",
-            partial(openvino_genai.load_engine, lookup=True, settings=settings),
-            openvino_genai.PACKAGES,
-            openvino_genai.REMEDY,
-        )
-        for name, text, settings in (
-            ("top-p", "temperature and top-p", WIDE),
-            ("penalty", "repetition penalty", {"repetition_penalty": 1.3}),
-        )
+    _engine(
+        openvino_genai,
+        "openvino-genai-lookup-top-p",
+        "OpenVINO GenAI LLMPipeline, prompt_lookup, temperature and top-p",
+        lookup=True,
+        settings=WIDE,
     ),
-    _onnxruntime("", "draft model"),
-    _onnxruntime("-ngram", "n-grams of the text", ngram_size=2),
-    _onnxruntime("-ngram-chained", "chained", ngram_size=2, ngram_chained_lookup=True),
-    _onnxruntime("-top-p", "draft model, temperature and top-p", settings=NUCLEUS),
-    _onnxruntime(
-        "-penalty", "draft model, repetition penalty", settings={"repetition_penalty": 3.0}
+    _engine(
+        openvino_genai,
+        "openvino-genai-lookup-penalty",
+        "OpenVINO GenAI LLMPipeline, prompt_lookup, repetition penalty",
+        lookup=True,
+        settings={"repetition_penalty": 1.3},
+    ),
+    _engine(onnxruntime_genai, "onnxruntime-genai", "onnxruntime-genai Generator, draft model"),
+    _engine(
+        onnxruntime_genai,
+        "onnxruntime-genai-ngram",
+        "onnxruntime-genai Generator, n-grams of the text",
+        ngram_size=2,
+    ),
+    _engine(
+        onnxruntime_genai,
+        "onnxruntime-genai-ngram-chained",
+        "onnxruntime-genai Generator, chained",
+        ngram_size=2,
+        ngram_chained_lookup=True,
+    ),
+    _engine(
+        onnxruntime_genai,
+        "onnxruntime-genai-top-p",
+        "onnxruntime-genai Generator, draft model, temperature and top-p",
+        settings=NUCLEUS,
+    ),
+    _engine(
+        onnxruntime_genai,
+        "onnxruntime-genai-penalty",
+        "onnxruntime-genai Generator, draft model, repetition penalty",
+        settings={"repetition_penalty": 3.0},
     ),
     Implementation(
         "flashspec",
@@ -386,39 +379,73 @@ ALL = (
     _transformers_text(
         "tli", "assistant_tokenizer, sampling", known.TLI_TEXT, law="two-vocabularies"
     ),
-    _llama_cpp("draft-simple", "drafter's argmax against a draw of the target"),
-    _llama_cpp("probabilistic", "drafts drawn and kept by p / q", probabilistic=True),
-    _llama_cpp("draft-simple-top-p", "drafter's argmax, temperature and top-p", settings=NUCLEUS),
-    _llama_cpp(
-        "probabilistic-min-p",
-        "drafts kept by p / q, min-p",
+    _engine(
+        llama_cpp,
+        "llama-cpp-text-draft-simple",
+        "llama.cpp, drafter's argmax against a draw of the target",
+    ),
+    _engine(
+        llama_cpp,
+        "llama-cpp-text-probabilistic",
+        "llama.cpp, drafts drawn and kept by p / q",
+        probabilistic=True,
+    ),
+    _engine(
+        llama_cpp,
+        "llama-cpp-text-draft-simple-top-p",
+        "llama.cpp, drafter's argmax, temperature and top-p",
+        settings=NUCLEUS,
+    ),
+    _engine(
+        llama_cpp,
+        "llama-cpp-text-probabilistic-min-p",
+        "llama.cpp, drafts kept by p / q, min-p",
         probabilistic=True,
         settings={"min_p": 0.3},
     ),
-    _llama_cpp(
-        "probabilistic-penalty",
-        "drafts kept by p / q, repeat penalty",
+    _engine(
+        llama_cpp,
+        "llama-cpp-text-probabilistic-penalty",
+        "llama.cpp, drafts kept by p / q, repeat penalty",
         probabilistic=True,
         settings={"repeat_penalty": 3.0},
     ),
-    _llama_cpp(
-        "draft-simple-penalty",
-        "drafter's argmax, repeat penalty",
+    _engine(
+        llama_cpp,
+        "llama-cpp-text-draft-simple-penalty",
+        "llama.cpp, drafter's argmax, repeat penalty",
         settings={"repeat_penalty": 3.0},
     ),
-    _llama_cpp("ngram-simple", "n-grams of the text", kind="ngram-simple"),
-    _llama_cpp("ngram-cache", "n-grams in a cache", kind="ngram-cache"),
-    _llama_cpp(
-        "ngram-cache-penalty",
-        "n-grams in a cache, repeat penalty",
+    _engine(
+        llama_cpp,
+        "llama-cpp-text-ngram-simple",
+        "llama.cpp, n-grams of the text",
+        kind="ngram-simple",
+    ),
+    _engine(
+        llama_cpp,
+        "llama-cpp-text-ngram-cache",
+        "llama.cpp, n-grams in a cache",
+        kind="ngram-cache",
+    ),
+    _engine(
+        llama_cpp,
+        "llama-cpp-text-ngram-cache-penalty",
+        "llama.cpp, n-grams in a cache, repeat penalty",
         kind="ngram-cache",
         settings={"repeat_penalty": 3.0},
     ),
-    _mlx_lm("", ""),
-    _mlx_lm("-min-p", ", min-p", settings={"min_p": 0.3}),
-    _mlx_lm(
-        "-penalty",
-        ", repetition penalty",
+    _engine(mlx_lm, "mlx-lm-text", "mlx-lm speculative_generate_step"),
+    _engine(
+        mlx_lm,
+        "mlx-lm-text-min-p",
+        "mlx-lm speculative_generate_step, min-p",
+        settings={"min_p": 0.3},
+    ),
+    _engine(
+        mlx_lm,
+        "mlx-lm-text-penalty",
+        "mlx-lm speculative_generate_step, repetition penalty",
         known.MLX_PENALTY,
         settings={"repetition_penalty": 3.0},
     ),

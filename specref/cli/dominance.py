@@ -7,7 +7,7 @@ from typing import Literal, NoReturn
 from specref.algorithms import Step
 from specref.chance import OutsideChanceError, TooManyPathsError
 from specref.cli.cluster import executor_of
-from specref.cli.everywhere import named, require_z3, vocabularies
+from specref.cli.everywhere import frames_of_rule, named, require_z3, vocabularies
 from specref.cli.group import HOLDS, INTERRUPTED, MISUSED, VIOLATED, misused, progress, show
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.timeout import TIMEOUT, within
@@ -68,6 +68,8 @@ def compare_rules(
             except (TypeError, OutsideChanceError, TooManyPathsError) as error:
                 misused(f"{' or '.join(names)} {named(error)}")
             except Exception as error:
+                if not frames_of_rule(error):
+                    raise
                 told = f"{' or '.join(names)} {named(error)}"
                 misused(f"{told}; rules that raise somewhere are not compared")
             if found[-1].interrupted:

@@ -143,10 +143,15 @@ def replay_rows(record: Any, load: Callable[[str], Step]) -> NoReturn:
 
 def named(error: Exception) -> str:
     """An error, with the line of the rule that it comes from."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if not (_of_libraries(f.filename) or _of_proofs(f.filename))]
+    own = frames_of_rule(error)
     where = f" (line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
     return f"raised {type(error).__name__}{where}: {error}"
+
+
+def frames_of_rule(error: Exception) -> list[traceback.FrameSummary]:
+    """Where an error was raised in a rule; none if it was not raised in one."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return [f for f in frames if not (_of_libraries(f.filename) or _of_proofs(f.filename))]
 
 
 def _of_libraries(file: str) -> bool:

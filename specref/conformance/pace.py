@@ -16,8 +16,8 @@ DRAWING = (Stage.JOINT, Stage.STRATA, Stage.ITERATIONS, Stage.END_TO_END)
 class Clock:
     """Shares the seconds of a run among the checks that draw as much as they are let, by weight.
 
-    What a check spends beyond its share was not spent on drawing: laws are worked out first. What
-    it leaves goes to those after it.
+    What a check spends beyond its share is not counted, since laws are worked out before anything
+    is drawn. What it leaves goes to those after it.
 
     Parameters
     ----------

@@ -156,7 +156,7 @@ def rows(rng: random.Random) -> Iterator[tuple[list[Fraction], list[Fraction]]]:
         for b in range(n + 1 - a)
     ]
     drawn = []
-    for _ in range(16):
+    for _ in range(24):
         weights = [rng.randint(1, 40) for _ in range(3)]
         drawn.append([Fraction(weight, sum(weights)) for weight in weights])
     yield from itertools.product(some, some[:: rng.randint(2, 4)])
@@ -225,7 +225,7 @@ def assert_runs_as_at_samples(program: Callable[..., Told]) -> None:
     rng = random.Random(program.__name__)
     seen: list[str] = []
     inside: list[int] = []
-    for p, q in list(rows(rng))[-256::10]:
+    for p, q in list(rows(rng))[-576::24]:
         found = region_at(program, p, q)
         if found is None:
             continue
@@ -245,7 +245,7 @@ def assert_runs_as_at_samples(program: Callable[..., Told]) -> None:
         own = Sample(chart, dict(enumerate((*p[:2], *q[:2]))), "")
         assert all(signs.of(own.sign(one)) & wanted for one, wanted in region.clauses)
         inside.append(len(seen) - sum(inside))
-    assert min(inside) > 1  # others than its own
+    assert min(inside) > 3
     assert statistics.median(inside) > 20
     assert seen.count("") > 500
 

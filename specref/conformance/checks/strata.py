@@ -46,7 +46,7 @@ def judged(stratum: Stratum, judge: Judge) -> Outcome:
         if stratum.name.startswith(OF_LARGE_VOCABULARIES):
             return not_applicable("numbers are sent as text: ask for such a --vocabulary")
         fewer = (s._replace(vocabulary=min(s.vocabulary, MOST_AS_TEXT)) for s in stratum.shapes)
-        stratum = replace(stratum, shapes=tuple(dict.fromkeys(fewer)), cost=2 * stratum.cost)
+        stratum = replace(stratum, shapes=tuple(dict.fromkeys(fewer)))
     try:
         found = campaign(stratum, verifier, judge, judge.level)
     except BrokenContractError as error:
