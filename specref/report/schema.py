@@ -115,7 +115,7 @@ def attributes(kind: type) -> dict[str, str]:
 DIFFERING = record(
     tokens=TOKENS,
     expected=PROBABILITY,
-    observed=PROBABILITY,
+    observed=said("Of an exact law what it has.", PROBABILITY),
     count=said(
         "Null where the law is exact; no whole number if the target continued blocks.",
         optional(FLOAT),
