@@ -38,7 +38,8 @@ lint: style
 docs: .venv/site
 	$(BIN)/python -m sphinx -W --keep-going docs build/site
 
-linkcheck: .venv/site
+linkcheck: docs
+	$(BIN)/python -m proofs_tests.pages.links build/site
 	$(BIN)/python -m sphinx -b linkcheck --keep-going docs build/linkcheck
 
 mutants: .venv/test
@@ -67,6 +68,8 @@ dist: .venv/core
 	$(PYTHON) -m venv $(DIST)
 	$(DIST)/bin/pip install --quiet --disable-pip-version-check dist/*.whl
 	mkdir $(DIST)/empty
+	$(DIST)/bin/python -c "from importlib.metadata import metadata as of; page = of('specref').get_payload(); \
+		assert '# specref' in page and '](docs/' not in page, 'the page of the package has links to files'"
 	cd $(DIST)/empty && ../bin/specref doctor && ../bin/specref vectors --check \
 		&& ../bin/specref write specref.examples.correct:verify \
 		&& ../bin/specref write --language rust > sampler.rs \

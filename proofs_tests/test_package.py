@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -60,6 +61,40 @@ def test_extras_are_what_the_doctor_shows():
     assert [f"{package.name}>={package.least}" for package in CORE] == project["dependencies"]
     page = (ROOT / "docs" / "install.md").read_text()
     assert re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE) == list(shown)
+
+
+SETUP = runpy.run_path(str(ROOT / "setup.py"), run_name="setup")
+README = (ROOT / "README.md").read_text()
+PLACE = "https://example.org/specref/blob/v0.1.0"
+
+
+def local(page: str) -> list[str]:
+    """Links and pictures of a page, outside code, that need files beside it."""
+    text = "".join(SETUP["FENCED"].split(page)[::2])
+    found = re.findall(r"\]\(([^)]*)\)|\b(?:src|srcset)=\"([^\"]*)\"", text)
+    return [one for one in map("".join, found) if not re.match("[a-z]+://", one)]
+
+
+def test_the_page_of_the_package_needs_no_file_beside_it():
+    assert len(local(README)) > 40
+    there, without = (SETUP["description"](README, place) for place in (PLACE, None))
+    assert local(there) == local(without) == []
+    assert there.count(f"]({PLACE}/docs/") == README.count("](docs/") > 30
+    assert f"]({PLACE}/README.md#is-your-rule-lossless)" in there
+    assert f'src="{PLACE.replace("blob", "raw")}/docs/pictures/iteration-light.svg"' in there
+    assert "| a rejection sampler in Python |" in without
+    assert "\nOne iteration with 3 drafts, 7 coins: " in without
+    for page in (there, without):
+        assert SETUP["FENCED"].findall(page) == SETUP["FENCED"].findall(README)
+        assert "<!--" not in page
+
+
+def test_the_address_of_the_package_is_that_of_the_project():
+    assert SETUP["address_of"]({}, "0.1.0") is None
+    urls = {"urls": {"Repository": "https://example.org/specref/"}}
+    assert SETUP["address_of"](urls, "0.1.0") == PLACE
+    assert "readme" in PROJECT["project"]["dynamic"]
+    assert "readme" not in PROJECT["project"]
 
 
 def test_the_citation_is_of_this_version():

@@ -9,16 +9,17 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import specref
+from proofs_tests.pages import links
 from proofs_tests.pages import site as pages
 from proofs_tests.pages.claims import SOURCES
 from proofs_tests.pages.console_blocks import ROOT
+from proofs_tests.pages.links import Page, broken, read, targets
 from specref.cli import COMMANDS
 from specref.rules import RULES
 from specref.zoo import ALL
@@ -67,23 +68,6 @@ def built(build: Build) -> Path:
     return build.folder / "site"
 
 
-class Page(HTMLParser):
-    """The ids of a page, and where it links to."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.ids: set[str] = set()
-        self.links: set[str] = set()
-        self.feed(path.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        for name, value in attributes:
-            if name in ("id", "name") and value:
-                self.ids.add(value)
-            if name in ("href", "src", "srcset") and value and tag != "base":
-                self.links.add(value)
-
-
 SEPARATOR = re.compile(r"\|[|:\s-]*-[|:\s-]*\|")
 
 
@@ -106,29 +90,6 @@ def uneven(text: str) -> list[str]:
         for lines in tables(text)
         for line in lines
         if len(width.findall(line)) != len(width.findall(lines[0]))
-    ]
-
-
-def read(folder: Path) -> dict[Path, Page]:
-    return {path.resolve(): Page(path) for path in folder.rglob("*.html")}
-
-
-def targets(path: Path, page: Page) -> list[tuple[str, Path, str]]:
-    """(link, file, anchor) of the links of a page within the site."""
-    local = [link for link in page.links if not re.match(r"[a-z]+:|//", link)]
-    split = [(link, *re.sub(r"\?[^#]*", "", link).partition("#")) for link in sorted(local)]
-    return [
-        (link, (path.parent / file).resolve() if file else path, anchor)
-        for link, file, _, anchor in split
-    ]
-
-
-def broken(site: dict[Path, Page]) -> list[str]:
-    return [
-        f"{path.name}: {link}"
-        for path, page in site.items()
-        for link, file, anchor in targets(path, page)
-        if not file.exists() or (file in site and anchor and anchor not in site[file].ids)
     ]
 
 
@@ -193,14 +154,49 @@ def test_links_that_lead_to_nothing_are_noticed(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text(
         '<a href="other.html#here"></a><a href="other.html#there"></a><a href="no.html"></a>'
         '<img src="no.png"><a href="https://example.org/no"></a>'
+        '<a href="tcp://host:1"></a><a href="mailto:somebody"></a>'
     )
     (tmp_path / "other.html").write_text('<p id="here"></p>')
     (tmp_path / "alone.html").write_text("")
     site = read(tmp_path)
-    nowhere = ("no.html", "no.png", "other.html#there")
+    nowhere = ("no.html", "no.png", "other.html#there", "tcp://host:1")
     assert broken(site) == [f"index.html: {link}" for link in nowhere]
     names = {path.name for path in reached(site, (tmp_path / "index.html").resolve())}
     assert names == {"index.html", "other.html"}
+
+
+def test_links_to_the_web_are_not_run_where_nothing_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "index.html"
+    assert links.main(str(tmp_path)) == 2
+    page.write_text('<a href="https://example.org/no"></a><a href="#here" id="here"></a>')
+    monkeypatch.setattr(links, "answers", lambda host: False)
+    assert links.main(str(tmp_path)) == 2
+    assert "not_run (none of example.org answers)" in capsys.readouterr().out
+    monkeypatch.setattr(links, "answers", lambda host: host == "example.org")
+    assert links.main(str(tmp_path)) == 0
+    page.write_text('<a href="https://example.org/no"></a><a href="#here"></a>')
+    assert links.main(str(tmp_path)) == 1
+    assert "index.html: #here" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (links.urllib.error.HTTPError("", 403, "", None, None), True),
+        (links.urllib.error.URLError("no such host"), False),
+        (TimeoutError(), False),
+    ],
+)
+def test_what_answers_with_an_error_answers(
+    error: OSError, said: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(url: str, timeout: float) -> None:
+        raise error
+
+    monkeypatch.setattr(links.urllib.request, "urlopen", refused)
+    assert links.answers("example.org") == said
 
 
 def test_no_picture_is_left_to_the_system(built: Path) -> None:
@@ -267,7 +263,7 @@ def test_what_a_paper_says_in_short_links_to_its_rows() -> None:
     page = pages.paper_page("timor", ledger["timor"], ledger["verdicts"])
     (short,) = (line for line in page.splitlines() if line.startswith("**In short:**"))
     ids = re.findall(r"[A-Z]\d\.\d+", ledger["timor"]["in_short"])
-    assert len(ids) == 7
+    assert len(ids) == 8
     for id_ in ids:
         assert f"[{id_}](#claim-{id_.lower().replace('.', '-')})" in short
 
@@ -313,7 +309,7 @@ def test_every_statement_is_on_the_page_of_its_paper() -> None:
         page = pages.paper_page(source, ledger[source], ledger["verdicts"])
         judged, others = page.split(f"## {pages.NOT_COVERED}")
         for row in ledger[source]["rows"]:
-            part = others if row["verdict"] in pages.claims.UNTESTED else judged
+            part = others if row["verdict"] == pages.claims.UNTESTED else judged
             title = f"### {row['id']}: {row['verdict']}"
             assert f"{title}\n\n*{row['place']}*\n\n{row['says']}.\n" in part
             assert f"**Found:** {row['found']}.\n" in part.split(title)[1]

@@ -31,7 +31,7 @@ def problems(ledger: dict[str, Any]) -> list[str]:
     for _, row in claims.rows(ledger):
         if row["verdict"] not in ledger["verdicts"]:
             found.append(f"{row['id']}: verdict {row['verdict']!r}")
-        if bool(row.get("tests")) == (row["verdict"] in claims.UNTESTED):
+        if bool(row.get("tests")) == (row["verdict"] == claims.UNTESTED):
             found.append(f"{row['id']}: {row['verdict']}, with {len(row.get('tests', ()))} tests")
         if not row["found"] or not row["place"] or not row["says"]:
             found.append(f"{row['id']}: something is not said")

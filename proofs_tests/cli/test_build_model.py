@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.schemas import assert_fits
 from specref.adapters.checkpoints import READERS
 from specref.adapters.needs import NotInstalledError
 from specref.arrays import Floats
@@ -49,6 +50,7 @@ def test_a_pair_is_written_and_verified(tmp_path: Path, monkeypatch: pytest.Monk
     read_by(monkeypatch, 0)
     done = run("--law", "lookback", "--out", tmp_path / "pair", "--verify", "--json", "-")
     assert done.exit_code == 0, done.output
+    assert_fits("build-model", done.stdout)
     record = json.loads(done.stdout)
     assert record["folders"] == {x: str(tmp_path / "pair" / x) for x in ("target", "drafter")}
     statuses = {

@@ -382,6 +382,8 @@ def test_json_is_readable_by_others(tmp_path: Path) -> None:
     assert run("plan", "--n", "1000", "--json", str(file)).exit_code == 0
     assert file.stat().st_mode & 0o444 == 0o444
     assert list(tmp_path.iterdir()) == [file]
+    assert_fits("plan", file.read_text())
+    assert_fits("plan", run("plan", "--mutant", "residual-is-p", "--json", "-").stdout)
 
 
 def test_prove_accepts_a_file_and_a_module(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 import pytest
 from click.testing import CliRunner
 
+from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import main
 
 
@@ -30,6 +31,7 @@ def doctor(*arguments):
 
 def test_what_it_needs_is_installed_here():
     ran = doctor("--json", "-")
+    assert_fits("doctor", ran.stdout)
     found = json.loads(ran.stdout)
     assert ran.exit_code == 0
     assert found["complete"]

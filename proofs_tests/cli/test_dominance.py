@@ -28,8 +28,11 @@ def test_at_least_is_0_and_less_is_1(tmp_path: Path) -> None:
     (comparison,) = json.loads(file.read_text())["comparisons"]
     assert comparison["relation"] == "more"
     assert comparison["at_least"]["proved"]
-    less = run("prove", SAMPLING, *TWO_TOKENS, "--against", STANDARD)
+    less = run("prove", SAMPLING, *TWO_TOKENS, "--against", "standard")  # of `specref list rules`
     assert less.exit_code == 1
+    assert "No: standard accepts at least as many drafts" in " ".join(less.output.split())
+    none = run("prove", SAMPLING, *TWO_TOKENS, "--against", "no-rule")
+    assert (none.exit_code, "against = 'no-rule'" in none.output) == (2, True)
     assert_fits("prove-against", file.read_text())
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.schemas import assert_fits
 from specref.adapters import IMPLEMENTATIONS
 from specref.cli import main
 from specref.conformance.checks import CHECKS
@@ -22,7 +23,9 @@ def listed(*arguments: str, columns: int = COLUMNS) -> Result:
 
 
 def record(*arguments: str) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = json.loads(listed(*arguments, "--json", "-").stdout)
+    text = listed(*arguments, "--json", "-").stdout
+    assert_fits("list", text)
+    found: dict[str, list[dict[str, Any]]] = json.loads(text)
     return found
 
 

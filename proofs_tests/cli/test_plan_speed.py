@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import main
 from specref.report.speed import speed_plan
 from specref.speed.speedup import walltime_improvement
@@ -74,6 +75,7 @@ def speedups_are_right(record: dict) -> bool:
 def test_json_is_the_same_arithmetic(tmp_path: Path) -> None:
     file = tmp_path / "speed.json"
     assert speed("--json", str(file), "--lookahead-max", "9", cost="1/20").exit_code == 0
+    assert_fits("plan-speed", file.read_text())
     record = json.loads(file.read_text())
     assert (record["acceptance"], record["cost"]) == (["7/10"], "1/20")
     assert (record["best_lookahead"], record["is_faster"]) == (6, True)

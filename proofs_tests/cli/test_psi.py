@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.tree import Tree
 
+from proofs_tests.helpers.schemas import assert_fits
 from specref import Vocabulary
 from specref.cli import main
 from specref.report.psi import listing, spelling_tree
@@ -82,6 +83,7 @@ def test_what_cannot_be_listed_is_counted(tmp_path: Path) -> None:
     result = run("psi", "a" * 64, "--tokens", tokens, "--nodes", "5", "--json", str(file))
     assert f"decompositions  {2**63:,}" in result.output
     assert "more" in result.output
+    assert_fits("psi", file.read_text())
     assert json.loads(file.read_text())["left_out"] == 2**63 - 5
 
 
@@ -89,6 +91,8 @@ def test_both_identities_of_a_file(pieces: str) -> None:
     by_bytes = run("psi", " ab", "--vocabulary", pieces, "--bytes", "--json", "-")
     by_string = run("psi", "Ġab", "--vocabulary", pieces, "--json", "-")
     wrong = run("psi", " ab", "--vocabulary", pieces)
+    for result in (by_bytes, by_string):
+        assert_fits("psi", result.output)
     records = [json.loads(result.output) for result in (by_bytes, by_string)]
     assert [record["decompositions"] for record in records] == [3, 3]
     assert [record["identity"] for record in records] == ["bytes", "string"]

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import specref
+from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import main
 from specref.vectors import publishing
 
@@ -217,6 +218,7 @@ def test_another_convention_is_named(samplers: str) -> None:
 def test_json_is_nothing_but_json(samplers: str) -> None:
     options = ("--run", f"{samplers}:verify", "--last", "race", "--policy", "closed-cdf")
     result = vectors(*options, "--json", "-")
+    assert_fits("vectors", result.stdout)
     record = json.loads(result.stdout)
     assert record["counts"] == {"passed": len(record["results"])}
     assert (record["algorithm"], record["last"]) == ("standard", "race")

@@ -223,6 +223,10 @@ def test_of_several_failures_the_first_is_shown(found: Report) -> None:
     assert found.worst.id == "joint/wide"
     assert "joint/probed, context" not in str(found)
     probed = next(one for one in found.results if one.id == "joint/probed").evidence
+    lines = told("joint/probed", probed["difference"])
+    assert lines[0].endswith(": furthest off, in its exact law")
+    assert " has " in lines[1]
+    assert not any("observed" in line or "drawn" in line for line in lines)
     exact = probed["difference"]["blocks"]
     gaps = [abs(one["observed"] - one["expected"]) for one in exact]
     assert gaps == sorted(gaps, reverse=True)

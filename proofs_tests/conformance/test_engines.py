@@ -174,7 +174,7 @@ def test_a_law_that_both_modes_miss_by_little_is_no_failure_of_speculation() -> 
     assert result(report, LAW_CHECK).message.startswith("plain mode: the law is not the target's")
     place = result(report, LAW_CHECK).evidence["difference"]["place"]
     assert place.startswith("plain mode, prompt (")
-    assert f"{LAW_CHECK}, {place}: what is furthest off" in str(report)
+    assert f"{LAW_CHECK}, {place}: furthest off, in " in str(report)
 
 
 @pytest.mark.parametrize("drafter", [None, GUESS])

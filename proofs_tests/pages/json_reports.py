@@ -45,8 +45,8 @@ assert record["exit_code"] == 0
 ```
 
 Statuses, findings and exit codes are in
-[judge-your-sampler.md](judge-your-sampler.md#3-read-the-verdict). Commands with `--json` that are
-not in this table have no schema.
+[judge-your-sampler.md](judge-your-sampler.md#3-read-the-verdict). `specref replay CASE.json`
+writes what `specref check` does, with one check. No other command has `--json`.
 
 | command | schema |
 |---|---|

@@ -409,8 +409,8 @@ From [the zoo](../../zoo.md), where the checks that find each are listed:
 
 def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str]) -> str:
     """Every statement of a source; those without a verdict at the end, with the reason."""
-    judged = [row for row in source["rows"] if row["verdict"] not in claims.UNTESTED]
-    others = [row for row in source["rows"] if row["verdict"] in claims.UNTESTED]
+    judged = [row for row in source["rows"] if row["verdict"] != claims.UNTESTED]
+    others = [row for row in source["rows"] if row["verdict"] == claims.UNTESTED]
     overview = rows_of(
         ("row", "where", "statement", "verdict"),
         (

@@ -553,7 +553,7 @@ def test_commands_write_pages(tmp_path: Path) -> None:
 def test_a_page_of_an_engine_is_about_its_texts() -> None:
     one = engine(Speculating(), plain=sampling())
     text = Page(kit_html([check(one, contract="text", detect_tv=0.3)])).text
-    assert "The law of texts end-to-end/texts at prompt (0, 1); " in text
+    assert "The law of texts end-to-end/texts at prompt (0, 1): " in text
     assert "Texts, as token ids" in text
     assert "Total variation of texts from the law that was given" in text
     assert "Nothing is said of other prompts, lengths and settings, of other models" in text

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 
@@ -20,6 +21,7 @@ from proofs_tests.helpers.schemas import assert_fits, problems
 from proofs_tests.pages import json_reports
 from proofs_tests.pages.console_blocks import ROOT
 from specref import check
+from specref.cli import main
 from specref.conformance import suite
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
@@ -141,8 +143,28 @@ def test_files_are_those_that_are_built() -> None:
     assert {path.name for path in folder.iterdir()} == {f"{kind}.json" for kind in schema.KINDS}
     for kind in schema.KINDS:
         assert schema.read_schema(kind) == json.loads(json.dumps(schema.build_schema(kind)))
-    with pytest.raises(ValueError, match="kind = 'plan': expected one of check, engines, "):
-        schema.read_schema("plan")
+    with pytest.raises(ValueError, match="kind = 'replay': expected one of check, engines, "):
+        schema.read_schema("replay")
+
+
+def test_every_command_with_json_has_a_schema() -> None:
+    def writing(group: click.Group, words: str) -> Iterator[str]:
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
+            if any("--json" in one.opts for one in command.params):
+                yield f"{words}{name}"
+            if isinstance(command, click.Group):
+                yield from writing(command, f"{words}{name} ")
+
+    commands = set(writing(main, ""))
+    assert {"check", "plan speed", "doctor"} <= commands
+    written = [command.removeprefix("specref ") for command, _ in schema.KINDS.values()]
+    lacking = [x for x in commands if not any(f"{y} ".startswith(f"{x} ") for y in written)]
+    assert lacking == ["replay"]  # a report of check
+    # "plan" must not stand for "plan speed", or the other way round.
+    assert {"plan", "plan speed"} <= set(written)
 
 
 def objects(form: Any) -> Iterator[dict[str, Any]]:

@@ -14,8 +14,8 @@ SECONDS = 20.0
 
 cluster_option = click.option(
     "--cluster",
-    metavar="ADDRESS",
-    help="Run on the workers of a Dask scheduler, such as tcp://host:8786, instead.",
+    metavar="tcp://HOST:PORT",
+    help="Run on the workers of a Dask scheduler instead.",
 )
 
 

@@ -32,6 +32,7 @@ from specref.proofs.exact import check_step
 from specref.report.machine import as_json, write_json
 from specref.report.rules import first_error, outside_chance, rule_record, rule_report
 from specref.report.rules_html import rule_html
+from specref.rules import RULES
 from specref.verification import SITUATIONS, InterruptedProofError, RuleReport, prove, rule_cases
 
 
@@ -57,8 +58,9 @@ from specref.verification import SITUATIONS, InterruptedProofError, RuleReport, 
 @click.option("--everywhere", is_flag=True, help="For every p and q, in place of the toy pairs.")
 @click.option(
     "--against",
-    metavar="MODULE:FUNCTION",
-    help="With --everywhere: whether RULE accepts at least as many drafts as this one.",
+    metavar="RULE",
+    help="With --everywhere: whether it accepts at least as many drafts as this one; "
+    "MODULE:FUNCTION, or a name of `specref list rules`.",
 )
 @click.option(
     "--iterations",
@@ -118,7 +120,7 @@ def prove_command(
       specref prove ./my_rule.py:step --only lookaheads --only EOS
       specref prove specref.algorithms.tli:step --pairs all
       specref prove my_rules:my_step --everywhere --tokens 3 --lookahead 2
-      specref prove my_rules:my_step --everywhere --against my_rules:other_step
+      specref prove my_rules:my_step --everywhere --against standard
     """
     step = load_function(rule, "rule")
     try:
@@ -133,7 +135,9 @@ def prove_command(
         kind: Literal["one", "two"] = "one" if pairs in ("same", "one") else "two"
         if against:
             _alone_with_against(save, workers)
-            steps = step, load_function(against, "against")
+            known = RULES.get(against)
+            other = known.step if known else load_function(against, "against")
+            steps = step, other
             size = tokens, lookahead, iterations
             files = json_file, html_file
             compare_rules((rule, against), steps, *size, kind, budget, seed, *files)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -80,10 +81,11 @@ def find_targets(
     group = [key for key in IMPLEMENTATIONS if contract and key.startswith(f"{name}-{contract}")]
     wanted = group or [key for key in IMPLEMENTATIONS if key == name]
     if not wanted:
-        known = ", ".join(IMPLEMENTATIONS)
+        if Path(name).is_file():
+            raise ValueError(f"target = {name!r}: expected {_of_file(name)}")
         raise ValueError(
-            f"target = {name!r}: expected MODULE:FUNCTION, FILE.py:FUNCTION, process:COMMAND or "
-            f"{known}"
+            f"target = {name!r}: expected MODULE:FUNCTION, FILE.py:FUNCTION, process:COMMAND or a "
+            "name of `specref list names`"
         )
     return tuple(replace(registered(key), timeout=timeout) for key in wanted)
 
@@ -129,6 +131,14 @@ def closed_at_the_end(targets: tuple[Target, ...]) -> tuple[Target, ...]:
     for target in targets:
         click.get_current_context().call_on_close(target.close)
     return targets
+
+
+def _of_file(name: str) -> str:
+    """How a file is named as a target: as Python, or as a program."""
+    if name.endswith(".py"):
+        return f"{name}:FUNCTION"
+    command = name if "/" in name else f"./{name}"
+    return f"process:{command}, for a program in any language"
 
 
 def _program(name: str, contract: str | None, timeout: float) -> Target:

@@ -40,7 +40,7 @@ def difference(
     *,
     place: str = "",
 ) -> Difference:
-    """Expected and observed probabilities of what is furthest off, of an exact law.
+    """Expected probabilities, and those of an exact law, of what is furthest off.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def difference(
     >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/2", "1/2"], ["3/4", "1/4"]))
     >>> found = is_lossless(algorithm_5, p, q)
     >>> print(*told("a", difference(found.output, found.expected, p, q, (), 1)), sep="\\n")
-    a, context (), lookahead 1: what is furthest off, exactly
-      block (0, 0): expected 1/4, observed 0
+    a, context (), lookahead 1: furthest off, in its exact law
+      block (0, 0): expected 1/4, has 0
       first tokens: no difference
       after (): p = (1/2, 1/2), q = (3/4, 1/4)
       after (0,): p = (1/2, 1/2)
@@ -255,8 +255,8 @@ def _excluded(case: CampaignCase, block: Tokens) -> Tokens | None:
 def told(id_: str, found: Difference) -> list[str]:
     """The worst block and the worst first token of a check, and the rows, line by line."""
     trials = found["trials"]
-    how = "exactly" if trials is None else f"of {trials:,} {found['of']}"
-    lines = [f"{id_}, {found['place']}: what is furthest off, {how}"]
+    how = "in its exact law" if trials is None else f"in {trials:,} {found['of']} drawn there"
+    lines = [f"{id_}, {found['place']}: furthest off, {how}"]
     block, first = found["blocks"][0], found["first_tokens"][0]
     lines.append(f"  {found['of'][:-1]} {tuple(block['tokens'])}: {_both(block)}")
     apart = abs(float(as_number(first["observed"])) - float(as_number(first["expected"])))
@@ -272,8 +272,9 @@ def told(id_: str, found: Difference) -> list[str]:
 
 def _both(one: Difference) -> str:
     expected, observed = numbers(one["expected"], one["observed"])
-    times = "" if one["count"] is None else f" ({times_seen(one['count'])} times)"
-    return f"expected {expected}, observed {observed}{times}"
+    if one["count"] is None:
+        return f"expected {expected}, has {observed}"
+    return f"expected {expected}, observed {observed} ({times_seen(one['count'])} times)"
 
 
 def times_seen(count: float) -> str:

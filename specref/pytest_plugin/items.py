@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from specref.conformance.checks import CHECKS, Check
+from specref.conformance.differences import told
 from specref.conformance.expectations import Expectation, expectation_for
 from specref.conformance.judge import Judge
 from specref.conformance.options import Profile
@@ -95,6 +96,7 @@ class Session:
             f"{result.finding}: {check.id}: {result.message}",
             f"{self.subject.name}, contract {judge.contract}, seed {self.seed}, {power}",
             *(result.traceback if result.error is None else ()),  # else it is chained
+            *(told(check.id, result.evidence["difference"]) if _compared(result) else ()),
             *str(diagnosed(self._alone(check), [result]) or "").splitlines(),
             "again:",
             f"    pytest {shlex.quote(nodeid)} {again}",
@@ -106,6 +108,11 @@ class Session:
     def _alone(self, check: Check) -> Judge:
         key = f"blocks/{check.id.rpartition('/')[2]}"
         return replace(self.judge, memo={k: v for k, v in self.judge.memo.items() if k == key})
+
+
+def _compared(result: CheckResult) -> bool:
+    """Whether it says where two laws differ; of blocks that depend on each other none can."""
+    return result.finding in (Finding.LAW, Finding.PLAIN) and "difference" in result.evidence
 
 
 @dataclass

@@ -70,6 +70,9 @@ FURTHEST_OFF = (
     "lookahead + 1 is continued by the target, so counts, in brackets, need be no whole numbers; "
     "one block alone need not prove anything: the evidence is about the whole law."
 )
+EXACT = (
+    "The largest differences of probability come first. Both laws are exact: nothing was drawn."
+)
 SCATTERED = (
     "No difference was found there: these are the estimates that are furthest from the target's "
     "law."
@@ -234,13 +237,15 @@ def _law(report: Report) -> list[str]:
     if result is None:
         return []
     found = result.evidence["difference"]
-    trials = "exactly" if found["trials"] is None else f"{found['trials']:,} {found['of']}"
-    where = f"{result.id} at {found['place']}; {trials}."
+    exact = found["trials"] is None
+    drawn = "its exact law" if exact else f"{found['trials']:,} {found['of']} drawn there"
+    where = f"{result.id} at {found['place']}: {drawn}."
+    failed = EXACT if exact else FURTHEST_OFF
     titled = "Texts" if found["of"] == "texts" else "Completed blocks"
     without = "not known" if found["of"] == "texts" else "no draft"
     first = sorted(found["first_tokens"], key=lambda one: list(one["tokens"]))
     return [
-        element("p", where, " ", FURTHEST_OFF if report.worst else SCATTERED),
+        element("p", where, " ", failed if report.worst else SCATTERED),
         element(
             "div",
             _probabilities(f"{titled}, as token ids", found["blocks"], _name),
@@ -253,10 +258,10 @@ def _law(report: Report) -> list[str]:
             (
                 (
                     str(tuple(row["prefix"])),
-                    row_text(row["p"], drawn),
-                    without if row["q"] is None else row_text(row["q"], drawn),
+                    row_text(row["p"], token),
+                    without if row["q"] is None else row_text(row["q"], token),
                 )
-                for row, drawn in zip(found["rows"], found["blocks"][0]["tokens"], strict=True)
+                for row, token in zip(found["rows"], found["blocks"][0]["tokens"], strict=True)
             ),
             ("name",),
         ),
@@ -266,16 +271,16 @@ def _law(report: Report) -> list[str]:
 def _probabilities(
     title: str, records: Sequence[Difference], name_of: Callable[[Difference], str]
 ) -> Markup:
-    entries = []
+    entries, exact = [], all(one["count"] is None for one in records)
     for one in records:
         expected, observed = numbers(one["expected"], one["observed"])
         lengths = [(side, float(as_number(one[side]))) for side in ("expected", "observed")]
-        times = f" ({times_seen(one['count'])})" if one["count"] is not None else ""
-        entries.append((name_of(one), f"{expected} expected, {observed} seen{times}", lengths))
+        has = f"has {observed}" if exact else f"{observed} seen ({times_seen(one['count'])})"
+        entries.append((name_of(one), f"{expected} expected, {has}", lengths))
     return bars(
         entries,
         f"{title}: " + "; ".join(f"{name}: {told}" for name, told, _ in entries),
-        joined((f"{title}: ", legend(observed="seen"))),
+        joined((f"{title}: ", legend(observed="its exact law" if exact else "seen"))),
     )
 
 

@@ -96,7 +96,8 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; ma
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
 @media (max-width: 520px) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; }
   .heat td:first-child { min-width: 8.5rem; overflow-wrap: anywhere; }
-  .wide { min-width: 10rem; } }
+  details .name { min-width: 6.75rem; white-space: normal; overflow-wrap: anywhere; }
+  .wide { min-width: 7.5rem; } }
 """
 )
 

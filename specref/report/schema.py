@@ -27,9 +27,14 @@ from specref.contracts.table import CONTRACTS
 from specref.pairs import Profile
 from specref.proofs.everywhere.comparison import Relation
 from specref.proofs.everywhere.proof import Verdict
+from specref.report.checkpoints import Verified
 from specref.report.everywhere import FORMAT
+from specref.report.listing import SECTIONS
 from specref.report.machine import write_json
 from specref.report.scoreboard import Row
+from specref.report.speed import SpeedRow
+from specref.statistics.campaign.planning import MutantPlan, Plan
+from specref.vectors.results import Result
 from specref.vectors.schema import Schema, listed, record, ref, table
 from specref.verification import Enumerated, Verification
 from specref.verification.everywhere import Answer
@@ -110,7 +115,7 @@ def attributes(kind: type) -> dict[str, str]:
 DIFFERING = record(
     tokens=TOKENS,
     expected=PROBABILITY,
-    observed=PROBABILITY,
+    observed=said("Of an exact law what it has.", PROBABILITY),
     count=said(
         "Null where the law is exact; no whole number if the target continued blocks.",
         optional(FLOAT),
@@ -384,6 +389,103 @@ AGAINST: dict[str, Schema] = {
     "against": TEXT,
     "comparisons": listed(ref("comparison")),
 }
+PACKAGE = record(
+    name=TEXT,
+    least=said("The oldest version that will do.", TEXT),
+    found=said("The version that is installed, if any.", optional(TEXT)),
+    state=one_of("installed", "too old", "missing"),
+)
+DOCTOR = record(
+    complete=said("Whether all that specref needs is installed.", YES),
+    specref=record(version=TEXT, folder=TEXT),
+    python=said("The version.", TEXT),
+    platform=TEXT,
+    cores=optional(WHOLE),
+    devices=said("Those of torch; none without torch.", IDS),
+    core=said("What specref needs.", listed(PACKAGE)),
+    parts=said(
+        "Optional parts, by name.",
+        table(
+            record(
+                gives=said("What it is for.", TEXT),
+                packages=listed(PACKAGE),
+                complete=YES,
+                remedy=said("The command that installs it.", TEXT),
+            )
+        ),
+    ),
+    programs=said(
+        "{program: where it is}, for samplers in other languages.", table(optional(TEXT))
+    ),
+)
+LISTING = record(
+    tuple(SECTIONS),  # those that were asked for
+    claims=said(
+        "What --claim takes.",
+        listed(record(name=TEXT, values=TEXT, default=TEXT, text=TEXT)),
+    ),
+    checks=said(
+        "What --only takes.",
+        listed(
+            record(
+                id=TEXT,
+                stage=TEXT,
+                contracts=IDS,
+                statistical=said("Whether it spends a share of alpha.", YES),
+                text=TEXT,
+            )
+        ),
+    ),
+    contracts=said("What --contract takes.", listed(record(name=TEXT, parameters=IDS, text=TEXT))),
+    names=said(
+        "What is judged by its name.",
+        listed(
+            record(
+                name=TEXT,
+                contract=TEXT,
+                installed=YES,
+                missing=said("Packages that it lacks.", IDS),
+                remedy=said("The command that installs it.", TEXT),
+                text=TEXT,
+            )
+        ),
+    ),
+    rules=said(
+        "What --algorithm takes.",
+        listed(
+            record(
+                name=TEXT,
+                contracts=said("Under which it may be declared.", IDS),
+                papers=IDS,
+                vocabularies=TEXT,
+                lossless=YES,
+                parts=said("{part: whether specref has it for this rule}.", table(YES)),
+                text=TEXT,
+            )
+        ),
+    ),
+)
+PSI = record(
+    text=TEXT,
+    identity=said("What of a token is compared.", one_of("string", "bytes")),
+    vocabulary=said("Its name, and how large it is.", TEXT),
+    decompositions=said("How many token sequences spell the text.", WHOLE),
+    possible=said("How many ways there are to cut the text.", WHOLE),
+    n_max=said("The most tokens that one of them has.", WHOLE),
+    forwards=said("Contexts at which all their masses need the drafter.", WHOLE),
+    listed=said("Decompositions, those of long tokens first.", listed(IDS)),
+    left_out=said("Decompositions that are not listed.", WHOLE),
+)
+VECTORS = record(
+    implementation=TEXT,
+    algorithm=TEXT,
+    last=said("How the last token is drawn from coins; null: laws were compared.", optional(TEXT)),
+    policies=said("Conventions that differ from those of the vectors.", IDS),
+    dtype=TEXT,
+    fits=said("The options under which every answer is right, if any; or empty.", TEXT),
+    counts=said("Cases by status.", table(WHOLE)),
+    results=listed(form_of(Result)),
+)
 PROFILE = form_of(Profile)
 SEED: Schema = {"type": "integer"}
 KINDS: Mapping[str, tuple[str, Schema]] = {
@@ -464,6 +566,51 @@ KINDS: Mapping[str, tuple[str, Schema]] = {
             ),
         ),
     ),
+    "build-model": (
+        "specref build-model --law LAW --out FOLDER",
+        record(
+            folders=said("{name of a law: its folder}.", table(TEXT)),
+            formats=IDS,
+            architecture=TEXT,
+            verified=said(
+                "With --verify, each engine on each checkpoint.",
+                listed(
+                    record(
+                        **form_of(Verified)["properties"],
+                        status=one_of("passed", "failed", "not_run"),
+                    )
+                ),
+            ),
+        ),
+    ),
+    "doctor": ("specref doctor", DOCTOR),
+    "list": ("specref list", LISTING),
+    "plan": (
+        "specref plan",
+        record(
+            alpha=FLOAT,
+            rate=said("Blocks that you sample in a second.", FLOAT),
+            plans=said(
+                "By fixture: of a distance, or of a bug.",
+                {"anyOf": [listed(form_of(Plan)), listed(form_of(MutantPlan))]},
+            ),
+        ),
+    ),
+    "plan-speed": (
+        "specref plan speed",
+        record(
+            acceptance=said(
+                "Of a draft: one for all positions, or one for each.", listed(FRACTION)
+            ),
+            cost=said("The time of a draft over that of a target pass.", FRACTION),
+            operations_ratio=said("The same for arithmetic operations.", FRACTION),
+            best_lookahead=WHOLE,
+            is_faster=said("Whether any lookahead is faster than none.", YES),
+            rows=listed(form_of(SpeedRow)),
+        ),
+    ),
+    "psi": ("specref psi TEXT", PSI),
+    "vectors": ("specref vectors --run TARGET", VECTORS),
 }
 """{kind: the command that writes it, its form}."""
 

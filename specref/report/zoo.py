@@ -87,9 +87,7 @@ def zoo_record(matrix: Matrix) -> dict[str, object]:
 def zoo_markdown(matrix: Matrix) -> str:
     """A table for the docs: formula, exact distance, killers, where it was seen."""
     lines = [TITLE.format(**matrix.counts, seed=matrix.seed, detect_tv=matrix.detect_tv)]
-    lines += [f"* `{name}`: {_ids(ids)}" for name, ids in matrix.missed.items()]
     lines += [
-        "",
         "| id | rule | stage | formula | TV | killed by | seen in |",
         "|---|---|---|---|---|---|---|",
     ]
@@ -100,6 +98,8 @@ def zoo_markdown(matrix: Matrix) -> str:
         cells = (f"`{entry.id}`", entry.rule, kind_of(entry), entry.formula, variation(row))
         escaped = (cell.replace("|", "\\|") for cell in (*cells, killers, cites))
         lines.append(f"| {' | '.join(escaped)} |")
+    lines += ["", "## What each fixture alone would miss, because its campaign passes it", ""]
+    lines += [f"* `{name}`: {_ids(ids)}" for name, ids in matrix.missed.items()]
     return "\n".join(lines)
 
 
@@ -112,8 +112,6 @@ figure, its definition. TV is the largest exact total variation on the pairs of 
 completed block where the entry is a step, of the first tokens where it is a loop that carries
 something, of the joint law of two requests where it is a step of a batch. Figures that are
 reported wrongly, verifiers that break their contract, and dependence between rows have none.
-
-What each fixture alone would miss, because its campaign passes it:
 """
 
 

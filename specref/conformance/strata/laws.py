@@ -144,6 +144,35 @@ SHARES: Mapping[str, Callable[[Floats, Floats], Floats]] = MappingProxyType(
     }
 )
 FEATURES = (*SETS, *SHARES)
+AGAIN = "seen before"
+
+WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        "argmax p": "that are the likeliest of p",
+        "argmax q": "that are the likeliest of q",
+        **{f"p < {x}": f"with p < {x}" for x in ("0.05", "1e-2", "1e-3", "1e-5")},
+        "q > p": "with q > p, which the drafter gives more often",
+        "q > 2p": "with q > 2p, which the drafter gives more than twice as often",
+        "q > 10p": "with q > 10p, which the drafter gives more than ten times as often",
+        "q < p / 2": "with q < p / 2, which the drafter gives less than half as often",
+        "q < 1e-3": "with q < 1e-3, which the drafter hardly gives",
+        "q = 0": "with q = 0, which the drafter never gives",
+        "id 0": "of id 0",
+        "odd id": "of odd ids",
+        "id % 64 = 0": "of ids that 64 divides",
+        "id >= V / 2": "of the upper half of the ids",
+        **{f"id >= {x}": f"of ids >= {x}" for x in ("256", "1,024", "65,536")},
+        "last id": "of the last id",
+        "last 8 ids": "of the last 8 ids",
+        "V % 8 last ids": "of the last V % 8 ids, after whole groups of 8",
+        "V % 1,024 last ids": "of the last V % 1,024 ids, after whole groups of 1,024",
+        "q / (p + q)": "with a large q / (p + q), which the drafter likes more than the target",
+        "(q - p)+ / q": "with a large (q - p)+ / q, the chance that such a draft is rejected",
+        "(p - q)+ / p": "with a large (p - q)+ / p, the part of p that drafts cannot give",
+        AGAIN: "that were given before for the same row of p",
+    }
+)
+"""What the tokens of each feature are, after "too many tokens": in a failure's message."""
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:

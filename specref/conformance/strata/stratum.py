@@ -11,7 +11,15 @@ import numpy as np
 
 from specref.arrays import NO_TOKEN, Bools, Floats, Ints
 from specref.conformance.strata.calling import Called
-from specref.conformance.strata.laws import DRAFTERS, FEATURES, ORDINARY, Pool, drawn_pool
+from specref.conformance.strata.laws import (
+    AGAIN,
+    DRAFTERS,
+    FEATURES,
+    ORDINARY,
+    WORDS,
+    Pool,
+    drawn_pool,
+)
 from specref.conformance.strata.shape import Shape, Sized
 from specref.contracts.batch import Batch
 from specref.contracts.capabilities import Capabilities
@@ -20,7 +28,7 @@ from specref.statistics.features import FeatureSums
 
 POOL_CELLS, MOST_CELLS, MOST_PAIRS, ROWS = 1 << 20, 1 << 20, 42, 64
 WARM_UP = Shape(4, 1, 1)
-NAMES = (*FEATURES, "seen before")
+NAMES = (*FEATURES, AGAIN)
 PLACES: Mapping[str, Callable[["Tokens"], Bools]] = MappingProxyType(
     {
         "anywhere": lambda at: np.ones_like(at.row, dtype=bool),
@@ -114,7 +122,7 @@ class Found:
     ----------
     log10_evidence, log10_threshold : float
     worst : str
-        The feature and the place with the most evidence.
+        The feature and the place with the most evidence, in words.
     shift : float
         The observed shift of that feature: a mean over tokens.
     impossible : str
@@ -294,7 +302,7 @@ class Campaign:
         return Found(
             sums.log_evidence / math.log(10),
             -math.log10(alpha),
-            f"{NAMES[chosen]} {'more' if more else 'less'} often, {where}",
+            f"too {'many' if more else 'few'} tokens {WORDS[NAMES[chosen]]}, {where}",
             float(sums.excess[place, chosen] / max(sums.tokens[place, chosen], 1)),
             self.impossible,
             self.calls,

@@ -36,7 +36,15 @@ TYPICAL = 12.0
 
 @dataclass(frozen=True)
 class Plan:
-    """The trials that find or certify a distance on a fixture with so many completed blocks."""
+    """The trials that find or certify a distance on a fixture with so many completed blocks.
+
+    Attributes
+    ----------
+    cells : int
+        Completed blocks of the fixture.
+    tv : float
+        The distance.
+    """
 
     fixture: str
     cells: int
