@@ -182,7 +182,7 @@ def test_what_the_sampler_prints_is_kept_out_of_the_json(tmp_path: Path) -> None
     [
         (["check", "no-such-name"], "expected MODULE:FUNCTION"),
         (["check", "Makefile"], "expected process:./Makefile, for a program in any language"),
-        (["check", "./setup.py"], "expected ./setup.py:FUNCTION"),
+        (["check", "./conftest.py"], "expected ./conftest.py:FUNCTION"),
         (["check", "specref.zoo:nothing"], "has no function 'nothing'"),
         (["check", "specref.conformance.judge:TEXT"], "judge:TEXT is not callable (int)"),
         (["check", "examples.correct:verify", "--claim", "inputs=odds"], "inputs = 'odds'"),
