@@ -275,6 +275,16 @@ class Models:
 
         return _Rows(self.chart.space.vocabularies[letter], next_token, self._known[letter])
 
+    def sampled(self, letter: Letter) -> Model:
+        """A model with the fractions of the sample."""
+
+        def next_token(context: Tokens) -> list[Fraction]:
+            return [
+                form.at(self.reading.values) for form in self.chart.entries(Row(letter, context))
+            ]
+
+        return Model(self.chart.space.vocabularies[letter], next_token)
+
     def numbers(self, row: Row) -> list[Number]:
         """The entries of a row."""
         return [self.reading.leaf(*leaf) for leaf in self.chart.leaves(row)]
