@@ -51,7 +51,8 @@ class Reading:
         What the present path has done: ``sign`` of a number, which is in a set of signs,
         ``divisor``, and ``weight`` of the branch taken.
     mistakes : int
-        The sum of the sizes of all numbers that were told apart by residues: see `field`.
+        The sum of the sizes of the differences of all numbers that were told apart by residues:
+        see `field`. Each is told apart from 0, 1 and -1 when it is made.
     raised : TieError, NotForAllError or None
         What was raised here last; kept for programs that hide it.
     shown : int
@@ -65,6 +66,7 @@ class Reading:
         self.raised: TieError | NotForAllError | None = None
         self.shown = 0
         self._signs: dict[int, int] = {}
+        self._sizes = 0
         self._constants: dict[Rational | int, Number] = {}
 
     def constant(self, value: Rational | int) -> "Number":
@@ -91,9 +93,9 @@ class Reading:
     def sign(self, number: "Number") -> int:
         """The sign at the sample, 0 only if it is 0 everywhere; not recorded."""
         residue = number.residue
-        self.mistakes += number.size
         if residue == 0:
             return 0
+        self.mistakes += len(self._signs) * (number.size + 1) + self._sizes
         sign = self._signs.get(residue)
         if sign is None:
             value = number.value
@@ -103,6 +105,7 @@ class Reading:
             sign = 1 if value > 0 else -1
             self._signs[residue] = sign
             self._signs[self.prime - residue] = -sign
+            self._sizes += 2 * number.size
         return sign
 
     def decide(self, number: "Number", wanted: int) -> bool:
@@ -151,6 +154,7 @@ class Number(ExactNumber):
         self.left, self.right = left, right
         self.nonnegative, self.size = nonnegative, size
         self._value: Any = None
+        reading.mistakes += 3 * (size + 1)
 
     @property
     def value(self) -> Any:
@@ -203,7 +207,6 @@ class Number(ExactNumber):
             return NotImplemented
         reading = self.reading
         if number.residue == 0 or self.residue == 0:
-            reading.mistakes += self.size + number.size
             return number if self.residue == 0 else self
         residue = (self.residue + number.residue) % reading.prime
         nonnegative = self.nonnegative and number.nonnegative
@@ -226,7 +229,6 @@ class Number(ExactNumber):
             return NotImplemented
         reading = self.reading
         if number.residue <= 1 or self.residue <= 1:
-            reading.mistakes += self.size + number.size
             return self if number.residue == 1 or self.residue == 0 else number
         residue = self.residue * number.residue % reading.prime
         nonnegative = self.nonnegative and number.nonnegative
@@ -342,7 +344,6 @@ class Number(ExactNumber):
 def _minus(left: Number, right: Number) -> Number:
     reading = left.reading
     if right.residue == 0:
-        reading.mistakes += right.size
         return left
     residue = (left.residue - right.residue) % reading.prime
     return Number(reading, residue, "-", left, right, False, left.size + right.size + 1)
@@ -351,7 +352,6 @@ def _minus(left: Number, right: Number) -> Number:
 def _over(left: Number, right: Number) -> Number:
     reading = left.reading
     if right.residue == 1:
-        reading.mistakes += right.size
         return left
     if reading.sign(right) == 0:
         raise ZeroDivisionError("division by 0")

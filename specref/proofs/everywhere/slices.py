@@ -342,6 +342,7 @@ class Slicer(Covering):
                     weight = _weight(path, models, found.outcome)
                     emissions.append(Emission(path.choices, path.events, weight))
                     total = total + weight
+                    reading.mistakes += total.size + expected.size + 1
                     hopeful.update(prefixes(path.choices))
                     if total.residue == expected.residue and total.value == expected.value:
                         break
@@ -350,7 +351,6 @@ class Slicer(Covering):
         except Exception as raised:  # a rule that raises is not lossless there
             error, events = raised, reading.events
         finally:
-            reading.mistakes += total.size + expected.size
             found.mistakes += reading.mistakes
         if total.residue == expected.residue and total.value == expected.value and not error:
             return emissions
