@@ -155,6 +155,11 @@ def test_every_step_of_the_zoo_is_asked_and_how_if_not_as_it_is() -> None:
     assert len(QUESTIONS) == 22
 
 
+def test_every_step_of_the_zoo_is_proved_or_refuted_and_none_does_nothing() -> None:
+    for answer in recorded("zoo"):
+        assert answer.verdict == ("proved" if answer.box.lossless else "lossy")
+
+
 def test_every_lossy_answer_has_rows() -> None:
     """Of a lossy region, but where pieces are open, of rows that were drawn."""
     drawn = []
