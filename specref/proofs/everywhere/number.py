@@ -262,16 +262,17 @@ class Number(ExactNumber):
         return self if self >= 0 else -self
 
     def _compared(self, other: Any, wanted: int) -> Any:
-        if isinstance(other, complex | np.complexfloating):
-            if wanted not in (signs.ZERO, signs.NONZERO):
-                return NotImplemented
-            other = other.real if other.imag == 0 else nan
-        if isinstance(other, float | np.floating | Decimal):
-            if isnan(other):
-                return wanted == signs.NONZERO
-            if isinf(other):
-                return bool(signs.of(-1 if other > 0 else 1) & wanted)
-            other = Fraction(other if isinstance(other, Decimal) else float(other))
+        if type(other) not in (Number, int, Fraction):
+            if isinstance(other, complex | np.complexfloating):
+                if wanted not in (signs.ZERO, signs.NONZERO):
+                    return NotImplemented
+                other = other.real if other.imag == 0 else nan
+            if isinstance(other, float | np.floating | Decimal):
+                if isnan(other):
+                    return wanted == signs.NONZERO
+                if isinf(other):
+                    return bool(signs.of(-1 if other > 0 else 1) & wanted)
+                other = Fraction(other if isinstance(other, Decimal) else float(other))
         number = self._number(other)
         if number is None:
             return NotImplemented
@@ -310,11 +311,6 @@ class Number(ExactNumber):
     __rpow__ = exp = log = sqrt = log2 = log10 = exp2 = limit_denominator = _refuse
     numerator = denominator = property(_refuse)
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if hasattr(Fraction, name):
-            self._refuse()
-        raise AttributeError(f"{type(self).__name__} has no {name}")
-
     def __copy__(self) -> "Number":
         return self  # a copy of the reading would keep its comparisons for itself
 
@@ -339,6 +335,12 @@ class Number(ExactNumber):
         return f"<{self.value}>"
 
     __str__ = __repr__ = __format__ = _text
+
+
+for _name in dir(Fraction):
+    # NumPy asks for attributes so often that __getattr__ would take a tenth of the time.
+    if not hasattr(Number, _name) and not _name.startswith("__"):
+        setattr(Number, _name, property(Number._refuse))
 
 
 def _minus(left: Number, right: Number) -> Number:
