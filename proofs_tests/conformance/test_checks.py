@@ -503,6 +503,14 @@ def in_floats(target: Any, drafter: Any, context: Any, lookahead: int, chance: A
     return (chance.draw(target.next_token(context).astype(float), "token"),)
 
 
+def converting(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    p = target.next_token(context)
+    return (chance.draw(p, "token") if float(p[0]) < 2 else 0,)
+
+
+LINE = converting.__code__.co_firstlineno + 2
+
+
 def for_three_tokens(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
     assert len(target.vocabulary) == 3
     return (chance.draw(target.next_token(context), "token"),)
@@ -520,6 +528,7 @@ def raising(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any
     [
         (by_rng, "takes no chance"),
         (in_floats, "asked chance with a float probability"),
+        (converting, f"Fractions have, too (line {LINE} of test_checks.py)"),
         (for_three_tokens, "raised AssertionError"),
         (raising, "raises OverflowError: too sure at q(·) = (1, 0)"),
         (own_bonus(np.random.default_rng(1)), "no function of chance"),

@@ -7,7 +7,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from specref.report.layout import Column, Prose, Table
-from specref.verification.everywhere import Answer, Box, left_out
+from specref.verification.everywhere import Answer, Box
+from specref.verification.questions import QUESTIONS
 
 ARGUMENT = "everywhere.md"
 STYLES = {"proved": "green", "lossy": "red", "open": "yellow"}
@@ -142,10 +143,16 @@ def everywhere_page(
     reasons = [answer for answer in answers if answer.verdict == "not run"]
     lines += [""] * bool(reasons) + [f"* {one.box.rule}: not run: {one.note}" for one in reasons]
     if zoo:
-        named = ", ".join(f"`{rule}`" for rule in left_out())
-        lines += ["", "## Not asked", ""]
-        lines += [f"For another law than the target's, or with other arguments: {named}."]
+        lines += ["", "## Asked in another way", "", *_questions()]
     return "\n".join(lines) + "\n"
+
+
+def _questions() -> list[str]:
+    """How steps of the zoo are asked that are not asked as they are; those alike together."""
+    ids: dict[str, list[str]] = {}
+    for name, one in QUESTIONS.items():
+        ids.setdefault(one.words, []).append(f"`{name}`")
+    return [f"* {', '.join(names)}: {words}." for words, names in ids.items()]
 
 
 def size(box: Box) -> str:

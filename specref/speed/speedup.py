@@ -16,7 +16,7 @@ from operator import mul
 from typing import TypeAlias
 
 from specref.algorithms.lookahead import positions
-from specref.distributions import Probability
+from specref.distributions import ExactNumber, Probability
 
 Acceptance: TypeAlias = Probability | Sequence[Probability]
 NUMBER = (float, int, Fraction)
@@ -213,7 +213,7 @@ def _rates(acceptance: Acceptance) -> Iterator[Probability]:
 
 
 def _rate(value: Probability, name: str) -> Probability:
-    if not isinstance(value, Real):
+    if not isinstance(value, Real | ExactNumber):
         raise TypeError(f"{name} = {value!r}: expected a number")
     if not 0 <= value <= 1:
         raise ValueError(f"{name} = {value}: expected a number in [0, 1]")

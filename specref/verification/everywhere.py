@@ -16,7 +16,9 @@ from specref.models import Model
 from specref.pairs import Profile
 from specref.proofs.everywhere import NotForAllError, is_lossless_everywhere
 from specref.proofs.everywhere.proof import rows_where_right, spelled_rows
+from specref.proofs.everywhere.slices import Plain
 from specref.rules import RULES, likely
+from specref.verification.questions import QUESTIONS
 from specref.vocabulary import Tokens, UntokenisableError, Vocabulary
 from specref.zoo import ALL
 from specref.zoo.entry import Entry
@@ -110,7 +112,14 @@ class Box:
             return algorithm_5
         if self.rule in GUIDED:
             return GUIDED[self.rule]
+        if self.rule in QUESTIONS:
+            return QUESTIONS[self.rule].step
         return RULES[self.rule].step if self.rule in RULES else ALL[self.rule].step
+
+    @property
+    def plain(self) -> Plain | None:
+        """Target -> the model whose law the text should have, if that is another one."""
+        return QUESTIONS[self.rule].plain if self.rule in QUESTIONS else None
 
     @property
     def lossless(self) -> bool:
@@ -191,7 +200,7 @@ def boxes_of(profile: Profile, *, zoo: bool = False) -> tuple[Box, ...]:
     """
     letters = tuple("abcd")
     if zoo:
-        return tuple(box_of(one) for one in ALL.values() if one.is_step and is_asked(one))
+        return tuple(box_of(one) for one in ALL.values() if one.is_step)
     boxes = [
         Box(name, letters[:tokens], letters[:tokens], lookahead)
         for tokens, lookahead in SIZES[profile]
@@ -206,16 +215,6 @@ def boxes_of(profile: Profile, *, zoo: bool = False) -> tuple[Box, ...]:
     return tuple(boxes)
 
 
-def is_asked(entry: Entry) -> bool:
-    """Whether an entry of the zoo is a step of a rule's kind, against the target's own law."""
-    return entry.rule in RULES and entry.rule != "companion"
-
-
-def left_out() -> list[str]:
-    """Steps of the zoo that are not asked."""
-    return [one.id for one in ALL.values() if one.is_step and not is_asked(one)]
-
-
 def box_of(entry: Entry) -> Box:
     """Where a step of the zoo is asked first."""
     return ladder(entry)[0]
@@ -223,6 +222,8 @@ def box_of(entry: Entry) -> Box:
 
 def ladder(entry: Entry) -> tuple[Box, ...]:
     """Where a step of the zoo is asked, until it is refuted."""
+    if entry.id in QUESTIONS:
+        return tuple(Box(entry.id, *shape) for shape in QUESTIONS[entry.id].shapes)
     rule, two = RULES[entry.rule], ("a", "b")
     if rule.by_text:
         first = Box(entry.id, *TWO[1], 1)
@@ -296,7 +297,11 @@ def prove_box(box: Box, seed: int, budget: float) -> Answer:
     started = time.process_time()
     try:
         found = is_lossless_everywhere(
-            box.step, target, drafter, box.lookahead, seed=seed, budget=budget, until_open=True
+            *(box.step, target, drafter, box.lookahead),
+            seed=seed,
+            budget=budget,
+            until_open=True,
+            plain=box.plain,
         )
     except UntokenisableError as error:
         return Answer(box, "n/a", note=str(error))
@@ -310,7 +315,7 @@ def prove_box(box: Box, seed: int, budget: float) -> Answer:
         distance = found.witness.error or str(found.witness.distance)
         witness = spelled_rows(found, found.witness.rows)
         if box.rule in ALL:
-            harmless = rows_where_right(box.step, found)
+            harmless = rows_where_right(box.step, found, box.plain)
             right = "" if harmless is None else spelled_rows(found, harmless)
     return Answer(
         box,

@@ -1,9 +1,13 @@
 """Lossy rules that were written in order to be called proved."""
 
+import contextlib
+import copy
 import math
+import pickle
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -12,11 +16,13 @@ import numpy as np
 from proofs_tests.proofs.everywhere.planted import bonus_from_q, over_accepting
 from specref.algorithms import Step, standard
 from specref.chance import Chance
+from specref.distributions import corrected
 from specref.models import Model
+from specref.proofs.everywhere.walk import Walk
 from specref.vocabulary import Tokens
-from specref.zoo.parts.standard import Position
+from specref.zoo.parts.standard import Position, speculative
 
-HUGE = 2**127 - 1
+HUGE, EDGE = 2**127 - 1, Fraction(1, 1000)
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,42 @@ def parsed(p: Any) -> bool:
         return False
 
 
+def hidden(when: Callable[[Any], Any]) -> Step:
+    """As `first_token`, and no error of the condition is seen."""
+
+    def quiet(p: Any) -> bool:
+        try:
+            return bool(when(p))
+        except Exception:
+            return False
+
+    return first_token(quiet)
+
+
+def float_weights(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+) -> Tokens:
+    """Where p is nearly one token, asks chance with floats; catches what that raises."""
+    if target.next_token(context)[0] > Fraction(99, 100):
+        with contextlib.suppress(TypeError):
+            return (chance.draw(np.array([0.5, 0.5]), "float"),)
+    return standard.step(target, drafter, context, lookahead, chance)
+
+
+def for_enumeration(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+) -> Tokens:
+    """Draws from q, but where it is proved for all rows."""
+    if isinstance(chance, Walk):
+        return standard.step(target, drafter, context, lookahead, chance)
+    return (chance.draw(drafter.next_token(context), "draft[0]"),)
+
+
+def far_apart(at: Position) -> Any:
+    p, q = at.target.next_token((0,)), at.drafter.next_token((1,))
+    return p[0] * at.q[1] > Fraction(97, 100) * at.p[0] + Fraction(1, 100) and 10 * q[0] ** 3 > 9
+
+
 def looked_up(p: Any) -> bool:
     return p[0] in {Fraction(1, 3): True, Fraction(2, 3): True}
 
@@ -84,6 +126,16 @@ def longer_block(
     """Emits one token too many where p is nearly one token."""
     block = standard.step(target, drafter, context, lookahead, chance)
     return (*block, 0) if target.next_token(context)[0] > Fraction(999, 1000) else block
+
+
+class Third:
+    """Equal to the Fraction 1/3, and to nothing else."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fraction) and 3 * other == 1
+
+    def __hash__(self) -> int:
+        return hash(Fraction(1, 3))
 
 
 class Counting:
@@ -143,7 +195,7 @@ ATTACKS = {
         first_token(hidden_exceptions), "catches what a comparison raises", "lossy"
     ),
     "conversion": Attack(first_token(converted), "converts, and catches the error", "error"),
-    "text": Attack(first_token(parsed), "reads the number from its text", "proved"),
+    "text": Attack(first_token(parsed), "reads the number from its text", "error"),
     "dictionary": Attack(first_token(looked_up), "looks a number up", "error"),
     "logarithm": Attack(first_token(lambda p: math.log(p[0]) > -0.01), "a logarithm", "error"),
     "sorting": Attack(first_token(lambda p: sorted(p)[1] > Fraction(999, 1000)), "sorts", "lossy"),
@@ -188,6 +240,63 @@ ATTACKS = {
         first_token(lambda p: isinstance(p[0], Fraction) and p[0] > Fraction(9999, 10_000)),
         "asks whether it is given Fractions",
         "proved",
+    ),
+    "hidden kind": Attack(
+        hidden(lambda p: Fraction(p[0]) > Fraction(9999, 10_000)),
+        "makes a Fraction of the number, and catches the error",
+        "proved",
+    ),
+    "kind after a rejection": Attack(
+        speculative(
+            recover=lambda at: at.p if isinstance(at.p[0], Fraction) else corrected(at.p, at.q)
+        ),
+        "asks for the kind of number on some paths",
+        "error",
+    ),
+    "kind of chance": Attack(for_enumeration, "asks whether it is proved for all rows", "error"),
+    "copy": Attack(
+        first_token(lambda p: copy.deepcopy(p)[0] > Fraction(99, 100)), "compares a copy", "lossy"
+    ),
+    "pickle": Attack(
+        hidden(lambda p: pickle.loads(pickle.dumps(p))[0] > Fraction(99, 100)),
+        "compares what it has pickled",
+        "error",
+    ),
+    "complex number": Attack(
+        first_token(lambda p: p[0] == 0.5 + 0j), "asks for equality with a complex number", "lossy"
+    ),
+    "decimal": Attack(
+        first_token(lambda p: p[0] > Decimal("0.999")), "compares with a decimal", "lossy"
+    ),
+    "truth value": Attack(
+        first_token(lambda p: p[1] == np.bool_(True)), "compares with a truth value", "lossy"
+    ),
+    "own kind of number": Attack(
+        hidden(lambda p: p[0] == Third()), "compares with a number of its own", "error"
+    ),
+    "hidden float": Attack(
+        hidden(lambda p: p[0] * 1.0 > 0.99),
+        "multiplies by a float, and catches the error",
+        "error",
+    ),
+    "hidden attribute": Attack(
+        hidden(lambda p: p[0].real > Fraction(99, 100)),
+        "asks for the real part, and catches the error",
+        "error",
+    ),
+    "hidden weights": Attack(
+        float_weights, "asks chance with floats, and catches the error", "error"
+    ),
+    "tiny number": Attack(
+        first_token(lambda p: 0 < p[0] < Fraction(1, 2**200)), "acts below 2^-200", "lossy"
+    ),
+    "search": Attack(
+        first_token(lambda p: np.searchsorted(np.array([EDGE, EDGE + EDGE]), p[1]) == 1),
+        "searches inside of NumPy",
+        "lossy",
+    ),
+    "four rows": Attack(
+        over_accepting(far_apart), "a condition on four rows, of degree 3", "lossy"
     ),
     "larger vocabulary": Attack(first_token(lambda p: len(p) > 20), "is wrong above 20", "proved"),
 }

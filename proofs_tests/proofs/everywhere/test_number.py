@@ -145,17 +145,30 @@ def test_what_is_told_apart_by_residues_is_counted(models: Models) -> None:
     both = a.size + b.size
     assert [(a + b).size, (a - b).size] == [both + 1, both + 1]
     assert [(a * b).size, (a / b).size] == [both, both]
-    for nothing in (lambda: a + b, lambda: a - b, lambda: a * b):
-        assert counted(nothing) == 0
-    for compared in (lambda: a < b, lambda: a == b, lambda: a >= b, lambda: bool(a - b)):
-        assert counted(compared) == (a - b).size
-    assert counted(lambda: a / (b + a)) == (b + a).size
-    for simplified in (lambda: a + zero, lambda: zero + a, lambda: a * zero, lambda: zero * a):
-        assert counted(simplified) == a.size + zero.size
-    for simplified in (lambda: (a + b) * one, lambda: one * (a + b)):
-        assert counted(simplified) == (a + b).size + one.size
-    assert counted(lambda: a - reading.constant(0)) == zero.size
-    assert counted(lambda: a / reading.constant(1)) == one.size
+    for made in (lambda: a + b, lambda: a - b, lambda: a * b):
+        assert counted(made) == 3 * (made().size + 1)  # from 0, 1 and -1
+    for simplified in (lambda: a + zero, lambda: a * zero, lambda: a * one, lambda: a / one):
+        assert counted(simplified) == 0
+    some, other = a - b, a * a - b
+    bool(some)
+    before = counted(lambda: bool(some))
+    bool(other)  # the table of signs has this number now, and its opposite
+    assert counted(lambda: bool(some)) == before + 2 * (some.size + 1) + 2 * other.size
+    assert counted(lambda: a < b) == counted(lambda: bool(some)) + 3 * (some.size + 1)
+
+
+def test_numbers_that_are_looked_up_are_told_apart_from_all_in_the_table(models: Models) -> None:
+    (a, _, _), (_, b, _) = rows(models)
+    chart, reading = models.chart, models.reading
+    numbers = [a * a + b, a - b, a * b + b]
+    for number in numbers:
+        chart.form(number)
+    before, stored = reading.mistakes, len(chart.forms)
+    chart.form(numbers[1])
+    assert stored >= 3
+    assert reading.mistakes - before >= stored * (numbers[1].size + 1) + sum(
+        one.size for one in numbers
+    )
 
 
 def test_programs_that_compare_for_ever_and_numbers_without_end_are_refused(

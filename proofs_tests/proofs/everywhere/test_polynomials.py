@@ -2,6 +2,8 @@
 
 import random
 from fractions import Fraction
+from functools import reduce
+from itertools import product
 
 import pytest
 
@@ -149,3 +151,31 @@ def test_signs_over_rows_are_seen_where_no_sample_tells() -> None:
     (more,) = polynomials.plus(polynomials.Product(Fraction(1), {some: 1}), polynomials.ONE).powers
     assert signs_over_rows(some, lambda v: v == 2) == signs.AT_LEAST_ZERO
     assert signs_over_rows(more, lambda v: v == 2) == signs.POSITIVE
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rational_roots_in_one_variable_are_taken_out(seed: int) -> None:
+    rng = random.Random(seed)
+    ends = [(rng.randint(1, 6), rng.choice((-5, -2, -1, 1, 3, 4))) for _ in range(3)]
+    linear = [polynomials.product_of({(0,): a, (): b}) for a, b in ends]
+    square = polynomials.product_of({(0, 0): 1, (): rng.randint(1, 9)})
+    expected = reduce(polynomials.times, [*linear, square])
+    terms = {(): 1}
+    for one in (*linear, square):
+        ((polynomial, _),) = one.powers.items()
+        terms = multiplied(terms, dict(polynomial.terms))
+    found = polynomials.product_of(terms)
+    assert found.powers == expected.powers
+    assert factors(found) == 4
+
+
+def test_what_has_no_rational_root_is_left() -> None:
+    for terms in ({(0, 0, 0): 1, (): -2}, {(0, 0, 0): 1, (): -(10**6)}):
+        assert factors(polynomials.product_of(terms)) == 1
+
+
+def multiplied(a: dict[tuple[int, ...], int], b: dict[tuple[int, ...], int]) -> dict:
+    found: dict[tuple[int, ...], int] = {}
+    for (left, c), (right, d) in product(a.items(), b.items()):
+        found[left + right] = found.get(left + right, 0) + c * d
+    return found

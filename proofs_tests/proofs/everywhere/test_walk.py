@@ -1,5 +1,7 @@
 """The paths of a rule at one sample: beginnings that may be empty, and rules that keep state."""
 
+import re
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -7,9 +9,9 @@ import pytest
 
 from specref import Vocabulary
 from specref.chance import OutsideChanceError
-from specref.proofs.everywhere.number import Reading
+from specref.proofs.everywhere.number import NotForAllError, Reading
 from specref.proofs.everywhere.rows import Chart, Models, Row, Sample, Space
-from specref.proofs.everywhere.walk import paths
+from specref.proofs.everywhere.walk import Walk, paths
 
 TWO = Vocabulary("ab")
 
@@ -43,11 +45,11 @@ def test_there_may_be_no_path_with_a_beginning() -> None:
     assert followed(sure, (1,)) == [(1,)]
 
 
-@pytest.mark.parametrize(("from_run", "sure"), [(2, [0, 1]), (3, [1, 0])])
+@pytest.mark.parametrize(("from_run", "sure"), [(2, [0, 1]), (4, [1, 0])])
 def test_a_branch_that_was_possible_in_another_run_is_no_empty_beginning(
     from_run: int, sure: list[int]
 ) -> None:
-    """From some run on the token is certain; the second run repeats the first, with token 0."""
+    """From some run on the token is certain; two runs repeat the first, with token 0."""
     runs = [0]
 
     def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
@@ -55,4 +57,42 @@ def test_a_branch_that_was_possible_in_another_run_is_no_empty_beginning(
         return (chance.draw(target.next_token(()) if runs[0] < from_run else sure, "token"),)
 
     with pytest.raises(OutsideChanceError, match="was possible in one run"):
+        followed(step)
+
+
+def test_the_first_path_is_run_with_fractions_too() -> None:
+    def otherwise(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        p = target.next_token(())
+        return (chance.draw(p[::-1] if isinstance(p[0], Fraction) else p, "token"),)
+
+    def raising(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        token = chance.draw(target.next_token(()), "token")
+        return (token if type(chance) is Walk else [][token],)
+
+    message = "returns (0,) with probability 2/3 with fractions, and (0,) with 1/3"
+    with pytest.raises(NotForAllError, match=re.escape(message)):
+        followed(otherwise)
+    with pytest.raises(NotForAllError, match="with fractions it raises IndexError"):
+        followed(raising)
+
+
+def test_a_rule_that_changed_meanwhile_is_not_taken_for_one_that_asks_for_the_kind() -> None:
+    runs = [0]
+
+    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        runs[0] += 1
+        return (chance.draw(target.next_token(()) if runs[0] < 3 else [1, 0], "token"),)
+
+    with pytest.raises(OutsideChanceError, match="of two runs with the same choices"):
+        followed(step)
+
+
+@pytest.mark.parametrize("weights", [[0.5, 0.5], [None, 1]])
+def test_an_error_of_chance_that_is_hidden_is_raised_all_the_same(weights: list[Any]) -> None:
+    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        with suppress(TypeError):
+            chance._choose(weights, "hidden")
+        return (chance.draw(target.next_token(()), "token"),)
+
+    with pytest.raises(TypeError, match="asked at hidden"):
         followed(step)

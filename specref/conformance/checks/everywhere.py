@@ -1,6 +1,7 @@
 """Stage joint: steps that take `chance`, proved or refuted for every p and q over two tokens."""
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from specref.chance import Chance, OutsideChanceError, TooManyPathsError
@@ -13,6 +14,7 @@ from specref.models import Model
 from specref.proofs.everywhere import Everywhere, is_lossless_everywhere
 from specref.proofs.everywhere.proof import spelled_rows
 from specref.proofs.everywhere.solver import is_installed
+from specref.tracebacks import own_traceback
 from specref.vocabulary import Tokens
 
 LETTERS = ("a", "b")
@@ -68,9 +70,16 @@ def _asked(judge: Judge, lookahead: int) -> Everywhere | str:
             step, LETTERS, lookahead=lookahead, budget=BUDGET, seed=judge.options.seed
         )
     except (OutsideChanceError, TooManyPathsError, TypeError, ValueError) as error:
-        return str(error)
+        return f"{error}{_line(error)}"
     except Exception as error:  # of the function, which may need other tokens or floats
-        return f"raised {type(error).__name__}: {error}"
+        return f"raised {type(error).__name__}: {error}{_line(error)}"
+
+
+def _line(error: Exception) -> str:
+    own = own_traceback(error)
+    if own is None:
+        return ""
+    return f" (line {own.tb_lineno} of {Path(own.tb_frame.f_code.co_filename).name})"
 
 
 def _failed(found: Everywhere) -> Outcome:

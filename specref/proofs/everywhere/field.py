@@ -1,28 +1,28 @@
 """A random prime field: where two rational functions agree there, they are called equal.
 
 A rational function whose numerator has degree at most s, and coefficients of at most s bits, is 0
-at a random point of a random prime field by accident with probability at most s 2^-150. Its
-numerator is no multiple of the prime, but for the at most s / 159 primes of 160 bits that divide
-a coefficient, of more than 2^151; and then it has at most s roots in 2^159 points, by the lemma of
-Schwartz and Zippel. A number that passes 64 rounds of the test of Miller and Rabin is composite
-with probability at most 2^-128.
+at a random point of a random prime field by accident with probability at most s 2^-214. Its
+numerator is no multiple of the prime, but for the at most s / 223 primes of 224 bits that divide
+a coefficient, of more than 2^215; and then it is 0 at no more than the share s 2^-223 of all
+points, by the lemma of Schwartz and Zippel. A number that passes 64 rounds of the test of Miller
+and Rabin is composite with probability at most 2^-128.
 """
 
 import random
 
-BITS = 160
+BITS = 224
 ROUNDS = 64
-ACCIDENT = 150
+ACCIDENT = 214
 """A wrong identity of size s has probability at most s 2^-ACCIDENT."""
 
 
 def random_prime(rng: random.Random) -> int:
-    """A prime of 160 bits.
+    """A prime of 224 bits.
 
     Examples
     --------
     >>> random_prime(random.Random(0)).bit_length()
-    160
+    224
     """
     while True:
         number = rng.getrandbits(BITS) | 1 | 1 << (BITS - 1)

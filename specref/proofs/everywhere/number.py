@@ -5,10 +5,12 @@ residues (`field`). A comparison is decided by the sample, and recorded: the run
 all rows where all comparisons come out so.
 """
 
+import sys
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
-from math import isinf, isnan
-from numbers import Integral, Rational
+from math import isinf, isnan, nan
+from numbers import Rational
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -49,9 +51,12 @@ class Reading:
         What the present path has done: ``sign`` of a number, which is in a set of signs,
         ``divisor``, and ``weight`` of the branch taken.
     mistakes : int
-        The sum of the sizes of all numbers that were told apart by residues: see `field`.
+        The sum of the sizes of the differences of all numbers that were told apart by residues:
+        see `field`. Each is told apart from 0, 1 and -1 when it is made.
     raised : TieError, NotForAllError or None
         What was raised here last; kept for programs that hide it.
+    shown : int
+        How often a number was made a text.
     """
 
     def __init__(self, prime: int, values: Callable[[int], Fraction]) -> None:
@@ -59,7 +64,9 @@ class Reading:
         self.events: list[tuple[str, Number, int]] = []
         self.mistakes = 0
         self.raised: TieError | NotForAllError | None = None
+        self.shown = 0
         self._signs: dict[int, int] = {}
+        self._sizes = 0
         self._constants: dict[Rational | int, Number] = {}
 
     def constant(self, value: Rational | int) -> "Number":
@@ -78,12 +85,17 @@ class Reading:
         """An entry of a row, which is not negative."""
         return Number(self, residue, "leaf", form, None, True, size)
 
+    def refuse(self, message: str) -> NoReturn:
+        """Raise `NotForAllError`, and keep it."""
+        self.raised = NotForAllError(message)
+        raise self.raised
+
     def sign(self, number: "Number") -> int:
         """The sign at the sample, 0 only if it is 0 everywhere; not recorded."""
         residue = number.residue
-        self.mistakes += number.size
         if residue == 0:
             return 0
+        self.mistakes += len(self._signs) * (number.size + 1) + self._sizes
         sign = self._signs.get(residue)
         if sign is None:
             value = number.value
@@ -93,16 +105,16 @@ class Reading:
             sign = 1 if value > 0 else -1
             self._signs[residue] = sign
             self._signs[self.prime - residue] = -sign
+            self._sizes += 2 * number.size
         return sign
 
     def decide(self, number: "Number", wanted: int) -> bool:
         """Whether the sign of a number is in a set of signs; recorded."""
         if len(self.events) > MOST_COMPARED or number.size > LARGEST_SIZE:
-            self.raised = NotForAllError(
+            self.refuse(
                 f"more than {MOST_COMPARED:,} comparisons on one path, or a power above "
                 f"{LARGEST_SIZE:,}: expected a rule that ends"
             )
-            raise self.raised
         sign = self.sign(number)
         yes = bool(signs.of(sign) & wanted)
         if number.residue in (0, 1, self.prime - 1):
@@ -142,6 +154,7 @@ class Number(ExactNumber):
         self.left, self.right = left, right
         self.nonnegative, self.size = nonnegative, size
         self._value: Any = None
+        reading.mistakes += 3 * (size + 1)
 
     @property
     def value(self) -> Any:
@@ -163,21 +176,30 @@ class Number(ExactNumber):
         """Another operand as a number; None for an array, whose own operator is to be asked."""
         if type(other) is Number:
             if other.reading is not self.reading:
-                raise NotForAllError(
+                self.reading.refuse(
                     "a number of an earlier run is used: expected a rule that keeps nothing "
                     "between two calls"
                 )
             return other
         if isinstance(other, int | Fraction):
             return self.reading.constant(other)
-        if isinstance(other, Integral):
+        if isinstance(other, np.bool_):
             return self.reading.constant(int(other))
+        if isinstance(other, Rational):
+            return self.reading.constant(Fraction(int(other.numerator), int(other.denominator)))
         if isinstance(other, float | np.floating):
-            raise NotForAllError(
+            self.reading.refuse(
                 f"arithmetic with the float {other}: write Fraction({str(other)!r}), or divide by "
                 "a Fraction"
             )
-        return None
+        if isinstance(other, np.ndarray | np.generic) or type(other).__module__ == "builtins":
+            if isinstance(other, complex | np.complexfloating):
+                self.reading.refuse(f"arithmetic with {other}: expected a Fraction")
+            return None
+        self.reading.refuse(
+            f"arithmetic or a comparison with a {type(other).__name__}, which may ask what kind "
+            "of number this is: expected a Fraction"
+        )
 
     def __add__(self, other: Any) -> "Number":
         number = self._number(other)
@@ -185,7 +207,6 @@ class Number(ExactNumber):
             return NotImplemented
         reading = self.reading
         if number.residue == 0 or self.residue == 0:
-            reading.mistakes += self.size + number.size
             return number if self.residue == 0 else self
         residue = (self.residue + number.residue) % reading.prime
         nonnegative = self.nonnegative and number.nonnegative
@@ -208,7 +229,6 @@ class Number(ExactNumber):
             return NotImplemented
         reading = self.reading
         if number.residue <= 1 or self.residue <= 1:
-            reading.mistakes += self.size + number.size
             return self if number.residue == 1 or self.residue == 0 else number
         residue = self.residue * number.residue % reading.prime
         nonnegative = self.nonnegative and number.nonnegative
@@ -226,7 +246,7 @@ class Number(ExactNumber):
 
     def __pow__(self, exponent: Any) -> "Number":
         if isinstance(exponent, Number) or exponent != int(exponent):
-            raise NotForAllError(f"power {exponent}: expected a whole number")
+            self.reading.refuse(f"power {exponent}: expected a whole number")
         found = self.reading.constant(1)
         for _ in range(abs(int(exponent))):
             found = found * self
@@ -242,12 +262,17 @@ class Number(ExactNumber):
         return self if self >= 0 else -self
 
     def _compared(self, other: Any, wanted: int) -> Any:
-        if isinstance(other, float | np.floating):
-            if isnan(other):
-                return wanted == signs.NONZERO
-            if isinf(other):
-                return bool(signs.of(-1 if other > 0 else 1) & wanted)
-            other = Fraction(float(other))
+        if type(other) not in (Number, int, Fraction):
+            if isinstance(other, complex | np.complexfloating):
+                if wanted not in (signs.ZERO, signs.NONZERO):
+                    return NotImplemented
+                other = other.real if other.imag == 0 else nan
+            if isinstance(other, float | np.floating | Decimal):
+                if isnan(other):
+                    return wanted == signs.NONZERO
+                if isinf(other):
+                    return bool(signs.of(-1 if other > 0 else 1) & wanted)
+                other = Fraction(other if isinstance(other, Decimal) else float(other))
         number = self._number(other)
         if number is None:
             return NotImplemented
@@ -275,34 +300,52 @@ class Number(ExactNumber):
         return self.reading.decide(self, signs.NONZERO)
 
     def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
-        self.reading.raised = NotForAllError(
+        self.reading.refuse(
             "a number is converted (float, int, round, floor, numerator, exp, log, …): expected "
             "+ - * /, whole powers and comparisons, which Fractions have, too"
         )
-        raise self.reading.raised
 
     __float__ = __int__ = __index__ = __complex__ = __round__ = __floor__ = __ceil__ = _refuse
-    __trunc__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = _refuse
+    __trunc__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+    __divmod__ = __rdivmod__ = _refuse
     __rpow__ = exp = log = sqrt = log2 = log10 = exp2 = limit_denominator = _refuse
     numerator = denominator = property(_refuse)
 
+    def __copy__(self) -> "Number":
+        return self  # a copy of the reading would keep its comparisons for itself
+
+    def __deepcopy__(self, memo: Any) -> "Number":
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        self.reading.refuse("a number is pickled: expected a rule that runs in one process")
+
     def __hash__(self) -> int:
-        self.reading.raised = NotForAllError(
+        self.reading.refuse(
             "a number is hashed (a key of a dict, a set or a cache): expected a rule that looks "
             "nothing up by the value of a probability; compare it instead"
         )
-        raise self.reading.raised
 
-    def __str__(self) -> str:
-        return f"<{self.value}>"  # in messages; no text from which a number is read again
+    def _text(self, spec: str = "") -> str:
+        if spec:
+            self._refuse()
+        # In messages of the project alone: a rule may catch these.
+        if not sys._getframe(1).f_globals.get("__name__", "").startswith("specref."):
+            self.reading.shown += 1
+        return f"<{self.value}>"
 
-    __repr__ = __str__
+    __str__ = __repr__ = __format__ = _text
+
+
+for _name in dir(Fraction):
+    # NumPy asks for attributes so often that __getattr__ would take a tenth of the time.
+    if not hasattr(Number, _name) and not _name.startswith("__"):
+        setattr(Number, _name, property(Number._refuse))
 
 
 def _minus(left: Number, right: Number) -> Number:
     reading = left.reading
     if right.residue == 0:
-        reading.mistakes += right.size
         return left
     residue = (left.residue - right.residue) % reading.prime
     return Number(reading, residue, "-", left, right, False, left.size + right.size + 1)
@@ -311,7 +354,6 @@ def _minus(left: Number, right: Number) -> Number:
 def _over(left: Number, right: Number) -> Number:
     reading = left.reading
     if right.residue == 1:
-        reading.mistakes += right.size
         return left
     if reading.sign(right) == 0:
         raise ZeroDivisionError("division by 0")

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 Monomial: TypeAlias = tuple[int, ...]
 """Variables, sorted, repeated as often as their exponent says."""
+LARGEST_END = 10_000
 Terms: TypeAlias = dict[Monomial, int]
 
 
@@ -288,6 +289,8 @@ def _factored(polynomial: Polynomial) -> Product:
     counts = Counter(v for monomial, _ in polynomial.terms for v in monomial)
     if len(polynomial.terms[-1][0]) == 1 == len(max(polynomial.terms, key=_degree)[0]):
         return whole
+    if len(counts) == 1 and len(max(polynomial.terms, key=_degree)[0]) > 2:
+        return _by_rational_roots(polynomial) or whole
     for v, _ in sorted(counts.items(), key=lambda one: (one[1], one[0])):
         parts = _coefficients(polynomial, v)
         if len(parts) == 3:
@@ -308,6 +311,31 @@ def _factored(polynomial: Polynomial) -> Product:
         kept = plus(times(ratio(slope, common), variable(v)), ratio(rest, common))
         return times(common, kept)
     return whole
+
+
+def _by_rational_roots(polynomial: Polynomial) -> Product | None:
+    """A polynomial in one variable with a factor taken out; None without small rational roots."""
+    (v,) = polynomial.variables
+    terms = {len(monomial): c for monomial, c in polynomial.terms}
+    degree = max(terms)
+    if 0 not in terms or max(abs(terms[0]), abs(terms[degree])) > LARGEST_END:
+        return None
+    for below in _divisors(terms[degree]):
+        for above in (sign * one for one in _divisors(terms[0]) for sign in (1, -1)):
+            root = Fraction(above, below)
+            if gcd(above, below) == 1 and not sum(c * root**k for k, c in terms.items()):
+                # Division of the highest power first; by the lemma of Gauss it leaves integers.
+                quotient: Terms = {}
+                carried = 0
+                for k in range(degree, 0, -1):
+                    carried = (terms.get(k, 0) + above * carried) // below
+                    quotient[(v,) * (k - 1)] = carried
+                return times(product_of({(v,): below, (): -above}), product_of(quotient))
+    return None
+
+
+def _divisors(number: int) -> list[int]:
+    return [one for one in range(1, abs(number) + 1) if number % one == 0]
 
 
 def _coefficients(polynomial: Polynomial, v: int) -> list[Product]:

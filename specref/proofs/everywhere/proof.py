@@ -11,17 +11,24 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from specref.algorithms import Step
-from specref.chance import enumerate_paths
+from specref.chance import Chance, enumerate_paths
 from specref.distributions import Probability
 from specref.models import Model, table_model
 from specref.proofs.everywhere.field import ACCIDENT
 from specref.proofs.everywhere.number import NotForAllError
 from specref.proofs.everywhere.rows import Letter, Row, Rows, Space, random_row
-from specref.proofs.everywhere.slices import LongerBlockError, Slice, Slicer
+from specref.proofs.everywhere.slices import LongerBlockError, Plain, Slice, Slicer
 from specref.proofs.everywhere.solver import Counts, Solver, is_installed
-from specref.proofs.everywhere.walk import Choices
+from specref.proofs.everywhere.walk import DIFFERENT, Choices
 from specref.proofs.everywhere.words import separating
-from specref.proofs.exact import Proof, check_step, is_lossless, output_distribution, trace_to
+from specref.proofs.exact import (
+    Proof,
+    check_step,
+    is_lossless,
+    output_distribution,
+    proof,
+    trace_to,
+)
 from specref.vocabulary import Tokens, Vocabulary
 
 Verdict: TypeAlias = Literal["lossless", "lossy", "open"]
@@ -158,6 +165,7 @@ def is_lossless_everywhere(
     budget: float = BUDGET,
     executor: Executor | None = None,
     until_open: bool = False,
+    plain: Plain | None = None,
     advance: Callable[[Slice], None] = lambda found: None,
 ) -> Everywhere:
     """Prove or refute that one iteration is lossless whatever the rows of p and q are.
@@ -180,6 +188,9 @@ def is_lossless_everywhere(
         budget; the result is the same if that suffices. What it is handed must be picklable.
     until_open : bool
         Stop at an outcome that is left open: then nothing is proved, and all others are open.
+    plain : callable, optional
+        Target -> the model whose law the text should have, such as one that applies a
+        temperature; the target itself by default. It is run as the rule is.
     advance : callable
         Called with each `Slice`.
 
@@ -218,8 +229,10 @@ def is_lossless_everywhere(
     length = max(map(len, choices.values()))
     while True:
         outcomes = completed_outcomes(target, length)
+        asked = step if plain is None else Completing(step, plain, length)
+        size = target, drafter, lookahead, length
         jobs = [
-            Job(step, target, drafter, lookahead, length, seed, budget, until_open, choices, each)
+            Job(asked, *size, seed, budget, until_open, choices, each, plain)
             for _, same in itertools.groupby(outcomes, lambda outcome: outcome[0])
             for each in [tuple(same)]
         ]
@@ -229,11 +242,11 @@ def is_lossless_everywhere(
         except LongerBlockError as longer:
             length = longer.args[0]
     space = Space(target, drafter, seed)
-    witness = _witness(step, space, lookahead, slices)
-    if witness is None and not interrupted and any(one.open for one in slices):
-        until = time.process_time() + budget / SEARCHED
+    question = Question(step, space, lookahead, plain)
+    witness = _witness(question, slices)
+    if witness is None and not interrupted:
         try:
-            witness = _searched(step, space, lookahead, length, seed, until)
+            witness = _searched(question, slices, length, seed, budget / SEARCHED)
         except KeyboardInterrupt:
             interrupted = True
     seconds = time.monotonic() - started
@@ -255,6 +268,60 @@ class Job:
     until_open: bool
     choices: Mapping[Choices, Tokens]
     outcomes: tuple[Tokens, ...]
+    plain: Plain | None = None
+
+
+@dataclass(frozen=True)
+class Completing:
+    """A rule whose blocks are completed to `length` tokens by draws from another model.
+
+    Parameters
+    ----------
+    step : callable
+    plain : callable
+        Target -> the model.
+    length : int
+    """
+
+    step: Step
+    plain: Plain
+    length: int
+
+    def __call__(
+        self, target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+    ) -> Tokens:
+        block = tuple(self.step(target, drafter, context, lookahead, chance))
+        model = self.plain(target)
+        while block and len(block) < self.length and not target.vocabulary.ends(block):
+            row = model.next_token((*context, *block))
+            block = (*block, chance.draw(row, "completion"))
+        return block
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked at chosen rows: a rule, the space of rows, and the law it should have."""
+
+    step: Step
+    space: Space
+    lookahead: int
+    plain: Plain | None
+
+    def proof(self, rows: Rows) -> Proof:
+        """What the rule does at rows, enumerated with fractions; raises what the rule raises."""
+        target, drafter = models_of(self.space, rows)
+        if self.plain is None:
+            return is_lossless(self.step, target, drafter, (), self.lookahead)
+        blocks, paths = output_distribution(self.step, target, drafter, (), self.lookahead)
+        return proof(blocks, self.plain(target), (), paths)
+
+    def fails(self, rows: Rows, raises: bool) -> bool:
+        """Whether the rule is lossy at these rows; or whether it raises there."""
+        try:
+            found = self.proof(rows)
+        except Exception:
+            return raises
+        return not (raises or found)
 
 
 def _covered(
@@ -299,7 +366,8 @@ def _slices_of(job: Job, budget: float, outcomes: int, counts: Counts) -> Iterat
     """What is found for each outcome of a job; `outcomes` are to share the budget."""
     deadline = time.process_time() + budget
     space = Space(job.target, job.drafter, job.seed)
-    slicer = Slicer(job.step, space, job.lookahead, job.length, Solver(counts), job.choices)
+    size = job.lookahead, job.length
+    slicer = Slicer(job.step, space, *size, Solver(counts), job.choices, job.plain)
     for done, outcome in enumerate(job.outcomes):
         left = deadline - time.process_time()
         yield slicer.cover(outcome, min(left, MOST_SHARES * left / (outcomes - done)))
@@ -343,7 +411,7 @@ def _random_rows(key: str, size: int) -> Callable[[Tokens], list[Fraction]]:
     return lambda context: random_row(f"{key} {context}", size)
 
 
-def _witness(step: Step, space: Space, lookahead: int, slices: Sequence[Slice]) -> Witness | None:
+def _witness(question: Question, slices: Sequence[Slice]) -> Witness | None:
     """The witness of the simplest lossy region, its rows made as simple as possible."""
     lossy = [(s, one) for s in slices for one in s.lossy]
     if not lossy:
@@ -355,45 +423,38 @@ def _witness(step: Step, space: Space, lookahead: int, slices: Sequence[Slice]) 
     rows = {row: one.sample.row(row) for row in found.space.rows}
     conditions = separating(one, found.lossless)
     raises = one.error is not None
-    return _simple_witness(
-        *(step, space, lookahead, rows, raises), conditions.words, conditions.hold
-    )
+    return _simple_witness(question, rows, raises, conditions.words, conditions.hold)
 
 
 def _simple_witness(
-    step: Step,
-    space: Space,
-    lookahead: int,
+    question: Question,
     rows: Rows,
     raises: bool,
     conditions: tuple[str, ...] = (),
     hold: Callable[[Rows], bool] = lambda rows: True,
 ) -> Witness:
     """What a rule does at these rows, made as simple as the conditions allow."""
-    simple = simplified(
-        rows, lambda rows: hold(rows) and _fails(step, space, rows, lookahead, raises)
-    )
-    models = models_of(space, simple)
+    simple = simplified(rows, lambda rows: hold(rows) and question.fails(rows, raises))
     try:
-        proof = is_lossless(step, *models, (), lookahead)
+        found = question.proof(simple)
     except Exception as raised:
         return Witness(spoken(simple), None, f"{type(raised).__name__}: {raised}", "", conditions)
-    if proof or proof.difference is None:
+    if found or found.difference is None:
         raise NotForAllError(
-            "the rule is lossless with fractions where it is lossy with numbers that stand for "
-            "all rows: expected one that does not ask what kind of numbers it is given"
+            f"{DIFFERENT}: at some rows it is lossless with fractions, and lossy with the others"
         )
-    _, trace = trace_to(proof.difference.tokens, step, *models, (), lookahead)
-    return Witness(spoken(simple), proof, None, str(trace), conditions)
+    models = models_of(question.space, simple)
+    _, trace = trace_to(found.difference.tokens, question.step, *models, (), question.lookahead)
+    return Witness(spoken(simple), found, None, str(trace), conditions)
 
 
-def rows_where_right(step: Step, found: Everywhere) -> "Rows | None":
+def rows_where_right(step: Step, found: Everywhere, plain: Plain | None = None) -> "Rows | None":
     """Simple rows at which a lossy rule is lossless all the same, if some were met."""
-    space = Space(found.target, found.drafter, 0)
+    question = Question(step, Space(found.target, found.drafter, 0), found.lookahead, plain)
 
     def is_right(rows: Rows) -> bool:
         try:
-            return bool(is_lossless(step, *models_of(space, rows), (), found.lookahead))
+            return bool(question.proof(rows))
         except Exception:
             return False
 
@@ -425,15 +486,23 @@ def spelled_rows(found: Everywhere, rows: Rows) -> str:
 
 
 def _searched(
-    step: Step, space: Space, lookahead: int, length: int, seed: int, until: float
+    question: Question, slices: Sequence[Slice], length: int, seed: int, budget: float
 ) -> Witness | None:
-    """Rows at which a rule is lossy, of some that are drawn where pieces of space are open."""
-    for number in range(RANDOM_ROWS):
-        rows = random_rows(space, max(length, lookahead), f"{seed} search {number}")
+    """Rows at which a rule is lossy, of some that are drawn; a few where nothing is open."""
+    left_open = any(one.open for one in slices)
+    longest = max(length, question.lookahead)
+    until = time.process_time() + budget
+    for number in range(RANDOM_ROWS if left_open else SCOUTS):
+        rows = random_rows(question.space, longest, f"{seed} search {number}")
         if time.process_time() > until:
             break
-        if _fails(step, space, rows, lookahead, False):
-            return _simple_witness(step, space, lookahead, rows, False)
+        if question.fails(rows, False):
+            if not left_open:
+                raise NotForAllError(
+                    f"{DIFFERENT}: at some rows it is lossy with fractions, and lossless with the "
+                    "others"
+                )
+            return _simple_witness(question, rows, False)
     return None
 
 
@@ -458,15 +527,6 @@ def all_rows(space: Space, length: int) -> list[Row]:
         for size in range(length)
         for context in itertools.product(range(len(vocabulary)), repeat=size)
     ]
-
-
-def _fails(step: Step, space: Space, rows: Rows, lookahead: int, raises: bool) -> bool:
-    """Whether a rule is lossy at these rows; or whether it raises there."""
-    try:
-        proof = is_lossless(step, *models_of(space, rows), (), lookahead)
-    except Exception:
-        return raises
-    return not (raises or proof)
 
 
 def models_of(space: Space, rows: Rows) -> tuple[Model, Model]:

@@ -123,6 +123,7 @@ class Chart:
     def __init__(self, space: Space, solved: Mapping[int, Product]) -> None:
         self.space, self.solved = space, dict(solved)
         self.forms: dict[int, Product] = {}
+        self._sizes = 0
         self._domains: dict[Row, tuple[Clause, ...] | None] = {}
         self._residues: dict[int, int] = {}
         self._entries: dict[Row, tuple[Product, ...]] = {}
@@ -187,6 +188,7 @@ class Chart:
 
     def form(self, number: Number) -> Product:
         """A number as a product of polynomials in the free variables."""
+        number.reading.mistakes += len(self.forms) * (number.size + 1) + self._sizes
         found = self.forms.get(number.residue)
         if found is None:
             if number.operation == "leaf":
@@ -202,7 +204,7 @@ class Chart:
                 else:
                     found = polynomials.ratio(left, right)
             self.forms[number.residue] = found
-        number.reading.mistakes += number.size
+            self._sizes += number.size
         return found
 
 
@@ -274,6 +276,16 @@ class Models:
             return self.numbers(Row(letter, context))
 
         return _Rows(self.chart.space.vocabularies[letter], next_token, self._known[letter])
+
+    def sampled(self, letter: Letter) -> Model:
+        """A model with the fractions of the sample."""
+
+        def next_token(context: Tokens) -> list[Fraction]:
+            return [
+                form.at(self.reading.values) for form in self.chart.entries(Row(letter, context))
+            ]
+
+        return Model(self.chart.space.vocabularies[letter], next_token)
 
     def numbers(self, row: Row) -> list[Number]:
         """The entries of a row."""

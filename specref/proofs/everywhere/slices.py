@@ -13,7 +13,7 @@ rows of D, y is emitted with at least the sum of all s_h, which is p(y).
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import reduce
@@ -22,6 +22,7 @@ from typing import TypeAlias
 
 from specref.algorithms import Step
 from specref.chance import MAX_PATHS, OutsideChanceError, TooManyPathsError
+from specref.models import Model
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.covering import At, Cover, Covering, OutOfTimeError, Piece
 from specref.proofs.everywhere.number import Number, Reading, TieError
@@ -42,6 +43,8 @@ class LongerBlockError(Exception):
 
 
 Equation: TypeAlias = tuple[int, Product]
+Plain: TypeAlias = Callable[[Model], Model]
+"""Target -> the model that plain sampling draws from."""
 PASSED_ON = (
     *(TieError, LongerBlockError, OutOfTimeError),
     *(TooManyPathsError, OutsideChanceError, TypeError),
@@ -148,6 +151,9 @@ class Slicer(Covering):
     solver : Solver
     choices : mapping
         {choices: block}, from any runs of the rule: where to look first.
+    plain : callable, optional
+        Target -> the model whose law the text should have; then the rule completes its blocks to
+        `length` by itself. The target's own law by default.
     """
 
     def __init__(
@@ -158,9 +164,11 @@ class Slicer(Covering):
         length: int,
         solver: Solver,
         choices: Mapping[Choices, Tokens],
+        plain: Plain | None = None,
     ) -> None:
         super().__init__(space, solver)
         self.step, self.lookahead, self.length, self.choices = step, lookahead, length, choices
+        self.plain = plain
 
     def cover(self, outcome: Tokens, budget: float) -> Slice:
         """Cover all rows with regions, for one outcome.
@@ -179,12 +187,51 @@ class Slicer(Covering):
             if outcome[: len(block)] == block
             for prefix in prefixes(choices)
         }
+        if self.plain is not None:
+            self._cover_by_laws(self.plain, found, hopeful)
+            return found
         # Where the target never says the outcome there is nothing to show.
         said = self.said(outcome)
         law = reduce(polynomials.times, said, polynomials.ONE)
         start = self.start([clause(form, signs.POSITIVE) for form in said])
         found.lossless += self._shown(Claim(outcome, (), law), [start], found, hopeful, [])[0]
         return found
+
+    def _cover_by_laws(self, plain: Plain, found: Slice, hopeful: set[Choices]) -> None:
+        """Cover the rows with regions where the law is one function; ask about each."""
+        samples: list[Sample] = []
+
+        def look(at: At) -> list[Piece]:
+            law, clauses = self._law(at, plain, found)
+            samples.append(at.sample)
+            if law is not None:
+                piece = Piece(at.chart, (*at.clauses, *clauses), at.sample)
+                claim = Claim(found.outcome, (), law)
+                found.lossless += self._shown(claim, [piece], found, hopeful, samples)[0]
+            return self.without(at, clauses, found)
+
+        self.cover_pieces([self.start(())], found, look, samples, "law")
+
+    def _law(self, at: At, plain: Plain, found: Slice) -> tuple[Product | None, Sequence[Clause]]:
+        """The probability of the outcome around a sample, and where it is that function.
+
+        None where it is 0: there is nothing to show.
+        """
+        reading = Reading(self.space.prime, at.sample.value)
+        model = plain(Models(at.chart, reading).model("p"))
+        law: Number | None = reading.constant(1)
+        for index, token in enumerate(found.outcome):
+            entry = model.next_token(found.outcome[:index])[token]
+            law = law * entry if entry > 0 else None
+            if law is None:
+                break
+        if reading.raised:  # it may have been hidden
+            raise reading.raised
+        region = self.region(at)
+        region.add_path(reading.events, polynomials.ONE)
+        form = None if law is None else at.chart.form(law)
+        found.mistakes += reading.mistakes
+        return form, region.clauses
 
     def _shown(
         self,
@@ -295,6 +342,7 @@ class Slicer(Covering):
                     weight = _weight(path, models, found.outcome)
                     emissions.append(Emission(path.choices, path.events, weight))
                     total = total + weight
+                    reading.mistakes += total.size + expected.size + 1
                     hopeful.update(prefixes(path.choices))
                     if total.residue == expected.residue and total.value == expected.value:
                         break
@@ -303,7 +351,6 @@ class Slicer(Covering):
         except Exception as raised:  # a rule that raises is not lossless there
             error, events = raised, reading.events
         finally:
-            reading.mistakes += total.size + expected.size
             found.mistakes += reading.mistakes
         if total.residue == expected.residue and total.value == expected.value and not error:
             return emissions

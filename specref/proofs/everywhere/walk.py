@@ -3,16 +3,21 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 from typing import Any, TypeAlias
 
 from specref.algorithms import Step
-from specref.chance import MAX_SITES, Chance, OutsideChanceError, TooManyPathsError
-from specref.proofs.everywhere.number import Number, Reading
+from specref.chance import MAX_SITES, Chance, Exact, OutsideChanceError, TooManyPathsError
+from specref.proofs.everywhere.number import NotForAllError, Number, Reading
 from specref.proofs.everywhere.region import Event
 from specref.proofs.everywhere.rows import Models
 from specref.vocabulary import Tokens
 
 Choices: TypeAlias = tuple[int, ...]
+DIFFERENT = (
+    "the rule does something else with fractions than with numbers that stand for all rows "
+    "(expected one that does not ask what kind of numbers it is given)"
+)
 
 
 class _NothingError(Exception):
@@ -39,26 +44,30 @@ class Walk(Chance):
     ) -> None:
         self.reading, self.prefix, self.hopeful = reading, prefix, hopeful
         self.doubtful = doubtful
-        self.nothing: _NothingError | None = None
+        self.raised: Exception | None = None
         self.choices: list[int] = []
         self.weights: list[Number] = []
         self.unexplored: list[Choices] = []
-        self.endless: TooManyPathsError | None = None
 
     def _choose(self, weights: Sequence[Any], site: str) -> int:
+        try:
+            return self._chosen(weights, site)
+        except Exception as error:
+            self.raised = error  # the rule may hide it
+            raise
+
+    def _chosen(self, weights: Sequence[Any], site: str) -> int:
         depth = len(self.choices)
         if depth == MAX_SITES:
-            self.endless = TooManyPathsError(
+            raise TooManyPathsError(
                 f"more than {MAX_SITES} random decisions on one path (at {site})"
             )
-            raise self.endless
         numbers = [_exact(weight, self.reading, site) for weight in weights]
         if depth < len(self.prefix):
             choice = self.prefix[depth]
             if choice >= len(numbers) or not self.reading.sign(numbers[choice]) > 0:
                 if depth < self.doubtful:
-                    self.nothing = _NothingError()
-                    raise self.nothing
+                    raise _NothingError
                 raise OutsideChanceError(
                     f"no function of chance: at {site}, after the same choices, branch {choice} "
                     "was possible in one run, and is not in another"
@@ -127,8 +136,14 @@ def paths(
         if path.choices[: len(beginning)] != beginning:
             return
         if first is None:
-            first, _ = _followed(step, models, lookahead, path.choices, hopeful)
-            _compare(path, first)
+            for _ in range(2):
+                first, _ = _followed(step, models, lookahead, path.choices, hopeful)
+                _compare(path, first)
+                different = _with_fractions(path, step, models, lookahead)
+                if not different:
+                    break
+            else:
+                raise NotForAllError(f"{DIFFERENT}: {different}")
         yield path
         for branch in unexplored:
             (sooner if branch in hopeful else later).append(branch)
@@ -145,7 +160,7 @@ def _followed(
     """The path of a prefix, and the branches left open on the way."""
     reading = models.reading
     walk = Walk(reading, prefix, hopeful, doubtful)
-    reading.events = []
+    reading.events, reading.shown = [], 0
     target, drafter = models.model("p"), models.model("q")
     raised: Exception | None = None
     block: Tokens = ()
@@ -154,9 +169,14 @@ def _followed(
     except Exception as error:
         raised = error
     # A rule may have hidden what was raised here.
-    raised = reading.raised or walk.nothing or walk.endless or raised
+    raised = reading.raised or walk.raised or raised
     if raised:
         raise raised
+    if reading.shown:
+        raise NotForAllError(
+            "a number is made a text (str, repr, print, a format): expected a rule that reads "
+            "nothing from the text of a probability"
+        )
     target.vocabulary.check(block, "block")
     if not block:
         raise ValueError("step returned an empty block")
@@ -181,6 +201,25 @@ def _compare(one: Path, again: Path) -> None:
                 f"no function of chance and rows: of two runs with the same choices, one has "
                 f"{shown[0]} {shown[1]} and the other {shown[2]}"
             )
+
+
+def _with_fractions(path: Path, step: Step, models: Models, lookahead: int) -> str:
+    """How a path differs with the fractions of the sample; nothing if it does not."""
+    chance = Exact(path.choices)
+    rows = models.sampled("p"), models.sampled("q")
+    try:
+        block = tuple(step(*rows, (), lookahead, chance))
+    except Exception as error:
+        return f"with fractions it raises {type(error).__name__}: {error}"
+    pairs = zip(chance.requests, chance.choices, strict=True)
+    weight = prod((request.weights[choice] for request, choice in pairs), start=Fraction(1))
+    expected = prod((one.value for one in path.weights), start=Fraction(1))
+    if (block, tuple(chance.choices), weight) == (path.block, path.choices, expected):
+        return ""
+    return (
+        f"with the same choices it returns {block} with probability {weight} with fractions, and "
+        f"{path.block} with {expected} with the others"
+    )
 
 
 def prefixes(choices: Choices) -> Iterator[Choices]:

@@ -51,14 +51,16 @@ def won_by_same_clocks(at: Position) -> Probabilities:
     q_j / r_j on, where f(v) = sum max(q, v r). It does not depend on x.
     """
     q, r = at.q, residual(at.p, at.q)
-    knots = sorted({q[j] / r[j] for j in range(len(r)) if r[j] > 0})
+    starts = [q[j] / r[j] if r[j] > 0 else None for j in range(len(r))]
+    knots = sorted(one for one in starts if one is not None)
     f = [np.maximum(q, knot * r).sum() for knot in knots]
     steps = zip(pairwise(knots), pairwise(f), strict=True)
     pieces = [(v - u) / (f_u * f_v) for (u, v), (f_u, f_v) in steps]
     # f is linear between knots, and has slope 1 beyond the last.
-    integrals = accumulate([1 / f[-1], *reversed(pieces)])
-    from_knot = dict(zip(reversed(knots), integrals, strict=True))
-    return np.array([r[j] and r[j] * from_knot[q[j] / r[j]] for j in range(len(r))])
+    integrals = [*accumulate([1 / f[-1], *reversed(pieces)])][::-1]
+
+    first = [next((k for k, knot in enumerate(knots) if knot == one), 0) for one in starts]
+    return np.array([r[j] * integrals[first[j]] for j in range(len(r))])
 
 
 ENTRIES = (
