@@ -208,6 +208,195 @@ def test_texts_end_with_eos() -> None:
     assert on_toys(cached)(LEANING, EVEN, (1, 0), 1, np.random.default_rng(1)) == (0,)
 
 
+def rows(logits: Any) -> list[list[float]]:
+    """The laws of a toy over two tokens; a third starts texts, and is never drawn."""
+    assert logits.shape[0] == 1
+    laws = logits[0].double().softmax(-1).numpy().round(6).tolist()
+    assert all(law[2:] in ([], [0.0]) for law in laws)
+    return [law[:2] for law in laws]
+
+
+HALVES, LEANS = [0.5, 0.5], [0.25, 0.75]
+ASKED = LEANING, EVEN, (1, 0)
+
+
+def test_litgpt_is_handed_networks_with_a_cache(install: Any) -> None:
+    """What was fed last at a position counts, as in its buffers."""
+
+    def step(
+        draft_model,
+        target_model,
+        token,
+        input_pos,
+        input_pos_maxp1,
+        speculative_k,
+        **sample_kwargs,
+    ):
+        assert (token.tolist(), input_pos.tolist(), input_pos_maxp1) == ([0], [2], 3)
+        assert (speculative_k, sample_kwargs) == (2, {"temperature": 1.0})
+        fed = torch.tensor([[0, 0, 1]]), torch.tensor([2, 3, 4])
+        assert rows(target_model(*fed, 5)) == [LEANS, LEANS, HALVES]
+        assert rows(draft_model(*fed, 5)) == [HALVES] * 3
+        assert rows(target_model(torch.tensor([[1]]), torch.tensor([3]), 4)) == [HALVES]
+        assert rows(target_model(torch.tensor([[1, 0]]), torch.tensor([3, 4]), 5))[1] == LEANS
+        assert target_model.max_seq_length == 1003
+        return torch.tensor([0, 1])
+
+    def generate(
+        draft_model, target_model, prompt, max_returned_tokens, temperature=1.0, top_k=None,
+        top_p=1.0, stop_tokens=(), include_prompt=True, speculative_k=0,
+    ):  # fmt: skip
+        assert (prompt.tolist(), max_returned_tokens, speculative_k) == ([2, 1, 0], 7, 3)
+        whole = prompt[None], torch.arange(3)
+        assert rows(target_model(*whole, 3))[1:] == [HALVES, LEANS]
+        assert rows(draft_model(*whole, 3)) == [HALVES] * 3
+        return torch.cat([prompt, torch.tensor([0, 1, 1, 0])]), None
+
+    install("litgpt.generate.speculative_decoding", speculative_decoding=step, generate=generate)
+    rng = np.random.default_rng(1)
+    assert IMPLEMENTATIONS["litgpt-step"].load()(*ASKED, 2, rng) == (0, 1)
+    assert IMPLEMENTATIONS["litgpt-generate"].load()(*ASKED, 3, rng) == (0, 1, 1)
+
+
+def test_economize_is_handed_drafts_and_a_sampler_that_changes_nothing(install: Any) -> None:
+    drafts = torch.tensor([[0, 1], [2, 0], [1, -1]])
+    p, q = torch.rand(3, 3, 4).log(), torch.tensor([0.5, 0.25, 0.0, 0.25]).expand(3, 2, 4).log()
+    parents, seeds = torch.tensor([[-1, 0], [-1, -1], [-1, -1]]), []
+
+    class TopPSampler:
+        def __init__(self, temperature, top_p, seed, device=None):
+            assert (temperature, top_p) == (1, 1)
+            seeds.append(seed)
+
+    class RejectionVerifier:
+        def __init__(self, config):
+            assert config == {"verifier": "rejection"}
+
+        def verify_batch(self, logits, draft, sampler, *others):
+            assert torch.equal(logits, p)
+            assert torch.equal(draft[0], drafts)
+            assert (draft[1:3], others) == (([2, 2, 1], None), (None, None))
+            assert draft[3] is None or torch.allclose(draft[3], q.exp())
+            assert isinstance(sampler, TopPSampler)
+            return torch.tensor([2, 0, 1]), torch.tensor([3, 0, 2])
+
+        def verify_tree(self, logits, draft, sampler):
+            assert draft[2] is parents
+            return [[0, 1], [], [0]], torch.tensor([3, 0, 2])
+
+    install("economize.decoding.verifiers", RejectionVerifier=RejectionVerifier)
+    install("economize.decoding.protocols", Draft=lambda *given: given)
+    install("economize.decoding.config", DecodeConfig=dict)
+    install("economize.decoding.selectors", TopPSampler=TopPSampler)
+    lines, trees = (IMPLEMENTATIONS[f"economize{end}"].load() for end in ("", "-tree"))
+    rng = np.random.default_rng(1)
+    for tokens, counts in (
+        lines(p, q, drafts, rng=rng),
+        lines(p, None, drafts, rng=rng),
+        trees(p, q, drafts, parents, rng=rng),
+    ):
+        assert tokens.tolist() == [[0, 1, 3], [0, -1, -1], [1, 2, -1]]
+        assert counts.tolist() == [3, 1, 2]
+    assert len({*seeds}) == 3
+    assert 2**60 < max(seeds) < 2**63
+
+
+def test_lucidrains_is_handed_networks(install: Any) -> None:
+    def loop(
+        net, small_net, prompt, seq_len, gamma=5, temperature=1.0, filter_thres=0.9, lenience=1.0,
+        pad_id=0,
+    ):  # fmt: skip
+        assert (prompt.tolist(), seq_len, gamma) == ([[2, 1, 0]], 5, 3)
+        assert (temperature, filter_thres) == (1, 0)
+        for network, last in ((net, LEANS), (small_net, HALVES)):
+            logits, (embeds, cache) = network(
+                prompt, seq_start_pos=None, cache=None, return_cache=True
+            )
+            assert rows(logits)[1:] == [HALVES, last]
+            assert (embeds.shape, cache) == ((1, 3, 1), None)
+        return torch.tensor([[0, 1]]), 1.0
+
+    install("speculative_decoding", speculative_decoding=loop)
+    run = IMPLEMENTATIONS["lucidrains"].load()
+    assert run(*ASKED, 2, np.random.default_rng(1)) == (0, 1)
+
+
+def test_csaq_is_handed_two_models(install: Any) -> None:
+    class CSAQInferenceEngine:
+        def __init__(self, model, budget, verbose=True):
+            assert (budget, verbose) == ({}, False)
+            self._hooks = []
+
+        def _swap_to_verify(self):
+            raise AssertionError("swaps weights")
+
+        def _generate_speculative(self, input_ids, max_new_tokens, lookahead, temperature, top_p):
+            assert (input_ids.tolist(), max_new_tokens) == ([[2, 1, 0]], 2)
+            assert (lookahead, temperature, top_p) == (3, 1, 1)
+            self._build_hooks()
+            assert self._hooks
+            for swap, last in (
+                (self._swap_to_verify, LEANS),
+                (self._swap_to_draft, HALVES),
+                (self._ensure_draft_state, HALVES),
+            ):
+                swap()
+                first = self.model(input_ids[:, :2])
+                assert rows(first.logits)[1:] == [HALVES]
+                assert rows(self.model(input_ids[:, 2:], first.past_key_values).logits) == [last]
+            return torch.tensor([[2, 1, 0, 0, 1]]), {}
+
+    install("csaq.inference", CSAQInferenceEngine=CSAQInferenceEngine)
+    run = IMPLEMENTATIONS["csaq-quant"].load()
+    assert run(*ASKED, 2, np.random.default_rng(1)) == (0, 1)
+
+
+def test_rotalabs_is_handed_q_of_the_drafts(install: Any) -> None:
+    def verify_tokens(
+        model, input_ids, draft_tokens, draft_probs, past_key_values, temperature=1.0, top_p=0.9,
+        use_sampling=True,
+    ):  # fmt: skip
+        assert (input_ids.shape, past_key_values) == ((1, 1), None)
+        assert draft_tokens.tolist() == [0, 1]
+        assert draft_probs.tolist() == pytest.approx([0.125, 0.75])
+        ids = torch.cat([input_ids, draft_tokens[None]], dim=1)
+        out = model(ids, past_key_values=None, use_cache=True)
+        assert out.logits[0].exp().tolist() == pytest.approx(np.array(p[0]))
+        assert out.past_key_values is None
+        return torch.tensor([0, 1, 0]), 2
+
+    install("rotalabs_accel.speculative.core", verify_tokens=verify_tokens)
+    run = IMPLEMENTATIONS["rotalabs-accel"].load()
+    p, q = np.array([[HALVES, LEANS, HALVES]]), np.array([[[0.125, 0.875], [0.25, 0.75]]])
+    tokens, counts = run(p, q, np.array([[0, 1]]), rng=np.random.default_rng(1))
+    assert (tokens.tolist(), counts.tolist()) == ([[0, 1, 0]], [3])
+
+
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [
+        ("standard", "standard_sd.standard_speculative_step"),
+        ("naive", "naive_hsd.naive_hsd_step"),
+        ("capped", "capped_hsd.capped_hsd_step"),
+    ],
+)
+def test_sequential_steps_are_handed_toys(kind: str, place: str, install: Any) -> None:
+    def step(
+        draft_model, target_model, input_ids, gamma, draft_temperature=0.0, target_temperature=0.0
+    ):
+        assert (input_ids.tolist(), gamma) == ([[2, 1, 0]], 2)
+        assert (draft_temperature, target_temperature) == (1, 1)
+        assert rows(target_model(input_ids).logits)[1:] == [HALVES, LEANS]
+        assert rows(draft_model(input_ids).logits)[1:] == [HALVES, HALVES]
+        return torch.tensor([[2, 1, 0, 0, 1]]), 1, 1
+
+    module, name = place.split(".")
+    install(f"seqspecdecod.{module}", **{name: step})
+    run = IMPLEMENTATIONS[f"sequential-speculative-decoding-{kind}"].load()
+    assert run(*ASKED, 2, np.random.default_rng(1)) == (0, 1)
+    assert run.specref_capabilities.rule == ("standard" if kind == "standard" else None)
+
+
 EVALUATE = """
 import random
 import helpers
