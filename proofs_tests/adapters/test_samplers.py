@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,15 @@ import pytest
 
 from proofs_tests.pages import console_blocks
 from specref import Model, Vocabulary, exact_distribution, is_lossless
-from specref.adapters import IMPLEMENTATIONS, NotInstalledError
+from specref.adapters import (
+    IMPLEMENTATIONS,
+    NotInstalledError,
+    candidates,
+    feifeibear,
+    jaymody,
+    romsto,
+    sglang,
+)
 from specref.adapters.checkouts import from_checkout
 from specref.algorithms import standard
 from specref.conformance.suite import check
@@ -395,6 +404,165 @@ def test_sequential_steps_are_handed_toys(kind: str, place: str, install: Any) -
     run = IMPLEMENTATIONS[f"sequential-speculative-decoding-{kind}"].load()
     assert run(*ASKED, 2, np.random.default_rng(1)) == (0, 1)
     assert run.specref_capabilities.rule == ("standard" if kind == "standard" else None)
+
+
+@pytest.fixture
+def cloned(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Functions of one's own in place of those of a clone."""
+
+    def put(adapter: Any, **functions: Any) -> None:
+        monkeypatch.setattr(adapter, "require", lambda packages, remedy: None)
+        monkeypatch.setattr(
+            adapter,
+            "from_checkout",
+            lambda repository, module, *names, absent=(): [functions[name] for name in names],
+        )
+
+    return put
+
+
+def test_jaymody_is_handed_rows_of_numpy(cloned: Any) -> None:
+    def speculative_sampling(x, draft_model, target_model, N, K):  # noqa: N803
+        assert (x.tolist(), N, K) == ([2, 1, 0], 2, 3)
+        assert target_model(x)[1:].round(6).tolist() == [[*HALVES, 0], [*LEANS, 0]]
+        assert draft_model(x)[1:].round(6).tolist() == [[*HALVES, 0]] * 2
+        return np.array([2, 1, 0, 0, 1, 1])
+
+    cloned(jaymody, speculative_sampling=speculative_sampling)
+    run = IMPLEMENTATIONS["github-jaymody"].load()
+    assert run(*ASKED, 2, np.random.default_rng(1)) == (0, 1)
+
+
+@pytest.mark.parametrize("version", ["", "_v2"])
+def test_feifeibear_is_handed_ids_from_1_on(version: str, cloned: Any) -> None:
+    def loop(
+        prefix, approx_model, target_model, max_len, gamma=4, temperature=1, top_k=0, top_p=0,
+        verbose=False, random_seed=None,
+    ):  # fmt: skip
+        assert (prefix.tolist(), max_len, gamma) == ([[3, 2, 1]], 2, 3)
+        for model, last in ((target_model, LEANS), (approx_model, HALVES)):
+            laws = model(prefix).logits[0].double().softmax(-1).numpy().round(6).tolist()
+            assert laws[1:] == [[0, *HALVES, 0], [0, *last, 0]]
+        return torch.tensor([[3, 2, 1, 1, 2, 2]])
+
+    name = f"speculative_sampling{version}"
+    cloned(feifeibear, **{name: loop})
+    run = feifeibear.load_generate(name)
+    assert run(*ASKED, 2, np.random.default_rng(1)) == (0, 1)
+
+
+@pytest.mark.parametrize(("asked", "given"), [(2, 3), (5, 5)])
+@pytest.mark.parametrize("ngrams", [False, True])
+def test_romsto_is_asked_for_three_tokens_at_least(
+    ngrams: bool, asked: int, given: int, cloned: Any
+) -> None:
+    def generate(inputs, target, gamma, logits_processor, max_gen_len, eos_tokens_id, **drafts):
+        assert (inputs, gamma, logits_processor) == ([2, 1, 0], 3, ("processor", 1.0))
+        assert (max_gen_len, eos_tokens_id) == (given, 2)
+        assert rows(target(torch.tensor([inputs])).logits)[1:] == [HALVES, LEANS]
+        assert target.config.max_position_embeddings >= 1_000
+        if ngrams:
+            assert drafts == {"ngramstorage": ("storage", 2, 2)}
+        else:
+            (drafter,) = drafts.values()
+            assert rows(drafter(torch.tensor([inputs])).logits)[1:] == [HALVES, HALVES]
+        return [0, 1, 1, 0, 1, 1], 0.5
+
+    def by_drafter(
+        inputs, drafter, target, gamma, logits_processor, max_gen_len, eos_tokens_id,
+        skip_sample_adjustment=False,
+    ):  # fmt: skip
+        return generate(
+            inputs, target, gamma, logits_processor, max_gen_len, eos_tokens_id, drafter=drafter
+        )
+
+    def by_ngrams(
+        inputs, ngramstorage, target, gamma, logits_processor, max_gen_len, eos_tokens_id,
+        filler_top_k=3, stop_if_unknown=False,
+    ):  # fmt: skip
+        return generate(
+            inputs, target, gamma, logits_processor, max_gen_len, eos_tokens_id,
+            ngramstorage=ngramstorage,
+        )  # fmt: skip
+
+    cloned(
+        romsto,
+        speculative_generate=by_drafter,
+        ngram_assisted_speculative_generate=by_ngrams,
+        MultinomialProcessor=lambda temperature: ("processor", temperature),
+        OneLevelNGramStorage=lambda n, size: ("storage", n, size),
+    )
+    run = romsto.load_generate(ngrams)
+    assert run(*ASKED, asked, np.random.default_rng(1)) == (0, 1, 1, 0, 1, 1)[:asked]
+
+
+@pytest.mark.parametrize("sampling", ["typical", "nucleus"])
+def test_medusa_is_handed_paths_and_its_token_is_drawn_after_the_kept(
+    sampling: str, cloned: Any
+) -> None:
+    """Nodes 0 and 1 below the root, 2 below 0; after each node another token is certain."""
+    p = torch.eye(5)[None, [4, 1, 2, 3]].log()
+
+    def evaluate_posterior(
+        logits, candidates, temperature, posterior_threshold=0.3, posterior_alpha=0.09,
+        top_p=0.8, sampling="typical", fast=True,
+    ):  # fmt: skip
+        assert (temperature, top_p, sampling) == (1, 1, asked)
+        assert candidates.tolist() == [[0, 2, 0], [0, 1, 3]]  # 0 after the end of the shorter
+        assert logits.exp().argmax(dim=-1)[1].tolist() == [4, 1, 3]
+        assert logits.exp().argmax(dim=-1)[0, :2].tolist() == [4, 2]
+        return torch.tensor(1), kept
+
+    asked = sampling
+    cloned(candidates, evaluate_posterior=evaluate_posterior)
+    run = candidates.load_medusa(sampling)
+    x, parents = torch.tensor([[1, 2, 3]]), torch.tensor([[-1, -1, 0]])
+    for kept, block in ((2, [1, 3, 3, -1]), (1, [1, 1, -1, -1]), (0, [4, -1, -1, -1])):
+        tokens, counts = run(p, None, x, parents)
+        assert (tokens.tolist(), counts.tolist()) == ([block], [kept + 1])
+
+
+@pytest.mark.parametrize("block", [False, True])
+def test_sglang_is_handed_chains(block: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    drafts, p, q = torch.tensor([[1, 2], [3, 0]]), torch.rand(6, 4), torch.rand(4, 4)
+
+    def kernel(
+        predicts, accept_index, accept_token_num, candidates, retrive_index, retrive_next_token,
+        retrive_next_sibling, uniform_samples, uniform_samples_for_final_sampling, target_probs,
+        draft_probs, threshold_single, threshold_acc, deterministic, block_verification,
+    ):  # fmt: skip
+        assert predicts.tolist() == [0] * 6
+        assert candidates[:, 1:].tolist() == drafts.tolist()
+        assert accept_index.tolist() == retrive_index.tolist() == [[0, 1, 2], [3, 4, 5]]
+        assert torch.equal(target_probs, p.view(2, 3, 4))
+        assert torch.equal(draft_probs, q.view(2, 2, 4))
+        coins = torch.cat([uniform_samples.flatten(), uniform_samples_for_final_sampling])
+        assert (uniform_samples.shape, len({*coins.tolist()})) == ((2, 3), 8)
+        assert ((coins >= 0) & (coins < 1)).all()
+        assert (threshold_single, threshold_acc, deterministic) == (1, 1, True)
+        assert block_verification == block
+        accept_token_num[:] = torch.tensor([2, 0])
+        predicts[:4] = torch.tensor([1, 2, 3, 1])
+
+    monkeypatch.setattr(sglang, "imported_alone", lambda *given: kernel)
+    monkeypatch.setattr(sglang, "require", lambda *given: None)
+    monkeypatch.setitem(
+        sys.modules, "triton", SimpleNamespace(knobs=SimpleNamespace(runtime=INTERPRETING))
+    )
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    verify = sglang.load_verify(block)
+    assert verify.specref_capabilities.rule == ("block" if block else "standard")
+    tokens, counts = verify(
+        draft_token_ids=drafts.view(-1),
+        num_draft_tokens=torch.tensor([2, 2]),
+        target_probs=p,
+        draft_probs=q,
+        generator=torch.Generator().manual_seed(1),
+    )
+    assert (tokens.tolist(), counts.tolist()) == ([[1, 2, 3], [1, 0, 0]], [3, 1])
+
+
+INTERPRETING = SimpleNamespace(interpret=True)
 
 
 EVALUATE = """
