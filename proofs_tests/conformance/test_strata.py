@@ -15,7 +15,14 @@ from specref.conformance.checks.strata import CHECKS as STRATA_CHECKS
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Status
 from specref.conformance.strata import stratum, table, texts, trees
-from specref.conformance.strata.laws import DRAFTERS, FEATURES, SETS, TARGETS, drawn_pool
+from specref.conformance.strata.laws import (
+    DRAFTERS,
+    FEATURES,
+    ORDERS,
+    SETS,
+    TARGETS,
+    drawn_pool,
+)
 from specref.conformance.strata.shape import Shape
 from specref.conformance.strata.stratum import Seen, drawn
 from specref.conformance.strata.table import drawn_pairs
@@ -435,6 +442,23 @@ def test_families_of_laws_are_those_on_record(family):
             p = TARGETS["zipf"](size)
             laws.append(DRAFTERS[family](p / p.sum(), np.random.default_rng(size)))
     assert digest([[f"{mass:.6f}" for mass in law] for law in laws]) == LAWS[family]
+
+
+@pytest.mark.parametrize(
+    ("size", "ends", "block"),
+    [
+        (70_000, [0, 256, 1_023, 35_000, 65_536, 69_631, 69_632, 69_998, 69_999], 368),
+        (2_048, [0, 256, 1_023, 1_024, 2_046, 2_047], 0),
+        (1_030, [0, 256, 515, 1_023, 1_024, 1_028, 1_029], 6),
+        (5, [0, 2, 3, 4], 5),
+    ],
+)
+def test_likely_tokens_have_ids_at_ends_and_in_the_last_block(size, ends, block):
+    for order, first in zip(ORDERS, ([], ends, range(size - block, size)), strict=True):
+        ids = order(size, np.random.default_rng(1)).tolist()
+        assert sorted(ids) == list(range(size))
+        assert sorted(ids[: len(first)]) == list(first)
+        assert ids != order(size, np.random.default_rng(2)).tolist()
 
 
 IDS = {
