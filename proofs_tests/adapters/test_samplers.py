@@ -194,6 +194,47 @@ def test_other_signatures_are_not_run(function: Any, reason: str, install: Any) 
     assert str(IMPLEMENTATIONS["mini-infer"].not_run).startswith(f"not_run ({reason}")
 
 
+def of_another(a): ...
+
+
+class Engine:
+    _generate_speculative = of_another
+
+    def _swap_to_verify(self): ...
+
+
+@pytest.mark.parametrize(
+    ("name", "modules"),
+    [
+        ("litgpt-step", {"litgpt.generate.speculative_decoding": "speculative_decoding"}),
+        ("litgpt-generate", {"litgpt.generate.speculative_decoding": "generate"}),
+        (
+            "economize",
+            {
+                "economize.decoding.verifiers": "RejectionVerifier",
+                "economize.decoding.protocols": "Draft",
+                "economize.decoding.config": "DecodeConfig",
+                "economize.decoding.selectors": "TopPSampler",
+            },
+        ),
+        ("lucidrains", {"speculative_decoding": "speculative_decoding"}),
+        ("csaq-quant", {"csaq.inference": "CSAQInferenceEngine"}),
+        ("rotalabs-accel", {"rotalabs_accel.speculative.core": "verify_tokens"}),
+        (
+            "sequential-speculative-decoding-standard",
+            {"seqspecdecod.standard_sd": "standard_speculative_step"},
+        ),
+    ],
+)
+def test_no_function_of_another_signature_is_called(
+    name: str, modules: dict[str, str], install: Any
+) -> None:
+    for module, function in modules.items():
+        install(module, **{function: Engine if name == "csaq-quant" else of_another})
+    with pytest.raises(NotInstalledError, match=r"has unknown parameters, a$"):
+        IMPLEMENTATIONS[name].load()
+
+
 def test_texts_end_with_eos() -> None:
     from specref.adapters.toy_steps import WithTuples, on_toys
 
@@ -268,9 +309,9 @@ def test_litgpt_is_handed_networks_with_a_cache(install: Any) -> None:
 
 
 def test_economize_is_handed_drafts_and_a_sampler_that_changes_nothing(install: Any) -> None:
-    drafts = torch.tensor([[0, 1], [2, 0], [1, -1]])
-    p, q = torch.rand(3, 3, 4).log(), torch.tensor([0.5, 0.25, 0.0, 0.25]).expand(3, 2, 4).log()
-    parents, seeds = torch.tensor([[-1, 0], [-1, -1], [-1, -1]]), []
+    drafts = torch.tensor([[0, 1], [2, 0], [1, -1], [3, 3]])
+    p, q = torch.rand(4, 3, 4).log(), torch.tensor([0.5, 0.25, 0.0, 0.25]).expand(4, 2, 4).log()
+    parents, seeds = torch.tensor([[-1, 0], [-1, -1], [-1, -1], [-1, 0]]), []
 
     class TopPSampler:
         def __init__(self, temperature, top_p, seed, device=None):
@@ -284,14 +325,14 @@ def test_economize_is_handed_drafts_and_a_sampler_that_changes_nothing(install: 
         def verify_batch(self, logits, draft, sampler, *others):
             assert torch.equal(logits, p)
             assert torch.equal(draft[0], drafts)
-            assert (draft[1:3], others) == (([2, 2, 1], None), (None, None))
+            assert (draft[1:3], others) == (([2, 2, 1, 2], None), (None, None))
             assert draft[3] is None or torch.allclose(draft[3], q.exp())
             assert isinstance(sampler, TopPSampler)
-            return torch.tensor([2, 0, 1]), torch.tensor([3, 0, 2])
+            return torch.tensor([2, 0, 1, 1]), torch.tensor([3, 0, 2, 0])
 
         def verify_tree(self, logits, draft, sampler):
             assert draft[2] is parents
-            return [[0, 1], [], [0]], torch.tensor([3, 0, 2])
+            return [[0, 1], [], [0], [0]], torch.tensor([3, 0, 2, 0])
 
     install("economize.decoding.verifiers", RejectionVerifier=RejectionVerifier)
     install("economize.decoding.protocols", Draft=lambda *given: given)
@@ -304,8 +345,8 @@ def test_economize_is_handed_drafts_and_a_sampler_that_changes_nothing(install: 
         lines(p, None, drafts, rng=rng),
         trees(p, q, drafts, parents, rng=rng),
     ):
-        assert tokens.tolist() == [[0, 1, 3], [0, -1, -1], [1, 2, -1]]
-        assert counts.tolist() == [3, 1, 2]
+        assert tokens.tolist() == [[0, 1, 3], [0, -1, -1], [1, 2, -1], [3, 0, -1]]
+        assert counts.tolist() == [3, 1, 2, 2]
     assert len({*seeds}) == 3
     assert 2**60 < max(seeds) < 2**63
 
