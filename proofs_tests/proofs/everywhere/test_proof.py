@@ -159,6 +159,26 @@ def test_claims_of_beginnings_are_added_up_only_where_all_hold() -> None:
     )
     (lossy,) = {len(one.lossy) for one in found.slices}
     assert lossy >= 2
+    rng = random.Random(7)
+    variables = [Row("p", ()), after_a, after_b, Row("p", (1,)), Row("q", ()), Row("q", (0,))]
+    for _ in range(60):
+        drawn = {row: random_value(rng) for row in variables}
+        wrong = (drawn[after_a] > Fraction(1, 2)) != (drawn[after_b] > Fraction(2, 3))
+        if 0 < drawn[variables[0]] < 1:
+            assert [is_covered(one, drawn) for one in found.slices] == [not wrong] * 2
+
+
+def test_a_region_is_lossy_by_a_gap_at_its_sample() -> None:
+    """Drafts have the law of the target at uniform rows, which are looked at first."""
+
+    def drafted(target, drafter, context, lookahead, chance):
+        return (chance.draw(drafter.next_token(context), "token"),)
+
+    found = is_lossless_everywhere(drafted, "ab")
+    gaps = [one.gap for part in found.slices for one in part.lossy]
+    assert found.verdict == "lossy"
+    assert all(gaps)
+    assert gaps
 
 
 def test_what_the_budget_leaves_is_open() -> None:
