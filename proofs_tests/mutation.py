@@ -368,7 +368,7 @@ def tests_of(room: Room, path: str, root: Path, quick: bool) -> list[list[str]]:
 
     The doctests of its file and the tests of its room that import it, those of its name first;
     those that write its name in the folder that mirrors its package; with `quick` that is all.
-    Then the others of its room, and further ones.
+    Then the others of its room, those of that folder first, and further ones.
     """
     known = sorted(root.rglob("test_*.py"))
     files, further, slow = (
@@ -387,8 +387,9 @@ def tests_of(room: Room, path: str, root: Path, quick: bool) -> list[list[str]]:
         file for file in others if folder in file.as_posix() and named.search(file.read_text())
     ]
     others = [file for file in others if file not in near]
-    rest = [others, [file for file in further if file not in files]]
-    rounds = [mine, near, *([] if quick else rest)]
+    others.sort(key=lambda file: folder not in file.as_posix())
+    wide = [others, [file for file in further if file not in files]]
+    rounds = [mine, near, *([] if quick else wide)]
     first, *rest = [[one.relative_to(root).as_posix() for one in round_] for round_ in rounds]
     return [[path, *first], *filter(None, rest)]
 

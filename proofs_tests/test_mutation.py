@@ -256,6 +256,7 @@ def test_the_tests_of_a_module_are_those_that_import_it(tmp_path: Path) -> None:
         rounds = mutation.tests_of(whole, "specref/theory/psi.py", tmp_path, quick)
         assert rounds[:2] == first
         assert (len(rounds) == 2) == quick
+    assert rounds[2] == ["proofs_tests/theory/test_far.py", "test_other.py"]
 
 
 def test_a_mutant_that_survives_a_round_is_put_to_the_next(root: Path) -> None:
