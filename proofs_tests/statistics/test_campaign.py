@@ -634,6 +634,7 @@ def test_an_inconclusive_report_says_how_many_trials_would_decide() -> None:
     campaign.add(case, blocks)
     report = campaign.report()
     assert report.verdict == INCONCLUSIVE
+    assert 10**report.log10_evidence == pytest.approx(math.exp(campaign.peak))
     assert report.needed is not None
     assert report.needed > 500
     assert f"{report.needed:,}" in str(report)

@@ -222,7 +222,9 @@ def test_one_large_add_learns_as_small_ones_do() -> None:
     one_bet.bet(left, right)
     assert whole.peak == parts.peak > 50
     assert one_bet.peak == 0
-    assert whole.report().trials == 10_000
+    report = whole.report()
+    assert report.trials == 10_000
+    assert 10**report.log10_evidence == pytest.approx(math.exp(whole.peak))
 
 
 def test_suspects_name_the_difference() -> None:
