@@ -7,6 +7,7 @@ where they are installed or cloned; twins of their signatures, right and wrong, 
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,9 +21,16 @@ from specref.adapters import (
     IMPLEMENTATIONS,
     NotInstalledError,
     candidates,
+    csaq,
+    economize,
     feifeibear,
     jaymody,
+    litgpt,
+    lucidrains,
+    mini_infer,
     romsto,
+    rotalabs_accel,
+    seqspecdecod,
     sglang,
 )
 from specref.adapters.checkouts import from_checkout
@@ -233,6 +241,33 @@ def test_no_function_of_another_signature_is_called(
         install(module, **{function: Engine if name == "csaq-quant" else of_another})
     with pytest.raises(NotInstalledError, match=r"has unknown parameters, a$"):
         IMPLEMENTATIONS[name].load()
+
+
+@pytest.mark.parametrize(
+    ("load", "packages"),
+    [
+        (candidates.load_eagle, "torch transformers"),
+        (csaq.load_generate, "csaq-quant"),
+        (economize.load_verify, "economize"),
+        (partial(feifeibear.load_generate, "speculative_sampling"), "torch transformers tqdm"),
+        (jaymody.load_generate, "torch transformers tqdm"),
+        (litgpt.load, "litgpt"),
+        (lucidrains.load_generate, "speculative-decoding beartype einops"),
+        (mini_infer.load_step, "mini-infer"),
+        (romsto.load_generate, "torch transformers termcolor"),
+        (rotalabs_accel.load_verify, "rotalabs-accel"),
+        (partial(seqspecdecod.load_step, "standard"), "sequential-speculative-decoding"),
+        (sglang.load_verify, "torch triton"),
+    ],
+)
+def test_a_loader_says_what_to_install(
+    load: Callable[[], Any], packages: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(
+        NotInstalledError, match=f"^torch is not installed: pip install {packages}$"
+    ):
+        load()
 
 
 def test_texts_end_with_eos() -> None:
