@@ -17,6 +17,7 @@ import json
 import os
 import queue
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -66,7 +67,7 @@ class Room:
         Files and folders; a file belongs to the room that names it most closely.
     tests : tuple of str
         Patterns of the ends of paths. Those of them that import the module of a mutant run
-        first, the others if it survives.
+        first, then those that write its name, then the others.
     further : tuple of str
         Patterns of tests that run if it survives these, too; and then `EVERYWHERE`.
     slow : tuple of str
@@ -264,8 +265,8 @@ class Result:
         noticed; it may be as right as the code, and slower. A survivor may have `since`: what
         became of it after the draw, which leaves the score as it was drawn.
     quick : bool
-        Only the tests that import the file of a mutant were run: what survived these may be
-        noticed by others, and the score is a lower bound.
+        Only the tests that import the file of a mutant, or write its name, were run: what
+        survived these may be noticed by others, and the score is a lower bound.
     """
 
     target: float
@@ -362,11 +363,12 @@ def files_of(name: str, rooms: Mapping[str, Room], root: Path) -> list[str]:
     return sorted(path for path in found if owner(path) == name)
 
 
-def tests_of(room: Room, path: str, root: Path) -> list[list[str]]:
+def tests_of(room: Room, path: str, root: Path, quick: bool) -> list[list[str]]:
     """Rounds of tests: a mutant that survives one is put to the next.
 
     The doctests of its file and the tests of its room that import it, those of its name first;
-    the others of its room; and further ones.
+    those that write its name in the folder that mirrors its package; with `quick` that is all.
+    Then the others of its room, those of that folder first, and further ones.
     """
     known = sorted(root.rglob("test_*.py"))
     files, further, slow = (
@@ -379,7 +381,15 @@ def tests_of(room: Room, path: str, root: Path) -> list[list[str]]:
     mine = [file for file in files if _imports(file.read_text(), module, names)]
     mine.sort(key=lambda file: file.name != f"test_{stem}.py")
     others = [file for file in files if file not in (*mine, *slow)]
-    rounds = mine, others, [file for file in further if file not in files]
+    named = re.compile(rf"\b{re.escape(stem)}\b")
+    folder = f"/{Path(path).parts[1]}/"
+    near = [
+        file for file in others if folder in file.as_posix() and named.search(file.read_text())
+    ]
+    others = [file for file in others if file not in near]
+    others.sort(key=lambda file: folder not in file.as_posix())
+    wide = [others, [file for file in further if file not in files]]
+    rounds = [mine, near, *([] if quick else wide)]
     first, *rest = [[one.relative_to(root).as_posix() for one in round_] for round_ in rounds]
     return [[path, *first], *filter(None, rest)]
 
@@ -454,7 +464,7 @@ def run(
     limit : float
         Seconds for the tests of a mutant.
     quick : bool
-        Run only the tests that import the file of a mutant.
+        Run only the tests that import the file of a mutant, or write its name.
     results : dict, optional
         Is filled and returned; after an interrupt it has what was found until then.
 
@@ -481,8 +491,7 @@ def run(
                     if reason := (equivalent or {}).get(key(found)):
                         result.equivalent.append({**found, "reason": reason})
                     else:
-                        rounds = tests_of(rooms[name], one.path, root)
-                        tests = rounds[:1] if quick else rounds
+                        tests = tests_of(rooms[name], one.path, root, quick)
                         running[pool.submit(runner.code, one, tests)] = found
                 for done in as_completed(running):
                     _count(result, done.result(), running[done])
@@ -521,7 +530,7 @@ def again(
                 elif not same:
                     found["since"] = "the code has changed"
                 else:
-                    tests = tests_of(rooms[name], path, root)
+                    tests = tests_of(rooms[name], path, root, quick=False)
                     survives = any(runner.code(one, tests) == 0 for one in same)
                     found["since"] = "survives" if survives else "noticed"
                 _save(output, results)
@@ -619,7 +628,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for a mutant")
-    parser.add_argument("--quick", action="store_true", help="only tests that import the file")
+    parser.add_argument("--quick", action="store_true", help="only tests that name the file")
     parser.add_argument("--again", action="store_true", help="the survivors of the last draws")
     given = parser.parse_args()
     equivalent = json.loads(EQUIVALENT.read_text())

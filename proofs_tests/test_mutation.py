@@ -234,18 +234,29 @@ def test_the_tests_of_a_module_are_those_that_import_it(tmp_path: Path) -> None:
     room = Room(("specref/theory",), names[:1] + names[2:5], 1.0, (names[1], *names[4:]))
     path = "specref/theory/psi.py"
     mine = ["test_psi.py", "test_module.py", "test_name.py"]
-    assert mutation.tests_of(room, path, tmp_path) == [
+    assert mutation.tests_of(room, path, tmp_path, False) == [
         [path, *mine],
         ["test_other.py"],
         ["test_whole.py", "test_word.py"],
     ]
     path = "specref/theory/counting.py"  # imported by none
-    rounds = mutation.tests_of(room, path, tmp_path)
+    rounds = mutation.tests_of(room, path, tmp_path, False)
     others = sorted(set(IMPORTS) - {"test_whole.py", "test_word.py"})
     assert rounds[:2] == [[path], others]
     slow = replace(room, slow=(names[0], names[2]))
-    assert mutation.tests_of(slow, path, tmp_path)[1] == others[2:]
-    assert mutation.tests_of(slow, "specref/theory/psi.py", tmp_path)[0][1:] == mine
+    assert mutation.tests_of(slow, path, tmp_path, False)[1] == others[2:]
+    assert mutation.tests_of(slow, "specref/theory/psi.py", tmp_path, False)[0][1:] == mine
+    near = tmp_path / "proofs_tests" / "theory" / "test_near.py"
+    near.parent.mkdir(parents=True)
+    near.write_text("psi = 1")
+    (near.parent / "test_far.py").write_text("epsilon = 1")
+    whole = replace(room, tests=("/theory/*", *room.tests))
+    first = [["specref/theory/psi.py", *mine], ["proofs_tests/theory/test_near.py"]]
+    for quick in (True, False):
+        rounds = mutation.tests_of(whole, "specref/theory/psi.py", tmp_path, quick)
+        assert rounds[:2] == first
+        assert (len(rounds) == 2) == quick
+    assert rounds[2] == ["proofs_tests/theory/test_far.py", "test_other.py"]
 
 
 def test_a_mutant_that_survives_a_round_is_put_to_the_next(root: Path) -> None:

@@ -7,7 +7,9 @@ where they are installed or cloned; twins of their signatures, right and wrong, 
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,22 @@ import pytest
 
 from proofs_tests.pages import console_blocks
 from specref import Model, Vocabulary, exact_distribution, is_lossless
-from specref.adapters import IMPLEMENTATIONS, NotInstalledError
+from specref.adapters import (
+    IMPLEMENTATIONS,
+    NotInstalledError,
+    candidates,
+    csaq,
+    economize,
+    feifeibear,
+    jaymody,
+    litgpt,
+    lucidrains,
+    mini_infer,
+    romsto,
+    rotalabs_accel,
+    seqspecdecod,
+    sglang,
+)
 from specref.adapters.checkouts import from_checkout
 from specref.algorithms import standard
 from specref.conformance.suite import check
@@ -185,6 +202,74 @@ def test_other_signatures_are_not_run(function: Any, reason: str, install: Any) 
     assert str(IMPLEMENTATIONS["mini-infer"].not_run).startswith(f"not_run ({reason}")
 
 
+def of_another(a): ...
+
+
+class Engine:
+    _generate_speculative = of_another
+
+    def _swap_to_verify(self): ...
+
+
+@pytest.mark.parametrize(
+    ("name", "modules"),
+    [
+        ("litgpt-step", {"litgpt.generate.speculative_decoding": "speculative_decoding"}),
+        ("litgpt-generate", {"litgpt.generate.speculative_decoding": "generate"}),
+        (
+            "economize",
+            {
+                "economize.decoding.verifiers": "RejectionVerifier",
+                "economize.decoding.protocols": "Draft",
+                "economize.decoding.config": "DecodeConfig",
+                "economize.decoding.selectors": "TopPSampler",
+            },
+        ),
+        ("lucidrains", {"speculative_decoding": "speculative_decoding"}),
+        ("csaq-quant", {"csaq.inference": "CSAQInferenceEngine"}),
+        ("rotalabs-accel", {"rotalabs_accel.speculative.core": "verify_tokens"}),
+        (
+            "sequential-speculative-decoding-standard",
+            {"seqspecdecod.standard_sd": "standard_speculative_step"},
+        ),
+    ],
+)
+def test_no_function_of_another_signature_is_called(
+    name: str, modules: dict[str, str], install: Any
+) -> None:
+    for module, function in modules.items():
+        install(module, **{function: Engine if name == "csaq-quant" else of_another})
+    with pytest.raises(NotInstalledError, match=r"has unknown parameters, a$"):
+        IMPLEMENTATIONS[name].load()
+
+
+@pytest.mark.parametrize(
+    ("load", "packages"),
+    [
+        (candidates.load_eagle, "torch transformers"),
+        (csaq.load_generate, "csaq-quant"),
+        (economize.load_verify, "economize"),
+        (partial(feifeibear.load_generate, "speculative_sampling"), "torch transformers tqdm"),
+        (jaymody.load_generate, "torch transformers tqdm"),
+        (litgpt.load, "litgpt"),
+        (lucidrains.load_generate, "speculative-decoding beartype einops"),
+        (mini_infer.load_step, "mini-infer"),
+        (romsto.load_generate, "torch transformers termcolor"),
+        (rotalabs_accel.load_verify, "rotalabs-accel"),
+        (partial(seqspecdecod.load_step, "standard"), "sequential-speculative-decoding"),
+        (sglang.load_verify, "torch triton"),
+    ],
+)
+def test_a_loader_says_what_to_install(
+    load: Callable[[], Any], packages: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(
+        NotInstalledError, match=f"^torch is not installed: pip install {packages}$"
+    ):
+        load()
+
+
 def test_texts_end_with_eos() -> None:
     from specref.adapters.toy_steps import WithTuples, on_toys
 
@@ -206,6 +291,354 @@ def test_texts_end_with_eos() -> None:
         return [0]
 
     assert on_toys(cached)(LEANING, EVEN, (1, 0), 1, np.random.default_rng(1)) == (0,)
+
+
+def rows(logits: Any) -> list[list[float]]:
+    """The laws of a toy over two tokens; a third starts texts, and is never drawn."""
+    assert logits.shape[0] == 1
+    laws = logits[0].double().softmax(-1).numpy().round(6).tolist()
+    assert all(law[2:] in ([], [0.0]) for law in laws)
+    return [law[:2] for law in laws]
+
+
+HALVES, LEANS = [0.5, 0.5], [0.25, 0.75]
+ASKED = LEANING, EVEN, (1, 0)
+
+
+def test_litgpt_is_handed_networks_with_a_cache(install: Any) -> None:
+    """What was fed last at a position counts, as in its buffers."""
+
+    def step(
+        draft_model,
+        target_model,
+        token,
+        input_pos,
+        input_pos_maxp1,
+        speculative_k,
+        **sample_kwargs,
+    ):
+        assert (token.tolist(), input_pos.tolist(), input_pos_maxp1) == ([0], [2], 3)
+        assert (speculative_k, sample_kwargs) == (2, {"temperature": 1.0})
+        fed = torch.tensor([[0, 0, 1]]), torch.tensor([2, 3, 4])
+        assert rows(target_model(*fed, 5)) == [LEANS, LEANS, HALVES]
+        assert rows(draft_model(*fed, 5)) == [HALVES] * 3
+        assert rows(target_model(torch.tensor([[1]]), torch.tensor([3]), 4)) == [HALVES]
+        assert rows(target_model(torch.tensor([[1, 0]]), torch.tensor([3, 4]), 5))[1] == LEANS
+        assert target_model.max_seq_length == 1003
+        return torch.tensor([0, 1])
+
+    def generate(
+        draft_model, target_model, prompt, max_returned_tokens, temperature=1.0, top_k=None,
+        top_p=1.0, stop_tokens=(), include_prompt=True, speculative_k=0,
+    ):  # fmt: skip
+        assert (prompt.tolist(), max_returned_tokens, speculative_k) == ([2, 1, 0], 7, 3)
+        whole = prompt[None], torch.arange(3)
+        assert rows(target_model(*whole, 3))[1:] == [HALVES, LEANS]
+        assert rows(draft_model(*whole, 3)) == [HALVES] * 3
+        return torch.cat([prompt, torch.tensor([0, 1, 1, 0])]), None
+
+    install("litgpt.generate.speculative_decoding", speculative_decoding=step, generate=generate)
+    rng = np.random.default_rng(1)
+    assert IMPLEMENTATIONS["litgpt-step"].load()(*ASKED, 2, rng) == (0, 1)
+    assert IMPLEMENTATIONS["litgpt-generate"].load()(*ASKED, 3, rng) == (0, 1, 1)
+
+
+def test_economize_is_handed_drafts_and_a_sampler_that_changes_nothing(install: Any) -> None:
+    drafts = torch.tensor([[0, 1], [2, 0], [1, -1], [3, 3]])
+    p, q = torch.rand(4, 3, 4).log(), torch.tensor([0.5, 0.25, 0.0, 0.25]).expand(4, 2, 4).log()
+    parents, seeds = torch.tensor([[-1, 0], [-1, -1], [-1, -1], [-1, 0]]), []
+
+    class TopPSampler:
+        def __init__(self, temperature, top_p, seed, device=None):
+            assert (temperature, top_p) == (1, 1)
+            seeds.append(seed)
+
+    class RejectionVerifier:
+        def __init__(self, config):
+            assert config == {"verifier": "rejection"}
+
+        def verify_batch(self, logits, draft, sampler, *others):
+            assert torch.equal(logits, p)
+            assert torch.equal(draft[0], drafts)
+            assert (draft[1:3], others) == (([2, 2, 1, 2], None), (None, None))
+            assert draft[3] is None or torch.allclose(draft[3], q.exp())
+            assert isinstance(sampler, TopPSampler)
+            return torch.tensor([2, 0, 1, 1]), torch.tensor([3, 0, 2, 0])
+
+        def verify_tree(self, logits, draft, sampler):
+            assert draft[2] is parents
+            return [[0, 1], [], [0], [0]], torch.tensor([3, 0, 2, 0])
+
+    install("economize.decoding.verifiers", RejectionVerifier=RejectionVerifier)
+    install("economize.decoding.protocols", Draft=lambda *given: given)
+    install("economize.decoding.config", DecodeConfig=dict)
+    install("economize.decoding.selectors", TopPSampler=TopPSampler)
+    lines, trees = (IMPLEMENTATIONS[f"economize{end}"].load() for end in ("", "-tree"))
+    rng = np.random.default_rng(1)
+    for tokens, counts in (
+        lines(p, q, drafts, rng=rng),
+        lines(p, None, drafts, rng=rng),
+        trees(p, q, drafts, parents, rng=rng),
+    ):
+        assert tokens.tolist() == [[0, 1, 3], [0, -1, -1], [1, 2, -1], [3, 0, -1]]
+        assert counts.tolist() == [3, 1, 2, 2]
+    assert len({*seeds}) == 3
+    assert 2**60 < max(seeds) < 2**63
+
+
+def test_lucidrains_is_handed_networks(install: Any) -> None:
+    def loop(
+        net, small_net, prompt, seq_len, gamma=5, temperature=1.0, filter_thres=0.9, lenience=1.0,
+        pad_id=0,
+    ):  # fmt: skip
+        assert (prompt.tolist(), seq_len, gamma) == ([[2, 1, 0]], 5, 3)
+        assert (temperature, filter_thres) == (1, 0)
+        for network, last in ((net, LEANS), (small_net, HALVES)):
+            logits, (embeds, cache) = network(
+                prompt, seq_start_pos=None, cache=None, return_cache=True
+            )
+            assert rows(logits)[1:] == [HALVES, last]
+            assert (embeds.shape, cache) == ((1, 3, 1), None)
+        return torch.tensor([[0, 1]]), 1.0
+
+    install("speculative_decoding", speculative_decoding=loop)
+    run = IMPLEMENTATIONS["lucidrains"].load()
+    assert run(*ASKED, 2, np.random.default_rng(1)) == (0, 1)
+
+
+def test_csaq_is_handed_two_models(install: Any) -> None:
+    class CSAQInferenceEngine:
+        def __init__(self, model, budget, verbose=True):
+            assert (budget, verbose) == ({}, False)
+            self._hooks = []
+
+        def _swap_to_verify(self):
+            raise AssertionError("swaps weights")
+
+        def _generate_speculative(self, input_ids, max_new_tokens, lookahead, temperature, top_p):
+            assert (input_ids.tolist(), max_new_tokens) == ([[2, 1, 0]], 2)
+            assert (lookahead, temperature, top_p) == (3, 1, 1)
+            self._build_hooks()
+            assert self._hooks
+            for swap, last in (
+                (self._swap_to_verify, LEANS),
+                (self._swap_to_draft, HALVES),
+                (self._ensure_draft_state, HALVES),
+            ):
+                swap()
+                first = self.model(input_ids[:, :2])
+                assert rows(first.logits)[1:] == [HALVES]
+                assert rows(self.model(input_ids[:, 2:], first.past_key_values).logits) == [last]
+            return torch.tensor([[2, 1, 0, 0, 1]]), {}
+
+    install("csaq.inference", CSAQInferenceEngine=CSAQInferenceEngine)
+    run = IMPLEMENTATIONS["csaq-quant"].load()
+    assert run(*ASKED, 2, np.random.default_rng(1)) == (0, 1)
+
+
+def test_rotalabs_is_handed_q_of_the_drafts(install: Any) -> None:
+    def verify_tokens(
+        model, input_ids, draft_tokens, draft_probs, past_key_values, temperature=1.0, top_p=0.9,
+        use_sampling=True,
+    ):  # fmt: skip
+        assert (input_ids.shape, past_key_values) == ((1, 1), None)
+        assert draft_tokens.tolist() == [0, 1]
+        assert draft_probs.tolist() == pytest.approx([0.125, 0.75])
+        ids = torch.cat([input_ids, draft_tokens[None]], dim=1)
+        out = model(ids, past_key_values=None, use_cache=True)
+        assert out.logits[0].exp().tolist() == pytest.approx(np.array(p[0]))
+        assert out.past_key_values is None
+        return torch.tensor([0, 1, 0]), 2
+
+    install("rotalabs_accel.speculative.core", verify_tokens=verify_tokens)
+    run = IMPLEMENTATIONS["rotalabs-accel"].load()
+    p, q = np.array([[HALVES, LEANS, HALVES]]), np.array([[[0.125, 0.875], [0.25, 0.75]]])
+    tokens, counts = run(p, q, np.array([[0, 1]]), rng=np.random.default_rng(1))
+    assert (tokens.tolist(), counts.tolist()) == ([[0, 1, 0]], [3])
+
+
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [
+        ("standard", "standard_sd.standard_speculative_step"),
+        ("naive", "naive_hsd.naive_hsd_step"),
+        ("capped", "capped_hsd.capped_hsd_step"),
+    ],
+)
+def test_sequential_steps_are_handed_toys(kind: str, place: str, install: Any) -> None:
+    def step(
+        draft_model, target_model, input_ids, gamma, draft_temperature=0.0, target_temperature=0.0
+    ):
+        assert (input_ids.tolist(), gamma) == ([[2, 1, 0]], 2)
+        assert (draft_temperature, target_temperature) == (1, 1)
+        assert rows(target_model(input_ids).logits)[1:] == [HALVES, LEANS]
+        assert rows(draft_model(input_ids).logits)[1:] == [HALVES, HALVES]
+        return torch.tensor([[2, 1, 0, 0, 1]]), 1, 1
+
+    module, name = place.split(".")
+    install(f"seqspecdecod.{module}", **{name: step})
+    run = IMPLEMENTATIONS[f"sequential-speculative-decoding-{kind}"].load()
+    assert run(*ASKED, 2, np.random.default_rng(1)) == (0, 1)
+    assert run.specref_capabilities.rule == ("standard" if kind == "standard" else None)
+
+
+@pytest.fixture
+def cloned(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Functions of one's own in place of those of a clone."""
+
+    def put(adapter: Any, **functions: Any) -> None:
+        monkeypatch.setattr(adapter, "require", lambda packages, remedy: None)
+        monkeypatch.setattr(
+            adapter,
+            "from_checkout",
+            lambda repository, module, *names, absent=(): [functions[name] for name in names],
+        )
+
+    return put
+
+
+def test_jaymody_is_handed_rows_of_numpy(cloned: Any) -> None:
+    def speculative_sampling(x, draft_model, target_model, N, K):  # noqa: N803
+        assert (x.tolist(), N, K) == ([2, 1, 0], 2, 3)
+        assert target_model(x)[1:].round(6).tolist() == [[*HALVES, 0], [*LEANS, 0]]
+        assert draft_model(x)[1:].round(6).tolist() == [[*HALVES, 0]] * 2
+        return np.array([2, 1, 0, 0, 1, 1])
+
+    cloned(jaymody, speculative_sampling=speculative_sampling)
+    run = IMPLEMENTATIONS["github-jaymody"].load()
+    assert run(*ASKED, 2, np.random.default_rng(1)) == (0, 1)
+
+
+@pytest.mark.parametrize("version", ["", "_v2"])
+def test_feifeibear_is_handed_ids_from_1_on(version: str, cloned: Any) -> None:
+    def loop(
+        prefix, approx_model, target_model, max_len, gamma=4, temperature=1, top_k=0, top_p=0,
+        verbose=False, random_seed=None,
+    ):  # fmt: skip
+        assert (prefix.tolist(), max_len, gamma) == ([[3, 2, 1]], 2, 3)
+        for model, last in ((target_model, LEANS), (approx_model, HALVES)):
+            laws = model(prefix).logits[0].double().softmax(-1).numpy().round(6).tolist()
+            assert laws[1:] == [[0, *HALVES, 0], [0, *last, 0]]
+        return torch.tensor([[3, 2, 1, 1, 2, 2]])
+
+    name = f"speculative_sampling{version}"
+    cloned(feifeibear, **{name: loop})
+    run = feifeibear.load_generate(name)
+    assert run(*ASKED, 2, np.random.default_rng(1)) == (0, 1)
+
+
+@pytest.mark.parametrize(("asked", "given"), [(2, 3), (5, 5)])
+@pytest.mark.parametrize("ngrams", [False, True])
+def test_romsto_is_asked_for_three_tokens_at_least(
+    ngrams: bool, asked: int, given: int, cloned: Any
+) -> None:
+    def generate(inputs, target, gamma, logits_processor, max_gen_len, eos_tokens_id, **drafts):
+        assert (inputs, gamma, logits_processor) == ([2, 1, 0], 3, ("processor", 1.0))
+        assert (max_gen_len, eos_tokens_id) == (given, 2)
+        assert rows(target(torch.tensor([inputs])).logits)[1:] == [HALVES, LEANS]
+        assert target.config.max_position_embeddings >= 1_000
+        if ngrams:
+            assert drafts == {"ngramstorage": ("storage", 2, 2)}
+        else:
+            (drafter,) = drafts.values()
+            assert rows(drafter(torch.tensor([inputs])).logits)[1:] == [HALVES, HALVES]
+        return [0, 1, 1, 0, 1, 1], 0.5
+
+    def by_drafter(
+        inputs, drafter, target, gamma, logits_processor, max_gen_len, eos_tokens_id,
+        skip_sample_adjustment=False,
+    ):  # fmt: skip
+        return generate(
+            inputs, target, gamma, logits_processor, max_gen_len, eos_tokens_id, drafter=drafter
+        )
+
+    def by_ngrams(
+        inputs, ngramstorage, target, gamma, logits_processor, max_gen_len, eos_tokens_id,
+        filler_top_k=3, stop_if_unknown=False,
+    ):  # fmt: skip
+        return generate(
+            inputs, target, gamma, logits_processor, max_gen_len, eos_tokens_id,
+            ngramstorage=ngramstorage,
+        )  # fmt: skip
+
+    cloned(
+        romsto,
+        speculative_generate=by_drafter,
+        ngram_assisted_speculative_generate=by_ngrams,
+        MultinomialProcessor=lambda temperature: ("processor", temperature),
+        OneLevelNGramStorage=lambda n, size: ("storage", n, size),
+    )
+    run = romsto.load_generate(ngrams)
+    assert run(*ASKED, asked, np.random.default_rng(1)) == (0, 1, 1, 0, 1, 1)[:asked]
+
+
+@pytest.mark.parametrize("sampling", ["typical", "nucleus"])
+def test_medusa_is_handed_paths_and_its_token_is_drawn_after_the_kept(
+    sampling: str, cloned: Any
+) -> None:
+    """Nodes 0 and 1 below the root, 2 below 0; after each node another token is certain."""
+    p = torch.eye(5)[None, [4, 1, 2, 3]].log()
+
+    def evaluate_posterior(
+        logits, candidates, temperature, posterior_threshold=0.3, posterior_alpha=0.09,
+        top_p=0.8, sampling="typical", fast=True,
+    ):  # fmt: skip
+        assert (temperature, top_p, sampling) == (1, 1, asked)
+        assert candidates.tolist() == [[0, 2, 0], [0, 1, 3]]  # 0 after the end of the shorter
+        assert logits.exp().argmax(dim=-1)[1].tolist() == [4, 1, 3]
+        assert logits.exp().argmax(dim=-1)[0, :2].tolist() == [4, 2]
+        return torch.tensor(1), kept
+
+    asked = sampling
+    cloned(candidates, evaluate_posterior=evaluate_posterior)
+    run = candidates.load_medusa(sampling)
+    x, parents = torch.tensor([[1, 2, 3]]), torch.tensor([[-1, -1, 0]])
+    for kept, block in ((2, [1, 3, 3, -1]), (1, [1, 1, -1, -1]), (0, [4, -1, -1, -1])):
+        tokens, counts = run(p, None, x, parents)
+        assert (tokens.tolist(), counts.tolist()) == ([block], [kept + 1])
+
+
+@pytest.mark.parametrize("block", [False, True])
+def test_sglang_is_handed_chains(block: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    drafts, p, q = torch.tensor([[1, 2], [3, 0]]), torch.rand(6, 4), torch.rand(4, 4)
+
+    def kernel(
+        predicts, accept_index, accept_token_num, candidates, retrive_index, retrive_next_token,
+        retrive_next_sibling, uniform_samples, uniform_samples_for_final_sampling, target_probs,
+        draft_probs, threshold_single, threshold_acc, deterministic, block_verification,
+    ):  # fmt: skip
+        assert predicts.tolist() == [0] * 6
+        assert candidates[:, 1:].tolist() == drafts.tolist()
+        assert accept_index.tolist() == retrive_index.tolist() == [[0, 1, 2], [3, 4, 5]]
+        assert torch.equal(target_probs, p.view(2, 3, 4))
+        assert torch.equal(draft_probs, q.view(2, 2, 4))
+        coins = torch.cat([uniform_samples.flatten(), uniform_samples_for_final_sampling])
+        assert (uniform_samples.shape, len({*coins.tolist()})) == ((2, 3), 8)
+        assert ((coins >= 0) & (coins < 1)).all()
+        assert (threshold_single, threshold_acc, deterministic) == (1, 1, True)
+        assert block_verification == block
+        accept_token_num[:] = torch.tensor([2, 0])
+        predicts[:4] = torch.tensor([1, 2, 3, 1])
+
+    monkeypatch.setattr(sglang, "imported_alone", lambda *given: kernel)
+    monkeypatch.setattr(sglang, "require", lambda *given: None)
+    monkeypatch.setitem(
+        sys.modules, "triton", SimpleNamespace(knobs=SimpleNamespace(runtime=INTERPRETING))
+    )
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    verify = sglang.load_verify(block)
+    assert verify.specref_capabilities.rule == ("block" if block else "standard")
+    tokens, counts = verify(
+        draft_token_ids=drafts.view(-1),
+        num_draft_tokens=torch.tensor([2, 2]),
+        target_probs=p,
+        draft_probs=q,
+        generator=torch.Generator().manual_seed(1),
+    )
+    assert (tokens.tolist(), counts.tolist()) == ([[1, 2, 3], [1, 0, 0]], [3, 1])
+
+
+INTERPRETING = SimpleNamespace(interpret=True)
 
 
 EVALUATE = """

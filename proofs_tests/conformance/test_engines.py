@@ -30,6 +30,7 @@ from proofs_tests.helpers.engines import (
     sampling,
 )
 from specref.cli import main
+from specref.conformance.checks import engines
 from specref.conformance.checks.engines import estimated_seconds, sizes, texts_needed
 from specref.conformance.options import CheckOptions
 from specref.conformance.report import Interrupted, Report
@@ -362,7 +363,7 @@ def test_texts_are_kept_for_engines_alone(tmp_path: Path) -> None:
         judged(engine(Speculating()), name="other", texts=file)
 
 
-def test_a_run_says_beforehand_how_long_it_will_take() -> None:
+def test_a_run_says_beforehand_how_long_it_will_take(monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(prompt: Tokens, budget: int, seed: int) -> Text:
         time.sleep(0.002)
         return Speculating()(prompt, budget, seed)
@@ -374,6 +375,19 @@ def test_a_run_says_beforehand_how_long_it_will_take() -> None:
         assert texts * 0.002 < estimated_seconds(judge, asked) < 1_000
     judge, _ = prepare(engine(slow), options)
     assert estimated_seconds(judge, ()) == 0
+    # A text takes two seconds by speculation and three without: each mode that is asked counts.
+    seconds = {"speculative": 2.0, "plain": 3.0}
+    monkeypatch.setattr(engines, "seconds_of_a_text", lambda judge, mode: (seconds[mode], {(0,)}))
+    plain = {"plain": sampling()}
+    for known, only, expected in (
+        ({}, None, 200),
+        (plain, None, 500),
+        (plain, [LAW_CHECK], 200),
+        (plain, [PLAINLY], 0),
+        (WITHOUT, None, 500),
+    ):
+        given = CheckOptions(contract=ENGINE, trials=100, only=only)
+        assert estimated_seconds(*prepare(engine(slow, **known), given)) == expected
 
 
 def test_seconds_are_kept_to_and_what_they_bought_is_said() -> None:

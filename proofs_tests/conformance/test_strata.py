@@ -1,6 +1,9 @@
 """Strata: what is judged in each, what is not, and what a report says of it."""
 
+import hashlib
 import io
+import operator
+import re
 
 import numpy as np
 import pytest
@@ -11,7 +14,15 @@ from specref.cli import main
 from specref.conformance.checks.strata import CHECKS as STRATA_CHECKS
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Status
-from specref.conformance.strata.laws import DRAFTERS, FEATURES, SETS, TARGETS, drawn_pool
+from specref.conformance.strata import stratum, table, texts, trees
+from specref.conformance.strata.laws import (
+    DRAFTERS,
+    FEATURES,
+    ORDERS,
+    SETS,
+    TARGETS,
+    drawn_pool,
+)
 from specref.conformance.strata.shape import Shape
 from specref.conformance.strata.stratum import Seen, drawn
 from specref.conformance.strata.table import drawn_pairs
@@ -380,6 +391,145 @@ def test_every_family_of_laws_meets_every_other():
     known = pool.variance.max(axis=0) > 0
     large = drawn_pool(np.random.default_rng(1), 70_000, 14).variance.max(axis=0) > 0
     assert (known | large)[: len(SETS)].all()
+
+
+def digest(value):
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:12]
+
+
+TABLES = {
+    "rows": ((*table.STRATA, table.FIRST), "dd47df4a1a4a"),
+    "steps": (table.STEP_STRATA, "eebc36155a8a"),
+    "texts": (table.TEXT_STRATA, "c0e46cacde1e"),
+    "trees": (table.TREE_STRATA, "2434f1413941"),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_strata_are_those_on_record(kind):
+    """What is judged changes knowingly: reports of users name the strata that were passed."""
+    strata, known = TABLES[kind]
+    assert digest(strata) == known
+
+
+LAWS = {
+    "zipf": "b49ea17b7a44",
+    "steep": "a5e9cd73366c",
+    "flat": "6e8083a71519",
+    "peaked": "9cc15c458d81",
+    "confident": "fcc5dfa30fd6",
+    "long tail": "7a5963d89a01",
+    "truncated": "c8bb38e275e0",
+    "certain": "9cf1047054aa",
+    "near": "69a2a8f5e2a8",
+    "sharp": "6bd25b7b1fcc",
+    "wide": "ba08e1aca37e",
+    "wrong": "dc1703ecfecd",
+    "cut": "f24536cb64c0",
+    "without": "62dec950d635",
+    "other": "b3f4225f1338",
+}
+
+
+@pytest.mark.parametrize("family", [*TARGETS, *DRAFTERS])
+def test_families_of_laws_are_those_on_record(family):
+    """At sizes below and above the numbers in their definitions."""
+    laws = []
+    for size in (5, 70, 130):
+        if family in TARGETS:
+            laws.append(TARGETS[family](size))
+        else:
+            p = TARGETS["zipf"](size)
+            laws.append(DRAFTERS[family](p / p.sum(), np.random.default_rng(size)))
+    assert digest([[f"{mass:.6f}" for mass in law] for law in laws]) == LAWS[family]
+
+
+@pytest.mark.parametrize(
+    ("size", "ends", "block"),
+    [
+        (70_000, [0, 256, 1_023, 35_000, 65_536, 69_631, 69_632, 69_998, 69_999], 368),
+        (2_048, [0, 256, 1_023, 1_024, 2_046, 2_047], 0),
+        (1_030, [0, 256, 515, 1_023, 1_024, 1_028, 1_029], 6),
+        (5, [0, 2, 3, 4], 5),
+    ],
+)
+def test_likely_tokens_have_ids_at_ends_and_in_the_last_block(size, ends, block):
+    for order, first in zip(ORDERS, ([], ends, range(size - block, size)), strict=True):
+        ids = order(size, np.random.default_rng(1)).tolist()
+        assert sorted(ids) == list(range(size))
+        assert sorted(ids[: len(first)]) == list(first)
+        assert ids != order(size, np.random.default_rng(2)).tolist()
+
+
+IDS = {
+    "argmax p": "p == p.max(axis=1, keepdims=True)",
+    "argmax q": "q == q.max(axis=1, keepdims=True)",
+    "id 0": "id == 0",
+    "odd id": "id % 2 == 1",
+    "id >= 1,024": "id >= 1024",
+    "id >= 65,536": "id >= 65536",
+    "last id": "id == V - 1",
+    "last 8 ids": "id >= V - 8",
+    "V % 8 last ids": "id >= V - V % 8",
+    "V % 1,024 last ids": "id >= V - V % 1024",
+}
+
+
+def test_a_set_has_the_tokens_that_its_name_says():
+    """At the bounds themselves, too."""
+    ids = np.arange(70_002)
+    p = np.resize([0.0, 1e-6, 1e-5, 1e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.25], len(ids))[None]
+    q = np.resize([0.0, 0.25, 1e-3, 5e-4], len(ids))[None] + p * np.resize([0.5, 1, 2, 10], (5, 1))
+    q[0, :99], p = 0, np.resize(p, q.shape)
+    names = {"p": p, "q": q, "id": ids, "V": len(ids), "np": np}
+    for name, chosen in SETS.items():
+        rule = IDS.get(name, re.sub(r"(\d+)p", r"\1 * p", name.replace(" = ", " == ")))
+        expected = np.broadcast_to(eval(rule, names), p.shape)
+        assert (np.broadcast_to(chosen(p, q, ids), p.shape) == expected).all(), name
+
+
+NUMBERED = (
+    (r"(?:at|in) (position|depth|row) (\d+)", operator.eq),
+    (r"from (position|depth|row) (\d+)", operator.ge),
+    (r"after fewer than () ?(\d+) tokens", operator.lt),
+    (r"after () ?(\d+) tokens and more", operator.ge),
+)
+NAMED = {
+    "anywhere": lambda at: at.row >= 0,
+    "in the last row": lambda at: at.row == at.rows - 1,
+    "in rows with fewer drafts": lambda at: at.drafts < at.lookahead,
+    "in the first call": lambda at: at.call == 0,
+    "in odd rows": lambda at: at.row % 2 == 1,
+    "in odd calls": lambda at: at.call % 2 == 1,
+    "after a token that came twice": lambda at: at.again,
+    **dict.fromkeys(
+        ["after all drafts", "at the last position", "below the deepest nodes"],
+        lambda at: at.position == at.drafts,
+    ),
+}
+
+
+def said(name, at):
+    """The tokens at a place, by its name."""
+    if name in NAMED:
+        return NAMED[name](at)
+    for pattern, compare in NUMBERED:
+        if found := re.fullmatch(pattern, name.replace(",", "")):
+            what = {"depth": "position", "": "context"}.get(found[1], found[1])
+            return compare(getattr(at, what), int(found[2]))
+    raise AssertionError(name)
+
+
+@pytest.mark.parametrize("places", [stratum.PLACES, texts.PLACES, trees.PLACES])
+def test_a_place_has_the_tokens_that_its_name_says(places):
+    number = np.arange(1_100)
+    position, drafts = number % 5, number // 5 % 5
+    at = texts.TextTokens(
+        *(number, number, position, drafts, number, number % 3),
+        *(len(number), 3, number, number % 7 == 0),
+    )
+    for name, chosen in places.items():
+        assert (chosen(at) == said(name, at)).all(), name
 
 
 def test_padding_is_never_drawn():

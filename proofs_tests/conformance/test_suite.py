@@ -197,6 +197,9 @@ def test_enough_trials_are_drawn_for_what_is_promised(name: str, tokens: int | N
     assert found.report.detectable <= tv
     counts = [sum(blocks.values()) for blocks in found.blocks.values()]
     assert max(counts) - min(counts) <= 2
+    tolerant = replace(found, allowances=(0.05, tv / 2))
+    assert tolerant.needed(tv) == replace(found, allowances=(0.0,)).needed(tv / 2) is not None
+    assert (tolerant.needed(tv / 2), tolerant.needed(0.05)) == (None, None)
 
 
 class Mixed:

@@ -502,6 +502,22 @@ def test_comparisons_that_flip_twice_are_searched():
     assert probed.distribution == pytest.approx({(0,): 0.75, (1,): 0.25})
 
 
+def test_functions_of_a_number_of_one_sign_are_traced():
+    """Up to 0 at an end of what is known of the number, which has its sign then."""
+    rng = np.random.default_rng(1)
+
+    def near_the_middle():
+        u = rng.random()
+        below = u <= 0.5
+        return (int(below), int(abs(u - 0.5 if below else 0.5 - u) < 0.125))
+
+    probed = probe(near_the_middle)
+    assert probed.way == "traced"
+    law = {(0, 0): 0.375, (0, 1): 0.125, (1, 0): 0.375, (1, 1): 0.125}
+    assert probed.distribution == pytest.approx(law, abs=1e-12)
+    assert probe(lambda: (int(abs(rng.random() - 0.5) < 0.125),)).way == "searched"
+
+
 def test_copies_are_the_same_numbers():
     rng = np.random.default_rng(1)
 

@@ -623,10 +623,18 @@ def test_the_report_says_what_is_needed_to_judge_and_repeat_it() -> None:
 
 
 def test_an_inconclusive_report_says_how_many_trials_would_decide() -> None:
+    blocks = drawn(law_of(standard.step, "c"), 500, np.random.default_rng(30))
+    campaign, case = fresh("c")
+    campaign.add(case, blocks)
+    assert (campaign.report().verdict, campaign.report().needed) == (INCONCLUSIVE, None)
     campaign, case = fresh("c", eps=0.05)
-    campaign.add(case, drawn(law_of(standard.step, "c"), 500, np.random.default_rng(30)))
+    campaign.add(case, np.repeat(blocks[:1], 500, axis=0))
+    assert (campaign.report().verdict, campaign.report().needed) == (LOSSY, None)
+    campaign, case = fresh("c", eps=0.05)
+    campaign.add(case, blocks)
     report = campaign.report()
     assert report.verdict == INCONCLUSIVE
+    assert 10**report.log10_evidence == pytest.approx(math.exp(campaign.peak))
     assert report.needed is not None
     assert report.needed > 500
     assert f"{report.needed:,}" in str(report)

@@ -222,7 +222,9 @@ def test_one_large_add_learns_as_small_ones_do() -> None:
     one_bet.bet(left, right)
     assert whole.peak == parts.peak > 50
     assert one_bet.peak == 0
-    assert whole.report().trials == 10_000
+    report = whole.report()
+    assert report.trials == 10_000
+    assert 10**report.log10_evidence == pytest.approx(math.exp(whole.peak))
 
 
 def test_suspects_name_the_difference() -> None:
@@ -240,6 +242,32 @@ def test_suspects_name_the_difference() -> None:
     assert "suspect prefix: token 2 after (3, 1), more often: 10^" in str(report)
     gains = [suspect.log10_evidence for suspect in report.suspects]
     assert gains == sorted(gains, reverse=True)
+
+
+def test_every_view_of_a_text_has_a_name() -> None:
+    cells = Bets().cells
+    cells.visits(np.array([[5, 6, -1]]))
+    assert {cells.describe(cell) for cell in cells.names} == {
+        *("prefix: token 5 after ()", "position: token 5 at position 0"),
+        *("previous: token 5 at the start", "anywhere: token 5 anywhere"),
+        *("prefix: token 6 after (5,)", "position: token 6 at position 1"),
+        *("previous: token 6 after a token 5", "anywhere: token 6 anywhere"),
+        *("prefix: the end after (5, 6)", "position: the end at position 2"),
+        *("previous: the end after a token 6", "anywhere: the end anywhere"),
+    }
+
+
+def test_ids_of_large_vocabularies_are_named_in_a_report() -> None:
+    """More than there are prefixes."""
+    rng = np.random.default_rng(1)
+    plain = rng.integers(50_000, 50_002, (600, 3))
+    repeating = plain.copy()
+    for j in (1, 2):
+        repeating[:, j] = np.where(rng.random(600) < 0.7, repeating[:, j - 1], plain[:, j])
+    test = TwoSample()
+    test.add(repeating, rng.permutation(plain))
+    suspects = {suspect.component for suspect in test.report().suspects}
+    assert "previous: token 50001 after a token 50000, less often" in suspects
 
 
 def test_texts_that_stop_early_are_found() -> None:

@@ -11,6 +11,7 @@ from specref import Vocabulary
 from specref.algorithms import Step, greedy_block
 from specref.chance import Chance, Traced, enumerate_paths
 from specref.models import Model
+from specref.pairs import Profile
 from specref.report.dominance import (
     answer_sentence,
     answers_record,
@@ -137,13 +138,29 @@ def test_what_cannot_be_asked_says_why() -> None:
 
 
 def test_questions_name_rules_and_formulas() -> None:
-    for profile in ("quick", "standard", "thorough"):
+    profiles: tuple[Profile, ...] = ("quick", "standard", "thorough")
+    for profile in profiles:
         for question in questions_of(profile):
             assert question.left in RULES
             assert question.right in (FORMULAS if question.is_formula else RULES)
     thorough = questions_of("thorough")
     for tokens, lookahead in ((TWO_TOKENS, 3), (THREE_TOKENS, 2)):
         assert Question("block", "standard", tokens, tokens, lookahead) in thorough
+
+
+def test_profiles_ask_more() -> None:
+    def sizes(profile: Profile) -> set[tuple[int, int, int]]:
+        return {
+            (len(one.target), one.lookahead, one.iterations)
+            for one in questions_of(profile)
+            if {one.left, one.right} == {"standard", "block"}
+        }
+
+    assert sizes("quick") == {(2, 1, 1)}
+    assert sizes("standard") == {(2, 1, 1), (2, 2, 1), (3, 1, 1)}
+    assert sizes("thorough") - sizes("standard") == {(2, 3, 1), (3, 2, 1), (2, 1, 2), (2, 2, 2)}
+    profiles: tuple[Profile, ...] = ("quick", "standard", "thorough")
+    assert [len(questions_of(profile)) for profile in profiles] == [38, 52, 94]
 
 
 def test_ctrl_c_keeps_what_was_found_and_the_page_says_so() -> None:

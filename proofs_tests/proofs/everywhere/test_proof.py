@@ -159,6 +159,35 @@ def test_claims_of_beginnings_are_added_up_only_where_all_hold() -> None:
     )
     (lossy,) = {len(one.lossy) for one in found.slices}
     assert lossy >= 2
+    rng = random.Random(7)
+    variables = [Row("p", ()), after_a, after_b, Row("p", (1,)), Row("q", ()), Row("q", (0,))]
+    for _ in range(60):
+        drawn = {row: random_value(rng) for row in variables}
+        wrong = (drawn[after_a] > Fraction(1, 2)) != (drawn[after_b] > Fraction(2, 3))
+        if 0 < drawn[variables[0]] < 1:
+            assert [is_covered(one, drawn) for one in found.slices] == [not wrong] * 2
+
+
+def right_at(value):
+    """Right where the first entry of p is 0, 1 or this value, and nowhere else."""
+
+    def step(target, drafter, context, lookahead, chance):
+        first, second = target.next_token(context)
+        slip = first * second * (first - value) * Fraction(1, 2)
+        return (chance.draw([first + slip, second - slip], "token"),)
+
+    return step
+
+
+def test_a_region_is_lossy_by_a_gap_at_its_sample() -> None:
+    """A rule that is right at the rows that are looked at first is asked at others."""
+    wrong = is_lossless_everywhere(right_at(Fraction(2)), "ab")
+    (sample,) = {region.sample.value(0) for part in wrong.slices for region in part.lossy}
+    found = is_lossless_everywhere(right_at(sample), "ab")
+    gaps = [region.gap for part in found.slices for region in part.lossy]
+    assert found.verdict == "lossy"
+    assert len(gaps) >= 2
+    assert all(gaps)
 
 
 def test_what_the_budget_leaves_is_open() -> None:

@@ -250,6 +250,22 @@ def assert_runs_as_at_samples(program: Callable[..., Told]) -> None:
     assert seen.count("") > 500
 
 
+def test_what_a_positive_weight_says_of_its_one_factor_is_no_condition() -> None:
+    def one(p: Any, q: Any, weigh: Weigh) -> Told:
+        weigh(q[0] - p[0])
+        return [p[0] < q[0]]
+
+    def two(p: Any, q: Any, weigh: Weigh) -> Told:
+        weigh((q[0] - p[0]) * (p[2] - q[2]))
+        return [p[0] < q[0]]
+
+    half, quarter = Fraction(1, 2), Fraction(1, 4)
+    for program, conditions in ((one, 0), (two, 1)):
+        found = region_at(program, [quarter, quarter, half], [half, quarter, quarter])
+        assert found is not None
+        assert len(found[0].clauses) == conditions
+
+
 def test_it_is_found_if_poles_are_taken_for_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Region, "_vanishes", lambda *_: True)
     with pytest.raises((AssertionError, ZeroDivisionError)):

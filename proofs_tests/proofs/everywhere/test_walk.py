@@ -96,3 +96,25 @@ def test_an_error_of_chance_that_is_hidden_is_raised_all_the_same(weights: list[
 
     with pytest.raises(TypeError, match="asked at hidden"):
         followed(step)
+
+
+EVEN, THIRDS = [Fraction(1, 2)] * 2, [Fraction(1, 3), Fraction(2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("laws", "block", "shown"),
+    [
+        ((EVEN, EVEN), (1,), r"one has block \(0,\) and the other \(1,\)"),
+        ((EVEN, THIRDS), (0,), r"one has requests \(.+\) and the other \(.+\)$"),
+    ],
+)
+def test_what_differs_between_two_runs_is_shown(laws: Any, block: Any, shown: str) -> None:
+    runs = iter(zip(laws, ((0,), block), strict=True))
+
+    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        law, returned = next(runs)
+        chance.draw(law, "token")
+        return returned
+
+    with pytest.raises(OutsideChanceError, match=f"with the same choices, {shown}"):
+        followed(step)

@@ -67,8 +67,9 @@ class Cells:
         """Name a cell for the report."""
         view, place, token = cell
         what = "the end" if token == END else f"token {token}"
+        if view == "prefix":
+            return f"{view}: {what} after {self.prefixes.text(place)}"
         where = {
-            "prefix": f"after {self.prefixes.text(place)}",
             "position": f"at position {place}",
             "previous": "at the start" if place == END else f"after a token {place}",
             "anywhere": "anywhere",
