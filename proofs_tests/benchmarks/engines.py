@@ -5,14 +5,15 @@
 
 Each engine gets an environment in a temporary folder, one at a time; PyPI is asked by pip. Rows
 are written as they come to docs/scoreboard.json, and then as a page. After an interruption the
-same command goes on: rows of the same version of the engine are kept. One that cannot be installed
-has rows that say so.
+same command goes on: rows of the same version of the engine are kept, with ``--again`` those of
+the run that was interrupted. One that cannot be installed has rows that say so.
 """
 
 import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,17 +22,25 @@ import tempfile
 import time
 import venv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import specref
 from specref.adapters.checkouts import remedy
 from specref.adapters.engines import ENGINES, Installable
 from specref.adapters.needs import clone
-from specref.cli.engines import LIMIT, ONLY, SECONDS, TIMED, judged_apart, quick
+from specref.cli.engines import LIMIT, LOADING, ONLY, SECONDS, TIMED, judged_apart, quick
 from specref.cli.group import ended_as_by_ctrl_c
 from specref.report.machine import write_json
-from specref.report.scoreboard import NOT_RUN, Row, board_page, read_board, write_board
+from specref.report.scoreboard import (
+    NOT_RUN,
+    Row,
+    board_page,
+    longer_than,
+    read_board,
+    write_board,
+)
 
 ROOT = Path(specref.__file__).parents[1]
 RECORD = ROOT / "docs" / "scoreboard.json"
@@ -54,11 +63,14 @@ class Judgement:
         Seconds for a row.
     share : bool
         Environments see the packages of this interpreter, too, and specref as it is here.
+    run : str
+        When this began, and with which options.
     """
 
     forms: Mapping[str, Sequence[str]]
     limit: float = LIMIT
     share: bool = False
+    run: str = ""
 
     def form(self, contract: str, slow: bool) -> Sequence[str]:
         """The options for a path."""
@@ -158,20 +170,24 @@ def run(
         The JSON, with the rows that are kept.
     how : Judgement
     again : bool
-        Judge what is on the record, too.
+        Judge what is on the record, too, but for what this run has judged.
     """
     rows = {row.path: row for row in read_board(record)}
+    longer = {row.path: row for row in read_board(record, "longer")}
 
     def add(row: Row) -> None:
+        before = [one[row.path] for one in (longer, rows) if row.path in one]
+        longer.pop(row.path, None)
+        longer.update({one.path: one for one in longer_than(row, before)})
         rows[row.path] = row
-        write_board(str(record), list(rows.values()))
+        write(record, list(rows.values()), list(longer.values()), unfinished=how.run)
         print(f"{row.path}: {row.verdict}, {row.seconds:.0f} s; {row.evidence}", flush=True)
 
     def skip(engine: Installable, why: str) -> None:
         print(f"{engine.name}: {why}")
         for path in engine.paths:
             if path.name not in rows or not rows[path.name].judged:
-                add(Row(engine.name, path.name, str(path.contract), NOT_RUN, why))
+                add(Row(engine.name, path.name, str(path.contract), NOT_RUN, why, run=how.run))
 
     for engine in engines:
         if engine.needs_cuda and shutil.which("nvidia-smi") is None:
@@ -183,7 +199,8 @@ def run(
                 package = version_of(engine, there)
                 wanted = [
                     path for path in engine.paths
-                    if again or path.name not in rows or rows[path.name].package != package
+                    if path.name not in rows or rows[path.name].package != package
+                    or (again and (not how.run or rows[path.name].run != how.run))
                 ]  # fmt: skip
                 print(f"{package}: {len(wanted)} of {len(engine.paths)} paths to be judged")
                 if not wanted:
@@ -199,8 +216,29 @@ def run(
                     python=there.python, limit=how.limit, environment=there.variables,
                     folder=Path(folder),
                 )  # fmt: skip
-                add(replace(row, package=package, megabytes=megabytes))
+                add(replace(row, package=package, megabytes=megabytes, run=how.run))
+    write(record, list(rows.values()), list(longer.values()))
     return list(rows.values())
+
+
+def write(record: Path, rows: list[Row], longer: list[Row], unfinished: str = "") -> None:
+    """Write the rows, those of longer runs before, and which run is not done."""
+    write_board(str(record), rows, longer=[asdict(one) for one in longer], unfinished=unfinished)
+
+
+def label(record: Path, options: Sequence[str]) -> str:
+    """The run that this is: the one on the record that was interrupted, or a new one."""
+    words = f"`{shlex.join(options)}`"
+    told = json.loads(record.read_text("utf-8")).get("unfinished", "") if record.exists() else ""
+    began = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    return str(told) if str(told).endswith(f", {words}") else f"{began}, {words}"
+
+
+def minutes(engines: Iterable[Installable], rows: Iterable[Row], seconds: float) -> float:
+    """About how long judging takes, by the record; for a new path, `seconds` and its loading."""
+    known = {row.path: row.seconds for row in rows if row.seconds}
+    chosen = [path.name for engine in engines for path in engine.paths]
+    return sum(known.get(name, seconds + LOADING) for name in chosen) / 60
 
 
 def main() -> None:
@@ -220,11 +258,17 @@ def main() -> None:
     for one in chosen:
         needs = ", needs CUDA" if one.needs_cuda else ""
         print(f"{one.name}: {len(one.paths)} paths, about {one.megabytes} MB{needs}")
+    about = minutes(chosen, read_board(asked.record), asked.seconds)
+    print(f"judging all took, or would take, about {about:.0f} minutes; installing comes on top")
     forms = {
         contract: () if asked.whole and contract not in TIMED else quick(contract, asked.seconds)
         for contract in ONLY
     }
-    how = Judgement(forms, asked.limit, asked.share)
+    own = vars(asked).items()
+    options = [
+        f"{name}={value}" for name, value in own if name not in ("record", "limit") and value
+    ]
+    how = Judgement(forms, asked.limit, asked.share, label(asked.record, options))
     try:
         with ended_as_by_ctrl_c():
             run(chosen, asked.record, how, asked.again)
@@ -242,7 +286,8 @@ def write_page(record: Path) -> None:
         for path in one.paths
         if path.name not in known
     ]
-    write_json(str(record.with_suffix(".md")), board_page([*rows, *untried]).rstrip("\n"))
+    page = board_page([*rows, *untried], read_board(record, "longer"))
+    write_json(str(record.with_suffix(".md")), page.rstrip("\n"))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ import json
 import shutil
 import tempfile
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,68 @@ def test_an_interrupted_board_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     assert {row.package for row in runner.run([engine], record, how)} == {"e 1.1"}
     runner.run([engine], record, how, again=True)
     assert len(judging.asked) == 7
+
+
+def test_a_run_that_judges_all_again_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judging = Judging(*[("passed", False)] * 3, KeyboardInterrupt, *[("passed", False)] * 3)
+    monkeypatch.setattr(runner, "judged_apart", judging)
+    monkeypatch.setattr(runner, "Environment", Nowhere)
+    monkeypatch.setattr(runner, "offered", lambda engine, there: Nowhere.number)
+    monkeypatch.setattr(runner, "install", lambda engine, there, share: 3)
+    engine = Planted("e", "e", ("e",), 1, objects=("e:a", "e:b"))
+    record = tmp_path / "board.json"
+
+    def again(*options: str) -> str:
+        run = runner.label(record, options)
+        runner.run([engine], record, runner.Judgement({}, run=run), again=True)
+        return run
+
+    first = again("seconds=5")
+    assert {row.run for row in read_board(record)} == {first}
+    monkeypatch.setattr(runner, "datetime", At)
+    with pytest.raises(KeyboardInterrupt):
+        again("seconds=5")
+    assert runner.label(record, ["seconds=6"]).startswith("2000-01-01 00:00 UTC, ")
+    monkeypatch.setattr(At, "year", 2001)
+    assert again("seconds=5") == "2000-01-01 00:00 UTC, `seconds=5`"
+    assert judging.asked == ["e:a", "e:b", "e:a", "e:b", "e:b"]
+    assert again("seconds=5").startswith("2001")
+
+
+class At:
+    """A clock."""
+
+    year = 2000
+
+    @classmethod
+    def now(cls, zone: tzinfo) -> datetime:
+        return datetime(cls.year, 1, 1, tzinfo=zone)
+
+
+def test_what_was_judged_for_longer_is_kept_beside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = Row("e", "e:a", "text", "passed", "", package="e 1.0", seconds=100.0)
+    other = replace(row, path="e:b", package="e 0.9")
+    write_board(str(tmp_path / "board.json"), [row, other])
+    seconds = [30.0, 30.0, 40.0, 40.0]
+
+    def judged(*given: object, **_: object) -> Row:
+        return replace(row, path=str(given[1]), seconds=seconds.pop(0), evidence="now")
+
+    monkeypatch.setattr(runner, "judged_apart", judged)
+    monkeypatch.setattr(runner, "Environment", Nowhere)
+    monkeypatch.setattr(runner, "offered", lambda engine, there: "1.0")
+    monkeypatch.setattr(runner, "install", lambda engine, there, share: 3)
+    engine = Planted("e", "e", ("e",), 1, objects=("e:a", "e:b"))
+    for _ in range(2):
+        runner.run([engine], tmp_path / "board.json", runner.Judgement({}), again=True)
+    assert read_board(tmp_path / "board.json", "longer") == (row,)
+    assert [one.seconds for one in read_board(tmp_path / "board.json")] == [40, 40]
+    runner.write_page(tmp_path / "board.json")
+    assert "| e 1.0 | `e:a` | passed |  | 100 |" in (tmp_path / "board.md").read_text()
 
 
 def test_what_cannot_be_installed_now_keeps_its_row(

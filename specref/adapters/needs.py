@@ -113,6 +113,22 @@ def require_parameters(
         raise NotInstalledError(f"{name} has no parameter {', '.join(missing)}")
 
 
+def set_known(thing: Any, **values: Any) -> None:
+    """Set attributes that are there; for another `NotInstalledError` is raised.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> set_known(SimpleNamespace(n_max=16), n_max=3, p_min=0)
+    Traceback (most recent call last):
+    NotInstalledError: SimpleNamespace has no setting p_min
+    """
+    for name, value in values.items():
+        if not hasattr(thing, name):
+            raise NotInstalledError(f"{type(thing).__name__} has no setting {name}")
+        setattr(thing, name, value)
+
+
 def title(text: str, packages: Sequence[str]) -> str:
     """A name with the installed versions of packages.
 

@@ -42,6 +42,7 @@ COLUMNS = (
 )
 
 
+BEFORE = "several, with `--share`, put together by hand"
 INSTALLED = re.compile(r"/\S*/site-packages/")
 PAGE = """\
 # Scoreboard
@@ -69,13 +70,15 @@ and devices than the adapter's nothing is said.
 Power is of the check that compares whole texts where there is one; `exact law` is the total
 variation of the completed block from the target's, with all randomness intercepted. MB is what the
 installation added to the packages that were there; later rows of a package have that of its first.
-The rows of 2026-11-23 and 2026-11-24 come from several runs with `--share` (torch and Transformers
-of one environment for all), put together by hand, on two cores with other work beside.
+With `share` all engines see torch and Transformers of one environment. Rows that one command
+judged, also where it was interrupted and went on, are of one run:
+
+{runs}
 
 | path | evidence | command | date |
 |---|---|---|---|
 {evidence}
-"""
+{longer}"""
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,8 @@ class Row:
         The engine's package and its version, where it was installed for this.
     megabytes : int
         What the installation added.
+    run : str
+        When the command began that judged it and others, and its options.
     """
 
     engine: str
@@ -113,6 +118,7 @@ class Row:
     package: str = ""
     megabytes: int = 0
     date: str = ""
+    run: str = ""
 
     @property
     def judged(self) -> bool:
@@ -250,8 +256,14 @@ def write_board(file: str, rows: Sequence[Row], **extra: Any) -> None:
     write_json(file, as_json({"rows": [asdict(row) for row in rows]}, **extra))
 
 
-def read_board(file: Path) -> tuple[Row, ...]:
+def read_board(file: Path, part: str = "rows") -> tuple[Row, ...]:
     """The rows that were written; none if there is no file.
+
+    Parameters
+    ----------
+    file : Path
+    part : {"rows", "longer"}
+        The last verdict on each path, or those of longer runs before it.
 
     Raises
     ------
@@ -261,13 +273,40 @@ def read_board(file: Path) -> tuple[Row, ...]:
     if not file.exists():
         return ()
     try:
-        return tuple(Row(**row) for row in json.loads(file.read_text("utf-8"))["rows"])
-    except (ValueError, TypeError, KeyError) as error:
+        record = json.loads(file.read_text("utf-8"))
+        return tuple(
+            Row(**row) for row in (record["rows"] if part == "rows" else record.get(part, ()))
+        )
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"{file}: expected the JSON of a scoreboard ({error})") from None
 
 
-def board_page(rows: Sequence[Row]) -> str:
-    """The page of a record, as Markdown."""
+def longer_than(row: Row, before: Sequence[Row]) -> tuple[Row, ...]:
+    """Of earlier rows those of a path and version for which more was paid, with the same verdict.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> row = Row("a", "a", "text", "passed", "", package="a 1", seconds=30)
+    >>> before = [replace(row, seconds=100), replace(row, seconds=90, package="a 0")]
+    >>> [one.seconds for one in longer_than(row, before)]
+    [100]
+    """
+    same = [one for one in before if (one.path, one.package) == (row.path, row.package)]
+    same = [one for one in same if one.verdict == row.verdict == PASSED]
+    longer = [one for one in same if one.seconds > 1.5 * row.seconds]
+    return tuple(sorted(longer, key=lambda one: one.seconds))
+
+
+def board_page(rows: Sequence[Row], longer: Sequence[Row] = ()) -> str:
+    """The page of a record, as Markdown.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+    longer : sequence of Row
+        What was found before, and more was paid for.
+    """
     lines = [
         "| engine | MB | path | contract | verdict | power | s |",
         "|---|---|---|---|---|---|---|",
@@ -284,7 +323,43 @@ def board_page(rows: Sequence[Row]) -> str:
         _line(f"`{row.path}`", row.evidence, f"`{row.command}`" if row.command else "", row.date)
         for row in rows
     ]
-    return PAGE.format(table="\n".join(lines), summary=summary(rows), evidence="\n".join(told))
+    return PAGE.format(
+        table="\n".join(lines), summary=summary(rows), runs="\n".join(_runs(rows)),
+        evidence="\n".join(told), longer="\n".join(_longer(longer)),
+    )  # fmt: skip
+
+
+def _runs(rows: Sequence[Row]) -> list[str]:
+    """The runs that rows come from."""
+    counts: dict[str, list[Row]] = {}
+    for row in rows:
+        counts.setdefault(row.run, []).append(row)
+    return [
+        "| run | paths | minutes of judging |",
+        "|---|---|---|",
+        *(
+            _line(run or BEFORE, f"{len(found)}", f"{sum(one.seconds for one in found) / 60:.0f}")
+            for run, found in sorted(counts.items())
+        ),
+    ]
+
+
+def _longer(rows: Sequence[Row]) -> list[str]:
+    if not rows:
+        return []
+    return [
+        "\nThe same versions, judged before for longer:\n",
+        "| engine | path | verdict | power | s | run |",
+        "|---|---|---|---|---|---|",
+        *(
+            _line(
+                row.package, f"`{row.path}`", row.verdict, row.power, f"{row.seconds:.0f}",
+                row.run or f"{BEFORE}, {row.date}",
+            )
+            for row in rows
+        ),
+        "",
+    ]  # fmt: skip
 
 
 def _line(*cells: str) -> str:
