@@ -45,6 +45,7 @@ from specref.report.scoreboard import (
 ROOT = Path(specref.__file__).parents[1]
 RECORD = ROOT / "docs" / "scoreboard.json"
 INSTALLING = 1_800.0
+PARTS = ("rows", "longer", "undecided")
 
 
 class NotInstallableError(Exception):
@@ -172,15 +173,11 @@ def run(
     again : bool
         Judge what is on the record, too, but for what this run has judged.
     """
-    rows = {row.path: row for row in read_board(record)}
-    longer = {row.path: row for row in read_board(record, "longer")}
+    board = Board(record, how.run)
+    rows = board.rows
 
     def add(row: Row) -> None:
-        before = [one[row.path] for one in (longer, rows) if row.path in one]
-        longer.pop(row.path, None)
-        longer.update({one.path: one for one in longer_than(row, before)})
-        rows[row.path] = row
-        write(record, list(rows.values()), list(longer.values()), unfinished=how.run)
+        board.add(row)
         print(f"{row.path}: {row.verdict}, {row.seconds:.0f} s; {row.evidence}", flush=True)
 
     def skip(engine: Installable, why: str) -> None:
@@ -200,7 +197,7 @@ def run(
                 wanted = [
                     path for path in engine.paths
                     if path.name not in rows or rows[path.name].package != package
-                    or (again and (not how.run or rows[path.name].run != how.run))
+                    or (again and not board.has(path.name))
                 ]  # fmt: skip
                 print(f"{package}: {len(wanted)} of {len(engine.paths)} paths to be judged")
                 if not wanted:
@@ -217,13 +214,60 @@ def run(
                     folder=Path(folder),
                 )  # fmt: skip
                 add(replace(row, package=package, megabytes=megabytes, run=how.run))
-    write(record, list(rows.values()), list(longer.values()))
+    board.write()
     return list(rows.values())
 
 
-def write(record: Path, rows: list[Row], longer: list[Row], unfinished: str = "") -> None:
-    """Write the rows, those of longer runs before, and which run is not done."""
-    write_board(str(record), rows, longer=[asdict(one) for one in longer], unfinished=unfinished)
+class Board:
+    """The rows of a file, which is rewritten after each that is added.
+
+    Parameters
+    ----------
+    file : Path
+    run : str
+        Which run is under way.
+
+    Attributes
+    ----------
+    rows, longer, undecided : dict
+        By path: the last verdict; one before it that more was paid for; what came of the last
+        run, where it gave no verdict on a version that has one.
+    """
+
+    def __init__(self, file: Path, run: str = "") -> None:
+        self.file, self.run = file, run
+        self.rows, self.longer, self.undecided = (
+            {row.path: row for row in read_board(file, part)} for part in PARTS
+        )
+
+    def has(self, path: str) -> bool:
+        """Whether this run has judged a path, or tried to."""
+        found = [one[path].run for one in (self.rows, self.undecided) if path in one]
+        return bool(self.run) and self.run in found
+
+    def add(self, row: Row) -> None:
+        """Put in a row, and write the file."""
+        last = self.rows.get(row.path)
+        self.undecided.pop(row.path, None)
+        if last and last.judged and not row.judged and last.package == row.package:
+            self.undecided[row.path] = row
+        else:
+            before = [one[row.path] for one in (self.longer, self.rows) if row.path in one]
+            self.longer.pop(row.path, None)
+            self.longer.update({one.path: one for one in longer_than(row, before)})
+            self.rows[row.path] = row
+        self.write(unfinished=self.run)
+
+    def write(self, unfinished: str = "") -> None:
+        parts = {name: [*map(asdict, getattr(self, name).values())] for name in PARTS[1:]}
+        write_board(str(self.file), list(self.rows.values()), unfinished=unfinished, **parts)
+
+
+def join(record: Path, other: Path) -> None:
+    """Put the rows of another record into one, in their order, as if they came now."""
+    board = Board(record)
+    for row in read_board(other):
+        board.add(row)
 
 
 def label(record: Path, options: Sequence[str]) -> str:
@@ -252,8 +296,13 @@ def main() -> None:
     parser.add_argument("--whole", action="store_true", help="all checks of samplers")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for a path of texts")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for a path")
+    parser.add_argument("--join", type=Path, help="a record whose rows are put in; none is judged")
     parser.add_argument("--record", type=Path, default=RECORD, help="the JSON; the page is beside")
     asked = parser.parse_args()
+    if asked.join:
+        join(asked.record, asked.join)
+        write_page(asked.record)
+        return
     chosen = [one for one in ENGINES.values() if not asked.only or one.name in asked.only]
     for one in chosen:
         needs = ", needs CUDA" if one.needs_cuda else ""
@@ -286,7 +335,8 @@ def write_page(record: Path) -> None:
         for path in one.paths
         if path.name not in known
     ]
-    page = board_page([*rows, *untried], read_board(record, "longer"))
+    more = [read_board(record, part) for part in PARTS[1:]]
+    page = board_page([*rows, *untried], *more)
     write_json(str(record.with_suffix(".md")), page.rstrip("\n"))
 
 

@@ -244,6 +244,35 @@ def test_what_was_judged_for_longer_is_kept_beside(
     assert "| e 1.0 | `e:a` | passed |  | 100 |" in (tmp_path / "board.md").read_text()
 
 
+def test_rows_of_another_record_are_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One without a verdict does not replace a verdict on the same version, and is shown."""
+    row = Row("e", "e:a", "text", "passed", "", package="e 1.0", run="one", seconds=9.0)
+    late = replace(row, verdict="time limit", evidence="not done", run="two")
+    here, there = tmp_path / "here.json", tmp_path / "there.json"
+    write_board(
+        str(here), [row, replace(row, path="e:b", package="e 0.9"), replace(row, path="e:c")]
+    )
+    write_board(
+        str(there),
+        [
+            late,
+            replace(late, path="e:b"),
+            replace(row, path="e:c", verdict="LOSSY", violated=True),
+        ],
+    )
+    monkeypatch.setattr("sys.argv", ["engines", "--join", str(there), "--record", str(here)])
+    runner.main()
+    assert [(one.verdict, one.run) for one in read_board(here)] == [
+        ("passed", "one"), ("time limit", "two"), ("LOSSY", "one"),
+    ]  # fmt: skip
+    assert read_board(here, "undecided") == (late,)
+    assert "| `e:a` | time limit | not done | 9 | two |" in here.with_suffix(".md").read_text()
+    board = runner.Board(here, "two")
+    assert [board.has(path) for path in ("e:a", "e:b", "e:c", "e:d")] == [True, True, False, False]
+
+
 def test_what_cannot_be_installed_now_keeps_its_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,10 +2,10 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, reduce
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from inspect import signature
 from pathlib import Path
@@ -141,7 +141,15 @@ def title(text: str, packages: Sequence[str]) -> str:
 
 
 def _named(package: str) -> str:
-    try:
-        return f"{package} {version(package)}"
-    except PackageNotFoundError:
-        return f"{package} is not installed"
+    for name in (package, *(_distributions().get(package, ()) if there(package) else ())):
+        try:
+            return f"{name} {version(name)}"
+        except PackageNotFoundError:
+            continue
+    return f"{package} is not installed"
+
+
+@cache
+def _distributions() -> Mapping[str, Sequence[str]]:
+    """The packages that are imported by other names than they are installed by."""
+    return packages_distributions()

@@ -262,8 +262,8 @@ def read_board(file: Path, part: str = "rows") -> tuple[Row, ...]:
     Parameters
     ----------
     file : Path
-    part : {"rows", "longer"}
-        The last verdict on each path, or those of longer runs before it.
+    part : {"rows", "longer", "undecided"}
+        The last verdict on each path, those of longer runs before it, or last runs without one.
 
     Raises
     ------
@@ -298,7 +298,9 @@ def longer_than(row: Row, before: Sequence[Row]) -> tuple[Row, ...]:
     return tuple(sorted(longer, key=lambda one: one.seconds))
 
 
-def board_page(rows: Sequence[Row], longer: Sequence[Row] = ()) -> str:
+def board_page(
+    rows: Sequence[Row], longer: Sequence[Row] = (), undecided: Sequence[Row] = ()
+) -> str:
     """The page of a record, as Markdown.
 
     Parameters
@@ -306,6 +308,8 @@ def board_page(rows: Sequence[Row], longer: Sequence[Row] = ()) -> str:
     rows : sequence of Row
     longer : sequence of Row
         What was found before, and more was paid for.
+    undecided : sequence of Row
+        What came of later runs that gave no verdict.
     """
     lines = [
         "| engine | MB | path | contract | verdict | power | s |",
@@ -325,7 +329,7 @@ def board_page(rows: Sequence[Row], longer: Sequence[Row] = ()) -> str:
     ]
     return PAGE.format(
         table="\n".join(lines), summary=summary(rows), runs="\n".join(_runs(rows)),
-        evidence="\n".join(told), longer="\n".join(_longer(longer)),
+        evidence="\n".join(told), longer="\n".join([*_longer(longer), *_undecided(undecided)]),
     )  # fmt: skip
 
 
@@ -360,6 +364,21 @@ def _longer(rows: Sequence[Row]) -> list[str]:
         ),
         "",
     ]  # fmt: skip
+
+
+def _undecided(rows: Sequence[Row]) -> list[str]:
+    if not rows:
+        return []
+    return [
+        "\nLater runs that gave no verdict on the version above:\n",
+        "| path | verdict | evidence | s | run |",
+        "|---|---|---|---|---|",
+        *(
+            _line(f"`{row.path}`", row.verdict, row.evidence, f"{row.seconds:.0f}", row.run)
+            for row in rows
+        ),
+        "",
+    ]
 
 
 def _line(*cells: str) -> str:
