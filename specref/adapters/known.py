@@ -156,7 +156,7 @@ CAPPED = (
         *(f"strata/step-{one}" for one in STEPS),
     ),
     *(
-        Deviation(one, NO_MASS, False, evidence=f"{SAMPLERS}::test_capped")
+        Deviation(one, NO_MASS, False, evidence=f"{SAMPLERS}::test_capped_raises")
         for one in (
             "independence/rows-wide", "independence/rows-deep", "strata/step-one-draft",
             "iterations/wide", "iterations/deep", "iterations/eos",
