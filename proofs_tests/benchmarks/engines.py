@@ -37,15 +37,15 @@ from specref.report.scoreboard import (
     NOT_RUN,
     Row,
     board_page,
-    longer_than,
     read_board,
+    stronger_than,
     write_board,
 )
 
 ROOT = Path(specref.__file__).parents[1]
 RECORD = ROOT / "docs" / "scoreboard.json"
 INSTALLING = 1_800.0
-PARTS = ("rows", "longer", "undecided")
+PARTS = ("rows", "stronger", "undecided")
 
 
 class NotInstallableError(Exception):
@@ -229,14 +229,14 @@ class Board:
 
     Attributes
     ----------
-    rows, longer, undecided : dict
-        By path: the last verdict; one before it that more was paid for; what came of the last
+    rows, stronger, undecided : dict
+        By path: the last verdict; one before it with more power; what came of the last
         run, where it gave no verdict on a version that has one.
     """
 
     def __init__(self, file: Path, run: str = "") -> None:
         self.file, self.run = file, run
-        self.rows, self.longer, self.undecided = (
+        self.rows, self.stronger, self.undecided = (
             {row.path: row for row in read_board(file, part)} for part in PARTS
         )
 
@@ -252,9 +252,9 @@ class Board:
         if last and last.judged and not row.judged and last.package == row.package:
             self.undecided[row.path] = row
         else:
-            before = [one[row.path] for one in (self.longer, self.rows) if row.path in one]
-            self.longer.pop(row.path, None)
-            self.longer.update({one.path: one for one in longer_than(row, before)})
+            before = [one[row.path] for one in (self.stronger, self.rows) if row.path in one]
+            self.stronger.pop(row.path, None)
+            self.stronger.update({one.path: one for one in stronger_than(row, before)})
             self.rows[row.path] = row
         self.write(unfinished=self.run)
 

@@ -220,16 +220,16 @@ class At:
         return datetime(cls.year, 1, 1, tzinfo=zone)
 
 
-def test_what_was_judged_for_longer_is_kept_beside(
+def test_what_was_judged_with_more_power_is_kept_beside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = Row("e", "e:a", "text", "passed", "", package="e 1.0", seconds=100.0)
+    row = Row("e", "e:a", "text", "passed", "", "TV ≥ 0.05", package="e 1.0")
     other = replace(row, path="e:b", package="e 0.9")
     write_board(str(tmp_path / "board.json"), [row, other])
-    seconds = [30.0, 30.0, 40.0, 40.0]
+    powers = ["TV ≥ 0.3", "TV ≥ 0.3", "TV ≥ 0.2", "TV ≥ 0.2"]
 
     def judged(*given: object, **_: object) -> Row:
-        return replace(row, path=str(given[1]), seconds=seconds.pop(0), evidence="now")
+        return replace(row, path=str(given[1]), power=powers.pop(0), evidence="now")
 
     monkeypatch.setattr(runner, "judged_apart", judged)
     monkeypatch.setattr(runner, "Environment", Nowhere)
@@ -238,10 +238,10 @@ def test_what_was_judged_for_longer_is_kept_beside(
     engine = Planted("e", "e", ("e",), 1, objects=("e:a", "e:b"))
     for _ in range(2):
         runner.run([engine], tmp_path / "board.json", runner.Judgement({}), again=True)
-    assert read_board(tmp_path / "board.json", "longer") == (row,)
-    assert [one.seconds for one in read_board(tmp_path / "board.json")] == [40, 40]
+    assert read_board(tmp_path / "board.json", "stronger") == (row,)
+    assert [one.power for one in read_board(tmp_path / "board.json")] == ["TV ≥ 0.2"] * 2
     runner.write_page(tmp_path / "board.json")
-    assert "| e 1.0 | `e:a` | passed |  | 100 |" in (tmp_path / "board.md").read_text()
+    assert "| e 1.0 | `e:a` | passed | TV ≥ 0.05 |" in (tmp_path / "board.md").read_text()
 
 
 def test_rows_of_another_record_are_joined(

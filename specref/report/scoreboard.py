@@ -1,6 +1,7 @@
 """Rows of the scoreboard: what came of an engine, for people, as JSON and as a page."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -43,6 +44,7 @@ COLUMNS = (
 
 
 BEFORE = "several, with `--share`, put together by hand"
+DISTANCES = re.compile(r"TV ≥ ([\d.e-]+)(?: to ([\d.e-]+),)?")
 INSTALLED = re.compile(r"/\S*/site-packages/")
 PAGE = """\
 # Scoreboard
@@ -56,6 +58,8 @@ What came of engines that were installed from PyPI, and of clones (`github-…`,
 ```sh
 make engines                                               # what is not yet on the record
 python -m proofs_tests.benchmarks.engines --only mlx-lm --again
+python -m proofs_tests.benchmarks.engines --again          # all; after an interruption it goes on
+python -m proofs_tests.benchmarks.engines --join other.json   # the rows of another record
 ```
 
 `passed` says: nothing was found, where a difference as large as the power would have been, 999
@@ -71,14 +75,15 @@ Power is of the check that compares whole texts where there is one; `exact law` 
 variation of the completed block from the target's, with all randomness intercepted. MB is what the
 installation added to the packages that were there; later rows of a package have that of its first.
 With `share` all engines see torch and Transformers of one environment. Rows that one command
-judged, also where it was interrupted and went on, are of one run:
+judged, also where it was interrupted and went on, are of one run. A run without a verdict does not
+replace one on the same version:
 
 {runs}
 
 | path | evidence | command | date |
 |---|---|---|---|
 {evidence}
-{longer}"""
+{others}"""
 
 
 @dataclass(frozen=True)
@@ -262,8 +267,8 @@ def read_board(file: Path, part: str = "rows") -> tuple[Row, ...]:
     Parameters
     ----------
     file : Path
-    part : {"rows", "longer", "undecided"}
-        The last verdict on each path, those of longer runs before it, or last runs without one.
+    part : {"rows", "stronger", "undecided"}
+        The last verdict on each path, those before it with more power, or last runs without one.
 
     Raises
     ------
@@ -281,33 +286,40 @@ def read_board(file: Path, part: str = "rows") -> tuple[Row, ...]:
         raise ValueError(f"{file}: expected the JSON of a scoreboard ({error})") from None
 
 
-def longer_than(row: Row, before: Sequence[Row]) -> tuple[Row, ...]:
-    """Of earlier rows those of a path and version for which more was paid, with the same verdict.
+def stronger_than(row: Row, before: Sequence[Row]) -> tuple[Row, ...]:
+    """Of earlier rows that passed, as this one did, of the same version: those with more power.
 
     Examples
     --------
     >>> from dataclasses import replace
-    >>> row = Row("a", "a", "text", "passed", "", package="a 1", seconds=30)
-    >>> before = [replace(row, seconds=100), replace(row, seconds=90, package="a 0")]
-    >>> [one.seconds for one in longer_than(row, before)]
-    [100]
+    >>> row = Row("a", "a", "text", "passed", "", package="a 1", power="TV ≥ 0.1 to 0.4, by check")
+    >>> powers = "TV ≥ 0.3", "TV ≥ 0.4; exact law within 1e-08", "", "TV ≥ 0.04"
+    >>> before = [replace(row, power=power) for power in powers]
+    >>> [one.power for one in stronger_than(row, [*before, replace(before[0], package="a 0")])]
+    ['TV ≥ 0.3', 'TV ≥ 0.04']
     """
     same = [one for one in before if (one.path, one.package) == (row.path, row.package)]
     same = [one for one in same if one.verdict == row.verdict == PASSED]
-    longer = [one for one in same if one.seconds > 1.5 * row.seconds]
-    return tuple(sorted(longer, key=lambda one: one.seconds))
+    stronger = [one for one in same if _distance(one) < _distance(row)]
+    return tuple(sorted(stronger, key=_distance, reverse=True))
+
+
+def _distance(row: Row) -> float:
+    """The distance that every check of a row that draws would have found."""
+    found = DISTANCES.search(row.power)
+    return float(found.group(2) or found.group(1)) if found else math.inf
 
 
 def board_page(
-    rows: Sequence[Row], longer: Sequence[Row] = (), undecided: Sequence[Row] = ()
+    rows: Sequence[Row], stronger: Sequence[Row] = (), undecided: Sequence[Row] = ()
 ) -> str:
     """The page of a record, as Markdown.
 
     Parameters
     ----------
     rows : sequence of Row
-    longer : sequence of Row
-        What was found before, and more was paid for.
+    stronger : sequence of Row
+        Earlier rows with more power.
     undecided : sequence of Row
         What came of later runs that gave no verdict.
     """
@@ -329,7 +341,7 @@ def board_page(
     ]
     return PAGE.format(
         table="\n".join(lines), summary=summary(rows), runs="\n".join(_runs(rows)),
-        evidence="\n".join(told), longer="\n".join([*_longer(longer), *_undecided(undecided)]),
+        evidence="\n".join(told), others="\n".join([*_stronger(stronger), *_undecided(undecided)]),
     )  # fmt: skip
 
 
@@ -348,11 +360,11 @@ def _runs(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _longer(rows: Sequence[Row]) -> list[str]:
+def _stronger(rows: Sequence[Row]) -> list[str]:
     if not rows:
         return []
     return [
-        "\nThe same versions, judged before for longer:\n",
+        "\nThe same versions, judged before with more power:\n",
         "| engine | path | verdict | power | s | run |",
         "|---|---|---|---|---|---|",
         *(
