@@ -22,7 +22,7 @@ import tempfile
 import time
 import venv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -259,8 +259,8 @@ class Board:
         self.write(unfinished=self.run)
 
     def write(self, unfinished: str = "") -> None:
-        parts = {name: [*map(asdict, getattr(self, name).values())] for name in PARTS[1:]}
-        write_board(str(self.file), list(self.rows.values()), unfinished=unfinished, **parts)
+        parts = (list(getattr(self, name).values()) for name in PARTS)
+        write_board(str(self.file), *parts, unfinished=unfinished)
 
 
 def join(record: Path, other: Path) -> None:

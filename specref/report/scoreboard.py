@@ -256,9 +256,26 @@ def exit_code_of(rows: Sequence[Row]) -> int:
     return 0 if installed and all(row.judged for row in installed) else 2
 
 
-def write_board(file: str, rows: Sequence[Row], **extra: Any) -> None:
-    """Write rows as JSON, all or nothing."""
-    write_json(file, as_json({"rows": [asdict(row) for row in rows]}, **extra))
+def write_board(
+    file: str,
+    rows: Sequence[Row],
+    stronger: Sequence[Row] = (),
+    undecided: Sequence[Row] = (),
+    unfinished: str = "",
+) -> None:
+    """Write rows as JSON, all or nothing.
+
+    Parameters
+    ----------
+    file : str
+    rows, stronger, undecided : sequence of Row
+        As for `board_page`.
+    unfinished : str
+        Which run is not done.
+    """
+    parts = {"rows": rows, "stronger": stronger, "undecided": undecided}
+    listed = {name: [asdict(row) for row in found] for name, found in parts.items()}
+    write_json(file, as_json({**listed, "unfinished": unfinished}))
 
 
 def read_board(file: Path, part: str = "rows") -> tuple[Row, ...]:
@@ -279,9 +296,7 @@ def read_board(file: Path, part: str = "rows") -> tuple[Row, ...]:
         return ()
     try:
         record = json.loads(file.read_text("utf-8"))
-        return tuple(
-            Row(**row) for row in (record["rows"] if part == "rows" else record.get(part, ()))
-        )
+        return tuple(Row(**row) for row in record[part])
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"{file}: expected the JSON of a scoreboard ({error})") from None
 
