@@ -210,6 +210,12 @@ def test_a_run_that_judges_all_again_goes_on(
     assert again("seconds=5").startswith("2001")
 
 
+def test_the_time_of_a_run_goes_by_the_record() -> None:
+    engine = Planted("e", "e", ("e",), 1, objects=("e:a", "e:b"))
+    row = Row("e", "e:a", "text", "passed", "", seconds=90.0)
+    assert runner.minutes([engine], [row], 20.0) == (90 + 20 + board.LOADING) / 60
+
+
 class At:
     """A clock."""
 
