@@ -9,18 +9,14 @@ import pytest
 
 from specref import check
 from specref.adapters import IMPLEMENTATIONS
-from specref.adapters.llama_cpp import (
-    KINDS,
-    load_engine,
-    responding,
-    speculate,
-)
+from specref.adapters.llama_cpp import load_engine, responding, speculate
 from specref.adapters.needs import NotInstalledError
 from specref.checkpoints import named_pair
 from specref.conformance.status import Finding
 from specref.contracts.text.asking import read_text
 from specref.contracts.text.contract import Engine, Text
 
+KINDS = ("draft-simple", "ngram-simple", "ngram-cache")
 LAW = named_pair("lookback")["target"]
 
 
@@ -63,9 +59,11 @@ def test_settings_by_name_and_unknown_ones_refused(monkeypatch: pytest.MonkeyPat
     known = {f"COMMON_SPECULATIVE_TYPE_{x.replace('-', '_').upper()}": x for x in KINDS}
     monkeypatch.setitem(__import__("sys").modules, "xllamacpp", fake(**known))
     draft = SimpleNamespace(mparams=SimpleNamespace(path=""), n_max=16, p_min=0.75)
-    speculative = SimpleNamespace(draft=draft, types=[], ngram_simple=SimpleNamespace())
+    speculative = SimpleNamespace(
+        draft=draft, types=[], ngram_simple=SimpleNamespace(size_n=12, size_m=48)
+    )
     params = SimpleNamespace(speculative=speculative)
-    with pytest.raises(AttributeError, match="probabilistic"):
+    with pytest.raises(NotInstalledError, match="has no setting probabilistic"):
         speculate(params, "draft-simple", Path("d"), True)
     draft.probabilistic = False
     speculate(params, "draft-simple", Path("d"), True)
@@ -75,7 +73,7 @@ def test_settings_by_name_and_unknown_ones_refused(monkeypatch: pytest.MonkeyPat
     speculate(params, "ngram-simple", Path("d"), False)
     assert speculative.types == ["ngram-simple"]
     assert (speculative.ngram_simple.size_n, speculative.ngram_simple.size_m) == (1, 2)
-    with pytest.raises(AttributeError, match="EAGLE9"):
+    with pytest.raises(NotInstalledError, match="EAGLE9"):
         speculate(params, "eagle9", Path("d"), False)
 
 

@@ -10,13 +10,9 @@ import pytest
 
 from specref import check
 from specref.adapters import IMPLEMENTATIONS
-from specref.adapters.mlx_lm import (
-    DEFAULTS,
-    PASSED,
-    load_engine,
-    up_to,
-)
+from specref.adapters.mlx_lm import DEFAULTS, PASSED, load_engine
 from specref.adapters.needs import NotInstalledError
+from specref.adapters.on_pairs import up_to
 from specref.checkpoints import build, named_pair
 from specref.contracts.text.asking import read_text
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from specref import adapters as implementations
 from specref.adapters import IMPLEMENTATIONS, NotInstalledError
-from specref.adapters.needs import require
+from specref.adapters.needs import require, title
 from specref.cli import main
 from specref.conformance.suite import check
 from specref.contracts.capabilities import capabilities_of
@@ -27,6 +27,12 @@ pytestmark = pytest.mark.usefixtures("undiagnosed")
 TESTS = Path(__file__).parents[1]
 ABC = Vocabulary("abc")
 TARGET, DRAFTER = hashed_model(ABC, "p"), hashed_model(ABC, "q")
+# What adapters share, tables, and what is specref's own.
+NO_ENGINES = {
+    "__init__", "checkouts", "checkpoints", "conftest", "engines", "forwards", "known", "needs",
+    "on_pairs", "quiet_transformers", "reference", "registry", "rows", "torch_backend",
+    "toy_openvino", "toy_pairs", "toy_steps", "toy_tokenizers", "toy_transformers",
+}  # fmt: skip
 
 
 def rng(seed: int = 1) -> np.random.Generator:
@@ -37,6 +43,34 @@ def test_names_and_titles() -> None:
     assert {"reference", "transformers", "vllm"} <= set(IMPLEMENTATIONS)
     assert all(one.name == name for name, one in IMPLEMENTATIONS.items())
     assert len({one.title for one in IMPLEMENTATIONS.values()}) == len(IMPLEMENTATIONS)
+
+
+def test_a_package_that_is_imported_by_another_name_is_named() -> None:
+    assert title("an adapter", ["_pytest"]) == f"an adapter (pytest {pytest.__version__})"
+
+
+def test_adapters_of_engines_are_short() -> None:
+    """docs/engines.md says so: at most 60 lines of code, without docstrings, comments, blanks."""
+    folder = Path(str(implementations.__file__)).parent
+    files = [path for path in folder.glob("*.py") if path.stem not in NO_ENGINES]
+    assert len(files) >= 22
+    assert {path.name: n for path in files if (n := lines_of_code(path.read_text())) > 60} == {}
+
+
+def lines_of_code(text: str) -> int:
+    places = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    told = {
+        line
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, places) and ast.get_docstring(node) is not None
+        for line in range(node.body[0].lineno, int(node.body[0].end_lineno or 0) + 1)
+    }
+    left = [line for n, line in enumerate(text.splitlines(), start=1) if n not in told]
+    return sum(bool(line.strip()) and not line.lstrip().startswith("#") for line in left)
+
+
+def test_lines_of_code_are_counted() -> None:
+    assert lines_of_code('"""Words\n\nwords."""\n\n# words\nx = """\ny\n"""  # z\n') == 3
 
 
 def test_absent_packages_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +96,7 @@ def test_importing_the_registry_imports_no_library() -> None:
     files = Path(implementations.__file__).parent.glob("*.py")
     eager = {
         "toy_transformers", "toy_tokenizers", "torch_state", "transformers_generate",
-        "toy_openvino", "toy_steps", "rows",
+        "toy_openvino", "toy_steps", "rows", "toy_pairs", "quiet_transformers",
     }  # fmt: skip
     for path in files:
         top = ast.parse(path.read_text()).body

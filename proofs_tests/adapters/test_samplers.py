@@ -91,6 +91,15 @@ def test_capped(number: int) -> None:
         assert total_variation(blocks, as_floats(listed)) < 1e-6
 
 
+def test_capped_raises() -> None:
+    needs("sequential-speculative-decoding-capped")
+    p, q = (Model(Vocabulary("abc"), lambda context, row=row: row) for row in
+            (["1/5", "3/10", "1/2"], ["1/2", "1/2", 0]))  # fmt: skip
+    run = IMPLEMENTATIONS["sequential-speculative-decoding-capped"].load()
+    with pytest.raises(RuntimeError, match="nan"):
+        [run(p, q, (), 1, np.random.default_rng(seed)) for seed in range(30)]  # half of them
+
+
 def test_rotalabs() -> None:
     needs("rotalabs-accel")
     report = check(IMPLEMENTATIONS["rotalabs-accel"].load(), only=["joint/probed"])

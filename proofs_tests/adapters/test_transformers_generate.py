@@ -30,8 +30,9 @@ from proofs_tests.helpers.chains import (
     relabelled,
     rng,
 )
+from specref.adapters.quiet_transformers import LOGGER
 from specref.adapters.toy_tokenizers import toy_tokenizer
-from specref.adapters.transformers_generate import LOGGER, Generate
+from specref.adapters.transformers_generate import Generate
 from specref.algorithms import tli
 from specref.algorithms.standard import Draft, verify
 from specref.chance import Chance, exact_distribution

@@ -11,8 +11,11 @@ import pytest
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
 
+from transformers import PreTrainedTokenizerFast
+
 from specref.adapters import IMPLEMENTATIONS
-from specref.adapters.transformers_text import PROMPTS, load_engine
+from specref.adapters.on_pairs import PROMPTS
+from specref.adapters.transformers_text import load_engine
 from specref.contracts.text.asking import read_text
 from specref.contracts.text.contract import Engine, Text
 
@@ -25,7 +28,15 @@ def texts(engine: Engine, mode: str, seeds: Sequence[int] = range(8)) -> list[Te
 @pytest.mark.parametrize(("path", "law"), [
     ("sd", "lookback"), ("pld", "lookback"), ("tli", "two-vocabularies"),
 ])  # fmt: skip
-def test_drafts_are_counted_and_seeds_obeyed(path: str, law: str) -> None:
+def test_drafts_are_counted_and_seeds_obeyed(
+    path: str, law: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = PreTrainedTokenizerFast.get_vocab  # in an order that is a hash map's
+
+    def by_id(tokenizer: PreTrainedTokenizerFast) -> dict[str, int]:
+        return dict(sorted(shipped(tokenizer).items(), key=lambda item: item[1]))
+
+    monkeypatch.setattr(PreTrainedTokenizerFast, "get_vocab", by_id)
     engine = load_engine(path, law)
     found = texts(engine, "speculative")
     assert found == texts(engine, "speculative")

@@ -5,14 +5,15 @@
 
 Each engine gets an environment in a temporary folder, one at a time; PyPI is asked by pip. Rows
 are written as they come to docs/scoreboard.json, and then as a page. After an interruption the
-same command goes on: rows of the same version of the engine are kept. One that cannot be installed
-has rows that say so.
+same command goes on: rows of the same version of the engine are kept, with ``--again`` those of
+the run that was interrupted. One that cannot be installed has rows that say so.
 """
 
 import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,20 +23,29 @@ import time
 import venv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import specref
 from specref.adapters.checkouts import remedy
 from specref.adapters.engines import ENGINES, Installable
 from specref.adapters.needs import clone
-from specref.cli.engines import LIMIT, ONLY, SECONDS, TIMED, judged_apart, quick
+from specref.cli.engines import LIMIT, LOADING, ONLY, SECONDS, TIMED, judged_apart, quick
 from specref.cli.group import ended_as_by_ctrl_c
 from specref.report.machine import write_json
-from specref.report.scoreboard import NOT_RUN, Row, board_page, read_board, write_board
+from specref.report.scoreboard import (
+    NOT_RUN,
+    Row,
+    board_page,
+    read_board,
+    stronger_than,
+    write_board,
+)
 
 ROOT = Path(specref.__file__).parents[1]
 RECORD = ROOT / "docs" / "scoreboard.json"
 INSTALLING = 1_800.0
+PARTS = ("rows", "stronger", "undecided")
 
 
 class NotInstallableError(Exception):
@@ -54,11 +64,14 @@ class Judgement:
         Seconds for a row.
     share : bool
         Environments see the packages of this interpreter, too, and specref as it is here.
+    run : str
+        When this began, and with which options.
     """
 
     forms: Mapping[str, Sequence[str]]
     limit: float = LIMIT
     share: bool = False
+    run: str = ""
 
     def form(self, contract: str, slow: bool) -> Sequence[str]:
         """The options for a path."""
@@ -158,20 +171,20 @@ def run(
         The JSON, with the rows that are kept.
     how : Judgement
     again : bool
-        Judge what is on the record, too.
+        Judge what is on the record, too, but for what this run has judged.
     """
-    rows = {row.path: row for row in read_board(record)}
+    board = Board(record, how.run)
+    rows = board.rows
 
     def add(row: Row) -> None:
-        rows[row.path] = row
-        write_board(str(record), list(rows.values()))
+        board.add(row)
         print(f"{row.path}: {row.verdict}, {row.seconds:.0f} s; {row.evidence}", flush=True)
 
     def skip(engine: Installable, why: str) -> None:
         print(f"{engine.name}: {why}")
         for path in engine.paths:
             if path.name not in rows or not rows[path.name].judged:
-                add(Row(engine.name, path.name, str(path.contract), NOT_RUN, why))
+                add(Row(engine.name, path.name, str(path.contract), NOT_RUN, why, run=how.run))
 
     for engine in engines:
         if engine.needs_cuda and shutil.which("nvidia-smi") is None:
@@ -183,7 +196,8 @@ def run(
                 package = version_of(engine, there)
                 wanted = [
                     path for path in engine.paths
-                    if again or path.name not in rows or rows[path.name].package != package
+                    if path.name not in rows or rows[path.name].package != package
+                    or (again and not board.has(path.name))
                 ]  # fmt: skip
                 print(f"{package}: {len(wanted)} of {len(engine.paths)} paths to be judged")
                 if not wanted:
@@ -199,8 +213,76 @@ def run(
                     python=there.python, limit=how.limit, environment=there.variables,
                     folder=Path(folder),
                 )  # fmt: skip
-                add(replace(row, package=package, megabytes=megabytes))
+                add(replace(row, package=package, megabytes=megabytes, run=how.run))
+    board.write()
     return list(rows.values())
+
+
+class Board:
+    """The rows of a file, which is rewritten after each that is added.
+
+    Parameters
+    ----------
+    file : Path
+    run : str
+        Which run is under way.
+
+    Attributes
+    ----------
+    rows, stronger, undecided : dict
+        By path: the last verdict; one before it with more power; what came of the last
+        run, where it gave no verdict on a version that has one.
+    """
+
+    def __init__(self, file: Path, run: str = "") -> None:
+        self.file, self.run = file, run
+        self.rows, self.stronger, self.undecided = (
+            {row.path: row for row in read_board(file, part)} for part in PARTS
+        )
+
+    def has(self, path: str) -> bool:
+        """Whether this run has judged a path, or tried to."""
+        found = [one[path].run for one in (self.rows, self.undecided) if path in one]
+        return bool(self.run) and self.run in found
+
+    def add(self, row: Row) -> None:
+        """Put in a row, and write the file."""
+        last = self.rows.get(row.path)
+        self.undecided.pop(row.path, None)
+        if last and last.judged and not row.judged and last.package == row.package:
+            self.undecided[row.path] = row
+        else:
+            before = [one[row.path] for one in (self.stronger, self.rows) if row.path in one]
+            self.stronger.pop(row.path, None)
+            self.stronger.update({one.path: one for one in stronger_than(row, before)})
+            self.rows[row.path] = row
+        self.write(unfinished=self.run)
+
+    def write(self, unfinished: str = "") -> None:
+        parts = (list(getattr(self, name).values()) for name in PARTS)
+        write_board(str(self.file), *parts, unfinished=unfinished)
+
+
+def join(record: Path, other: Path) -> None:
+    """Put the rows of another record into one, in their order, as if they came now."""
+    board = Board(record)
+    for row in read_board(other):
+        board.add(row)
+
+
+def label(record: Path, options: Sequence[str]) -> str:
+    """The run that this is: the one on the record that was interrupted, or a new one."""
+    words = f"`{shlex.join(options)}`"
+    told = json.loads(record.read_text("utf-8")).get("unfinished", "") if record.exists() else ""
+    began = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    return str(told) if str(told).endswith(f", {words}") else f"{began}, {words}"
+
+
+def minutes(engines: Iterable[Installable], rows: Iterable[Row], seconds: float) -> float:
+    """About how long judging takes, by the record; for a new path, `seconds` and its loading."""
+    known = {row.path: row.seconds for row in rows if row.seconds}
+    chosen = [path.name for engine in engines for path in engine.paths]
+    return sum(known.get(name, seconds + LOADING) for name in chosen) / 60
 
 
 def main() -> None:
@@ -214,17 +296,28 @@ def main() -> None:
     parser.add_argument("--whole", action="store_true", help="all checks of samplers")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for a path of texts")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for a path")
+    parser.add_argument("--join", type=Path, help="a record whose rows are put in; none is judged")
     parser.add_argument("--record", type=Path, default=RECORD, help="the JSON; the page is beside")
     asked = parser.parse_args()
+    if asked.join:
+        join(asked.record, asked.join)
+        write_page(asked.record)
+        return
     chosen = [one for one in ENGINES.values() if not asked.only or one.name in asked.only]
     for one in chosen:
         needs = ", needs CUDA" if one.needs_cuda else ""
         print(f"{one.name}: {len(one.paths)} paths, about {one.megabytes} MB{needs}")
+    about = minutes(chosen, read_board(asked.record), asked.seconds)
+    print(f"judging all took, or would take, about {about:.0f} minutes; installing comes on top")
     forms = {
         contract: () if asked.whole and contract not in TIMED else quick(contract, asked.seconds)
         for contract in ONLY
     }
-    how = Judgement(forms, asked.limit, asked.share)
+    own = vars(asked).items()
+    options = [
+        f"{name}={value}" for name, value in own if name not in ("record", "limit") and value
+    ]
+    how = Judgement(forms, asked.limit, asked.share, label(asked.record, options))
     try:
         with ended_as_by_ctrl_c():
             run(chosen, asked.record, how, asked.again)
@@ -242,7 +335,9 @@ def write_page(record: Path) -> None:
         for path in one.paths
         if path.name not in known
     ]
-    write_json(str(record.with_suffix(".md")), board_page([*rows, *untried]).rstrip("\n"))
+    more = [read_board(record, part) for part in PARTS[1:]]
+    page = board_page([*rows, *untried], *more)
+    write_json(str(record.with_suffix(".md")), page.rstrip("\n"))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ import json
 import shutil
 import tempfile
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,103 @@ def test_an_interrupted_board_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     assert {row.package for row in runner.run([engine], record, how)} == {"e 1.1"}
     runner.run([engine], record, how, again=True)
     assert len(judging.asked) == 7
+
+
+def test_a_run_that_judges_all_again_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judging = Judging(*[("passed", False)] * 3, KeyboardInterrupt, *[("passed", False)] * 3)
+    monkeypatch.setattr(runner, "judged_apart", judging)
+    monkeypatch.setattr(runner, "Environment", Nowhere)
+    monkeypatch.setattr(runner, "offered", lambda engine, there: Nowhere.number)
+    monkeypatch.setattr(runner, "install", lambda engine, there, share: 3)
+    engine = Planted("e", "e", ("e",), 1, objects=("e:a", "e:b"))
+    record = tmp_path / "board.json"
+
+    def again(*options: str) -> str:
+        run = runner.label(record, options)
+        runner.run([engine], record, runner.Judgement({}, run=run), again=True)
+        return run
+
+    first = again("seconds=5")
+    assert {row.run for row in read_board(record)} == {first}
+    monkeypatch.setattr(runner, "datetime", At)
+    with pytest.raises(KeyboardInterrupt):
+        again("seconds=5")
+    assert runner.label(record, ["seconds=6"]).startswith("2000-01-01 00:00 UTC, ")
+    monkeypatch.setattr(At, "year", 2001)
+    assert again("seconds=5") == "2000-01-01 00:00 UTC, `seconds=5`"
+    assert judging.asked == ["e:a", "e:b", "e:a", "e:b", "e:b"]
+    assert again("seconds=5").startswith("2001")
+
+
+def test_the_time_of_a_run_goes_by_the_record() -> None:
+    engine = Planted("e", "e", ("e",), 1, objects=("e:a", "e:b"))
+    row = Row("e", "e:a", "text", "passed", "", seconds=90.0)
+    assert runner.minutes([engine], [row], 20.0) == (90 + 20 + board.LOADING) / 60
+
+
+class At:
+    """A clock."""
+
+    year = 2000
+
+    @classmethod
+    def now(cls, zone: tzinfo) -> datetime:
+        return datetime(cls.year, 1, 1, tzinfo=zone)
+
+
+def test_what_was_judged_with_more_power_is_kept_beside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = Row("e", "e:a", "text", "passed", "", "TV ≥ 0.05", package="e 1.0")
+    other = replace(row, path="e:b", package="e 0.9")
+    write_board(str(tmp_path / "board.json"), [row, other])
+    powers = ["TV ≥ 0.3", "TV ≥ 0.3", "TV ≥ 0.2", "TV ≥ 0.2"]
+
+    def judged(*given: object, **_: object) -> Row:
+        return replace(row, path=str(given[1]), power=powers.pop(0), evidence="now")
+
+    monkeypatch.setattr(runner, "judged_apart", judged)
+    monkeypatch.setattr(runner, "Environment", Nowhere)
+    monkeypatch.setattr(runner, "offered", lambda engine, there: "1.0")
+    monkeypatch.setattr(runner, "install", lambda engine, there, share: 3)
+    engine = Planted("e", "e", ("e",), 1, objects=("e:a", "e:b"))
+    for _ in range(2):
+        runner.run([engine], tmp_path / "board.json", runner.Judgement({}), again=True)
+    assert read_board(tmp_path / "board.json", "stronger") == (row,)
+    assert [one.power for one in read_board(tmp_path / "board.json")] == ["TV ≥ 0.2"] * 2
+    runner.write_page(tmp_path / "board.json")
+    assert "| e 1.0 | `e:a` | passed | TV ≥ 0.05 |" in (tmp_path / "board.md").read_text()
+
+
+def test_rows_of_another_record_are_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One without a verdict does not replace a verdict on the same version, and is shown."""
+    row = Row("e", "e:a", "text", "passed", "", package="e 1.0", run="one", seconds=9.0)
+    late = replace(row, verdict="time limit", evidence="not done", run="two")
+    here, there = tmp_path / "here.json", tmp_path / "there.json"
+    write_board(
+        str(here), [row, replace(row, path="e:b", package="e 0.9"), replace(row, path="e:c")]
+    )
+    write_board(
+        str(there),
+        [
+            late,
+            replace(late, path="e:b"),
+            replace(row, path="e:c", verdict="LOSSY", violated=True),
+        ],
+    )
+    monkeypatch.setattr("sys.argv", ["engines", "--join", str(there), "--record", str(here)])
+    runner.main()
+    assert [(one.verdict, one.run) for one in read_board(here)] == [
+        ("passed", "one"), ("time limit", "two"), ("LOSSY", "one"),
+    ]  # fmt: skip
+    assert read_board(here, "undecided") == (late,)
+    assert "| `e:a` | time limit | not done | 9 | two |" in here.with_suffix(".md").read_text()
+    board = runner.Board(here, "two")
+    assert [board.has(path) for path in ("e:a", "e:b", "e:c", "e:d")] == [True, True, False, False]
 
 
 def test_what_cannot_be_installed_now_keeps_its_row(

@@ -39,7 +39,7 @@ def by_transformers(folder: Path) -> Probabilities:
     import torch
     from transformers import AutoModelForCausalLM
 
-    from specref.adapters.transformers_generate import without_progress
+    from specref.adapters.quiet_transformers import without_progress
 
     with without_progress():
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
@@ -71,7 +71,9 @@ def by_mlx_lm(folder: Path) -> Probabilities:
 def by_llama_cpp(folder: Path) -> Probabilities:
     """As its server reports them: a request for each of the ids."""
     require(llama_cpp.PACKAGES[:1], llama_cpp.REMEDY)
-    server = llama_cpp.started(llama_cpp.parameters(folder))
+    from xllamacpp import Server
+
+    server = Server(llama_cpp.parameters(folder))
 
     def probabilities(ids: Tokens) -> Floats:
         return np.array([row(ids[:known]) for known in range(1, len(ids) + 1)])

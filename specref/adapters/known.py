@@ -130,6 +130,7 @@ NEXT_ROW = (
     "Draft k is compared with the target's row after it, k + 1; of the prompt, only the last "
     "token is ever read."
 )
+NO_MASS = "Where q = 0 the residual leaves out p; torch.multinomial raises if nothing is left."
 DROPPED = "The token that is drawn after the prompt is fed to the models, and not returned."
 SECOND_DRAW = (
     "A draft is kept if a draw of the target is the same; else the token is another draw, which "
@@ -145,19 +146,34 @@ def _lossy(
     return tuple(Deviation(one, reason, True, cites, evidence) for one in checks)
 
 
-CAPPED = _lossy("test_capped", LAST_UNTESTED, "joint/wide", "joint/deep", "joint/eos")
+STEPS = (
+    "many-drafts", "contexts", "vocabulary-hundreds", "laws-flat", "laws-peaked", "laws-rare",
+    "laws-zeros", "ending",
+)  # fmt: skip
+CAPPED = (
+    *_lossy(
+        "test_capped", f"{LAST_UNTESTED} {NO_MASS}", "joint/wide", "joint/deep", "joint/eos",
+        *(f"strata/step-{one}" for one in STEPS),
+    ),
+    *(
+        Deviation(one, NO_MASS, False, evidence=f"{SAMPLERS}::test_capped_raises")
+        for one in (
+            "independence/rows-wide", "independence/rows-deep", "strata/step-one-draft",
+            "iterations/wide", "iterations/deep", "iterations/eos",
+        )
+    ),
+)  # fmt: skip
 ROTALABS = _lossy(
     "test_rotalabs", AT_THE_DRAFT, *(
         f"joint/{one}"
         for one in ("wide", "deep", "eos", "batch-of-one", "beside-idle", "one-hot", "probed")
     ),
 )  # fmt: skip
-CSAQ = _lossy("test_csaq", NEXT_ROW, "end-to-end/markov", "end-to-end/wide")
-LITGPT = _lossy(
-    "test_litgpt", DROPPED, "end-to-end/markov", "end-to-end/wide",
-    cites=("Lightning-AI/litgpt#2307",),
-)  # fmt: skip
-ROMSTO = _lossy("test_romsto", SECOND_DRAW, "end-to-end/markov", "end-to-end/wide")
+LOOPS = tuple(f"end-to-end/{one}" for one in ("markov", "wide", "deep", "eos"))
+EVERY_TEXT = (*LOOPS, "strata/text-budget-of-1", *(f"strata/text-{one}" for one in TEXTS))
+CSAQ = _lossy("test_csaq", NEXT_ROW, *EVERY_TEXT)
+LITGPT = _lossy("test_litgpt", DROPPED, *EVERY_TEXT, cites=("Lightning-AI/litgpt#2307",))
+ROMSTO = _lossy("test_romsto", SECOND_DRAW, *LOOPS)
 NUCLEUS = _lossy("test_medusa", SECOND_DRAW, "joint/siblings", "joint/likeliest", "joint/probed")
 TYPICAL = _lossy(
     "test_medusa", BY_DESIGN, "joint/siblings", "joint/ending", "joint/likeliest", "joint/probed"

@@ -2,10 +2,10 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, reduce
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from inspect import signature
 from pathlib import Path
@@ -113,6 +113,22 @@ def require_parameters(
         raise NotInstalledError(f"{name} has no parameter {', '.join(missing)}")
 
 
+def set_known(thing: Any, **values: Any) -> None:
+    """Set attributes that are there; for another `NotInstalledError` is raised.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> set_known(SimpleNamespace(n_max=16), n_max=3, p_min=0)
+    Traceback (most recent call last):
+    NotInstalledError: SimpleNamespace has no setting p_min
+    """
+    for name, value in values.items():
+        if not hasattr(thing, name):
+            raise NotInstalledError(f"{type(thing).__name__} has no setting {name}")
+        setattr(thing, name, value)
+
+
 def title(text: str, packages: Sequence[str]) -> str:
     """A name with the installed versions of packages.
 
@@ -125,7 +141,15 @@ def title(text: str, packages: Sequence[str]) -> str:
 
 
 def _named(package: str) -> str:
-    try:
-        return f"{package} {version(package)}"
-    except PackageNotFoundError:
-        return f"{package} is not installed"
+    for name in (package, *(_distributions().get(package, ()) if there(package) else ())):
+        try:
+            return f"{name} {version(name)}"
+        except PackageNotFoundError:
+            continue
+    return f"{package} is not installed"
+
+
+@cache
+def _distributions() -> Mapping[str, Sequence[str]]:
+    """The packages that are imported by other names than they are installed by."""
+    return packages_distributions()

@@ -486,6 +486,12 @@ VECTORS = record(
     counts=said("Cases by status.", table(WHOLE)),
     results=listed(form_of(Result)),
 )
+BOARD: dict[str, Schema] = {
+    "rows": listed(form_of(Row)),
+    "stronger": said("On the scoreboard: earlier rows with more power.", listed(form_of(Row))),
+    "undecided": said("On the scoreboard: later runs without a verdict.", listed(form_of(Row))),
+    "unfinished": said("On the scoreboard: the run that was interrupted, if one was.", TEXT),
+}
 PROFILE = form_of(Profile)
 SEED: Schema = {"type": "integer"}
 KINDS: Mapping[str, tuple[str, Schema]] = {
@@ -493,7 +499,7 @@ KINDS: Mapping[str, tuple[str, Schema]] = {
         "specref check TARGET",
         {"anyOf": [ref("report"), record(reports=listed(ref("report"))), NOT_RUN]},
     ),
-    "engines": ("specref check engines", record(rows=listed(form_of(Row)))),
+    "engines": ("specref check engines", record(**BOARD)),
     "prove": ("specref prove RULE", PROOF),
     "prove-everywhere": ("specref prove RULE --everywhere", EVERYWHERE),
     "prove-against": ("specref prove RULE --everywhere --against OTHER", record(**AGAINST)),

@@ -1,6 +1,7 @@
 """Rows of the scoreboard: what came of an engine, for people, as JSON and as a page."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -42,6 +43,8 @@ COLUMNS = (
 )
 
 
+BEFORE = "several, with `--share`, put together by hand"
+DISTANCES = re.compile(r"TV ≥ ([\d.e-]+)(?: to ([\d.e-]+),)?")
 INSTALLED = re.compile(r"/\S*/site-packages/")
 PAGE = """\
 # Scoreboard
@@ -55,6 +58,8 @@ What came of engines that were installed from PyPI, and of clones (`github-…`,
 ```sh
 make engines                                               # what is not yet on the record
 python -m proofs_tests.benchmarks.engines --only mlx-lm --again
+python -m proofs_tests.benchmarks.engines --again          # all; after an interruption it goes on
+python -m proofs_tests.benchmarks.engines --join other.json   # the rows of another record
 ```
 
 `passed` says: nothing was found, where a difference as large as the power would have been, 999
@@ -69,13 +74,16 @@ and devices than the adapter's nothing is said.
 Power is of the check that compares whole texts where there is one; `exact law` is the total
 variation of the completed block from the target's, with all randomness intercepted. MB is what the
 installation added to the packages that were there; later rows of a package have that of its first.
-The rows of 2026-11-23 and 2026-11-24 come from several runs with `--share` (torch and Transformers
-of one environment for all), put together by hand, on two cores with other work beside.
+With `share` all engines see torch and Transformers of one environment. Rows that one command
+judged, also where it was interrupted and went on, are of one run. A run without a verdict does not
+replace one on the same version:
+
+{runs}
 
 | path | evidence | command | date |
 |---|---|---|---|
 {evidence}
-"""
+{others}"""
 
 
 @dataclass(frozen=True)
@@ -98,6 +106,8 @@ class Row:
         The engine's package and its version, where it was installed for this.
     megabytes : int
         What the installation added.
+    run : str
+        When the command began that judged it and others, and its options.
     """
 
     engine: str
@@ -113,6 +123,7 @@ class Row:
     package: str = ""
     megabytes: int = 0
     date: str = ""
+    run: str = ""
 
     @property
     def judged(self) -> bool:
@@ -245,13 +256,36 @@ def exit_code_of(rows: Sequence[Row]) -> int:
     return 0 if installed and all(row.judged for row in installed) else 2
 
 
-def write_board(file: str, rows: Sequence[Row], **extra: Any) -> None:
-    """Write rows as JSON, all or nothing."""
-    write_json(file, as_json({"rows": [asdict(row) for row in rows]}, **extra))
+def write_board(
+    file: str,
+    rows: Sequence[Row],
+    stronger: Sequence[Row] = (),
+    undecided: Sequence[Row] = (),
+    unfinished: str = "",
+) -> None:
+    """Write rows as JSON, all or nothing.
+
+    Parameters
+    ----------
+    file : str
+    rows, stronger, undecided : sequence of Row
+        As for `board_page`.
+    unfinished : str
+        Which run is not done.
+    """
+    parts = {"rows": rows, "stronger": stronger, "undecided": undecided}
+    listed = {name: [asdict(row) for row in found] for name, found in parts.items()}
+    write_json(file, as_json({**listed, "unfinished": unfinished}))
 
 
-def read_board(file: Path) -> tuple[Row, ...]:
+def read_board(file: Path, part: str = "rows") -> tuple[Row, ...]:
     """The rows that were written; none if there is no file.
+
+    Parameters
+    ----------
+    file : Path
+    part : {"rows", "stronger", "undecided"}
+        The last verdict on each path, those before it with more power, or last runs without one.
 
     Raises
     ------
@@ -261,13 +295,49 @@ def read_board(file: Path) -> tuple[Row, ...]:
     if not file.exists():
         return ()
     try:
-        return tuple(Row(**row) for row in json.loads(file.read_text("utf-8"))["rows"])
-    except (ValueError, TypeError, KeyError) as error:
+        record = json.loads(file.read_text("utf-8"))
+        return tuple(Row(**row) for row in record[part])
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"{file}: expected the JSON of a scoreboard ({error})") from None
 
 
-def board_page(rows: Sequence[Row]) -> str:
-    """The page of a record, as Markdown."""
+def stronger_than(row: Row, before: Sequence[Row]) -> tuple[Row, ...]:
+    """Of earlier rows that passed, as this one did, of the same version: those with more power.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> row = Row("a", "a", "text", "passed", "", package="a 1", power="TV ≥ 0.1 to 0.4, by check")
+    >>> powers = "TV ≥ 0.3", "TV ≥ 0.4; exact law within 1e-08", "", "TV ≥ 0.04"
+    >>> before = [replace(row, power=power) for power in powers]
+    >>> [one.power for one in stronger_than(row, [*before, replace(before[0], package="a 0")])]
+    ['TV ≥ 0.3', 'TV ≥ 0.04']
+    """
+    same = [one for one in before if (one.path, one.package) == (row.path, row.package)]
+    same = [one for one in same if one.verdict == row.verdict == PASSED]
+    stronger = [one for one in same if _distance(one) < _distance(row)]
+    return tuple(sorted(stronger, key=_distance, reverse=True))
+
+
+def _distance(row: Row) -> float:
+    """The distance that every check of a row that draws would have found."""
+    found = DISTANCES.search(row.power)
+    return float(found.group(2) or found.group(1)) if found else math.inf
+
+
+def board_page(
+    rows: Sequence[Row], stronger: Sequence[Row] = (), undecided: Sequence[Row] = ()
+) -> str:
+    """The page of a record, as Markdown.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+    stronger : sequence of Row
+        Earlier rows with more power.
+    undecided : sequence of Row
+        What came of later runs that gave no verdict.
+    """
     lines = [
         "| engine | MB | path | contract | verdict | power | s |",
         "|---|---|---|---|---|---|---|",
@@ -284,7 +354,58 @@ def board_page(rows: Sequence[Row]) -> str:
         _line(f"`{row.path}`", row.evidence, f"`{row.command}`" if row.command else "", row.date)
         for row in rows
     ]
-    return PAGE.format(table="\n".join(lines), summary=summary(rows), evidence="\n".join(told))
+    return PAGE.format(
+        table="\n".join(lines), summary=summary(rows), runs="\n".join(_runs(rows)),
+        evidence="\n".join(told), others="\n".join([*_stronger(stronger), *_undecided(undecided)]),
+    )  # fmt: skip
+
+
+def _runs(rows: Sequence[Row]) -> list[str]:
+    """The runs that rows come from."""
+    counts: dict[str, list[Row]] = {}
+    for row in rows:
+        counts.setdefault(row.run, []).append(row)
+    return [
+        "| run | paths | minutes of judging |",
+        "|---|---|---|",
+        *(
+            _line(run or BEFORE, f"{len(found)}", f"{sum(one.seconds for one in found) / 60:.0f}")
+            for run, found in sorted(counts.items())
+        ),
+    ]
+
+
+def _stronger(rows: Sequence[Row]) -> list[str]:
+    if not rows:
+        return []
+    return [
+        "\nThe same versions, judged before with more power:\n",
+        "| engine | path | verdict | power | s | run |",
+        "|---|---|---|---|---|---|",
+        *(
+            _line(
+                row.package, f"`{row.path}`", row.verdict, row.power, f"{row.seconds:.0f}",
+                row.run or f"{BEFORE}, {row.date}",
+            )
+            for row in rows
+        ),
+        "",
+    ]  # fmt: skip
+
+
+def _undecided(rows: Sequence[Row]) -> list[str]:
+    if not rows:
+        return []
+    return [
+        "\nLater runs that gave no verdict on the version above:\n",
+        "| path | verdict | evidence | s | run |",
+        "|---|---|---|---|---|",
+        *(
+            _line(f"`{row.path}`", row.verdict, row.evidence, f"{row.seconds:.0f}", row.run)
+            for row in rows
+        ),
+        "",
+    ]
 
 
 def _line(*cells: str) -> str:

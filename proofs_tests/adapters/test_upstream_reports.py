@@ -1,0 +1,54 @@
+"""The texts for upstream: each has its parts, and what a script is said to print it prints.
+
+Exact: scripts draw nothing, or by a fixed seed.
+"""
+
+import re
+from importlib.util import find_spec
+
+import pytest
+
+from proofs_tests.pages import console_blocks
+from specref.adapters import IMPLEMENTATIONS
+
+PAGE = console_blocks.ROOT / "docs" / "upstream-reports.md"
+START, *SECTIONS = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)
+BY_DESIGN = "github-medusa-typical"
+RUN = {
+    "mlx-lm: penalties": ("mlx.core", "mlx_lm"),
+    "Transformers: edges": ("torch", "transformers"),
+}
+
+
+def fenced(section: str, language: str) -> str:
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    return str(found)
+
+
+def test_every_known_loss_has_a_text() -> None:
+    lossy = {
+        name for name, one in IMPLEMENTATIONS.items()
+        if any(each.lossy and not each.check.startswith("boundary/") for each in one.known)
+    }  # fmt: skip
+    rows = re.findall(r"^\* Rows of the .*", PAGE.read_text(), re.MULTILINE)
+    told = set(re.findall(r"`([\w-]+)`", " ".join(rows))) - {"transformers"}
+    assert f"`{BY_DESIGN}`" in START
+    assert told == lossy - {BY_DESIGN}
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.splitlines()[0])
+def test_each_has_its_parts(section: str) -> None:
+    for part in ("* Rows of the", "* To: ", "Known there: ", "* Passes beside it: ", "> **"):
+        assert section.count(part) == 1, part
+    assert len(fenced(section, "python").splitlines()) <= 40
+    assert fenced(section, "text").strip()
+
+
+@pytest.mark.parametrize("start", RUN)
+def test_scripts_print_what_is_said(start: str, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = [one for one in RUN[start] if find_spec(one) is None]
+    if missing:
+        pytest.skip(f"not_run ({', '.join(missing)} not installed)")
+    (section,) = [one for one in SECTIONS if one.startswith(start)]
+    exec(fenced(section, "python"), {})
+    assert capsys.readouterr().out == fenced(section, "text")

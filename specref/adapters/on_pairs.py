@@ -1,0 +1,100 @@
+"""What adapters of whole engines share: a pair of models whose laws are known, as checkpoints."""
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from specref.checkpoints import Law, build, named_pair, shaped
+from specref.contracts.text.contract import Engine, Respond
+from specref.vocabulary import Tokens
+
+# The second repeats itself, so that what is looked up proposes something.
+PROMPTS: tuple[Tokens, ...] = ((), (0, 1, 2, 0, 1, 2, 0, 1), (3, 2, 1, 0))
+
+
+class Pair(NamedTuple):
+    """Two laws, and the folders of their checkpoints, which are deleted after loading."""
+
+    target: Law
+    drafter: Law
+    target_folder: Path
+    drafter_folder: Path
+
+
+Modes: TypeAlias = Callable[[Pair], tuple[Respond, Respond]]
+"""Loads an engine: its texts by speculative decoding, and its texts without."""
+
+
+def on_pair(
+    modes: Modes,
+    law: str,
+    settings: Mapping[str, float],
+    file_format: str = "hf",
+    *,
+    prompts: tuple[Tokens, ...] = PROMPTS,
+    has_drafter: bool = True,
+    same_text: bool = False,
+) -> Engine:
+    """An engine on a pair of `named_pair`, with the law of its texts under sampler settings.
+
+    Parameters
+    ----------
+    modes : callable
+    law : str
+        The name of the pair.
+    settings : mapping
+        As for `shaped`; `modes` passes them on to the engine.
+    file_format : {"hf", "gguf", "onnx", "openvino"}
+    prompts : tuple of tuple of int
+    has_drafter : bool
+        Whether drafts are the drafter's.
+    same_text : bool
+        As for `Engine`.
+
+    Raises
+    ------
+    ImportError
+        The package of a format is missing.
+    ValueError
+        An unknown name, format or setting.
+
+    Examples
+    --------
+    >>> def a_word(prompt, budget, seed):
+    ...     return (0, 1, 4)
+    >>> engine = on_pair(lambda pair: (a_word, a_word), "order-1", {}, same_text=True)
+    >>> engine.speculative((), 3, 7), engine.end, engine.prompts[-1]
+    ((0, 1, 4), 4, (3, 2, 1, 0))
+    """
+    pair = named_pair(law)
+    target, drafter = pair.values()
+    known = shaped(target.model, settings)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        paths = build(pair, Path(folder) / "pair", [file_format])
+        speculative, plain = modes(Pair(target, drafter, *paths.values()))
+    return Engine(
+        speculative,
+        prompts,
+        known,
+        plain,
+        drafter.model if has_drafter else None,
+        eos=None if known else target.eos,
+        same_text=same_text,
+    )
+
+
+def up_to(end: int | None, steps: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The steps up to the token that ends a text; no further one is asked for.
+
+    Examples
+    --------
+    >>> up_to(2, [(1, "a"), (2, "b"), (3, "c")])
+    [(1, 'a'), (2, 'b')]
+    """
+    found = []
+    for step in steps:
+        found.append(step)
+        if int(step[0]) == end:
+            break
+    return found
