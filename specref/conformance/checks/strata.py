@@ -130,7 +130,10 @@ def campaign(
     rng = judge.rng(f"strata/{stratum.name}")
     wanted = tokens, int(cells)
     calls, seconds = judge.calls_made, judge.seconds
-    found = run(stratum, shapes, verifier, level, calls, *wanted, rng, judge.advance, seconds)
+    known = judge.laws.get(stratum.name)
+    found = run(
+        stratum, shapes, verifier, level, calls, *wanted, rng, judge.advance, seconds, known
+    )
     judge.calls_made = max(judge.calls_made, stratum.after) + found.calls
     return found
 
