@@ -4,12 +4,12 @@ Each run puts every statistical check of the contract ``verify``, and the accept
 a rule is declared, to a lossless sampler, with its own seed. A run is an alarm if any check fails.
 By construction at most `alpha` of the runs are; the interval is exact (Clopper–Pearson), 99.9 %.
 
-The samplers are, in turn, standard and four look-alikes whose accepted lengths differ. In one round
-of these five in ten the last token of a block is the first of exponentials to arrive, in the others
-it is drawn by cumulative sums, which is cheaper for large vocabularies. The pairs of laws of
-the strata of 32,000 tokens and more are drawn once for 25 runs; drafts and tokens are drawn in each.
-The samplers keep nothing between two calls, so the 20,000 calls that `strata/late-calls` makes
-before its own are left out: its outcome is the same (a test compares).
+The samplers are, in turn, standard and four look-alikes whose accepted lengths differ. In one of
+ten rounds of these five the last token of a block is the first of exponentials to arrive; in the
+others it is drawn by cumulative sums, which is cheaper for large vocabularies. The pairs of laws
+of the strata of 32,000 tokens and more are drawn once for 25 runs; drafts and tokens are drawn in
+each. The samplers keep nothing between two calls, so the 20,000 calls that `strata/late-calls`
+makes before its own are left out: its outcome is the same (a test compares).
 
 Run: python -m proofs_tests.benchmarks.kit_false_alarms [--runs 200] [--alpha 0.2]
      [--trials 2400] [--processes 1] [--seed 0] [--record FILE]

@@ -26,9 +26,9 @@ def exponential(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
 def raced(noise: Coin, weights: Floats, rng: np.random.Generator) -> Ints:
     """One token from each row: the first to arrive, at rates `weights`."""
     race = noise(rng, weights.shape)
-    return np.divide(
-        race, weights, out=np.full_like(race, np.inf), where=weights > 0
-    ).argmin(axis=1)
+    return np.divide(race, weights, out=np.full_like(race, np.inf), where=weights > 0).argmin(
+        axis=1
+    )
 
 
 def by_blocks(weights: Floats, rng: np.random.Generator) -> Ints:
