@@ -61,7 +61,8 @@ def as_distribution(
     vector = _as_vector(values, name)
     if size is not None and len(vector) != size:
         raise ValueError(f"{name} has length {len(vector)}: expected {size}")
-    for index, value in enumerate(vector):
+    suspects = vector if is_exact(vector) or not (vector >= 0).all() else ()
+    for index, value in enumerate(suspects):
         if not value >= 0:
             raise ValueError(f"{name}[{index}] = {value}: expected a non-negative probability")
     total = vector.sum()
@@ -96,6 +97,8 @@ def _as_vector(values: Row, name: str) -> Probabilities:
     shape = np.shape(values)
     if len(shape) != 1 or not shape[0]:
         raise ValueError(f"{name} has shape {shape}: expected a non-empty vector")
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values.copy()
     # The first question spares the far slower ones of `_as_number`.
     entries = [
         entry if type(entry) in (Fraction, float) else _as_number(entry, f"{name}[{index}]")

@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proofs_tests.helpers.programs import RUNS, built
+from proofs_tests.helpers.programs import BY_COINS, RUNS, built
 from specref import check
 from specref.adapters.reference import verify
+from specref.contracts.batch import Batch, draw_batch_coins
+from specref.contracts.keywords import accepted_keywords
 from specref.process import Process
 
 ROWS, CASES, LOOKAHEAD, TOKENS, REPEATS = 4096, 40, 2, 6, 5
@@ -43,8 +45,14 @@ def print_rates(name: str, sampler: Callable[..., object]) -> None:
     """One line of the table."""
     p, q, drafts = batch()
     rng = np.random.default_rng(2)
-    large = seconds(lambda: sampler(p, q, drafts, rng=rng))
-    small = seconds(lambda: sampler(p[:1], q[:1], drafts[:1], rng=rng))
+    if "rng" not in accepted_keywords(sampler):  # coins alone
+        lens = np.full(ROWS, LOOKAHEAD)
+        coins = draw_batch_coins(Batch(p, q, drafts, lens, lens), rng)
+        large = seconds(lambda: sampler(p, q, drafts, coins=coins))
+        small = seconds(lambda: sampler(p[:1], q[:1], drafts[:1], coins=coins[:1]))
+    else:
+        large = seconds(lambda: sampler(p, q, drafts, rng=rng))
+        small = seconds(lambda: sampler(p[:1], q[:1], drafts[:1], rng=rng))
     start = time.perf_counter()
     report = check(sampler, timeout=None)
     judged = time.perf_counter() - start
@@ -59,14 +67,15 @@ def main() -> None:
     print(f"{'':<12}{'rows/s':>12}{'one row, ms':>12}{'check, s':>12}{'exit':>8}")
     print_rates("(function)", verify)
     with tempfile.TemporaryDirectory() as folder:
-        for language in RUNS:
+        programs = {language: (language, {}) for language in RUNS}
+        for name, (language, changes) in {**programs, "cpp, coins": ("cpp", BY_COINS)}.items():
             try:
-                command = built(language, Path(folder), level=2)
+                command = built(language, Path(folder), changes, level=2)
             except pytest.skip.Exception as reason:
-                print(f"{language:<12}{reason}")
+                print(f"{name:<12}{reason}")
                 continue
             with Process(command, Path(folder)) as program:
-                print_rates(language, program)
+                print_rates(name, program)
 
 
 if __name__ == "__main__":

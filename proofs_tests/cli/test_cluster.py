@@ -156,6 +156,15 @@ def test_checks_on_a_cluster(address: str, tmp_path: Path) -> None:
     assert record(files[0]) == record(files[1])
 
 
+@pytest.mark.parametrize("asked", [("--only", "EOS"), ("--everywhere", "--tokens", "2")])
+def test_proofs_on_a_cluster(address: str, tmp_path: Path, asked: tuple[str, ...]) -> None:
+    files = [tmp_path / "here.json", tmp_path / "there.json"]
+    for file, where in zip(files, ([], ["--cluster", address]), strict=True):
+        options = (*asked, *where, "--json", str(file))
+        assert specref("prove", "specref.algorithms.standard:step", *options).exit_code == 0
+    assert record(files[0]) == record(files[1])
+
+
 def test_workers_that_always_die_are_an_error_in_one_line(address: str) -> None:
     with pytest.raises(OSError, match="workers died again and again"):
         die(address)
@@ -200,7 +209,8 @@ def test_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.stderr == "error: --cluster needs Dask: pip install distributed\n"
 
 
-def test_one_of_workers_and_cluster() -> None:
-    result = specref("verify", "--cluster", "tcp://127.0.0.1:9", "--workers", "2")
+@pytest.mark.parametrize("command", [("verify",), ("prove", "specref.algorithms.standard:step")])
+def test_one_of_workers_and_cluster(command: tuple[str, ...]) -> None:
+    result = specref(*command, "--cluster", "tcp://127.0.0.1:9", "--workers", "2")
     assert result.exit_code == 2
     assert "--workers 2, --cluster tcp://127.0.0.1:9: expected one of them" in result.stderr

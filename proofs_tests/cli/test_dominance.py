@@ -98,6 +98,10 @@ def test_open_is_2() -> None:
             (STANDARD, *TWO_TOKENS, "--against", SAMPLING, "--workers", "2"),
             "workers = 2: expected 1 with --against",
         ),
+        (
+            (STANDARD, *TWO_TOKENS, "--against", SAMPLING, "--cluster", "tcp://host:8786"),
+            "cluster = tcp://host:8786: expected without --against",
+        ),
         ((STANDARD, *TWO_TOKENS, "--iterations", "2"), "expected 1 without --against"),
         ((STANDARD, "--iterations", "2"), "iterations: expected with --everywhere"),
         (

@@ -39,7 +39,7 @@ SITUATIONS = {trigger.id: trigger for trigger in TRIGGERS}
 # A situation and a bug that only the stratum, of those before it, has to find.
 PAIRS = ("pair-1", "pair-2", "pair-3")
 FOUND = {
-    "first-call": ("first-call", "rejects-every-draft"),
+    "first-call": ("first-call", "residual-is-p"),
     "one-draft": ("one-draft", "residual-is-p"),
     "two-and-three-drafts": ("batch-3-to-8", "rejects-every-draft"),
     "many-drafts": ("eight-drafts", "residual-is-p"),
@@ -50,7 +50,7 @@ FOUND = {
     "vocabulary-thousands": ("vocabulary-above-1024", "rejects-every-draft"),
     "vocabulary-32k": ("vocabulary-above-32k", "last-token-is-argmax"),
     "vocabulary-128k": ("vocabulary-above-65536", "rejects-every-draft"),
-    "no-laws": ("no-laws-three-drafts", "rejects-every-draft"),
+    "no-laws": ("no-laws-one-row", "residual-is-p"),
     "laws-flat": ("top-below-0.1", "residual-is-p"),
     "laws-peaked": ("top-above-0.95", "accepts-every-draft"),
     "laws-confident": ("top-above-0.9", "residual-is-p"),
@@ -210,7 +210,7 @@ def broken_at_first():
 def test_a_first_call_that_raises_is_a_broken_contract():
     report = check(broken_at_first(), only=["smoke/answers"])
     assert report.results[0].status == Status.FAILED
-    assert report.results[0].message == "raised RuntimeError in a batch of 1024: not ready"
+    assert report.results[0].message == "raised RuntimeError in a batch of 2048: not ready"
 
 
 def test_a_bug_that_acts_where_two_strata_meet_is_found_by_their_pair():
@@ -231,6 +231,12 @@ def test_pairs_depend_on_the_seed_and_differ():
     drawn = {seed: drawn_pairs(np.random.default_rng(seed), 3) for seed in range(20)}
     assert all(len({one.name for one in pairs}) == 3 for pairs in drawn.values())
     assert len({tuple(one.name for one in pairs) for pairs in drawn.values()}) == 20
+
+
+def test_a_first_call_may_be_of_half_as_many_rows():
+    result = one_stratum("first-call", capable(batch=1_024)(verifier()))
+    assert result.status == Status.PASSED
+    assert result.evidence["rows"] == 1_024
 
 
 def test_one_call_of_a_few_rows_is_not_judged():

@@ -196,7 +196,7 @@ def test_the_offending_row_is_the_one_that_was_given() -> None:
 
     failure = first_failure(check(verify, only=["smoke/answers"]))
     row = failure.evidence["row"]
-    # After the first call, of 1,024 rows, the fixture is tried.
+    # After the first call, of 2,048 rows, the fixture is tried.
     given = next(drafts for drafts in seen if len(drafts) == SIZE)
     assert np.flatnonzero(given[:, 0] == 1)[0] == row
     assert failure.evidence["draft_tokens"] == given[row].tolist()

@@ -77,6 +77,21 @@ RUNS = {
 SUFFIXES = {"cpp": "cpp", "rust": "rs", "javascript": "js", "python": "py"}
 NEEDED = {"cpp": "g++", "rust": "rustc", "javascript": "node", "python": sys.executable}
 
+# What makes the template in C++ take coins.
+BY_COINS = {
+    "std::mt19937_64& random": "const double* accept, double final",
+    "  auto uniform = [&] { return (random() >> 11) * 0x1p-53; };\n": "",
+    "uniform() < p[": "accept[kept] < p[",
+    "uniform() * std": "final * std",
+    'std::mt19937_64 random(one("seed"));': (
+        'const auto accept = numbers(line, "accept"), final = numbers(line, "final");'
+        "size_t row = 0;"
+    ),
+    ", V, random);": ", V, &accept[row * K], final[row]);\n        ++row;",
+    '"takes":["seed"]': '"takes":["coins"]',
+    '"rule":"standard"': '"rule":"standard","recovery":"inverse"',
+}
+
 
 def built(
     language: str, folder: Path, changes: Mapping[str, str] | None = None, level: int = 0

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs_tests.helpers.programs import built, python, toy
+from proofs_tests.helpers.programs import BY_COINS, built, python, toy
 from specref import check
 from specref.conformance.options import CheckOptions
 from specref.conformance.report import Report
@@ -335,19 +335,6 @@ def test_a_wrong_answer_is_a_broken_contract_with_a_name(tmp_path: Path, fault: 
     assert "\n" not in result.message
 
 
-BY_COINS = {
-    "std::mt19937_64& random": "const double* accept, double final",
-    "  auto uniform = [&] { return (random() >> 11) * 0x1p-53; };\n": "",
-    "uniform() < p[": "accept[kept] < p[",
-    "uniform() * std": "final * std",
-    'std::mt19937_64 random(one("seed"));': (
-        'const auto accept = numbers(line, "accept"), final = numbers(line, "final");'
-        "size_t row = 0;"
-    ),
-    ", V, random);": ", V, &accept[row * K], final[row]);\n        ++row;",
-    '"takes":["seed"]': '"takes":["coins"]',
-    '"rule":"standard"': '"rule":"standard","recovery":"inverse"',
-}
 BUG = {"if (sum > 0) weights": 'if (sum > 0 && !std::getenv("BUG")) weights'}
 
 

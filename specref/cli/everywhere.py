@@ -11,9 +11,9 @@ from typing import Any, Literal, NoReturn
 
 from specref.algorithms import Step
 from specref.chance import OutsideChanceError, TooManyPathsError
+from specref.cli.cluster import executor_of
 from specref.cli.group import HOLDS, INTERRUPTED, MISUSED, VIOLATED, misused, progress, show
 from specref.cli.loading import Loaded
-from specref.cli.workers import worker_processes
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.timeout import TIMEOUT, within
 from specref.proofs.everywhere import Everywhere, is_lossless_everywhere
@@ -61,6 +61,7 @@ def prove_everywhere(
     budget: float,
     seed: int,
     workers: int,
+    cluster: str | None,
     json_file: str | None,
     html_file: str | None,
     save: str | None,
@@ -73,7 +74,7 @@ def prove_everywhere(
     interrupted = False
     outcomes = sum(len(target) ** (lookahead + 1) for target, _ in both)
     unit = f"outcomes, at most {budget:g} s of CPU time a pair"
-    with worker_processes(workers) as pool, progress(outcomes, unit) as advance:
+    with executor_of(workers, cluster) as pool, progress(outcomes, unit) as advance:
         for target, drafter in both:
             arguments = (step, target, drafter, lookahead)
             try:

@@ -6,6 +6,7 @@ from typing import Any, Literal, NoReturn
 
 import click
 
+from specref.cli.cluster import cluster_option, executor_of
 from specref.cli.dominance import compare_rules
 from specref.cli.everywhere import LETTERS, prove_everywhere
 from specref.cli.group import (
@@ -23,7 +24,6 @@ from specref.cli.group import (
     writable,
 )
 from specref.cli.loading import Loaded, load_function
-from specref.cli.workers import worker_processes
 from specref.contracts.keywords import accepted_keywords
 from specref.contracts.table import contracts_of
 from specref.pairs import Profile
@@ -55,6 +55,7 @@ from specref.verification import SITUATIONS, InterruptedProofError, RuleReport, 
     help=f"Only this situation; repeat for more. There are: {', '.join(SITUATIONS)}.",
 )
 @workers_option
+@cluster_option
 @click.option("--everywhere", is_flag=True, help="For every p and q, in place of the toy pairs.")
 @click.option(
     "--against",
@@ -89,6 +90,7 @@ def prove_command(
     pairs: str,
     only: tuple[str, ...],
     workers: int,
+    cluster: str | None,
     everywhere: bool,
     against: str | None,
     iterations: int,
@@ -117,6 +119,7 @@ def prove_command(
     Examples:
       specref prove my_rules:my_step
       specref prove ./my_rule.py:step --profile standard --workers 4
+      specref prove my_rules:my_step --cluster tcp://host:8786
       specref prove ./my_rule.py:step --only lookaheads --only EOS
       specref prove specref.algorithms.tli:step --pairs all
       specref prove my_rules:my_step --everywhere --tokens 3 --lookahead 2
@@ -134,7 +137,7 @@ def prove_command(
             raise ValueError(f"lookahead = {lookahead}: expected an integer >= 0")
         kind: Literal["one", "two"] = "one" if pairs in ("same", "one") else "two"
         if against:
-            _alone_with_against(save, workers)
+            _alone_with_against(save, workers, cluster)
             known = RULES.get(against)
             other = known.step if known else load_function(against, "against")
             steps = step, other
@@ -143,7 +146,7 @@ def prove_command(
             compare_rules((rule, against), steps, *size, kind, budget, seed, *files)
         if iterations > 1:
             raise ValueError(f"iterations = {iterations}: expected 1 without --against")
-        asked = tokens, lookahead, kind, budget, seed, workers
+        asked = tokens, lookahead, kind, budget, seed, workers, cluster
         prove_everywhere(rule, step, *asked, json_file, html_file, save)
     if against or iterations > 1:
         raise ValueError(f"{'against' if against else 'iterations'}: expected with --everywhere")
@@ -156,7 +159,7 @@ def prove_command(
     same, interrupted = pairs == "same", False
     cases = progress(len(rule_cases(profile, same, only or None)), "cases")
     try:
-        with worker_processes(workers) as pool, cases as advance:
+        with executor_of(workers, cluster) as pool, cases as advance:
             report = prove(
                 Loaded(rule, step),
                 profile,
@@ -205,8 +208,10 @@ def _judged_by(rule: str, step: Callable[..., Any]) -> str:
     return "".join(f"; by samples: {command}" for command in commands)
 
 
-def _alone_with_against(save: str | None, workers: int) -> None:
+def _alone_with_against(save: str | None, workers: int, cluster: str | None) -> None:
     if save:
         raise ValueError("save: expected without --against")
     if workers > 1:
         raise ValueError(f"workers = {workers}: expected 1 with --against")
+    if cluster:
+        raise ValueError(f"cluster = {cluster}: expected without --against")

@@ -10,6 +10,7 @@ import numpy as np
 
 from specref.conformance.options import CheckOptions
 from specref.conformance.strata.calling import Called, called
+from specref.conformance.strata.laws import Pool
 from specref.conformance.strata.stratum import Found
 from specref.conformance.trial import Trial, TrialReport
 from specref.contracts.batch import Batch
@@ -50,6 +51,8 @@ class Judge:
         How many first drafts of long texts were kept, and how many there were, once counted.
     journal : Journal or None
         Where texts of an engine are kept.
+    laws : mapping
+        {stratum: {vocabulary: its pairs of laws}}, for strata whose laws are not drawn anew.
     """
 
     subject: Subject
@@ -63,6 +66,7 @@ class Judge:
     seconds: float | None = None
     first_drafts: tuple[int, int] | None = None
     journal: Journal | None = None
+    laws: Mapping[str, Mapping[int, Pool]] = field(default_factory=dict, repr=False)
 
     @property
     def implementation(self) -> Callable[..., Any]:

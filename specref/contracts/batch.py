@@ -99,15 +99,30 @@ def read_answer(raw: Any, batch: Batch) -> Answer:
     if missing := batch.widths[-1] - tokens.shape[1]:
         tokens = np.pad(tokens, ((0, 0), (0, missing)), constant_values=NO_TOKEN)
     counts = _integers("counts", raw[1], len(batch))
-    _check_counts(tokens, counts, batch)
-    size = batch.target_probs.shape[2]
-    wrong = (tokens >= size) | (tokens < NO_TOKEN)
-    _refuse("tokens", tokens, wrong, f"expected 0 <= id < {size}, or -1")
-    _check_drafts(tokens, counts, batch)
+    if not _valid(tokens, counts, batch):
+        _check_counts(tokens, counts, batch)
+        size = batch.target_probs.shape[2]
+        wrong = (tokens >= size) | (tokens < NO_TOKEN)
+        _refuse("tokens", tokens, wrong, f"expected 0 <= id < {size}, or -1")
+        _check_drafts(tokens, counts, batch)
     return Answer(tokens, counts)
 
 
+def _valid(tokens: Ints, counts: Ints, batch: Batch) -> bool:
+    """All that is checked of tokens and counts, at once; what is wrong is found afterwards."""
+    inside = np.arange(tokens.shape[1]) < counts[:, None]
+    wrong = (tokens >= 0) != inside
+    wrong |= tokens >= batch.target_probs.shape[2]
+    wrong |= tokens < NO_TOKEN
+    wrong[:, :-1] |= inside[:, 1:] > batch.drafted(tokens)
+    wrong[:, 0] |= (counts < 1) | (counts > batch.most)
+    return not np.count_nonzero(wrong)
+
+
 def _integers(name: str, values: Any, rows: int, widths: range | None = None) -> Ints:
+    usual = (rows,) if widths is None else (rows, widths[-1])
+    if type(values) is np.ndarray and values.dtype == np.int64 and values.shape == usual:
+        return values.copy()
     try:
         array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
     except Exception as error:  # arrays of user code may raise anything

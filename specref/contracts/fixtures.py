@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -54,12 +54,19 @@ class Fixture:
     ragged: bool = True
     drafter_known: bool = True
 
-    @property
+    @cached_property
     def lookahead(self) -> int:
         """The largest number of drafts of a row."""
         return max(place.lookahead for place in self.places)
 
-    @property
+    @cached_property
+    def lookaheads(self) -> Ints:
+        """The most drafts at each place."""
+        found = np.array([place.lookahead for place in self.places])
+        found.setflags(write=False)
+        return found
+
+    @cached_property
     def eos(self) -> int | None:
         """The id of the token that ends a text."""
         vocabulary = self.target.vocabulary
@@ -109,6 +116,11 @@ class Rows:
     p: Floats
     q: Floats
     child: Ints
+
+    @cached_property
+    def ends(self) -> Floats:
+        """Cumulative sums of q."""
+        return np.cumsum(self.q, axis=1)
 
 
 @cache

@@ -12,6 +12,7 @@ Sums are all that is kept: neither the size of the vocabulary nor the number of 
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -72,10 +73,12 @@ class FeatureSums:
             Which tokens each row of sums is of; if left out, there is one row, of all tokens.
         """
         every = np.ones(len(values)) if chosen is None else chosen.astype(np.float64)
-        self.tokens += every.sum(axis=-1)[..., None]
+        number = every.sum(axis=-1)
+        some: Any = ... if chosen is None else np.flatnonzero(number)
+        self.tokens[some] += number[some][..., None]
         # Not `every @ …`: the order in which BLAS adds depends on its threads.
-        self.excess += np.einsum("...t,tf->...f", every, values - mean)
-        self.variance += np.einsum("...t,tf->...f", every, variance)
+        self.excess[some] += np.einsum("...t,tf->...f", every[some], values - mean)
+        self.variance[some] += np.einsum("...t,tf->...f", every[some], variance)
 
     @property
     def log_wealth(self) -> Floats:

@@ -12,6 +12,7 @@ from specref.conformance.status import Outcome
 from specref.conformance.strata.calling import Called, Changed
 from specref.conformance.strata.stratum import PLACES, Found, Stratum, run
 from specref.conformance.strata.table import (
+    FEWEST_FIRST,
     FIRST,
     OWN,
     STRATA,
@@ -69,7 +70,7 @@ def pair(index: int, judge: Judge) -> Outcome:
 
 def first_call(judge: Judge) -> Outcome:
     """The tokens of the first call of all, which `smoke/answers` has made before any other."""
-    if (most := judge.capabilities.batch) and most < FIRST.shapes[0].batch:
+    if (most := judge.capabilities.batch) and most < FEWEST_FIRST:
         return not_applicable(f"takes {most} rows a call: too few to judge one call")
     return outcome_of([first_answered(judge)], judge)
 
@@ -130,7 +131,10 @@ def campaign(
     rng = judge.rng(f"strata/{stratum.name}")
     wanted = tokens, int(cells)
     calls, seconds = judge.calls_made, judge.seconds
-    found = run(stratum, shapes, verifier, level, calls, *wanted, rng, judge.advance, seconds)
+    known = judge.laws.get(stratum.name)
+    found = run(
+        stratum, shapes, verifier, level, calls, *wanted, rng, judge.advance, seconds, known
+    )
     judge.calls_made = max(judge.calls_made, stratum.after) + found.calls
     return found
 

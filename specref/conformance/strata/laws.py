@@ -1,6 +1,6 @@
 """Pairs of laws for vocabularies of any size, and the sets of their tokens that are bet on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -9,6 +9,7 @@ import numpy as np
 from specref.arrays import Bools, Floats, Ints
 
 BLOCK, SHORT, HEAD = 1_024, 256, 64
+AT_ONCE, FEW = 1 << 16, 64
 LARGEST_16_BIT = 1 << 16
 
 
@@ -177,7 +178,25 @@ WORDS: Mapping[str, str] = MappingProxyType(
 
 def _ratio(above: Floats, below: Floats) -> Floats:
     """0 where both are 0; `below` is 0 only where `above` is."""
-    return np.asarray(above / np.where(below > 0, below, 1))
+    some = below > 0
+    if some.all():
+        return np.asarray(above / below)
+    return np.asarray(above / np.where(some, below, 1))
+
+
+def of_each(pair: Ints) -> Iterator[tuple[int, Ints]]:
+    """Each number that occurs, and where.
+
+    Examples
+    --------
+    >>> [(one, here.tolist()) for one, here in of_each(np.array([2, 0, 2]))]
+    [(0, [1]), (2, [0, 2])]
+    """
+    order = np.argsort(pair, kind="stable")
+    known, starts = np.unique(pair[order], return_index=True)
+    ends = [*starts[1:].tolist(), len(order)]
+    for one, start, end in zip(known.tolist(), starts.tolist(), ends, strict=True):
+        yield one, order[start:end]
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,12 +241,12 @@ class Pool:
         >>> bool((pool.q[0, drafts] > 0).all())
         True
         """
+        u = rng.random(len(pair)) * self.ends[pair, -1]
+        if self.size <= FEW:
+            return np.asarray(np.add.reduce(self.ends[pair] <= u[:, None], axis=1))
         tokens = np.zeros(len(pair), dtype=np.int64)
-        u = rng.random(len(pair))
-        for one in np.unique(pair):
-            here = pair == one
-            ends = self.ends[one]
-            tokens[here] = np.searchsorted(ends, u[here] * ends[-1], side="right")
+        for one, here in of_each(pair):
+            tokens[here] = self.ends[one].searchsorted(u[here], side="right")
         return tokens
 
 
@@ -267,16 +286,35 @@ def drawn_pool(
         p[pair, order] = target / target.sum()
         draft = DRAFTERS[drafters[(turn + which) % len(drafters)]](p[pair, :real], rng)
         q[pair, :real] = draft / draft.sum()
-    ids = np.arange(size)
-    sets = tuple(np.broadcast_to(chosen(p, q, ids), p.shape) for chosen in SETS.values())
+    return _with_features(p, q)
+
+
+def _with_features(p: Floats, q: Floats) -> Pool:
+    """The pairs (p, q) with their features, a few rows at a time: they stay in the cache."""
+    pairs, size = p.shape
+    ids, few = np.arange(size), max(1, AT_ONCE // size)
+    sets: list[Bools] = [np.zeros(0, dtype=bool)] * len(SETS)
     mean, square = np.zeros((2, pairs, len(FEATURES)))
-    for index, one in enumerate(sets):
-        mean[:, index] = square[:, index] = np.einsum("ij,ij->i", p, one)
-    for index, share in enumerate(SHARES.values(), len(SETS)):
-        value = share(p, q)
-        mean[:, index], square[:, index] = (p * value).sum(axis=1), (p * value**2).sum(axis=1)
-    variance = np.maximum(square - mean**2, 0)
-    return Pool(p, q, np.cumsum(q, axis=1), sets, mean, variance)
+    for start in range(0, pairs, few):
+        rows = slice(start, start + few)
+        some_p, some_q = p[rows], q[rows]
+        for index, chosen in enumerate(SETS.values()):
+            one = chosen(some_p, some_q, ids)
+            if not start:  # a set of ids is the same for all pairs
+                same = one.ndim == 1
+                sets[index] = np.broadcast_to(one, p.shape) if same else np.empty(p.shape, bool)
+            if one.ndim == 2:
+                sets[index][rows] = one
+            if one.any():
+                members = np.broadcast_to(one, some_p.shape)
+                mean[rows, index] = np.einsum("ij,ij->i", some_p, members)
+        for index, share in enumerate(SHARES.values(), len(SETS)):
+            value = share(some_p, some_q)
+            weighed = some_p * value
+            mean[rows, index] = weighed.sum(axis=1)
+            square[rows, index] = (some_p * np.square(value, out=value)).sum(axis=1)
+    square[:, : len(SETS)] = mean[:, : len(SETS)]
+    return Pool(p, q, np.cumsum(q, axis=1), tuple(sets), mean, np.maximum(square - mean**2, 0))
 
 
 def _ends(size: int, rng: np.random.Generator) -> Ints:
@@ -293,8 +331,9 @@ def _last_block(size: int, rng: np.random.Generator) -> Ints:
 
 
 def _first(first: Ints, size: int, rng: np.random.Generator) -> Ints:
-    others = np.setdiff1d(np.arange(size), first, assume_unique=True)
-    return np.concatenate([first, rng.permutation(others)])
+    others = np.ones(size, dtype=bool)
+    others[first] = False
+    return np.concatenate([first, rng.permutation(np.flatnonzero(others))])
 
 
 # By rank: which id the likeliest token has, the next, and so on.

@@ -56,11 +56,11 @@ def played(
                 advance(calls * found.rows)
                 ahead -= calls
         done += rounds
-        so_far, seen = campaign.found(alpha), int(campaign.sums.tokens[0, 0])
+        lossy, seen = campaign.decided(alpha), int(campaign.sums.tokens[0, 0])
         left = min((tokens - seen) * done / max(seen, 1), (cells - done * each) / each)
         if seconds is not None:
             spent = time.perf_counter() - started
             left = math.floor((seconds - spent) * done / spent)
-        if so_far.lossy or left <= 0:
-            return so_far
+        if lossy or left <= 0:
+            return campaign.found(alpha)
         rounds = min(done, math.ceil(left))

@@ -19,6 +19,7 @@ from specref.conformance.strata.laws import (
     WORDS,
     Pool,
     drawn_pool,
+    of_each,
 )
 from specref.conformance.strata.shape import Shape, Sized
 from specref.contracts.batch import Batch
@@ -232,16 +233,17 @@ class Seen:
 
     def add(self, pair: Ints, token: Ints) -> tuple[Bools, Floats]:
         """Whether each token was emitted before, and how probable it was that it would be."""
-        _, first = np.unique(pair * self.pool.size + token, return_index=True)
-        new = np.zeros(len(token), dtype=bool)
-        new[first] = True
-        new &= ~self.before[pair, token]
+        new = ~self.before[pair, token]
+        (open_,) = new.nonzero()
+        _, first = np.unique((pair * self.pool.size + token)[open_], return_index=True)
+        new[:] = False
+        new[open_[first]] = True
         won = np.where(new, self.pool.p[pair, token], 0.0)
         chance = np.zeros(len(token))
-        for one in np.unique(pair):
-            here = pair == one
-            total = self.mass[one] + np.cumsum(won[here])
-            chance[here] = total - won[here]
+        for one, here in of_each(pair):
+            more = won[here]
+            total = self.mass[one] + more.cumsum()
+            chance[here] = total - more
             self.mass[one] = total[-1]
         self.before[pair, token] = True
         return ~new, np.clip(chance, 0, 1)
@@ -287,9 +289,15 @@ class Campaign:
         values = np.column_stack([pool.features(tokens.pair, tokens.token), again])
         mean = np.column_stack([pool.mean[tokens.pair], seen])
         variance = np.column_stack([pool.variance[tokens.pair], seen * (1 - seen)])
-        places = [place(tokens) for place in self.places.values()]
-        shapes = [np.full(len(again), one == shape) for one in self.index]
-        self.sums.add(values, mean, variance, np.stack([*places, *shapes]))
+        chosen = np.zeros((len(self.places) + len(self.index), len(again)), dtype=bool)
+        for index, place in enumerate(self.places.values()):
+            chosen[index] = place(tokens)
+        chosen[self.index[shape]] = True
+        self.sums.add(values, mean, variance, chosen)
+
+    def decided(self, alpha: float) -> bool:
+        """Whether what it has found so far is lossy."""
+        return bool(self.impossible) or self.sums.log_evidence >= -math.log(alpha)
 
     def found(self, alpha: float) -> Found:
         """The evidence so far, and the shifts that so many tokens would have shown."""
@@ -325,6 +333,7 @@ def run(
     rng: np.random.Generator,
     advance: Callable[[int], None] = lambda trials: None,
     seconds: float | None = None,
+    laws: Mapping[int, Pool] | None = None,
 ) -> Found:
     """Call a sampler in a stratum until it has decided, or enough was drawn.
 
@@ -339,13 +348,16 @@ def run(
         After so many numbers in laws it ends in any case, at the end of a round.
     seconds : float, optional
         If given, they end it instead, after at least one round, or during the calls before it.
+    laws : mapping, optional
+        {vocabulary: its pairs of laws}; drawn by default.
     """
     started = time.perf_counter()
-    laws, warm = pools(stratum, shapes, rng), drawn_pool(rng, WARM_UP.vocabulary, 4)
+    known = pools(stratum, shapes, rng) if laws is None else laws
+    warm = drawn_pool(rng, WARM_UP.vocabulary, 4)
     (spare,) = rng.spawn(1)  # what follows must not depend on how many calls there were before
     claims = verifier.capabilities
     ragged = claims.ragged and stratum.ragged
-    campaign, passed, deadline = Campaign(shapes, laws, claims), 0, Deadline()
+    campaign, passed, deadline = Campaign(shapes, known, claims), 0, Deadline()
     # Small batches are called more often, so that every shape has its share of the rows.
     most = min(ROWS, max(shape.batch for shape in shapes))
     turns = {shape: max(1, most // shape.batch) for shape in shapes}
@@ -353,7 +365,7 @@ def run(
 
     def ask(shape: Shape, calls: int) -> None:
         batch = drawn(
-            shape._replace(batch=shape.batch * calls), laws[shape.vocabulary], rng, ragged=ragged
+            shape._replace(batch=shape.batch * calls), known[shape.vocabulary], rng, ragged=ragged
         )
         given = batch if stratum.laws else batch.without_q()
         cuts = [slice(i * shape.batch, (i + 1) * shape.batch) for i in range(calls)]
@@ -380,13 +392,13 @@ def run(
                     ask(shape, min(together, calls * round_ - start))
             done, passed = done + round_, passed + in_turn * round_
             seen = int(campaign.sums.tokens[0, 0])
-            found = campaign.found(alpha)
+            lossy = campaign.decided(alpha)
             left = min((tokens - seen) * done / max(seen, 1), (cells - passed) / in_turn)
             if seconds is not None:
                 now = time.perf_counter()
                 left = math.floor((seconds - (now - started)) * done / (now - begun))
-            if found.lossy or left <= 0:
-                return found
+            if lossy or left <= 0:
+                return campaign.found(alpha)
             round_ = min(done, math.ceil(left))
 
     return within(verifier.timeout, rounds, deadline)

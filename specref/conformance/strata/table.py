@@ -45,7 +45,7 @@ STRATA: tuple[Stratum, ...] = (
         padding=267,
         cost=28,
     ),
-    Stratum("no-laws", shapes([5, 40], [1, 3, 5], [1, 16, 64]), laws=False),
+    Stratum("no-laws", shapes([5, 40], [1, 3, 5], [1, 16, 64]), laws=False, cost=1.5),
     Stratum("laws-flat", shapes([50, 300], [3], [64]), ("flat", "long tail")),
     Stratum("laws-fine", shapes([5_003], [1], [64]), ("flat",), ("near",), pairs=1, cost=4),
     Stratum("laws-peaked", shapes([8, 50], [3], [64]), ("peaked", "confident", "steep")),
@@ -152,7 +152,8 @@ TREE_STRATA: tuple[TreeStratum, ...] = (
 
 OWN, CONTEXT = "own-shape", 3
 # One call of many rows: all that can be known of a first call.
-FIRST = Stratum("first-call", (Shape(8, 2, 1_024),))
+FIRST = Stratum("first-call", (Shape(8, 2, 2_048),))
+FEWEST_FIRST = 1_024
 
 
 SHAPED = tuple(one for one in STRATA if one == Stratum(one.name, one.shapes, cost=one.cost))
