@@ -404,7 +404,7 @@ def digest(value):
 
 
 TABLES = {
-    "rows": ((*table.STRATA, table.FIRST), "dd47df4a1a4a"),
+    "rows": ((*table.STRATA, table.FIRST), "fe3b6041c0ca"),
     "steps": (table.STEP_STRATA, "eebc36155a8a"),
     "texts": (table.TEXT_STRATA, "c0e46cacde1e"),
     "trees": (table.TREE_STRATA, "2434f1413941"),
