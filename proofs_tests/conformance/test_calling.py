@@ -13,7 +13,9 @@ from specref.contracts.errors import BrokenContractError
 P = np.tile([[0.25, 0.25, 0.5], [0.5, 0.25, 0.25]], (2, 1, 1))
 Q = np.tile([[0.5, 0.25, 0.25]], (2, 1, 1))
 BATCH = Batch(P, Q, np.array([[0], [1]]), np.array([1, 1]), np.zeros(2, dtype=int))
-OTHER = Batch(P[:, :, ::-1], Q, np.array([[1], [0]]), np.array([1, 1]), np.zeros(2, dtype=int))
+OTHER = Batch(
+    P[:, :, ::-1], Q.copy(), np.array([[1], [0]]), np.array([1, 1]), np.zeros(2, dtype=int)
+)
 
 
 TENSORS = [way for way in WAYS if way != "read-only"]

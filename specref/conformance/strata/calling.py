@@ -130,8 +130,9 @@ class ReadOnly(Changed):
         return "may change what it is given" if self.capabilities.in_place else ""
 
     def one(self, array: Any) -> Any:
-        array.setflags(write=False)
-        return array
+        seen = array.view()
+        seen.setflags(write=False)
+        return seen
 
 
 class Refilled(Changed):
