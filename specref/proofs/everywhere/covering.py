@@ -193,6 +193,8 @@ class Covering:
             try:
                 left = look(At(piece.chart, piece.clauses, sample))
             except TieError as tie:
+                # Numbers know it; through a frame with an array of them no cycle is ever freed.
+                tie.__traceback__ = None
                 powers = piece.chart.form(tie.number).powers
                 zero = next(factor for factor in powers if sample.sign(factor) == 0)
                 untied = (*untied, (zero, signs.NONZERO))
