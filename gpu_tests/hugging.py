@@ -12,7 +12,7 @@ from torch import Tensor
 from gpu_tests.forcing import forced_laws
 from gpu_tests.pairs import Pair
 from gpu_tests.recording import Draws
-from specref.adapters.forwards import Block, Forward, blocks
+from specref.adapters.forwards import Block, Forward, blocks, cache_of
 from specref.contracts.torch_state import seeded
 from specref.torch_backend import shape_logits
 
@@ -85,7 +85,7 @@ def _listening(model: Any) -> Iterator[list[Forward]]:
     forwards: list[Forward] = []
 
     def note(_: Any, given: Any, named: dict[str, Any]) -> None:
-        past, ids = named.get("past_key_values"), named.get("input_ids")
+        past, ids = cache_of(named), named.get("input_ids")
         fed = (given[0] if ids is None else ids).shape[1]
         forwards.append(Forward(past.get_seq_length() if past is not None else 0, fed))
 

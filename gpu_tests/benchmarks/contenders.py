@@ -13,7 +13,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from gpu_tests.benchmarks.lines import BY_ID, PLAIN, Line
 from gpu_tests.pairs import Pair
-from specref.adapters.forwards import Forward, blocks
+from specref.adapters.forwards import Forward, blocks, cache_of
 from specref.contracts.torch_state import seeded
 from specref.torch_backend import Decoder
 
@@ -169,6 +169,6 @@ class Watch:
         self._handle.remove()
 
     def _note(self, model: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        cache, ids = named.get("past_key_values"), named.get("input_ids")
+        cache, ids = cache_of(named), named.get("input_ids")
         held = 0 if cache is None else cache.get_seq_length()
         self.forwards.append(Forward(held, 0 if ids is None else ids.shape[1]))

@@ -1,7 +1,21 @@
 """What a loop drafted and accepted, derived from the lengths of the target's forward passes."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+CACHE_NAMES = ("cache", "past_key_values")
+"""What Transformers calls keys and values: since 5.24, and before."""
+
+
+def cache_of(arguments: Mapping[str, Any]) -> Any:
+    """The keys and values in the arguments of a forward pass, under either name; None without.
+
+    Examples
+    --------
+    >>> cache_of({"past_key_values": 1}), cache_of({"cache": 2}), cache_of({})
+    (1, 2, None)
+    """
+    return next((arguments[name] for name in CACHE_NAMES if arguments.get(name) is not None), None)
 
 
 class Forward(NamedTuple):

@@ -16,10 +16,9 @@ import numpy as np
 import torch
 from torch import nn
 from transformers import GenerationMixin, PretrainedConfig, PreTrainedModel
-from transformers.cache_utils import Cache
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from specref.adapters.forwards import Forward
+from specref.adapters.forwards import CACHE_NAMES, Forward, cache_of
 from specref.models import Model
 from specref.vocabulary import Tokens
 
@@ -105,24 +104,23 @@ class ToyModel(PreTrainedModel, GenerationMixin):
     def forward(
         self,
         input_ids: torch.Tensor,
-        past_key_values: Cache | None = None,
         logits_to_keep: int = 0,
-        **unused: Any,
+        **others: Any,
     ) -> CausalLMOutputWithPast:
         """Logits after each fed id, or the last `logits_to_keep` of them."""
         ids, cached = self.embedding(input_ids)[:, None], 0
-        fed = ids.shape[2]
-        if past_key_values is not None:
-            cached = past_key_values.get_seq_length()
-            ids, _ = past_key_values.update(ids, ids, 0)
+        fed, cache = ids.shape[2], cache_of(others)
+        if cache is not None:
+            cached = cache.get_seq_length()
+            ids, _ = cache.update(ids, ids, 0)
         self.forwards.append(Forward(cached, fed))
         seen = ids[0, 0, :, 0].long().tolist()
         kept = range(len(seen) - (logits_to_keep or fed) + 1, len(seen) + 1)
         contexts = (tuple(x for x in seen[:length] if x < self.known) for length in kept)
         rows = torch.stack([self.row(context) for context in contexts])
-        return CausalLMOutputWithPast(
-            logits=self.head(rows)[None], past_key_values=past_key_values
-        )
+        logits = self.head(rows)[None]
+        name = next(one for one in CACHE_NAMES if one in CausalLMOutputWithPast.__annotations__)
+        return CausalLMOutputWithPast(logits=logits, **{name: cache})
 
     def _row(self, context: Tokens) -> torch.Tensor:
         # Not -inf: the identity would turn that into NaN elsewhere.

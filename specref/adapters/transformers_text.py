@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from specref.adapters.forwards import Forward, blocks
+from specref.adapters.forwards import Forward, blocks, cache_of
 from specref.adapters.needs import require, set_known
 from specref.adapters.on_pairs import PROMPTS, Pair, on_pair
 from specref.checkpoints.shaping import NO_SETTINGS
@@ -72,7 +72,7 @@ def responding(model: Any, start: int, options: dict[str, Any]) -> Respond:
     forwards: list[Forward] = []
 
     def note(module: Any, args: Any, given: dict[str, Any]) -> None:
-        cached, fed = given["past_key_values"].get_seq_length(), given["input_ids"].shape[1]
+        cached, fed = cache_of(given).get_seq_length(), given["input_ids"].shape[1]
         forwards.append(Forward(cached, fed))
 
     def respond(prompt: Tokens, budget: int, seed: int) -> Text:

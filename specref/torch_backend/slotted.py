@@ -1,5 +1,6 @@
 """A causal language model whose key-value cache has holes: the base of cached models."""
 
+import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,8 @@ class SlottedModel:
         check_attention(model.config)
         self.model, self.use_cache, self.forwards = model, use_cache, 0
         self.positions, self.device = longest_text(model.config), model.device
+        named = inspect.signature(model.forward).parameters
+        self._cache_name = "cache" if "cache" in named else "past_key_values"
         self._clear(0)
 
     def _clear(self, rows: int) -> None:
@@ -75,7 +78,7 @@ class SlottedModel:
 
     def _call(self, ids: Tensor, last: int, **arguments: Tensor) -> Tensor:
         """One forward: the logits of the last columns."""
-        cache = {"past_key_values": self._cache} if self.use_cache else {}
+        cache = {self._cache_name: self._cache} if self.use_cache else {}
         self.forwards += 1
         logits: Tensor = self.model(
             input_ids=ids,
