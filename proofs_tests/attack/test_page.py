@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
 
-from proofs_tests.attack.__main__ import FoundError
-from proofs_tests.attack.lossless import LOSSLESS, fresh
-from proofs_tests.attack.lossy import LOSSY
-from proofs_tests.attack.page import DISTANCE, REASONS, alarms, missed, page, table
-from proofs_tests.attack.situations import distance
+from proofs_tests.helpers.attack.lossless import LOSSLESS, fresh
+from proofs_tests.helpers.attack.lossy import LOSSY
+from proofs_tests.helpers.attack.situations import distance
+from proofs_tests.pages.attack.__main__ import FoundError
+from proofs_tests.pages.attack.page import DISTANCE, REASONS, alarms, missed, page, table
 from specref import check
 from specref.conformance.status import Status
 

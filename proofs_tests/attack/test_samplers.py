@@ -14,9 +14,9 @@ pytest.importorskip("torch", reason="not_run (torch is not installed)")
 import torch
 from scipy.stats import chi2
 
-from proofs_tests.attack.lossless import LOSSLESS, fresh
-from proofs_tests.attack.parts import standard
-from proofs_tests.attack.situations import Batch, drawn
+from proofs_tests.helpers.attack.lossless import LOSSLESS, fresh
+from proofs_tests.helpers.attack.parts import standard
+from proofs_tests.helpers.attack.situations import Batch, drawn
 
 ALPHA, ROWS, CALLS = 1e-6, 500, 40
 TARGET = np.array([[0.5, 0.25, 0.25, 0], [0.125, 0.5, 0, 0.375], [0.25, 0.25, 0.25, 0.25]])

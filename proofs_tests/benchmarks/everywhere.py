@@ -10,7 +10,7 @@ import random
 import time
 from fractions import Fraction
 
-from proofs_tests.proofs.everywhere.planted import PLANTED, Planted
+from proofs_tests.helpers.bugs.everywhere.planted import PLANTED, Planted
 from specref import Vocabulary, is_lossless
 from specref.models import Model
 from specref.proofs.everywhere import Everywhere, is_lossless_everywhere

@@ -70,7 +70,7 @@ def test_the_parts_together_are_the_clean_rules(name):
 
 
 def test_four_mutants_have_no_pinned_distances():
-    """`proofs_tests/conformance/test_tree.py` has those."""
+    """`proofs_tests/conformance/checks/test_trees.py` has those."""
     assert [entry.id for entry in ENTRIES if not entry.distances] == [
         "siblings-not-renormalised",
         "siblings-last-from-p",

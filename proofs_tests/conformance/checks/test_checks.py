@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from proofs_tests.helpers.bugs import planted
+from proofs_tests.helpers.bugs.everywhere.planted import PLANTED
 from proofs_tests.helpers.bugs.verifiers import (
     BUGS,
     LOOK_ALIKES,
@@ -24,7 +25,6 @@ from proofs_tests.helpers.bugs.verifiers import (
     uniform,
     verifying,
 )
-from proofs_tests.proofs.everywhere.planted import PLANTED
 from specref.adapters import reference
 from specref.algorithms import standard
 from specref.chance import Sampled

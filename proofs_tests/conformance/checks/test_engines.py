@@ -455,7 +455,7 @@ def test_sigterm_loses_no_text_on_the_command_line(tmp_path: Path) -> None:
         f"{sys.executable} -m specref check engines.py:mine --contract text --texts texts "
         "--detect-tv 0.4 --json first.json"
     ).split()
-    root = str(Path(__file__).parents[2])
+    root = str(Path(__file__).parents[3])
     environment = {**os.environ, "PYTHONPATH": root}
     file = tmp_path / "texts"
     with subprocess.Popen(

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
 
-from proofs_tests.attack.lossy import LOSSY
+from proofs_tests.helpers.attack.lossy import LOSSY
 from specref.conformance.checks import CHECKS as ALL_CHECKS
 from specref.conformance.checks.identical import CHECKS
 from specref.conformance.options import CheckOptions

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
 
-from proofs_tests.attack.lossless import LOSSLESS
+from proofs_tests.helpers.attack.lossless import LOSSLESS
 from specref.adapters import reference
 from specref.conformance.checks import probed as checks
 from specref.conformance.status import Status

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from proofs_tests.attack.parts import (
+from proofs_tests.helpers.attack.parts import (
     Verify,
     assemble,
     by_coin,

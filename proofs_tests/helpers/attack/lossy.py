@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from proofs_tests.attack.parts import (
+from proofs_tests.helpers.attack.parts import (
     Verify,
     assemble,
     by_coin,
@@ -26,7 +26,7 @@ from proofs_tests.attack.parts import (
     standard,
     weights_after,
 )
-from proofs_tests.attack.situations import (
+from proofs_tests.helpers.attack.situations import (
     Batch,
     Situation,
     batch_of,

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from proofs_tests.attack.parts import Floats, Ints, Verify
+from proofs_tests.helpers.attack.parts import Floats, Ints, Verify
 
 
 @dataclass(frozen=True)

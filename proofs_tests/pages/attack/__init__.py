@@ -1,4 +1,4 @@
 """An attack on the verdicts of `specref check`: samplers that were written without its fixtures.
 
-Run: python -m proofs_tests.attack --json docs/attack.json --markdown docs/attack.md
+Run: python -m proofs_tests.pages.attack --json docs/attack.json --markdown docs/attack.md
 """

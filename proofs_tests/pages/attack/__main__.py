@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from proofs_tests.attack.lossless import LOSSLESS, fresh
-from proofs_tests.attack.lossy import LOSSY
-from proofs_tests.attack.page import page, table
-from proofs_tests.attack.situations import distance
+from proofs_tests.helpers.attack.lossless import LOSSLESS, fresh
+from proofs_tests.helpers.attack.lossy import LOSSY
+from proofs_tests.helpers.attack.situations import distance
+from proofs_tests.pages.attack.page import page, table
 from specref import check
 from specref.conformance.status import CheckResult, Status
 
@@ -91,7 +91,9 @@ def measured(row: Row, seed: int) -> Row:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m proofs_tests.attack", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m proofs_tests.pages.attack", description=__doc__
+    )
     parser.add_argument("--only", action="append", default=[], help="a sampler; repeat for more")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proofs_tests.attack.lossless import LOSSLESS
-from proofs_tests.attack.lossy import LOSSY
+from proofs_tests.helpers.attack.lossless import LOSSLESS
+from proofs_tests.helpers.attack.lossy import LOSSY
 
 COMMAND = (
-    "python -m proofs_tests.attack --workers 2 \\\n"
+    "python -m proofs_tests.pages.attack --workers 2 \\\n"
     "  --json docs/attack.json --markdown docs/attack.md"
 )
 DISTANCE = 0.02  # what a lossy sampler promises in its situation
@@ -83,8 +83,8 @@ def page(record: Mapping[str, Any]) -> str:
             "look at the code of the strata,",
             "the fixtures, the zoo or its triggers, and were not changed after the kit had judged "
             "them. They are in",
-            "[lossless.py](../proofs_tests/attack/lossless.py) and "
-            "[lossy.py](../proofs_tests/attack/lossy.py). Default checks, seed "
+            "[lossless.py](../proofs_tests/helpers/attack/lossless.py) and "
+            "[lossy.py](../proofs_tests/helpers/attack/lossy.py). Default checks, seed "
             f"{record['seed']}, of the kit at {record['revision']}.",
             "",
             f"**{summary(rows)}**",

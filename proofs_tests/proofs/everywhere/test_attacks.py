@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proofs_tests.proofs.everywhere.attacks import ATTACKS
+from proofs_tests.helpers.bugs.everywhere.attacks import ATTACKS
 from specref.proofs.everywhere import is_lossless_everywhere
 
 PAGE = Path(__file__).parents[3] / "docs" / "everywhere.md"

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from proofs_tests.proofs.everywhere.planted import PLANTED
+from proofs_tests.helpers.bugs.everywhere.planted import PLANTED
 from specref import Vocabulary, is_lossless
 from specref.proofs.everywhere import is_lossless_everywhere
 from specref.proofs.everywhere.proof import models_of

@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from proofs_tests.proofs.everywhere.attacks import ATTACKS, vectorised
-from proofs_tests.proofs.everywhere.planted import PLANTED
+from proofs_tests.helpers.bugs.everywhere.attacks import ATTACKS, vectorised
+from proofs_tests.helpers.bugs.everywhere.planted import PLANTED
 from specref import Vocabulary, is_lossless
 from specref.algorithms import block, standard, union
 from specref.chance import OutsideChanceError

@@ -500,7 +500,7 @@ def test_the_texts_that_would_find_a_distance_count_the_next_look() -> None:
         assert (again.report().detectable <= tv) == found
 
 
-PAGE = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "statistics.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| ([\w-]+) \| ([\d,]+) / ([\d,]+) \| ([\d,]+) / ([\d,]+) \|$", re.MULTILINE)
 ROWS = {name: [int(x.replace(",", "")) for x in cells] for name, *cells in ROW.findall(PAGE)}
 

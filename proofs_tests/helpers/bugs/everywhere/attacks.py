@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from proofs_tests.proofs.everywhere.planted import bonus_from_q, over_accepting
+from proofs_tests.helpers.bugs.everywhere.planted import bonus_from_q, over_accepting
 from specref.algorithms import Step, standard
 from specref.chance import Chance
 from specref.distributions import corrected
