@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proofs_tests.helpers.blocks import length
 from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import greedy_block, standard
 from specref.algorithms.greedy_block import Modification, carry, modified
@@ -46,10 +47,6 @@ SMALL = iterations(model_pairs(vocabularies(max_tokens=3, eos=True)), max_lookah
 FEW = settings(max_examples=20)
 MANY = settings(max_examples=60)
 blocks_of = partial(iterated, greedy_block.iterate)
-
-
-def length(blocks):
-    return sum(len(tokens) * weight for tokens, weight in blocks.items())
 
 
 def loop(iterate, case, tokens):

@@ -21,7 +21,7 @@ from specref.simulate import (
     tabulate,
     tally,
 )
-from specref.simulate.markov import _compiled
+from specref.simulate.markov import compiled_rows
 from specref.vocabulary import Tokens
 
 LOOKAHEAD = 3
@@ -169,7 +169,7 @@ def print_lookups(size: int, rows: int) -> None:
     """What one draw costs, for the ways to look a uniform up in the rows of a table."""
     rng = np.random.default_rng(1)
     weights = rng.dirichlet(np.ones(size), rows)
-    guided = _compiled(weights)
+    guided = compiled_rows(weights)
     cumulative = weights.cumsum(axis=1)
     cumulative[:, -1] = 1
     flat = (cumulative + np.arange(rows)[:, None]).ravel()

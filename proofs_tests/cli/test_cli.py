@@ -18,12 +18,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.records import without_seconds
 from proofs_tests.helpers.schemas import assert_fits
 from specref.algorithms import standard
 from specref.cli import COMMANDS, group, main
 from specref.cli import prove as prove_module
 from specref.cli.group import progress
-from specref.cli.workers import _ctrl_c_later, worker_processes
+from specref.cli.workers import ctrl_c_later, worker_processes
 from specref.pairs import Case
 from specref.rules import RULES, Rule
 from specref.verification import AlgorithmReport, cases_of, main_job, sampled
@@ -133,12 +134,6 @@ def few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
 def small_job(few_trials: None, monkeypatch: pytest.MonkeyPatch) -> None:
     few = {name: RULES[name] for name in ("autoregressive", "standard")}
     monkeypatch.setattr(main_job, "TRIED", few)
-
-
-def without_seconds(record: object) -> object:
-    if isinstance(record, dict):
-        return {key: without_seconds(v) for key, v in record.items() if key != "seconds"}
-    return [without_seconds(v) for v in record] if isinstance(record, list) else record
 
 
 def test_help_has_examples() -> None:
@@ -298,7 +293,7 @@ def test_ctrl_c_while_a_worker_starts_is_put_off_not_lost() -> None:
     started: list[str] = []
 
     def start() -> None:
-        with _ctrl_c_later():
+        with ctrl_c_later():
             signal.raise_signal(signal.SIGINT)
             started.append("worker")
 

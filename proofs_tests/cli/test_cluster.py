@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.records import without_seconds
 from specref.cli import cluster, main
 from specref.models import iid_model
 from specref.simulate import draw_blocks, tabulate
@@ -74,12 +75,6 @@ def specref(*arguments: str) -> Result:
 
 def record(file: Path) -> dict:
     return without_seconds(json.loads(file.read_text()))
-
-
-def without_seconds(found: object) -> object:
-    if isinstance(found, dict):
-        return {name: without_seconds(one) for name, one in found.items() if name != "seconds"}
-    return [*map(without_seconds, found)] if isinstance(found, list) else found
 
 
 class DiesOnce:

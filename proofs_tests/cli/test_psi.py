@@ -1,7 +1,6 @@
 """`specref psi` and `specref vocabularies` as a user meets them."""
 
 import json
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.tree import Tree
 
+from proofs_tests.helpers.packages import without_packages
 from proofs_tests.helpers.schemas import assert_fits
 from specref import Vocabulary
 from specref.cli import main
 from specref.report.psi import listing, spelling_tree
 from specref.strategies import vocabularies
 from specref.theory import decompositions, spellings
+
+no_packages = pytest.fixture(without_packages)
 
 
 def run(*arguments: str) -> Result:
@@ -136,14 +138,6 @@ def test_errors_are_one_line(arguments: list[str], message: str) -> None:
     (line,) = result.stderr.strip().splitlines()
     assert line.startswith("error: ")
     assert message in line
-
-
-@pytest.fixture
-def no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr("specref.real_vocabularies.files.distribution", missing)
 
 
 @pytest.mark.usefixtures("no_packages")

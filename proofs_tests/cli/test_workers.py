@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from proofs_tests.helpers.records import without_seconds
 from specref.cli import check as check_module
 from specref.cli import main
 from specref.cli.targets import LoadTarget
@@ -49,12 +50,6 @@ def generates(tmp_path: Path) -> str:
     file = tmp_path / "generates.py"
     file.write_text(GENERATES)
     return f"{file}:generate"
-
-
-def without_seconds(found: object) -> object:
-    if isinstance(found, dict):
-        return {name: without_seconds(one) for name, one in found.items() if name != "seconds"}
-    return [*map(without_seconds, found)] if isinstance(found, list) else found
 
 
 def test_workers_give_the_same_record_and_print_nothing_into_it(tmp_path: Path) -> None:

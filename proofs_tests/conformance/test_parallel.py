@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from proofs_tests.helpers.records import without_seconds
 from specref.conformance.parallel import loaded
 from specref.conformance.report import Report
 from specref.conformance.strata.calling import Called
@@ -65,12 +66,6 @@ def refusing(target_probs, draft_probs, draft_tokens, *, rng):
 
 def record(report: Report) -> Any:
     return without_seconds(json.loads(as_json(kit_record(report))))
-
-
-def without_seconds(found: Any) -> Any:
-    if isinstance(found, dict):
-        return {name: without_seconds(one) for name, one in found.items() if name != "seconds"}
-    return [*map(without_seconds, found)] if isinstance(found, list) else found
 
 
 @pytest.mark.parametrize("verify", [correct, lossy, refusing])

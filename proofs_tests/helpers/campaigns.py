@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+from scipy import stats
 
 from specref.algorithms import Step
 from specref.chance import exact_distribution
@@ -12,6 +13,7 @@ from specref.models import as_float
 from specref.statistics.campaign.blocks import as_blocks
 from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.cases import CampaignCase
+from specref.statistics.campaign.prefix_tree import PrefixTree, prefix_tree
 from specref.vocabulary import Tokens
 from specref.zoo import FIXTURES
 
@@ -37,6 +39,17 @@ def law_of(step: Step, fixture: str) -> Law:
     law = block_law(step, fixture)
     assert law is not None
     return law
+
+
+@cache
+def tree_of(fixture: str) -> PrefixTree:
+    pair = FIXTURES[fixture]
+    return prefix_tree(pair.target, pair.drafter, (), pair.lookahead)
+
+
+def surely_at_most(count: int, rate: float, trials: int) -> bool:
+    """Whether a count is one that happens with probability 1e-6 or more."""
+    return count <= stats.binom.isf(1e-6, trials, rate)
 
 
 def drawn(law: Law, trials: int, rng: np.random.Generator) -> Array:

@@ -4,22 +4,16 @@ from itertools import product
 
 import numpy as np
 
+from proofs_tests.helpers.first_order import chain
 from specref.adapters.transformers_generate import Generate
 from specref.conformance.texts.markov import Chain
-from specref.models import Model, hashed_model, iid_model, markov_model
+from specref.models import Model, hashed_model, iid_model
 from specref.vocabulary import Tokens, Vocabulary
 
 TOKENS = 2_000
 
 
 EIGHT, RELABELLED = Vocabulary("abcdefgh"), Vocabulary("hcaxgbfedy")
-
-
-def chain(vocabulary: Vocabulary, key: str) -> Model:
-    """An order-1 model with zeros and ties, quick for long texts."""
-    rows = hashed_model(vocabulary, key, 9)
-    after = [rows.next_token((last,)) for last in range(len(vocabulary))]
-    return Chain(markov_model(vocabulary, after[0], after))
 
 
 TARGET, DRAFTER = chain(EIGHT, "one"), chain(EIGHT, "two")

@@ -8,9 +8,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from specref.cli.write import harness
+from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.contracts.verify.drawing import sample_batch
+from specref.process import Process
 
 TOY = """
 import json, os, signal, subprocess, sys, time
@@ -55,6 +59,13 @@ def toy(
     file = folder / "toy.py"
     file.write_text(TOY.format(**{name: text or "pass" for name, text in holes.items()}))
     return f"{python()} {shlex.quote(str(file))}"
+
+
+def ask(program: Process, seed: int = 1) -> object:
+    """What a program answers to a batch of 24 rows."""
+    batch = sample_batch(CHAIN_FIXTURES["wide"], 24, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    return program(batch.target_probs, batch.draft_probs, batch.draft_tokens, rng=rng)
 
 
 def python() -> str:

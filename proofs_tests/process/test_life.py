@@ -19,12 +19,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proofs_tests.helpers.programs import toy
+from proofs_tests.helpers.programs import ask, toy
 from specref import check
 from specref.contracts.errors import BrokenContractError
-from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.timeout import HungError
-from specref.contracts.verify.drawing import sample_batch
 from specref.process import CannotStartError, EndedError, Process, SamplerError
 from specref.process.tail import Tail
 
@@ -32,12 +30,6 @@ SHORT = 0.3
 AT_MOST = 20
 SAY = "said['error'] = {}"
 WITH_ITS_NUMBER = "said['version'] = str(os.getpid())"
-
-
-def ask(program: Process, seed: int = 1) -> object:
-    batch = sample_batch(CHAIN_FIXTURES["wide"], 24, np.random.default_rng(seed))
-    rng = np.random.default_rng(seed)
-    return program(batch.target_probs, batch.draft_probs, batch.draft_tokens, rng=rng)
 
 
 def said(program: Process) -> str:

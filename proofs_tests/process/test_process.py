@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs_tests.helpers.programs import BY_COINS, built, python, toy
+from proofs_tests.helpers.programs import BY_COINS, ask, built, python, toy
 from specref import check
 from specref.conformance.options import CheckOptions
 from specref.conformance.report import Report
@@ -28,12 +28,6 @@ from specref.pytest_plugin.parametrize import Judged
 
 SHORT = 0.3
 FLOATS = [0.1, 5e-324, 1 - 2**-53, 1e-37, 0.0, -0.0, 2**-1074, 1 / 3, float(np.float32(0.1))]
-
-
-def ask(program: Process, seed: int = 1) -> object:
-    batch = sample_batch(CHAIN_FIXTURES["wide"], 24, np.random.default_rng(seed))
-    rng = np.random.default_rng(seed)
-    return program(batch.target_probs, batch.draft_probs, batch.draft_tokens, rng=rng)
 
 
 def judged(command: str, *only: str, timeout: float = 60.0) -> Report:

@@ -12,13 +12,13 @@ import zipfile
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofs_tests.helpers.packages import without_packages
 from specref.real_vocabularies import (
     PUBLISHED,
     ChangedFileError,
@@ -45,6 +45,7 @@ from specref.vocabulary import Vocabulary
 
 PAGE = Path(__file__).parents[2] / "docs" / "vocabularies.md"
 RANKS = b"YQ== 0\nIGE= 1\n"  # 'a', ' a'
+no_packages = pytest.fixture(without_packages)
 PIECES = [("<unk>", 2), ("<s>", 3), ("<0x41>", 6), ("▁a", 1), ("A", 1), ("é", 4)]
 
 
@@ -413,14 +414,6 @@ def test_a_space_before_the_text_is_not_injective() -> None:
 def test_round_trip_wants_distinct_texts() -> None:
     with pytest.raises(ValueError, match="texts: expected distinct ones"):
         round_trip(str.encode, lambda ids: bytes(ids).decode(), ["a", "a"])
-
-
-@pytest.fixture
-def no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr("specref.real_vocabularies.files.distribution", missing)
 
 
 @pytest.mark.usefixtures("no_packages")

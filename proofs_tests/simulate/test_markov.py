@@ -36,7 +36,7 @@ from specref.simulate import (
     simulate_markov,
     tabulate,
 )
-from specref.simulate.markov import Rows, _compiled
+from specref.simulate.markov import Rows, compiled_rows
 from specref.vocabulary import Tokens
 
 ABC, ABCD = Vocabulary("abc"), Vocabulary("abcd")
@@ -348,7 +348,7 @@ def test_a_decoding_loop_starts_after_the_last_tokens():
 def test_a_guided_draw_is_that_of_sampled(weights, steepness, uniform):
     # Steep rows put many thresholds into one bucket, and leave others empty.
     steep = np.array(weights) * np.exp(-steepness * np.arange(len(weights)))
-    rows = _compiled(np.array([np.ones_like(steep), steep]))
+    rows = compiled_rows(np.array([np.ones_like(steep), steep]))
     buckets = rows.guides.shape[1] - 1
     edges = np.append(rows.thresholds[1], np.arange(buckets) / buckets)
     near = np.concatenate([np.nextafter(edges, 0), edges, np.nextafter(edges, 1)])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from specref.statistics.identical import (
-    _evenness,
     alike_at,
     detectable_share,
     evenness,
+    evenness_at,
     least_resemblance,
     resemblance,
 )
@@ -122,7 +122,7 @@ def test_bets_on_evenness_have_mean_1():
     from scipy.stats import binom
 
     law = binom.pmf(np.arange(21), 20, 0.25)
-    won = [np.exp(_evenness(np.array([k]), 20, 0.25)[0]) for k in range(21)]
+    won = [np.exp(evenness_at(np.array([k]), 20, 0.25)[0]) for k in range(21)]
     assert won @ law == pytest.approx(1)
     least = [np.exp(evenness(np.array([k]), 20, 0.25)[0]) for k in range(21)]
     assert (np.array(least) <= np.array(won) + 1e-12).all()
@@ -153,7 +153,7 @@ def test_hits_without_and_with_all_rows_are_counted():
         assert evidence <= 0
     for hits in (1, 19):
         found = (
-            _evenness(np.full(50, hits), 20, 0.25)[0],
-            _evenness(np.full(50, hits), 20, hits / 20)[0],
+            evenness_at(np.full(50, hits), 20, 0.25)[0],
+            evenness_at(np.full(50, hits), 20, hits / 20)[0],
         )
         assert evenness(np.full(50, hits), 20, 0.25)[0] == pytest.approx(min(found))

@@ -20,8 +20,9 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 import torch
 from torch import Tensor
 
-from proofs_tests.helpers.torch.models import shaped, single_thread
+from proofs_tests.helpers.torch.models import shaped
 from proofs_tests.helpers.torch.paths import ChosenCoins, Law, Path
+from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.two_vocabularies import (
     DEPTH,
     EOS,

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from transformers import MistralConfig, MistralForCausalLM, PreTrainedModel
 
-from proofs_tests.helpers.torch.models import MODELS, POSITIONS, gpt2, llama, single_thread
+from proofs_tests.helpers.torch.models import MODELS, POSITIONS, gpt2, llama
+from proofs_tests.helpers.torch.threads import single_thread
 from specref.torch_backend import cached
 from specref.torch_backend.cached import CachedModel, common_prefix
 from specref.torch_backend.slots import Slots

@@ -10,7 +10,7 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 from torch import Tensor
 
 from proofs_tests.helpers.torch.generations import arguments, greedy, prompts
-from proofs_tests.helpers.torch.models import single_thread
+from proofs_tests.helpers.torch.threads import single_thread
 from specref.torch_backend import METHODS, Decoder, StandardDrafter, TokenVocabulary, generate
 from specref.torch_backend import loop as loop_module
 from specref.torch_backend.methods import DECLARING, DRAFTERS

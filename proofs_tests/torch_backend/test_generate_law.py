@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from proofs_tests.helpers.torch.models import as_model, laws, shaped, single_thread, small
+from proofs_tests.helpers.torch.models import as_model, laws, shaped, small
 from proofs_tests.helpers.torch.paths import ChosenCoins, Generator, JointGenerator, Path
+from proofs_tests.helpers.torch.threads import single_thread
 from specref.distributions import total_variation
 from specref.statistics import Campaign, Verdict
 from specref.torch_backend import (

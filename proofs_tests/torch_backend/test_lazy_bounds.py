@@ -33,7 +33,8 @@ from proofs_tests.helpers.torch.lazy_pairs import (
     table,
     verified,
 )
-from proofs_tests.helpers.torch.models import gpt2, llama, single_thread
+from proofs_tests.helpers.torch.models import gpt2, llama
+from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.tokenizers import byte_level, unigram, word_piece
 from specref.torch_backend import (
     generate,

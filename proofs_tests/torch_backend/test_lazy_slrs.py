@@ -34,7 +34,7 @@ from proofs_tests.helpers.torch.lazy_pairs import (
     table,
     verified,
 )
-from proofs_tests.helpers.torch.models import single_thread
+from proofs_tests.helpers.torch.threads import single_thread
 from specref.torch_backend import (
     Generation,
 )

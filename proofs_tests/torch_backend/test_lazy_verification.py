@@ -25,7 +25,7 @@ from proofs_tests.helpers.torch.lazy_pairs import (
     model_of,
     random_pair,
 )
-from proofs_tests.helpers.torch.models import single_thread
+from proofs_tests.helpers.torch.threads import single_thread
 from specref.torch_backend import row_coins, settling
 from specref.torch_backend.lazy_slrs import LazySlrsDrafter
 from specref.torch_backend.lazy_verification import Decisions, LazyVerifier

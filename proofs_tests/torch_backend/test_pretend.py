@@ -14,8 +14,9 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
 from proofs_tests.helpers.torch.laws import ragged_batch
-from proofs_tests.helpers.torch.models import llama, single_thread
+from proofs_tests.helpers.torch.models import llama
 from proofs_tests.helpers.torch.pretend import CUDA, Pretender, placed
+from proofs_tests.helpers.torch.threads import single_thread
 from specref.torch_backend import (
     TreeModel,
     draw,

@@ -15,9 +15,9 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
 from proofs_tests.helpers.torch.generations import arguments
-from proofs_tests.helpers.torch.models import single_thread
 from proofs_tests.helpers.torch.pretend import Pretender, placed
 from proofs_tests.helpers.torch.pretend_events import Places
+from proofs_tests.helpers.torch.threads import single_thread
 from specref.torch_backend import METHODS, generate, slotted, verification
 from specref.torch_backend.loop import Loop
 

@@ -7,7 +7,8 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 
 from transformers import MistralConfig, MistralForCausalLM
 
-from proofs_tests.helpers.torch.models import POSITIONS, llama, single_thread
+from proofs_tests.helpers.torch.models import POSITIONS, llama
+from proofs_tests.helpers.torch.threads import single_thread
 from specref.torch_backend.cached import CachedModel
 from specref.torch_backend.slotted import SlottedModel
 from specref.torch_backend.trees import TreeModel

@@ -6,7 +6,8 @@ pytest.importorskip("torch", reason="not_run (torch is not installed)")
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
 
 from proofs_tests.helpers.torch.generations import arguments, prompts
-from proofs_tests.helpers.torch.models import llama, single_thread
+from proofs_tests.helpers.torch.models import llama
+from proofs_tests.helpers.torch.threads import single_thread
 from specref.theory import metrics
 from specref.torch_backend import Generation, Iteration, generate
 

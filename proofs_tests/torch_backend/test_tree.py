@@ -18,6 +18,7 @@ from torch import Tensor
 from proofs_tests.helpers.bugs import trees as tree_bugs
 from proofs_tests.helpers.bugs.torch_tree import BUGS, planted
 from proofs_tests.helpers.torch.laws import Law
+from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.tree_laws import (
     Batch,
     Pick,
@@ -25,7 +26,6 @@ from proofs_tests.helpers.torch.tree_laws import (
     Verified,
     breadth_first,
     depth_first,
-    single_thread,
     tree_laws,
     up_to_eos,
 )

@@ -16,8 +16,9 @@ from torch.utils._pytree import tree_leaves
 from proofs_tests.helpers.torch.devices import WAITS, without_device
 from proofs_tests.helpers.torch.laws import LAST
 from proofs_tests.helpers.torch.pretend import Pretender, placed
+from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.tree_batches import EACH_RULE, batch, rows_of
-from proofs_tests.helpers.torch.tree_laws import Verified, single_thread
+from proofs_tests.helpers.torch.tree_laws import Verified
 from specref.torch_backend import ROOT, Coins, validate_tree, verify_tree
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)

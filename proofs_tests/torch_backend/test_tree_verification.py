@@ -16,6 +16,7 @@ from torch import Tensor
 
 from proofs_tests.helpers.bugs.torch_tree import BUGS, planted
 from proofs_tests.helpers.torch.laws import LAST, ragged_batch
+from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.tree_batches import (
     DRAFTER,
     EACH_RULE,
@@ -32,7 +33,6 @@ from proofs_tests.helpers.torch.tree_laws import (
     breadth_first,
     depth_first,
     pruned,
-    single_thread,
 )
 from proofs_tests.helpers.tree_cases import top_tree
 from specref.torch_backend import verify, verify_block, verify_tree

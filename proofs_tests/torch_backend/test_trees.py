@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from proofs_tests.helpers.torch.models import MODELS, POSITIONS, llama, single_thread
+from proofs_tests.helpers.torch.models import MODELS, POSITIONS, llama
+from proofs_tests.helpers.torch.threads import single_thread
 from specref.torch_backend import trees
 from specref.torch_backend.slots import Slots
 from specref.torch_backend.tree import Tree

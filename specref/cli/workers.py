@@ -54,7 +54,7 @@ class _Pool(ProcessPoolExecutor):
         self, function: Callable[..., Any], /, *arguments: Any, **options: Any
     ) -> Future[Any]:
         """Submit a job; a process that starts for it inherits the blocked signal."""
-        with _ctrl_c_later():
+        with ctrl_c_later():
             return super().submit(function, *arguments, **options)
 
 
@@ -63,7 +63,7 @@ def _print_to_stderr() -> None:
 
 
 @contextmanager
-def _ctrl_c_later() -> Iterator[None]:
+def ctrl_c_later() -> Iterator[None]:
     """Delay Ctrl-C: a process that starts meanwhile is not interrupted, then or later."""
     pressed: list[int] = []
     handler = signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))

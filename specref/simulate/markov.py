@@ -126,7 +126,7 @@ def markov_tables(p: ArrayLike, q: ArrayLike) -> MarkovTables:
     with np.errstate(over="ignore"):
         acceptance = np.divide(p, q, out=np.ones_like(p), where=q > 0)
     np.minimum(acceptance, 1, out=acceptance)
-    return MarkovTables(_compiled(p), _compiled(q), _compiled(after), acceptance)
+    return MarkovTables(compiled_rows(p), compiled_rows(q), compiled_rows(after), acceptance)
 
 
 def markov_columns(lookahead: int) -> tuple[str, ...]:
@@ -290,7 +290,8 @@ def _as_rows(values: ArrayLike, name: str) -> Floats:
     return rows
 
 
-def _compiled(rows: Floats) -> Rows:
+def compiled_rows(rows: Floats) -> Rows:
+    """What draws from rows that sum to 1; in one of zeros nothing can be drawn."""
     size = rows.shape[1]
     buckets = 1 << (BUCKETS_PER_TOKEN * size - 1).bit_length()
     grid = np.arange(buckets + 1) / buckets

@@ -129,13 +129,14 @@ def evenness(hits: Ints, rows: int, chance: float) -> tuple[float, bool]:
     >>> evenness(hits, 1_000, 0.5)[0] < 0, evenness(np.full(100, 500), 1_000, 0.5)[1]
     (True, True)
     """
-    evidence, even = _evenness(hits, rows, chance)
+    evidence, even = evenness_at(hits, rows, chance)
     observed = float(hits.mean()) / rows
-    other = _evenness(hits, rows, observed)[0] if 0 < observed < 1 else 0.0
+    other = evenness_at(hits, rows, observed)[0] if 0 < observed < 1 else 0.0
     return min(evidence, other), even
 
 
-def _evenness(hits: Ints, rows: int, chance: float) -> tuple[float, bool]:
+def evenness_at(hits: Ints, rows: int, chance: float) -> tuple[float, bool]:
+    """What `evenness` has against this probability, whatever was observed."""
     k = np.arange(rows + 1)
     ways = (
         scipy.special.gammaln(rows + 1)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from proofs_tests.helpers.first_order import chain
 from specref.algorithms import Step, decode
 from specref.chance import Sampled
 from specref.conformance.texts.greedy import greedy_text, judge_greedy
@@ -45,13 +46,6 @@ FAR = [
 ]
 NEAR = ["draft-temperature-mismatch", "stale-q-row", "exact-match-resample"]
 NEED_EOS = ["bonus-after-eos", "eos-resampled", "draft-eos-unverified"]
-
-
-def chain(vocabulary: Vocabulary, key: str) -> Model:
-    """An order-1 model with zeros and ties."""
-    rows = hashed_model(vocabulary, key, 9)
-    after = [rows.next_token((last,)) for last in range(len(vocabulary))]
-    return Chain(markov_model(vocabulary, after[0], after))
 
 
 FIVE = Vocabulary("abcde")

@@ -6,7 +6,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from proofs_tests.helpers.torch.laws import LAST, Case, Row, _accepts, _ends, batch, drafted
+from proofs_tests.helpers.torch.laws import (
+    LAST,
+    Case,
+    Row,
+    accept_chances,
+    batch,
+    drafted,
+    token_ends,
+)
 from specref.pairs import toy_pairs
 from specref.torch_backend import shape_logits, verification
 from specref.torch_backend.fused import verify, verify_logits
@@ -77,8 +85,8 @@ def critical(step: Any, name: str) -> Iterator[Given]:
     case = Case(pair.target, (), drafted(step, pair.target, pair.drafter, (), 2))
     p, q, tokens = batch([Row(case.target, (), drafts) for drafts in case.drafts])
     (rows, most), size = tokens.shape, p.shape[2]
-    accepts = torch.tensor(_accepts(eager, p, q, tokens)).double()
-    ends = torch.tensor(_ends(eager, p, q, tokens)).double().view(rows, most + 1, size)
+    accepts = torch.tensor(accept_chances(eager, p, q, tokens)).double()
+    ends = torch.tensor(token_ends(eager, p, q, tokens)).double().view(rows, most + 1, size)
     for side in (-NEAR, NEAR):
         for i in range(most):
             uniforms = torch.zeros(rows, most, dtype=torch.float64)

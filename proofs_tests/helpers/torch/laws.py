@@ -118,8 +118,8 @@ def ragged_batch() -> tuple[Tensor, Tensor, Tensor, Coins]:
 
 def verified_laws(verify: Verify, p: Tensor, q: Tensor | None, tokens: Tensor) -> list[Law]:
     """The laws of the blocks of `verify`: acceptance thresholds, then break points of `final`."""
-    accepts = _accepts(verify, p, q, tokens)
-    ends = _ends(verify, p, q, tokens)
+    accepts = accept_chances(verify, p, q, tokens)
+    ends = token_ends(verify, p, q, tokens)
     return [_law(*row) for row in zip(tokens.tolist(), accepts, ends, strict=True)]
 
 
@@ -158,7 +158,9 @@ def _samples(
     return torch.nn.functional.pad(ends[:, :-1], (1, 0)), ends
 
 
-def _accepts(verify: Verify, p: Tensor, q: Tensor | None, tokens: Tensor) -> list[list[float]]:
+def accept_chances(
+    verify: Verify, p: Tensor, q: Tensor | None, tokens: Tensor
+) -> list[list[float]]:
     """How likely draft i is accepted, if those before it are."""
     (rows, most), position = tokens.shape, torch.arange(tokens.shape[1])
     repeated = [None if t is None else t.repeat_interleave(most, 0) for t in (p, q, tokens)]
@@ -173,7 +175,9 @@ def _accepts(verify: Verify, p: Tensor, q: Tensor | None, tokens: Tensor) -> lis
     return (cells(accepted, rows * most).double() / CELLS).view(rows, most).tolist()
 
 
-def _ends(verify: Verify, p: Tensor, q: Tensor | None, tokens: Tensor) -> list[list[list[float]]]:
+def token_ends(
+    verify: Verify, p: Tensor, q: Tensor | None, tokens: Tensor
+) -> list[list[list[float]]]:
     """Where token v ends in `final`, if the first k drafts are accepted and no more."""
     (rows, most), size = tokens.shape, p.shape[2]
     tries = (most + 1) * size

@@ -19,11 +19,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from proofs_tests.helpers.torch.coins import FromUniforms
 from specref.torch_backend import lazy_drafting, lazy_slrs, lazy_verification, verification
 from specref.torch_backend import loop as loop_module
 from specref.torch_backend.contexts import Reader
 from specref.torch_backend.mapped import inverse
-from specref.torch_backend.randomness import ACCEPT, DRAFT, FINAL, KEEP, RESIDUAL, Coins
+from specref.torch_backend.randomness import ACCEPT, DRAFT, FINAL, KEEP, RESIDUAL
 from specref.torch_backend.validation import OUTSIDE
 from specref.torch_backend.vocabularies import TokenVocabulary, id_map
 
@@ -94,7 +95,7 @@ class Choice(NamedTuple):
 
 
 @dataclass
-class Plans:
+class Plans(FromUniforms):
     """Stands in for coins and draws; the seed of a row is the number of its plan."""
 
     plans: Sequence[Mapping[tuple[int, int, int], Any]]
@@ -112,10 +113,6 @@ class Plans:
             for seed in seeds.tolist()
         ]
         return torch.tensor(rows, dtype=torch.float64).view(len(rows), count)
-
-    def row_coins(self, seeds: Tensor, iteration: int, lookahead: int) -> Coins:
-        accept = self.uniforms(seeds, iteration, ACCEPT, lookahead)
-        return Coins(accept, self.uniforms(seeds, iteration, FINAL, 1)[:, 0])
 
     def draw(self, weights: Tensor, names: Tensor) -> Tensor:
         rows = zip(weights.tolist(), names.long().tolist(), strict=True)

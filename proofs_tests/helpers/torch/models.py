@@ -1,6 +1,6 @@
 """Small random models in torch, and their laws by teacher forcing, which texts are judged by."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from itertools import product
 from types import MappingProxyType
@@ -54,14 +54,6 @@ def gpt2(seed: int = 0, *, size: int = 7, layers: int = 2) -> GPT2LMHeadModel:
 
 
 MODELS = MappingProxyType({"llama": llama, "gpt2": gpt2})
-
-
-def single_thread() -> Iterator[None]:
-    """A fixture: more threads only wait for each other on models this small."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @cache

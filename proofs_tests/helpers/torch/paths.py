@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from proofs_tests.helpers.torch.coins import FromUniforms
 from specref.distributions import Probabilities, corrected
-from specref.torch_backend.randomness import ACCEPT, DRAFT, FINAL, Coins
+from specref.torch_backend.randomness import ACCEPT, DRAFT, FINAL
 from specref.torch_backend.validation import OUTSIDE
 from specref.vocabulary import Tokens
 
@@ -196,7 +197,7 @@ def middle(law: Probabilities, token: int) -> float:
     return float(law[:token].sum() + law[token] / 2)
 
 
-class ChosenCoins:
+class ChosenCoins(FromUniforms):
     """Stands in for `uniforms` and `row_coins`: the seed of a row is the number of its path."""
 
     def __init__(self, paths: Sequence[Path], lookahead: int) -> None:
@@ -212,10 +213,6 @@ class ChosenCoins:
 
     def uniforms(self, seeds: Tensor, iteration: int, site: int, count: int) -> Tensor:
         return self.table[iteration][site][seeds, :count]
-
-    def row_coins(self, seeds: Tensor, iteration: int, lookahead: int) -> Coins:
-        accept = self.uniforms(seeds, iteration, ACCEPT, lookahead)
-        return Coins(accept, self.uniforms(seeds, iteration, FINAL, 1)[:, 0])
 
 
 def _padded(rows: Sequence[Sequence[float]], width: int) -> Tensor:

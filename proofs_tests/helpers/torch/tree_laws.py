@@ -24,14 +24,6 @@ Verify = Callable[..., Verified]
 Pick = Callable[[int], int]
 
 
-def single_thread() -> Iterator[None]:
-    """A fixture: more threads only wait for each other on batches this small."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 class Flat(NamedTuple):
     """A tree as a row of a batch: nodes in some order, parents before children, elders first."""
 

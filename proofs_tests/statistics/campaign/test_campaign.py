@@ -14,9 +14,17 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from proofs_tests.helpers.campaigns import Array, Law, block_law, drawn, fresh, law_of, template
+from proofs_tests.helpers.campaigns import (
+    Array,
+    Law,
+    block_law,
+    drawn,
+    fresh,
+    law_of,
+    surely_at_most,
+    template,
+)
 from specref.algorithms import Step, standard
 from specref.chance import Chance, Sampled, Traced, exact_distribution
 from specref.distributions import normalise, total_variation, with_temperature
@@ -36,11 +44,6 @@ LOSSY, INCONCLUSIVE = Verdict.LOSSY, Verdict.INCONCLUSIVE
 WITHIN = Verdict.LOSSLESS_WITHIN_EPS
 BIG = ("wide", "deep", "eos")
 KNOWN, UNKNOWN = 30, 40
-
-
-def surely_at_most(count: int, rate: float, trials: int) -> bool:
-    """Whether a count is one that happens with probability 1e-6 or more."""
-    return count <= stats.binom.isf(1e-6, trials, rate)
 
 
 def until_first_token(

@@ -10,8 +10,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy import stats
 
+from proofs_tests.helpers.campaigns import surely_at_most, tree_of
 from specref.algorithms import Step, standard
 from specref.chance import exact_distribution
 from specref.models import as_float, iid_model
@@ -35,17 +35,6 @@ COIN = iid_model(Vocabulary("ab"), ["1/2", "1/2"])
 Law = Mapping[Tokens, float]
 EVERY = {**MUTANTS, **CONTROLS}
 ON_FIXTURES = [(name, fixture) for fixture in FIXTURES for name in EVERY]
-
-
-def surely_at_most(count: int, rate: float, trials: int) -> bool:
-    """Whether a count is one that happens with probability 1e-6 or more."""
-    return count <= stats.binom.isf(1e-6, trials, rate)
-
-
-@cache
-def tree_of(name: str) -> PrefixTree:
-    fixture = FIXTURES[name]
-    return prefix_tree(fixture.target, fixture.drafter, (), fixture.lookahead)
 
 
 def block_law(step: Step, fixture: ExactFixture) -> Law:

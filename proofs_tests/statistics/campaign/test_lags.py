@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from proofs_tests.helpers.campaigns import Array, drawn, fresh, law_of
+from proofs_tests.helpers.campaigns import Array, drawn, fresh, law_of, tree_of
 from specref.algorithms import standard
 from specref.models import iid_model
 from specref.statistics import Campaign
@@ -20,7 +20,7 @@ from specref.statistics.campaign import lags
 from specref.statistics.campaign.bets import STAKES
 from specref.statistics.campaign.lags import DEPTH, LAG_SHAPE, LAGS, Recent, lag_bets, ranks, tally
 from specref.statistics.campaign.large import Observer
-from specref.statistics.campaign.prefix_tree import PrefixTree, prefix_tree, walk
+from specref.statistics.campaign.prefix_tree import PrefixTree, walk
 from specref.statistics.campaign.verdict import Verdict
 from specref.vocabulary import Vocabulary
 from specref.zoo import FIXTURES
@@ -115,11 +115,6 @@ def test_evidence_does_not_depend_on_how_blocks_are_batched(size: int) -> None:
     # Sums in another order; a forgotten row of history changes components by 0.01 and more.
     assert components(cuts) == pytest.approx(whole, abs=1e-8)
     assert components(ragged) == pytest.approx(whole, abs=1e-8)
-
-
-def tree_of(name: str) -> PrefixTree:
-    fixture = FIXTURES[name]
-    return prefix_tree(fixture.target, fixture.drafter, (), fixture.lookahead)
 
 
 def one_by_one(tree: PrefixTree, blocks: Array, nodes: Array, possible: Array) -> Array:
