@@ -157,6 +157,54 @@ def test_architecture_page_lists_the_floors_in_order() -> None:
     assert [name for name in names if name in FLOORS] == FLOORS
 
 
+# Test files of several modules of their folder, or of what is no module: docs, claims, benchmarks.
+CROSSING = {
+    ".": "api architecture defaults docs mutation package pictures playground site without_torch",
+    "adapters": "samplers upstream_reports",
+    "algorithms": "edges limits multi_draft_floats multi_draft_input",
+    "attack": "page samplers",
+    "checkpoints": "onnx_and_openvino",
+    "claims": "explainer ledger ngrammys pins timor verification",
+    "cli": "block kit process tree",
+    "conformance": "block eos false_alarms outcomes upstream",
+    "conformance/checks": "check_edges",
+    "conformance/diagnosis": "open_set",
+    "contracts": "inputs",
+    "process": "life",
+    "proofs/everywhere": "attacks other_laws planted",
+    "real_vocabularies": "model_pairs",
+    "report": "everywhere_page",
+    "statistics": "limits",
+    "torch_backend": "block_texts decoder device generate_law kit lazy_bounds pretend "
+    "pretend_generate tree_costs",
+}
+
+
+def without_twin(test: Path) -> bool:
+    """Whether neither a module nor a package is at the place of a test file of `proofs_tests`.
+
+    The tests of a package as a whole lie beside its folder, or in it.
+    """
+    name, twin = test.stem.removeprefix("test_"), PACKAGE / test.parent
+    places = [twin / f"{name}.py", twin / name / "__init__.py"]
+    return not any(place.exists() for place in places) and not (
+        twin.name == name and (twin / "__init__.py").exists()
+    )
+
+
+def test_tests_mirror_the_package() -> None:
+    root = PACKAGE.parent / "proofs_tests"
+    tests = [path.relative_to(root) for path in root.rglob("test_*.py")]
+    assert len(tests) > 200
+    listed = {
+        Path(at, f"test_{name}.py") for at, names in CROSSING.items() for name in names.split()
+    }
+    assert {test for test in tests if without_twin(test)} == listed
+    beside, inside = Path("algorithms/test_trees.py"), Path("algorithms/trees/test_trees.py")
+    planted = [Path("algorithms/test_topdown.py"), Path("trees/test_trees.py")]
+    assert [test for test in (beside, inside, *planted) if without_twin(test)] == planted
+
+
 def imported_tests(path: Path) -> list[str]:
     """Test modules, or tests, that a file imports as if they were a library."""
     return [name for name in imports(path) if ".test_" in name]
