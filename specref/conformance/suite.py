@@ -32,7 +32,7 @@ from specref.conformance.strata.shape import Shape
 from specref.contracts.capabilities import Capabilities, Dtype, capabilities_of
 from specref.contracts.contract import Contract, Subject
 from specref.contracts.keywords import accepted_keywords
-from specref.contracts.table import ENGINE, contract_named, signed
+from specref.contracts.table import contract_named, signed
 from specref.contracts.text.contract import Engine
 from specref.contracts.text.journal import Journal
 from specref.contracts.timeout import TIMEOUT
@@ -265,7 +265,7 @@ def prepare(
     fitting(capabilities.rule, options.contract)
     signed(implementation, options.contract)
     options.contract.admit(implementation)
-    if options.texts is not None and options.contract != ENGINE:
+    if options.texts is not None and not options.contract.of_engines:
         raise ValueError(
             f"texts = {options.texts!r}: expected None under the contract {options.contract}"
         )

@@ -24,7 +24,6 @@ from specref.contracts.batch import Answer, Batch, draw_batch_coins
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.timeout import HungError, within
-from specref.contracts.verify.contract import VerifyContract
 
 SIZE = 24
 ARGUMENTS = ("target_probs", "draft_probs", "draft_tokens", "parents")
@@ -44,7 +43,7 @@ def answers(judge: Judge) -> Outcome:
 
 def first_error(judge: Judge) -> BrokenContractError | None:
     """Make the call that `strata/first-call` judges; an answer that breaks the contract."""
-    if judge.capabilities.greedy or not isinstance(judge.contract, VerifyContract):
+    if judge.capabilities.greedy or judge.contract.trees:
         return None
     try:
         first_answered(judge)

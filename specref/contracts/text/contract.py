@@ -199,6 +199,8 @@ class TextContract(Contract):
     written: ClassVar[bool] = False
     fixtures: ClassVar[dict[str, Fixture]] = {}
     tried_on: ClassVar[str] = "on its prompts"
+    of_engines: ClassVar[bool] = True
+    timed: ClassVar[bool] = True
 
     def takes_rule(self, rule: Rule) -> bool:
         return False
