@@ -68,11 +68,11 @@ class _LazyPath(Exact):
     def draw(self, probabilities: Probabilities, site: str) -> int:
         return Chance.draw(self, probabilities, site)
 
-    def _choose(self, weights: Sequence[Probability], site: str) -> int:
+    def choose(self, weights: Sequence[Probability], site: str) -> int:
         self.sites += 1
         if self.sites > MAX_SITES:
             raise TooManyPathsError(f"more than {MAX_SITES} random decisions (at {site})")
-        return cast(int, Unseen(weights, lambda: Exact._choose(self, weights, site)))
+        return cast(int, Unseen(weights, lambda: Exact.choose(self, weights, site)))
 
 
 class ReadableModel(Model):
