@@ -2,8 +2,8 @@
 
 A rule is listed here once, and every other list of rules is made from this one. Each rule has a
 `step`. What else there is of it is optional: a closed form of what is accepted, a machine for the
-batched twin, a verification of drafts that are given. Whoever asks for a part that a rule lacks
-reports that as not applicable.
+batched twin, a verification of drafts that are given. Where a part is asked for that a rule
+lacks, it is reported as not applicable.
 """
 
 from collections.abc import Callable, Mapping, Sequence

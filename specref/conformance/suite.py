@@ -43,7 +43,7 @@ __all__ = ["Interrupted", "NotPassedError", "Report", "check", "judged", "prepar
 
 RARE = 0.01
 NEAR = 0.75
-UNHEARD = Listener()
+NO_LISTENER = Listener()
 
 
 def check(
@@ -181,7 +181,7 @@ def check(
 def judged(
     implementation: Callable[..., Any],
     options: CheckOptions,
-    listener: Listener = UNHEARD,
+    listener: Listener = NO_LISTENER,
     workers: Workers | None = None,
 ) -> Report:
     """As `check`, with the options as one object."""

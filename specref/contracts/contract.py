@@ -26,7 +26,7 @@ PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEY
 
 
 def ignored(trials: int) -> None:
-    """Nobody counts."""
+    """Trials are not counted."""
 
 
 @dataclass(frozen=True)

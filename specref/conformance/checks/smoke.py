@@ -69,8 +69,8 @@ def no_drafts(judge: Judge) -> Outcome:
     if judge.contract.fewest_drafts(judge.capabilities):
         return not_applicable("never gets trees without nodes")
     size, most = 4, 2
-    trap = np.eye(size)[-1]
-    p, q = np.tile(trap, (SIZE, most + 1, 1)), np.tile(trap, (SIZE, most, 1))
+    last = np.eye(size)[-1]
+    p, q = np.tile(last, (SIZE, most + 1, 1)), np.tile(last, (SIZE, most, 1))
     p[:, 0] = [0.5, 0.25, 0.25, 0.0]
     none = np.zeros(SIZE, dtype=np.int64)
     batch = Batch(p, q, np.full((SIZE, most), NO_TOKEN), none, none)

@@ -100,7 +100,7 @@ class Verification:
         return len(self.first.drafts)
 
     def accepts(self, i: int) -> bool:
-        """Toss the coin of draft i; a None draft is rejected without one."""
+        """Accept draft i or not, at random; a None draft is rejected without asking chance."""
         at = self.first.to(i)
         if at.drafts[i].token is None:
             return False
