@@ -21,8 +21,6 @@ class Generate(Protocol):
 
 
 class GenerateContract(ModelContract):
-    """The contract ``generate``."""
-
     coarse_tv: ClassVar[float | None] = 0.15
     quick_checks: ClassVar[tuple[str, ...]] = (
         "smoke",

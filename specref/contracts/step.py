@@ -68,8 +68,6 @@ class Step(Protocol):
 
 
 class StepContract(ModelContract):
-    """The contract ``step``."""
-
     shaped: ClassVar[tuple[str, ...]] = ("vocabulary", "lookahead")
     quick_checks: ClassVar[tuple[str, ...]] = ("smoke", "joint/wide", "joint/deep", "joint/eos")
 

@@ -193,8 +193,6 @@ class Engine:
 
 
 class TextContract(Contract):
-    """The contract ``text``."""
-
     bets_on_bugs: ClassVar[bool] = False
     written: ClassVar[bool] = False
     fixtures: ClassVar[dict[str, Fixture]] = {}

@@ -62,8 +62,6 @@ class Verify(Protocol):
 
 
 class VerifyContract(BatchContract):
-    """The contract ``verify``."""
-
     coarse_tv: ClassVar[float | None] = 0.1
     programs: ClassVar[bool] = True
     quick_checks: ClassVar[tuple[str, ...]] = (

@@ -40,17 +40,14 @@ class Position:
 
     @property
     def next(self) -> "Position":
-        """Position i + 1."""
         return self.to(self.i + 1)
 
     @property
     def previous(self) -> "Position":
-        """Position i - 1."""
         return self.to(self.i - 1)
 
     @property
     def last(self) -> "Position":
-        """Position n."""
         return self.to(len(self.drafts))
 
     @property
