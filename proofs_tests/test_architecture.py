@@ -3,7 +3,9 @@
 import ast
 import re
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -64,8 +66,13 @@ def rooms_imported(path: Path) -> set[str]:
     return {name[1] for name in parts if (PACKAGE / name[1]).exists() or name[1] in FLOORS}
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def bodies(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.FunctionDef):
             docstring = ast.get_docstring(node) is not None
             body = node.body[1:] if docstring else node.body
@@ -130,24 +137,124 @@ def test_package_exports_the_oracle_and_little_else() -> None:
     assert specref.prove is specref.verification.prove
 
 
-def private_names(path: Path) -> list[str]:
-    """Names with an underscore that a file takes from another one of the package."""
-    return [
-        alias.name
-        for node in ast.walk(ast.parse(path.read_text()))
+OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("__") and name not in OF_NAMED_TUPLES
+
+
+def bound(path: Path) -> set[str]:
+    """The names that a file gives to something: functions, classes, variables, attributes."""
+    found: set[str] = set()
+    for node in ast.walk(parsed(path)):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+                found.add(name)
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                found.add(name)
+    return found
+
+
+def taken(path: Path) -> dict[str, str]:
+    """{name here: name there} of what a file imports from the package."""
+    return {
+        alias.asname or alias.name: alias.name
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("specref")
         for alias in node.names
-        if alias.name.startswith("_") and not alias.name.endswith("__")
+    }
+
+
+def private_names(path: Path, known: Set[str]) -> list[str]:
+    """Names with an underscore, of those known, that a file takes from another of the package.
+
+    An attribute is another file's if this one binds no such name, even if it is inherited; or if
+    what has it was imported from the package.
+    """
+    own, imported = bound(path), taken(path)
+    attributes = [
+        node.attr
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Attribute)
+        and node.attr in known
+        and (node.attr not in own or getattr(node.value, "id", "") in imported)
     ]
+    return [name for name in (*imported.values(), *attributes) if is_private(name)]
+
+
+PLANTED = """
+from specref import __version__
+from specref.chance import Exact, _compare
+from specref.chance import Step as Decision
+
+class Mine(Exact):
+    _mine = 1
+
+    def _unlike(self):
+        return self._mine, self._unexplored, type(self)._mine, super()._unlike()
+
+Mine()._mine, Exact._unlike, Decision._replace, sys._getframe()
+"""
 
 
 def test_no_file_takes_private_names_of_another(tmp_path: Path) -> None:
-    assert {path.name: found for path in ALL_FILES if (found := private_names(path))} == {}
+    known = set[str]().union(*map(bound, ALL_FILES))
+    found = {path.name: names for path in ALL_FILES if (names := private_names(path, known))}
+    assert found == {}
     planted = tmp_path / "planted.py"
-    planted.write_text(
-        "from specref.chance import Exact, _compare\nfrom specref import __version__"
-    )
-    assert private_names(planted) == ["_compare"]
+    planted.write_text(PLANTED)
+    known = {"_mine", "_unlike", "_unexplored", "_replace"}
+    assert sorted(private_names(planted, known)) == ["_compare", "_unexplored", "_unlike"]
+
+
+def module_name(path: Path) -> str:
+    parts = ("specref", *path.relative_to(PACKAGE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def run_time_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """All parts of a program but those for type checkers."""
+    for part in ast.iter_child_nodes(node):
+        if isinstance(part, ast.If) and "TYPE_CHECKING" in ast.unparse(part.test):
+            continue
+        yield part
+        yield from run_time_nodes(part)
+
+
+def imported_files(program: ast.Module, modules: Set[str]) -> set[str]:
+    """The modules that a program imports when it runs, at its start or later."""
+    found: set[str] = set()
+    for node in run_time_nodes(program):
+        match node:
+            case ast.Import(names=names):
+                found |= {alias.name for alias in names}
+            case ast.ImportFrom(module=str(module), names=names):
+                inner = [f"{module}.{alias.name}" for alias in names]
+                found |= {name if name in modules else module for name in inner}
+    return found & modules
+
+
+def cycle(programs: Mapping[str, ast.Module]) -> list[str]:
+    """Modules that import each other in a circle, if any do."""
+    graph = {name: imported_files(one, programs.keys()) for name, one in programs.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def planted_cycle(**programs: str) -> set[str]:
+    return set(cycle({f"p.{name}": ast.parse(text) for name, text in programs.items()}))
+
+
+def test_no_files_import_each_other() -> None:
+    assert cycle({module_name(path): parsed(path) for path in ALL_FILES}) == []
+    typed = "if TYPE_CHECKING:\n    from p.b import y"
+    assert not planted_cycle(a=typed, b="def f():\n    from p import a")
+    late = "def f():\n    from p.c import x"
+    assert planted_cycle(a="import p.b", b=late, c="from p import a") == {"p.a", "p.b", "p.c"}
 
 
 def test_architecture_page_lists_the_floors_in_order() -> None:

@@ -38,9 +38,13 @@ def test_a_block_that_ends_is_complete() -> None:
 
 
 def test_blocks_of_the_whole_length_stay_and_longer_ones_are_refused() -> None:
-    assert completed({(0, 1): HALF, (1, 1): HALF}, COIN, (), 2) == {(0, 1): HALF, (1, 1): HALF}
+    def unasked(context: tuple[int, ...]) -> list[Fraction]:
+        raise AssertionError(f"was asked after {context}")
+
+    target, blocks = Model(AB, unasked), {(0, 1): HALF, (1, 1): HALF}
+    assert completed(blocks, target, (), 2) == blocks
     with pytest.raises(ValueError, match=r"length = 1: block \(0, 1\) has 2 tokens"):
-        completed({(0, 1): HALF, (1,): HALF}, COIN, (), 1)
+        completed({(0, 1): HALF, (1,): HALF}, target, (), 1)
 
 
 def test_texts_are_counted() -> None:

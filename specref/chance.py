@@ -80,7 +80,7 @@ class Chance(ABC):
             raise ValueError(f"draw at {site}: probabilities are all zero, nothing to draw from")
         if not is_one(total):
             raise ValueError(f"draw at {site}: probabilities sum to {total}, expected 1")
-        return self._choose(weights, site)
+        return self.choose(weights, site)
 
     def accept(self, probability: Probability, site: str) -> bool:
         """Say yes with the given probability.
@@ -92,10 +92,10 @@ class Chance(ABC):
         """
         if not 0 <= probability <= 1:
             raise ValueError(f"accept at {site}: probability {probability} is not in [0, 1]")
-        return bool(self._choose((1 - probability, probability), site))
+        return bool(self.choose((1 - probability, probability), site))
 
     @abstractmethod
-    def _choose(self, weights: Sequence[Probability], site: str) -> int:
+    def choose(self, weights: Sequence[Probability], site: str) -> int:
         """Choose a branch; an accept has the branches 0 (no) and 1 (yes)."""
 
 
@@ -175,10 +175,10 @@ class Exact(Chance):
         if depth < min(len(self.prefix), len(self.recorded)):
             weights = np.asarray(probabilities).tolist()
             if tuple(weights) == self.recorded[depth].weights:
-                return self._choose(weights, site)
+                return self.choose(weights, site)
         return super().draw(probabilities, site)
 
-    def _choose(self, weights: Sequence[Probability], site: str) -> int:
+    def choose(self, weights: Sequence[Probability], site: str) -> int:
         if self.ended:
             raise OutsideChanceError(f"chance was asked at {site} after its run had ended")
         depth = len(self.choices)
@@ -218,7 +218,7 @@ class Sampled(Chance):
             raise ValueError(f"accept at {site}: probability {probability} is not in [0, 1]")
         return bool(self.rng.random() < probability)
 
-    def _choose(self, weights: Sequence[Probability], site: str) -> int:
+    def choose(self, weights: Sequence[Probability], site: str) -> int:
         cumulative = np.cumsum(np.asarray(weights, dtype=np.float64))
         point = self.rng.random() * cumulative[-1]
         # A product that rounds up to the total must not pass the last possible token.
@@ -246,7 +246,7 @@ class Replayed(Chance):
     def __init__(self, choices: Sequence[int]) -> None:
         self.unused = list(choices)
 
-    def _choose(self, weights: Sequence[Probability], site: str) -> int:
+    def choose(self, weights: Sequence[Probability], site: str) -> int:
         if not self.unused:
             raise ValueError(f"replay at {site}: no choice left")
         possible = [branch for branch, weight in enumerate(weights) if weight > 0]
@@ -370,8 +370,8 @@ class Traced(Chance):
         self.steps.append(Step(site, (1 - probability, probability), choice))
         return choice
 
-    def _choose(self, weights: Sequence[Probability], site: str) -> int:
-        return self.inner._choose(weights, site)
+    def choose(self, weights: Sequence[Probability], site: str) -> int:
+        return self.inner.choose(weights, site)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.steps))

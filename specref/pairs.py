@@ -98,7 +98,7 @@ def toy_pairs(profile: Profile = "quick") -> tuple[Pair, ...]:
 
 
 def same_vocabulary_pairs() -> Iterator[Pair]:
-    """Pairs over one vocabulary."""
+    """Hand-made pairs whose drafter has the target's vocabulary."""
     two, three, four = Vocabulary("ab"), Vocabulary("abc"), Vocabulary("abcd")
     yield _iid("biased coin", two, ["1/2", "1/2"], ["3/4", "1/4"])
     yield _iid("swapped coin", two, ["1/3", "2/3"], ["2/3", "1/3"])

@@ -2,8 +2,8 @@
 
 A rule is listed here once, and every other list of rules is made from this one. Each rule has a
 `step`. What else there is of it is optional: a closed form of what is accepted, a machine for the
-batched twin, a verification of drafts that are given. Whoever asks for a part that a rule lacks
-reports that as not applicable.
+batched twin, a verification of drafts that are given. Where a part is asked for that a rule
+lacks, it is reported as not applicable.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -258,19 +258,27 @@ def likely(rates: Sequence[Probability]) -> int:
     return next((k for k, rate in enumerate(rates) if 4 * rate < 3), len(rates))
 
 
-def guided(
-    step: Callable[..., Tokens],
-    estimate: Callable[..., Probability],
-    target: Model,
-    drafter: Model,
-    context: Tokens,
-    lookahead: int,
-    chance: Chance,
-) -> Tokens:
-    """One iteration of companion-guided verification, with a companion and a length for proofs."""
-    third = between(target, drafter)
-    told = {"companion": third, "estimate": estimate, "length": likely}
-    return step(target, drafter, context, lookahead, chance, **told)
+@dataclass(frozen=True)
+class Guided:
+    """One iteration of companion-guided verification, with a companion and a length for proofs.
+
+    Attributes
+    ----------
+    step : callable
+        (target, drafter, context, lookahead, chance, companion, estimate, length) -> block.
+    estimate : callable
+        As the step takes it.
+    """
+
+    step: Callable[..., Tokens]
+    estimate: Callable[..., Probability]
+
+    def __call__(
+        self, target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+    ) -> Tokens:
+        third = between(target, drafter)
+        told = {"companion": third, "estimate": self.estimate, "length": likely}
+        return self.step(target, drafter, context, lookahead, chance, **told)
 
 
 def _table(*rules: Rule) -> Mapping[str, Rule]:
@@ -417,19 +425,19 @@ RULES: Mapping[str, Rule] = _table(
     Rule(
         "companion",
         (f"{KIM}, repaired: decided before the draw",),
-        partial(guided, companion.predictable_step, lambda similarity: similarity),
+        Guided(companion.predictable_step, lambda similarity: similarity),
         accepts_equals=True,
     ),
     Rule(
         "companion-rejecting",
         (f"{KIM}, repaired: what is not verified is rejected",),
-        partial(guided, rejecting.step, lambda similarity, acceptance: acceptance),
+        Guided(rejecting.step, lambda similarity, acceptance: acceptance),
         accepts_equals=True,
     ),
     Rule(
         "companion-published",
         (f"{KIM}, sections 4.2 and 5",),
-        partial(guided, companion.step, lambda similarity, acceptance: acceptance),
+        Guided(companion.step, lambda similarity, acceptance: acceptance),
         accepts_equals=True,
         lossless=False,
     ),

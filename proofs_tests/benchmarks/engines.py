@@ -30,8 +30,9 @@ import specref
 from specref.adapters.checkouts import remedy
 from specref.adapters.engines import ENGINES, Installable
 from specref.adapters.needs import clone
-from specref.cli.engines import LIMIT, LOADING, ONLY, SECONDS, TIMED, judged_apart, quick
+from specref.cli.engines import LIMIT, LOADING, SECONDS, judged_apart, quick
 from specref.cli.group import ended_as_by_ctrl_c
+from specref.contracts.table import CONTRACTS
 from specref.report.machine import write_json
 from specref.report.scoreboard import (
     NOT_RUN,
@@ -75,7 +76,9 @@ class Judgement:
 
     def form(self, contract: str, slow: bool) -> Sequence[str]:
         """The options for a path."""
-        return quick(contract, SECONDS, slow) if slow else self.forms.get(contract, ())
+        if slow:
+            return quick(CONTRACTS[contract], SECONDS, slow)
+        return self.forms.get(contract, ())
 
 
 class Environment:
@@ -310,8 +313,8 @@ def main() -> None:
     about = minutes(chosen, read_board(asked.record), asked.seconds)
     print(f"judging all took, or would take, about {about:.0f} minutes; installing comes on top")
     forms = {
-        contract: () if asked.whole and contract not in TIMED else quick(contract, asked.seconds)
-        for contract in ONLY
+        name: () if asked.whole and not contract.timed else quick(contract, asked.seconds)
+        for name, contract in CONTRACTS.items()
     }
     own = vars(asked).items()
     options = [

@@ -207,10 +207,9 @@ def test_verify_tries_every_rule_on_every_case(
     file = tmp_path / "report.json"
     result = run("verify", "--json", str(file))
     every = [*RULES, "algorithm-5-printed"]
-    assert len(every) == 24
     reports = json.loads(file.read_text())["reports"]
     assert [report["algorithm"] for report in reports] == every
-    assert [line.split()[0] for line in result.stdout.splitlines()[2:26]] == every
+    assert [line.split()[0] for line in result.stdout.splitlines()[2 : 2 + len(every)]] == every
     assert proved == dict.fromkeys(product(every, map(str, cases_of("quick"))), 1)
     assert drawn == {name: 1 for name in every if name in RULES and RULES[name].machine}
 

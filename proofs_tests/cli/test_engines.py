@@ -7,6 +7,7 @@ import json
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -20,7 +21,9 @@ from specref.adapters.engines import ENGINES, Installable
 from specref.adapters.registry import Implementation
 from specref.cli import engines as board
 from specref.cli import main
-from specref.contracts.table import ENGINE
+from specref.conformance.suite import chosen
+from specref.contracts.contract import Contract
+from specref.contracts.table import CONTRACTS, ENGINE
 from specref.report.scoreboard import Row, read_board, write_board
 
 # Each token is a draft, whatever the target says of it.
@@ -359,7 +362,22 @@ def test_every_implementation_of_others_is_of_one_engine() -> None:
     paths = [path.name for engine in ENGINES.values() for path in engine.paths]
     others = [n for n in IMPLEMENTATIONS if not n.startswith(("reference", "torch-backend"))]
     assert sorted(paths) == sorted(others)
-    assert {str(path.contract) for one in ENGINES.values() for path in one.paths} <= {*board.ONLY}
+
+
+@pytest.mark.parametrize("contract", CONTRACTS.values(), ids=str)
+def test_every_contract_has_a_quick_form_of_its_own_checks(contract: Contract) -> None:
+    options = board.quick(contract, 30)
+    power = ("--seconds", "30") if contract.timed else ("--detect-tv", "0.1")
+    assert options[-2:] == power
+    for only in options[1:-2:2]:
+        assert any(one.is_for(contract) for one in chosen([only]))
+
+
+def test_the_quick_form_of_a_contract_that_says_nothing_of_it_is_all_checks() -> None:
+    class Own(Contract):
+        """A contract."""
+
+    assert board.quick(Own("own", Sequence, ()), 30) == ("--detect-tv", "0.1")
 
 
 def test_the_page_is_that_of_the_record(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ class BySite(Chance):
         # The twin has no column for a draft that no iteration looks at: any coin will do.
         return Column(self.uniforms.get(site, 0.5))
 
-    def _choose(self, weights, site):
+    def choose(self, weights, site):
         raise AssertionError("draw and accept are both overridden")
 
 

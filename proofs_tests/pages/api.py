@@ -78,10 +78,12 @@ def line(name: str, value: Any) -> str:
 
 
 def told(value: Any) -> str:
-    """What is said of a constant: the first keys or entries of a table, or its value."""
+    """What is said of a constant: the first keys or entries of a table, or its value.
+
+    Not how many there are: a page that says so changes with each rule and mutant that is added.
+    """
     if isinstance(value, Mapping | tuple):
-        first = ", ".join(f"`{one}`" for one in list(value)[:5])
-        return f"{len(value)} of them: {first}{', …' if len(value) > 5 else ''}"
+        return ", ".join([f"`{one}`" for one in list(value)[:5]] + ["…"] * (len(value) > 5))
     return f"`{value}`"
 
 

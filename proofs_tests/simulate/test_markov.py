@@ -355,7 +355,7 @@ def test_a_guided_draw_is_that_of_sampled(weights, steepness, uniform):
     uniforms = np.append(near[near < 1], [uniform, BELOW_ONE])
     tokens = rows.draw(np.ones(len(uniforms), dtype=np.intp), uniforms)
     assert tokens.tolist() == [
-        Sampled(Column(u))._choose(steep, "draft[0]") for u in uniforms.tolist()
+        Sampled(Column(u)).choose(steep, "draft[0]") for u in uniforms.tolist()
     ]
 
 

@@ -195,7 +195,7 @@ def test_a_uniform_passes_the_tokens_that_it_passes_in_sampled(weights, divisor,
     thresholds = inverse_cdf(scaled)
     near = np.concatenate([np.nextafter(thresholds, 0), thresholds, np.nextafter(thresholds, 1)])
     for u in (uniform, BELOW_ONE, *near[near < 1].tolist()):
-        assert np.count_nonzero(thresholds <= u) == Sampled(Column(u))._choose(scaled, "draft[0]")
+        assert np.count_nonzero(thresholds <= u) == Sampled(Column(u)).choose(scaled, "draft[0]")
 
 
 @pytest.mark.parametrize("scenario", SAMPLED_SCENARIOS, ids=str)

@@ -16,6 +16,7 @@ from proofs_tests.helpers.torch.models import MODELS, POSITIONS, llama
 from proofs_tests.helpers.torch.threads import single_thread
 from specref.torch_backend import trees
 from specref.torch_backend.slots import Slots
+from specref.torch_backend.slotted import SlottedModel
 from specref.torch_backend.tree import Tree
 from specref.torch_backend.trees import TreeModel
 
@@ -134,7 +135,7 @@ def test_forgotten_nodes_take_no_place(model: PreTrainedModel, use_cache: bool) 
         walk.grow()
         walk.model.forget()
         walk.texts = [[list(context)] for context in walk.contexts]
-        assert walk.model._slots.size == longest or not use_cache
+        assert walk.model.slots.size == longest or not use_cache
     walk.grow()
     assert walk.worst < EXACT
 
@@ -211,10 +212,12 @@ def test_a_wrong_prefix_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_dropping_other_rows_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    select = TreeModel._select
-    monkeypatch.setattr(
-        TreeModel, "_select", lambda self, rows: select(self, [row + 1 for row in rows[:-1]] + [0])
-    )
+    select = SlottedModel.select
+
+    def others(model: SlottedModel, rows: list[int]) -> None:
+        select(model, [row + 1 for row in rows[:-1]] + [0])
+
+    monkeypatch.setattr(SlottedModel, "select", others)
     assert Walk(llama().double(), 4, seed=1).run(4) > 1e-6
 
 

@@ -126,7 +126,7 @@ def in_no_row() -> set[str]:
 def test_every_file_with_a_step_is_in_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert len(with_a_step()) == 17
+    assert len(with_a_step()) >= 17
     assert in_no_row() == set()
     (tmp_path / "planted.py").write_text("def step(): ...")
     monkeypatch.setattr(algorithms, "__path__", [*algorithms.__path__, str(tmp_path)])

@@ -134,9 +134,9 @@ def _rows(
 ) -> tuple[Probabilities, ...]:
     if not isinstance(given, Mapping):
         raise TypeError(f"{name}.rows = {given!r}: expected an object with a row for each token")
-    strangers = [token for token in given if token not in vocabulary.ids]
-    if strangers:
-        raise ValueError(f"{name}.rows[{strangers[0]!r}]: expected one of the tokens")
+    unknown = [token for token in given if token not in vocabulary.ids]
+    if unknown:
+        raise ValueError(f"{name}.rows[{unknown[0]!r}]: expected one of the tokens")
     rows = []
     for token in vocabulary.tokens:
         if token in given:

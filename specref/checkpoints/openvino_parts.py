@@ -19,7 +19,7 @@ def inputs() -> tuple[Any, Any, Any, Any]:
 
 
 def constant(table: NDArray[Any]) -> Any:
-    """An array in float32."""
+    """A node that holds a table, in float32."""
     return op.constant(table.astype(np.float32))
 
 

@@ -26,9 +26,7 @@ from specref.cli.group import (
     writable,
 )
 from specref.cli.targets import LoadTarget, Target, closed_at_the_end, find_targets
-from specref.conformance.checks import Check
-from specref.conformance.checks.engines import estimated_seconds as engine_seconds
-from specref.conformance.checks.texts import estimated_seconds
+from specref.conformance.checks import Check, engines, texts
 from specref.conformance.expectations import load_expected
 from specref.conformance.options import CheckOptions, Listener, Profile
 from specref.conformance.parallel import Workers
@@ -40,7 +38,7 @@ from specref.conformance.suite import chosen, judged, prepare
 from specref.contracts.capabilities import Dtype
 from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
-from specref.contracts.table import CONTRACTS, ENGINE, GENERATE, VERIFY
+from specref.contracts.table import CONTRACTS, VERIFY
 from specref.contracts.text.contract import Engine
 from specref.contracts.text.isolated import isolated
 from specref.contracts.timeout import TIMEOUT
@@ -58,6 +56,7 @@ from specref.rules import declarable
 from specref.statistics.campaign.levels import ALPHA
 
 DEFAULT = Shape(32_000, 3, 4)
+ESTIMATES = (texts.estimated_seconds, engines.estimated_seconds)
 Sizes: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
@@ -243,7 +242,7 @@ def _judged(
         claims={**found.claims, **asked.claims},
     )
     total = sum(one.is_for(options.contract) for one in chosen(options.only))
-    if options.contract in (GENERATE, ENGINE) and options.seconds is None:
+    if options.seconds is None:
         say_how_long(found, options)
     with executor_of(count, cluster) as executor, progress(total, "checks") as advance:
         doing, drawn = "", 0
@@ -278,9 +277,8 @@ def _isolated(found: Target, timeout: float) -> Target:
 def say_how_long(found: Target, options: CheckOptions) -> None:
     """Say on standard error how long whole texts will take, if that is over a minute."""
     judge, asked = prepare(found.function, options)
-    seconds = engine_seconds if options.contract == ENGINE else estimated_seconds
     try:
-        minutes = seconds(judge, asked) / 60
+        minutes = sum(estimate(judge, asked) for estimate in ESTIMATES) / 60
     except BrokenContractError:
         return  # the checks will tell
     if minutes > 1:

@@ -21,6 +21,7 @@ from click.core import ParameterSource
 from specref.adapters.engines import ENGINES
 from specref.adapters.registry import Implementation
 from specref.cli.group import INTERRUPTED, progress, show
+from specref.contracts.contract import Contract
 from specref.report.machine import STDOUT
 from specref.report.scoreboard import (
     CRASHED,
@@ -33,18 +34,8 @@ from specref.report.scoreboard import (
     write_board,
 )
 
-SAMPLER = ("smoke", "joint/wide", "joint/probed", "boundary/zero-coin", "boundary/empty-residual")
 SLOW = ("smoke/answers", "joint/probed", "boundary/zero-coin")
-ONLY = {
-    "verify": SAMPLER,
-    "ragged": SAMPLER,
-    "tree": ("smoke", "joint/siblings", "joint/probed", "boundary/zero-coin"),
-    "step": ("smoke", "joint/wide", "joint/deep", "joint/eos"),
-    "generate": ("smoke", "end-to-end/greedy", "end-to-end/markov", "end-to-end/wide"),
-    "text": (),
-}
-TIMED, SECONDS = ("generate", "text", "step"), 30.0
-LOADING = 10.0
+SECONDS, LOADING = 30.0, 10.0
 LIMIT, GRACE = 600.0, 10.0
 PASSED_ON = ("seconds", "detect_tv", "alpha", "seed", "timeout")
 POWER = ("seconds", "detect_tv")
@@ -53,23 +44,25 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 INTERPRETED = {} if which("nvidia-smi") else {"TRITON_INTERPRET": "1"}
 
 
-def quick(contract: str, seconds: float, slow: bool = False) -> tuple[str, ...]:
+def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, ...]:
     """The options of the quick form: some checks, at TV 0.1 or for so many seconds.
 
     Parameters
     ----------
-    contract : str
+    contract : Contract
     seconds : float
     slow : bool
         Only what takes few calls.
 
     Examples
     --------
-    >>> quick("text", 30)
+    >>> from specref.contracts.table import ENGINE
+    >>> quick(ENGINE, 30)
     ('--seconds', '30')
     """
-    power = ("--seconds", f"{seconds:g}") if contract in TIMED else ("--detect-tv", "0.1")
-    return (*(x for one in (SLOW if slow else ONLY[contract]) for x in ("--only", one)), *power)
+    power = ("--seconds", f"{seconds:g}") if contract.timed else ("--detect-tv", "0.1")
+    only = SLOW if slow else contract.quick_checks
+    return (*(word for one in only for word in ("--only", one)), *power)
 
 
 def check_engines(context: click.Context, contract: str | None, json_file: str | None) -> int:
@@ -116,7 +109,7 @@ def check_engines(context: click.Context, contract: str | None, json_file: str |
                         engine.name,
                         path,
                         [
-                            *(quick(str(path.contract), SECONDS, engine.slow) if own else ()),
+                            *(quick(path.contract, SECONDS, engine.slow) if own else ()),
                             *asked,
                         ],
                     )

@@ -115,7 +115,6 @@ def situations(
     html_file: str | None,
     json_file: str | None,
 ) -> NoReturn:
-    """The matrix of triggers."""
     every_id = [trigger.id for one in SITUATIONS.values() for trigger in one.triggers]
     known = [id_ for id_ in ids or every_id if id_ in every_id]
     rows = progress(sum(len(bugs_of(id_).bugs) for id_ in known), "situations and bugs")

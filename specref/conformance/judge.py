@@ -16,7 +16,7 @@ from specref.conformance.trial import Trial, TrialReport
 from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
-from specref.contracts.contract import ModelContract, Subject, ignored
+from specref.contracts.contract import Subject, ignored
 from specref.contracts.fixtures import Fixture, Place
 from specref.contracts.keywords import accepted_keywords
 from specref.contracts.sampling import TEXT, Sampler
@@ -186,7 +186,7 @@ class Judge:
         if key not in self.memo:
             trial = self._trial(fixture, tokens)
             trials = self.trials or trial.needed(self.detect_tv)
-            counted = ignored if isinstance(self.contract, ModelContract) else self.advance
+            counted = ignored if self.contract.counts_calls else self.advance
             self.memo[key] = trial.run(sampler, trials, self.rng(key), counted, self.seconds)
         return self.memo[key]
 

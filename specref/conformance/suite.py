@@ -32,7 +32,7 @@ from specref.conformance.strata.shape import Shape
 from specref.contracts.capabilities import Capabilities, Dtype, capabilities_of
 from specref.contracts.contract import Contract, Subject
 from specref.contracts.keywords import accepted_keywords
-from specref.contracts.table import ENGINE, contract_named, signed
+from specref.contracts.table import contract_named, signed
 from specref.contracts.text.contract import Engine
 from specref.contracts.text.journal import Journal
 from specref.contracts.timeout import TIMEOUT
@@ -43,7 +43,7 @@ __all__ = ["Interrupted", "NotPassedError", "Report", "check", "judged", "prepar
 
 RARE = 0.01
 NEAR = 0.75
-UNHEARD = Listener()
+NO_LISTENER = Listener()
 
 
 def check(
@@ -181,7 +181,7 @@ def check(
 def judged(
     implementation: Callable[..., Any],
     options: CheckOptions,
-    listener: Listener = UNHEARD,
+    listener: Listener = NO_LISTENER,
     workers: Workers | None = None,
 ) -> Report:
     """As `check`, with the options as one object."""
@@ -265,7 +265,7 @@ def prepare(
     fitting(capabilities.rule, options.contract)
     signed(implementation, options.contract)
     options.contract.admit(implementation)
-    if options.texts is not None and options.contract != ENGINE:
+    if options.texts is not None and not options.contract.of_engines:
         raise ValueError(
             f"texts = {options.texts!r}: expected None under the contract {options.contract}"
         )

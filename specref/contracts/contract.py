@@ -26,7 +26,7 @@ PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEY
 
 
 def ignored(trials: int) -> None:
-    """Nobody counts."""
+    """Trials are not counted."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,17 @@ class Contract(ABC):
         The sizes that a user may choose: of "vocabulary", "lookahead" and "batch".
     tried_on : str
         Where distances are detected, for reports.
+    trees : bool
+        Whether drafts form trees.
+    of_engines : bool
+        Whether implementations are engines: with models of their own, and asked for texts alone.
+    counts_calls : bool
+        Whether its samplers call `Subject.advance`.
+    quick_checks : tuple of str
+        What ``specref check engines`` asks, as for `CheckOptions.only`; all checks if empty.
+    timed : bool
+        Whether these checks draw for so many seconds, since calls are slow, and not until a
+        distance is detected.
     """
 
     name: str
@@ -83,13 +94,18 @@ class Contract(ABC):
     written: ClassVar[bool] = True
     shaped: ClassVar[tuple[str, ...]] = ()
     tried_on: ClassVar[str] = "on fixtures"
+    trees: ClassVar[bool] = False
+    of_engines: ClassVar[bool] = False
+    counts_calls: ClassVar[bool] = False
+    quick_checks: ClassVar[tuple[str, ...]] = ()
+    timed: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return self.name
 
     def takes_rule(self, rule: Rule) -> bool:
         """Whether implementations may declare a rule."""
-        return rule.lossless and not rule.tree
+        return rule.lossless and rule.tree == self.trees
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -185,6 +201,9 @@ class BatchContract(Contract):
 
 class ModelContract(Contract):
     """A contract of functions of a target and a drafter."""
+
+    counts_calls: ClassVar[bool] = True
+    timed: ClassVar[bool] = True
 
     @abstractmethod
     def calls(self, subject: Subject, fixture: Fixture) -> Steps:

@@ -21,9 +21,13 @@ class Generate(Protocol):
 
 
 class GenerateContract(ModelContract):
-    """The contract ``generate``."""
-
     coarse_tv: ClassVar[float | None] = 0.15
+    quick_checks: ClassVar[tuple[str, ...]] = (
+        "smoke",
+        "end-to-end/greedy",
+        "end-to-end/markov",
+        "end-to-end/wide",
+    )
 
     def calls(self, subject: Subject, fixture: Fixture) -> Steps:
         """A sampler of one text at a time."""

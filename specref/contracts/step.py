@@ -68,9 +68,8 @@ class Step(Protocol):
 
 
 class StepContract(ModelContract):
-    """The contract ``step``."""
-
     shaped: ClassVar[tuple[str, ...]] = ("vocabulary", "lookahead")
+    quick_checks: ClassVar[tuple[str, ...]] = ("smoke", "joint/wide", "joint/deep", "joint/eos")
 
     def fixture(self, name: str, capabilities: Capabilities) -> Fixture:
         """A fixture, which may have two vocabularies."""

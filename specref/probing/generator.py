@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from specref.probing.calls import CannotInterpretError, here
-from specref.probing.interception import current
-from specref.probing.source import FLOAT32_BITS, FLOAT64_BITS, Source
+from specref.probing.interception import current, current_source
+from specref.probing.source import FLOAT32_BITS, FLOAT64_BITS
 
 MOST_BRANCHES = 1024
 REAL = np.random.Generator
@@ -39,13 +39,6 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
     elsewhere: Callable[[str], None] | None = None
 
     @property
-    def _source(self) -> Source:
-        interception = current()
-        if interception is None:
-            raise RuntimeError("no run goes on here")
-        return interception.source
-
-    @property
     def bit_generator(self) -> Any:
         """The bit generator; in a run it cannot be interpreted."""
         return _bits_of(self) if current() is None else refusal("Generator.bit_generator")()
@@ -56,12 +49,12 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         bits = FLOAT32_BITS if np.dtype(dtype) == np.float32 else FLOAT64_BITS
         shape = out.shape if out is not None and size is None else shape_of(size)
-        numbers = self._source.uniforms(here("Generator.random", shape), bits)
+        numbers = current_source().uniforms(here("Generator.random", shape), bits)
         return delivered(numbers, dtype, out)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         shape = _shape(size, low, high)
-        numbers = self._source.uniforms(here("Generator.uniform", shape))
+        numbers = current_source().uniforms(here("Generator.uniform", shape))
         return delivered(low + (high - low) * numbers)
 
     def standard_exponential(
@@ -69,17 +62,19 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
     ) -> Any:
         shape = out.shape if out is not None and size is None else shape_of(size)
         bits = FLOAT32_BITS if np.dtype(dtype) == np.float32 else FLOAT64_BITS
-        numbers = self._source.exponentials(here("Generator.standard_exponential", shape), bits)
+        numbers = current_source().exponentials(
+            here("Generator.standard_exponential", shape), bits
+        )
         return delivered(numbers, dtype, out)
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         call = here("Generator.exponential", _shape(size, scale))
-        return delivered(self._source.exponentials(call) * scale)
+        return delivered(current_source().exponentials(call) * scale)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """Gumbel noise: minus the logarithm of exponential noise."""
         call = here("Generator.gumbel", _shape(size, loc, scale))
-        return delivered(loc - scale * np.log(self._source.exponentials(call)))
+        return delivered(loc - scale * np.log(current_source().exponentials(call)))
 
     def choice(
         self,
@@ -98,7 +93,7 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
         weights = np.ones(len(items)) if p is None else np.array(p, dtype=np.float64)
         picks = []
         for _ in range(int(np.prod(call.shape))):
-            picks.append(self._source.categorical(call, weights))
+            picks.append(current_source().categorical(call, weights))
             if not replace:
                 weights[picks[-1]] = 0
         if size is None:
@@ -116,7 +111,7 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
         counts = np.zeros_like(valid)
         for row in np.ndindex(valid.shape[:-1]):
             for _ in range(n):
-                counts[(*row, self._source.categorical(call, weights))] += 1
+                counts[(*row, current_source().categorical(call, weights))] += 1
         return counts
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
@@ -126,7 +121,7 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
         tosses, chances = (np.broadcast_to(given, valid.shape) for given in (n, p))
         for place in np.ndindex(valid.shape):
             weights = [1 - float(chances[place]), float(chances[place])]
-            picks = [self._source.categorical(call, weights) for _ in range(tosses[place])]
+            picks = [current_source().categorical(call, weights) for _ in range(tosses[place])]
             drawn[place] = sum(picks)
         return drawn[()]
 
@@ -144,12 +139,12 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
         if np.ndim(number) or number < 1:
             raise CannotInterpretError(f"{call}: expected one range of integers")
         if number > MOST_BRANCHES and call.shape == ():
-            return low + self._source.seed(call, number)
+            return low + current_source().seed(call, number)
         if number > MOST_BRANCHES:
             raise CannotInterpretError(f"{call}: expected at most {MOST_BRANCHES} integers")
         drawn = np.empty(call.shape, dtype=dtype)
         for place in np.ndindex(call.shape):
-            drawn[place] = low + self._source.categorical(call, [1.0] * number)
+            drawn[place] = low + current_source().categorical(call, [1.0] * number)
         return drawn[()]
 
     def spawn(self, n_children: int) -> list[Any]:

@@ -53,6 +53,14 @@ def current() -> Interception | None:
     return None if found.over else found
 
 
+def current_source() -> Source:
+    """The source of the run that is active here, which there must be."""
+    interception = current()
+    if interception is None:
+        raise RuntimeError("no run goes on here")
+    return interception.source
+
+
 @contextmanager
 def intercepting(interception: Interception) -> Iterator[None]:
     """Make `current` return the interception in this thread and context."""

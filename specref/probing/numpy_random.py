@@ -21,8 +21,7 @@ from specref.probing.generator import (
     delivered,
     refusal,
 )
-from specref.probing.interception import Either, current
-from specref.probing.source import Source
+from specref.probing.interception import Either, current, current_source
 
 MODULES = (np.random, random)
 STATES = frozenset({"get_state", "getstate"})
@@ -121,13 +120,6 @@ def _ignored(*arguments: object, **named: object) -> None:
     """Replaces functions that set a seed: in a run, seeds change nothing."""
 
 
-def _source() -> Source:
-    interception = current()
-    if interception is None:
-        raise RuntimeError("no run goes on here")
-    return interception.source
-
-
 def _probed(generator: np.random.Generator) -> ProbedGenerator:
     kind: type = type(generator)
     if issubclass(kind, ProbedGenerator):
@@ -143,10 +135,10 @@ def _python() -> Iterator[tuple[str, Callable[..., Any]]]:
             weights = np.diff(cum_weights, prepend=0)
         call = here("random.choices", (k,))
         vector = [1.0] * len(population) if weights is None else weights
-        return [population[_source().categorical(call, vector)] for _ in range(k)]
+        return [population[current_source().categorical(call, vector)] for _ in range(k)]
 
     yield from ((name, _ignored) for name in SEEDS)
-    yield "random", lambda: delivered(_source().uniforms(here("random.random")))
+    yield "random", lambda: delivered(current_source().uniforms(here("random.random")))
     yield "choices", choices
 
 

@@ -8,7 +8,7 @@ spread over its distribution at the end.
 import operator
 from collections.abc import Callable, Sequence
 from numbers import Integral
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from specref.algorithms import Step
 from specref.chance import (
@@ -19,9 +19,11 @@ from specref.chance import (
     enumerate_paths,
 )
 from specref.distributions import Probabilities, Probability
-from specref.laws import Law
+from specref.laws import Law, first_tokens
 from specref.models import Model, as_float
 from specref.vocabulary import Tokens
+
+Found = TypeVar("Found")
 
 
 class Unseen:
@@ -66,11 +68,11 @@ class _LazyPath(Exact):
     def draw(self, probabilities: Probabilities, site: str) -> int:
         return Chance.draw(self, probabilities, site)
 
-    def _choose(self, weights: Sequence[Probability], site: str) -> int:
+    def choose(self, weights: Sequence[Probability], site: str) -> int:
         self.sites += 1
         if self.sites > MAX_SITES:
             raise TooManyPathsError(f"more than {MAX_SITES} random decisions (at {site})")
-        return cast(int, Unseen(weights, lambda: Exact._choose(self, weights, site)))
+        return cast(int, Unseen(weights, lambda: Exact.choose(self, weights, site)))
 
 
 class ReadableModel(Model):
@@ -135,6 +137,40 @@ class Enumerator:
                 law[path.outcome] = law.get(path.outcome, 0) + path.weight
             return law
 
+    def first_tokens(
+        self,
+        step: Step,
+        target: Model,
+        drafter: Model,
+        context: Tokens,
+        lookahead: int,
+        *,
+        tokens: int | None,
+        least: float = 0.0,
+    ) -> Law:
+        """The law of the first `tokens` tokens of a decode loop; of one block, if that is None.
+
+        Parameters
+        ----------
+        least : float
+            Blocks with at most this mass are dropped.
+
+        Raises
+        ------
+        TooManyPathsError
+            As for `law`.
+        ValueError
+            An iteration of a text emits nothing.
+        """
+
+        def after(text: Tokens) -> Law:
+            law = self.law(step, target, drafter, (*context, *text), lookahead)
+            return {block: mass for block, mass in law.items() if mass > least}
+
+        if tokens is None:
+            return after(())
+        return first_tokens(after, target.vocabulary, tokens)
+
     def _lazily(self, block: Callable[[Chance], Tokens]) -> Law:
         law: Law = {}
         pending: list[tuple[tuple[int, ...], Probability]] = [((), 1.0)]
@@ -147,6 +183,14 @@ class Enumerator:
                 law[tokens] = law.get(tokens, 0) + path.weight * share
             pending += path.unexplored
         return law
+
+
+def or_reason(find: Callable[[], Found]) -> Found | str:
+    """What is found of a mutant; if it crashes, which it may in any way, the error in a line."""
+    try:
+        return find()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
 
 
 def _spread(block: Tokens) -> list[tuple[Tokens, Probability]]:

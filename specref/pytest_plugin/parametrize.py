@@ -16,7 +16,7 @@ from specref.statistics.campaign.levels import ALPHA
 
 MARK = "specref"
 OF_THE_RUN = ("seed", "profile")
-UNSAID = CheckOptions()
+DEFAULTS = CheckOptions()
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -50,7 +50,7 @@ class Judged:
         words |= {
             name: value
             for name, value in said.items()
-            if value != getattr(UNSAID, name) and name not in ("name", "only")
+            if value != getattr(DEFAULTS, name) and name not in ("name", "only")
         }
         words |= {**claims, "only": [check], "seed": seed}
         words |= {"profile": profile} if self.options.detect_tv is None else {}

@@ -38,7 +38,6 @@ def everywhere_table(answers: Sequence[Answer]) -> RenderableType:
 
 
 def answer_rows(answers: Sequence[Answer]) -> Table:
-    """The rows alone."""
     columns = [
         *(Column("rule"), Column("tokens"), Column("n", right=True), Column("verdict")),
         *(Column(name, right=True) for name in ("regions", "lossy", "open", "equations")),

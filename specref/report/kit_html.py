@@ -17,7 +17,6 @@ from specref.conformance.differences import Difference, as_number, numbers, row_
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.stratum import NAMES
-from specref.contracts.table import ENGINE
 from specref.report.charts import bars, curve, intervals, legend
 from specref.report.kit import SHIFTS, not_applicable, why_unnamed
 from specref.report.page import (
@@ -87,13 +86,14 @@ def kit_html(reports: Sequence[Report]) -> str:
 
 def _article(report: Report) -> Markup:
     heading = element("h1", f"{report.name} {report.version}".rstrip(), " under specref check")
+    of = "texts" if report.contract.of_engines else "the block"
     return element(
         "article",
         heading,
         _verdict(report),
         _figures(report),
         section("Stages", _stages(report)),
-        section(f"The law of {'texts' if _of_texts(report) else 'the block'}", *_law(report)),
+        section(f"The law of {of}", *_law(report)),
         section("Evidence over trials", *_evidence(report)),
         section("Distance", *_distances(report)),
         section("Tokens of a block", *_lengths(report)),
@@ -103,10 +103,6 @@ def _article(report: Report) -> Markup:
         section("Warnings", *(element("p", warning) for warning in report.warnings)),
         section("Run it again", *_again(report)),
     )
-
-
-def _of_texts(report: Report) -> bool:
-    return report.contract == ENGINE
 
 
 def _verdict(report: Report) -> Markup:
@@ -143,7 +139,7 @@ def _meaning(report: Report) -> str:
         )
     left_out = (
         "other prompts, lengths and settings, of other models, or of smaller differences."
-        if _of_texts(report)
+        if report.contract.of_engines
         else "shapes, laws and ways of calling that are not listed, of smaller differences, or of "
         "the engine around the sampler."
     )
@@ -231,7 +227,7 @@ def _law(report: Report) -> list[str]:
     """Expected against observed law where they differ most, or of the first campaign."""
     compared = [one for one in report.results if "difference" in one.evidence]
     passed = [one for one in compared if one.status == Status.PASSED]
-    if _of_texts(report):  # those of plain mode come before those with speculation
+    if report.contract.of_engines:  # those of plain mode come before those with speculation
         passed.reverse()
     result = report.worst or next(iter(passed), None)
     if result is None:
@@ -297,7 +293,7 @@ def _evidence(report: Report) -> list[str]:
     if not looked:
         return []
     highest = max(looked, key=lambda one: float(one.evidence["log10_evidence"]))
-    best = looked[-1] if _of_texts(report) else highest
+    best = looked[-1] if report.contract.of_engines else highest
     first = report.worst if report.worst in looked else best
     others = [one for one in looked if one is not first]
     summary = element("summary", f"{len(others)} more campaign" + "s" * (len(others) > 1))
@@ -340,7 +336,7 @@ def _distances(report: Report) -> list[str]:
         return []
     mark = report.detected_tv
     what = "the completed block from the target"
-    if _of_texts(report):
+    if report.contract.of_engines:
         known = any("difference" in result.evidence for result in report.results)
         what = "texts from " + ("the law that was given" if known else "those of plain mode")
     caption = (
@@ -461,7 +457,7 @@ def _again(report: Report) -> list[str]:
         facts(
             [
                 ("contract", str(report.contract)),
-                *(given if not _of_texts(report) else ()),
+                *(given if not report.contract.of_engines else ()),
                 ("seed", f"{report.seed}"),
                 ("specref", __version__),
                 ("Python, NumPy", f"{report.python}, {np.__version__}"),

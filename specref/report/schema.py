@@ -48,12 +48,10 @@ FRACTION: Schema = {"type": "string", "pattern": "^-?[0-9]+(/[0-9]+)?$"}
 
 
 def one_of(*values: object) -> Schema:
-    """One of these values."""
     return {"enum": list(values)}
 
 
 def optional(form: Schema) -> Schema:
-    """That, or null."""
     return {"anyOf": [form, {"type": "null"}]}
 
 

@@ -18,7 +18,6 @@ def trigger_table(matrix: TriggerMatrix) -> RenderableType:
 
 
 def trigger_rows(matrix: TriggerMatrix) -> Table:
-    """The rows alone."""
     columns = [Column("situation"), Column("bug"), Column("found by", folds=True)]
     return Table(columns, [(row.trigger, row.bug, found_by(row)) for row in matrix.rows])
 
@@ -38,7 +37,6 @@ def total(matrix: TriggerMatrix) -> str:
 
 
 def trigger_record(matrix: TriggerMatrix) -> dict[str, object]:
-    """The matrix for machines."""
     return {
         "seed": matrix.seed,
         "share": matrix.share,

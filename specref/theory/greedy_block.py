@@ -146,8 +146,7 @@ def expected_block_length(target: Model, context: Tokens, rows: Rows) -> Probabi
     >>> expected_block_length(p, (), draft_rows(p, q, (), 2))
     Fraction(7, 3)
     """
-    accepted = accepted_prefixes(target, context, rows)
-    return prefixes.tokens_emitted(accepted, target.vocabulary)
+    return prefixes.tokens_emitted(accepted_prefixes(target, context, rows), target.vocabulary)
 
 
 def _nodes(target: Model, context: Tokens, rows: Rows) -> Iterator[Node]:

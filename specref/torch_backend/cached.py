@@ -94,19 +94,19 @@ class CachedModel(SlottedModel):
         wanted = [last] * len(texts) if isinstance(last, int) else list(last)
         self._check(texts, wanted, columns)
         if len(self._rows) != len(texts):
-            self._clear(len(texts))
+            self.clear(len(texts))
             self._rows, self._pending = [[] for _ in texts], None
         self.settle()
         keep = [
             min(common_prefix(held, text), len(text) + columns - count) if self.use_cache else 0
             for held, text, count in zip(self._rows, texts, wanted, strict=True)
         ]
-        self._crop(keep)
+        self.crop(keep)
         self._rows, self._pending = texts, drafts
         fresh = [text[kept:] for text, kept in zip(texts, keep, strict=True)]
-        ids = self._padded(fresh)
+        ids = self.padded(fresh)
         ids = ids if drafts is None else torch.cat([ids, drafts.clamp(min=0)], 1)
-        return self._append(ids, [len(row) + columns for row in fresh], max(wanted))
+        return self.append(ids, [len(row) + columns for row in fresh], max(wanted))
 
     @torch.inference_mode()
     def extend(self, tokens: Tensor) -> Tensor:
@@ -125,14 +125,14 @@ class CachedModel(SlottedModel):
         if not self.use_cache:
             return self.logits(self._rows, tokens.shape[1], drafts)
         self._pending = drafts
-        return self._append(tokens.clamp(min=0), [tokens.shape[1]] * len(tokens), tokens.shape[1])
+        return self.append(tokens.clamp(min=0), [tokens.shape[1]] * len(tokens), tokens.shape[1])
 
     def select(self, rows: Sequence[int]) -> None:
         """Drop all rows but these, which are numbered anew."""
         self._rows = [self._rows[row] for row in rows]
         if self._pending is not None:
             self._pending = self._pending[sent(rows, self.device)]
-        self._select(rows)
+        super().select(rows)
 
     def settle(self) -> None:
         """Copy the tokens read last to the host; it waits, so call it when the device is idle."""
@@ -142,7 +142,7 @@ class CachedModel(SlottedModel):
             self._pending = None
 
     def _check(self, rows: Sequence[Sequence[int]], wanted: Sequence[int], columns: int) -> None:
-        self._check_rows(rows)
+        self.check_rows(rows)
         for index, (row, count) in enumerate(zip(rows, wanted, strict=True)):
             if not 1 <= count <= len(row) + columns:
                 raise ValueError(

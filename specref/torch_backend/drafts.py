@@ -155,5 +155,4 @@ class StandardDrafter:
         return Drafts(tokens, torch.stack(laws, 1), tokens.shape[1])
 
     def select(self, rows: Sequence[int]) -> None:
-        """See `Drafter.select`."""
         self.model.select(rows)

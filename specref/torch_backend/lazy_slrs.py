@@ -90,7 +90,6 @@ class LazySlrsDrafter:
 
     @property
     def reads(self) -> int:
-        """See the class."""
         return self._before + (0 if self._trees is None else self._trees.reads)
 
     @torch.inference_mode()
@@ -123,6 +122,5 @@ class LazySlrsDrafter:
         return Drafts(tokens, None, self.model.forwards - before, verifier)
 
     def select(self, rows: Sequence[int]) -> None:
-        """See `Drafter.select`."""
         self._read.select(rows)
         self.model.select(rows)

@@ -154,7 +154,6 @@ class LazyVerifier:
 
     @torch.inference_mode()
     def verify(self, p: Tensor, drafts: Tensor, coins: Coins) -> Verified:
-        """See `drafts.Verifier`."""
         here, before = self.seeds.device, self.trees.model.forwards
         if coins.final is None:
             raise ValueError("coins.final is None: expected a tensor, for the bonus token")

@@ -92,7 +92,6 @@ class MappedDrafter(ABC):
         return Drafts(tokens, laws, self.model.forwards - before)
 
     def select(self, rows: Sequence[int]) -> None:
-        """See `Drafter.select`."""
         if len(self.shared):
             self._read.select(rows)
             self.model.select(rows)

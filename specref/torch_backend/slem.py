@@ -94,7 +94,6 @@ class SlemDrafter:
         return Drafts(tokens, None, self.model.forwards - before)
 
     def select(self, rows: Sequence[int]) -> None:
-        """See `Drafter.select`."""
         self.model.select(rows)
 
     def propose(

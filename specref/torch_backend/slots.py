@@ -91,7 +91,6 @@ class Slots:
         return order
 
     def select(self, rows: Sequence[int]) -> None:
-        """Keep these rows only."""
         self._used = None if self._used is None else self._used[list(rows)]
         self.lengths = [self.lengths[row] for row in rows]
 

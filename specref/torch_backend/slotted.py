@@ -48,24 +48,25 @@ class SlottedModel:
         self.positions, self.device = longest_text(model.config), model.device
         named = inspect.signature(model.forward).parameters
         self._cache_name = "cache" if "cache" in named else "past_key_values"
-        self._clear(0)
+        self.clear(0)
 
-    def _clear(self, rows: int) -> None:
+    def clear(self, rows: int) -> None:
+        """Forget all that was read, for so many rows to come."""
         from transformers import DynamicCache
 
-        self._slots, self._cache = Slots(rows), DynamicCache()
+        self.slots, self._cache = Slots(rows), DynamicCache()
 
-    def _append(self, ids: Tensor, counts: Sequence[int], last: int) -> Tensor:
+    def append(self, ids: Tensor, counts: Sequence[int], last: int) -> Tensor:
         """Read tokens after what each row holds, the last `counts` of each row of `ids`."""
-        layout = self._slots.append(counts, ids.shape[1], self.positions)
+        layout = self.slots.append(counts, ids.shape[1], self.positions)
         if layout is None:
-            return self._call(ids, last)
+            return self.call(ids, last)
         mask, positions = (moved(one, self.device) for one in layout)
         if self.model.config._attn_implementation in MASKED:
-            mask = self._additive(mask[:, None].repeat(1, ids.shape[1], 1))
-        return self._call(ids, last, attention_mask=mask, position_ids=positions)
+            mask = self.additive(mask[:, None].repeat(1, ids.shape[1], 1))
+        return self.call(ids, last, attention_mask=mask, position_ids=positions)
 
-    def _additive(self, seen: Tensor) -> Tensor:
+    def additive(self, seen: Tensor) -> Tensor:
         """The additive mask of the last columns, [B, 1, width, slots], from what they may see.
 
         Of a mask that says no more than `seen`, Transformers reads a value in every forward.
@@ -76,7 +77,7 @@ class SlottedModel:
         mask = torch.zeros(seen.shape, dtype=self.model.dtype, device=self.device)
         return mask.masked_fill_(~seen, torch.finfo(mask.dtype).min)[:, None]
 
-    def _call(self, ids: Tensor, last: int, **arguments: Tensor) -> Tensor:
+    def call(self, ids: Tensor, last: int, **arguments: Tensor) -> Tensor:
         """One forward: the logits of the last columns."""
         cache = {self._cache_name: self._cache} if self.use_cache else {}
         self.forwards += 1
@@ -90,17 +91,19 @@ class SlottedModel:
         ).logits
         return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
-    def _crop(self, lengths: Sequence[int]) -> None:
-        self._slots.crop(lengths)
-        size, order = self._slots.size, self._slots.compact()
+    def crop(self, lengths: Sequence[int]) -> None:
+        """Forget what follows the first tokens of each row, as many as it is told."""
+        self.slots.crop(lengths)
+        size, order = self.slots.size, self.slots.compact()
         index = None if order is None else moved(order, self.device)[:, None, :, None]
         for layer in self._layers():
             keys, values = layer.keys[:, :, :size], layer.values[:, :, :size]
             layer.keys = keys if index is None else keys.take_along_dim(index, 2)
             layer.values = values if index is None else values.take_along_dim(index, 2)
 
-    def _select(self, rows: Sequence[int]) -> None:
-        self._slots.select(rows)
+    def select(self, rows: Sequence[int]) -> None:
+        """Drop all rows but these, which are numbered anew."""
+        self.slots.select(rows)
         index = sent(rows, self.device)
         for layer in self._layers():
             layer.keys, layer.values = layer.keys[index], layer.values[index]
@@ -109,11 +112,12 @@ class SlottedModel:
         layers: list[Any] = self._cache.layers
         return [layer for layer in layers if layer.is_initialized]
 
-    def _padded(self, rows: Sequence[Sequence[int]]) -> Tensor:
+    def padded(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        """Rows of one width, on the device of the model: zeros come first."""
         width = max(map(len, rows))
         return sent([[0] * (width - len(row)) + [*row] for row in rows], self.device)
 
-    def _check_rows(self, rows: Sequence[Sequence[int]]) -> None:
+    def check_rows(self, rows: Sequence[Sequence[int]]) -> None:
         if not rows:
             raise ValueError("rows is empty: expected at least one")
         for index, row in enumerate(rows):
@@ -121,9 +125,9 @@ class SlottedModel:
                 raise ValueError(
                     f"rows[{index}] has {len(row)} tokens: expected 1 to {self.positions}"
                 )
-            self._check_ids(f"rows[{index}]", row)
+            self.check_ids(f"rows[{index}]", row)
 
-    def _check_ids(self, name: str, ids: Sequence[int]) -> None:
+    def check_ids(self, name: str, ids: Sequence[int]) -> None:
         size = self.model.config.vocab_size
         if not ids or (min(ids) >= 0 and max(ids) < size):
             return

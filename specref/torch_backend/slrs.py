@@ -118,7 +118,6 @@ class SlrsDrafter:
         return Drafts(sent(padded, coins.device), laws, self.model.forwards - before)
 
     def select(self, rows: Sequence[int]) -> None:
-        """See `Drafter.select`."""
         self._read.select(rows)
         self._laws.select(rows)
 

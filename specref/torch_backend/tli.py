@@ -41,7 +41,6 @@ class TliDrafter(MappedDrafter):
     """  # fmt: skip
 
     def pick(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """See `MappedDrafter.pick`."""
         shared = logits[:, self.shared].double()
         alive = shared.amax(dim=-1, keepdim=True) > -torch.inf
         mass = shared.where(alive, 0).softmax(dim=-1)

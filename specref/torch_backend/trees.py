@@ -88,19 +88,19 @@ class TreeModel(SlottedModel):
             A row is empty, or longer than the model's positions, or has what is no token id.
         """
         contexts = [list(row) for row in rows]
-        self._check_rows(contexts)
+        self.check_rows(contexts)
         if len(self._trees) != len(contexts):
-            self._clear(len(contexts))
+            self.clear(len(contexts))
             self._trees = [Tree([]) for _ in contexts]
         keep = [
             min(common_prefix(tree.context, row), len(row) - 1) if self.use_cache else 0
             for tree, row in zip(self._trees, contexts, strict=True)
         ]
-        self._crop(keep)
+        self.crop(keep)
         self._trees = [Tree(row) for row in contexts]
         fresh = [row[kept:] for row, kept in zip(contexts, keep, strict=True)]
         self.reads += sum(map(len, fresh))
-        return self._append(self._padded(fresh), list(map(len, fresh)), 1)[:, 0]
+        return self.append(self.padded(fresh), list(map(len, fresh)), 1)[:, 0]
 
     @torch.inference_mode()
     def grow(
@@ -138,12 +138,12 @@ class TreeModel(SlottedModel):
         """Drop all nodes; the contexts stay, and are not read again."""
         self._trees = [Tree(tree.context) for tree in self._trees]
         if self.use_cache:
-            self._crop([len(tree.context) for tree in self._trees])
+            self.crop([len(tree.context) for tree in self._trees])
 
     def select(self, rows: Sequence[int]) -> None:
         """Drop all rows but these, which are numbered anew."""
         self._trees = [self._trees[row] for row in rows]
-        self._select(rows)
+        super().select(rows)
 
     def _read(self, counts: Sequence[int]) -> Tensor:
         """The logits of the last nodes of each row, which alone are read."""
@@ -154,7 +154,7 @@ class TreeModel(SlottedModel):
 
     def _read_all(self, last: int) -> Tensor:
         """The same without a cache."""
-        self._slots.crop([0] * len(self._trees))
+        self.slots.crop([0] * len(self._trees))
         counts = [len(tree.tokens) for tree in self._trees]
         ids = [tree.context + tree.tokens for tree in self._trees]
         positions = [
@@ -169,23 +169,23 @@ class TreeModel(SlottedModel):
         """Read some tokens of each row, of which the last are nodes."""
         fresh = list(map(len, ids))
         self.reads += sum(fresh)
-        self._slots.append(fresh, max(fresh))
-        return self._call(
-            self._padded(ids),
+        self.slots.append(fresh, max(fresh))
+        return self.call(
+            self.padded(ids),
             last,
             attention_mask=self._mask(nodes, max(fresh)),
-            position_ids=self._padded(positions),
+            position_ids=self.padded(positions),
         )
 
     def _mask(self, nodes: Sequence[int], width: int) -> Tensor:
         """The additive mask of the last slots, shape [B, 1, width, slots]."""
-        size, used = self._slots.size, self._slots.used
+        size, used = self.slots.size, self.slots.used
         lengths = torch.tensor([len(tree.context) for tree in self._trees])[:, None]
         context = moved(used & (used.cumsum(1) <= lengths), self.device)
         seen = context[:, None].repeat(1, width, 1)
         paths = [tree.place(n, size) for tree, n in zip(self._trees, nodes, strict=True)]
         places = moved(_places(paths, width, size), self.device)
-        return self._additive(seen.view(-1).index_fill_(0, places, True).view_as(seen))
+        return self.additive(seen.view(-1).index_fill_(0, places, True).view_as(seen))
 
     def _check(self, parents: Sequence[Sequence[int]], tokens: Sequence[Sequence[int]]) -> None:
         for name, given in (("parents", parents), ("tokens", tokens)):
@@ -201,7 +201,7 @@ class TreeModel(SlottedModel):
                 raise ValueError(
                     f"tokens[{row}] has {len(ids)}: expected {len(above)}, as many as parents"
                 )
-            self._check_ids(f"tokens[{row}]", ids)
+            self.check_ids(f"tokens[{row}]", ids)
             self._trees[row].check(row, above, self.positions)
 
 

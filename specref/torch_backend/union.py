@@ -37,7 +37,6 @@ class UnionDrafter(MappedDrafter):
     """  # fmt: skip
 
     def pick(self, logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """See `MappedDrafter.pick`."""
         q = self.shape(logits)
         drafted = draw(q, uniforms)
         tokens = self.ids[drafted]

@@ -110,7 +110,7 @@ class Decided(Chance):
         self.last = ""
         self.law: Row = ()
 
-    def _choose(self, weights: Sequence[Probability], site: str) -> int:
+    def choose(self, weights: Sequence[Probability], site: str) -> int:
         law: Row = tuple(Fraction(weight) for weight in weights)
         if not site.startswith("accept"):
             self.last, self.law = site, law

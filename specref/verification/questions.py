@@ -174,13 +174,15 @@ PRODUCTS = Question(
     ((TWO, TWO, 2),),
     on_face,
 )
+BY_OPTION = {"companion": _guided, "propose": _with_drafts}
 QUESTIONS: Mapping[str, Question] = MappingProxyType(
     {
         **{one.id: _warped(one) for one in ALL.values() if one.rule == "warped"},
         **{
-            one.id: (_guided if one.rule == "companion" else _with_drafts)(one, one.case)
+            one.id: BY_OPTION[option](one, one.case)
             for one in ALL.values()
-            if one.is_step and one.case and one.rule in ("companion", "ngrams")
+            if one.is_step and one.case
+            for option in BY_OPTION.keys() & one.case.options
         },
         "slem-context-retokenised": UNWRITTEN,
         "typical-acceptance": TYPICAL,

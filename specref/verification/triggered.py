@@ -43,7 +43,7 @@ class Bugs:
 
 
 def verifier(bug: triggers.BaseBug, when: triggers.Trigger) -> Callable[..., Any]:
-    """A verifier of batches."""
+    """A verifier of batches that has a bug in a situation, and is right elsewhere."""
     return capable(rule="standard", recovery="race")(triggers.triggered(bug, when))
 
 

@@ -58,7 +58,7 @@ def sequential_coins(
     *,
     propose: Propose | None = None,
 ) -> Tokens:
-    """Toss a coin p(x) for one child x of the trie after another, p never renormalised."""
+    """Accept one child x of the trie after another with p(x), which is never renormalised."""
     node = ngrams.trie(ngrams.proposals(drafter, context, lookahead, propose))
     block: Tokens = ()
     while node and not target.vocabulary.ends(block):

@@ -27,7 +27,6 @@ Row = Callable[[Probabilities], Probabilities]
 
 
 def unchanged(row: Probabilities) -> Probabilities:
-    """The row itself."""
     return row
 
 

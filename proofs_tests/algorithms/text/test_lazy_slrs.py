@@ -111,7 +111,7 @@ class OneUniform(Chance):
     def __init__(self, uniform):
         self.left = uniform
 
-    def _choose(self, weights, site):
+    def choose(self, weights, site):
         for branch, weight in enumerate(weights):
             if self.left < weight:
                 self.left /= weight

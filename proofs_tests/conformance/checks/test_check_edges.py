@@ -204,10 +204,10 @@ def moved(by: float) -> Verify:
 
 
 def test_a_probed_law_may_be_off_by_rounding_alone() -> None:
-    for by, status in ((1e-7, Status.PASSED), (1e-5, Status.FAILED)):
-        found = probed.probed(judging(moved(by)))
+    for tv, status in ((0.9e-6, Status.PASSED), (1.1e-6, Status.FAILED)):
+        found = probed.probed(judging(moved(12 / 13 * tv)))
         assert found.status == status, found.message
-        assert by / 10 < found.evidence["total_variation"] < 10 * by
+        assert found.evidence["total_variation"] == pytest.approx(tv, rel=1e-5)
 
 
 def test_a_law_is_probed_unless_its_precision_is_low() -> None:

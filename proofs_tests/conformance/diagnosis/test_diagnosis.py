@@ -11,13 +11,15 @@ from proofs_tests.benchmarks.diagnosis import CASES, drawn, observe
 from specref import exact_distribution
 from specref.algorithms import decode, standard
 from specref.conformance.diagnosis import Laws, Observed, diagnose
+from specref.conformance.diagnosis.bugs import bugs_of, compared_with
 from specref.conformance.diagnosis.laws import CaseLaws, law_of
 from specref.conformance.diagnosis.likelihood import universal, weigh
 from specref.conformance.diagnosis.table import LEAK, tabulate
 from specref.models import as_float, hashed_model, iid_model
+from specref.rules import RULES
 from specref.statistics.campaign.levels import total_variation_test
 from specref.vocabulary import Vocabulary
-from specref.zoo import CONTROLS, FIXTURES, MUTANTS
+from specref.zoo import ALL, CONTROLS, FIXTURES, MUTANTS
 from specref.zoo.parts.standard import ratio, residual_or_p, speculative
 
 LAWS = Laws()
@@ -375,3 +377,12 @@ def test_bad_arguments_are_refused(options, message):
         diagnose([fixture_case("m", {(0,): 1})], **options)
     with pytest.raises(ValueError, match="observed is empty"):
         diagnose([])
+
+
+def test_bugs_of_a_rule_with_joint_coins_are_those_declared_for_it() -> None:
+    jointly = [rule.name for rule in RULES.values() if rule.coins == "jointly"]
+    assert jointly
+    for name in jointly:
+        own = {entry.id: entry.lossless for entry in ALL.values() if entry.rule == name}
+        assert compared_with(name).keys() == MUTANTS.keys() | own.keys()
+        assert bugs_of(name).keys() == MUTANTS.keys() | {id_ for id_ in own if not own[id_]}

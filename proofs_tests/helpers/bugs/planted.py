@@ -316,7 +316,7 @@ def greedy_decomposition(text: Text, vocabulary: Vocabulary) -> tuple[Tokens, ..
 class LeftSearch(Sampled):
     """Inverse CDF with the wrong side: at u = 0 it draws a token of probability 0."""
 
-    def _choose(self, weights: Sequence[Probability] | Probabilities, site: str) -> int:
+    def choose(self, weights: Sequence[Probability] | Probabilities, site: str) -> int:
         cumulative = np.cumsum(np.asarray(weights, dtype=np.float64))
         return int(np.searchsorted(cumulative, self.rng.random(), side="left"))
 

@@ -65,11 +65,11 @@ def choice() -> Drawing:
     """The tree, with a question a line and the rules at its leaves."""
     rules = rules_of_the_tree()
     drawing = Drawing(
-        f"Decision tree of the {len(rules)} lossless rules that draft: by vocabulary, by the "
-        "number of drafts of a token, by whether texts are compared.",
+        "Decision tree of the lossless rules that draft: by vocabulary, by the number of drafts "
+        "of a token, by whether texts are compared.",
         height=0,
     )
-    drawing.text(20, 32, f"Which of the {len(rules)} lossless rules?", bold=True)
+    drawing.text(20, 32, "Which of the lossless rules?", bold=True)
     drawing.text(20, 54, "ids of the table that specref list rules prints", "muted", size=15)
     drawing.height = _branch(drawing, TREE, rules, 20, 72) + 8
     return drawing

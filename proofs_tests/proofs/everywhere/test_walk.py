@@ -91,7 +91,7 @@ def test_a_rule_that_changed_meanwhile_is_not_taken_for_one_that_asks_for_the_ki
 def test_an_error_of_chance_that_is_hidden_is_raised_all_the_same(weights: list[Any]) -> None:
     def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
         with suppress(TypeError):
-            chance._choose(weights, "hidden")
+            chance.choose(weights, "hidden")
         return (chance.draw(target.next_token(()), "token"),)
 
     with pytest.raises(TypeError, match="asked at hidden"):

@@ -76,7 +76,7 @@ class FromCoins(Chance):
     def accept(self, probability, site):
         return bool(self.coins.accept[0, int(site[len("accept[") : -1])] < probability)
 
-    def _choose(self, weights, site):
+    def choose(self, weights, site):
         return int(race_winner(np.asarray(weights), self.coins.race[0]))
 
 

@@ -126,7 +126,7 @@ def outlook(request: Request, drafter: Model, companion: Model, estimate: Prior)
 def extend(
     request: Request, survival: Probability, drafter: Model, chance: Chance, name: str
 ) -> None:
-    """Draw one more draft."""
+    """Draw one more draft; `survival` is the estimate that all of them are accepted."""
     q = drafter.next_token(request.seen)
     token = chance.draw(q, f"{name}.draft[{len(request.drafts)}]")
     request.drafts.append(Draft(token, q))

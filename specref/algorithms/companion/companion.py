@@ -114,7 +114,7 @@ def predictable_step(
 
 
 def rate(value: Probability, position: int) -> Probability:
-    """An estimated acceptance, checked."""
+    """An estimated acceptance; `ValueError` if it is no probability."""
     if not 0 <= value <= 1:
         raise ValueError(f"estimate at position {position} = {value}: expected a number in [0, 1]")
     return value

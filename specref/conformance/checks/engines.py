@@ -387,10 +387,10 @@ def estimated_seconds(judge: Judge, asked: tuple[Check, ...]) -> float:
     BrokenContractError
         The engine raised, or did not answer in time.
     """
-    engine = engine_of(judge)
-    ids = {one.id for one in asked}
+    ids = {one.id for one in asked if one.is_for(judge.contract)}
     if judge.capabilities.greedy or SAME_LAW not in ids:
         return 0.0
+    engine = engine_of(judge)
     each, kinds = dict[str, float](), set[Tokens]()
     with stdout_to(sys.stderr, 2):
         for mode in modes(engine):

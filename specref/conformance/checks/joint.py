@@ -137,8 +137,8 @@ def small_batches(kind: type[Blocks], name: str, judge: Judge) -> Outcome:
     Few trials, for distances four times as large as elsewhere.
     """
     fixture = judge.fixture(name)
-    if kind is IdlePairs and (not fixture.ragged or judge.capabilities.batch == 1):
-        return not_applicable("does not take ragged batches")
+    if why := kind.refusal(fixture, judge.capabilities):
+        return not_applicable(why)
     trial = Trial(fixture, judge.level, judge.rule, tolerance=judge.capabilities.tolerance)
     tv = min(COARSE * judge.detect_tv, 0.5)
     rng = judge.rng(f"{kind.key}/{name}")

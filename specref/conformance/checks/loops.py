@@ -22,7 +22,7 @@ from specref.vocabulary import Tokens, Vocabulary
 
 TEXTS, TOKENS = 10, 200
 SUM_MIN = float(overlap(FLAT.next_token(()), PEAKED.next_token(())))
-STRANGERS = "xy"
+DRAFTER_ONLY = "xy"
 ROUNDING = 1e-9
 UNTOLD = "does not tell its blocks"
 
@@ -110,7 +110,7 @@ def self_draft(judge: Judge) -> Outcome:
     rule = judge.declared
     if rule is None or not (rule.accepts_equals and rule.draws_from_q):
         return not_applicable("declares no rule that keeps every draft where p = q")
-    drafter = PAIRS if rule.same_vocabulary else relabelled(PAIRS, STRANGERS * rule.restricts)
+    drafter = PAIRS if rule.same_vocabulary else relabelled(PAIRS, DRAFTER_ONLY * rule.restricts)
     blocks = _blocks(judge, PAIRS, drafter)
     drafted, kept = (sum(getattr(b, name) for b in blocks) for name in ("drafted", "accepted"))
     if not drafted:
@@ -125,7 +125,7 @@ def self_draft(judge: Judge) -> Outcome:
     return passed(f"all {drafted} drafts of a drafter that is the target were kept")
 
 
-def relabelled(model: Model, strangers: Sequence[str] = ()) -> Model:
+def relabelled(model: Model, drafter_only: Sequence[str] = ()) -> Model:
     """The same model with its tokens in another order, after additional tokens of mass 1/2.
 
     Examples
@@ -136,9 +136,9 @@ def relabelled(model: Model, strangers: Sequence[str] = ()) -> Model:
     >>> relabelled(PAIRS, "xy").vocabulary.tokens
     ('x', 'y', 'c', 'e', 'b', 'd', 'a')
     """
-    size, more = len(model.vocabulary), len(strangers)
+    size, more = len(model.vocabulary), len(drafter_only)
     order = [(2 * i + 2) % size for i in range(size)] if size % 2 else list(range(size))[::-1]
-    words: Sequence[Any] = [*strangers, *(model.vocabulary.tokens[i] for i in order)]
+    words: Sequence[Any] = [*drafter_only, *(model.vocabulary.tokens[i] for i in order)]
 
     def next_token(context: Tokens) -> Any:
         known = tuple(order[token - more] for token in context if token >= more)

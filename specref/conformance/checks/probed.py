@@ -12,7 +12,6 @@ from specref.conformance.checks.intercepting import intercepted
 from specref.conformance.differences import difference
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
-from specref.contracts.tree.contract import TreeContract
 from specref.contracts.tree.fixtures import tree_place
 from specref.contracts.verify.contract import VerifyContract
 from specref.models import Model, table_model
@@ -45,7 +44,7 @@ def probed(judge: Judge) -> Outcome:
         return not_applicable(LOW_PRECISION)
     pair = FIXTURES["c"]
     drafter, context, lookahead, place = pair.drafter, pair.context, pair.lookahead, ""
-    if isinstance(judge.contract, TreeContract):
+    if judge.contract.trees:
         # Two siblings without replacement, in either order, and a certain child of each.
         drafter = table_model(pair.target.vocabulary, {(): [0, "3/4", "1/4"]}, [0, 1, 0])
         tree = tree_place((), (2, 1))

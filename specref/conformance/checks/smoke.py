@@ -24,7 +24,6 @@ from specref.contracts.batch import Answer, Batch, draw_batch_coins
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.timeout import HungError, within
-from specref.contracts.verify.contract import VerifyContract
 
 SIZE = 24
 ARGUMENTS = ("target_probs", "draft_probs", "draft_tokens", "parents")
@@ -44,7 +43,7 @@ def answers(judge: Judge) -> Outcome:
 
 def first_error(judge: Judge) -> BrokenContractError | None:
     """Make the call that `strata/first-call` judges; an answer that breaks the contract."""
-    if judge.capabilities.greedy or not isinstance(judge.contract, VerifyContract):
+    if judge.capabilities.greedy or judge.contract.trees:
         return None
     try:
         first_answered(judge)
@@ -70,8 +69,8 @@ def no_drafts(judge: Judge) -> Outcome:
     if judge.contract.fewest_drafts(judge.capabilities):
         return not_applicable("never gets trees without nodes")
     size, most = 4, 2
-    trap = np.eye(size)[-1]
-    p, q = np.tile(trap, (SIZE, most + 1, 1)), np.tile(trap, (SIZE, most, 1))
+    last = np.eye(size)[-1]
+    p, q = np.tile(last, (SIZE, most + 1, 1)), np.tile(last, (SIZE, most, 1))
     p[:, 0] = [0.5, 0.25, 0.25, 0.0]
     none = np.zeros(SIZE, dtype=np.int64)
     batch = Batch(p, q, np.full((SIZE, most), NO_TOKEN), none, none)

@@ -106,9 +106,9 @@ def own_shapes(judge: Judge) -> Outcome:
 def own_campaign(judge: Judge, claims: Capabilities, level: float) -> Found:
     """A campaign at the shapes that were asked for, with these claims."""
     shapes = judge.options.shapes
-    if isinstance(judge.contract, StepContract):
+    if "batch" not in judge.contract.shaped:
         return call_campaign(own_calls(shapes), judge, level, OWN_COST)
-    if isinstance(judge.contract, TreeContract):
+    if judge.contract.trees:
         trees = own_trees(shapes).fitted(claims)
         verifier = TreeVerifier(judge.implementation, claims, judge.timeout)
         return tree_campaign(trees, verifier, judge, level, OWN_COST)

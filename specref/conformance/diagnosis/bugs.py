@@ -18,9 +18,6 @@ TREES: Mapping[str, Entry] = MappingProxyType(
         if entry.verify_tree is not None
     }
 )
-BLOCK: Mapping[str, Entry] = MappingProxyType(
-    {entry.id: entry for entry in ALL.values() if entry.rule == "block"}
-)
 
 
 def bugs_of(rule: str) -> Mapping[str, Entry]:
@@ -57,7 +54,9 @@ def compared_with(rule: str) -> Mapping[str, Entry]:
 
 
 def _own(rule: str) -> Mapping[str, Entry]:
-    return BLOCK if RULES[rule].coins == "jointly" else {}
+    if RULES[rule].coins != "jointly":
+        return {}
+    return {entry.id: entry for entry in ALL.values() if entry.rule == rule}
 
 
 def _other_trees(rule: str) -> Mapping[str, Entry]:

@@ -7,8 +7,7 @@ from functools import partial
 from specref.algorithms import Step
 from specref.conformance.diagnosis.observed import Observed
 from specref.contracts.tree.rules import tree_step
-from specref.laws import first_tokens
-from specref.proofs.lazy import Enumerator, ReadableModel
+from specref.proofs.lazy import Enumerator, ReadableModel, or_reason
 from specref.rules import DEFAULT, rule_of
 from specref.vocabulary import Tokens
 from specref.zoo import MUTANTS, Entry
@@ -97,10 +96,7 @@ class Laws:
         return self._remembered[key]
 
     def _tried(self, step: Step, observed: Observed) -> Law | str:
-        try:
-            return law_of(step, observed, self.max_paths)
-        except Exception as error:  # a mutant may crash in any way
-            return f"{type(error).__name__}: {error}"
+        return or_reason(partial(law_of, step, observed, self.max_paths))
 
 
 def law_of(step: Step, observed: Observed, max_paths: int = MAX_PATHS) -> Law:
@@ -113,15 +109,13 @@ def law_of(step: Step, observed: Observed, max_paths: int = MAX_PATHS) -> Law:
     ValueError
         An empty block in a text; or as `step`, or as `exact_distribution`.
     """
-    target, drafter = ReadableModel(observed.target), ReadableModel(observed.drafter)
-    enumerator, step = Enumerator(max_paths), partial(step, **dict(observed.options))
-
-    def after(text: Tokens) -> Law:
-        context = (*observed.context, *text)
-        law = enumerator.law(step, target, drafter, context, observed.lookahead)
-        return {block: float(mass) for block, mass in law.items() if mass > ROUNDING}
-
-    if observed.length is None:
-        return after(())
-    law = first_tokens(after, target.vocabulary, observed.length)
+    law = Enumerator(max_paths).first_tokens(
+        partial(step, **dict(observed.options)),
+        ReadableModel(observed.target),
+        ReadableModel(observed.drafter),
+        observed.context,
+        observed.lookahead,
+        tokens=observed.length,
+        least=ROUNDING,
+    )
     return {text: float(mass) for text, mass in law.items()}

@@ -190,8 +190,7 @@ def drawn(shape: Shape, pool: Pool, rng: np.random.Generator, *, ragged: bool) -
     p, q = pool.p[pair], pool.q[pair[:, :most]]
     missing = np.arange(most) >= lens[:, None]
     if missing.any():
-        trap = np.arange(size) == size - 1
-        p[:, 1:][missing] = q[missing] = trap
+        p[:, 1:][missing] = q[missing] = np.arange(size) == size - 1
         drafts[missing] = NO_TOKEN
     return Batch(p, q, drafts, lens, pair)
 

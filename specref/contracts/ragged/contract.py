@@ -103,8 +103,6 @@ class VerifyRagged(Protocol):
 
 
 class RaggedContract(VerifyContract):
-    """The contract ``ragged``."""
-
     programs: ClassVar[bool] = False
 
     def claimed(self, function: Callable[..., Any], capabilities: Capabilities) -> Capabilities:

@@ -193,12 +193,12 @@ class Engine:
 
 
 class TextContract(Contract):
-    """The contract ``text``."""
-
     bets_on_bugs: ClassVar[bool] = False
     written: ClassVar[bool] = False
     fixtures: ClassVar[dict[str, Fixture]] = {}
     tried_on: ClassVar[str] = "on its prompts"
+    of_engines: ClassVar[bool] = True
+    timed: ClassVar[bool] = True
 
     def takes_rule(self, rule: Rule) -> bool:
         return False

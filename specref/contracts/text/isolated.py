@@ -79,7 +79,6 @@ class Child:
         return text
 
     def stop(self) -> None:
-        """End the process."""
         process, self.pipe = self.process, None
         if process is not None:
             process.kill()

@@ -17,7 +17,7 @@ from specref.contracts.tree.drawing import sample_trees
 from specref.contracts.tree.fixtures import TREE_FIXTURES, TreeFixture
 from specref.contracts.tree.sampling import Trees
 from specref.contracts.verify.drawing import sample_batch
-from specref.rules import Rule, declarable
+from specref.rules import declarable
 from specref.statistics.floats.coins import Coins
 
 
@@ -74,9 +74,13 @@ class TreeContract(BatchContract):
         name for name in TREE_FIXTURES if TREE_FIXTURES[name].one_hot
     )
     laws_optional: ClassVar[bool] = False
-
-    def takes_rule(self, rule: Rule) -> bool:
-        return rule.lossless and rule.tree
+    trees: ClassVar[bool] = True
+    quick_checks: ClassVar[tuple[str, ...]] = (
+        "smoke",
+        "joint/siblings",
+        "joint/probed",
+        "boundary/zero-coin",
+    )
 
     def refusal(self, name: str, capabilities: Capabilities) -> str:
         if TREE_FIXTURES[name].one_hot and not capabilities.one_hot:

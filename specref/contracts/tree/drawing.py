@@ -12,9 +12,9 @@ from specref.contracts.verify.drawing import draw_tokens
 def draw_trees(
     fixture: TreeFixture, tables: Rows, node: Ints, place: Ints, rng: np.random.Generator
 ) -> TreeBatch:
-    """Draft a tree after each of the given nodes; the laws of missing nodes are traps.
+    """Draft a tree after each of the given nodes; code that reads missing nodes fails.
 
-    In traps the last token is certain. Nothing is drafted after EOS, and no sibling where
+    Their laws put all mass on the last token. Nothing is drafted after EOS, and no sibling where
     the drafter has no token left, so that batches are ragged.
 
     Parameters

@@ -62,10 +62,15 @@ class Verify(Protocol):
 
 
 class VerifyContract(BatchContract):
-    """The contract ``verify``."""
-
     coarse_tv: ClassVar[float | None] = 0.1
     programs: ClassVar[bool] = True
+    quick_checks: ClassVar[tuple[str, ...]] = (
+        "smoke",
+        "joint/wide",
+        "joint/probed",
+        "boundary/zero-coin",
+        "boundary/empty-residual",
+    )
 
     def sample(self, fixture: Fixture, size: int, rng: np.random.Generator) -> Batch:
         return sample_batch(fixture, size, rng)

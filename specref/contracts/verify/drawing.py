@@ -1,4 +1,4 @@
-"""Draws batches for the contract ``verify``: drafted from q, and padded with traps."""
+"""Draws batches for the contract ``verify``: drafted from q; reading their padding fails."""
 
 import numpy as np
 
@@ -27,11 +27,10 @@ def drawn_below(ends: Floats, rng: np.random.Generator) -> Ints:
 def draw_batch(
     fixture: Fixture, tables: Rows, node: Ints, place: Ints, rng: np.random.Generator
 ) -> Batch:
-    """Draft from q after the given nodes; the laws of missing rows are traps.
+    """Draft from q after the given nodes; code that reads padding fails.
 
-    In the rows after that of the last draft, the last token is certain, and so it is in q where
-    there is no draft: code that reads padding is detected at once. If batches may be ragged,
-    drafting ends with EOS.
+    The rows of p after that of the last draft put all mass on the last token, and so do those of
+    q where there is no draft. If batches may be ragged, drafting ends with EOS.
 
     Parameters
     ----------

@@ -7,6 +7,7 @@ import numpy as np
 
 from specref.arrays import NO_TOKEN, Ints
 from specref.contracts.calling import Verifier
+from specref.contracts.capabilities import Capabilities
 from specref.contracts.fixtures import Fixture
 from specref.contracts.sampling import Batches, Drawn, until_eos
 from specref.contracts.timeout import Deadline
@@ -31,6 +32,11 @@ class Blocks(Batches):
         super().__init__(verifier, fixture, fixture.lookahead)
         self.one_hot = one_hot
 
+    @classmethod
+    def refusal(cls, fixture: Fixture, capabilities: Capabilities) -> str:
+        """Why these batches are not tried; empty if they are."""
+        return ""
+
     def _batch(self, place: Ints, rng: np.random.Generator, deadline: Deadline) -> Drawn:
         batch = draw_batch(self.fixture, self.tables, self.tables.root[place], place, rng)
         given = batch.without_q() if self.one_hot else batch
@@ -52,6 +58,12 @@ class IdlePairs(Blocks):
 
     cost: ClassVar[float] = 1.5
     key: ClassVar[str] = "BesideIdle"
+
+    @classmethod
+    def refusal(cls, fixture: Fixture, capabilities: Capabilities) -> str:
+        if fixture.ragged and capabilities.batch != 1:
+            return ""
+        return "does not take ragged batches"
 
     def _places(self, trials: int) -> Sequence[Ints]:
         lookaheads = [place.lookahead for place in self.fixture.places]

@@ -271,7 +271,6 @@ class _Claims:
             self.at_most = self._proved(self.right, self.left)
 
     def result(self, seconds: float) -> Comparison:
-        """What is known now."""
         return Comparison(
             self.target,
             self.drafter,

@@ -70,7 +70,6 @@ class Reading:
         self._constants: dict[Rational | int, Number] = {}
 
     def constant(self, value: Rational | int) -> "Number":
-        """A rational number."""
         found = self._constants.get(value)
         if found is None:
             exact = Fraction(value)

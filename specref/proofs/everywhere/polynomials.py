@@ -40,7 +40,6 @@ class Polynomial:
 
     @cached_property
     def variables(self) -> frozenset[int]:
-        """The variables that occur."""
         return frozenset(v for monomial, _ in self.terms for v in monomial)
 
     def at(self, values: Callable[[int], Fraction]) -> Fraction:
@@ -138,17 +137,14 @@ ONE = Product(Fraction(1), {})
 
 
 def constant(value: Fraction) -> Product:
-    """A rational number."""
     return Product(value, {})
 
 
 def variable(index: int) -> Product:
-    """A variable."""
     return Product(Fraction(1), {Polynomial((((index,), 1),)): 1})
 
 
 def times(a: Product, b: Product) -> Product:
-    """The product."""
     powers = dict(a.powers)
     for polynomial, exponent in b.powers.items():
         added = powers.get(polynomial, 0) + exponent
@@ -165,7 +161,6 @@ def ratio(a: Product, b: Product) -> Product:
 
 
 def opposite(a: Product) -> Product:
-    """The function times -1."""
     return Product(-a.coefficient, a.powers)
 
 
@@ -188,7 +183,6 @@ def plus(a: Product, b: Product) -> Product:
 
 
 def difference(a: Product, b: Product) -> Product:
-    """The difference."""
     return plus(a, opposite(b))
 
 

@@ -104,7 +104,6 @@ class Everywhere:
 
     @property
     def verdict(self) -> Verdict:
-        """What is known."""
         if self.witness:
             return "lossy"
         return "open" if self.open or self.lossy else "lossless"
@@ -131,7 +130,6 @@ class Everywhere:
 
     @property
     def flips(self) -> int:
-        """Conditions that were flipped."""
         return sum(one.flips for one in self.slices)
 
     @property

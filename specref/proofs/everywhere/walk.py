@@ -49,7 +49,7 @@ class Walk(Chance):
         self.weights: list[Number] = []
         self.unexplored: list[Choices] = []
 
-    def _choose(self, weights: Sequence[Any], site: str) -> int:
+    def choose(self, weights: Sequence[Any], site: str) -> int:
         try:
             return self._chosen(weights, site)
         except Exception as error:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from specref.arrays import Floats, Ints
 from specref.models import Model
+from specref.rules import DEFAULT
 from specref.statistics.campaign.acceptance import compare_lengths
 from specref.statistics.campaign.blocks import as_blocks, fitted
 from specref.statistics.campaign.cases import CampaignCase, declare
@@ -121,7 +122,7 @@ class Campaign:
         context: Tokens = (),
         lookahead: int = 1,
         *,
-        algorithm: str = "standard",
+        algorithm: str = DEFAULT,
         name: str | None = None,
         mutants: Mapping[str, Entry] | None = None,
         tokens: int | None = None,

@@ -18,8 +18,7 @@ class Named(Protocol):
     """Anything with a name for error messages."""
 
     @property
-    def name(self) -> str:
-        """Its name."""
+    def name(self) -> str: ...
 
 
 Case = TypeVar("Case", bound=Named)

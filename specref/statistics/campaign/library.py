@@ -1,16 +1,15 @@
 """The library of a case: the laws of blocks that known bugs emit there."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from specref.algorithms import Step
 from specref.arrays import Floats
 from specref.chance import TooManyPathsError
-from specref.laws import Law, first_tokens
-from specref.proofs.lazy import Enumerator, ReadableModel
+from specref.proofs.lazy import Enumerator, ReadableModel, or_reason
 from specref.rules import DEFAULT, RULES
 from specref.statistics.campaign.bets import STRENGTHS, library_bets
 from specref.statistics.campaign.prefix_tree import PrefixTree, starts
-from specref.vocabulary import Tokens
 from specref.zoo import Entry
 
 Bug = tuple[str, float]
@@ -49,12 +48,12 @@ def known_bugs(
     mutants = {n: entry for n, entry in mutants.items() if entry.rule in (DEFAULT, algorithm)}
     if tree.p.size * len(mutants) * len(STRENGTHS) > MOST_BETS:
         return {}, _all(mutants, f"a tree of {tree.p.size} cells is too large for a library")
-    laws = Laws(tree, tokens, max_paths)
+    laws = PrefixLaws(tree, tokens, max_paths)
     try:
         fair = laws.of(RULES[algorithm].step)
     except TooManyPathsError as error:
         return {}, _all(mutants, f"the clean rule has {error}")
-    found = {name: laws.tried(mutant.step) for name, mutant in mutants.items()}
+    found = {name: or_reason(partial(laws.of, mutant.step)) for name, mutant in mutants.items()}
     masses = {name: mass for name, mass in found.items() if not isinstance(mass, str)}
     reasons = (f"{name}: {why}" for name, why in found.items() if isinstance(why, str))
     return library_bets(tree.p, fair, masses), tuple(reasons)
@@ -64,8 +63,8 @@ def _all(mutants: Mapping[str, Entry], reason: str) -> tuple[str, ...]:
     return tuple(f"{name}: {reason}" for name in mutants)
 
 
-class Laws:
-    """The laws of blocks that rules emit, on a prefix tree."""
+class PrefixLaws:
+    """How often the blocks that a rule emits start with each node of a prefix tree."""
 
     def __init__(self, tree: PrefixTree, tokens: int | None, max_paths: int) -> None:
         self.tree, self.tokens, self.max_paths = tree, tokens, max_paths
@@ -73,19 +72,6 @@ class Laws:
 
     def of(self, step: Step) -> Floats:
         """P(block starts with prefix + token)."""
-        tree, enumerator = self.tree, Enumerator(self.max_paths)
-
-        def after(text: Tokens) -> Law:
-            context = (*tree.context, *text)
-            return enumerator.law(step, self.target, self.drafter, context, tree.lookahead)
-
-        if self.tokens is None:
-            return starts(tree, after(()))
-        return starts(tree, first_tokens(after, self.target.vocabulary, self.tokens))
-
-    def tried(self, step: Step) -> Floats | str:
-        """The same, or the reason why there is none."""
-        try:
-            return self.of(step)
-        except Exception as error:  # a mutant may crash in any way
-            return f"{type(error).__name__}: {error}"
+        given = self.target, self.drafter, self.tree.context, self.tree.lookahead
+        law = Enumerator(self.max_paths).first_tokens(step, *given, tokens=self.tokens)
+        return starts(self.tree, law)

@@ -179,5 +179,5 @@ def indented(text: str | None) -> str:
 
 
 def describe(prefix: Tokens, token: int, case: str) -> str:
-    """Name an impossible event."""
+    """Message: a token came out that the target excludes."""
     return f"token {token} after {prefix} on {case}: the target excludes it"

@@ -10,7 +10,7 @@ ROWS_P = (
     "1/8 5/8 1/8 1/8",
 )
 ROWS_Q = ("1/8 1/4 1/2 1/8", "1/4 1/4 1/4 1/4", "1/4 1/4 3/8 1/8")
-TRAP = "0/1 0/1 0/1 1/1"
+LAST = "0/1 0/1 0/1 1/1"
 # Twelve tokens, all rows different: sixty-fourths, so that float16 holds them.
 WIDE_P = (
     "1/64 7/64 0/1 9/64 5/64 3/64 11/64 2/64 8/64 6/64 4/64 8/64",
@@ -75,8 +75,8 @@ MORE_DRAFTS = (
     Group(
         "truncated-draft",
         "One of three drafts exists: the bonus is of the row after it, and the rest are traps.",
-        (*ROWS_P[:2], TRAP, TRAP),
-        (ROWS_Q[0], TRAP, TRAP),
+        (*ROWS_P[:2], LAST, LAST),
+        (ROWS_Q[0], LAST, LAST),
         (2, -1, -1),
         (
             Coins((0.5, 0.0, 0.0), 0.25),

@@ -10,7 +10,7 @@ from specref.vectors.groups.verifications import (
 )
 
 TINY = 2**130
-TRAP = "0/1 0/1 0/1 1/1"
+LAST = "0/1 0/1 0/1 1/1"
 P, Q = ("1/4 1/8 3/8 1/4", "1/2 0/1 1/4 1/4"), ("1/8 1/4 1/2 1/8",)
 
 ONE_DRAFT = (
@@ -184,8 +184,8 @@ NO_DRAFTS = (
     Group(
         "no-draft",
         "Two places and no draft: one token of the first row. The other rows are traps.",
-        ("1/4 1/2 1/8 1/8", TRAP, TRAP),
-        (TRAP, TRAP),
+        ("1/4 1/2 1/8 1/8", LAST, LAST),
+        (LAST, LAST),
         (-1, -1),
         (Coins((0.0, 0.0), 0.5), Coins((0.5, 0.5), 0.125)),
     ),

@@ -121,7 +121,7 @@ class Reseeded(Chance):
         self.inner = inner
         self.cells: dict[str, tuple[Probability, Probability]] = {}
 
-    def _choose(self, weights: Sequence[Probability], site: str) -> int:
+    def choose(self, weights: Sequence[Probability], site: str) -> int:
         low, high = self.cells.get(site, (0, 1))
         edges = pairwise(accumulate(weights, initial=0 * weights[0]))
         cells = [(max(low, a), min(high, b)) for a, b in edges]

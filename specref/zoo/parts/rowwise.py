@@ -26,7 +26,7 @@ class GivenDrafts(Chance):
         """Say yes iff the uniform of the position is below `probability`."""
         return bool(self.uniforms[_position(site, "accept")] < probability)
 
-    def _choose(self, weights: Sequence[Probability], site: str) -> int:
+    def choose(self, weights: Sequence[Probability], site: str) -> int:
         if site in ("residual", "bonus"):
             return int(winner(np.array([weights], dtype=float), self.race[None])[0])
         return int(self.drafts[_position(site, "draft")])

@@ -40,17 +40,14 @@ class Position:
 
     @property
     def next(self) -> "Position":
-        """Position i + 1."""
         return self.to(self.i + 1)
 
     @property
     def previous(self) -> "Position":
-        """Position i - 1."""
         return self.to(self.i - 1)
 
     @property
     def last(self) -> "Position":
-        """Position n."""
         return self.to(len(self.drafts))
 
     @property
@@ -100,7 +97,7 @@ class Verification:
         return len(self.first.drafts)
 
     def accepts(self, i: int) -> bool:
-        """Toss the coin of draft i; a None draft is rejected without one."""
+        """Accept draft i or not, at random; a None draft is rejected without asking chance."""
         at = self.first.to(i)
         if at.drafts[i].token is None:
             return False

@@ -25,7 +25,7 @@ def underflowing(at: Position) -> Probability:
 
 
 def count_accepted(v: Verification) -> Tokens:
-    """Toss every coin, and keep as many drafts as said yes."""
+    """Decide every draft, and keep as many as were accepted."""
     return v.block(sum(v.accepts(i) for i in range(v.n)))
 
 

@@ -24,7 +24,7 @@ def under_one_uniform(at: Position) -> Probability:
 def drafting_if_lucky(
     target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
 ) -> Tokens:
-    """Toss the first coin before drafting; draft if u < 1/2, and test x_0 with that u."""
+    """Draw u before drafting; draft if u < 1/2, and test x_0 with that u."""
     if not chance.accept(HALF, "coin"):
         return standard.step(target, drafter, context, 0, chance)
     return UNDER_HALF(target, drafter, context, lookahead, chance)
