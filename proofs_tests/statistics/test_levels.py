@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from math import comb
 
 import numpy as np
 import pytest
@@ -26,6 +27,19 @@ def test_expected_total_variation_by_enumeration() -> None:
     chances = [Fraction(8, 27), Fraction(12, 27), Fraction(6, 27), Fraction(1, 27)]
     mean = sum(c * abs(Fraction(k, 3) - Fraction(1, 3)) for k, c in enumerate(chances))
     assert expected_total_variation(np.array([1 / 3, 2 / 3]), 3) == pytest.approx(float(mean))
+
+
+@pytest.mark.parametrize("trials", [1, 2, 5, 40])
+@pytest.mark.parametrize("first", [Fraction(1, 2), Fraction(1, 10), Fraction(1, 1000), Fraction(0)])
+def test_expected_total_variation_is_its_sum(first: Fraction, trials: int) -> None:
+    # SciPy before 1.16 has no value of betainc(c, 0, x): the mean of likely outcomes was NaN.
+    mean = sum(
+        comb(trials, k) * first**k * (1 - first) ** (trials - k) * abs(k - trials * first)
+        for k in range(trials + 1)
+    )
+    law = np.array([float(first), float(1 - first)])
+    expected = pytest.approx(float(mean / trials), abs=1e-15)
+    assert expected_total_variation(law, trials) == expected
 
 
 @pytest.mark.parametrize("test", TESTS)
