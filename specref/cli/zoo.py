@@ -16,6 +16,7 @@ from specref.cli.group import (
     seed_option,
     show,
 )
+from specref.report.everywhere_table import within_docs
 from specref.report.machine import as_json, check_destination, write_json
 from specref.report.triggers import trigger_markdown, trigger_record, trigger_table
 from specref.report.zoo import zoo_markdown, zoo_record, zoo_table
@@ -93,7 +94,8 @@ def zoo_command(
     if json_file:
         write_json(json_file, as_json(zoo_record(matrix)))
     if markdown:
-        write_json(markdown, zoo_markdown(matrix))
+        page = zoo_markdown(matrix, pictured=matrix.whole and within_docs(markdown))
+        write_json(markdown, page)
     if html_file:
         write_json(html_file, zoo_html(matrix))
     sys.exit(VIOLATED if matrix.problems else HOLDS)
