@@ -13,6 +13,7 @@ from shutil import copytree
 from click import Context
 from docutils import nodes
 from pygments.lexers.special import TextLexer
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
@@ -60,30 +61,37 @@ BELOW = {
 }  # fmt: skip
 
 REPOSITORIES = [cite for entry in ALL.values() for cite in entry.cites if "#" not in cite]
+PAPERS = site.named_papers("url")
+NAMES = sorted({*REPOSITORIES, *PAPERS}, key=len, reverse=True)
 PUBLIC_PLACE = re.compile(
     r"(?<![\w/.-])(arXiv:\d{4}\.\d{4,5}|[\w.-]+/[\w.-]+#\d+|"
-    + "|".join(re.escape(one) for one in sorted(set(REPOSITORIES), key=len, reverse=True))
+    + "|".join(re.escape(one).replace(r"\ ", r"\s+") for one in NAMES)
     + r")(?![\w/#-])"
 )
 
 
 class LinkPublicPlaces(SphinxTransform):
-    """Papers (arXiv:number), issues (owner/repo#number) and repositories of the zoo as links."""
+    """Papers (arXiv:number, or authors and year), issues (owner/repo#number), repositories."""
 
     default_priority = 700
 
     def apply(self) -> None:
-        """Replace them in the text of a page, but not in code, links and titles."""
-        kept = (nodes.literal, nodes.literal_block, nodes.reference, nodes.title)
+        """Make them links in the text of a page, but not in code, links and titles."""
+        kept = (nodes.literal, nodes.literal_block, nodes.reference, nodes.title, pending_xref)
         for text in list(self.document.findall(nodes.Text)):
             if any(isinstance(one, kept) for one in ancestors(text)):
                 continue
             parts = PUBLIC_PLACE.split(text)
             if len(parts) > 1:
                 text.parent.replace(text, [
-                    nodes.reference("", part, refuri=address(part)) if i % 2 else nodes.Text(part)
+                    nodes.reference("", part, refuri=place(part)) if i % 2 else nodes.Text(part)
                     for i, part in enumerate(parts)
                 ])  # fmt: skip
+
+
+def place(named: str) -> str:
+    """The address of a paper, an issue or a repository."""
+    return PAPERS.get(" ".join(named.split())) or address(named)
 
 
 def ancestors(node: nodes.Node) -> list[nodes.Node]:

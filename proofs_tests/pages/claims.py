@@ -84,7 +84,17 @@ def page(ledger: dict[str, Any]) -> str:
         lines.append("| row | where | statement | verdict | found | tests |\n")
         lines.append("| --- | --- | --- | --- | --- | --- |\n")
         lines += [_line(row) for row in told["rows"]]
+        lines += [f"\n{line}\n" for line in not_covered(told)]
     return HEAD + "".join(lines)
+
+
+def not_covered(source: dict[str, Any]) -> list[str]:
+    """Tables and figures that no row is about, and why."""
+    return [
+        f"{one['place']}: not covered, {one['why']}."
+        for one in source.get("places", ())
+        if "why" in one
+    ]
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -30,9 +30,11 @@ def test_expected_total_variation_by_enumeration() -> None:
 
 
 @pytest.mark.parametrize("trials", [1, 2, 5, 40])
-@pytest.mark.parametrize("first", [Fraction(1, 2), Fraction(1, 10), Fraction(1, 1000), Fraction(0)])
+@pytest.mark.parametrize(
+    "first", [Fraction(1, 2), Fraction(1, 10), Fraction(1, 1000), Fraction(0)]
+)
 def test_expected_total_variation_is_its_sum(first: Fraction, trials: int) -> None:
-    # SciPy before 1.16 has no value of betainc(c, 0, x): the mean of likely outcomes was NaN.
+    # SciPy before 1.16 has no value of betainc(c, 0, x), so that the mean could be NaN.
     mean = sum(
         comb(trials, k) * first**k * (1 - first) ** (trials - k) * abs(k - trials * first)
         for k in range(trials + 1)
