@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 WHEN: Mapping[str, str] = {
     "autoregressive": "Where nothing is drafted: it is what the other rules are measured by.",
-    "standard": "For a chain of drafts in the target's vocabulary, with the least code; with q = 1 for "
-    "drafts that are certain, such as lookup or argmax.",
+    "standard": "For a chain of drafts in the target's vocabulary, with the least code; with "
+    "q = 1 for drafts that are certain, such as lookup or argmax.",
     "union": "As the simplest rule for two vocabularies; TLI keeps at least as many drafts.",
     "tli": "For two vocabularies that share most of what is drafted.",
     "slem": "For two vocabularies that share little and read each other's text, if psi shall not "

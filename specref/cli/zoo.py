@@ -10,6 +10,7 @@ from specref.cli.cluster import cluster_option, executor_of
 from specref.cli.group import (
     HOLDS,
     VIOLATED,
+    command_line,
     html_option,
     json_option,
     progress,
@@ -97,7 +98,7 @@ def zoo_command(
         page = zoo_markdown(matrix, pictured=matrix.whole and within_docs(markdown))
         write_json(markdown, page)
     if html_file:
-        write_json(html_file, zoo_html(matrix))
+        write_json(html_file, zoo_html(matrix, command_line()))
     sys.exit(VIOLATED if matrix.problems else HOLDS)
 
 
@@ -131,5 +132,5 @@ def situations(
     if markdown:
         write_json(markdown, trigger_markdown(matrix))
     if html_file:
-        write_json(html_file, trigger_html(matrix))
+        write_json(html_file, trigger_html(matrix, command_line()))
     sys.exit(HOLDS if matrix.share >= WANTED else VIOLATED)
