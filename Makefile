@@ -18,7 +18,7 @@ help:
 	@echo "make benchmark  measured ratios and times, side by side"
 	@echo "make engines    installs engines one after the other, judges them, writes docs/scoreboard.md"
 	@echo "make dist       wheel and sdist, checked with twine; the wheel alone is used in an empty folder"
-	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/gpu_results.md"
+	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/benchmarks.md"
 
 verify: .venv/core
 	$(BIN)/specref verify --workers 2
@@ -97,7 +97,7 @@ cuda-rest:
 	$(CUDA) "not [cpu" gpu_tests proofs_tests/torch_backend/test_device.py proofs_tests/torch_backend/test_fused.py $(JUDGED:%=--ignore %)
 
 cuda-record:
-	$(PYTHON) -m gpu_tests.benchmarks.record --device cuda --output docs/gpu_results.json --markdown docs/gpu_results.md
+	$(PYTHON) -m gpu_tests.benchmarks.record --device cuda --output docs/benchmarks.json --markdown docs/benchmarks.md
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv

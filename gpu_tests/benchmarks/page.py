@@ -14,15 +14,15 @@ PAGE = """\
 
 {devices}
 
-Generated, with `gpu_results.json` beside it, by
+Generated, with `benchmarks.json` beside it, by
 
 <!-- not run: it measures all of this page again -->
 ```sh
-python -m gpu_tests.benchmarks.record --output docs/gpu_results.json --markdown docs/gpu_results.md
+python -m gpu_tests.benchmarks.record --output docs/benchmarks.json --markdown docs/benchmarks.md
 ```
 
 On a machine without CUDA what needs it is not_run, unless the file has it from another machine;
-`--part` and `--device` measure anew only some of it. With `--from-json docs/gpu_results.json`
+`--part` and `--device` measure anew only some of it. With `--from-json docs/benchmarks.json`
 for `--output` the page is rendered and nothing is measured. Intervals are the least and the most
 of the repetitions; a ratio is the median of the ratios within each repetition, and what is met is
 met by medians. A row that failed names the exception.
