@@ -1,6 +1,7 @@
 """The page for readers, from the recorded JSON."""
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any, TypeAlias
 
 from gpu_tests.benchmarks.figures import figures, over_floor
@@ -67,9 +68,7 @@ what happens to be accepted; the time per iteration does not.
 
 {table}"""
 ON_CUDA = "On a CPU and on CUDA, device by device."
-WITHOUT_CUDA = (
-    "**On a CPU alone: no GPU has been measured yet**, whatever the name of this file says."
-)
+WITHOUT_CUDA = "**On a CPU alone: no GPU has been measured yet.**"
 NOT_RUN = "## {part}, {device}\n\n{status}."
 
 
@@ -113,7 +112,10 @@ def _generation(part: Row, device: str) -> str:
         steps=steps,
         weights=part["machine"]["target_sha256"][:12],
         placeholder="" if steps >= TRAINED else ", a placeholder: acceptance means nothing",
-        table=table(GENERATION_COLUMNS, map(_generated, part["rows"])),
+        table="\n\n".join(
+            f"### {pair}, {device}\n\n{table(GENERATION_COLUMNS, map(_generated, rows))}"
+            for pair, rows in groupby(part["rows"], key=lambda row: row["pair"])
+        ),
     )
 
 
@@ -160,7 +162,6 @@ def _verified(row: Row) -> Iterator[object]:
 
 
 GENERATION_COLUMNS = (
-    "pair",
     "method",
     "T",
     "lookahead",
@@ -173,18 +174,17 @@ GENERATION_COLUMNS = (
     "accepted",
     "tokens per target forward",
     "time per iteration",
-    "target forwards",
-    "drafter forwards",
+    "forwards of target, drafter",
 )
 
 
 def _generated(row: Row) -> Iterator[object]:
     jointly = ", block" * (row["verification"] == BLOCK)
-    yield from (row["pair"], row["method"] + jointly, f"{row['temperature']:g}")
+    yield from (row["method"] + jointly, f"{row['temperature']:g}")
     yield from ("" if row["method"] == PLAIN else row["lookahead"], row["implementation"])
     yield from (row["batch"], f"{row['prompts']} x {row['new_tokens']}")
     if row["status"] != "measured":
-        yield from (row["status"], *[""] * 7)
+        yield from (row["status"], *[""] * 6)
         return
     rate = row["tokens_per_second"]
     yield f"{rate['median']:.1f} ({rate['low']:.1f} to {rate['high']:.1f})"
@@ -195,7 +195,7 @@ def _generated(row: Row) -> Iterator[object]:
     yield f"{row['acceptance']:.3f} of {drafted:,}" if drafted else ""
     yield f"{row['tokens_per_target_forward']:.2f}"
     yield as_seconds(row["seconds_per_iteration"])
-    yield from (f"{row[name]:,}" for name in ("target_forwards", "drafter_forwards"))
+    yield f"{row['target_forwards']:,}, {row['drafter_forwards']:,}"
 
 
 def _against(peers: Row) -> Iterator[str]:
