@@ -36,7 +36,7 @@ extensions = [
     "sphinx_click",
 ]
 html_theme, html_title, html_show_sphinx = "furo", "specref", False
-html_extra_path = ["playground.html", "playground.js"]
+html_extra_path = ["playground.js"]
 html_static_path = html_css_files = ["site.css"]
 myst_heading_anchors = 3
 bibtex_bibfiles = ["references.bib"]
@@ -108,6 +108,8 @@ def arranged(app: Sphinx, docname: str, source: list[str]) -> None:
         text += toctree(*BELOW[docname], app)
     if docname == "api":
         text = site.linked_names(text)
+    if docname == "claims":
+        text = site.linked_rows(text)
     if docname == "index":
         _, *sections = text.split("\n## ")
         text = site.beginning_of_readme()
@@ -141,10 +143,23 @@ def written(app: Sphinx) -> None:
     site.write(Path(app.srcdir) / "generated")
 
 
+def in_full_size(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Make a plot a link to its file, which a phone can enlarge."""
+    plots = list(doctree.findall(nodes.image)) if app.builder.format == "html" else []
+    for plot in plots:
+        if plot["uri"].endswith(".png"):
+            link = nodes.reference("", "", refuri=f"_images/{Path(plot['uri']).name}")
+            plot.replace_self(link)
+            link += plot
+
+
 def with_pictures(app: Sphinx, error: Exception | None) -> None:
-    """Copy pictures that pages show by HTML, which Sphinx leaves as it is."""
+    """Copy what Sphinx leaves as it is: pictures, and the playground with a way back."""
     if app.builder.format == "html" and not error:
         copytree(Path(app.srcdir) / "pictures", Path(app.outdir) / "pictures", dirs_exist_ok=True)
+        page = (Path(app.srcdir) / "playground.html").read_text(encoding="utf-8")
+        page = page.replace("<header>", f"<header>\n{site.WAY_BACK}", 1)
+        (Path(app.outdir) / "playground.html").write_text(page, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:
@@ -153,5 +168,6 @@ def setup(app: Sphinx) -> None:
     app.add_transform(LinkPublicPlaces)
     app.connect("builder-inited", written)
     app.connect("source-read", arranged)
+    app.connect("doctree-resolved", in_full_size)
     app.connect("build-finished", with_pictures)
     app.connect("sphinx-click-process-description", examples_as_code)

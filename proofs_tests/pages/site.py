@@ -104,9 +104,13 @@ REFERENCES = """# Papers that are named
 """
 PLAYGROUND = """# Playground
 
-<a href="../playground.html">Open the playground</a>: drag p and q, choose a rule, and step through
-an iteration. It is a page of its own.
+Drag p and q, choose a rule, and step through an iteration. It is
+<a href="../playground.html">a page of its own</a>, too.
+
+<iframe class="playground" src="../playground.html" title="Playground"></iframe>
 """
+WAY_BACK = '<p><a href="index.html" target="_top">specref</a></p>'
+"""Of the playground as a page of its own; in a checkout there is no such page."""
 
 
 def relinked(text: str, folder: str, page_folder: str) -> str:
@@ -174,6 +178,15 @@ def beginning_of_readme() -> str:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     text = text.replace("(#is-your", "(README.md#is-your")
     return relinked(text.split("\n## ")[0], "", "docs")
+
+
+def linked_rows(page: str) -> str:
+    """docs/claims.md with links from its rows to what the page of the source says of them."""
+    ledger = tomllib.loads(claims.LEDGER.read_text(encoding="utf-8"))
+    for source, row in claims.rows(ledger):
+        link = f"[{row['id']}](generated/papers/{source}.md#{anchor(row)})"
+        page = page.replace(f"\n| {row['id']} |", f"\n| {link} |")
+    return page
 
 
 def linked_names(page: str) -> str:
@@ -418,9 +431,9 @@ def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str])
     judged = [row for row in source["rows"] if row["verdict"] != claims.UNTESTED]
     others = [row for row in source["rows"] if row["verdict"] == claims.UNTESTED]
     overview = rows_of(
-        ("row", "where", "statement", "verdict"),
+        ("row", "verdict", "statement", "where"),
         (
-            (f"[{row['id']}](#{anchor(row)})", row["place"], row["says"], row["verdict"])
+            (f"[{row['id']}](#{anchor(row)})", row["verdict"], row["says"], row["place"])
             for row in judged
         ),
     )
@@ -472,9 +485,9 @@ def by_place(source: Mapping[str, Any]) -> str:
     order = sorted(found, key=lambda one: natural(next(filter(None, one))))
     titles = [f"in {one}" for one in source["editions"]] if two else ["where"]
     table = rows_of((*titles, "rows"), ((*place, "; ".join(found[place])) for place in order))
-    title = "By place, in both numberings" if two else "By place"
-    above = f"{WHERE}\n\n" if two else ""
-    return f"(by-place)=\n## {title}\n\n{above}{table}\n"
+    title = "By place, in both numberings" if two else "Tables and figures by place"
+    label, above = ("(by-place)=\n", f"{WHERE}\n\n") if two else ("", "")
+    return f"{label}## {title}\n\n{above}{table}\n"
 
 
 EDITION = re.compile(r"\b(A and B|A|B) (?=\w)")
