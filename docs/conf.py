@@ -61,6 +61,7 @@ BELOW = {
 }  # fmt: skip
 
 REPOSITORIES = [cite for entry in ALL.values() for cite in entry.cites if "#" not in cite]
+REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+(#\d+)?")
 PAPERS = site.named_papers("url")
 NAMES = sorted({*REPOSITORIES, *PAPERS}, key=len, reverse=True)
 PUBLIC_PLACE = re.compile(
@@ -143,6 +144,20 @@ def written(app: Sphinx) -> None:
     site.write(Path(app.srcdir) / "generated")
 
 
+def breakable(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Let the name of a repository or an issue go on in the next line after / and #."""
+    links = list(doctree.findall(nodes.reference)) if app.builder.format == "html" else []
+    for link in links:
+        named = link.astext()
+        if REPOSITORY.fullmatch(named) and all(isinstance(x, nodes.Text) for x in link.children):
+            parts = re.split(r"(?<=[/#])", named)
+            link[:] = [
+                piece
+                for part in parts
+                for piece in (nodes.raw("", "<wbr>", format="html"), nodes.Text(part))
+            ][1:]
+
+
 def in_full_size(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Make a plot a link to its file, which a phone can enlarge."""
     plots = list(doctree.findall(nodes.image)) if app.builder.format == "html" else []
@@ -168,6 +183,7 @@ def setup(app: Sphinx) -> None:
     app.add_transform(LinkPublicPlaces)
     app.connect("builder-inited", written)
     app.connect("source-read", arranged)
+    app.connect("doctree-resolved", breakable)
     app.connect("doctree-resolved", in_full_size)
     app.connect("build-finished", with_pictures)
     app.connect("sphinx-click-process-description", examples_as_code)

@@ -59,7 +59,8 @@ GENERATION = """\
 The pairs of `fixtures/models`, in float32; the target was trained for {steps:,} steps
 (sha256 {weights}){placeholder}. Within each repetition all rows run on the same prompts, with the
 same number of new tokens, their order reversed by turns. Times are of whole calls, after the
-tokenizers have been read once by both. *Block* is block verification. Transformers has batch 1
+tokenizers have been read once by both. *Plain* is autoregressive decoding by the same
+implementation. *Block* is block verification. Transformers has batch 1
 for drafts, no sampled SLEM, no greedy TLI, no union, no SLRS and no block verification;
 *vocabulary by id* is its TLI with an assistant tokenizer that lists its vocabulary by id, without
 which it is lossy. Tokens per target forward and time per iteration are per row of a batch;
@@ -166,11 +167,10 @@ GENERATION_COLUMNS = (
     "T",
     "lookahead",
     "implementation",
-    "batch",
-    "new tokens",
+    "batch, new tokens",
     "tokens/s",
     "x Transformers",
-    "x autoregressive",
+    "x plain",
     "accepted",
     "tokens per target forward",
     "time per iteration",
@@ -182,7 +182,7 @@ def _generated(row: Row) -> Iterator[object]:
     jointly = ", block" * (row["verification"] == BLOCK)
     yield from (row["method"] + jointly, f"{row['temperature']:g}")
     yield from ("" if row["method"] == PLAIN else row["lookahead"], row["implementation"])
-    yield from (row["batch"], f"{row['prompts']} x {row['new_tokens']}")
+    yield f"{row['batch']}, {row['prompts']} x {row['new_tokens']}"
     if row["status"] != "measured":
         yield from (row["status"], *[""] * 6)
         return

@@ -120,6 +120,14 @@ def test_a_statistic_at_its_threshold_does_not_reject() -> None:
     assert replace(result, statistic=0.26, threshold=0.25).rejected is True
 
 
+@pytest.mark.parametrize("trials", [10**6, 10**8])
+def test_the_mean_of_many_trials_is_that_of_the_normal_law(trials: int) -> None:
+    # Berry-Esseen: the mean absolute deviation is sqrt(2 / pi) of the standard deviation, nearly.
+    law = np.array([0.5, 0.3, 0.2])
+    mean = np.sqrt(law * (1 - law) / trials).sum() / np.sqrt(2 * np.pi)
+    assert expected_total_variation(law, trials) == pytest.approx(mean, rel=1e-5)
+
+
 def test_the_bound_of_many_trials_takes_over_where_the_mean_is_no_longer_computed() -> None:
     law = np.array([0.5, 0.3, 0.2])
     at, beyond = (expected_total_variation(law, trials) for trials in (10**9, 10**9 + 1))

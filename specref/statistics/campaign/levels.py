@@ -146,13 +146,9 @@ def expected_total_variation(law: Floats, trials: int) -> float:
     if trials > LARGEST_EXACT:
         return float(np.sqrt(law * (1 - law) / trials).sum() / 2)
     k = np.floor(trials * law) + 1
-    # P(X = k) as P(X >= k) - P(X > k): k is above the mean, so little is lost. P(X > trials) is 0,
-    # which betainc(c, 0, law) says from SciPy 1.16 on; before, it says NaN.
-    at_least, more = (
-        np.where(c > trials, 0, scipy.special.betainc(c, np.maximum(trials - c + 1, 1), law))
-        for c in (k, k + 1)
-    )
-    deviations = 2 * k * (1 - law) * (at_least - more)
+    # Not by differences of `scipy.special.betainc`, which has no value where k is all trials before
+    # SciPy 1.16; by 1.11 they are off by 6 % at 1e7 trials, and of no use at 1e8.
+    deviations = 2 * k * (1 - law) * scipy.stats.binom.pmf(k, trials, law)
     return float(deviations.sum() / (2 * trials))
 
 
