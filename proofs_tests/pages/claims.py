@@ -78,7 +78,7 @@ def page(ledger: dict[str, Any]) -> str:
     lines.append(EXAMPLES.format(commands="\n".join(shown)))
     for source in SOURCES:
         told = ledger[source]
-        name, _, title = told["title"].partition(" \"")
+        name, _, title = told["title"].partition(' "')
         lines.append(f"\n## {name.rstrip(',')}\n\n")
         lines.append(f"[{title.rstrip(chr(34))}]({told['link']}). {told['note']}\n\n")
         if "in_short" in told:

@@ -146,8 +146,8 @@ def expected_total_variation(law: Floats, trials: int) -> float:
     if trials > LARGEST_EXACT:
         return float(np.sqrt(law * (1 - law) / trials).sum() / 2)
     k = np.floor(trials * law) + 1
-    # Not by differences of `scipy.special.betainc`, which has no value where k is all trials before
-    # SciPy 1.16; by 1.11 they are off by 6 % at 1e7 trials, and of no use at 1e8.
+    # Not by differences of `scipy.special.betainc`: before SciPy 1.16 it has no value where k is
+    # all trials; by 1.11 they are off by 6 % at 1e7 trials, and of no use at 1e8.
     deviations = 2 * k * (1 - law) * scipy.stats.binom.pmf(k, trials, law)
     return float(deviations.sum() / (2 * trials))
 
