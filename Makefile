@@ -7,17 +7,18 @@ CUDA := $(PYTHON) -m pytest -k
 
 DIST := build/dist-try
 
-.PHONY: help verify test style lint docs linkcheck mutants benchmark engines dist clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
+.PHONY: help verify test bounds style lint docs linkcheck mutants benchmark engines dist clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
 
 help:
 	@echo "make verify     prove every rule over the toy pairs, and for every p and q (core dependencies only)"
 	@echo "make test       the whole test suite, linters and types (adds torch on the CPU)"
+	@echo "make bounds     some of the tests, with the lowest versions that pyproject.toml declares"
 	@echo "make docs       the site of docs/, in build/site; make linkcheck: its links to the web"
 	@echo "make mutants    a sample of mutants of the code, and which of them no test notices"
 	@echo "make benchmark  measured ratios and times, side by side"
 	@echo "make engines    installs engines one after the other, judges them, writes docs/scoreboard.md"
 	@echo "make dist       wheel and sdist, checked with twine; the wheel alone is used in an empty folder"
-	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/gpu_results.md"
+	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/benchmarks.md"
 
 verify: .venv/core
 	$(BIN)/specref verify --workers 2
@@ -27,6 +28,14 @@ verify: .venv/core
 test: export OMP_NUM_THREADS := 1
 test: .venv/test style
 	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n 2 --dist loadfile && wait $$types
+
+bounds:
+	$(PYTHON) -m venv --clear build/bounds
+	build/bounds/bin/pip install --quiet --disable-pip-version-check $$($(PYTHON) -c "import tomllib; \
+		of = tomllib.load(open('pyproject.toml', 'rb'))['project']; more = of['optional-dependencies']; \
+		print(*(x.replace('>=', '==') for x in of['dependencies'] + more['strategies'] + more['pytest']))")
+	build/bounds/bin/python -m pytest proofs_tests/algorithms proofs_tests/theory proofs_tests/proofs \
+		proofs_tests/statistics proofs_tests/conformance
 
 style: .venv/test
 	$(BIN)/ruff check .
@@ -88,7 +97,7 @@ cuda-rest:
 	$(CUDA) "not [cpu" gpu_tests proofs_tests/torch_backend/test_device.py proofs_tests/torch_backend/test_fused.py $(JUDGED:%=--ignore %)
 
 cuda-record:
-	$(PYTHON) -m gpu_tests.benchmarks.record --device cuda --output docs/gpu_results.json --markdown docs/gpu_results.md
+	$(PYTHON) -m gpu_tests.benchmarks.record --device cuda --output docs/benchmarks.json --markdown docs/benchmarks.md
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -13,6 +13,7 @@ from shutil import copytree
 from click import Context
 from docutils import nodes
 from pygments.lexers.special import TextLexer
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
@@ -35,7 +36,7 @@ extensions = [
     "sphinx_click",
 ]
 html_theme, html_title, html_show_sphinx = "furo", "specref", False
-html_extra_path = ["playground.html", "playground.js"]
+html_extra_path = ["playground.js"]
 html_static_path = html_css_files = ["site.css"]
 myst_heading_anchors = 3
 bibtex_bibfiles = ["references.bib"]
@@ -60,30 +61,38 @@ BELOW = {
 }  # fmt: skip
 
 REPOSITORIES = [cite for entry in ALL.values() for cite in entry.cites if "#" not in cite]
+REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+(#\d+)?")
+PAPERS = site.named_papers("url")
+NAMES = sorted({*REPOSITORIES, *PAPERS}, key=len, reverse=True)
 PUBLIC_PLACE = re.compile(
     r"(?<![\w/.-])(arXiv:\d{4}\.\d{4,5}|[\w.-]+/[\w.-]+#\d+|"
-    + "|".join(re.escape(one) for one in sorted(set(REPOSITORIES), key=len, reverse=True))
+    + "|".join(re.escape(one).replace(r"\ ", r"\s+") for one in NAMES)
     + r")(?![\w/#-])"
 )
 
 
 class LinkPublicPlaces(SphinxTransform):
-    """Papers (arXiv:number), issues (owner/repo#number) and repositories of the zoo as links."""
+    """Papers (arXiv:number, or authors and year), issues (owner/repo#number), repositories."""
 
     default_priority = 700
 
     def apply(self) -> None:
-        """Replace them in the text of a page, but not in code, links and titles."""
-        kept = (nodes.literal, nodes.literal_block, nodes.reference, nodes.title)
+        """Make them links in the text of a page, but not in code, links and titles."""
+        kept = (nodes.literal, nodes.literal_block, nodes.reference, nodes.title, pending_xref)
         for text in list(self.document.findall(nodes.Text)):
             if any(isinstance(one, kept) for one in ancestors(text)):
                 continue
             parts = PUBLIC_PLACE.split(text)
             if len(parts) > 1:
                 text.parent.replace(text, [
-                    nodes.reference("", part, refuri=address(part)) if i % 2 else nodes.Text(part)
+                    nodes.reference("", part, refuri=place(part)) if i % 2 else nodes.Text(part)
                     for i, part in enumerate(parts)
                 ])  # fmt: skip
+
+
+def place(named: str) -> str:
+    """The address of a paper, an issue or a repository."""
+    return PAPERS.get(" ".join(named.split())) or address(named)
 
 
 def ancestors(node: nodes.Node) -> list[nodes.Node]:
@@ -100,6 +109,8 @@ def arranged(app: Sphinx, docname: str, source: list[str]) -> None:
         text += toctree(*BELOW[docname], app)
     if docname == "api":
         text = site.linked_names(text)
+    if docname == "claims":
+        text = site.linked_rows(text)
     if docname == "index":
         _, *sections = text.split("\n## ")
         text = site.beginning_of_readme()
@@ -133,10 +144,37 @@ def written(app: Sphinx) -> None:
     site.write(Path(app.srcdir) / "generated")
 
 
+def breakable(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Let the name of a repository or an issue go on in the next line after / and #."""
+    links = list(doctree.findall(nodes.reference)) if app.builder.format == "html" else []
+    for link in links:
+        named = link.astext()
+        if REPOSITORY.fullmatch(named) and all(isinstance(x, nodes.Text) for x in link.children):
+            parts = re.split(r"(?<=[/#])", named)
+            link[:] = [
+                piece
+                for part in parts
+                for piece in (nodes.raw("", "<wbr>", format="html"), nodes.Text(part))
+            ][1:]
+
+
+def in_full_size(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Make a plot a link to its file, which a phone can enlarge."""
+    plots = list(doctree.findall(nodes.image)) if app.builder.format == "html" else []
+    for plot in plots:
+        if plot["uri"].endswith(".png"):
+            link = nodes.reference("", "", refuri=f"_images/{Path(plot['uri']).name}")
+            plot.replace_self(link)
+            link += plot
+
+
 def with_pictures(app: Sphinx, error: Exception | None) -> None:
-    """Copy pictures that pages show by HTML, which Sphinx leaves as it is."""
+    """Copy what Sphinx leaves as it is: pictures, and the playground with a way back."""
     if app.builder.format == "html" and not error:
         copytree(Path(app.srcdir) / "pictures", Path(app.outdir) / "pictures", dirs_exist_ok=True)
+        page = (Path(app.srcdir) / "playground.html").read_text(encoding="utf-8")
+        page = page.replace("<header>", f"<header>\n{site.WAY_BACK}", 1)
+        (Path(app.outdir) / "playground.html").write_text(page, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:
@@ -145,5 +183,7 @@ def setup(app: Sphinx) -> None:
     app.add_transform(LinkPublicPlaces)
     app.connect("builder-inited", written)
     app.connect("source-read", arranged)
+    app.connect("doctree-resolved", breakable)
+    app.connect("doctree-resolved", in_full_size)
     app.connect("build-finished", with_pictures)
     app.connect("sphinx-click-process-description", examples_as_code)

@@ -230,8 +230,12 @@ def pictures_of(page: Path) -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize(
     ("page", "shown"),
-    [(ROOT / "README.md", ["iteration"]), (ROOT / "docs" / "pictures.md", list(PICTURES))],
-    ids=["README", "pictures"],
+    [
+        (ROOT / "README.md", ["iteration"]),
+        (ROOT / "docs" / "pictures.md", list(PICTURES)),
+        (ROOT / "docs" / "zoo.md", ["kills"]),
+    ],
+    ids=["README", "pictures", "zoo"],
 )
 def test_pages_show_them_with_their_alternative_texts(page: Path, shown: list[str]) -> None:
     found = pictures_of(page)

@@ -241,6 +241,21 @@ def test_pages_of_rules_show_what_the_rule_does() -> None:
     assert "| lossless | **no**: published, and refuted |" in page
 
 
+def test_pages_of_rules_say_when_to_take_them_and_have_no_empty_part() -> None:
+    assert pages.WHEN.keys() == RULES.keys()
+    for name in ("autoregressive", "spechub"):
+        page = pages.rule_page(RULES[name])
+        assert f"| when to take it | {pages.WHEN[name]} [Which rule?](" in page
+        assert not re.search(r"^## .*\n\s*^## ", page, flags=re.MULTILINE)
+
+
+def test_papers_by_authors_and_year_have_addresses() -> None:
+    found = pages.named_papers("url")
+    assert found.keys() == set(pages.named_papers().values())
+    assert found["Sun et al. 2024"] != found["Sun et al. 2024 (SpecHub)"]
+    assert all(one.startswith("https://arxiv.org/abs/") for one in found.values())
+
+
 def test_pages_of_rules_say_what_their_papers_print() -> None:
     page = pages.rule_page(RULES["standard"])
     assert "yes, as listed here; as printed in Timor et al. 2025 **no**: [H5.2](" in page
@@ -275,12 +290,16 @@ def test_every_place_of_a_paper_with_two_editions_is_found_in_both_numberings() 
     rows = {(a, b): ids for a, b, ids in (line for line in lines if len(line) == 3)}
     assert "[H3.23](#claim-h3-23)" in rows["Lemma 3.3", "Lemma 3.1"]
     assert "[T.7](#claim-t-7)" in rows["App. F", "Table 11"]
-    assert rows["Table 7", "(dropped in B)"] == "[T.3b](#claim-t-3b)"
+    assert rows["Table 7", "(dropped in B)"] == "[T.3b](#claim-t-3b) not testable here"
+    assert {f"Table {n}" for n in (2, 3, 6, 7)} < {a for a, b in rows}
+    assert {f"Table {n}" for n in (1, 2, 3, 4, 6, 7, 10, 11)} < {b for a, b in rows}
+    assert rows["Table 3", ""].startswith("not covered: ")
     assert not any(a.endswith(")") or b.endswith("3)") for a, b in rows)
     for row in ledger["timor"]["rows"]:
         beside = row["place"].startswith("not in the paper") and "A" not in row["place"]
         assert (f"[{row['id']}](" in index) != beside, row["place"]
-    assert pages.by_place(ledger["ngrammys"]) == ""
+    assert "| each figure by its number | not covered: " in pages.by_place(ledger["ngrammys"])
+    assert pages.by_place(ledger["explainer"]) == ""
 
 
 def test_modules_have_their_own_paths() -> None:

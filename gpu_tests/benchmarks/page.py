@@ -1,6 +1,7 @@
 """The page for readers, from the recorded JSON."""
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any, TypeAlias
 
 from gpu_tests.benchmarks.figures import figures, over_floor
@@ -14,15 +15,15 @@ PAGE = """\
 
 {devices}
 
-Generated, with `gpu_results.json` beside it, by
+Generated, with `benchmarks.json` beside it, by
 
 <!-- not run: it measures all of this page again -->
 ```sh
-python -m gpu_tests.benchmarks.record --output docs/gpu_results.json --markdown docs/gpu_results.md
+python -m gpu_tests.benchmarks.record --output docs/benchmarks.json --markdown docs/benchmarks.md
 ```
 
 On a machine without CUDA what needs it is not_run, unless the file has it from another machine;
-`--part` and `--device` measure anew only some of it. With `--from-json docs/gpu_results.json`
+`--part` and `--device` measure anew only some of it. With `--from-json docs/benchmarks.json`
 for `--output` the page is rendered and nothing is measured. Intervals are the least and the most
 of the repetitions; a ratio is the median of the ratios within each repetition, and what is met is
 met by medians. A row that failed names the exception.
@@ -58,7 +59,8 @@ GENERATION = """\
 The pairs of `fixtures/models`, in float32; the target was trained for {steps:,} steps
 (sha256 {weights}){placeholder}. Within each repetition all rows run on the same prompts, with the
 same number of new tokens, their order reversed by turns. Times are of whole calls, after the
-tokenizers have been read once by both. *Block* is block verification. Transformers has batch 1
+tokenizers have been read once by both. *Plain* is autoregressive decoding by the same
+implementation. *Block* is block verification. Transformers has batch 1
 for drafts, no sampled SLEM, no greedy TLI, no union, no SLRS and no block verification;
 *vocabulary by id* is its TLI with an assistant tokenizer that lists its vocabulary by id, without
 which it is lossy. Tokens per target forward and time per iteration are per row of a batch;
@@ -67,9 +69,7 @@ what happens to be accepted; the time per iteration does not.
 
 {table}"""
 ON_CUDA = "On a CPU and on CUDA, device by device."
-WITHOUT_CUDA = (
-    "**On a CPU alone: no GPU has been measured yet**, whatever the name of this file says."
-)
+WITHOUT_CUDA = "**On a CPU alone: no GPU has been measured yet.**"
 NOT_RUN = "## {part}, {device}\n\n{status}."
 
 
@@ -113,7 +113,10 @@ def _generation(part: Row, device: str) -> str:
         steps=steps,
         weights=part["machine"]["target_sha256"][:12],
         placeholder="" if steps >= TRAINED else ", a placeholder: acceptance means nothing",
-        table=table(GENERATION_COLUMNS, map(_generated, part["rows"])),
+        table="\n\n".join(
+            f"### {pair}, {device}\n\n{table(GENERATION_COLUMNS, map(_generated, rows))}"
+            for pair, rows in groupby(part["rows"], key=lambda row: row["pair"])
+        ),
     )
 
 
@@ -160,31 +163,28 @@ def _verified(row: Row) -> Iterator[object]:
 
 
 GENERATION_COLUMNS = (
-    "pair",
     "method",
     "T",
     "lookahead",
     "implementation",
-    "batch",
-    "new tokens",
+    "batch, new tokens",
     "tokens/s",
     "x Transformers",
-    "x autoregressive",
+    "x plain",
     "accepted",
     "tokens per target forward",
     "time per iteration",
-    "target forwards",
-    "drafter forwards",
+    "forwards of target, drafter",
 )
 
 
 def _generated(row: Row) -> Iterator[object]:
     jointly = ", block" * (row["verification"] == BLOCK)
-    yield from (row["pair"], row["method"] + jointly, f"{row['temperature']:g}")
+    yield from (row["method"] + jointly, f"{row['temperature']:g}")
     yield from ("" if row["method"] == PLAIN else row["lookahead"], row["implementation"])
-    yield from (row["batch"], f"{row['prompts']} x {row['new_tokens']}")
+    yield f"{row['batch']}, {row['prompts']} x {row['new_tokens']}"
     if row["status"] != "measured":
-        yield from (row["status"], *[""] * 7)
+        yield from (row["status"], *[""] * 6)
         return
     rate = row["tokens_per_second"]
     yield f"{rate['median']:.1f} ({rate['low']:.1f} to {rate['high']:.1f})"
@@ -195,7 +195,7 @@ def _generated(row: Row) -> Iterator[object]:
     yield f"{row['acceptance']:.3f} of {drafted:,}" if drafted else ""
     yield f"{row['tokens_per_target_forward']:.2f}"
     yield as_seconds(row["seconds_per_iteration"])
-    yield from (f"{row[name]:,}" for name in ("target_forwards", "drafter_forwards"))
+    yield f"{row['target_forwards']:,}, {row['drafter_forwards']:,}"
 
 
 def _against(peers: Row) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The recorded benchmarks: measured into JSON, and the page that is rendered from it.
 
-Run: python -m gpu_tests.benchmarks.record --output docs/gpu_results.json
-     --markdown docs/gpu_results.md
+Run: python -m gpu_tests.benchmarks.record --output docs/benchmarks.json
+     --markdown docs/benchmarks.md
 """
 
 import datetime

@@ -36,6 +36,10 @@ def problems(ledger: dict[str, Any]) -> list[str]:
         if not row["found"] or not row["place"] or not row["says"]:
             found.append(f"{row['id']}: something is not said")
     ids = Counter(row["id"] for _, row in claims.rows(ledger))
+    for one in (one for name in claims.SOURCES for one in ledger[name].get("places", ())):
+        if not one.get("rows") and not one.get("why"):
+            found.append(f"{one['place']}: neither rows nor why there is none")
+        found += [f"{one['place']}: no row {id_}" for id_ in one.get("rows", ()) if not ids[id_]]
     found += [f"{id_} is there {count} times" for id_, count in ids.items() if count > 1]
     have = {test for _, test in given}
     for file in OF_ROWS:
@@ -88,6 +92,10 @@ PLANTED: dict[str, Callable[[dict[str, Any]], Any]] = {
     ),
     "G.1: true, with 0 tests": lambda x: first(x, "G.1").pop("tests"),
     "T.1: true, with 0 tests": lambda x: first(x, "T.1").update(verdict="true"),
+    "B Table 1: no row T.99": lambda x: x["timor"]["places"][1].update(rows=["T.99"]),
+    "B Table 1: neither rows nor why there is none": lambda x: (
+        x["timor"]["places"][1].clear() or x["timor"]["places"][1].update(place="B Table 1")
+    ),
     "H5.2: verdict 'lossy'": lambda x: first(x, "H5.2").update(verdict="lossy"),
     "H5.2: something is not said": lambda x: first(x, "H5.2").update(found=""),
     "H5.2 is there 2 times": lambda x: first(x, "H5.3").update(id="H5.2"),

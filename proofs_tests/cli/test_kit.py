@@ -277,6 +277,15 @@ def test_zoo_prints_the_matrix_and_writes_it(tmp_path: Path) -> None:
     assert rows["companion-judges-the-draft"]["total_variation"] == 0.25
 
 
+def test_a_page_says_how_to_run_it_again(tmp_path: Path) -> None:
+    file = tmp_path / "zoo.html"
+    given = ("returns-nothing", "companion-judges-the-draft", "--seed", "3")
+    assert specref("zoo", *given, "--html", str(file)).exit_code == 0
+    page = file.read_text()
+    assert "Run it again</h2><pre>specref zoo returns-nothing companion-judges-the-draft" in page
+    assert "--seed 3</pre><dl><dt>seed</dt><dd>3</dd><dt>specref</dt>" in page
+
+
 def test_a_registered_name_with_a_contract_is_all_that_are_registered_for_it() -> None:
     if IMPLEMENTATIONS["transformers-generate-sd"].not_run:
         pytest.skip("not_run (transformers is not installed)")

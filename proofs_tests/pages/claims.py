@@ -78,13 +78,25 @@ def page(ledger: dict[str, Any]) -> str:
     lines.append(EXAMPLES.format(commands="\n".join(shown)))
     for source in SOURCES:
         told = ledger[source]
-        lines.append(f"\n## [{told['title']}]({told['link']})\n\n{told['note']}\n\n")
+        name, _, title = told["title"].partition(' "')
+        lines.append(f"\n## {name.rstrip(',')}\n\n")
+        lines.append(f"[{title.rstrip(chr(34))}]({told['link']}). {told['note']}\n\n")
         if "in_short" in told:
             lines.append(f"**In short:** {told['in_short']}\n\n")
-        lines.append("| row | where | statement | verdict | found | tests |\n")
+        lines.append("| row | verdict | statement | where | found | tests |\n")
         lines.append("| --- | --- | --- | --- | --- | --- |\n")
         lines += [_line(row) for row in told["rows"]]
+        lines += [f"\n{line}\n" for line in not_covered(told)]
     return HEAD + "".join(lines)
+
+
+def not_covered(source: dict[str, Any]) -> list[str]:
+    """Tables and figures that no row is about, and why."""
+    return [
+        f"{one['place']}: not covered, {one['why']}."
+        for one in source.get("places", ())
+        if "why" in one
+    ]
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -93,7 +105,7 @@ def _line(row: dict[str, Any]) -> str:
         f"[{name}](../proofs_tests/{file})"
         for file, name in (test.split("::") for test in row.get("tests", ()))
     )
-    cells = (row["id"], row["place"], row["says"], f"**{row['verdict']}**", found, tests)
+    cells = (row["id"], f"**{row['verdict']}**", row["says"], row["place"], found, tests)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
 
 

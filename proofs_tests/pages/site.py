@@ -19,6 +19,7 @@ from typing import Any
 import specref
 from proofs_tests.pages import api, claims
 from proofs_tests.pages.console_blocks import ROOT
+from proofs_tests.pages.when import WHEN
 from specref import Model, Vocabulary, is_lossless
 from specref.chance import Replayed, Traced, enumerate_paths, shown
 from specref.cli import COMMANDS
@@ -103,9 +104,13 @@ REFERENCES = """# Papers that are named
 """
 PLAYGROUND = """# Playground
 
-<a href="../playground.html">Open the playground</a>: drag p and q, choose a rule, and step through
-an iteration. It is a page of its own.
+Drag p and q, choose a rule, and step through an iteration. It is
+<a href="../playground.html">a page of its own</a>, too.
+
+<iframe class="playground" src="../playground.html" title="Playground"></iframe>
 """
+WAY_BACK = '<p><a href="index.html" target="_top">specref</a></p>'
+"""Of the playground as a page of its own; in a checkout there is no such page."""
 
 
 def relinked(text: str, folder: str, page_folder: str) -> str:
@@ -175,6 +180,15 @@ def beginning_of_readme() -> str:
     return relinked(text.split("\n## ")[0], "", "docs")
 
 
+def linked_rows(page: str) -> str:
+    """docs/claims.md with links from its rows to what the page of the source says of them."""
+    ledger = tomllib.loads(claims.LEDGER.read_text(encoding="utf-8"))
+    for source, row in claims.rows(ledger):
+        link = f"[{row['id']}](generated/papers/{source}.md#{anchor(row)})"
+        page = page.replace(f"\n| {row['id']} |", f"\n| {link} |")
+    return page
+
+
 def linked_names(page: str) -> str:
     """docs/api.md with links from its names to their docstrings."""
     sections = re.split(r"^(## `specref[\w.]*`)$", page, flags=re.MULTILINE)
@@ -226,16 +240,17 @@ def rule_page(rule: Rule) -> str:
         "lossless": is_lossless_said(rule),
         "a draft is accepted wherever p = q": "yes" if rule.accepts_equals else "no",
         "may be declared under the contracts": ", ".join(told["contracts"]) or "none",
-        "when to take it": "[which rule?](../../algorithms.md)",
+        "when to take it": f"{WHEN[rule.name]} [Which rule?](../../algorithms.md)",
         "published test vectors": "[yes](../../vectors.md)" if rule.vectors else "no",
     }
     parts = [
         f"# {rule.name}\n\n*{told['text'].rstrip('.')}.*\n",
         rows_of(("", ""), iter(facts.items())),
-        f"## What it does, and why\n\n{(inspect.getdoc(module) or '').partition(PARAGRAPH)[2]}\n",
     ]
-    if listing is not module:
-        parts.append(f"{paragraphs(listing)}\n")
+    said = [(inspect.getdoc(module) or "").partition(PARAGRAPH)[2]]
+    said += [paragraphs(listing)] if listing is not module else []
+    if any(said):
+        parts += ["## What it does, and why\n", *(f"{one}\n" for one in said)]
     return "\n".join(
         [
             *parts,
@@ -277,10 +292,13 @@ def cited(paper: str) -> str:
     return f"{paper} {{cite:p}}`{','.join(longest)}`" if longest else paper
 
 
-def named_papers() -> Mapping[str, str]:
-    """{key: how specref names it} of the bibliography."""
+def named_papers(field: str = "") -> Mapping[str, str]:
+    """{key: how specref names it} of the bibliography; with `field`, {that name: the field}."""
     text = (ROOT / "docs" / "references.bib").read_text(encoding="utf-8")
-    return dict(re.findall(r"@\w+\{([\w-]+),.*?keywords\s*=\s*\{(.*?)\}", text, flags=re.DOTALL))
+    first = rf"\b{field}\s*=\s*\{{(.*?)\}}" if field else r"@\w+\{([\w-]+),"
+    last = r".*?keywords\s*=\s*\{(.*?)\}"
+    found: list[tuple[str, str]] = re.findall(first + last, text, flags=re.DOTALL)
+    return {name: value for value, name in found} if field else dict(found)
 
 
 def paragraphs(described: object) -> str:
@@ -311,6 +329,7 @@ def example(rule: Rule) -> str:
     best = max(range(len(paths)), key=order.__getitem__)
     proof = is_lossless(rule.step, target, drafter, lookahead=LOOKAHEAD)
     mean = sum(len(path.outcome) * path.weight for path in paths)
+    many = "1 token" if mean == 1 else f"{mean} tokens"
     rows = []
     for name, model in (("p", target), ("q", drafter)):
         tokens = ", ".join(model.vocabulary.tokens)
@@ -328,7 +347,7 @@ numbered from 0, each by its own vocabulary:
 block {paths[best].outcome}, probability {paths[best].weight}
 ```
 
-Enumerated when this page was built: {len(paths)} random paths, {mean} tokens in expectation, and a
+Enumerated when this page was built: {len(paths)} random paths, {many} in expectation, and a
 total variation of {proof.total_variation} between the completed block and the target.
 """
 
@@ -412,9 +431,9 @@ def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str])
     judged = [row for row in source["rows"] if row["verdict"] != claims.UNTESTED]
     others = [row for row in source["rows"] if row["verdict"] == claims.UNTESTED]
     overview = rows_of(
-        ("row", "where", "statement", "verdict"),
+        ("row", "verdict", "statement", "where"),
         (
-            (f"[{row['id']}](#{anchor(row)})", row["place"], row["says"], row["verdict"])
+            (f"[{row['id']}](#{anchor(row)})", row["verdict"], row["says"], row["place"])
             for row in judged
         ),
     )
@@ -450,19 +469,25 @@ def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str])
 
 
 def by_place(source: Mapping[str, Any]) -> str:
-    """An index by the places of both editions, of a source that has two; else nothing."""
-    if "editions" not in source:
+    """An index by tables, figures and other places, of a source that has one; else nothing."""
+    if "places" not in source:
         return ""
-    found: dict[tuple[str, str], list[str]] = {}
-    for row in source["rows"]:
-        for place in places(row["place"]):
-            found.setdefault(place, []).append(f"[{row['id']}](#{anchor(row)})")
-    order = sorted(found, key=lambda one: natural(one[0] or one[1]))
-    table = rows_of(
-        (*(f"in {one}" for one in source["editions"]), "rows"),
-        ((a, b, ", ".join(found[a, b])) for a, b in order),
-    )
-    return f"(by-place)=\n## By place, in both numberings\n\n{WHERE}\n\n{table}\n"
+    two = "editions" in source
+    told = {row["id"]: f"[{row['id']}](#{anchor(row)}) {row['verdict']}" for row in source["rows"]}
+    named = [(row["place"], told[row["id"]]) for row in source["rows"] if two]
+    for one in source["places"]:
+        rows = [told[id_] for id_ in one.get("rows", ())] or [f"not covered: {one['why']}"]
+        named += [(one["place"], row) for row in rows]
+    found: dict[tuple[str, ...], list[str]] = {}
+    for named_place, row in named:
+        for place in places(named_place) if two else [(named_place,)]:
+            found.setdefault(place, []).append(row)
+    order = sorted(found, key=lambda one: natural(next(filter(None, one))))
+    titles = [f"in {one}" for one in source["editions"]] if two else ["where"]
+    table = rows_of((*titles, "rows"), ((*place, "; ".join(found[place])) for place in order))
+    title = "By place, in both numberings" if two else "Tables and figures by place"
+    label, above = ("(by-place)=\n", f"{WHERE}\n\n") if two else ("", "")
+    return f"{label}## {title}\n\n{above}{table}\n"
 
 
 EDITION = re.compile(r"\b(A and B|A|B) (?=\w)")

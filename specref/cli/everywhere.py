@@ -12,7 +12,16 @@ from typing import Any, Literal, NoReturn
 from specref.algorithms import Step
 from specref.chance import OutsideChanceError, TooManyPathsError
 from specref.cli.cluster import executor_of
-from specref.cli.group import HOLDS, INTERRUPTED, MISUSED, VIOLATED, misused, progress, show
+from specref.cli.group import (
+    HOLDS,
+    INTERRUPTED,
+    MISUSED,
+    VIOLATED,
+    command_line,
+    misused,
+    progress,
+    show,
+)
 from specref.cli.loading import Loaded
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.timeout import TIMEOUT, within
@@ -104,7 +113,7 @@ def prove_everywhere(
     if json_file:
         write_json(json_file, as_json(everywhere_record(rule, found, left_out)))
     if html_file:
-        write_json(html_file, everywhere_html(rule, found, left_out))
+        write_json(html_file, everywhere_html(rule, found, left_out, command_line()))
     lossy = next((one for one in found if one.witness), None)
     if save and lossy is not None:
         record = {**witness_record(rule, lossy), "folder": str(Path.cwd())}

@@ -1,6 +1,7 @@
 """Shared by the commands: errors in one line, exit codes, options, the progress bar."""
 
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn, get_args
 
 import click
+from click.core import ParameterSource
 from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
@@ -27,6 +29,7 @@ from specref.report.machine import STDOUT, check_destination
 PIPED = 80
 EVERY = 60.0
 HOLDS, VIOLATED, MISUSED, INTERRUPTED = 0, 1, 2, 130
+WRITTEN = ("json_file", "html_file", "markdown", "save")
 ENDINGS = ("SIGTERM", "SIGHUP")
 
 
@@ -64,6 +67,24 @@ def misused(message: str) -> NoReturn:
     """Leave with one line on standard error and exit code 2."""
     click.echo(f"error: {' '.join(message.split())}", err=True)
     sys.exit(MISUSED)
+
+
+def command_line() -> str:
+    """The command that runs now, without the files that it writes."""
+    context = click.get_current_context()
+    words = ["specref", str(context.info_name)]
+    for parameter in context.command.params:
+        name, value = str(parameter.name), context.params.get(str(parameter.name))
+        if name in WRITTEN or context.get_parameter_source(name) != ParameterSource.COMMANDLINE:
+            continue
+        values = [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)]
+        if isinstance(parameter, click.Argument):
+            words += values
+        elif isinstance(parameter, click.Option) and parameter.is_flag:
+            words.append(parameter.opts[0] if value else parameter.secondary_opts[0])
+        else:
+            words += [word for one in values for word in (parameter.opts[0], one)]
+    return shlex.join(words)
 
 
 def show(report: RenderableType, json_file: str | None) -> None:

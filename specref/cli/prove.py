@@ -13,6 +13,7 @@ from specref.cli.group import (
     HOLDS,
     INTERRUPTED,
     VIOLATED,
+    command_line,
     html_option,
     json_option,
     misused,
@@ -192,7 +193,7 @@ def _write(rule: str, report: RuleReport, json_file: str | None, html_file: str 
     if json_file:
         write_json(json_file, as_json(rule_record(rule, report)))
     if html_file:
-        write_json(html_file, rule_html(rule, report))
+        write_json(html_file, rule_html(rule, report, command_line()))
 
 
 def _why_nothing(report: RuleReport) -> str:

@@ -10,12 +10,14 @@ from specref.cli.cluster import cluster_option, executor_of
 from specref.cli.group import (
     HOLDS,
     VIOLATED,
+    command_line,
     html_option,
     json_option,
     progress,
     seed_option,
     show,
 )
+from specref.report.everywhere_table import within_docs
 from specref.report.machine import as_json, check_destination, write_json
 from specref.report.triggers import trigger_markdown, trigger_record, trigger_table
 from specref.report.zoo import zoo_markdown, zoo_record, zoo_table
@@ -93,9 +95,10 @@ def zoo_command(
     if json_file:
         write_json(json_file, as_json(zoo_record(matrix)))
     if markdown:
-        write_json(markdown, zoo_markdown(matrix))
+        page = zoo_markdown(matrix, pictured=matrix.whole and within_docs(markdown))
+        write_json(markdown, page)
     if html_file:
-        write_json(html_file, zoo_html(matrix))
+        write_json(html_file, zoo_html(matrix, command_line()))
     sys.exit(VIOLATED if matrix.problems else HOLDS)
 
 
@@ -128,5 +131,5 @@ def situations(
     if markdown:
         write_json(markdown, trigger_markdown(matrix))
     if html_file:
-        write_json(html_file, trigger_html(matrix))
+        write_json(html_file, trigger_html(matrix, command_line()))
     sys.exit(HOLDS if matrix.share >= WANTED else VIOLATED)

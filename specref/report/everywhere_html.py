@@ -9,6 +9,7 @@ from specref.report.everywhere import MOST_CONDITIONS, counts, raises, row_name,
 from specref.report.everywhere_table import LEGEND, answer_rows, size, summary, unexpected, where
 from specref.report.page import (
     Markup,
+    again,
     as_html,
     element,
     facts,
@@ -33,7 +34,9 @@ HEADLINES = {
 }
 
 
-def everywhere_html(name: str, found: Sequence[Everywhere], left_out: Sequence[str]) -> str:
+def everywhere_html(
+    name: str, found: Sequence[Everywhere], left_out: Sequence[str], command: str = ""
+) -> str:
     """A page with the verdict for each pair of vocabularies, and rows at which it is lossy."""
     verdicts = [one.verdict for one in found]
     worst = next((one for one in ("lossy", "open", "lossless") if one in verdicts), "open")
@@ -51,6 +54,7 @@ def everywhere_html(name: str, found: Sequence[Everywhere], left_out: Sequence[s
             element("p", ABOUT, class_="soft"),
         ),
         *(part for one in found for part in _proof(one)),
+        section("Run it again", *again(command)),
     )
 
 
@@ -120,7 +124,7 @@ def rows_table(rows: Rows, target: Vocabulary, drafter: Vocabulary) -> Markup:
     return table(("row", "probabilities"), cells, ("name", "wide"), UNIFORM)
 
 
-def everywhere_table_html(answers: Sequence[Answer]) -> str:
+def everywhere_table_html(answers: Sequence[Answer], command: str = "") -> str:
     """A page with a row for each rule, and where the lossy ones are lossy."""
     wrong = [answer for answer in answers if not answer.as_known]
     undecided = sum(answer.verdict in ("open", "not run") for answer in answers)
@@ -150,4 +154,5 @@ def everywhere_table_html(answers: Sequence[Answer]) -> str:
         )
         if lossy
         else "",
+        section("Run it again", *again(command)),
     )

@@ -1,16 +1,12 @@
 """The report of the conformance kit as a page: the verdict in words, then what it rests on."""
 
 import math
-import platform
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-import numpy as np
-
-from specref import __version__
 from specref.adapters import IMPLEMENTATIONS
 from specref.conformance.diagnosis.report import SHOWN, Candidate
 from specref.conformance.differences import Difference, as_number, numbers, row_text, times_seen
@@ -21,6 +17,7 @@ from specref.report.charts import bars, curve, intervals, legend
 from specref.report.kit import SHIFTS, not_applicable, why_unnamed
 from specref.report.page import (
     Markup,
+    again,
     cards,
     element,
     facts,
@@ -299,9 +296,9 @@ def _evidence(report: Report) -> list[str]:
     summary = element("summary", f"{len(others)} more campaign" + "s" * (len(others) > 1))
     grown = element("div", *map(_growth, others), class_="pictures")
     said = (
-        "Bets against the sampler start from 1, 10^0, and grow by what they win. A lossless "
-        "sampler's ever reach 10^x with probability 10^-x at most; at the dashed line the law is "
-        "decided."
+        "Bets against the sampler start from 1, 10^0, and grow by what they win. Against a "
+        "lossless sampler they reach 10^x, at any time, with probability 10^-x at most. At the "
+        "dashed line the law is decided."
     )
     return [
         element("p", said),
@@ -434,7 +431,7 @@ def _checks(report: Report) -> list[str]:
         rows = [(one.id, _status(one), _seen(one), f"{one.seconds:.1f}") for one in results]
         titles, classes = ("check", "status", "what was seen", "s"), ("name", "", "wide", "number")
         wrong = any(one.status != Status.PASSED for one in results)
-        summary = element("summary", f"{stage}: {len(results)} checks")
+        summary = element("summary", f"{stage}: {len(results)} check" + "s" * (len(results) != 1))
         open_ = {"open": ""} if wrong and stage != Stage.STRATA else {}
         parts.append(element("details", summary, table(titles, rows, classes), **open_))
     for ids, lines in report.tracebacks.items():
@@ -452,19 +449,12 @@ def _again(report: Report) -> list[str]:
         ("rule", claims.rule or "not declared, so acceptance is not judged"),
         ("given", f"{claims.arrays} arrays of {claims.dtype} on {claims.device}"),
     ]
-    return [
-        element("pre", replay_line(report)),
-        facts(
-            [
-                ("contract", str(report.contract)),
-                *(given if not report.contract.of_engines else ()),
-                ("seed", f"{report.seed}"),
-                ("specref", __version__),
-                ("Python, NumPy", f"{report.python}, {np.__version__}"),
-                ("machine", f"{platform.system()} {platform.machine()}"),
-            ]
-        ),
-    ]
+    told = (
+        ("contract", str(report.contract)),
+        *(given if not report.contract.of_engines else ()),
+        ("seed", f"{report.seed}"),
+    )
+    return again(replay_line(report), *told, python=report.python)
 
 
 def replay_line(report: Report) -> str:

@@ -6,12 +6,12 @@ from specref.report.main_job import (
     checks_legend,
     checks_table,
 )
-from specref.report.page import as_html, cards, element, html_page, section, verdict_box
+from specref.report.page import again, as_html, cards, element, html_page, section, verdict_box
 from specref.verification import Verification
 
 
-def verification_html(verification: Verification) -> str:
-    """A page with what was proved and sampled of each rule."""
+def verification_html(verification: Verification, command: str = "") -> str:
+    """A page with what was proved and sampled of each rule, and the command that repeats it."""
     reports = verification.reports
     failures = [line for report in reports for line in report.problems]
     headline = f"{len(failures)} checks failed" if failures else "Every check holds"
@@ -40,4 +40,5 @@ def verification_html(verification: Verification) -> str:
             as_html(acceptance_table(verification)),
             element("p", acceptance_legend(verification).text, class_="soft"),
         ),
+        section("Run it again", *again(command, ("seed", f"{verification.seed}"))),
     )

@@ -1,9 +1,11 @@
 """The frame of the HTML pages: one file without scripts that loads nothing; light, dark, phone."""
 
 import html
+import platform
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 from rich.text import Text
 
 from specref import __version__
@@ -212,6 +214,27 @@ def as_html(shown: Table) -> Markup:
     ]
     classes = ["number" if column.right else "wide" * column.folds for column in shown.columns]
     return table([column.title for column in shown.columns], rows, classes)
+
+
+def again(command: str, *told: tuple[str, str], python: str = "") -> list[str]:
+    """The command that repeats a run, what was given, and the machine; nothing without a command.
+
+    Parameters
+    ----------
+    command : str
+    told : (str, str)
+        Names and what they stand for.
+    python : str
+        The version that ran, if not this one.
+    """
+    if not command:
+        return []
+    environment = (
+        ("specref", __version__),
+        ("Python, NumPy", f"{python or platform.python_version()}, {np.__version__}"),
+        ("machine", f"{platform.system()} {platform.machine()}"),
+    )
+    return [element("pre", command), facts([*told, *environment])]
 
 
 def link_of(cite: str) -> Markup:

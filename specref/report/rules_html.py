@@ -4,6 +4,7 @@ from specref.chance import shown
 from specref.report.charts import bars, legend
 from specref.report.page import (
     Markup,
+    again,
     as_html,
     element,
     facts,
@@ -18,13 +19,14 @@ from specref.report.rules import outside_chance as decided_elsewhere
 from specref.verification import Refutation, RuleReport
 
 
-def rule_html(name: str, report: RuleReport) -> str:
+def rule_html(name: str, report: RuleReport, command: str = "") -> str:
     """A page with the verdict, the smallest counterexample, and the situations."""
     parts = [element("h1", name, " under specref prove"), _verdict(report)]
     if report.refuted:
         parts += _counterexample(report.refuted[0])
     tried = as_html(enumerated_table(report)), element("p", not_enumerated(report), class_="soft")
-    return html_page(f"specref: {name}", *parts, section("What was enumerated", *tried))
+    parts.append(section("What was enumerated", *tried))
+    return html_page(f"specref: {name}", *parts, section("Run it again", *again(command)))
 
 
 def _verdict(report: RuleReport) -> Markup:

@@ -84,9 +84,18 @@ def zoo_record(matrix: Matrix) -> dict[str, object]:
     }
 
 
-def zoo_markdown(matrix: Matrix) -> str:
-    """A table for the docs: formula, exact distance, killers, where it was seen."""
+def zoo_markdown(matrix: Matrix, *, pictured: bool = False) -> str:
+    """A table for the docs: formula, exact distance, killers, where it was seen.
+
+    Parameters
+    ----------
+    matrix : Matrix
+    pictured : bool
+        Whether the heat map of docs/pictures is beside the page.
+    """
     lines = [TITLE.format(**matrix.counts, seed=matrix.seed, detect_tv=matrix.detect_tv)]
+    if pictured:
+        lines.append(PICTURE.format(said=said_of_heat_map(**matrix.counts)))
     lines += [
         "| id | rule | stage | formula | TV | killed by | seen in |",
         "|---|---|---|---|---|---|---|",
@@ -113,6 +122,24 @@ completed block where the entry is a step, of the first tokens where it is a loo
 something, of the joint law of two requests where it is a step of a batch. Figures that are
 reported wrongly, verifiers that break their contract, and dependence between rows have none.
 """
+
+
+PICTURE = """<picture>
+  <source media="(prefers-color-scheme: dark)" srcset="pictures/kills-dark.svg">
+  <img alt="{said}" src="pictures/kills-light.svg" width="640">
+</picture>
+
+A line for each mutant, a column for each stage of checks; [pictures.md](pictures.md) says how to
+read it. `specref zoo --html FILE` writes it with names and numbers.
+"""
+
+
+def said_of_heat_map(mutants: int, killed: int, **others: int) -> str:
+    """What the heat map shows, in words."""
+    return (
+        f"Heat map of {mutants} planted bugs, by where they are, against {len(STAGES)} stages of "
+        f"checks: {killed} fail at least one stage."
+    )
 
 
 def _ids(ids: tuple[str, ...]) -> str:

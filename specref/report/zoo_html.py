@@ -2,6 +2,7 @@
 
 from specref.report.page import (
     Markup,
+    again,
     as_html,
     element,
     facts,
@@ -17,7 +18,7 @@ from specref.verification.kill_matrix import STAGES, Matrix, Row
 from specref.verification.trigger_matrix import WANTED, TriggerMatrix
 
 
-def zoo_html(matrix: Matrix) -> str:
+def zoo_html(matrix: Matrix, command: str = "") -> str:
     """A page with a cell for each mutant or control and each stage of checks."""
     problems = [element("p", problem) for problem in matrix.problems]
     headline = "Every mutant is killed, every control passes, no check is idle"
@@ -58,6 +59,7 @@ def zoo_html(matrix: Matrix) -> str:
             *missed,
         ),
         section("Seen in public", facts(seen)) if seen else "",
+        section("Run it again", *again(command, ("seed", f"{matrix.seed}"))),
     )
 
 
@@ -91,7 +93,7 @@ def _cells(row: Row) -> list[Markup]:
     ]
 
 
-def trigger_html(matrix: TriggerMatrix) -> str:
+def trigger_html(matrix: TriggerMatrix, command: str = "") -> str:
     """A page with a row for each situation and bug."""
     good = matrix.share >= WANTED
     headline = "Enough of them are found" if good else "Too few of them are found"
@@ -100,4 +102,5 @@ def trigger_html(matrix: TriggerMatrix) -> str:
         element("h1", "specref zoo --triggers"),
         verdict_box("good" if good else "bad", headline, element("p", total(matrix))),
         section("Bugs that act in one situation", as_html(trigger_rows(matrix))),
+        section("Run it again", *again(command, ("seed", f"{matrix.seed}"))),
     )

@@ -7,7 +7,7 @@ from typing import NamedTuple, get_args
 from proofs_tests.pages.console_blocks import ROOT
 from proofs_tests.pages.pictures.svg import Drawing
 from specref.conformance.status import Stage
-from specref.report.zoo import SHORT
+from specref.report.zoo import SHORT, said_of_heat_map
 from specref.verification.kill_matrix import STAGES
 from specref.zoo import entry as zoo
 
@@ -45,8 +45,7 @@ def kills() -> Drawing:
     killed = sum(bool(one.stages) for one in page)
     kinds = [kind for kind in get_args(zoo.Stage) if any(one.kind == kind for one in page)]
     drawing = Drawing(
-        f"Heat map of {len(page)} planted bugs, by where they are, against {len(STAGES)} stages "
-        f"of checks: {killed} fail at least one stage.",
+        said_of_heat_map(len(page), killed),
         height=TOP + LINE * len(page) + GAP * len(kinds) + 62,
     )
     drawing.text(

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from math import comb
 
 import numpy as np
 import pytest
@@ -26,6 +27,21 @@ def test_expected_total_variation_by_enumeration() -> None:
     chances = [Fraction(8, 27), Fraction(12, 27), Fraction(6, 27), Fraction(1, 27)]
     mean = sum(c * abs(Fraction(k, 3) - Fraction(1, 3)) for k, c in enumerate(chances))
     assert expected_total_variation(np.array([1 / 3, 2 / 3]), 3) == pytest.approx(float(mean))
+
+
+@pytest.mark.parametrize("trials", [1, 2, 5, 40])
+@pytest.mark.parametrize(
+    "first", [Fraction(1, 2), Fraction(1, 10), Fraction(1, 1000), Fraction(0)]
+)
+def test_expected_total_variation_is_its_sum(first: Fraction, trials: int) -> None:
+    # SciPy before 1.16 has no value of betainc(c, 0, x), so that the mean could be NaN.
+    mean = sum(
+        comb(trials, k) * first**k * (1 - first) ** (trials - k) * abs(k - trials * first)
+        for k in range(trials + 1)
+    )
+    law = np.array([float(first), float(1 - first)])
+    expected = pytest.approx(float(mean / trials), abs=1e-15)
+    assert expected_total_variation(law, trials) == expected
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -102,6 +118,14 @@ def test_a_statistic_at_its_threshold_does_not_reject() -> None:
     result = total_variation_test({0: 40, 1: 30, 2: 20, 3: 10}, LAW)
     assert replace(result, statistic=0.25, threshold=0.25).rejected is False
     assert replace(result, statistic=0.26, threshold=0.25).rejected is True
+
+
+@pytest.mark.parametrize("trials", [10**6, 10**8])
+def test_the_mean_of_many_trials_is_that_of_the_normal_law(trials: int) -> None:
+    # Berry-Esseen: the mean absolute deviation is sqrt(2 / pi) of the standard deviation, nearly.
+    law = np.array([0.5, 0.3, 0.2])
+    mean = np.sqrt(law * (1 - law) / trials).sum() / np.sqrt(2 * np.pi)
+    assert expected_total_variation(law, trials) == pytest.approx(mean, rel=1e-5)
 
 
 def test_the_bound_of_many_trials_takes_over_where_the_mean_is_no_longer_computed() -> None:

@@ -158,7 +158,7 @@ def top_drafts(
 def spechub(
     p: Probabilities, q: Probabilities, drafts: int, chance: Chance, depth: int
 ) -> Verdict:
-    """SpecHub (Sun et al. 2024, EMNLP): two drafts, one of which is the hub, the top of q.
+    """Sun et al. 2024 (SpecHub): two drafts, one of which is the hub, the top of q.
 
     (x, hub) comes with probability q(x), and (hub, x) with q(hub) q(x) / (1 - q(hub)). x is
     accepted up to p(x), of the first kind of pairs before the second; what is left of all pairs

@@ -146,11 +146,9 @@ def expected_total_variation(law: Floats, trials: int) -> float:
     if trials > LARGEST_EXACT:
         return float(np.sqrt(law * (1 - law) / trials).sum() / 2)
     k = np.floor(trials * law) + 1
-    # P(X = k) as P(X >= k) - P(X > k): k is above the mean, so little is lost.
-    at_least, more = (
-        scipy.special.betainc(c, np.maximum(trials - c + 1, 0), law) for c in (k, k + 1)
-    )
-    deviations = 2 * k * (1 - law) * (at_least - more)
+    # Not by differences of `scipy.special.betainc`: before SciPy 1.16 it has no value where k is
+    # all trials; by 1.11 they are off by 6 % at 1e7 trials, and of no use at 1e8.
+    deviations = 2 * k * (1 - law) * scipy.stats.binom.pmf(k, trials, law)
     return float(deviations.sum() / (2 * trials))
 
 
