@@ -102,11 +102,12 @@ def run(
         raise ValueError(f"dtype = {claimed.dtype!r}: expected one of {', '.join(EPSILON)}")
     verifier = Verifier(implementation, claimed, timeout)
     wanted = [case for case in cases if case["level"] == "verify"]
+    workers = None if executor is None else Workers(executor, load)
     if "coins" not in verifier.keywords:
         if last or policies:
             raise ValueError("--last and --policy are for samplers that take coins: this has none")
         by_law = partial(ByLaw, rule=algorithm)
-        results = all_of(by_law, verifier, wanted, executor and Workers(executor, load))
+        results = all_of(by_law, verifier, wanted, workers)
         return Run(algorithm, None, (), claimed.dtype, results)
     last = last or claimed.recovery or "inverse"
     if last not in DRAWS:
@@ -115,7 +116,7 @@ def run(
         if policy not in POLICIES:
             raise ValueError(f"policy {policy!r}: expected one of {', '.join(POLICIES)}")
     by_coins = partial(Trial, last=last, policies=tuple(policies))
-    results = all_of(by_coins, verifier, wanted, executor and Workers(executor, load))
+    results = all_of(by_coins, verifier, wanted, workers)
     trial = by_coins(verifier)
     fits = fitting(trial, wanted, results)
     return Run(algorithm, last, trial.policies, claimed.dtype, results, fits)
