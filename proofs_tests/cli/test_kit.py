@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from specref.adapters import IMPLEMENTATIONS
 from specref.cli import main
-from specref.cli import zoo as zoo_module
+from specref.cli import matrices as zoo_module
 from specref.cli.targets import find_targets
 from specref.conformance import suite
 from specref.conformance.status import Stage

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from specref.cli import check as check_module
+from specref.cli import judging as check_module
 from specref.cli import main
 from specref.cli.targets import LoadTarget
 from specref.conformance.suite import check
