@@ -29,7 +29,7 @@ from specref.conformance.options import CheckOptions, Listener
 from specref.conformance.parallel import Workers
 from specref.conformance.report import Interrupted, Report
 from specref.conformance.saved import failing_cases
-from specref.conformance.status import Status
+from specref.conformance.status import CheckResult, Status
 from specref.conformance.strata.shape import Shape, shapes
 from specref.conformance.suite import chosen, judged, prepare
 from specref.contracts.capabilities import Dtype
@@ -96,7 +96,8 @@ def judge_target(
             # What the sampler itself prints must not get into the JSON.
             with redirect_stdout(sys.stderr) if json_file == STDOUT else nullcontext():
                 report = _judged(
-                    found, contract, expected, asked, sizes, dtype, save_so_far, workers, cluster
+                    *(found, contract, expected, asked, sizes, dtype, save_so_far, workers, cluster),
+                    json_file != STDOUT,
                 )
         except Interrupted as stop:
             report, interrupted = stop.report, True
@@ -125,6 +126,7 @@ def _judged(
     on_report: Callable[[Report], None],
     count: int,
     cluster: str | None,
+    told: bool,
 ) -> Report:
     expectations = {**found.expected, **(load_expected(expected, found.name) if expected else {})}
     wanted = tuple(asked.only) if asked.only else ""
@@ -145,7 +147,7 @@ def _judged(
     if options.contract in (GENERATE, ENGINE) and options.seconds is None:
         say_how_long(found, options)
     with executor_of(count, cluster) as executor, progress(total, "checks") as advance:
-        doing, drawn = "", 0
+        doing, drawn, failed = "", 0, False
 
         def start(one: Check) -> None:
             nonlocal doing, drawn
@@ -157,10 +159,18 @@ def _judged(
             drawn += trials
             advance(0, f"{doing} · {drawn:,} drawn")
 
+        def end(result: CheckResult) -> None:
+            """A report comes at the end; that there is a failure is said at once."""
+            nonlocal failed
+            new = told and not failed and result.status == Status.FAILED
+            line = f"{result.id} failed: {result.finding}: {result.message}" if new else ""
+            failed = failed or new
+            advance(result.status != Status.NOT_APPLICABLE, result.id, line)
+
         listener = Listener(
             advance=draw,
             on_start=start,
-            on_result=lambda result: advance(result.status != Status.NOT_APPLICABLE, result.id),
+            on_result=end,
             on_report=on_report,
         )
         load = LoadTarget(found.name, asked.timeout or TIMEOUT)
