@@ -96,7 +96,17 @@ def judge_target(
             # What the sampler itself prints must not get into the JSON.
             with redirect_stdout(sys.stderr) if json_file == STDOUT else nullcontext():
                 report = _judged(
-                    *(found, contract, expected, asked, sizes, dtype, save_so_far, workers, cluster),
+                    *(
+                        found,
+                        contract,
+                        expected,
+                        asked,
+                        sizes,
+                        dtype,
+                        save_so_far,
+                        workers,
+                        cluster,
+                    ),
                     json_file != STDOUT,
                 )
         except Interrupted as stop:
