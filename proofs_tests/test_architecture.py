@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Set
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from proofs_tests.helpers.imports import imports
 
 PACKAGE = Path(specref.__file__).parent
 FLOORS = [
+    "lazy",
     "optional",
     "tracebacks",
     "distributions",
@@ -128,6 +130,16 @@ def test_no_name_of_the_theory_hides_a_module() -> None:
     modules = {path.stem for path in (PACKAGE / "theory").glob("*.py")}
     assert not modules & set(specref.theory.__all__)
     assert callable(specref.theory.psi)
+
+
+@pytest.mark.parametrize("name", ["statistics", "adapters", "verification"])
+def test_no_public_name_of_a_package_hides_a_module(name: str) -> None:
+    """Names are looked up when they are asked for: a module of that name would come first."""
+    package = import_module(f"specref.{name}")
+    assert not {path.stem for path in (PACKAGE / name).iterdir()} & set(package.__all__)
+    assert all(hasattr(package, one) for one in package.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'no_such_name'"):
+        package.no_such_name  # noqa: B018
 
 
 def test_package_exports_the_oracle_and_little_else() -> None:

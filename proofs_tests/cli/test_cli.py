@@ -22,7 +22,7 @@ from proofs_tests.helpers.records import without_seconds
 from proofs_tests.helpers.schemas import assert_fits
 from specref.algorithms import standard
 from specref.cli import COMMANDS, group, main
-from specref.cli import prove as prove_module
+from specref.cli import proving as prove_module
 from specref.cli.group import progress
 from specref.cli.workers import ctrl_c_later, worker_processes
 from specref.pairs import Case
@@ -157,16 +157,30 @@ def test_help_of_all_commands_is_the_first_line_of_each() -> None:
         assert f"{name} {told}" in text
 
 
-def test_help_imports_no_more_than_it_needs() -> None:
-    """NumPy, SciPy and the checks take most of a second to import; times are not asserted."""
-    code = "import sys; from specref.cli import main; main(['--help'], standalone_mode=False);"
+@pytest.mark.parametrize(
+    ("command", "unused"),
+    [
+        ((), {"conformance", "statistics", "zoo", "verification", "probing"}),
+        (
+            ("check",),
+            {"adapters", "conformance.checks", "conformance.suite", "probing", "process"},
+        ),
+        (("prove",), {"conformance", "statistics", "zoo"}),
+        (("vectors",), {"conformance", "statistics", "zoo"}),
+        (("zoo",), {"conformance", "statistics", "zoo", "verification"}),
+        (("verify",), {"adapters", "conformance", "probing"}),
+    ],
+)
+def test_help_imports_no_more_than_it_needs(command: tuple[str, ...], unused: set[str]) -> None:
+    """SciPy and the checks take most of a second to import; times are not asserted."""
+    asked = [*command, "--help"]
+    code = f"import sys; from specref.cli import main; main({asked}, standalone_mode=False);"
     code += "print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
-    loaded = shown.splitlines()[-1].split()
+    loaded = set(shown.splitlines()[-1].split())
     assert "specref.cli.group" in loaded
-    rooms = {name.split(".")[1] for name in loaded if name.startswith("specref.")}
-    assert not {"conformance", "statistics", "zoo", "verification", "probing"} & rooms
-    assert not {"scipy", "torch", "distributed"} & set(loaded)
+    assert not {f"specref.{name}" for name in unused} & loaded
+    assert not {"scipy.stats", "scipy.special", "torch", "distributed"} & loaded
 
 
 @pytest.mark.usefixtures("few_trials")

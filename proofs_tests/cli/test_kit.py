@@ -9,9 +9,10 @@ from click.testing import CliRunner, Result
 
 from specref.adapters import IMPLEMENTATIONS
 from specref.cli import main
-from specref.cli import zoo as zoo_module
+from specref.cli import matrices as zoo_module
 from specref.cli.targets import find_targets
 from specref.conformance import suite
+from specref.conformance.checks import CHECKS
 from specref.conformance.status import Stage
 
 QUICK = ("--only", "joint/wide", "--detect-tv", "0.2")
@@ -302,3 +303,18 @@ def test_what_is_not_installed_is_not_run(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert result.stderr.startswith("not_run (")
     assert json.loads(file.read_text())["status"] == "not_run"
+
+
+def test_the_first_failure_is_said_at_once() -> None:
+    """On standard error, before checks that would take longer; not where JSON is the output."""
+    only = ("--only", "smoke/answers", "--only", "joint/wide", "--only", "joint/deep")
+    result = specref("check", *LOSSY[:3], *only)
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("joint/wide failed: lossy law: the law is not the target's")
+    assert line not in result.stdout
+    assert specref("check", *LOSSY[:3], *only, "--json", "-").stderr == ""
+
+
+def test_what_is_cheap_comes_first() -> None:
+    ids = [one.id for one in CHECKS]
+    assert ids.index("boundary/rare-draft") > ids.index("joint/wide")

@@ -5,6 +5,7 @@ import shlex
 import shutil
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import specref
 from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import main
 from specref.vectors import publishing
+from specref.vectors.collecting import PUBLISHED
 
 FOLDER = Path(__file__).parents[2] / "specref" / "vectors" / "v1"
 SAMPLERS = textwrap.dedent(
@@ -322,3 +324,20 @@ def test_conventions_of_coins_are_refused_without_coins(
 def test_they_are_part_of_the_package() -> None:
     assert publishing.FOLDER == FOLDER
     assert publishing.FOLDER.is_relative_to(Path(specref.__file__).parent)
+
+
+def test_workers_give_the_same_record(samplers: str, tmp_path: Path) -> None:
+    """Processes that load a sampler by its name, which prints; and files that are built."""
+    files = [tmp_path / f"{workers}.json" for workers in "12"]
+    options = ("--run", f"{samplers}:from_p", "--last", "race")
+    for workers, file in zip("12", files, strict=True):
+        assert vectors(*options, "--workers", workers, "--json", str(file)).exit_code == 1
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_files_are_built_by_an_executor(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
+    monkeypatch.setattr(publishing, "build_file", lambda name: {"cases": built.append(name)})
+    with ThreadPoolExecutor(1) as threads:
+        assert publishing.build_files(threads) == publishing.build_files()
+    assert built == [*PUBLISHED, *PUBLISHED]

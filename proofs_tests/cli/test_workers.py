@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from proofs_tests.helpers.records import without_seconds
-from specref.cli import check as check_module
+from specref.cli import judging as check_module
 from specref.cli import main
 from specref.cli.targets import LoadTarget
 from specref.conformance.suite import check

@@ -3,6 +3,7 @@
 Nothing here depends on how fast the machine is: clocks are given, or far too short, or ample.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -129,24 +130,32 @@ def test_a_bug_is_found_in_little_time() -> None:
 LATE = Stratum("late", shapes([8], [1], [2]), after=40)
 
 
-def in_stratum(seconds: float) -> stratum.Found:
+def in_stratum(seconds: float, before: float | None = None) -> stratum.Found:
     verifier, rng = Called(correct, Capabilities(), None), np.random.default_rng(1)
-    return stratum.run(LATE, LATE.shapes, verifier, 1e-9, 0, 1, 1, rng, seconds=seconds)
+    asked = LATE, LATE.shapes, verifier, 1e-9, 0, 1, 1, rng
+    return stratum.run(*asked, seconds=seconds, most_before=before)
 
 
 def test_a_stratum_ends_with_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 40 calls before, of a second each, are not counted."""
     monkeypatch.setattr(stratum, "time", Hand(1.0))
-    few, more = in_stratum(44.5), in_stratum(48.5)
+    few, more = in_stratum(2.5), in_stratum(8.5)
     assert 0 < few.tokens < more.tokens
     assert few.detectable > more.detectable
+    assert few.before == more.before == 40
 
 
-def test_calls_before_that_took_all_the_time_are_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stratum, "time", Hand(1.0))
-    found = in_stratum(20.0)
-    assert found.tokens == 0
+def test_fewer_calls_before_are_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     judge, _ = prepare(correct, CheckOptions())
-    assert strata.outcome_of([found], judge).status == Status.INCONCLUSIVE
+    late = replace(LATE, after=judge.calls_made + 400)
+    found = strata.judged(late, judge)
+    assert found.status == Status.PASSED
+    hurried, _ = prepare(correct, CheckOptions(seconds=0.002))
+    found = strata.judged(replace(LATE, after=1_000_000), hurried)
+    assert found.status == Status.INCONCLUSIVE
+    assert found.evidence["tokens"] > 0
+    assert "calls came before it in time, and 1,000,000 should" in found.message
+    assert hurried.calls_made < 1_000_000
 
 
 @pytest.mark.parametrize("only", ["end-to-end/markov", "end-to-end/deep"])

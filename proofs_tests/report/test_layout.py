@@ -13,8 +13,8 @@ from rich.console import Console
 
 from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import main
+from specref.cli import matrices as zoo_command
 from specref.cli import verify as verify_command
-from specref.cli import zoo as zoo_command
 from specref.conformance.status import Stage, Status
 from specref.report.layout import Column, Prose, Table
 from specref.verification import cases_of, verify

@@ -1,5 +1,7 @@
 """Implementations under the published vectors: right ones pass, wrong ones fail by name."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -10,8 +12,9 @@ from specref import zoo
 from specref.adapters import torch_backend
 from specref.adapters.reference import verify
 from specref.contracts.capabilities import capable
+from specref.vectors.by_law import question
 from specref.vectors.deciding import POLICIES
-from specref.vectors.running import run
+from specref.vectors.running import chunks, run
 from specref.zoo.parts.batched import leading, ratios, verifier
 
 FORMATS = ["float16", "float32", "float64"]
@@ -267,3 +270,38 @@ def test_errors_are_failures_with_their_message():
 def test_bad_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         run(verify, [], **options)
+
+
+def stuck_in_two_places(target_probs, draft_probs, draft_tokens, *, coins):
+    if target_probs.shape[2] == 4 or draft_tokens.shape[1] == 3:
+        time.sleep(0.6)
+    return verify(target_probs, draft_probs, draft_tokens, rng=None, coins=coins)
+
+
+def bonus_alone(target_probs, draft_probs, draft_tokens, *, rng):
+    ends = np.cumsum(target_probs[0, 0, ::-1])
+    tokens = np.full((1, draft_tokens.shape[1] + 1), -1)
+    tokens[0, 0] = np.searchsorted(ends, rng.random() * ends[-1], side="right")
+    return tokens, np.array([1])
+
+
+@pytest.mark.parametrize(
+    ("implementation", "options"),
+    [(verify, {}), (bonus_alone, {}), (stuck_in_two_places, {"timeout": 0.3})],
+)
+def test_results_do_not_depend_on_the_executor(implementation, options):
+    """Those after the first call that does not return are not run, whoever made them."""
+    cases = [case for case in FILES["standard"]["cases"] if case["level"] == "verify"]
+    with ThreadPoolExecutor(2) as threads:
+        many = run(implementation, cases, executor=threads, **options)
+    assert many == run(implementation, cases, **options)
+    assert len(chunks(cases)) > 2
+
+
+def test_cases_that_differ_in_coins_alone_go_to_one_worker():
+    cases = [case for case in FILES["standard"]["cases"] if case["level"] == "verify"]
+    parts = [{question(case) for case in part} for part in chunks(cases)]
+    assert sum(map(len, parts)) == len(set().union(*parts)) < len(cases)
+    assert sorted(case["id"] for part in chunks(cases) for case in part) == sorted(
+        case["id"] for case in cases
+    )

@@ -25,10 +25,10 @@ from specref.verification import (
     prove,
     rule_cases,
     rules,
-    situations,
 )
 from specref.verification.judging import Result, received, sent
 from specref.verification.rules import Refutation
+from specref.verification.situations import situations
 from specref.vocabulary import Tokens, Vocabulary
 
 

@@ -2,12 +2,11 @@
 
 Examples
 --------
+>>> from specref.adapters import IMPLEMENTATIONS
 >>> IMPLEMENTATIONS["reference"].not_run is None
 True
 """
 
-from specref.adapters.known import Deviation
-from specref.adapters.needs import NotInstalledError
-from specref.adapters.registry import IMPLEMENTATIONS, Implementation
+from specref.lazy import public_names
 
-__all__ = ["IMPLEMENTATIONS", "Deviation", "Implementation", "NotInstalledError"]
+__all__, __getattr__ = public_names(__file__)

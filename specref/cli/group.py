@@ -108,7 +108,8 @@ def progress(total: int, unit: str) -> Iterator[Callable[..., None]]:
 
     Yields a function to advance it.
 
-    The function takes a count, and a second argument for what is being done now.
+    The function takes a count, a second argument for what is being done now, and a third for a
+    line to print.
 
     Parameters
     ----------
@@ -127,7 +128,13 @@ def progress(total: int, unit: str) -> Iterator[Callable[..., None]]:
     )
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=total)
-        yield lambda count, doing="": bar.update(task, advance=count, description=doing)
+
+        def advance(count: int, doing: str = "", line: str = "") -> None:
+            bar.update(task, advance=count, description=doing)
+            if line:
+                console.print(line, markup=False, highlight=False)
+
+        yield advance
 
 
 def _lines(total: int, unit: str) -> Callable[..., None]:
@@ -135,8 +142,10 @@ def _lines(total: int, unit: str) -> Callable[..., None]:
     started = told = time.monotonic()
     done = 0
 
-    def advance(count: int, doing: str = "") -> None:
+    def advance(count: int, doing: str = "", line: str = "") -> None:
         nonlocal told, done
+        if line:
+            click.echo(line, err=True)
         now, done = time.monotonic(), done + count
         if now - told >= EVERY:
             told = now

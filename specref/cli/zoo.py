@@ -1,33 +1,11 @@
 """``specref zoo``: every check against every planted bug and every lossless look-alike."""
 
-import os
-import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
-from specref.cli.cluster import cluster_option, executor_of
-from specref.cli.group import (
-    HOLDS,
-    VIOLATED,
-    command_line,
-    html_option,
-    json_option,
-    progress,
-    seed_option,
-    show,
-)
-from specref.report.everywhere_table import within_docs
-from specref.report.machine import as_json, check_destination, write_json
-from specref.report.triggers import trigger_markdown, trigger_record, trigger_table
-from specref.report.zoo import zoo_markdown, zoo_record, zoo_table
-from specref.report.zoo_html import trigger_html, zoo_html
-from specref.verification.kill_matrix import kill_matrix
-from specref.verification.trigger_matrix import WANTED, bugs_of, trigger_matrix
-from specref.verification.triggered import ALL as SITUATIONS
-from specref.zoo import ALL
-
-MOST = 16
+from specref.cli.cluster import cluster_option
+from specref.cli.group import html_option, json_option, seed_option
 
 
 @click.command("zoo")
@@ -50,18 +28,7 @@ MOST = 16
 @cluster_option
 @html_option
 @json_option
-def zoo_command(
-    ids: tuple[str, ...],
-    detect_tv: float,
-    markdown: str | None,
-    triggers: bool,
-    every: bool,
-    seed: int,
-    workers: int | None,
-    cluster: str | None,
-    json_file: str | None,
-    html_file: str | None,
-) -> NoReturn:
+def zoo_command(**options: Any) -> NoReturn:
     """The kill matrix: does every check fail a bug, and is every bug found?
 
     Exit code 1 on a surviving mutant, an idle check, or a control that fails; with --triggers if
@@ -77,59 +44,6 @@ def zoo_command(
       specref zoo --markdown zoo.md --json zoo.json
       specref zoo --triggers one-draft row-0 --workers 2
     """
-    if markdown:
-        check_destination(markdown)
-    workers = workers or (1 if ids or cluster else cores())
-    if triggers:
-        situations(ids, every, seed, workers, cluster, markdown, html_file, json_file)
-    entries = progress(len(ids or ALL), "mutants and controls")
-    with executor_of(workers, cluster) as pool, entries as advance:
-        matrix = kill_matrix(
-            ids or None,
-            detect_tv=detect_tv,
-            seed=seed,
-            executor=pool,
-            advance=lambda id_: advance(1),
-        )
-    show(zoo_table(matrix), json_file)
-    if json_file:
-        write_json(json_file, as_json(zoo_record(matrix)))
-    if markdown:
-        page = zoo_markdown(matrix, pictured=matrix.whole and within_docs(markdown))
-        write_json(markdown, page)
-    if html_file:
-        write_json(html_file, zoo_html(matrix, command_line()))
-    sys.exit(VIOLATED if matrix.problems else HOLDS)
+    from specref.cli.matrices import judge_zoo  # --help does not need it
 
-
-def cores() -> int:
-    """How many processes the whole zoo is put to."""
-    given = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(given or 1, MOST)
-
-
-def situations(
-    ids: tuple[str, ...],
-    every: bool,
-    seed: int,
-    workers: int,
-    cluster: str | None,
-    markdown: str | None,
-    html_file: str | None,
-    json_file: str | None,
-) -> NoReturn:
-    every_id = [trigger.id for one in SITUATIONS.values() for trigger in one.triggers]
-    known = [id_ for id_ in ids or every_id if id_ in every_id]
-    rows = progress(sum(len(bugs_of(id_).bugs) for id_ in known), "situations and bugs")
-    with executor_of(workers, cluster) as pool, rows as advance:
-        matrix = trigger_matrix(
-            ids or None, seed=seed, every=every, executor=pool, advance=lambda id_: advance(1)
-        )
-    show(trigger_table(matrix), json_file)
-    if json_file:
-        write_json(json_file, as_json(trigger_record(matrix)))
-    if markdown:
-        write_json(markdown, trigger_markdown(matrix))
-    if html_file:
-        write_json(html_file, trigger_html(matrix, command_line()))
-    sys.exit(HOLDS if matrix.share >= WANTED else VIOLATED)
+    judge_zoo(**options)

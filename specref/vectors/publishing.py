@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor
 from pathlib import Path
 
 from specref.vectors.building import Record, build_file, digest
@@ -16,8 +17,14 @@ IDS = "published.txt"
 TALK = ("comment", "cites", "flags")
 
 
-def write(folder: Path) -> list[str]:
+def write(folder: Path, executor: Executor | None = None) -> list[str]:
     """Build every file and put it in a folder; nothing is replaced unless all are ready.
+
+    Parameters
+    ----------
+    folder : Path
+    executor : concurrent.futures.Executor, optional
+        Builds the files.
 
     Returns
     -------
@@ -32,7 +39,7 @@ def write(folder: Path) -> list[str]:
     OSError
         The folder cannot be written to.
     """
-    texts = build_texts(read_published(folder))
+    texts = build_texts(read_published(folder), executor)
     folder.mkdir(parents=True, exist_ok=True)
     for name in texts:
         if (folder / name).is_dir():
@@ -49,9 +56,9 @@ def write(folder: Path) -> list[str]:
     return list(texts)
 
 
-def differences(folder: Path) -> list[str]:
+def differences(folder: Path, executor: Executor | None = None) -> list[str]:
     """How the files of a folder differ from those that `write` would put there, in words."""
-    files = {name: build_file(name) for name in PUBLISHED}
+    files = build_files(executor)
     texts = json_texts(files)
     found = []
     for name, text in texts.items():
@@ -75,7 +82,15 @@ def _about_ids(folder: Path, files: Mapping[str, Record]) -> list[str]:
     return [f"{IDS} differs"] * (path.read_bytes() != text.encode())
 
 
-def build_texts(published: Mapping[str, str]) -> dict[str, str]:
+def build_files(executor: Executor | None = None) -> dict[str, Record]:
+    """{algorithm: its file}, each built by the executor if there is one."""
+    if executor is None:
+        return {name: build_file(name) for name in PUBLISHED}
+    futures = {name: executor.submit(build_file, name) for name in PUBLISHED}
+    return {name: future.result() for name, future in futures.items()}
+
+
+def build_texts(published: Mapping[str, str], executor: Executor | None = None) -> dict[str, str]:
     """{file name: text} of all files, given the ids that were published before.
 
     Raises
@@ -83,7 +98,7 @@ def build_texts(published: Mapping[str, str]) -> dict[str, str]:
     ValueError
         As `write`.
     """
-    files = {name: build_file(name) for name in PUBLISHED}
+    files = build_files(executor)
     return {**json_texts(files), IDS: ids_text(published, files)}
 
 

@@ -2,16 +2,19 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 
+from specref.conformance.parallel import Workers, loaded
 from specref.conformance.status import Status
 from specref.contracts.batch import read_answer
 from specref.contracts.calling import Verifier
-from specref.contracts.capabilities import capabilities_of
+from specref.contracts.capabilities import Capabilities, capabilities_of
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.table import VERIFY, signed
 from specref.contracts.timeout import TIMEOUT, HungError, within
@@ -32,6 +35,7 @@ from specref.vectors.results import Result, Run
 from specref.vocabulary import Tokens
 
 SHORT = {"NoDraft", "TruncatedDraft"}
+CHUNK = 16
 
 
 def run(
@@ -42,6 +46,8 @@ def run(
     last: str | None = None,
     policies: Sequence[str] = (),
     timeout: float | None = TIMEOUT,
+    executor: Executor | None = None,
+    load: Callable[[], Callable[..., Any]] | None = None,
     **claims: Any,
 ) -> Run:
     """Put every case of level ``verify`` to an implementation, each in a batch of its own.
@@ -65,13 +71,20 @@ def run(
         Where it differs, legitimately.
     timeout : float or None
         Seconds for a call.
+    executor : concurrent.futures.Executor, optional
+        Runs chunks of cases. The results do not depend on it, if what the implementation does
+        depends on its arguments alone.
+    load : callable, optional
+        How its workers get the implementation; by default they import it by its name.
     **claims
         Fields of `Capabilities`.
 
     Raises
     ------
     TypeError
-        It is not of the contract.
+        It is not of the contract, or cannot be sent to the executor.
+    ImportError
+        A worker cannot import it.
     ValueError
         `last`, a policy or a claim is unknown, or it takes no coins that the first two are about.
 
@@ -89,10 +102,12 @@ def run(
         raise ValueError(f"dtype = {claimed.dtype!r}: expected one of {', '.join(EPSILON)}")
     verifier = Verifier(implementation, claimed, timeout)
     wanted = [case for case in cases if case["level"] == "verify"]
+    workers = None if executor is None else Workers(executor, load)
     if "coins" not in verifier.keywords:
         if last or policies:
             raise ValueError("--last and --policy are for samplers that take coins: this has none")
-        results = tuple(ByLaw(verifier, algorithm).all_of(wanted))
+        by_law = partial(ByLaw, rule=algorithm)
+        results = all_of(by_law, verifier, wanted, workers)
         return Run(algorithm, None, (), claimed.dtype, results)
     last = last or claimed.recovery or "inverse"
     if last not in DRAWS:
@@ -100,8 +115,9 @@ def run(
     for policy in policies:
         if policy not in POLICIES:
             raise ValueError(f"policy {policy!r}: expected one of {', '.join(POLICIES)}")
-    trial = Trial(verifier, last, tuple(policies))
-    results = tuple(trial.all_of(wanted))
+    by_coins = partial(Trial, last=last, policies=tuple(policies))
+    results = all_of(by_coins, verifier, wanted, workers)
+    trial = by_coins(verifier)
     fits = fitting(trial, wanted, results)
     return Run(algorithm, last, trial.policies, claimed.dtype, results, fits)
 
@@ -112,18 +128,15 @@ class Asked:
 
     verifier: Verifier
 
-    def all_of(self, cases: Sequence[Mapping[str, Any]]) -> list[Result]:
-        """The result of each case; after a call that does not return, no other is made."""
+    def until_hung(self, cases: Sequence[Mapping[str, Any]]) -> tuple[list[Result], bool]:
+        """The result of each case until a call does not return, and whether one did not."""
         results: list[Result] = []
         for case in cases:
             try:
                 results.append(self.judged(case))
             except HungError as error:
-                results.append(self.result(case, Status.FAILED, note=str(error)))
-                break
-        rest = cases[len(results) :]
-        why = "an earlier call did not return"
-        return results + [self.result(case, Status.NOT_RUN, note=why) for case in rest]
+                return [*results, self.result(case, Status.FAILED, note=str(error))], True
+        return results, False
 
     @abstractmethod
     def judged(self, case: Mapping[str, Any]) -> Result:
@@ -220,6 +233,56 @@ class Trial(Asked):
         raw = within(verifier.timeout, lambda: verifier.raw(batch, rng, coins))
         answer = read_answer(raw, batch)
         return tuple(answer.tokens[0, : answer.counts[0]].tolist())
+
+
+def all_of(
+    ask: Callable[[Verifier], Asked],
+    verifier: Verifier,
+    cases: Sequence[Mapping[str, Any]],
+    workers: Workers | None,
+) -> tuple[Result, ...]:
+    """The result of each case; those after a call that does not return are not run."""
+    if workers is None:
+        done = [ask(verifier).until_hung(cases)]
+    else:
+        payload = workers.payload(verifier.implementation)
+        given = payload, verifier.capabilities, verifier.timeout
+        submit = workers.executor.submit
+        futures = [submit(in_worker, ask, *given, chunk) for chunk in chunks(cases)]
+        done = [future.result() for future in futures]
+    results = {one.id: one for found, _ in done for one in found}
+    hung = {found[-1].id for found, stuck in done if stuck}
+    after, why = False, "an earlier call did not return"
+    ordered: list[Result] = []
+    for case in cases:
+        left = partial(ask(verifier).result, case, Status.NOT_RUN, note=why)
+        ordered.append(left() if after else results[case["id"]])
+        after = after or case["id"] in hung
+    return tuple(ordered)
+
+
+def chunks(cases: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """The cases in parts; those that differ in coins alone are together, in their order."""
+    questions: dict[tuple[object, ...], list[Mapping[str, Any]]] = {}
+    for case in cases:
+        questions.setdefault(question(case), []).append(case)
+    parts: list[list[Mapping[str, Any]]] = [[]]
+    for together in questions.values():
+        if len(parts[-1]) >= CHUNK:
+            parts.append([])
+        parts[-1] += together
+    return parts
+
+
+def in_worker(
+    ask: Callable[[Verifier], Asked],
+    payload: bytes,
+    claims: Capabilities,
+    timeout: float | None,
+    cases: Sequence[Mapping[str, Any]],
+) -> tuple[list[Result], bool]:
+    """What `until_hung` returns, in a worker that loads the implementation."""
+    return ask(Verifier(loaded(payload), claims, timeout)).until_hung(cases)
 
 
 def outcomes(case: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -31,6 +31,7 @@ CHECKS: tuple[Check, ...] = (
     *greedy.CHECKS,
     *trees.GREEDY,
     *joint.CHECKS,
+    *boundary.COSTLY,
     *everywhere.CHECKS,
     *trees.JOINT,
     *vocabularies.CHECKS,

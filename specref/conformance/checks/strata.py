@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from specref.conformance.checks.check import Check, not_applicable
+from specref.conformance.checks.check import Check, inconclusive, not_applicable
 from specref.conformance.checks.shifts import outcome_of, scale, tokens_needed
 from specref.conformance.checks.situations import call_campaign, tree_campaign
 from specref.conformance.judge import Judge
-from specref.conformance.status import Outcome
+from specref.conformance.status import Outcome, Status
 from specref.conformance.strata.calling import Called, Changed
 from specref.conformance.strata.stratum import PLACES, Found, Stratum, run
 from specref.conformance.strata.table import (
@@ -54,7 +54,11 @@ def judged(stratum: Stratum, judge: Judge) -> Outcome:
         if not isinstance(verifier, Changed):
             raise
         return not_applicable(f"not judged {verifier.way}: {str(error).splitlines()[0]}")
-    return outcome_of([found], judge)
+    outcome = outcome_of([found], judge)
+    if outcome.status == Status.PASSED and found.before < stratum.after:
+        least = f"{found.before:,} calls came before it in time, and {stratum.after:,} should"
+        return inconclusive(least, **outcome.evidence)
+    return outcome
 
 
 def pair(index: int, judge: Judge) -> Outcome:
@@ -132,10 +136,11 @@ def campaign(
     wanted = tokens, int(cells)
     calls, seconds = judge.calls_made, judge.seconds
     known = judge.laws.get(stratum.name)
+    times = seconds, judge.options.seconds
     found = run(
-        stratum, shapes, verifier, level, calls, *wanted, rng, judge.advance, seconds, known
+        stratum, shapes, verifier, level, calls, *wanted, rng, judge.advance, *times, known
     )
-    judge.calls_made = max(judge.calls_made, stratum.after) + found.calls
+    judge.calls_made = found.before + found.calls
     return found
 
 

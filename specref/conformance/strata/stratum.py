@@ -129,6 +129,8 @@ class Found:
     impossible : str
         The first token with p = 0; empty if there was none.
     calls, rows, tokens : int
+    before : int
+        Earlier calls, as far as they were counted.
     detectable : float
         The shift of any of the features, anywhere, that would have been found.
     by_shape : mapping
@@ -144,6 +146,7 @@ class Found:
     calls: int
     rows: int
     tokens: int
+    before: int
     detectable: float
     by_shape: Mapping[Sized, float]
     dtype: str
@@ -273,7 +276,7 @@ class Campaign:
         self.index = {shape: len(places) + i for i, shape in enumerate(dict.fromkeys(shapes))}
         self.sums = FeatureSums((len(places) + len(self.index), len(NAMES)), claims.tolerance)
         self.impossible = ""
-        self.calls = self.rows = 0
+        self.calls = self.rows = self.before = 0
 
     def add(self, shape: Sized, tokens: Tokens) -> None:
         """Bet on the tokens of a call."""
@@ -315,6 +318,7 @@ class Campaign:
             self.calls,
             self.rows,
             int(sums.tokens[0, 0]),
+            self.before,
             float(shifts[0].max()),
             {shape: float(shifts[index].max()) for shape, index in self.index.items()},
             self.dtype,
@@ -332,6 +336,7 @@ def run(
     rng: np.random.Generator,
     advance: Callable[[int], None] = lambda trials: None,
     seconds: float | None = None,
+    most_before: float | None = None,
     laws: Mapping[int, Pool] | None = None,
 ) -> Found:
     """Call a sampler in a stratum until it has decided, or enough was drawn.
@@ -346,17 +351,19 @@ def run(
     cells : int
         After so many numbers in laws it ends in any case, at the end of a round.
     seconds : float, optional
-        If given, they end it instead, after at least one round, or during the calls before it.
+        If given, they end it instead, after at least one round; calls before are not counted.
+    most_before : float, optional
+        Seconds after which there are no more calls before.
     laws : mapping, optional
         {vocabulary: its pairs of laws}; drawn by default.
     """
-    started = time.perf_counter()
     known = pools(stratum, shapes, rng) if laws is None else laws
     warm = drawn_pool(rng, WARM_UP.vocabulary, 4)
     (spare,) = rng.spawn(1)  # what follows must not depend on how many calls there were before
     claims = verifier.capabilities
     ragged = claims.ragged and stratum.ragged
     campaign, passed, deadline = Campaign(shapes, known, claims), 0, Deadline()
+    campaign.before = before
     # Small batches are called more often, so that every shape has its share of the rows.
     most = min(ROWS, max(shape.batch for shape in shapes))
     turns = {shape: max(1, most // shape.batch) for shape in shapes}
@@ -376,11 +383,13 @@ def run(
 
     def rounds() -> Found:
         nonlocal passed
+        begun = time.perf_counter()
         warming = drawn(WARM_UP._replace(batch=stratum.after), warm, rng, ragged=ragged)
         for call in range(before, stratum.after):
-            if seconds is not None and time.perf_counter() - started > seconds:
-                return campaign.found(alpha)
+            if most_before is not None and time.perf_counter() - begun > most_before:
+                break
             verifier.raw(warming[call : call + 1], spare)
+            campaign.before = call + 1
             deadline.restart()
         # Each round is as long as those before it together, so that evidence is weighed seldom.
         done, round_, begun = 0, 1, time.perf_counter()
@@ -394,8 +403,8 @@ def run(
             lossy = campaign.decided(alpha)
             left = min((tokens - seen) * done / max(seen, 1), (cells - passed) / in_turn)
             if seconds is not None:
-                now = time.perf_counter()
-                left = math.floor((seconds - (now - started)) * done / (now - begun))
+                spent = time.perf_counter() - begun
+                left = math.floor((seconds - spent) * done / spent)
             if lossy or left <= 0:
                 return campaign.found(alpha)
             round_ = min(done, math.ceil(left))

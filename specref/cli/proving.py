@@ -1,0 +1,141 @@
+"""The work of ``specref prove``: a rule, proved or refuted, and the report written."""
+
+import sys
+from collections.abc import Callable
+from typing import Any, Literal, NoReturn
+
+import click
+
+from specref.cli.cluster import executor_of
+from specref.cli.dominance import compare_rules
+from specref.cli.everywhere import LETTERS, prove_everywhere
+from specref.cli.group import (
+    HOLDS,
+    INTERRUPTED,
+    VIOLATED,
+    command_line,
+    misused,
+    progress,
+    show,
+)
+from specref.cli.loading import Loaded, load_function
+from specref.contracts.keywords import accepted_keywords
+from specref.contracts.table import contracts_of
+from specref.pairs import Profile
+from specref.proofs.exact import check_step
+from specref.report.machine import as_json, write_json
+from specref.report.rules import first_error, outside_chance, rule_record, rule_report
+from specref.report.rules_html import rule_html
+from specref.rules import RULES
+from specref.verification import InterruptedProofError, RuleReport, prove, rule_cases
+
+
+def prove_rule(
+    rule: str,
+    profile: Profile,
+    pairs: str,
+    only: tuple[str, ...],
+    workers: int,
+    cluster: str | None,
+    everywhere: bool,
+    against: str | None,
+    iterations: int,
+    tokens: int,
+    lookahead: int,
+    budget: float,
+    save: str | None,
+    seed: int,
+    json_file: str | None,
+    html_file: str | None,
+) -> NoReturn:
+    """Prove or refute a rule, and leave with the exit code."""
+    step = load_function(rule, "rule")
+    try:
+        check_step(step)
+    except TypeError as error:
+        misused(f"{rule}: {error}{_judged_by(rule, step)}")
+    if everywhere:
+        if not 2 <= tokens <= len(LETTERS):
+            raise ValueError(f"tokens = {tokens}: expected 2 to {len(LETTERS)}")
+        if lookahead < 0:
+            raise ValueError(f"lookahead = {lookahead}: expected an integer >= 0")
+        kind: Literal["one", "two"] = "one" if pairs in ("same", "one") else "two"
+        if against:
+            _alone_with_against(save, workers, cluster)
+            known = RULES.get(against)
+            other = known.step if known else load_function(against, "against")
+            steps = step, other
+            size = tokens, lookahead, iterations
+            files = json_file, html_file
+            compare_rules((rule, against), steps, *size, kind, budget, seed, *files)
+        if iterations > 1:
+            raise ValueError(f"iterations = {iterations}: expected 1 without --against")
+        asked = tokens, lookahead, kind, budget, seed, workers, cluster
+        prove_everywhere(rule, step, *asked, json_file, html_file, save)
+    if against or iterations > 1:
+        raise ValueError(f"{'against' if against else 'iterations'}: expected with --everywhere")
+    if pairs in ("one", "two") or save:
+        raise ValueError(
+            f"pairs = {pairs!r}: expected same or all without --everywhere"
+            if pairs in ("one", "two")
+            else "save: expected with --everywhere"
+        )
+    same, interrupted = pairs == "same", False
+    cases = progress(len(rule_cases(profile, same, only or None)), "cases")
+    try:
+        with executor_of(workers, cluster) as pool, cases as advance:
+            report = prove(
+                Loaded(rule, step),
+                profile,
+                same_vocabulary=same,
+                only=only or None,
+                executor=pool,
+                advance=lambda case: advance(1, case),
+            )
+    except InterruptedProofError as stop:
+        report, interrupted = stop.report, True
+    _write(rule, report, json_file, html_file)
+    if interrupted:
+        click.echo("interrupted", err=True)
+        sys.exit(INTERRUPTED)
+    if report.outside:
+        misused(f"{rule}: {outside_chance(report)}")
+    if report.refuted:
+        sys.exit(VIOLATED)
+    if report.raised:
+        hint = "" if same else " (for one vocabulary: --pairs same)"
+        sampled = _judged_by(rule, step) if "rng" in accepted_keywords(step) else ""
+        misused(f"{rule} raised {first_error(report)}{hint}{sampled}")
+    if not report.proved:
+        misused(f"{rule}: nothing was proved, {_why_nothing(report)}")
+    sys.exit(HOLDS)
+
+
+def _write(rule: str, report: RuleReport, json_file: str | None, html_file: str | None) -> None:
+    show(rule_report(rule, report), json_file)
+    if json_file:
+        write_json(json_file, as_json(rule_record(rule, report)))
+    if html_file:
+        write_json(html_file, rule_html(rule, report, command_line()))
+
+
+def _why_nothing(report: RuleReport) -> str:
+    if not report.enumerated:
+        return "--only leaves no cases over one vocabulary (for two: --pairs all)"
+    if report.too_large:
+        return "every case has too many paths"
+    return "it is not defined for any of these vocabularies"
+
+
+def _judged_by(rule: str, step: Callable[..., Any]) -> str:
+    commands = (f"specref check {rule} --contract {one}" for one in contracts_of(step))
+    return "".join(f"; by samples: {command}" for command in commands)
+
+
+def _alone_with_against(save: str | None, workers: int, cluster: str | None) -> None:
+    if save:
+        raise ValueError("save: expected without --against")
+    if workers > 1:
+        raise ValueError(f"workers = {workers}: expected 1 with --against")
+    if cluster:
+        raise ValueError(f"cluster = {cluster}: expected without --against")

@@ -1,0 +1,42 @@
+"""Packages whose public names are imported when they are asked for.
+
+What is public is listed in ``__init__.pyi`` beside ``__init__.py``.
+"""
+
+import ast
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+def public_names(file: str) -> tuple[list[str], Callable[[str], Any]]:
+    """The public names of a package, and its ``__getattr__``.
+
+    Parameters
+    ----------
+    file : str
+        Its ``__init__.py``.
+
+    Examples
+    --------
+    >>> import specref
+    >>> names, get = public_names(specref.__file__)
+    >>> "check" in names, get("check").__name__
+    (True, 'check')
+    """
+    listed = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
+    public = {
+        alias.asname or alias.name: (str(line.module), alias.name)
+        for line in ast.parse(listed).body
+        if isinstance(line, ast.ImportFrom)
+        for alias in line.names
+    }
+
+    def get(name: str) -> Any:
+        if name not in public:
+            raise AttributeError(f"module {file!r} has no attribute {name!r}")
+        module, own = public[name]
+        return getattr(import_module(module), own)
+
+    return list(public), get
