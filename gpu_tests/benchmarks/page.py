@@ -166,7 +166,7 @@ GENERATION_COLUMNS = (
     "method",
     "T",
     "lookahead",
-    "implementation",
+    "by",
     "batch, new tokens",
     "tokens/s",
     "x Transformers",

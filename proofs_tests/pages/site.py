@@ -181,8 +181,13 @@ def beginning_of_readme() -> str:
 
 
 def linked_rows(page: str) -> str:
-    """docs/claims.md with links from its rows to what the page of the source says of them."""
+    """docs/claims.md with links to the page of each source, and from rows to their place there."""
     ledger = tomllib.loads(claims.LEDGER.read_text(encoding="utf-8"))
+    for source in claims.SOURCES:
+        what = "tables, figures and sections" if "places" in ledger[source] else "statements"
+        above = f"\n## {short(ledger[source])}\n\n"
+        link = f"[Its {what}, one by one](generated/papers/{source}.md).\n\n"
+        page = page.replace(above, above + link)
     for source, row in claims.rows(ledger):
         link = f"[{row['id']}](generated/papers/{source}.md#{anchor(row)})"
         page = page.replace(f"\n| {row['id']} |", f"\n| {link} |")
