@@ -258,27 +258,19 @@ def likely(rates: Sequence[Probability]) -> int:
     return next((k for k, rate in enumerate(rates) if 4 * rate < 3), len(rates))
 
 
-@dataclass(frozen=True)
-class Guided:
-    """One iteration of companion-guided verification, with a companion and a length for proofs.
-
-    Attributes
-    ----------
-    step : callable
-        (target, drafter, context, lookahead, chance, companion, estimate, length) -> block.
-    estimate : callable
-        As the step takes it.
-    """
-
-    step: Callable[..., Tokens]
-    estimate: Callable[..., Probability]
-
-    def __call__(
-        self, target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
-    ) -> Tokens:
-        third = between(target, drafter)
-        told = {"companion": third, "estimate": self.estimate, "length": likely}
-        return self.step(target, drafter, context, lookahead, chance, **told)
+def guided(
+    step: Callable[..., Tokens],
+    estimate: Callable[..., Probability],
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    lookahead: int,
+    chance: Chance,
+) -> Tokens:
+    """One iteration of companion-guided verification, with a companion and a length for proofs."""
+    third = between(target, drafter)
+    told = {"companion": third, "estimate": estimate, "length": likely}
+    return step(target, drafter, context, lookahead, chance, **told)
 
 
 def _table(*rules: Rule) -> Mapping[str, Rule]:
@@ -425,19 +417,19 @@ RULES: Mapping[str, Rule] = _table(
     Rule(
         "companion",
         (f"{KIM}, repaired: decided before the draw",),
-        Guided(companion.predictable_step, lambda similarity: similarity),
+        partial(guided, companion.predictable_step, lambda similarity: similarity),
         accepts_equals=True,
     ),
     Rule(
         "companion-rejecting",
         (f"{KIM}, repaired: what is not verified is rejected",),
-        Guided(rejecting.step, lambda similarity, acceptance: acceptance),
+        partial(guided, rejecting.step, lambda similarity, acceptance: acceptance),
         accepts_equals=True,
     ),
     Rule(
         "companion-published",
         (f"{KIM}, sections 4.2 and 5",),
-        Guided(companion.step, lambda similarity, acceptance: acceptance),
+        partial(guided, companion.step, lambda similarity, acceptance: acceptance),
         accepts_equals=True,
         lossless=False,
     ),

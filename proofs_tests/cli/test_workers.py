@@ -101,7 +101,7 @@ def test_how_long_texts_take_is_said_before(
     said: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(check_module, "estimated_seconds", lambda judge, asked: seconds)
+    monkeypatch.setattr(check_module, "ESTIMATES", (lambda judge, asked: seconds,))
     asked = ("--contract", "generate", "--only", "smoke", *options)
     result = specref("check", generates, *asked)
     assert ("about 5 minutes (--seconds 12 for a quick look)" in result.stderr) == said

@@ -16,7 +16,7 @@ from specref.pairs import Profile
 from specref.proofs.everywhere import NotForAllError, is_lossless_everywhere
 from specref.proofs.everywhere.proof import rows_where_right, spelled_rows
 from specref.proofs.everywhere.slices import Plain
-from specref.rules import DEFAULT, RULES, Guided, likely
+from specref.rules import DEFAULT, RULES, guided, likely
 from specref.verification.questions import QUESTIONS
 from specref.vocabulary import Tokens, UntokenisableError, Vocabulary
 from specref.zoo import ALL
@@ -77,9 +77,9 @@ def freely_guided(
 
 GUIDED: Mapping[str, Step] = MappingProxyType(
     {
-        name: partial(freely_guided, rule.step.step)
+        name: partial(freely_guided, rule.step.args[0])
         for name, rule in RULES.items()
-        if rule.lossless and isinstance(rule.step, Guided)
+        if rule.lossless and isinstance(rule.step, partial) and rule.step.func is guided
     }
 )
 """Rules that are lossless whatever a companion estimates."""
