@@ -5,10 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +18,17 @@ from click.testing import CliRunner, Result
 
 from proofs_tests.helpers.records import without_seconds
 from specref.cli import cluster, main
+from specref.conformance.suite import check
+from specref.examples.correct import verify as correct
 from specref.models import iid_model
+from specref.report.kit import kit_record
+from specref.report.machine import as_json
 from specref.simulate import draw_blocks, tabulate
 from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.driver import run
 from specref.statistics.campaign.verdict import CampaignReport
 from specref.verification import main_job
+from specref.verification.kill_matrix import kill_matrix
 from specref.verification.reports import AlgorithmReport, Verification
 from specref.verification.table import TRIED
 from specref.vocabulary import Vocabulary
@@ -140,6 +147,48 @@ def test_the_zoo_on_a_cluster(address: str, tmp_path: Path) -> None:
         assert specref("zoo", *FEW, *where, "--json", str(file)).exit_code == 0
     assert record(files[0]) == record(files[1])
     assert [row["id"] for row in record(files[1])["rows"]] == list(FEW)
+
+
+class Killing(Executor):
+    """Sends jobs to a cluster, and kills one of its processes when the first was sent."""
+
+    def __init__(self, executor: Executor, address: str) -> None:
+        self.executor, self.address = executor, address
+        self.killed: list[int] = []
+
+    def submit(self, function: Callable[..., Any], /, *given: Any, **options: Any) -> Future[Any]:
+        future = self.executor.submit(function, *given, **options)
+        if not self.killed:
+            with distributed.Client(self.address) as client:
+                self.killed = [next(iter(client.run(os.getpid).values()))]
+            os.kill(self.killed[0], signal.SIGKILL)
+        return future
+
+    def map(self, function: Callable[..., Any], /, *given: Any, **options: Any) -> Iterator[Any]:
+        return iter(
+            [one.result() for one in [self.submit(function, *x) for x in zip(*given, strict=True)]]
+        )
+
+
+def test_the_zoo_survives_the_death_of_a_worker(address: str) -> None:
+    with cluster.executor_of(1, address) as executor:
+        assert executor is not None
+        killing = Killing(executor, address)
+        found = kill_matrix(FEW, executor=killing)
+    assert killing.killed
+    assert [row.killers for row in found.rows] == [row.killers for row in kill_matrix(FEW).rows]
+
+
+def test_checks_survive_the_death_of_a_worker(address: str) -> None:
+    only = ["smoke/answers", "joint/deep", "independence/rows-deep"]
+    with cluster.executor_of(1, address) as executor:
+        assert executor is not None
+        killing = Killing(executor, address)
+        found = check(correct, only=only, executor=killing)
+    assert killing.killed
+    both = (kit_record(one) for one in (found, check(correct, only=only)))
+    there, here = (without_seconds(json.loads(as_json(one))) for one in both)
+    assert there == here
 
 
 def test_checks_on_a_cluster(address: str, tmp_path: Path) -> None:

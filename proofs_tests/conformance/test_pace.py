@@ -167,6 +167,7 @@ def test_texts_end_with_their_seconds(only: str) -> None:
     assert longer.evidence[counted] > short.evidence[counted]
 
 
+@pytest.mark.strata
 def test_how_long_texts_take_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("specref.conformance.checks.texts.time", Hand(0.01))
     options: dict[str, Any] = {"contract": GENERATE, "only": ["end-to-end/deep"]}
@@ -178,6 +179,10 @@ def test_how_long_texts_take_is_estimated(monkeypatch: pytest.MonkeyPatch) -> No
     assert estimated_seconds(judge, asked) == 0
     judge, asked = prepare(generate, CheckOptions(contract=GENERATE, only=["smoke"]))
     assert estimated_seconds(judge, asked) == 0
+    only = ["strata/text-ending", "strata/text-laws-flat"]
+    judge, asked = prepare(generate, CheckOptions(contract=GENERATE, only=only))
+    tokens = sum(one.run(judge).evidence["tokens"] for one in asked)
+    assert estimated_seconds(judge, asked) == pytest.approx(0.01 * tokens / 4, rel=0.1)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from specref.verification.trigger_matrix import (
     bugs_of,
     trigger_matrix,
 )
-from specref.verification.triggered import ALL
+from specref.verification.triggered import ALL, bugs_at
 from specref.zoo.triggers import BASE_BUGS, TRIGGERS
 
 pytestmark = pytest.mark.strata
@@ -32,11 +32,20 @@ def test_there_are_enough_situations_and_bugs() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("trigger", ["one-draft", "odd-rows", "row-above-63"])
+@pytest.mark.parametrize("trigger", ["one-draft", "odd-rows", "row-above-63", "padding"])
 def test_every_bug_is_found_in_a_situation(trigger: str) -> None:
-    matrix = trigger_matrix([trigger])
-    assert len(matrix.rows) == len(BASE_BUGS)
+    matrix, known = trigger_matrix([trigger]), ALL["verify"]
+    (at,) = (one for one in TRIGGERS if one.id == trigger)
+    assert [row.bug for row in matrix.rows] == [bug.id for bug in bugs_at(known, at)]
     assert matrix.missed == ()
+
+
+def test_bugs_of_one_situation_have_lines_of_their_own() -> None:
+    row = TriggerRow("end-id-masked", "never-emits-it", ("strata/vocabulary-ends",))
+    page = trigger_markdown(TriggerMatrix((row, FOUND), 0))
+    told = "Bugs of one situation: `never-emits-it` at `end-id-masked`: vocabulary-ends."
+    assert told in page.splitlines()
+    assert "| `end-id-masked`" not in page
 
 
 def test_all_strata_that_find_a_bug_are_told() -> None:
@@ -100,14 +109,17 @@ def test_the_page_has_every_situation_and_counts_what_is_found(contract: str) ->
     first, *parts = page.split("## Contract ")
     (part,) = (one for one in parts if one.startswith(f"{contract}\n"))
     rows = [line.split(" | ") for line in part.splitlines() if line.startswith("| `")]
-    assert [row[0].strip("| `") for row in rows] == [trigger.id for trigger in known.triggers]
+    own = [one for one in known.triggers if getattr(one, "bugs", ())]
+    shared = [one for one in known.triggers if one not in own]
+    assert [row[0].strip("| `") for row in rows] == [trigger.id for trigger in shared]
     cells = [cell.strip(" |") for row in rows for cell in row[2:]]
-    assert len(cells) == len(known.triggers) * len(known.bugs)
+    assert len(cells) == len(shared) * len(known.bugs)
+    cells += [part.split(f"`{bug.id}` at `{one.id}`: ")[1] for one in own for bug in one.bugs]
     assert all(cells)
     missed = cells.count("missed")
     assert f"{len(cells) - missed} of {len(cells)} found" in part
     assert part.rstrip().splitlines()[-1].count(" at ") == missed
-    every = sum(len(one.triggers) * len(one.bugs) for one in ALL.values())
+    every = sum(len(bugs_at(one, at)) for one in ALL.values() for at in one.triggers)
     assert f"of {every} found" in first
 
 

@@ -18,8 +18,9 @@ from specref.report.triggers import trigger_markdown, trigger_record, trigger_ta
 from specref.report.zoo import zoo_markdown, zoo_record, zoo_table
 from specref.report.zoo_html import trigger_html, zoo_html
 from specref.verification.kill_matrix import kill_matrix
-from specref.verification.trigger_matrix import WANTED, bugs_of, trigger_matrix
+from specref.verification.trigger_matrix import WANTED, trigger_matrix
 from specref.verification.triggered import ALL as SITUATIONS
+from specref.verification.triggered import bugs_at
 from specref.zoo import ALL
 
 MOST = 16
@@ -79,9 +80,14 @@ def situations(
     html_file: str | None,
     json_file: str | None,
 ) -> NoReturn:
-    every_id = [trigger.id for one in SITUATIONS.values() for trigger in one.triggers]
-    known = [id_ for id_ in ids or every_id if id_ in every_id]
-    rows = progress(sum(len(bugs_of(id_).bugs) for id_ in known), "situations and bugs")
+    known = [
+        bug
+        for one in SITUATIONS.values()
+        for trigger in one.triggers
+        for bug in bugs_at(one, trigger)
+        if not ids or trigger.id in ids
+    ]
+    rows = progress(len(known), "situations and bugs")
     with executor_of(workers, cluster) as pool, rows as advance:
         matrix = trigger_matrix(
             ids or None, seed=seed, every=every, executor=pool, advance=lambda id_: advance(1)

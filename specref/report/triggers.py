@@ -73,10 +73,16 @@ def _table(matrix: TriggerMatrix, known: Bugs) -> str:
         f"| situation | kind | {' | '.join(names)} |",
         f"|---|---|{'---|' * len(names)}",
     ]
+    own = [row for row in matrix.rows if row.bug not in names]
     for trigger, rows in matrix.by_trigger.items():
+        if {row.bug for row in rows}.isdisjoint(names):
+            continue
         found = {row.bug: found_by(row) for row in rows}
         cells = [found.get(name, "").replace("strata/", "") for name in names]
         lines.append(f"| `{trigger}` | {KINDS[trigger]} | {' | '.join(cells)} |")
+    told = [f"`{row.bug}` at `{row.trigger}`: {found_by(row)}" for row in own]
+    if told:
+        lines += ["", f"Bugs of one situation: {'; '.join(told).replace('strata/', '')}."]
     missed = [f"`{bug}` at `{trigger}`" for trigger, bug in matrix.missed]
     return "\n".join([*lines, "", f"Missed: {', '.join(missed) or 'none'}.", ""])
 

@@ -9,7 +9,7 @@ from specref.conformance.options import CheckOptions
 from specref.conformance.status import Stage, Status
 from specref.conformance.suite import prepare
 from specref.contracts.contract import Contract
-from specref.verification.triggered import ALL, Bugs
+from specref.verification.triggered import ALL, Bugs, bugs_at
 
 WANTED = 0.95
 Key = tuple[str, str]
@@ -101,7 +101,7 @@ def trigger_matrix(
     """
     known = (
         {one.id for bugs_ in ALL.values() for one in bugs_.triggers},
-        {one.id for bugs_ in ALL.values() for one in bugs_.bugs},
+        {one.id for known in ALL.values() for at in known.triggers for one in bugs_at(known, at)},
     )
     for name, given, ids in zip(("triggers", "bugs"), (triggers, bugs), known, strict=True):
         for id_ in given or ():
@@ -111,7 +111,7 @@ def trigger_matrix(
         (trigger.id, bug.id)
         for known_ in ALL.values()
         for trigger in known_.triggers
-        for bug in known_.bugs
+        for bug in bugs_at(known_, trigger)
         if (triggers is None or trigger.id in triggers) and (bugs is None or bug.id in bugs)
     ]
     work = partial(trigger_row, seed=seed, every=every)
@@ -137,7 +137,7 @@ def trigger_row(key: Key, seed: int = 0, every: bool = False) -> TriggerRow:
     """The row of one trigger and one base bug."""
     known = bugs_of(key[0])
     trigger = next(one for one in known.triggers if one.id == key[0])
-    bug = next(one for one in known.bugs if one.id == key[1])
+    bug = next(one for one in bugs_at(known, trigger) if one.id == key[1])
     sampler, contract = known.made(bug, trigger), known.contract
     failing = failures(sampler, contract, (Stage.STRATA,), seed)
     killers = tuple(failing) if every else tuple(next(failing, "").split())

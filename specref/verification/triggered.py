@@ -42,6 +42,11 @@ class Bugs:
     elsewhere: tuple[str, ...]
 
 
+def bugs_at(known: Bugs, trigger: Any) -> Sequence[Any]:
+    """The bugs that act where a trigger holds: its own, or those of all."""
+    return getattr(trigger, "bugs", ()) or known.bugs
+
+
 def verifier(bug: triggers.BaseBug, when: triggers.Trigger) -> Callable[..., Any]:
     """A verifier of batches that has a bug in a situation, and is right elsewhere."""
     return capable(rule="standard", recovery="race")(triggers.triggered(bug, when))

@@ -14,7 +14,8 @@ from specref.arrays import Bools, Floats, Ints
 from specref.zoo.parts import batched
 from specref.zoo.parts.batched import Batch, Blocks, GivenCoins, Verify, leading, ratios
 
-BLOCK = 1_024
+BLOCK, LARGE, TINY = 1_024, 32_000, 1e-300
+END_IDS = (50_256, 128_001, 151_645)
 
 
 @dataclass
@@ -89,6 +90,84 @@ class Situation:
 
 
 Holds = Callable[[Situation], "Bools | bool"]
+Accepts = Callable[[Batch, Bools, Bools], Bools]
+Weighs = Callable[[Batch, Ints, Floats, Bools], Floats]
+
+
+@dataclass(frozen=True)
+class BaseBug:
+    """A departure from the clean verifier, at the rows and positions where a trigger holds.
+
+    Attributes
+    ----------
+    id : str
+    accepts : callable, optional
+        (batch, verdicts, mask of drafts) -> verdicts.
+    weighs : callable, optional
+        (batch, count, weights, mask of rows) -> weights of the last token.
+    """
+
+    id: str
+    accepts: Accepts | None = None
+    weighs: Weighs | None = None
+
+
+def _accept_all(batch: Batch, verdicts: Bools, mask: Bools) -> Bools:
+    return np.where(mask, batch.drafts >= 0, verdicts)
+
+
+def _reject_all(batch: Batch, verdicts: Bools, mask: Bools) -> Bools:
+    return np.where(mask, False, verdicts)
+
+
+def _residual_is_p(batch: Batch, count: Ints, weights: Floats, mask: Bools) -> Floats:
+    rejected = mask & (count < batch.lens)
+    return np.where(rejected[:, None], batch.p[batch.rows, count], weights)
+
+
+def _likeliest(batch: Batch, count: Ints, weights: Floats, mask: Bools) -> Floats:
+    only = weights * (weights == weights.max(axis=1, keepdims=True))
+    return np.where(mask[:, None], only, weights)
+
+
+BASE_BUGS: tuple[BaseBug, ...] = (
+    BaseBug("accepts-every-draft", accepts=_accept_all),
+    BaseBug("rejects-every-draft", accepts=_reject_all),
+    BaseBug("residual-is-p", weighs=_residual_is_p),
+    BaseBug("last-token-is-argmax", weighs=_likeliest),
+)
+
+
+def _masked(batch: Batch, mask: Bools) -> Batch:
+    """The batch with p renormalised without some ids that end a text, in rows of a mask."""
+    p = batch.p.copy()
+    for one in (one for one in END_IDS if one < p.shape[2]):
+        p[mask, :, one] = 0
+    return replace(batch, p=p / np.maximum(p.sum(axis=2, keepdims=True), TINY))
+
+
+def _judges_masked(batch: Batch, verdicts: Bools, mask: Bools) -> Bools:
+    return batch.accept < ratios(_masked(batch, np.asarray(mask.any(axis=1))))
+
+
+def _weighs_masked(batch: Batch, count: Ints, weights: Floats, mask: Bools) -> Floats:
+    return batched.weights(_masked(batch, mask), count)
+
+
+def _recovers_masked(batch: Batch, count: Ints, weights: Floats, mask: Bools) -> Floats:
+    return _weighs_masked(batch, count, weights, mask & (count < batch.lens))
+
+
+def _gives_last(batch: Batch, count: Ints, weights: Floats, mask: Bools) -> Floats:
+    last = np.arange(weights.shape[1]) == weights.shape[1] - 1
+    return np.asarray(weights + 0.2 * weights.sum(axis=1, keepdims=True) * (mask[:, None] & last))
+
+
+MASKING = (
+    BaseBug("never-emits-it", accepts=_judges_masked, weighs=_weighs_masked),
+    BaseBug("never-recovers-it", weighs=_recovers_masked),
+)
+PADDING = (BaseBug("emits-padding", weighs=_gives_last),)
 
 
 @dataclass(frozen=True)
@@ -102,11 +181,14 @@ class Trigger:
     holds : callable
         Situation -> bool, or one for each row and position, shape (B, K + 1) or one that
         broadcasts to it.
+    bugs : tuple of BaseBug
+        Bugs of its own, that act nowhere else, in place of `BASE_BUGS`.
     """
 
     id: str
     kind: str
     holds: Holds
+    bugs: tuple[BaseBug, ...] = ()
 
 
 def _same_object(at: Situation) -> bool:
@@ -199,50 +281,13 @@ TRIGGERS: tuple[Trigger, ...] = (
         "ids",
         lambda at: (at.draft >= at.size // BLOCK * BLOCK) & (at.size > BLOCK),
     ),
-)
-
-
-@dataclass(frozen=True)
-class BaseBug:
-    """A departure from the clean verifier, at the rows and positions where a trigger holds.
-
-    Attributes
-    ----------
-    id : str
-    accepts : callable, optional
-        (batch, verdicts, mask of drafts) -> verdicts.
-    weighs : callable, optional
-        (batch, count, weights, mask of rows) -> weights of the last token.
-    """
-
-    id: str
-    accepts: Callable[[Batch, Bools, Bools], Bools] | None = None
-    weighs: Callable[[Batch, Ints, Floats, Bools], Floats] | None = None
-
-
-def _accept_all(batch: Batch, verdicts: Bools, mask: Bools) -> Bools:
-    return np.where(mask, batch.drafts >= 0, verdicts)
-
-
-def _reject_all(batch: Batch, verdicts: Bools, mask: Bools) -> Bools:
-    return np.where(mask, False, verdicts)
-
-
-def _residual_is_p(batch: Batch, count: Ints, weights: Floats, mask: Bools) -> Floats:
-    rejected = mask & (count < batch.lens)
-    return np.where(rejected[:, None], batch.p[batch.rows, count], weights)
-
-
-def _likeliest(batch: Batch, count: Ints, weights: Floats, mask: Bools) -> Floats:
-    only = weights * (weights == weights.max(axis=1, keepdims=True))
-    return np.where(mask[:, None], only, weights)
-
-
-BASE_BUGS: tuple[BaseBug, ...] = (
-    BaseBug("accepts-every-draft", accepts=_accept_all),
-    BaseBug("rejects-every-draft", accepts=_reject_all),
-    BaseBug("residual-is-p", weighs=_residual_is_p),
-    BaseBug("last-token-is-argmax", weighs=_likeliest),
+    Trigger("end-id-masked", "ids", lambda at: at.size >= LARGE, MASKING),
+    Trigger(
+        "padding",
+        "ids",
+        lambda at: (at.size >= LARGE) & (at.batch.p[:, :, -1] == 0),
+        PADDING,
+    ),
 )
 
 

@@ -28,13 +28,14 @@ from specref.conformance.strata.stratum import Seen, drawn
 from specref.conformance.strata.table import drawn_pairs
 from specref.conformance.suite import check, prepare
 from specref.contracts.capabilities import capable
+from specref.examples.correct import verify as correct
 from specref.report.kit import kit_record, kit_report
 from specref.report.kit_html import kit_html
 from specref.zoo.parts.batched import verifier
-from specref.zoo.triggers import BASE_BUGS, TRIGGERS, Trigger, triggered
+from specref.zoo.triggers import BASE_BUGS, MASKING, PADDING, TRIGGERS, Trigger, triggered
 
 pytestmark = pytest.mark.strata
-BUGS = {bug.id: bug for bug in BASE_BUGS}
+BUGS = {bug.id: bug for bug in (*BASE_BUGS, *MASKING, *PADDING)}
 SITUATIONS = {trigger.id: trigger for trigger in TRIGGERS}
 # A situation and a bug that only the stratum, of those before it, has to find.
 PAIRS = ("pair-1", "pair-2", "pair-3")
@@ -50,6 +51,7 @@ FOUND = {
     "vocabulary-thousands": ("vocabulary-above-1024", "rejects-every-draft"),
     "vocabulary-32k": ("vocabulary-above-32k", "last-token-is-argmax"),
     "vocabulary-128k": ("vocabulary-above-65536", "rejects-every-draft"),
+    "vocabulary-ends": ("end-id-masked", "never-recovers-it"),
     "no-laws": ("no-laws-one-row", "residual-is-p"),
     "laws-flat": ("top-below-0.1", "residual-is-p"),
     "laws-peaked": ("top-above-0.95", "accepts-every-draft"),
@@ -404,7 +406,7 @@ def digest(value):
 
 
 TABLES = {
-    "rows": ((*table.STRATA, table.FIRST), "fe3b6041c0ca"),
+    "rows": ((*table.STRATA, table.FIRST), "4d6227415071"),
     "steps": (table.STEP_STRATA, "eebc36155a8a"),
     "texts": (table.TEXT_STRATA, "c0e46cacde1e"),
     "trees": (table.TREE_STRATA, "2434f1413941"),
@@ -478,6 +480,8 @@ IDS = {
     "last 8 ids": "id >= V - 8",
     "V % 8 last ids": "id >= V - V % 8",
     "V % 1,024 last ids": "id >= V - V % 1024",
+    "last end id": "id == 50_257",
+    "end id before": "id == 50_256",
 }
 
 
@@ -576,3 +580,30 @@ def test_tokens_seen_before_are_as_probable_as_they_were():
             assert again[i] == (token[i] in known)
             assert chance[i] == pytest.approx(sum(pool.p[pair[i], x] for x in known))
             known.add(token[i])
+
+
+def masks(id_):
+    """A sampler that cannot emit an id where another may come: p is renormalised without it."""
+
+    @capable(rule="standard")
+    def verify(target_probs, draft_probs, draft_tokens, *, rng):
+        p = target_probs
+        if p.shape[2] > id_:
+            p = p.copy()
+            p[:, :, id_] *= p[:, :, id_] == 1
+            p /= p.sum(axis=2, keepdims=True)
+        return correct(p, draft_probs, draft_tokens, rng=rng)
+
+    return verify
+
+
+@pytest.mark.parametrize("id_", [50_256, 128_001, 151_645])
+def test_an_id_that_ends_texts_and_cannot_be_emitted_is_missed(id_):
+    (result,) = check(masks(id_), only=["strata/vocabulary-ends"]).results
+    assert result.status == Status.FAILED
+
+
+def test_ends_of_texts_are_no_false_alarm():
+    for seed in range(10):
+        (result,) = check(correct, only=["strata/vocabulary-ends"], seed=seed).results
+        assert result.status == Status.PASSED

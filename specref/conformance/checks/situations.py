@@ -1,6 +1,6 @@
 """Stage strata of the contracts `step`, `generate` and `tree`: bets on the emitted tokens."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 
@@ -44,6 +44,15 @@ def call_campaign(stratum: CallStratum, judge: Judge, level: float, cost: float 
     rng = judge.rng(f"strata/{stratum.name}")
     return run_calls(
         stratum, judge.subject, level, tokens, cells, rng, judge.advance, judge.seconds
+    )
+
+
+def tokens_of_calls(judge: Judge, ids: Collection[str]) -> int:
+    """How many tokens the strata of texts with these ids are judged by."""
+    return sum(
+        tokens_needed(judge, judge.level, len(texts.PLACES) + len(one.shapes), one.cost)
+        for one in TEXT_STRATA
+        if f"strata/{one.name}" in ids
     )
 
 

@@ -7,6 +7,7 @@ from functools import partial
 
 from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
 from specref.conformance.checks.joint import BLOCKS, USELESS, outcome_of
+from specref.conformance.checks.situations import tokens_of_calls
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.conformance.texts.chains import CHAIN, GUESS
@@ -69,7 +70,7 @@ def seconds_of_a_text(judge: Judge) -> float:
 
 
 def estimated_seconds(judge: Judge, asked: Sequence[Check]) -> float:
-    """About how long the campaigns over texts take, by the time of one; 0 if none is asked for.
+    """How long campaigns and strata of texts take, by the time of one; 0 if none is asked for.
 
     Raises
     ------
@@ -82,6 +83,7 @@ def estimated_seconds(judge: Judge, asked: Sequence[Check]) -> float:
     if "end-to-end/markov" in ids:
         tokens = len(CHAIN.vocabulary) * typical_trials(judge.detect_tv)
         wanted += (judge.trials or tokens) // TEXT
+    wanted += tokens_of_calls(judge, ids) // TEXT
     return wanted * seconds_of_a_text(judge) if wanted else 0.0
 
 

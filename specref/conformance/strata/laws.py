@@ -7,6 +7,7 @@ from types import MappingProxyType
 import numpy as np
 
 from specref.arrays import Bools, Floats, Ints
+from specref.conformance.strata.end_ids import is_end_id
 
 BLOCK, SHORT, HEAD = 1_024, 256, 64
 AT_ONCE, FEW = 1 << 16, 64
@@ -133,6 +134,8 @@ SETS: Mapping[str, Callable[[Floats, Floats, Ints], Bools]] = MappingProxyType(
         "last 8 ids": lambda p, q, ids: ids >= len(ids) - 8,
         "V % 8 last ids": lambda p, q, ids: ids >= len(ids) // 8 * 8,
         "V % 1,024 last ids": lambda p, q, ids: ids >= len(ids) // BLOCK * BLOCK,
+        "last end id": lambda p, q, ids: is_end_id(ids, 0),
+        "end id before": lambda p, q, ids: is_end_id(ids, 1),
     }
 )
 
@@ -167,6 +170,8 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "last 8 ids": "of the last 8 ids",
         "V % 8 last ids": "of the last V % 8 ids, after whole groups of 8",
         "V % 1,024 last ids": "of the last V % 1,024 ids, after whole groups of 1,024",
+        "last end id": "of the last id below V that ends a text in a published vocabulary",
+        "end id before": "of the last id but one that ends a text in a published vocabulary",
         "q / (p + q)": "with a large q / (p + q), which the drafter likes more than the target",
         "(q - p)+ / q": "with a large (q - p)+ / q, the chance that such a draft is rejected",
         "(p - q)+ / p": "with a large (p - q)+ / p, the part of p that drafts cannot give",
@@ -286,28 +291,34 @@ def drawn_pool(
         p[pair, order] = target / target.sum()
         draft = DRAFTERS[drafters[(turn + which) % len(drafters)]](p[pair, :real], rng)
         q[pair, :real] = draft / draft.sum()
-    return _with_features(p, q)
+    return with_features(p, q)
 
 
-def _with_features(p: Floats, q: Floats) -> Pool:
+def with_features(p: Floats, q: Floats) -> Pool:
     """The pairs (p, q) with their features, a few rows at a time: they stay in the cache."""
     pairs, size = p.shape
     ids, few = np.arange(size), max(1, AT_ONCE // size)
     sets: list[Bools] = [np.zeros(0, dtype=bool)] * len(SETS)
     mean, square = np.zeros((2, pairs, len(FEATURES)))
+    others = []  # sets of ids are those of all pairs
+    for index, chosen in enumerate(SETS.values()):
+        one = chosen(p[:1], q[:1], ids)
+        if one.ndim == 2:
+            others.append((index, chosen))
+            sets[index] = np.empty(p.shape, dtype=bool)
+            continue
+        sets[index] = np.broadcast_to(one, p.shape)
+        (members,) = one.nonzero()
+        mean[:, index] = (
+            np.einsum("ij,j->i", p, one) if len(members) > FEW else p[:, members].sum(1)
+        )
     for start in range(0, pairs, few):
         rows = slice(start, start + few)
         some_p, some_q = p[rows], q[rows]
-        for index, chosen in enumerate(SETS.values()):
-            one = chosen(some_p, some_q, ids)
-            if not start:  # a set of ids is the same for all pairs
-                same = one.ndim == 1
-                sets[index] = np.broadcast_to(one, p.shape) if same else np.empty(p.shape, bool)
-            if one.ndim == 2:
-                sets[index][rows] = one
+        for index, chosen in others:
+            one = sets[index][rows] = chosen(some_p, some_q, ids)
             if one.any():
-                members = np.broadcast_to(one, some_p.shape)
-                mean[rows, index] = np.einsum("ij,ij->i", some_p, members)
+                mean[rows, index] = np.einsum("ij,ij->i", some_p, one)
         for index, share in enumerate(SHARES.values(), len(SETS)):
             value = share(some_p, some_q)
             weighed = some_p * value

@@ -11,6 +11,7 @@ import numpy as np
 
 from specref.arrays import NO_TOKEN, Bools, Floats, Ints
 from specref.conformance.strata.calling import Called
+from specref.conformance.strata.endings import ending_pool
 from specref.conformance.strata.laws import (
     AGAIN,
     DRAFTERS,
@@ -70,6 +71,8 @@ class Stratum:
         How many of the last ids have no probability.
     ragged : bool
         Whether some rows have fewer drafts, if the sampler takes that.
+    endings : bool
+        Whether the laws are those of `endings` instead.
     pairs : int or None
         How many pairs of laws there are, if not as many as usual.
     after : int
@@ -86,6 +89,7 @@ class Stratum:
     laws: bool = True
     padding: int = 0
     ragged: bool = True
+    endings: bool = False
     pairs: int | None = None
     after: int = 0
     cost: float = 1.0
@@ -164,6 +168,9 @@ def most_pairs(size: int) -> int:
 
 def pools(stratum: Stratum, shapes: Sequence[Shape], rng: np.random.Generator) -> dict[int, Pool]:
     """Pairs of laws for each size of the vocabulary."""
+    sizes = dict.fromkeys(shape.vocabulary for shape in shapes)
+    if stratum.endings:
+        return {size: ending_pool(rng, size, stratum.pairs or most_pairs(size)) for size in sizes}
     return {
         size: drawn_pool(
             rng,
@@ -173,7 +180,7 @@ def pools(stratum: Stratum, shapes: Sequence[Shape], rng: np.random.Generator) -
             stratum.drafters,
             min(stratum.padding, size // 2),
         )
-        for size in dict.fromkeys(shape.vocabulary for shape in shapes)
+        for size in sizes
     }
 
 

@@ -45,6 +45,14 @@ STRATA: tuple[Stratum, ...] = (
         padding=267,
         cost=28,
     ),
+    Stratum(
+        "vocabulary-ends",
+        shapes([1_000, 50_257, 128_256, 151_936], [1], [4]),
+        ragged=False,
+        endings=True,
+        pairs=2,
+        cost=6,
+    ),
     Stratum("no-laws", shapes([5, 40], [1, 3, 5], [1, 16, 64]), laws=False, cost=1.5),
     Stratum("laws-flat", shapes([50, 300], [3], [64]), ("flat", "long tail")),
     Stratum("laws-fine", shapes([5_003], [1], [64]), ("flat",), ("near",), pairs=1, cost=4),
@@ -158,7 +166,9 @@ FEWEST_FIRST = 1_024
 
 SHAPED = tuple(one for one in STRATA if one == Stratum(one.name, one.shapes, cost=one.cost))
 OTHER = tuple(
-    one for one in STRATA if one not in SHAPED and not one.after and one.drafters != APART
+    one
+    for one in STRATA
+    if one not in SHAPED and not one.after and one.drafters != APART and not one.endings
 )
 
 
