@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, repeat
 from types import MappingProxyType
 
+from specref.algorithms import Step
 from specref.algorithms.text.push_forward import psi
 from specref.algorithms.trees.transport import drafts_law, optimal_acceptance
 from specref.distributions import Probabilities, Probability, normalise, relabel
@@ -16,7 +17,7 @@ from specref.proofs.everywhere import NotForAllError
 from specref.proofs.everywhere.acceptance import Formula
 from specref.proofs.everywhere.comparison import Comparison, compare_everywhere
 from specref.rules import RULES
-from specref.verification.everywhere import TWO
+from specref.verification.everywhere import GUIDED, TWO
 from specref.vocabulary import Tokens, UntokenisableError, Vocabulary, intersection
 
 BUDGET = 20.0
@@ -126,7 +127,9 @@ DECLARED = (
 )
 """Rules, and what they accept: Timor et al. 2025, Table 3, and Sun et al. 2024."""
 BY_TOKEN = ("standard", "block", "greedy-block")
-SIBLINGS = ("standard", "top-drafts", "spechub", "matching", "recursive-rejection")
+ONE_VOCABULARY = tuple(
+    name for name, rule in RULES.items() if rule.same_vocabulary and rule.lossless
+)
 SIZES: Mapping[Profile, Sequence[tuple[int, int]]] = MappingProxyType(
     {
         "quick": ((2, 1),),
@@ -137,6 +140,8 @@ SIZES: Mapping[Profile, Sequence[tuple[int, int]]] = MappingProxyType(
 """Tokens of one vocabulary, and lookaheads."""
 ITERATIONS = 2
 TWO_VOCABULARIES = ("union", "tli", "slem", "slrs", "block-slrs")
+VARIANTS = ("lazy-slrs", "path-slrs")
+"""SLRS with other decisions; asked in the profile thorough, at lookahead 1."""
 
 
 @dataclass(frozen=True)
@@ -213,10 +218,32 @@ def questions_of(profile: Profile) -> tuple[Question, ...]:
         if profile == "thorough" and len(drafter) <= len(target):
             found += [Question(*pair, target, drafter, 2) for pair in combinations(names, 2)]
     if profile == "thorough":
-        letters = ("a", "b", "c")
-        found += [Question(*pair, letters, letters, 1) for pair in combinations(SIBLINGS, 2)]
+        found += of_all_rules()
         found += in_iterations(ITERATIONS)
     return tuple(found)
+
+
+def of_all_rules() -> list[Question]:
+    """The other pairs of lossless rules on common shapes.
+
+    Where the vocabularies are the same, all rules for two of them but SLEM accept as many drafts
+    as standard at lookahead 1: standard is asked against each, and no pair of them. N-grams are
+    not compared over 3 tokens, where most pairs with them are not decided in a minute.
+    """
+    by_token = set(combinations(BY_TOKEN, 2))
+    letters = ("a", "b", "c")
+    two = (*TWO_VOCABULARIES, *VARIANTS)
+    found = [Question("standard", name, letters[:2], letters[:2], 1) for name in two]
+    for tokens, lookahead in ((2, 2), (3, 1)):
+        names = [name for name in ONE_VOCABULARY if tokens == 2 or name != "ngrams"]
+        pairs = [pair for pair in combinations(names, 2) if pair not in by_token]
+        same = letters[:tokens]
+        found += [Question(*pair, same, same, lookahead) for pair in pairs]
+    for target, drafter in TWO[:3]:
+        names = [name for name in two if can_read(name, target, drafter)]
+        pairs = [pair for pair in combinations(names, 2) if pair[1] in VARIANTS]
+        found += [Question(*pair, target, drafter, 1) for pair in pairs]
+    return found
 
 
 def in_iterations(count: int) -> list[Question]:
@@ -245,14 +272,19 @@ def can_read(name: str, target: Sequence[str], drafter: Sequence[str]) -> bool:
     return True
 
 
+def step_of(name: str) -> Step:
+    """The step of a rule; estimates of a companion are free numbers."""
+    return GUIDED.get(name) or RULES[name].step
+
+
 def ask(question: Question, seed: int, budget: float) -> Answered:
     """Which of two sides accepts more."""
     started = time.process_time()
-    right = FORMULAS.get(question.right) or RULES[question.right].step
+    right = FORMULAS.get(question.right) or step_of(question.right)
     rows = Vocabulary(question.target), Vocabulary(question.drafter), question.lookahead
     try:
         found = compare_everywhere(
-            RULES[question.left].step,
+            step_of(question.left),
             right,
             *rows,
             seed=seed,
