@@ -1,10 +1,11 @@
 """``specref prove``: a user's verification rule, proved or refuted."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NoReturn
 
 import click
+from click.core import ParameterSource
 
 from specref.cli.cluster import cluster_option, executor_of
 from specref.cli.dominance import compare_rules
@@ -125,6 +126,7 @@ def prove_command(
       specref prove my_rules:my_step --everywhere --tokens 3 --lookahead 2
       specref prove my_rules:my_step --everywhere --against standard
     """
+    _refuse_given(("profile", "only") if everywhere else ("tokens", "lookahead", "budget"))
     step = load_function(rule, "rule")
     try:
         check_step(step)
@@ -185,6 +187,15 @@ def prove_command(
     if not report.proved:
         misused(f"{rule}: nothing was proved, {_why_nothing(report)}")
     sys.exit(HOLDS)
+
+
+def _refuse_given(names: Sequence[str]) -> None:
+    """Refuse options that would do nothing, with --everywhere or without."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            how = "without" if context.params["everywhere"] else "with"
+            raise ValueError(f"{name}: expected {how} --everywhere")
 
 
 def _write(rule: str, report: RuleReport, json_file: str | None, html_file: str | None) -> None:
