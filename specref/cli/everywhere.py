@@ -13,7 +13,7 @@ from specref.chance import OutsideChanceError, TooManyPathsError
 from specref.cli.cluster import executor_of
 from specref.cli.group import HOLDS, INTERRUPTED, MISUSED, VIOLATED, misused, progress, show
 from specref.cli.loading import Loaded
-from specref.proofs.everywhere import Everywhere, is_lossless_everywhere
+from specref.proofs.everywhere import Everywhere, NotForAllError, is_lossless_everywhere
 from specref.proofs.everywhere.proof import first_runs, models_of
 from specref.proofs.everywhere.rows import Space
 from specref.proofs.everywhere.solver import is_installed
@@ -33,6 +33,8 @@ from specref.verification.everywhere import TWO
 from specref.vocabulary import UntokenisableError, Vocabulary
 
 LETTERS = "abcdefghij"
+JUDGES = (NotForAllError, OutsideChanceError, TooManyPathsError)
+"""Errors that are not the rule's own."""
 PACKAGE = Path(__file__).parent.parent
 
 
@@ -145,7 +147,8 @@ def named(error: Exception) -> str:
     own = frames_of_rule(error)
     where = f" (line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
     said = ": ".join([str(error), *getattr(error, "__notes__", [])])
-    return f"raised {type(error).__name__}{where}: {said}"
+    verb = "raised" if own and not isinstance(error, JUDGES) else "is refused:"
+    return f"{verb} {type(error).__name__}{where}: {said}"
 
 
 def frames_of_rule(error: Exception) -> list[traceback.FrameSummary]:

@@ -9,7 +9,7 @@ from specref.proofs.everywhere.comparison import Comparison, Gap
 from specref.report.everywhere import listed, row_name
 from specref.report.everywhere_table import linked_argument
 from specref.report.layout import Prose
-from specref.verification.dominance import Answered
+from specref.verification.dominance import LEFT_OUT, Answered
 from specref.vocabulary import Vocabulary
 
 MANY = 8
@@ -22,6 +22,7 @@ COLUMNS = {
     "less": "at most as many as",
     "neither": "sometimes more, sometimes fewer than",
     "open": "open",
+    "not run": "not run",
 }
 STYLES = {"neither": "bold", "open": "bold yellow", "at least": "bold green", "more": "bold green"}
 
@@ -127,12 +128,17 @@ def dominance_page(answers: Sequence[Answered], command: str, *, linked: bool = 
         "## Pairs of rules",
         "",
         "Rules as `specref list rules` names them: several drafts are two at each position, trees",
-        "have two siblings first, estimates of a companion are any numbers in [0, 1].",
+        "have two siblings first, estimates of a companion are any numbers in [0, 1]: entries of the",
+        "drafter's rows after more tokens than are drafted, such as q(·|a a a b) at lookahead 2.",
         "Autoregressive decoding accepts no draft: every rule accepts at least as many. The",
         "published companion rule is lossy, and is not compared.",
         "",
         *_by_shape(rules),
         *_in_iterations(several),
+        "## What is not asked",
+        "",
+        *(f"* {one}" for one in LEFT_OUT),
+        "",
         "## Closed forms",
         "",
         "Of W(x), the probability that the accepted drafts start with x, for each x up to the",
@@ -163,7 +169,7 @@ def _overview(answers: Sequence[Answered]) -> list[str]:
     """Of each rule, which it accepts more than, as many as, and so on."""
     relations: dict[str, dict[str, list[str]]] = {}
     for one in answers:
-        relation = "open" if one.found is None else one.found.relation
+        relation = "not run" if one.found is None else one.found.relation
         sides = one.question.left, one.question.right
         for (name, other), said in (
             (sides, relation),
