@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -28,6 +29,12 @@ def lossy(target, drafter, context, lookahead, chance):
 
 def converting(target, drafter, context, lookahead, chance):
     if float(target.next_token(context)[0]) > 2:
+        return (0,)
+    return (chance.draw(target.next_token(context), "draw"),)
+
+
+def in_numpy(target, drafter, context, lookahead, chance):
+    if np.isnan(target.next_token(context)).any():
         return (0,)
     return (chance.draw(target.next_token(context), "draw"),)
 
@@ -93,6 +100,8 @@ def test_two_vocabularies_name_those_the_rule_is_not_for() -> None:
         (["--everywhere", "--tokens", "1"], "tokens = 1: expected 2 to 10"),
         (["--everywhere", "--lookahead", "-1"], "lookahead = -1: expected an integer >= 0"),
         (["--everywhere", "--budget", "0"], "budget = 0.0: expected seconds > 0"),
+        (["--tokens", "2"], "tokens: expected with --everywhere"),
+        (["--everywhere", "--profile", "quick"], "profile: expected without --everywhere"),
         (["--pairs", "two"], "pairs = 'two': expected same or all without --everywhere"),
         (["--save", "x.json"], "save: expected with --everywhere"),
     ],
@@ -114,6 +123,22 @@ def test_a_rule_that_converts_is_refused_with_its_line() -> None:
     assert result.exit_code == 2
     line = converting.__code__.co_firstlineno + 1
     assert f"NotForAllError (line {line} of test_everywhere.py)" in result.output
+
+
+@pytest.mark.parametrize("rule", ["leaving", "endless"])
+def test_what_does_not_return_is_2_with_its_line(rule: str) -> None:
+    name = f"proofs_tests.proofs.everywhere.test_watch:{rule}"
+    result = run("prove", name, "--everywhere", "--tokens", "2", "--budget", "1")
+    assert result.exit_code == 2
+    assert re.search(r"NotForAllError \(line \d+ of test_watch.py\): the rule ", result.output)
+
+
+def test_a_call_that_needs_floats_is_refused_with_its_line_and_what_to_write() -> None:
+    result = run("prove", "proofs_tests.cli.test_everywhere:in_numpy", "--everywhere")
+    assert result.exit_code == 2
+    line = in_numpy.__code__.co_firstlineno + 1
+    assert f"TypeError (line {line} of test_everywhere.py)" in result.output
+    assert "expected + - * /, whole powers and comparisons" in result.output
 
 
 def test_without_z3_nothing_is_run(monkeypatch) -> None:

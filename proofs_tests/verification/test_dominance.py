@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from specref.algorithms import Step, greedy_block
 from specref.chance import Chance, Traced, enumerate_paths
 from specref.models import Model
 from specref.pairs import Profile
+from specref.proofs.everywhere import compare_everywhere
 from specref.report.dominance import (
     answer_sentence,
     answers_record,
@@ -21,15 +23,21 @@ from specref.report.dominance import (
 )
 from specref.rules import RULES
 from specref.verification.dominance import (
+    BY_TOKEN,
     DECLARED,
     FORMULAS,
+    LEFT_OUT,
+    ONE_VOCABULARY,
     STOPPED,
+    TWO_VOCABULARIES,
     Answered,
     Question,
     ask,
     ask_all,
     questions_of,
+    step_of,
 )
+from specref.zoo import ALL
 
 TWO_TOKENS = ("a", "b")
 THREE_TOKENS = ("a", "b", "c")
@@ -70,6 +78,10 @@ def asked(left, right, target=TWO_TOKENS, drafter=None, *sizes: int) -> Answered
         ("standard", "recursive-rejection", (THREE_TOKENS, THREE_TOKENS, 1), "less"),
         ("standard", "matching", (THREE_TOKENS, THREE_TOKENS, 1), "neither"),
         ("recursive-rejection", "top-drafts", (THREE_TOKENS, THREE_TOKENS, 1), "neither"),
+        ("block", "topdown", (TWO_TOKENS, TWO_TOKENS, 2), "neither"),
+        ("companion", "standard", (TWO_TOKENS, TWO_TOKENS, 2), "less"),
+        ("topdown", "traversal", (TWO_TOKENS, TWO_TOKENS, 1), "equal"),
+        ("standard", "slem", (TWO_TOKENS, TWO_TOKENS, 1), "more"),
         ("union", "tli", (*PARTLY, 1), "less"),
         ("union", "slrs", (*LARGER, 1), "less"),
         ("slem", "slrs", (*LARGER, 1), "less"),
@@ -160,7 +172,63 @@ def test_profiles_ask_more() -> None:
     assert sizes("standard") == {(2, 1, 1), (2, 2, 1), (3, 1, 1)}
     assert sizes("thorough") - sizes("standard") == {(2, 3, 1), (3, 2, 1), (2, 1, 2), (2, 2, 2)}
     profiles: tuple[Profile, ...] = ("quick", "standard", "thorough")
-    assert [len(questions_of(profile)) for profile in profiles] == [38, 52, 94]
+    assert [len(questions_of(profile)) for profile in profiles] == [38, 52, 395]
+
+
+def test_every_pair_of_lossless_rules_is_asked_on_a_common_shape() -> None:
+    asked = {frozenset((one.left, one.right)) for one in questions_of("thorough")}
+    lossless = [name for name, rule in RULES.items() if rule.lossless and name != "autoregressive"]
+    for pair in combinations(lossless, 2):
+        assert frozenset(pair) in asked, pair
+
+
+def test_lists_of_rules_are_those_of_the_table() -> None:
+    assert BY_TOKEN == ("standard", "block", "greedy-block")
+    assert TWO_VOCABULARIES == ("union", "tli", "slem", "slrs", "block-slrs")
+
+
+def test_what_is_not_run_is_not_open_in_the_table() -> None:
+    names = [name for name in ONE_VOCABULARY if name != "standard"]
+    answers = [
+        Answered(Question("standard", name, *PARTLY, 1), None, note="why") for name in names
+    ]
+    page = dominance_page(answers, "command")
+    assert "| rule | not run |" in page
+    assert "open |" not in page
+
+
+def test_a_rule_whose_drafts_are_not_drawn_from_q_can_accept_more_than_greedy_block() -> None:
+    found = compare_everywhere(ALL["one-hot-q-argmax-draft"].step, step_of("greedy-block"), "ab")
+    assert found.more is not None
+
+
+def test_free_estimates_are_among_the_rows_of_a_witness() -> None:
+    """Of a companion, which are after longer texts than drafts have."""
+    said = answer_sentence(asked("companion", "companion-rejecting", TWO_TOKENS, None, 2))
+    assert said.startswith("Neither of companion and companion-rejecting accepts at least as many")
+
+
+def test_many_rules_of_one_shape_are_a_table_too() -> None:
+    names = [name for name in ONE_VOCABULARY if name not in ("standard", "k-seq", "traversal")]
+    answers = [asked("standard", name) for name in names]
+    lines = dominance_page(answers, "command").splitlines()
+    start = lines.index("### Over 2 tokens, lookahead 1") + 2
+    table = [[cell.strip() for cell in line[1:-1].split("|")] for line in lines[start : start + 6]]
+    assert table[0] == [
+        "rule", "accepts at least as many as", "as many as", "at most as many as",
+    ]  # fmt: skip
+    assert table[2] == [
+        "standard",
+        "ngrams, companion, companion-rejecting",
+        "block, greedy-block",
+        "recursive-rejection, matching, top-drafts, spechub, optimal, topdown",
+    ]
+    assert table[3:] == [
+        ["block", "", "standard", ""],
+        ["greedy-block", "", "standard", ""],
+        ["recursive-rejection", "standard", "", ""],
+    ]
+    assert not any(line.startswith("|") for line in dominance_page(answers[:5], "c").splitlines())
 
 
 def test_ctrl_c_keeps_what_was_found_and_the_page_says_so() -> None:
@@ -172,7 +240,7 @@ def test_ctrl_c_keeps_what_was_found_and_the_page_says_so() -> None:
     answers = ask_all(questions, advance=stop)
     assert [one.note for one in answers] == ["", STOPPED]
     page = dominance_page(answers, "command")
-    assert page.count("\n* ") == 2
+    assert page.count("\n* ") == 2 + len(LEFT_OUT)
     assert "standard and tli: not run: interrupted." in page
     assert answers_record(answers)[1]["comparisons"] == []
 
@@ -188,14 +256,14 @@ def test_every_question_of_the_record_has_its_comparison() -> None:
         }
         for more in (False, True)
     )
-    assert alone == {"more", "equal", "less", "neither"}
+    assert alone == {"more", "equal", "less", "neither", "open"}
     assert several == {"equal", "neither", "open"}
     assert all(one["comparisons"] for one in RECORD["answers"])
 
 
 def test_the_page_has_the_sentences_of_the_record() -> None:
     said = [line[2:] for line in PAGE.read_text().splitlines() if line.startswith("* ")]
-    assert sorted(said) == sorted(one["sentence"] for one in RECORD["answers"])
+    assert sorted(said) == sorted([*LEFT_OUT, *(one["sentence"] for one in RECORD["answers"])])
     asked = {
         (q.left, q.right, q.target, q.drafter, q.lookahead, q.iterations)
         for q in questions_of("thorough")
@@ -209,7 +277,7 @@ def test_rows_of_the_record_are_as_it_says(one: dict[str, Any]) -> None:
     (found,) = one["comparisons"]
     for gap, sign in ((found["more"], 1), (found["less"], -1)):
         if gap:
-            left, right = (expected_drafts(RULES[one[side]].step, one, gap) for side in SIDES)
+            left, right = (expected_drafts(step_of(one[side]), one, gap) for side in SIDES)
             assert (str(left), str(right)) == (gap["left"], gap["right"])
             assert (left - right) * sign > 0
 

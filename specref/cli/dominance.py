@@ -1,7 +1,6 @@
 """``specref prove --everywhere --against``, ``specref verify --dominance``: who accepts more."""
 
 import sys
-from functools import partial
 from typing import Literal, NoReturn
 
 from specref.algorithms import Step
@@ -9,11 +8,10 @@ from specref.chance import OutsideChanceError, TooManyPathsError
 from specref.cli.cluster import executor_of
 from specref.cli.everywhere import frames_of_rule, named, require_z3, vocabularies
 from specref.cli.group import HOLDS, INTERRUPTED, MISUSED, VIOLATED, misused, progress, show
-from specref.contracts.errors import BrokenContractError
-from specref.contracts.timeout import TIMEOUT, within
 from specref.pairs import Profile
 from specref.proofs.everywhere.comparison import Comparison, compare_everywhere
-from specref.proofs.everywhere.proof import scouted
+from specref.proofs.everywhere.proof import first_runs
+from specref.proofs.everywhere.watch import Watch
 from specref.report.dominance import (
     answers_record,
     comparison_record,
@@ -48,7 +46,12 @@ def compare_rules(
         for target, drafter in both:
             try:
                 for step in steps:
-                    within(TIMEOUT, partial(scouted, step, target, drafter, lookahead, seed))
+                    first_runs(step, target, drafter, lookahead, seed, Watch(budget))
+            except UntokenisableError:
+                continue
+            except Exception as error:
+                misused(f"{' or '.join(names)} {named(error)}")
+            try:
                 found.append(
                     compare_everywhere(
                         *steps,
@@ -61,10 +64,6 @@ def compare_rules(
                     )
                 )
                 advance(1)
-            except BrokenContractError as error:
-                if isinstance(error.__cause__, UntokenisableError):
-                    continue
-                misused(f"{' or '.join(names)} raised {error.__cause__ or error}")
             except (TypeError, OutsideChanceError, TooManyPathsError) as error:
                 misused(f"{' or '.join(names)} {named(error)}")
             except Exception as error:

@@ -5,7 +5,6 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -23,12 +22,11 @@ from specref.cli.group import (
     show,
 )
 from specref.cli.loading import Loaded
-from specref.contracts.errors import BrokenContractError
-from specref.contracts.timeout import TIMEOUT, within
-from specref.proofs.everywhere import Everywhere, is_lossless_everywhere
-from specref.proofs.everywhere.proof import models_of, scouted
+from specref.proofs.everywhere import Everywhere, NotForAllError, is_lossless_everywhere
+from specref.proofs.everywhere.proof import first_runs, models_of
 from specref.proofs.everywhere.rows import Space
 from specref.proofs.everywhere.solver import is_installed
+from specref.proofs.everywhere.watch import Watch
 from specref.proofs.exact import is_lossless
 from specref.report.everywhere import (
     FORMAT,
@@ -44,6 +42,8 @@ from specref.verification.everywhere import TWO
 from specref.vocabulary import UntokenisableError, Vocabulary
 
 LETTERS = "abcdefghij"
+JUDGES = (NotForAllError, OutsideChanceError, TooManyPathsError)
+"""Errors that are not the rule's own."""
 PACKAGE = Path(__file__).parent.parent
 
 
@@ -85,25 +85,25 @@ def prove_everywhere(
     unit = f"outcomes, at most {budget:g} s of CPU time a pair"
     with executor_of(workers, cluster) as pool, progress(outcomes, unit) as advance:
         for target, drafter in both:
-            arguments = (step, target, drafter, lookahead)
+            size = target, drafter, lookahead
             try:
-                within(TIMEOUT, partial(scouted, *arguments, seed))
+                first_runs(step, *size, seed, Watch(budget))
+            except UntokenisableError:
+                left_out.append(f"{listed(target)} and {listed(drafter)}")
+                continue
+            except Exception as error:
+                misused(f"{rule} {named(error)}")
+            try:
                 found.append(
                     is_lossless_everywhere(
                         Loaded(rule, step),
-                        *arguments[1:],
+                        *size,
                         seed=seed,
                         budget=budget,
                         executor=pool,
                         advance=lambda one: advance(1),
                     )
                 )
-            except BrokenContractError as error:
-                cause = error.__cause__
-                if isinstance(cause, UntokenisableError):
-                    left_out.append(f"{listed(target)} and {listed(drafter)}")
-                    continue
-                misused(f"{rule} {named(cause) if isinstance(cause, Exception) else error}")
             except (TypeError, OutsideChanceError, TooManyPathsError) as error:
                 misused(f"{rule} {named(error)}")
             if found[-1].interrupted:
@@ -155,12 +155,14 @@ def named(error: Exception) -> str:
     """An error, with the line of the rule that it comes from."""
     own = frames_of_rule(error)
     where = f" (line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
-    return f"raised {type(error).__name__}{where}: {error}"
+    said = ": ".join([str(error), *getattr(error, "__notes__", [])])
+    verb = "raised" if own and not isinstance(error, JUDGES) else "is refused:"
+    return f"{verb} {type(error).__name__}{where}: {said}"
 
 
 def frames_of_rule(error: Exception) -> list[traceback.FrameSummary]:
     """Where an error was raised in a rule; none if it was not raised in one."""
-    frames = traceback.extract_tb(error.__traceback__)
+    frames = getattr(error, "stack", None) or traceback.extract_tb(error.__traceback__)
     return [f for f in frames if not (_of_libraries(f.filename) or _of_proofs(f.filename))]
 
 

@@ -1,10 +1,11 @@
 """The work of ``specref prove``: a rule, proved or refuted, and the report written."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NoReturn
 
 import click
+from click.core import ParameterSource
 
 from specref.cli.cluster import executor_of
 from specref.cli.dominance import compare_rules
@@ -49,6 +50,7 @@ def prove_rule(
     html_file: str | None,
 ) -> NoReturn:
     """Prove or refute a rule, and leave with the exit code."""
+    _refuse_given(("profile", "only") if everywhere else ("tokens", "lookahead", "budget"))
     step = load_function(rule, "rule")
     try:
         check_step(step)
@@ -109,6 +111,15 @@ def prove_rule(
     if not report.proved:
         misused(f"{rule}: nothing was proved, {_why_nothing(report)}")
     sys.exit(HOLDS)
+
+
+def _refuse_given(names: Sequence[str]) -> None:
+    """Refuse options that would do nothing, with --everywhere or without."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            how = "without" if context.params["everywhere"] else "with"
+            raise ValueError(f"{name}: expected {how} --everywhere")
 
 
 def _write(rule: str, report: RuleReport, json_file: str | None, html_file: str | None) -> None:

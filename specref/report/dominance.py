@@ -9,8 +9,21 @@ from specref.proofs.everywhere.comparison import Comparison, Gap
 from specref.report.everywhere import listed, row_name
 from specref.report.everywhere_table import linked_argument
 from specref.report.layout import Prose
-from specref.verification.dominance import Answered
+from specref.verification.dominance import LEFT_OUT, Answered
+from specref.vocabulary import Vocabulary
 
+MANY = 8
+"""Rules of one shape from which on their relations are a table as well."""
+TURNED = {"more": "less", "less": "more", "at least": "at most", "at most": "at least"}
+COLUMN = {"at least": "more", "at most": "less"}
+COLUMNS = {
+    "more": "accepts at least as many as",
+    "equal": "as many as",
+    "less": "at most as many as",
+    "neither": "sometimes more, sometimes fewer than",
+    "open": "open",
+    "not run": "not run",
+}
 STYLES = {"neither": "bold", "open": "bold yellow", "at least": "bold green", "more": "bold green"}
 
 
@@ -28,7 +41,7 @@ def comparison_report(left: str, right: str, found: Sequence[Comparison]) -> Any
 
 def sentence(left: str, right: str, found: Comparison) -> str:
     """The relation of two rules in a sentence, with rows at which they differ."""
-    rows = f"for every p and q over {box(found)}"
+    rows = f"for every p and q over {box(found.target, found.drafter, found.lookahead)}"
     proved = f"({_regions(found)}, error of the identity tests <= 2^-{found.bits})"
     does, what = _counted(found)
     if found.relation == "equal":
@@ -65,7 +78,7 @@ def _counted(found: Comparison) -> tuple[str, str]:
 
 def formula_sentence(rule: str, formula: str, found: Comparison) -> str:
     """Whether a rule accepts what a formula says, in a sentence."""
-    rows = f"for every p and q over {box(found)}"
+    rows = f"for every p and q over {box(found.target, found.drafter, found.lookahead)}"
     if found.relation == "equal":
         return (
             f"What {rule} accepts is {formula}, {rows} ({_regions(found)}, error of the identity "
@@ -114,9 +127,18 @@ def dominance_page(answers: Sequence[Answered], command: str, *, linked: bool = 
         "",
         "## Pairs of rules",
         "",
-        *(f"* {answer_sentence(one)}" for one in rules),
+        "Rules as `specref list rules` names them: several drafts are two at each position, trees",
+        "have two siblings first, estimates of a companion are any numbers in [0, 1]: entries of",
+        "the drafter's rows after more tokens than are drafted, as q(·|a a a b) at lookahead 2.",
+        "Autoregressive decoding accepts no draft: every rule accepts at least as many. The",
+        "published companion rule is lossy, and is not compared.",
         "",
+        *_by_shape(rules),
         *_in_iterations(several),
+        "## What is not asked",
+        "",
+        *(f"* {one}" for one in LEFT_OUT),
+        "",
         "## Closed forms",
         "",
         "Of W(x), the probability that the accepted drafts start with x, for each x up to the",
@@ -126,6 +148,44 @@ def dominance_page(answers: Sequence[Answered], command: str, *, linked: bool = 
         *(f"* {answer_sentence(one)}" for one in formulas),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _by_shape(answers: Sequence[Answered]) -> list[str]:
+    """The sentences of each pair of vocabularies and lookahead, after a table of many rules."""
+    shapes: dict[tuple[object, ...], list[Answered]] = {}
+    for one in answers:
+        asked = one.question
+        shapes.setdefault((asked.target, asked.drafter, asked.lookahead), []).append(one)
+    lines: list[str] = []
+    for several in shapes.values():
+        asked = several[0].question
+        over = box(Vocabulary(asked.target), Vocabulary(asked.drafter), asked.lookahead)
+        lines += [f"### Over {over}", "", *_overview(several)]
+        lines += [*(f"* {answer_sentence(one)}" for one in several), ""]
+    return lines
+
+
+def _overview(answers: Sequence[Answered]) -> list[str]:
+    """Of each rule, which it accepts more than, as many as, and so on."""
+    relations: dict[str, dict[str, list[str]]] = {}
+    for one in answers:
+        relation = "not run" if one.found is None else one.found.relation
+        sides = one.question.left, one.question.right
+        for (name, other), said in (
+            (sides, relation),
+            (sides[::-1], TURNED.get(relation, relation)),
+        ):
+            relations.setdefault(name, {}).setdefault(COLUMN.get(said, said), []).append(other)
+    if len(relations) < MANY:
+        return []
+    columns = [one for one in COLUMNS if any(one in found for found in relations.values())]
+    rows = [
+        [name, *(", ".join(found.get(column, [])) for column in columns)]
+        for name, found in relations.items()
+    ]
+    head = ["rule", *(COLUMNS[one] for one in columns)]
+    lines = [head, ["---"] * len(head), *rows]
+    return [*("| " + " | ".join(cells) + " |" for cells in lines), ""]
 
 
 def _in_iterations(answers: Sequence[Answered]) -> list[str]:
@@ -210,14 +270,11 @@ def _gap_record(gap: Gap | None) -> dict[str, object] | None:
     }
 
 
-def box(found: Comparison) -> str:
+def box(target: Vocabulary, drafter: Vocabulary, lookahead: int) -> str:
     """The vocabularies and the lookahead."""
-    target, drafter = found.target, found.drafter
     if target.tokens == drafter.tokens:
-        return f"{len(target)} tokens, lookahead {found.lookahead}"
-    return (
-        f"the tokens {listed(target)} of p and {listed(drafter)} of q, lookahead {found.lookahead}"
-    )
+        return f"{len(target)} tokens, lookahead {lookahead}"
+    return f"the tokens {listed(target)} of p and {listed(drafter)} of q, lookahead {lookahead}"
 
 
 def _regions(found: Comparison) -> str:

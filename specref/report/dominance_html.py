@@ -27,7 +27,7 @@ def comparison_html(left: str, right: str, found: Sequence[Comparison]) -> str:
     headlines = dict.fromkeys(RELATIONS[one.relation] for one in found)
     sections = (
         section(
-            f"Over {box(one)}",
+            f"Over {box(one.target, one.drafter, one.lookahead)}",
             element("p", sentence(left, right, one)),
             element("p", counts(left, right, one), class_="soft"),
             *(_gap(left, right, one, gap) for gap in (one.more, one.less) if gap),

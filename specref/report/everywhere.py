@@ -37,7 +37,7 @@ def sentence(found: Everywhere) -> str:
         )
     known = f"{found.regions} regions, {found.open} open" if found.open else found.regions
     if found.verdict == "lossy" and not found.lossy:
-        return f"lossy at rows that were drawn; {found.regions} regions, {found.open} open; {box}"
+        return f"lossy at rows that were tried; {found.regions} regions, {found.open} open; {box}"
     if found.verdict == "lossy":
         what = {True: "raises", False: "lossy", None: "lossy, or raises,"}[raises(found)]
         regions = f"{found.lossy} of {known}" + " regions" * (not found.open)
@@ -134,7 +134,9 @@ def _style(found: Everywhere) -> str:
 
 def counts(found: Everywhere) -> str:
     """What was covered, and what it took."""
+    eos = "no EOS" if found.target.eos is None else f"EOS {found.target.eos!s}"
     return (
+        f"one iteration from the empty context, {eos}; "
         f"{found.outcomes} outcomes, {found.paths:,} paths; zeros, ties, equal rows and point "
         f"masses included ({found.charts} pieces with an equation); {found.flips:,} conditions "
         f"flipped, {found.counts.calls:,} calls of z3; {found.seconds:.1f} s"
@@ -146,7 +148,7 @@ def _witness(found: Everywhere, witness: Witness) -> str:
     more = len(witness.conditions) - len(shown)
     where = "  where " + ", ".join(shown) + (f", and {more} more conditions" if more else "")
     lines = [
-        where if shown else "  at some rows of every region of one outcome",
+        where if shown else f"  {nowhere_else(found)}",
         "  for example, other rows uniform:",
         *(
             f"    {row_name(row, found.target, found.drafter)} = ({', '.join(map(str, law))})"
@@ -165,6 +167,13 @@ def _witness(found: Everywhere, witness: Witness) -> str:
         *("    " + line for line in witness.trace.splitlines()),
     ]
     return "\n".join(lines)
+
+
+def nowhere_else(found: Everywhere) -> str:
+    """Where a rule is lossy if no conditions tell these rows from others."""
+    if not found.lossy:
+        return "at rows that were tried, among open pieces"
+    return "at some rows of every region of one outcome"
 
 
 def row_name(row: Row, target: Vocabulary, drafter: Vocabulary) -> str:

@@ -5,7 +5,15 @@ from collections.abc import Sequence
 from specref.proofs.everywhere import Everywhere, Witness
 from specref.proofs.everywhere.rows import Rows
 from specref.report.charts import bars
-from specref.report.everywhere import MOST_CONDITIONS, counts, raises, row_name, sentence, spelled
+from specref.report.everywhere import (
+    MOST_CONDITIONS,
+    counts,
+    nowhere_else,
+    raises,
+    row_name,
+    sentence,
+    spelled,
+)
 from specref.report.everywhere_table import LEGEND, answer_rows, size, summary, unexpected, where
 from specref.report.page import (
     Markup,
@@ -91,7 +99,7 @@ def _witness(found: Everywhere, witness: Witness) -> list[str]:
     more = len(witness.conditions) - len(conditions)
     lines = [*conditions, *([f"and {more} more"] if more else [])]
     rows = rows_table(witness.rows, found.target, found.drafter)
-    said = facts([("where", "; ".join(lines) or "at some rows of every region of one outcome")])
+    said = facts([("where", "; ".join(lines) or nowhere_else(found))])
     if witness.error or witness.proof is None:
         return [said, rows, element("p", f"There the rule raises {witness.error}.")]
     proof = witness.proof

@@ -168,7 +168,7 @@ def _line(cells: Sequence[object]) -> str:
 def where(answer: Answer, mark: str = "`") -> str:
     """At which rows a rule is lossy, each condition between marks."""
     if not answer.lossy:
-        return "at rows that were drawn, among open pieces"
+        return "at rows that were tried, among open pieces"
     if answer.lossy == answer.regions:
         return "at some rows of every region"
     if not answer.conditions:

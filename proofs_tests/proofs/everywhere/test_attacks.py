@@ -1,6 +1,6 @@
 """What comes of rules that were written in order to be called proved; docs/everywhere.md says it.
 
-Four of them are called proved: each leaves the box of what is claimed, and the page names it.
+Six of them are called proved: each leaves the box of what is claimed, and the page names it.
 """
 
 from pathlib import Path
@@ -24,6 +24,11 @@ def outcome(name: str) -> str:
 @pytest.mark.parametrize("name", ATTACKS)
 def test_what_comes_of_it(name: str) -> None:
     assert outcome(name) == ATTACKS[name].comes
+
+
+def test_another_seed_refutes_a_rule_that_knows_the_prime_of_seed_0() -> None:
+    found = is_lossless_everywhere(ATTACKS["known prime"].step, "ab", lookahead=1, seed=1)
+    assert found.verdict == "lossy"
 
 
 @pytest.mark.parametrize("name", ATTACKS)

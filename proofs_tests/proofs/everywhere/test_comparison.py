@@ -56,6 +56,20 @@ def test_a_rule_that_is_better_on_few_rows_is_strictly_so_there() -> None:
     assert found.more.left > found.more.right
 
 
+def test_a_rule_that_is_worse_at_an_isolated_point_has_that_witness() -> None:
+    """Where a sum of squares is 0, an equation that is linear in no variable."""
+
+    def worse(target, drafter, context, lookahead, chance):
+        p, q = target.next_token(())[0], drafter.next_token(())[0]
+        at_point = (p - Fraction(1, 3)) ** 2 + (q - Fraction(2, 7)) ** 2 <= 0
+        step = autoregressive.step if at_point else standard.step
+        return step(target, drafter, context, lookahead, chance)
+
+    found = compare_everywhere(worse, standard.step, "ab", lookahead=1)
+    assert found.less is not None
+    assert [found.less.rows[row][0] for row in START] == [Fraction(1, 3), Fraction(2, 7)]
+
+
 def test_neither_has_two_witnesses_and_no_proof() -> None:
     step = RULES["matching"].step
     found = compare_everywhere(standard.step, step, "abc", lookahead=1)

@@ -210,7 +210,7 @@ def test_rows_are_drawn_where_pieces_are_open(monkeypatch, step, verdict: str) -
     if verdict == "lossy":
         assert (
             sentence(found)
-            == "lossy at rows that were drawn; 0 regions, 8 open; 2 tokens, lookahead 2"
+            == "lossy at rows that were tried; 0 regions, 8 open; 2 tokens, lookahead 2"
         )
         rows = found.witness.rows
         models = proof.models_of(Space(found.target, found.drafter, 0), rows)

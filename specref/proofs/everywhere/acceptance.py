@@ -50,6 +50,7 @@ from specref.proofs.everywhere.rows import Models, Sample, Space, clause
 from specref.proofs.everywhere.slices import LongerBlockError
 from specref.proofs.everywhere.solver import Solver
 from specref.proofs.everywhere.walk import Choices, Path, paths, prefixes
+from specref.proofs.everywhere.watch import Watch
 from specref.vocabulary import Tokens
 
 OWED = "modified"
@@ -118,10 +119,13 @@ class Verified(Side):
     iterations : int
         If more than 1, so many in a row: all tokens that they emit are counted. A step that owes
         tokens, other than `greedy_block.step`, raises a TypeError when it is run.
+    watch : Watch, optional
+        Of its runs.
     """
 
-    def __init__(self, step: Step, iterations: int = 1) -> None:
+    def __init__(self, step: Step, iterations: int = 1, watch: Watch | None = None) -> None:
         self.step = step if iterations == 1 else repeated(step, iterations)
+        self.watched = watch.of(self.step) if watch else self.step
         self.uncounted = 1 if iterations == 1 else 0
         self._may_owe = iterations == 1 or step is greedy_block.step
         self._kept: Tokens = ()
@@ -167,7 +171,7 @@ class Verified(Side):
     ) -> Tokens:
         """Run the step; keep the accepted drafts of this path."""
         traced = Traced(chance)
-        block = tuple(self.step(target, drafter, context, lookahead, traced))
+        block = tuple(self.watched(target, drafter, context, lookahead, traced))
         owed = sum(step.site == OWED for step in traced.steps)
         if owed and not self._may_owe:
             raise TypeError(

@@ -4,6 +4,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 from specref.algorithms import Step
@@ -25,6 +26,7 @@ from specref.proofs.everywhere.proof import (
 from specref.proofs.everywhere.rows import Rows, Sample, Space
 from specref.proofs.everywhere.slices import LongerBlockError
 from specref.proofs.everywhere.solver import Counts, Solver, is_installed
+from specref.proofs.everywhere.watch import Watch
 from specref.proofs.exact import check_step
 from specref.vocabulary import Tokens, Vocabulary
 
@@ -220,10 +222,10 @@ def compare_everywhere(
     size = target, drafter, lookahead, iterations
     claims = _Claims(left, right, *size, seed, budget, known, advance)
     try:
-        claims.look()
+        claims.watch.run(claims.look)
     except KeyboardInterrupt:
         claims.interrupted = True
-    return claims.result(time.monotonic() - started)
+    return claims.watch.run(partial(claims.result, time.monotonic() - started))
 
 
 class _Claims:
@@ -247,14 +249,10 @@ class _Claims:
         self.space = Space(target, drafter, seed)
         self.counts = Counts()
         self.iterations = iterations
-        self.left, self.right = _side(left, iterations), _side(right, iterations)
+        self.watch = Watch(budget)
+        self.left, self.right = (_side(one, iterations, self.watch) for one in (left, right))
         self.formulas = [one for one in (left, right) if isinstance(one, Formula)]
-        self.length = max(
-            len(block) - side.uncounted
-            for side in (self.left, self.right)
-            if isinstance(side, Verified)
-            for block in scouted(side.step, target, drafter, lookahead, seed).values()
-        )
+        self.length = 0
         self.more: Gap | None = None
         self.less: Gap | None = None
         self.at_least = self.at_most = AtLeast()
@@ -262,6 +260,13 @@ class _Claims:
 
     def look(self) -> None:
         """Try random rows; prove what these do not refute."""
+        size = self.target, self.drafter, self.lookahead, self.seed
+        self.length = max(
+            len(block) - side.uncounted
+            for side in (self.left, self.right)
+            if isinstance(side, Verified)
+            for block in scouted(side.watched, *size).values()
+        )
         for number in range(RANDOM_ROWS):
             if not (self.more and self.less):
                 self._try(random_rows(self.space, self._longest, f"{self.seed} compare {number}"))
@@ -314,6 +319,7 @@ class _Claims:
         return found
 
     def _covered(self, great: Side, small: Side) -> AtLeast:
+        self.watch.restart(self.budget)
         solver = Solver(self.counts)
         comparing = Comparing(
             great, small, self.space, self.lookahead, self.length, solver, self.budget
@@ -337,7 +343,7 @@ class _Claims:
         def shown(end: Tokens) -> Part:
             found = comparing.cover(texts, end)
             self.advance(found)
-            for sample in (found.above, found.below):
+            for sample in (found.above, found.below, *found.points):
                 if sample:
                     self._try(self._rows_at(sample))
             return found
@@ -397,11 +403,13 @@ class _Claims:
         return max(self.length, self.lookahead, 1)
 
     def _rows_at(self, sample: Sample) -> Rows:
-        return {row: sample.row(row) for row in all_rows(self.space, self._longest)}
+        # The space has rows of longer contexts, too: free estimates of a companion.
+        rows = dict.fromkeys((*all_rows(self.space, self._longest), *self.space.rows))
+        return {row: sample.row(row) for row in rows}
 
 
-def _side(given: Step | Formula, iterations: int) -> Side:
+def _side(given: Step | Formula, iterations: int, watch: Watch) -> Side:
     if isinstance(given, Formula):
         return given
     check_step(given)
-    return Verified(given, iterations)
+    return Verified(given, iterations, watch)

@@ -8,7 +8,7 @@ is 0 that is not 0 everywhere is looked at on a chart of its own.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from specref.proofs.everywhere import polynomials, signs
@@ -21,6 +21,7 @@ from specref.proofs.everywhere.solver import Solver, joined
 from specref.vocabulary import Tokens
 
 TRIES = 32
+MOST_POINTS = 8
 
 
 class OutOfTimeError(Exception):
@@ -60,6 +61,8 @@ class Cover:
         flipped; charts with an equation; pieces that are left open.
     mistakes : int
         The sum of the sizes of numbers told apart by residues.
+    points : list of Sample
+        Rows of pieces that are left open, where an equation is linear in no variable.
     """
 
     outcome: Tokens
@@ -70,6 +73,7 @@ class Cover:
     charts: int = 0
     open: int = 0
     mistakes: int = 0
+    points: list[Sample] = field(default_factory=list)
 
 
 class Covering:
@@ -222,8 +226,10 @@ class Covering:
         if whole != signs.ANY and all(slope.powers for _, slope, _ in solutions):
             return self._corners(piece, polynomial)
         if not solutions:
-            zero = (polynomial, signs.ZERO)
-            found.open += not self.solver.excluded(piece.chart, (*piece.clauses, zero))
+            asked = (*piece.clauses, (polynomial, signs.ZERO))
+            if not self.solver.excluded(piece.chart, asked):
+                found.open += 1
+                self._note_point(piece.chart, asked, found)
             return []
         # A slope that is constant leaves no case in which it is 0; else the simplest, and among
         # these a variable of a late row, which other conditions are unlikely to have.
@@ -244,6 +250,14 @@ class Covering:
         if clauses is not None:
             left.append(Piece(chart, clauses))
         return left
+
+    def _note_point(self, chart: Chart, clauses: Sequence[Clause], found: Cover) -> None:
+        """Keep rows of a piece that is left open, if z3 has any that are rational."""
+        if len(found.points) < MOST_POINTS:
+            key = f"{self.space.seed} {found.outcome} point {found.open}"
+            point = self.solver.find(chart, clauses, [], key)
+            if isinstance(point, Sample):
+                found.points.append(point)
 
     def _corners(self, piece: Piece, polynomial: Polynomial) -> list[Piece]:
         """Where a polynomial is 0 that is a sum of products of entries: where one of them is."""

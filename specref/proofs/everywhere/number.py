@@ -6,6 +6,7 @@ all rows where all comparisons come out so.
 """
 
 import sys
+import traceback
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -21,10 +22,22 @@ from specref.proofs.everywhere.polynomials import Product
 
 MOST_COMPARED = 100_000
 LARGEST_SIZE = 1_000_000
+LARGEST_POWER = 1_000
+
+
+EXPECTED = "expected + - * /, whole powers and comparisons, which Fractions have, too"
 
 
 class NotForAllError(TypeError):
-    """A rule does with a number what is not defined for all its values at once."""
+    """A rule does with a number what is not defined for all its values at once.
+
+    Attributes
+    ----------
+    stack : traceback.StackSummary or None
+        Where it did, if that is not where this is raised.
+    """
+
+    stack: traceback.StackSummary | None = None
 
 
 class TieError(Exception):
@@ -55,8 +68,8 @@ class Reading:
         see `field`. Each is told apart from 0, 1 and -1 when it is made.
     raised : TieError, NotForAllError or None
         What was raised here last; kept for programs that hide it.
-    shown : int
-        How often a number was made a text.
+    shown : traceback.StackSummary or None
+        Where a number was made a text first.
     """
 
     def __init__(self, prime: int, values: Callable[[int], Fraction]) -> None:
@@ -64,7 +77,7 @@ class Reading:
         self.events: list[tuple[str, Number, int]] = []
         self.mistakes = 0
         self.raised: TieError | NotForAllError | None = None
-        self.shown = 0
+        self.shown: traceback.StackSummary | None = None
         self._signs: dict[int, int] = {}
         self._sizes = 0
         self._constants: dict[Rational | int, Number] = {}
@@ -111,7 +124,7 @@ class Reading:
         """Whether the sign of a number is in a set of signs; recorded."""
         if len(self.events) > MOST_COMPARED or number.size > LARGEST_SIZE:
             self.refuse(
-                f"more than {MOST_COMPARED:,} comparisons on one path, or a power above "
+                f"more than {MOST_COMPARED:,} comparisons on one path, or a degree above "
                 f"{LARGEST_SIZE:,}: expected a rule that ends"
             )
         sign = self.sign(number)
@@ -246,9 +259,12 @@ class Number(ExactNumber):
     def __pow__(self, exponent: Any) -> "Number":
         if isinstance(exponent, Number) or exponent != int(exponent):
             self.reading.refuse(f"power {exponent}: expected a whole number")
-        found = self.reading.constant(1)
-        for _ in range(abs(int(exponent))):
-            found = found * self
+        if abs(exponent) > LARGEST_POWER:
+            self.reading.refuse(f"power {exponent}: expected at most {LARGEST_POWER:,}")
+        found, power = self.reading.constant(1), self
+        for digit in bin(abs(int(exponent)))[:1:-1]:
+            found = found * power if digit == "1" else found
+            power = power * power
         return found if exponent >= 0 else 1 / found
 
     def __neg__(self) -> "Number":
@@ -300,14 +316,13 @@ class Number(ExactNumber):
 
     def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
         self.reading.refuse(
-            "a number is converted (float, int, round, floor, numerator, exp, log, …): expected "
-            "+ - * /, whole powers and comparisons, which Fractions have, too"
+            f"a number is converted (float, int, round, floor, numerator, exp, log, …): {EXPECTED}"
         )
 
     __float__ = __int__ = __index__ = __complex__ = __round__ = __floor__ = __ceil__ = _refuse
     __trunc__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
     __divmod__ = __rdivmod__ = _refuse
-    __rpow__ = exp = log = sqrt = log2 = log10 = exp2 = limit_denominator = _refuse
+    __rpow__ = exp = log = sqrt = log2 = log10 = exp2 = rint = limit_denominator = _refuse
     numerator = denominator = property(_refuse)
 
     def __copy__(self) -> "Number":
@@ -328,10 +343,10 @@ class Number(ExactNumber):
     def _text(self, spec: str = "") -> str:
         if spec:
             self._refuse()
-        # In messages of the project alone: a rule may catch these.
-        if not sys._getframe(1).f_globals.get("__name__", "").startswith("specref."):
-            self.reading.shown += 1
-        return f"<{self.value}>"
+        # Errors of chance say it, too: a rule that catches them goes on, and is refused.
+        if self.reading.shown is None:
+            self.reading.shown = traceback.extract_stack(sys._getframe(1))
+        return "<a number>"
 
     __str__ = __repr__ = __format__ = _text
 

@@ -3,6 +3,7 @@
 import itertools
 import random
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from specref.proofs.everywhere.number import NotForAllError
 from specref.proofs.everywhere.rows import Letter, Row, Rows, Space, random_row
 from specref.proofs.everywhere.slices import LongerBlockError, Plain, Slice, Slicer
 from specref.proofs.everywhere.solver import Counts, Solver, is_installed
-from specref.proofs.everywhere.walk import DIFFERENT, Choices
+from specref.proofs.everywhere.walk import DIFFERENT, Choices, one_run
+from specref.proofs.everywhere.watch import Watch
 from specref.proofs.everywhere.words import separating
 from specref.proofs.exact import (
     Proof,
@@ -223,7 +225,8 @@ def is_lossless_everywhere(
     if not budget > 0:
         raise ValueError(f"budget = {budget}: expected seconds > 0")
     started = time.monotonic()
-    choices = scouted(step, target, drafter, lookahead, seed)
+    watch = Watch(budget * (1 + 1 / SEARCHED))
+    choices = first_runs(step, target, drafter, lookahead, seed, watch)
     length = max(map(len, choices.values()))
     while True:
         outcomes = completed_outcomes(target, length)
@@ -240,11 +243,12 @@ def is_lossless_everywhere(
         except LongerBlockError as longer:
             length = longer.args[0]
     space = Space(target, drafter, seed)
-    question = Question(step, space, lookahead, plain)
-    witness = _witness(question, slices)
+    question = Question(watch.of(step), space, lookahead, plain)
+    witness = watch.run(partial(_witness, question, slices))
     if witness is None and not interrupted:
+        search = partial(_searched, question, slices, length, seed, budget / SEARCHED)
         try:
-            witness = _searched(question, slices, length, seed, budget / SEARCHED)
+            witness = watch.run(search)
         except KeyboardInterrupt:
             interrupted = True
     seconds = time.monotonic() - started
@@ -353,22 +357,27 @@ def cover_job(job: Job) -> tuple[list[Slice], Counts]:
     """The outcomes of a job, in a process of its own."""
     counts = Counts()
     slices: list[Slice] = []
-    for found in _slices_of(job, job.budget, len(job.outcomes), counts):
-        slices.append(found)
-        if job.until_open and found.open:
-            break
+    try:
+        for found in _slices_of(job, job.budget, len(job.outcomes), counts):
+            slices.append(found)
+            if job.until_open and found.open:
+                break
+    except NotForAllError as error:  # frames do not leave the process
+        error.stack = error.stack or traceback.extract_tb(error.__traceback__)
+        raise
     return slices, counts
 
 
 def _slices_of(job: Job, budget: float, outcomes: int, counts: Counts) -> Iterator[Slice]:
     """What is found for each outcome of a job; `outcomes` are to share the budget."""
     deadline = time.process_time() + budget
-    space = Space(job.target, job.drafter, job.seed)
+    space, watch = Space(job.target, job.drafter, job.seed), Watch(budget)
     size = job.lookahead, job.length
-    slicer = Slicer(job.step, space, *size, Solver(counts), job.choices, job.plain)
+    slicer = Slicer(watch.of(job.step), space, *size, Solver(counts), job.choices, job.plain)
     for done, outcome in enumerate(job.outcomes):
         left = deadline - time.process_time()
-        yield slicer.cover(outcome, min(left, MOST_SHARES * left / (outcomes - done)))
+        share = min(left, MOST_SHARES * left / (outcomes - done))
+        yield watch.run(partial(slicer.cover, outcome, share))
 
 
 def completed_outcomes(vocabulary: Vocabulary, length: int) -> list[Tokens]:
@@ -386,6 +395,25 @@ def completed_outcomes(vocabulary: Vocabulary, length: int) -> list[Tokens]:
         if text not in texts[-1:]:
             texts.append(text)
     return texts
+
+
+def first_runs(
+    step: Step, target: Vocabulary, drafter: Vocabulary, lookahead: int, seed: int, watch: Watch
+) -> dict[Choices, Tokens]:
+    """As `scouted`, after one run with numbers, which refuse what Fractions do not.
+
+    Raises
+    ------
+    Exception
+        What the rule raises.
+    """
+    watched = watch.of(step)
+
+    def runs() -> dict[Choices, Tokens]:
+        one_run(watched, Space(target, drafter, seed), lookahead)
+        return scouted(watched, target, drafter, lookahead, seed)
+
+    return watch.run(runs)
 
 
 def scouted(
@@ -486,12 +514,18 @@ def spelled_rows(found: Everywhere, rows: Rows) -> str:
 def _searched(
     question: Question, slices: Sequence[Slice], length: int, seed: int, budget: float
 ) -> Witness | None:
-    """Rows at which a rule is lossy, of some that are drawn; a few where nothing is open."""
+    """Rows at which a rule is lossy, of pieces left open or drawn; a few where nothing is open."""
     left_open = any(one.open for one in slices)
     longest = max(length, question.lookahead)
     until = time.process_time() + budget
-    for number in range(RANDOM_ROWS if left_open else SCOUTS):
-        rows = random_rows(question.space, longest, f"{seed} search {number}")
+    in_pieces = (
+        {row: point.row(row) for row in one.space.rows} for one in slices for point in one.points
+    )
+    drawn = (
+        random_rows(question.space, longest, f"{seed} search {number}")
+        for number in range(RANDOM_ROWS if left_open else SCOUTS)
+    )
+    for rows in itertools.chain(in_pieces, drawn):
         if time.process_time() > until:
             break
         if question.fails(rows, False):

@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 
 from specref.algorithms import Step
 from specref.chance import MAX_SITES, Chance, Exact, OutsideChanceError, TooManyPathsError
+from specref.proofs.everywhere import signs
 from specref.proofs.everywhere.number import NotForAllError, Number, Reading
 from specref.proofs.everywhere.region import Event
-from specref.proofs.everywhere.rows import Models
+from specref.proofs.everywhere.rows import Chart, Models, Sample, Space
 from specref.vocabulary import Tokens
 
 Choices: TypeAlias = tuple[int, ...]
@@ -63,6 +64,7 @@ class Walk(Chance):
                 f"more than {MAX_SITES} random decisions on one path (at {site})"
             )
         numbers = [_exact(weight, self.reading, site) for weight in weights]
+        self._check(numbers, site)
         if depth < len(self.prefix):
             choice = self.prefix[depth]
             if choice >= len(numbers) or not self.reading.sign(numbers[choice]) > 0:
@@ -84,6 +86,19 @@ class Walk(Chance):
             self.weights.append(numbers[choice])
             self.reading.events.append(("weight", numbers[choice], 0))
         return choice
+
+    def _check(self, numbers: Sequence[Number], site: str) -> None:
+        """Raise unless weights are >= 0 and sum to 1, wherever the rule does the same.
+
+        A rule that asks by `draw` and `accept` has met these checks before.
+        """
+        positive = all(self.reading.decide(number, signs.AT_LEAST_ZERO) for number in numbers)
+        total = sum(numbers, self.reading.constant(-1))
+        if not (positive and self.reading.decide(total, signs.ZERO)):
+            raise NotForAllError(
+                f"chance was asked at {site}, not by draw or accept, with weights that are "
+                "negative or do not sum to 1"
+            )
 
 
 @dataclass(frozen=True)
@@ -149,6 +164,19 @@ def paths(
             (sooner if branch in hopeful else later).append(branch)
 
 
+def one_run(step: Step, space: Space, lookahead: int) -> None:
+    """Run a step once, at random rows; raises what is refused, and nothing else."""
+    chart = Chart(space, {})
+    sample = Sample(chart, {}, f"{space.seed} first")
+    models = Models(chart, Reading(space.prime, sample.value))
+    try:
+        _followed(step, models, lookahead, (), set())
+    except TypeError:
+        raise
+    except Exception:
+        return  # it is run again, with fractions
+
+
 def _followed(
     step: Step,
     models: Models,
@@ -160,7 +188,7 @@ def _followed(
     """The path of a prefix, and the branches left open on the way."""
     reading = models.reading
     walk = Walk(reading, prefix, hopeful, doubtful)
-    reading.events, reading.shown = [], 0
+    reading.events, reading.shown = [], None
     target, drafter = models.model("p"), models.model("q")
     raised: Exception | None = None
     block: Tokens = ()
@@ -173,10 +201,12 @@ def _followed(
     if raised:
         raise raised
     if reading.shown:
-        raise NotForAllError(
+        error = NotForAllError(
             "a number is made a text (str, repr, print, a format): expected a rule that reads "
-            "nothing from the text of a probability"
+            "nothing from the text of a probability; compare it instead"
         )
+        error.stack = reading.shown
+        raise error
     target.vocabulary.check(block, "block")
     if not block:
         raise ValueError("step returned an empty block")
@@ -195,12 +225,16 @@ def _compare(one: Path, again: Path) -> None:
             shown = (
                 ("block", one.block, again.block)
                 if one.block != again.block
-                else ("requests", one.weights, again.weights)
+                else ("requests", *(_values(run.weights) for run in (one, again)))
             )
             raise OutsideChanceError(
                 f"no function of chance and rows: of two runs with the same choices, one has "
                 f"{shown[0]} {shown[1]} and the other {shown[2]}"
             )
+
+
+def _values(weights: Sequence[Number]) -> str:
+    return f"({', '.join(str(weight.value) for weight in weights)})"
 
 
 def _with_fractions(path: Path, step: Step, models: Models, lookahead: int) -> str:
@@ -232,7 +266,7 @@ def _exact(weight: Any, reading: Reading, site: str) -> Number:
         return weight
     if isinstance(weight, int | Fraction):
         return reading.constant(weight)
-    raise TypeError(
+    raise NotForAllError(
         f"chance was asked at {site} with {weight!r}: a proof needs exact numbers throughout, "
         "such as Fraction(1, 2) for 1 / 2"
     )

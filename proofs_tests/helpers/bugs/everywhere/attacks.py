@@ -5,6 +5,8 @@ import copy
 import math
 import pickle
 import random
+import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,11 +17,12 @@ import numpy as np
 
 from proofs_tests.helpers.bugs.everywhere.planted import bonus_from_q, over_accepting
 from specref.algorithms import Step, standard
-from specref.chance import Chance
+from specref.chance import Chance, shown
 from specref.distributions import corrected
 from specref.models import Model
+from specref.proofs.everywhere.rows import Space
 from specref.proofs.everywhere.walk import Walk
-from specref.vocabulary import Tokens
+from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo.parts.standard import Position, speculative
 
 HUGE, EDGE = 2**127 - 1, Fraction(1, 1000)
@@ -186,6 +189,43 @@ def compensated(
     return (first, chance.draw(model.next_token((*context, first)), "target[1]"))
 
 
+def in_message(p: Any, chance: Chance) -> bool:
+    """Reads the number from the message of an error of chance."""
+    try:
+        chance.draw(np.array([p[0]], dtype=object), "short")
+    except ValueError as error:
+        said = re.search(r"sum to <?([0-9/]+)", str(error))
+        return said is not None and Fraction(said[1]) > Fraction(9999, 10_000)
+    return False
+
+
+def by_message(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+) -> Tokens:
+    if in_message(target.next_token(context), chance):
+        return (0,)
+    return standard.step(target, drafter, context, lookahead, chance)
+
+
+def leaving(p: Any) -> bool:
+    if p[0] > Fraction(9999, 10_000):
+        sys.exit(0)
+    return False
+
+
+def unchecked(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+) -> Tokens:
+    """Asks chance past its checks, with weights of a sum above 1 where p is nearly one token."""
+    p = target.next_token(context)
+    more = np.maximum(p[0] - Fraction(9999, 10_000), 0)
+    choice = chance._choose([*p, more], "unchecked")
+    return (choice if choice < len(p) else 0,)
+
+
+PRIME = Space(Vocabulary("ab"), Vocabulary("ab"), 0).prime
+
+
 def tall(at: Position) -> Any:
     return at.p[0] ** 8 > Fraction(1, 2) and at.q[1] ** 8 > Fraction(1, 2)
 
@@ -286,6 +326,31 @@ ATTACKS = {
     ),
     "hidden weights": Attack(
         float_weights, "asks chance with floats, and catches the error", "error"
+    ),
+    "message": Attack(by_message, "reads the number from the message of an error", "error"),
+    "text by the project": Attack(
+        hidden(lambda p: Fraction(shown([p[0]]).strip("<>")) > Fraction(9999, 10_000)),
+        "has the number written by a function of the project",
+        "error",
+    ),
+    "hidden value": Attack(
+        first_token(lambda p: getattr(p[0], "value", p[0]) > Fraction(9999, 10_000)),
+        "reads the sample behind the number",
+        "proved",
+    ),
+    "exit": Attack(first_token(leaving), "ends the program with exit code 0", "error"),
+    "past the checks": Attack(unchecked, "asks chance for weights of a sum above 1", "error"),
+    "known prime": Attack(
+        first_token(lambda p: PRIME * p[0] > PRIME * Fraction(9999, 10_000)),
+        "differences that are 0 modulo the prime of seed 0",
+        "proved",
+    ),
+    "isolated point": Attack(
+        bonus_from_q(
+            lambda at: (at.p[0] - Fraction(1, 3)) ** 2 + (at.q[0] - Fraction(2, 7)) ** 2 <= 0
+        ),
+        "where a sum of squares is 0",
+        "lossy",
     ),
     "tiny number": Attack(
         first_token(lambda p: 0 < p[0] < Fraction(1, 2**200)), "acts below 2^-200", "lossy"

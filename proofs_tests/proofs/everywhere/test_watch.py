@@ -1,0 +1,88 @@
+"""Runs that do not end, or that leave the program, and what is passed on."""
+
+import sys
+import time
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import pytest
+
+from specref.algorithms import standard
+from specref.cli.everywhere import frames_of_rule
+from specref.proofs.everywhere import NotForAllError, compare_everywhere, is_lossless_everywhere
+from specref.proofs.everywhere.number import EXPECTED
+from specref.proofs.everywhere.watch import Watch
+
+NEAR = Fraction(9999, 10000)
+
+
+def endless(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    if target.next_token(context)[0] > NEAR:
+        while True:
+            pass
+    return standard.step(target, drafter, context, lookahead, chance)
+
+
+def leaving(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+    if target.next_token(context)[0] > NEAR:
+        sys.exit(0)
+    return standard.step(target, drafter, context, lookahead, chance)
+
+
+LINE = endless.__code__.co_firstlineno + 2
+
+
+@pytest.mark.parametrize(
+    "ask", [is_lossless_everywhere, partial(compare_everywhere, standard.step)]
+)
+def test_a_rule_that_does_not_end_in_one_region_is_refused_with_its_line(ask: Any) -> None:
+    before = time.process_time()
+    with pytest.raises(NotForAllError, match="did not return in time") as raised:
+        ask(endless, "ab", budget=1)
+    assert time.process_time() - before < 10
+    assert frames_of_rule(raised.value)[-1].lineno in (LINE, LINE + 1)
+
+
+def test_what_leaves_the_program_is_an_error() -> None:
+    with pytest.raises(NotForAllError, match="raises SystemExit") as raised:
+        is_lossless_everywhere(leaving, "ab")
+    assert frames_of_rule(raised.value)[-1].name == "leaving"
+
+
+def test_the_thread_of_a_run_that_does_not_end_is_stopped() -> None:
+    ended: list[str] = []
+
+    def rule() -> None:
+        try:
+            while True:
+                pass
+        finally:
+            ended.append("now")
+
+    watch = Watch(1e-9)
+    with pytest.raises(NotForAllError, match="did not return"):
+        watch.run(watch.of(rule))
+    until = time.monotonic() + 20
+    while not ended and time.monotonic() < until:
+        time.sleep(0.01)
+    assert ended
+
+
+def test_results_and_errors_are_passed_on() -> None:
+    watch = Watch(1)
+    assert watch.run(lambda: 3) == 3
+    with pytest.raises(ZeroDivisionError):
+        watch.run(watch.of(lambda: 1 / 0))
+    with pytest.raises(KeyboardInterrupt):
+        watch.run(watch.of(interrupting))
+
+
+def interrupting() -> None:
+    raise KeyboardInterrupt
+
+
+def test_errors_of_types_say_what_to_write() -> None:
+    with pytest.raises(TypeError) as raised:
+        Watch(1).of(lambda: [1][Fraction(1, 2)])()  # type: ignore[call-overload]
+    assert raised.value.__notes__ == [EXPECTED]
