@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from specref.adapters import IMPLEMENTATIONS
+from specref import adapters
 from specref.conformance.checks import CHECKS
 from specref.contracts.capabilities import FLAGS, WORDS, Capabilities
 from specref.contracts.contract import Contract
@@ -85,7 +85,7 @@ def names(contract: Contract | None = None) -> list[Row]:
             "remedy": one.remedy,
             "text": one.text,
         }
-        for one in IMPLEMENTATIONS.values()
+        for one in adapters.IMPLEMENTATIONS.values()
         if contract in (None, one.contract)
     ]
 
