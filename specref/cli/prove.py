@@ -36,6 +36,11 @@ from specref.report.rules_html import rule_html
 from specref.rules import RULES
 from specref.verification import SITUATIONS, InterruptedProofError, RuleReport, prove, rule_cases
 
+TOY = ("profile", "only")
+"""Options without --everywhere alone."""
+EVERYWHERE = ("against", "iterations", "tokens", "lookahead", "budget", "save")
+"""Options with it alone."""
+
 
 @click.command("prove")
 @click.argument("rule", metavar="MODULE:FUNCTION")
@@ -126,7 +131,7 @@ def prove_command(
       specref prove my_rules:my_step --everywhere --tokens 3 --lookahead 2
       specref prove my_rules:my_step --everywhere --against standard
     """
-    _refuse_given(("profile", "only") if everywhere else ("tokens", "lookahead", "budget"))
+    _refuse_given(TOY if everywhere else EVERYWHERE)
     step = load_function(rule, "rule")
     try:
         check_step(step)
@@ -150,14 +155,8 @@ def prove_command(
             raise ValueError(f"iterations = {iterations}: expected 1 without --against")
         asked = tokens, lookahead, kind, budget, seed, workers, cluster
         prove_everywhere(rule, step, *asked, json_file, html_file, save)
-    if against or iterations > 1:
-        raise ValueError(f"{'against' if against else 'iterations'}: expected with --everywhere")
-    if pairs in ("one", "two") or save:
-        raise ValueError(
-            f"pairs = {pairs!r}: expected same or all without --everywhere"
-            if pairs in ("one", "two")
-            else "save: expected with --everywhere"
-        )
+    if pairs in ("one", "two"):
+        raise ValueError(f"pairs = {pairs!r}: expected same or all without --everywhere")
     same, interrupted = pairs == "same", False
     cases = progress(len(rule_cases(profile, same, only or None)), "cases")
     try:
