@@ -30,6 +30,11 @@ from specref.report.rules_html import rule_html
 from specref.rules import RULES
 from specref.verification import InterruptedProofError, RuleReport, prove, rule_cases
 
+TOY = ("profile", "only")
+"""Options without --everywhere alone."""
+EVERYWHERE = ("against", "iterations", "tokens", "lookahead", "budget", "save")
+"""Options with it alone."""
+
 
 def prove_rule(
     rule: str,
@@ -50,7 +55,7 @@ def prove_rule(
     html_file: str | None,
 ) -> NoReturn:
     """Prove or refute a rule, and leave with the exit code."""
-    _refuse_given(("profile", "only") if everywhere else ("tokens", "lookahead", "budget"))
+    _refuse_given(TOY if everywhere else EVERYWHERE)
     step = load_function(rule, "rule")
     try:
         check_step(step)
@@ -74,14 +79,8 @@ def prove_rule(
             raise ValueError(f"iterations = {iterations}: expected 1 without --against")
         asked = tokens, lookahead, kind, budget, seed, workers, cluster
         prove_everywhere(rule, step, *asked, json_file, html_file, save)
-    if against or iterations > 1:
-        raise ValueError(f"{'against' if against else 'iterations'}: expected with --everywhere")
-    if pairs in ("one", "two") or save:
-        raise ValueError(
-            f"pairs = {pairs!r}: expected same or all without --everywhere"
-            if pairs in ("one", "two")
-            else "save: expected with --everywhere"
-        )
+    if pairs in ("one", "two"):
+        raise ValueError(f"pairs = {pairs!r}: expected same or all without --everywhere")
     same, interrupted = pairs == "same", False
     cases = progress(len(rule_cases(profile, same, only or None)), "cases")
     try:
