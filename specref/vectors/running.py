@@ -256,7 +256,7 @@ def all_of(
     ordered: list[Result] = []
     for case in cases:
         left = partial(ask(verifier).result, case, Status.NOT_RUN, note=why)
-        ordered.append(left() if after else results[case["id"]])
+        ordered.append(left() if after or case["id"] not in results else results[case["id"]])
         after = after or case["id"] in hung
     return tuple(ordered)
 

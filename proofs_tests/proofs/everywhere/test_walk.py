@@ -101,7 +101,7 @@ def test_an_error_of_chance_that_is_hidden_is_raised_all_the_same(weights: list[
 @pytest.mark.parametrize("weights", [[1, 1], [2, -1], [Fraction(1, 2)]])
 def test_weights_that_are_none_are_refused_past_the_checks_of_chance(weights: list[Any]) -> None:
     def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
-        return (chance._choose(weights, "unchecked"),)
+        return (chance.choose(weights, "unchecked"),)
 
     with pytest.raises(NotForAllError, match="asked at unchecked, not by draw or accept"):
         followed(step)

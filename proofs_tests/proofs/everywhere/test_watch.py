@@ -1,6 +1,7 @@
 """Runs that do not end, or that leave the program, and what is passed on."""
 
 import sys
+import threading
 import time
 from fractions import Fraction
 from functools import partial
@@ -12,7 +13,7 @@ from specref.algorithms import standard
 from specref.cli.everywhere import frames_of_rule
 from specref.proofs.everywhere import NotForAllError, compare_everywhere, is_lossless_everywhere
 from specref.proofs.everywhere.number import EXPECTED
-from specref.proofs.everywhere.watch import Watch
+from specref.proofs.everywhere.watch import GRACE, Watch
 
 NEAR = Fraction(9999, 10000)
 
@@ -38,7 +39,7 @@ LINE = endless.__code__.co_firstlineno + 2
 )
 def test_a_rule_that_does_not_end_in_one_region_is_refused_with_its_line(ask: Any) -> None:
     before = time.process_time()
-    with pytest.raises(NotForAllError, match="did not return in time") as raised:
+    with pytest.raises(NotForAllError, match=r"did not return within \d+ s") as raised:
         ask(endless, "ab", budget=1)
     assert time.process_time() - before < 10
     assert frames_of_rule(raised.value)[-1].lineno in (LINE, LINE + 1)
@@ -86,3 +87,52 @@ def test_errors_of_types_say_what_to_write() -> None:
     with pytest.raises(TypeError) as raised:
         Watch(1).of(lambda: [1][Fraction(1, 2)])()  # type: ignore[call-overload]
     assert raised.value.__notes__ == [EXPECTED]
+
+
+def test_other_errors_of_types_do_not() -> None:
+    def rule(one: int) -> int:
+        return one
+
+    with pytest.raises(TypeError) as raised:
+        Watch(1).of(rule)()
+    assert not hasattr(raised.value, "__notes__")
+
+
+def test_processor_time_of_other_threads_does_not_count() -> None:
+    watch = Watch(1e-9)
+    burnt = time.process_time() + 1.5 * GRACE
+
+    def burn() -> None:
+        while time.process_time() < burnt:
+            pass
+
+    def wait() -> str:
+        beside = threading.Thread(target=burn)
+        beside.start()
+        beside.join()
+        return "ended"
+
+    assert watch.run(watch.of(wait)) == "ended"
+
+
+def test_a_thread_that_was_given_up_is_not_taken_for_the_next_one() -> None:
+    """It catches what is to end it, and returns while another run is watched."""
+    watch, goes_on = Watch(1e-9), threading.Event()
+
+    def stubborn() -> None:
+        while not goes_on.is_set():
+            try:
+                sum(range(1000))
+            except BaseException:
+                continue
+
+    with pytest.raises(NotForAllError, match="did not return"):
+        watch.run(watch.of(stubborn))
+
+    def next_one() -> None:
+        goes_on.set()
+        while True:
+            pass
+
+    with pytest.raises(NotForAllError, match="did not return"):
+        watch.run(watch.of(next_one))

@@ -180,6 +180,7 @@ class Solver:
         solver = z3.SolverFor("QF_NRA", self._context)
         solver.set("rlimit", self.effort)
         solver.set("timeout", MILLISECONDS)
+        solver.set("ctrl_c", False)  # else z3 takes Ctrl-C for itself, and answers "unknown"
         named = {}
         for number, (polynomial, allowed) in enumerate(clauses):
             named[f"c{number}"] = (polynomial, allowed)

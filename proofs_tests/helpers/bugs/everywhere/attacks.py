@@ -219,7 +219,7 @@ def unchecked(
     """Asks chance past its checks, with weights of a sum above 1 where p is nearly one token."""
     p = target.next_token(context)
     more = np.maximum(p[0] - Fraction(9999, 10_000), 0)
-    choice = chance._choose([*p, more], "unchecked")
+    choice = chance.choose([*p, more], "unchecked")
     return (choice if choice < len(p) else 0,)
 
 
