@@ -142,7 +142,7 @@ def replay_rows(record: Any, load: Callable[[str], Step]) -> NoReturn:
     models = models_of(Space(target, drafter, 0), rows_of(record))
     try:
         proof = is_lossless(load(record["rule"]), *models, (), record["lookahead"])
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         print(f"{record['rule']} raises {type(error).__name__}: {error}")
         sys.exit(VIOLATED)
     print(f"{record['rule']}: total variation {proof.total_variation}")
