@@ -215,14 +215,14 @@ def test_the_kit_finds_nothing(device: str) -> None:
             report = check(load_fused_verify("cuda", dtype), only=SAMPLED, detect_tv=0.1)
             assert report.exit_code == 0, report
         return
-    report = check(load_fused_verify(), only=EXACT)
+    report = check(load_fused_verify(), only=EXACT, timeout=600.0)
     assert report.exit_code == 0, report
     assert report.counts["passed"] == len(report.results)
 
 
 def test_the_kit_finds_a_planted_bug(plant: Callable[[str, str], None]) -> None:
     plant(*BUGS["accepts p = 0 at u = 0"])
-    report = check(load_fused_verify(), only=["replay/edge"], blocking=False)
+    report = check(load_fused_verify(), only=["replay/edge"], blocking=False, timeout=600.0)
     assert [result.finding for result in report.results] == ["edge"], report
 
 
