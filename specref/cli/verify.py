@@ -66,7 +66,7 @@ def verify_command(
     """Prove every rule over the family of toy pairs, or for every p and q.
 
     Takes 1.5 minutes of CPU time by default, and so does --everywhere; with --zoo 4 minutes more,
-    and --dominance --profile thorough 45.
+    and --dominance --profile thorough 53.
 
     \b
     Examples:

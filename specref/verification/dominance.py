@@ -160,13 +160,8 @@ TWO_VOCABULARIES = tuple(name for name in ALL_OF_TWO if name not in VARIANTS)
 QUICK_IN_ITERATIONS = ("k-seq", "ngrams")
 """In two iterations no other rule for several drafts, or with estimates, is decided soon."""
 OPEN_OVER_THREE = ("ngrams",)
-SLOW_AT_TWO = {"ngrams", "traversal"}
-"""Asked against `FIRST` alone over 2 tokens at lookahead 2, against others at lookahead 1."""
-FIRST = {"standard", "block"}
 LEFT_OUT = (
     "Over 3 tokens at lookahead 2, and over 2 at lookahead 3: all but block and standard.",
-    "N-grams and traversal over 2 tokens at lookahead 2, but against standard and block; against "
-    "others at lookahead 1.",
     "N-grams over 3 tokens: most pairs with them are not decided in a minute.",
     "Rules for two vocabularies where both are the same, beyond 2 tokens and lookahead 1: there, "
     "at lookahead 2, block and block-slrs are not decided in 10 s a claim.",
@@ -270,11 +265,9 @@ def of_all_rules() -> list[Question]:
     found += [Question(*pair, two, two, 1) for pair in combinations(ALL_OF_TWO, 2)]
     for tokens, lookahead in ((2, 2), (3, 1)):
         names = [name for name in ONE_VOCABULARY if tokens == 2 or name not in OPEN_OVER_THREE]
+        pairs = [pair for pair in combinations(names, 2) if pair not in by_token]
         same = letters[:tokens]
-        for pair in combinations(names, 2):
-            if pair not in by_token:
-                slow = tokens == 2 and SLOW_AT_TWO & {*pair} and not FIRST & {*pair}
-                found.append(Question(*pair, same, same, 1 if slow else lookahead))
+        found += [Question(*pair, same, same, lookahead) for pair in pairs]
     optimal = Question("optimal", OPTIMUM_OF_TWO, letters, letters, 1)
     for target, drafter in TWO[:3]:
         names = [name for name in ALL_OF_TWO if can_read(name, target, drafter)]
