@@ -161,7 +161,7 @@ def test_every_step_of_the_zoo_is_proved_or_refuted_and_none_does_nothing() -> N
 
 
 def test_every_lossy_answer_has_rows() -> None:
-    """Of a lossy region, but where pieces are open, of rows that were drawn."""
+    """Of a lossy region, but where pieces are open, of rows that were tried."""
     drawn = []
     for answer in (*recorded("rules"), *recorded("zoo")):
         assert bool(answer.witness) == (answer.verdict == "lossy")
