@@ -158,7 +158,7 @@ def test_copies_of_an_iteration_do_not_wait(monkeypatch: pytest.MonkeyPatch, met
 def test_a_plain_copy_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slotted, "sent", lambda ids, to: torch.tensor(ids).long().to(to))
     found = iterations("standard", monkeypatch, "blocking copy")
-    assert found[1] == {("slotted.py", "_padded"): 2}
+    assert found[1] == {("slotted.py", "padded"): 2}
 
 
 def reading(flags: Tensor) -> Tensor:
@@ -177,4 +177,4 @@ def test_masks_that_transformers_reads_are_noticed(monkeypatch: pytest.MonkeyPat
     """It reads those of two dimensions in every forward of a single token."""
     monkeypatch.setattr(slotted, "MASKED", ())
     found = iterations("standard", monkeypatch, "wait")[1] - Counter(WAITS["standard"])
-    assert found == {("slotted.py", "_call"): LOOKAHEAD}
+    assert found == {("slotted.py", "call"): LOOKAHEAD}

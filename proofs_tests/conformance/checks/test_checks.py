@@ -61,6 +61,7 @@ MINE = [
     for module in (smoke, replay, boundary, joint, everywhere, drafting, acceptance, independence)
     for one in module.CHECKS
 ]
+MINE += [one.id for one in boundary.COSTLY]
 MINE += [
     f"{stage}/{name}" for stage in ("iterations", "end-to-end") for name in joint.CHAIN_FIXTURES
 ]
@@ -527,7 +528,7 @@ def raising(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any
     ("step", "reason"),
     [
         (by_rng, "takes no chance"),
-        (in_floats, "asked chance with a float probability"),
+        (in_floats, "a number is converted (float,"),
         (converting, f"Fractions have, too (line {LINE} of test_checks.py)"),
         (for_three_tokens, "raised AssertionError"),
         (raising, "raises OverflowError: too sure at q(·) = (1, 0)"),
