@@ -181,6 +181,7 @@ def test_help_imports_no_more_than_it_needs(command: tuple[str, ...], unused: se
     assert "specref.cli.group" in loaded
     assert not {f"specref.{name}" for name in unused} & loaded
     assert not {"scipy.stats", "scipy.special", "torch", "distributed"} & loaded
+    assert "scipy" not in loaded or command in (("check",), ("verify",))
 
 
 @pytest.mark.usefixtures("few_trials")
@@ -375,7 +376,7 @@ def test_piped_progress_is_a_line_a_minute(
 @pytest.mark.parametrize("words", [*map(str.split, COMMANDS), ["plan", "speed"]], ids=" ".join)
 def test_help_says_how_long_it_takes(words: list[str]) -> None:
     told = " ".join(run(*words, "--help").output.split())
-    assert re.search(r"\b(takes?|take) ([\w.]+ ){0,9}(seconds?|minutes?)\b", told, re.IGNORECASE)
+    assert re.search(r"\b(takes?|take) (\w+ ){0,9}(seconds?|minutes?)\b", told, re.IGNORECASE)
 
 
 @pytest.mark.parametrize("code", ["raise SystemExit(0)", EXITS])

@@ -65,7 +65,7 @@ def verify_command(
 ) -> NoReturn:
     """Prove every rule over the family of toy pairs, or for every p and q.
 
-    Takes 1.5 minutes of CPU time by default, and so does --everywhere; with --zoo 4 minutes more,
+    Takes 90 seconds of CPU time by default, and so does --everywhere; with --zoo 4 minutes more,
     and --dominance --profile thorough 53.
 
     \b
