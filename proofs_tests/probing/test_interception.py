@@ -209,6 +209,13 @@ def test_other_threads_see_the_classes_of_the_modules() -> None:
     assert all(during_a_run(seen))
 
 
+def test_a_module_can_be_given_back_while_it_is_asked() -> None:
+    """A run in another thread may end after the module's method was found, before it starts."""
+    asked = during_a_run(lambda: type(np.random).__getattribute__)
+    assert type(np.random) is ModuleType
+    assert asked[0](np.random, "default_rng") is np.random.default_rng
+
+
 def test_a_generator_in_a_closure_is_itself_in_other_threads() -> None:
     rng, twin, found = np.random.default_rng(7), np.random.default_rng(7), []
 

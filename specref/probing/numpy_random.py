@@ -32,7 +32,7 @@ class Watched(ModuleType):
     """A module whose functions appear as their stand-ins in the active run."""
 
     def __getattribute__(self, name: str) -> Any:
-        value = super().__getattribute__(name)
+        value = ModuleType.__getattribute__(self, name)  # self is watched until another run ends
         interception = current()
         if interception is None or id(value) not in interception.answers:
             return value
