@@ -22,8 +22,12 @@ def run(*arguments: str) -> Result:
 
 def test_at_least_is_0_and_less_is_1(tmp_path: Path) -> None:
     file = tmp_path / "record.json"
-    more = run("prove", STANDARD, *TWO_TOKENS, "--against", SAMPLING, "--json", str(file))
+    page = tmp_path / "page.html"
+    asked = (STANDARD, *TWO_TOKENS, "--against", SAMPLING)
+    more = run("prove", *asked, "--json", str(file), "--html", str(page))
     assert more.exit_code == 0
+    _, again = page.read_text().split("Run it again</h2><pre>specref prove ")
+    assert sorted(again.split("</pre>")[0].split()) == sorted(asked)
     assert "accepts at least as many drafts as" in " ".join(more.output.split())
     (comparison,) = json.loads(file.read_text())["comparisons"]
     assert comparison["relation"] == "more"

@@ -7,7 +7,16 @@ from specref.algorithms import Step
 from specref.chance import OutsideChanceError, TooManyPathsError
 from specref.cli.cluster import executor_of
 from specref.cli.everywhere import frames_of_rule, named, require_z3, vocabularies
-from specref.cli.group import HOLDS, INTERRUPTED, MISUSED, VIOLATED, misused, progress, show
+from specref.cli.group import (
+    HOLDS,
+    INTERRUPTED,
+    MISUSED,
+    VIOLATED,
+    command_line,
+    misused,
+    progress,
+    show,
+)
 from specref.pairs import Profile
 from specref.proofs.everywhere.comparison import Comparison, compare_everywhere
 from specref.proofs.everywhere.proof import first_runs
@@ -77,7 +86,7 @@ def compare_rules(
     if json_file:
         write_json(json_file, as_json(comparison_record(*names, found)))
     if html_file:
-        write_json(html_file, comparison_html(*names, found))
+        write_json(html_file, comparison_html(*names, found, command_line()))
     if found and found[-1].interrupted:
         sys.exit(INTERRUPTED)
     if any(one.less for one in found):
@@ -112,7 +121,7 @@ def verify_dominance(
         record = {"profile": profile, "seed": seed, "answers": answers_record(answers)}
         write_json(json_file, as_json(record))
     if html_file:
-        write_json(html_file, dominance_html(answers))
+        write_json(html_file, dominance_html(answers, command_line()))
     if any(answer.note == STOPPED for answer in answers):
         sys.exit(INTERRUPTED)
     known = [(one.question.is_formula, one.found) for one in answers]

@@ -6,7 +6,16 @@ from specref.proofs.everywhere.comparison import Comparison, Gap, Relation
 from specref.report.charts import bars
 from specref.report.dominance import answer_sentence, box, counts, sentence
 from specref.report.everywhere_html import ABOUT, UNIFORM, rows_table
-from specref.report.page import Markup, cards, element, html_page, section, table, verdict_box
+from specref.report.page import (
+    Markup,
+    again,
+    cards,
+    element,
+    html_page,
+    section,
+    table,
+    verdict_box,
+)
 from specref.verification.dominance import Answered
 
 RELATIONS: dict[Relation, str] = {
@@ -20,7 +29,7 @@ RELATIONS: dict[Relation, str] = {
 }
 
 
-def comparison_html(left: str, right: str, found: Sequence[Comparison]) -> str:
+def comparison_html(left: str, right: str, found: Sequence[Comparison], command: str = "") -> str:
     """A page that says which of two rules accepts more, with rows at which they differ."""
     proved = bool(found) and all(one.at_least.proved for one in found)
     kind = "bad" if any(one.less for one in found) else "good" if proved else "open"
@@ -44,6 +53,7 @@ def comparison_html(left: str, right: str, found: Sequence[Comparison]) -> str:
             element("p", ABOUT, class_="soft"),
         ),
         *sections,
+        section("Run it again", *again(command)),
     )
 
 
@@ -64,7 +74,7 @@ def _gap(left: str, right: str, found: Comparison, gap: Gap) -> Markup:
     )
 
 
-def dominance_html(answers: Sequence[Answered]) -> str:
+def dominance_html(answers: Sequence[Answered], command: str = "") -> str:
     """A page with an answer to each question: which rule accepts more, or how much it accepts."""
     counted: dict[str, int] = {}
     for one in answers:
@@ -92,6 +102,7 @@ def dominance_html(answers: Sequence[Answered]) -> str:
         verdict_box(kind, headline, element("p", ABOUT, class_="soft")),
         cards(("", f"{number}", relation) for relation, number in counted.items()),
         *(section(title, _answers(some)) for title, some in parts if some),
+        section("Run it again", *again(command)),
     )
 
 
