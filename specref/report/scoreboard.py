@@ -15,13 +15,9 @@ from specref.conformance.status import LOSSY, Finding, Status
 from specref.report.layout import Column, Prose, Table
 from specref.report.machine import as_json, write_json
 
-NOT_RUN, PASSED, KNOWN, CRASHED, LATE = (
-    "not_run",
-    "passed",
-    "LOSSY, known",
-    "crashed",
-    "time limit",
-)
+NOT_RUN, PASSED, KNOWN = "not_run", "passed", "LOSSY, known"
+CRASHED, LATE, MEMORY, OUTPUT = "crashed", "time limit", "memory limit", "output limit"
+NETWORK = "asked for a network"
 VERDICTS: Mapping[str, str] = {
     Finding.DEPENDENCE: "LOSSY",
     Finding.LAW: "LOSSY",
