@@ -28,7 +28,7 @@ from specref.cli import engines as board
 from specref.conformance.suite import chosen
 from specref.contracts.contract import Contract
 from specref.contracts.table import CONTRACTS, ENGINE
-from specref.report.scoreboard import Row, read_board, write_board
+from specref.report.scoreboard import FOUND, Row, board_page, read_board, write_board
 
 # Each token is a draft, whatever the target says of it.
 PLANTED = """
@@ -380,6 +380,13 @@ def test_a_run_that_judges_all_again_goes_on(
     assert again("seconds=5").startswith("2001")
 
 
+def test_a_run_is_named_as_its_command() -> None:
+    options = {"only": ["vllm", "sglang"], "again": False, "share": True, "seconds": 30.0}
+    told = ["--only", "vllm", "--only", "sglang", "--share", "--seconds", "30"]
+    assert runner.words(options) == told
+    assert runner.words({"only": None, "join": None}) == []
+
+
 def test_the_time_of_a_run_goes_by_the_record() -> None:
     engine = Planted("e", "e", ("e",), 1, objects=("e:a", "e:b"))
     row = Row("e", "e:a", "text", "passed", "", seconds=90.0)
@@ -444,7 +451,7 @@ def test_rows_of_another_record_are_joined(
         ("passed", "one"), ("time limit", "two"), ("LOSSY", "one"),
     ]  # fmt: skip
     assert read_board(here, "undecided") == (late,)
-    assert "| `e:a` | time limit | not done | 9 | two |" in here.with_suffix(".md").read_text()
+    assert "| `e:a` | time limit | not done | 0.1 | two |" in here.with_suffix(".md").read_text()
     board = runner.Board(here, "two")
     assert [board.has(path) for path in ("e:a", "e:b", "e:c", "e:d")] == [True, True, False, False]
 
@@ -540,6 +547,17 @@ def test_every_contract_has_a_quick_form_of_its_own_checks(contract: Contract) -
         assert any(one.is_for(contract) for one in chosen([only]))
 
 
+def test_slow_engines_have_few_checks_and_more_time() -> None:
+    """Their kernels run in Triton's interpreter; rows say so."""
+    vllm, mlx = ENGINES["vllm"], ENGINES["mlx-lm"]
+    options = board.quick(CONTRACTS["ragged"], 30, slow=True)
+    assert options[-4:] == ("--detect-tv", "0.2", "--timeout", "300")
+    assert "joint/probed" in options
+    assert [board.seconds_for(one, 600) for one in (vllm, mlx)] == [1200, 600]
+    assert bool(board.ran_in(vllm)) == bool(board.INTERPRETED)
+    assert board.ran_in(mlx) == ""
+
+
 def test_the_quick_form_of_a_contract_that_says_nothing_of_it_is_all_checks() -> None:
     class Own(Contract):
         """A contract."""
@@ -552,6 +570,21 @@ def test_the_page_is_that_of_the_record(tmp_path: Path) -> None:
     record.write_text(runner.RECORD.read_text())
     runner.write_page(record)
     assert runner.RECORD.with_suffix(".md").read_text() == record.with_suffix(".md").read_text()
+
+
+def test_what_is_lossy_links_to_what_was_found_and_says_how_to_find_it_again() -> None:
+    page = runner.TROPHIES.read_text("utf-8")
+    sections, rows = runner.sections(page), read_board(runner.RECORD)
+    lossy = [row.path for row in rows if row.verdict in FOUND]
+    assert len(lossy) > 10
+    assert [path for path in lossy if path not in sections] == []
+    assert sections["litgpt-generate"] == "litgpt-0513-generate-with-a-drafter"
+    assert "[LOSSY, known](trophies.md#openvino-genai)" in board_page(rows, sections=sections)
+    for row in rows:
+        told = row.command, row.date, row.package, row.seconds
+        assert row.verdict == "not_run" or all(told), row.path
+        assert not row.command or row.command.split()[:3] == ["specref", "check", row.path]
+        assert row.verdict != "passed" or row.power, row.path
 
 
 def test_a_file_that_is_no_board(tmp_path: Path) -> None:

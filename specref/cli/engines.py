@@ -17,7 +17,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from specref.adapters.engines import ENGINES
+from specref.adapters.engines import ENGINES, Installable
 from specref.adapters.registry import Implementation
 from specref.cli.apart import MOST_MEMORY, Ending, ended_with_children, watched
 from specref.cli.group import INTERRUPTED, progress, show
@@ -36,7 +36,9 @@ from specref.report.scoreboard import (
     write_board,
 )
 
-SLOW = ("smoke/answers", "joint/probed", "boundary/zero-coin")
+SLOW = ("smoke/answers", "joint/wide", "joint/probed", "boundary/zero-coin")
+# A call of theirs with some thousand rows takes a minute on a busy machine.
+SLOW_POWER = ("--detect-tv", "0.2", "--timeout", "300")
 SECONDS, LOADING = 30.0, 10.0
 LIMIT = 600.0
 TAIL, LONGEST = 1 << 20, 200
@@ -49,7 +51,7 @@ INTERPRETED = {} if which("nvidia-smi") else {"TRITON_INTERPRET": "1"}
 
 
 def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, ...]:
-    """The options of the quick form: some checks, at TV 0.1 or for so many seconds.
+    """The options of the quick form: some checks, at TV 0.1 (slow: 0.2) or for so many seconds.
 
     Parameters
     ----------
@@ -66,7 +68,7 @@ def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, 
     """
     power = ("--seconds", f"{seconds:g}") if contract.timed else ("--detect-tv", "0.1")
     only = SLOW if slow else contract.quick_checks
-    return (*(word for one in only for word in ("--only", one)), *power)
+    return (*(x for one in only for x in ("--only", one)), *(SLOW_POWER if slow else power))
 
 
 def check_engines(context: click.Context, contract: str | None, json_file: str | None) -> int:
@@ -116,6 +118,8 @@ def check_engines(context: click.Context, contract: str | None, json_file: str |
                             *(quick(path.contract, SECONDS, engine.slow) if own else ()),
                             *asked,
                         ],
+                        ran_in(engine),
+                        seconds_for(engine, LIMIT),
                     )
                 )
                 if json_file and json_file != STDOUT:
@@ -129,11 +133,28 @@ def check_engines(context: click.Context, contract: str | None, json_file: str |
     return INTERRUPTED if interrupted else exit_code_of(rows)
 
 
-def _row(engine: str, path: Implementation, arguments: Sequence[str]) -> Row:
+def ran_in(engine: Installable) -> str:
+    """What rows of an engine say of how its kernels ran."""
+    return (
+        "in Triton's interpreter (TRITON_INTERPRET=1), on the CPU"
+        if engine.slow and INTERPRETED
+        else ""
+    )
+
+
+def seconds_for(engine: Installable, limit: float) -> float:
+    """The limit of its paths, which is twice as long for slow ones."""
+    return 2 * limit if engine.slow else limit
+
+
+def _row(
+    engine: str, path: Implementation, arguments: Sequence[str], note: str, limit: float
+) -> Row:
     if path.missing:
         why = f"{', '.join(path.missing)} not installed: {path.remedy}"
         return Row(engine, path.name, str(path.contract), NOT_RUN, why)
-    return judged_apart(engine, path.name, str(path.contract), arguments)
+    contract = str(path.contract)
+    return judged_apart(engine, path.name, contract, arguments, note=note, limit=limit)
 
 
 def judged_apart(
@@ -142,6 +163,7 @@ def judged_apart(
     contract: str,
     arguments: Sequence[str] = (),
     *,
+    note: str = "",
     python: str = sys.executable,
     limit: float = LIMIT,
     memory: float = MOST_MEMORY,
@@ -158,6 +180,8 @@ def judged_apart(
         A registered name, or MODULE:NAME.
     arguments : sequence of str
         Options of ``specref check``.
+    note : str
+        For the evidence, if there is a report.
     python : str
         The interpreter.
     limit : float
@@ -204,6 +228,8 @@ def judged_apart(
         fields = verdict_of(record, "" if complete else ending.verdict)
         if not complete:
             fields["evidence"] = f"{ending}; {fields['evidence']}"
+        if note:
+            fields["evidence"] += f"; {note}"
         own = [line for line in takewhile(lambda line: not REPORT.match(line), printed) if line]
         if own and len(own) < len(printed):
             fields["evidence"] += f"; prints to standard output: {_short(own[0])}"
