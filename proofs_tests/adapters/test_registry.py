@@ -373,6 +373,20 @@ def test_vllm_without_cuda_is_three_files_in_the_interpreter(alone: Any) -> None
     assert check(wrong, contract="ragged", only=only[-1:], detect_tv=0.4).failures
 
 
+@pytest.mark.parametrize("cuda", [True, False])
+def test_vllm_is_imported_where_its_kernels_are_not_interpreted(
+    cuda: bool, vllm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
+    vllm(rejection_sample)
+    del sys.modules["vllm.v1.sample.rejection_sampler"].rejection_sample
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr("specref.adapters.vllm_alone.interpreting", lambda: cuda)
+    with pytest.raises(NotInstalledError, match="rejection_sampler cannot be imported") as error:
+        IMPLEMENTATIONS["vllm"].load()
+    assert str(error.value).endswith("set TRITON_INTERPRET=1") != cuda
+
+
 @pytest.mark.parametrize(
     ("file", "before", "after", "reason"),
     [

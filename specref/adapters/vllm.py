@@ -12,15 +12,14 @@ from typing import Any
 
 from specref.adapters.needs import (
     NotInstalledError,
-    imported,
     require,
     require_parameters,
     tried,
 )
-from specref.adapters.vllm_alone import interpreting, load_function
+from specref.adapters.vllm_alone import rejection_sampling
 from specref.contracts.capabilities import capable
 
-NAME, PACKAGES = "vllm", ("torch",)
+PACKAGES = ("torch",)
 REMEDY = "pip install vllm; without CUDA pip install --no-deps vllm, and set TRITON_INTERPRET=1"
 GIVEN = (
     "draft_token_ids", "num_draft_tokens", "max_spec_len", "cu_num_draft_tokens", "draft_probs",
@@ -47,11 +46,7 @@ def load_verify() -> Callable[..., Any]:
     require(PACKAGES, REMEDY)
     from torch import cuda, full, int32, ones
 
-    if cuda.is_available() or not interpreting():
-        require((NAME,), REMEDY)
-        function = imported("vllm.v1.sample.rejection_sampler", "rejection_sample")
-    else:
-        function = load_function("rejection_sample", REMEDY)
+    function = rejection_sampling(cuda.is_available(), REMEDY)
     require_parameters(function, "rejection_sample", GIVEN, (*TARGETS, *OFF_BY_DEFAULT))
     target = [name for name in TARGETS if name in signature(function).parameters]
     if len(target) != 1:

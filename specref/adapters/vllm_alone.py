@@ -7,12 +7,19 @@ kernels and what launches them are vLLM's; what else the files import is named h
 import logging
 from typing import Any
 
-from specref.adapters.needs import file_alone, imported_alone, there
+from specref.adapters.needs import (
+    NotInstalledError,
+    file_alone,
+    imported,
+    imported_alone,
+    require,
+    there,
+)
 
 NAME = "vllm"
 WARMUP = "model_executor/warmup/jit_warmup"
 LAUNCHING = (WARMUP, f"{WARMUP}_triton_helper")
-FILE = "v1/sample/rejection_sampler.py"
+FILE, FUNCTION = "v1/sample/rejection_sampler.py", "rejection_sample"
 # What these files import of vLLM 0.33. Another import is refused: nobody knows what it changes.
 UNUSED = {
     "vllm": ("envs",),
@@ -44,14 +51,25 @@ def interpreting() -> bool:
     return bool(knobs.runtime.interpret)
 
 
-def load_function(name: str, remedy: str) -> Any:
-    """What the file has under a name.
+def rejection_sampling(cuda: bool, remedy: str) -> Any:
+    """The function of the package, or, where Triton's interpreter has to do, of the files.
 
     Raises
     ------
     NotInstalledError
-        There is no package, or one of the files imports something else of it.
+        There is no package, it cannot be imported, or a file imports something else of it.
     """
+    if not cuda and interpreting():
+        return _of_files(remedy)
+    require((NAME,), remedy)
+    try:
+        return imported("vllm.v1.sample.rejection_sampler", FUNCTION)
+    except NotInstalledError as error:
+        hint = "" if cuda else "; without CUDA set TRITON_INTERPRET=1"
+        raise NotInstalledError(f"{error}{hint}") from None
+
+
+def _of_files(remedy: str) -> Any:
     import triton
     from triton import language
 
@@ -60,4 +78,4 @@ def load_function(name: str, remedy: str) -> Any:
     known["vllm.triton_utils"] = {"HAS_TRITON": True, "tl": language, "triton": triton}
     for file in LAUNCHING:
         known[f"{NAME}.{file.replace('/', '.')}"] = file_alone(NAME, f"{file}.py", remedy, known)
-    return imported_alone(NAME, FILE, name, remedy, known)
+    return imported_alone(NAME, FILE, FUNCTION, remedy, known)
