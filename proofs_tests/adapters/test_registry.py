@@ -5,6 +5,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -190,7 +191,9 @@ def vllm(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
 
     def install(function: Any) -> None:
         for name in ("vllm", "vllm.v1", "vllm.v1.sample", "vllm.v1.sample.rejection_sampler"):
-            monkeypatch.setitem(sys.modules, name, ModuleType(name))
+            module = ModuleType(name)
+            module.__spec__ = ModuleSpec(name, None)
+            monkeypatch.setitem(sys.modules, name, module)
         sys.modules["vllm.v1.sample.rejection_sampler"].rejection_sample = function
 
     return install
@@ -265,7 +268,7 @@ UNSUITED = {
     without_drafts: "rejection_sample has no parameter draft_probs",
     without_targets: "rejection_sample has 0 of target_probs and target_logits, expected one",
     with_an_option: "rejection_sample has unknown parameters, lenient, given",
-    that_needs_cuda: "rejection_sample cannot be called on cpu",
+    that_needs_cuda: "rejection_sample on cpu cannot be called",
 }
 
 
@@ -285,6 +288,122 @@ def test_what_importing_vllm_raises_is_not_run(vllm: Any) -> None:
     vllm(rejection_sample)
     del sys.modules["vllm.v1.sample.rejection_sampler"].rejection_sample
     assert "cannot be imported" in str(IMPLEMENTATIONS["vllm"].not_run)
+
+
+WARMUP, SAMPLER = "model_executor/warmup/jit_warmup", "v1/sample/rejection_sampler"
+LAUNCHING = f"{WARMUP}_triton_helper"
+# What vLLM's files import, and a kernel that is launched by what one of them has.
+ALONE = {
+    "__init__": "raise ImportError('many packages')",
+    WARMUP: "class WarmupChoices: ...",
+    LAUNCHING: """
+from vllm import envs
+from vllm.model_executor.warmup.jit_warmup import WarmupChoices
+from vllm.platforms import current_platform
+from vllm.triton_utils import HAS_TRITON, triton
+
+def launched(kernel):
+    return lambda *given: kernel[given[-1], ](*given[:-1])
+""",
+    SAMPLER: """
+import torch
+from vllm.config.model import PROCESSED_LOGPROBS_MODES
+from vllm.logger import init_logger
+from vllm.model_executor.warmup.jit_warmup_triton_helper import launched
+from vllm.triton_utils import tl, triton
+from vllm.v1.outputs import LogprobsLists, SamplerOutput
+
+logger = init_logger(__name__)
+
+@triton.jit
+def kernel(p, q, x, u, kept, size):
+    row = tl.program_id(0)
+    at = row * size + tl.load(x + row)
+    tl.store(kept + row, (tl.load(u + row) * tl.load(q + at) < tl.load(p + at)).to(tl.int32))
+
+def rejection_sample(draft_token_ids, num_draft_tokens, max_spec_len, cu_num_draft_tokens,
+                     draft_probs, target_logits, bonus_token_ids, sampling_metadata):
+    p, x = target_logits.softmax(-1), draft_token_ids
+    q = torch.eye(p.shape[1])[x.long()] if draft_probs is None else draft_probs
+    kept = torch.zeros_like(x)
+    launched(kernel)(p, q, x, torch.rand(len(x)), kept, p.shape[1], len(x))
+    left = (p - q).clamp(min=0)
+    last = torch.where(left.any(1, keepdim=True), left, p).multinomial(1)[:, 0]
+    out = torch.full((len(num_draft_tokens), max_spec_len + 1), -1)
+    starts = (cu_num_draft_tokens - torch.tensor(num_draft_tokens)).tolist()
+    for row, (start, count) in enumerate(zip(starts, num_draft_tokens)):
+        yes = kept[start : start + count].tolist()
+        n = yes.index(0) if 0 in yes else count
+        out[row, :n] = x[start : start + n]
+        out[row, n] = bonus_token_ids[row, 0] if n == count else last[start + n]
+    return out
+""",
+}
+
+
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str | None]:
+    """Why vLLM cannot be judged, if its files are these."""
+    torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
+    knobs = pytest.importorskip("triton", reason="not_run (triton is not installed)").knobs
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(knobs.runtime, "interpret", True)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def not_run(file: str = "", *change: str) -> str | None:
+        for name, text in ALONE.items():
+            path = tmp_path / "vllm" / f"{name}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.replace(*change) if name == file else text)
+        return IMPLEMENTATIONS["vllm"].not_run
+
+    return not_run
+
+
+def test_vllm_without_cuda_is_three_files_in_the_interpreter(alone: Any) -> None:
+    before = {*sys.modules}
+    assert alone() is None
+    assert {one for one in sys.modules if one.split(".")[0] == "vllm"} <= before
+    only = ["smoke/answers", "smoke/one-hot", "boundary/disjoint", "joint/wide"]
+    verify = IMPLEMENTATIONS["vllm"].load()
+    report = check(verify, contract="ragged", only=only, detect_tv=0.4)
+    assert report.counts["passed"] == 4, report
+    assert alone(SAMPLER, "< tl.load(p + at)", "< 0.5") is None
+    wrong = IMPLEMENTATIONS["vllm"].load()
+    assert check(wrong, contract="ragged", only=only[-1:], detect_tv=0.4).failures
+
+
+@pytest.mark.parametrize("cuda", [True, False])
+def test_vllm_is_imported_where_its_kernels_are_not_interpreted(
+    cuda: bool, vllm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
+    vllm(rejection_sample)
+    del sys.modules["vllm.v1.sample.rejection_sampler"].rejection_sample
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr("specref.adapters.vllm_alone.interpreting", lambda: cuda)
+    with pytest.raises(NotInstalledError, match="rejection_sampler cannot be imported") as error:
+        IMPLEMENTATIONS["vllm"].load()
+    assert str(error.value).endswith("set TRITON_INTERPRET=1") != cuda
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "reason"),
+    [
+        (SAMPLER, "Logprobs", "Tree", "rejection_sampler.py cannot be imported"),
+        (LAUNCHING, "platforms", "systems", "jit_warmup_triton_helper.py cannot be imported"),
+        (SAMPLER, "def rejection_", "def ", f"{SAMPLER}.py has no rejection_sample"),
+        (
+            SAMPLER, "metadata):", "metadata, tree=None):",
+            "rejection_sample has unknown parameters, tree",
+        ),
+        (SAMPLER, "launched(kernel)(", "launched(0)(", "rejection_sample on cpu cannot be called"),
+    ],
+)  # fmt: skip
+def test_another_file_of_vllm_is_refused(
+    file: str, before: str, after: str, reason: str, alone: Any
+) -> None:
+    assert alone(file, before, after) == f"not_run ({reason})"
 
 
 @pytest.fixture

@@ -25,12 +25,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import specref
 from specref.adapters.checkouts import remedy
 from specref.adapters.engines import ENGINES, Installable
 from specref.adapters.needs import clone
-from specref.cli.engines import LIMIT, LOADING, SECONDS, judged_apart, quick
+from specref.cli.engines import (
+    LIMIT,
+    LOADING,
+    SECONDS,
+    judged_apart,
+    quick,
+    ran_in,
+    seconds_for,
+)
 from specref.cli.group import ended_as_by_ctrl_c
 from specref.contracts.table import CONTRACTS
 from specref.report.machine import write_json
@@ -44,7 +53,8 @@ from specref.report.scoreboard import (
 )
 
 ROOT = Path(specref.__file__).parents[1]
-RECORD = ROOT / "docs" / "scoreboard.json"
+RECORD, TROPHIES = ROOT / "docs" / "scoreboard.json", ROOT / "docs" / "trophies.md"
+ROWS = "Rows of the [scoreboard](scoreboard.md): "
 INSTALLING = 1_800.0
 PARTS = ("rows", "stronger", "undecided")
 
@@ -213,8 +223,8 @@ def run(
                 contract = str(path.contract)
                 row = judged_apart(
                     engine.name, path.name, contract, how.form(contract, engine.slow),
-                    python=there.python, limit=how.limit, environment=there.variables,
-                    folder=Path(folder),
+                    note=ran_in(engine), python=there.python, folder=Path(folder),
+                    limit=seconds_for(engine, how.limit), environment=there.variables,
                 )  # fmt: skip
                 add(replace(row, package=package, megabytes=megabytes, run=how.run))
     board.write()
@@ -273,6 +283,22 @@ def join(record: Path, other: Path) -> None:
         board.add(row)
 
 
+def words(options: Mapping[str, Any]) -> list[str]:
+    """Options as a command has them; those that were not given are left out.
+
+    Examples
+    --------
+    >>> words({"only": ["vllm", "sglang"], "again": False, "share": True, "seconds": 30.0})
+    ['--only', 'vllm', '--only', 'sglang', '--share', '--seconds', '30']
+    """
+    told: list[str] = []
+    for name, given in options.items():
+        for one in given if isinstance(given, list) else [given] * bool(given):
+            value = f"{one:g}" if isinstance(one, float) else str(one)
+            told += [f"--{name}"] if one is True else [f"--{name}", value]
+    return told
+
+
 def label(record: Path, options: Sequence[str]) -> str:
     """The run that this is: the one on the record that was interrupted, or a new one."""
     words = f"`{shlex.join(options)}`"
@@ -316,16 +342,25 @@ def main() -> None:
         name: () if asked.whole and not contract.timed else quick(contract, asked.seconds)
         for name, contract in CONTRACTS.items()
     }
-    own = vars(asked).items()
-    options = [
-        f"{name}={value}" for name, value in own if name not in ("record", "limit") and value
-    ]
+    options = words({one: v for one, v in vars(asked).items() if one not in ("record", "limit")})
     how = Judgement(forms, asked.limit, asked.share, label(asked.record, options))
     try:
         with ended_as_by_ctrl_c():
             run(chosen, asked.record, how, asked.again)
     finally:
         write_page(asked.record)
+
+
+def sections(page: str) -> dict[str, str]:
+    """{path: the anchor of its section}, as a page says in lines ``Rows of the [scoreboard]…``."""
+    found: dict[str, str] = {}
+    anchor = ""
+    for line in page.splitlines():
+        if line.startswith("## "):
+            anchor = re.sub(r"[^\w -]", "", line[3:].lower()).replace(" ", "-")
+        elif line.startswith(ROWS):
+            found.update(dict.fromkeys(re.findall(r"`([^`]+)`", line), anchor))
+    return found
 
 
 def write_page(record: Path) -> None:
@@ -339,7 +374,7 @@ def write_page(record: Path) -> None:
         if path.name not in known
     ]
     more = [read_board(record, part) for part in PARTS[1:]]
-    page = board_page([*rows, *untried], *more)
+    page = board_page([*rows, *untried], *more, sections=sections(TROPHIES.read_text("utf-8")))
     write_json(str(record.with_suffix(".md")), page.rstrip("\n"))
 
 

@@ -4,13 +4,17 @@ Verdicts of the planted engine are at alpha 1e-9, with the kit's seed 0.
 """
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -19,12 +23,12 @@ from proofs_tests.benchmarks import engines as runner
 from specref.adapters import IMPLEMENTATIONS
 from specref.adapters.engines import ENGINES, Installable
 from specref.adapters.registry import Implementation
+from specref.cli import apart, main, offline
 from specref.cli import engines as board
-from specref.cli import main
 from specref.conformance.suite import chosen
 from specref.contracts.contract import Contract
 from specref.contracts.table import CONTRACTS, ENGINE
-from specref.report.scoreboard import Row, read_board, write_board
+from specref.report.scoreboard import FOUND, Row, board_page, read_board, write_board
 
 # Each token is a draft, whatever the target says of it.
 PLANTED = """
@@ -74,6 +78,169 @@ def wheel(folder: Path) -> str:
     return str(path)
 
 
+# Each answers as its law says, and does one thing more.
+BAD = """
+import os, random, socket, subprocess, sys, urllib.request
+from specref import Model, Vocabulary
+from specref.contracts.text import Engine, Text
+from specref.contracts.capabilities import capable
+
+kept = []
+LAW = Model(Vocabulary("ab"), lambda _: [0.5, 0.5])
+
+def asked(prompt, budget, seed):
+    rng = random.Random(seed)
+    return Text([rng.choices((0, 1), (0.5, 0.5))[0] for _ in range(budget)], budget, budget)
+
+def engine(before):
+    def ask(*given):
+        before()
+        return asked(*given)
+    return Engine(ask, prompts=[(0, 1)], law=LAW)
+
+def leak():
+    kept.append(bytearray(b"x") * 2**26)
+
+def download():
+    urllib.request.urlopen("http://weights.example.org/model")
+
+def telephone():
+    try:
+        socket.create_connection(("192.0.2.1", 80), timeout=1)
+    except OSError:
+        pass
+
+def local():
+    with socket.socket() as server, socket.socket() as client:
+        server.bind(("localhost", 0))
+        server.listen()
+        client.connect(server.getsockname())
+
+def flood():
+    os.write(1, b"x" * 2**16)
+
+leaking, downloading, telephoning, local, flooding = map(
+    engine, (leak, download, telephone, local, flood)
+)
+
+def sampler(target_probs, draft_probs, draft_tokens, *, rng):
+    print('{"results": []}')
+    os.system("echo from a shell")
+    from specref.examples.correct import verify
+    return verify(target_probs, draft_probs, draft_tokens, rng=rng)
+
+def __getattr__(name):
+    if name == "loading":
+        telephone()
+        raise ImportError("no weights")
+    if name == "children":
+        subprocess.run([sys.executable, "-c", "import time; x = b'x' * 2**30; time.sleep(60)"])
+    raise AttributeError(name)
+"""
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Callable[..., Row]:
+    """The row of one of the bad engines."""
+    (tmp_path / "bad_engines.py").write_text(BAD)
+
+    def row(
+        name: str, contract: str = "text", *options: str, memory: float = apart.MOST_MEMORY
+    ) -> Row:
+        given = options or ("--detect-tv", "0.3")
+        return board.judged_apart(
+            "bad", f"bad_engines:{name}", contract, given, folder=tmp_path, memory=memory,
+            environment={**os.environ, "PYTHONPATH": str(runner.ROOT)},
+        )  # fmt: skip
+
+    return row
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="not_run (there is no /proc)")
+@pytest.mark.parametrize("name", ["leaking", "children"])
+def test_what_takes_too_much_memory_is_a_row(name: str, bad: Any) -> None:
+    row = bad(name, memory=0.75 * apart.GIB)
+    assert (row.verdict, row.violated, row.judged) == ("memory limit", False, False)
+    assert row.evidence.startswith("used more than 0.75 GiB; ")
+
+
+def test_what_prints_without_end_is_a_row(bad: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "MOST_OUTPUT", 2.0**20)
+    row = bad("flooding")
+    assert (row.verdict, row.judged) == ("output limit", False)
+    assert row.evidence.startswith("printed more than 0.000977 GiB; ")
+    assert len(row.evidence) < 2 * board.LONGEST
+
+
+def test_what_needs_a_download_is_a_row(bad: Any) -> None:
+    """What it raises then is no finding."""
+    row = bad("downloading")
+    assert (row.verdict, row.violated, row.judged) == ("asked for a network", False, False)
+    assert row.evidence.startswith("asked for weights.example.org, and there is no network; ")
+    row = bad("loading")
+    assert row.verdict == "asked for a network"
+    assert row.evidence.startswith("asked for 192.0.2.1, and there is no network; ")
+
+
+def test_what_goes_on_without_a_network_is_judged(bad: Any) -> None:
+    row = bad("telephoning")
+    assert (row.verdict, row.judged) == ("passed", True)
+    assert row.evidence.endswith("; was refused a network (192.0.2.1)")
+    assert bad("local").evidence.endswith("drafts accepted")
+
+
+def test_what_a_sampler_prints_is_told_and_changes_nothing(bad: Any) -> None:
+    only = ("--only", "joint/wide", "--detect-tv", "0.4")
+    row = bad("sampler", "verify", *only)
+    assert (row.verdict, row.power) == ("passed", "TV ≥ 0.4")
+    assert row.evidence.endswith('; prints to standard output: {"results": []}')
+
+
+def test_what_a_sampler_prints_does_not_get_into_json(tmp_path: Path) -> None:
+    (tmp_path / "bad_engines.py").write_text(BAD)
+    asked = ["check", "bad_engines:sampler", "--only", "smoke/answers", "--json", "-"]
+    done = subprocess.run(
+        [sys.executable, "-m", "specref", *asked], cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(runner.ROOT)},
+    )  # fmt: skip
+    assert [one["id"] for one in json.loads(done.stdout)["results"]] == ["smoke/answers"]
+    assert "from a shell" in done.stderr
+
+
+def test_a_process_has_no_network(tmp_path: Path) -> None:
+    """Its workers neither."""
+    (tmp_path / "asks.py").write_text(ASKS)
+    hosts = tmp_path / "hosts"
+    given = {**os.environ, "PYTHONPATH": str(runner.ROOT), offline.REFUSED: str(hosts)}
+    asked = ["check", "asks:engine", "--contract", "text", "--only", "smoke/texts", "--isolate"]
+    done = subprocess.run(
+        [sys.executable, "-m", "specref.cli.offline", *asked], env=given, cwd=tmp_path,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert "no network while this is judged" in done.stdout + done.stderr
+    assert {*hosts.read_text().split()} == {"a.example.org", "b.example.org", "192.0.2.7"}
+
+
+ASKS = """
+import socket
+from specref.contracts.text import Engine
+
+def ask(prompt, budget, seed):
+    for asked in (
+        lambda: socket.gethostbyname("a.example.org"),
+        lambda: socket.getaddrinfo(b"b.example.org", 80),
+        lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b"x", ("192.0.2.7", 80)),
+    ):
+        try:
+            asked()
+        except OSError as error:
+            last = error
+    raise last
+
+engine = Engine(ask, prompts=[(0, 1)], eos=None, plain=ask)
+"""
+
+
 def program(folder: Path, script: str) -> str:
     """An interpreter that does something else."""
     path = folder / "python"
@@ -120,7 +287,7 @@ def test_what_ends_otherwise_is_a_row(
     python = program(tmp_path, script)
     row = board.judged_apart("x", "x", "text", python=python, limit=1)
     assert (row.verdict, row.evidence, row.judged) == (verdict, evidence, False)
-    assert row.seconds < board.GRACE
+    assert row.seconds < apart.GRACE
 
 
 def test_what_was_found_before_a_crash_counts(tmp_path: Path) -> None:
@@ -213,6 +380,13 @@ def test_a_run_that_judges_all_again_goes_on(
     assert again("seconds=5").startswith("2001")
 
 
+def test_a_run_is_named_as_its_command() -> None:
+    options = {"only": ["vllm", "sglang"], "again": False, "share": True, "seconds": 30.0}
+    told = ["--only", "vllm", "--only", "sglang", "--share", "--seconds", "30"]
+    assert runner.words(options) == told
+    assert runner.words({"only": None, "join": None}) == []
+
+
 def test_the_time_of_a_run_goes_by_the_record() -> None:
     engine = Planted("e", "e", ("e",), 1, objects=("e:a", "e:b"))
     row = Row("e", "e:a", "text", "passed", "", seconds=90.0)
@@ -277,7 +451,7 @@ def test_rows_of_another_record_are_joined(
         ("passed", "one"), ("time limit", "two"), ("LOSSY", "one"),
     ]  # fmt: skip
     assert read_board(here, "undecided") == (late,)
-    assert "| `e:a` | time limit | not done | 9 | two |" in here.with_suffix(".md").read_text()
+    assert "| `e:a` | time limit | not done | 0.1 | two |" in here.with_suffix(".md").read_text()
     board = runner.Board(here, "two")
     assert [board.has(path) for path in ("e:a", "e:b", "e:c", "e:d")] == [True, True, False, False]
 
@@ -373,6 +547,17 @@ def test_every_contract_has_a_quick_form_of_its_own_checks(contract: Contract) -
         assert any(one.is_for(contract) for one in chosen([only]))
 
 
+def test_slow_engines_have_few_checks_and_more_time() -> None:
+    """Their kernels run in Triton's interpreter; rows say so."""
+    vllm, mlx = ENGINES["vllm"], ENGINES["mlx-lm"]
+    options = board.quick(CONTRACTS["ragged"], 30, slow=True)
+    assert options[-4:] == ("--detect-tv", "0.2", "--timeout", "300")
+    assert "joint/probed" in options
+    assert [board.seconds_for(one, 600) for one in (vllm, mlx)] == [1200, 600]
+    assert bool(board.ran_in(vllm)) == bool(board.INTERPRETED)
+    assert board.ran_in(mlx) == ""
+
+
 def test_the_quick_form_of_a_contract_that_says_nothing_of_it_is_all_checks() -> None:
     class Own(Contract):
         """A contract."""
@@ -385,6 +570,21 @@ def test_the_page_is_that_of_the_record(tmp_path: Path) -> None:
     record.write_text(runner.RECORD.read_text())
     runner.write_page(record)
     assert runner.RECORD.with_suffix(".md").read_text() == record.with_suffix(".md").read_text()
+
+
+def test_what_is_lossy_links_to_what_was_found_and_says_how_to_find_it_again() -> None:
+    page = runner.TROPHIES.read_text("utf-8")
+    sections, rows = runner.sections(page), read_board(runner.RECORD)
+    lossy = [row.path for row in rows if row.verdict in FOUND]
+    assert len(lossy) > 10
+    assert [path for path in lossy if path not in sections] == []
+    assert sections["litgpt-generate"] == "litgpt-0513-generate-with-a-drafter"
+    assert "[LOSSY, known](trophies.md#openvino-genai)" in board_page(rows, sections=sections)
+    for row in rows:
+        told = row.command, row.date, row.package, row.seconds
+        assert row.verdict == "not_run" or all(told), row.path
+        assert not row.command or row.command.split()[:3] == ["specref", "check", row.path]
+        assert row.verdict != "passed" or row.power, row.path
 
 
 def test_a_file_that_is_no_board(tmp_path: Path) -> None:

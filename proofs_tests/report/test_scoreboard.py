@@ -1,5 +1,6 @@
 """Rows of the scoreboard: which verdict a report gives, what its power was, and the page."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,5 +97,9 @@ def test_a_planted_engine_is_lossy_on_the_page() -> None:
     assert "evidence 10^" in row.evidence
     page = board_page([row, Row("b|c", "b|c", "text", "not_run", "no such")])
     assert "| planted |  | `planted` | text | LOSSY |  |  |" in page
+    slow = [replace(row, seconds=90.0), replace(row, path="fast", seconds=2.0)]
+    page_of_two = board_page(slow, sections={"planted": "it"})
+    assert "| `planted` | text | [LOSSY](trophies.md#it) |  | 1.5 |" in page_of_two
+    assert "| `fast` | text | LOSSY |  | <0.1 |" in page_of_two
     assert "| `b¦c` | no such |  |  |" in page
     assert "2 paths of 2 engines: 1 LOSSY, 1 not_run." in page

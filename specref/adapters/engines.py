@@ -1,6 +1,7 @@
 """The engines of the scoreboard: how each installs, and the registered names that judge it."""
 
 from dataclasses import dataclass
+from shutil import which
 
 from specref.adapters.registry import IMPLEMENTATIONS, Implementation
 
@@ -59,6 +60,7 @@ class Installable:
 LMDEPLOY = (
     "mmengine-lite", "addict", "yapf", "platformdirs", "termcolor", "pyyaml", "pybase64",
 )  # fmt: skip
+CUDA = which("nvidia-smi") is not None
 TORCH = ("torch", "transformers")
 LIGHTNING = ("lightning", "lightning-utilities", "torchmetrics")
 ALL = (
@@ -101,6 +103,6 @@ ALL = (
     Installable("github-sequoia", "", (), 0, clone="Infini-AI-Lab/Sequoia"),
     Installable("github-lookahead", "", (), 0, clone="hao-ai-lab/LookaheadDecoding"),
     Installable("tensorrt-llm", "tensorrt-llm", ("tensorrt-llm",), 0, needs_cuda=True),
-    Installable("vllm", "vllm", ("vllm",), 336, needs_cuda=True),
+    Installable("vllm", "vllm", ("torch", "triton", "vllm"), 336, alone=not CUDA, slow=True),
 )
 ENGINES = {one.name: one for one in ALL}

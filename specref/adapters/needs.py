@@ -2,19 +2,23 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache, reduce
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from inspect import signature
 from pathlib import Path
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from specref.contracts.timeout import described
 
 FOLDER = "SPECREF_GITHUB"
 """The environment variable: a folder with a clone of OWNER/NAME at OWNER/NAME."""
+StandIns = Mapping[str, Mapping[str, Any] | ModuleType]
+NO_STAND_INS: StandIns = MappingProxyType({})
 
 
 class NotInstalledError(ImportError):
@@ -68,14 +72,35 @@ def imported(module: str, name: str) -> Any:
         raise NotInstalledError(f"{module} cannot be imported: {described(error)}") from None
 
 
-def imported_alone(package: str, file: str, name: str, remedy: str) -> Any:
+def imported_alone(
+    package: str, file: str, name: str, remedy: str, stand_ins: StandIns = NO_STAND_INS
+) -> Any:
     """What one file of a package has under a name; nothing else of the package is imported.
+
+    Parameters
+    ----------
+    package, file, name : str
+    remedy : str
+        How to install the package.
+    stand_ins : mapping
+        {module: {name: value}, or a module}: in place of modules of the package. If there are
+        any, the file can import no others of it, and no other names.
 
     Raises
     ------
     NotInstalledError
         There is no package, or no such file, or it raises anything.
     """
+    module = file_alone(package, file, remedy, stand_ins)
+    if not hasattr(module, name):
+        raise NotInstalledError(f"{file} has no {name}")
+    return getattr(module, name)
+
+
+def file_alone(
+    package: str, file: str, remedy: str, stand_ins: StandIns = NO_STAND_INS
+) -> ModuleType:
+    """One file of a package as a module; parameters and errors as for `imported_alone`."""
     found = find_spec(package)
     path = Path(*(found.submodule_search_locations or ()) if found else (), file)
     if found is None or not path.exists():
@@ -85,10 +110,34 @@ def imported_alone(package: str, file: str, name: str, remedy: str) -> Any:
     assert spec.loader is not None
     module = sys.modules[spec.name] = module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
-        return getattr(module, name)
+        with _replaced(package, stand_ins):
+            spec.loader.exec_module(module)
     except Exception as error:  # packages raise anything
         raise NotInstalledError(f"{path.name} cannot be imported: {described(error)}") from None
+    return module
+
+
+@contextmanager
+def _replaced(package: str, stand_ins: StandIns) -> Iterator[None]:
+    """The modules of a package are these alone, if there are any."""
+    if not stand_ins:
+        yield
+        return
+    start = f"{package}."
+    before = {name: one for name, one in sys.modules.items() if f"{name}.".startswith(start)}
+    for name in before:
+        del sys.modules[name]
+    for name, values in {package: {}, **stand_ins}.items():
+        module = values if isinstance(values, ModuleType) else ModuleType(name)
+        if module is not values:
+            vars(module).update(values)
+        sys.modules[name] = module  # none is a package, so that nothing else is found in it
+    try:
+        yield
+    finally:
+        for name in [one for one in sys.modules if f"{one}.".startswith(start)]:
+            del sys.modules[name]
+        sys.modules.update(before)
 
 
 def require_parameters(
@@ -104,13 +153,46 @@ def require_parameters(
     Traceback (most recent call last):
     NotInstalledError: sample has unknown parameters, strict
     """
-    names = tuple(signature(function).parameters)
-    unknown = [one for one in names if one not in (*needed, *known)]
+    require_names(signature(function).parameters, name, "parameter", needed, known)
+
+
+def require_names(
+    names: Iterable[str], name: str, kind: str, needed: Sequence[str], known: Sequence[str]
+) -> None:
+    """The same of names of any kind, such as the options that an engine lists.
+
+    Examples
+    --------
+    >>> require_names(["drafts", "trees"], "Config", "option", ["drafts"], ["lookahead"])
+    Traceback (most recent call last):
+    NotInstalledError: Config has unknown options, trees
+    """
+    there = tuple(names)
+    unknown = [one for one in there if one not in (*needed, *known)]
     if unknown:
-        raise NotInstalledError(f"{name} has unknown parameters, {', '.join(unknown)}")
-    missing = [one for one in needed if one not in names]
+        raise NotInstalledError(f"{name} has unknown {kind}s, {', '.join(unknown)}")
+    missing = [one for one in needed if one not in there]
     if missing:
-        raise NotInstalledError(f"{name} has no parameter {', '.join(missing)}")
+        raise NotInstalledError(f"{name} has no {kind} {', '.join(missing)}")
+
+
+@contextmanager
+def tried(what: str) -> Iterator[None]:
+    """Load and call an engine once in here: what that raises is `NotInstalledError`.
+
+    Examples
+    --------
+    >>> with tried("Generator"):
+    ...     {}["drafts"]
+    Traceback (most recent call last):
+    NotInstalledError: Generator cannot be called: KeyError: 'drafts'
+    """
+    try:
+        yield
+    except NotInstalledError:
+        raise
+    except Exception as error:  # packages raise anything
+        raise NotInstalledError(f"{what} cannot be called: {described(error)}") from None
 
 
 def set_known(thing: Any, **values: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from specref.adapters.needs import require
+from specref.adapters.needs import require, require_names, tried
 from specref.adapters.on_pairs import Pair, on_pair
 from specref.checkpoints.shaping import NO_SETTINGS
 from specref.contracts.text.contract import Engine, Respond, Text
@@ -15,27 +15,41 @@ from specref.vocabulary import Tokens
 
 PACKAGES = ("onnxruntime_genai", "onnx")
 REMEDY = "pip install onnxruntime-genai onnx"
+# Options of speculation of 0.18. What others would change is not known, so they are refused.
+OFF_BY_DEFAULT = ("ngram_size", "ngram_chained_lookup", "min_adaptive_k", "cooldown")
 
 
 def load_engine(
     law: str = "lookback", settings: Mapping[str, float] = NO_SETTINGS, **own: Any
 ) -> Engine:
-    """A draft model, or with `ngram_size` what the text said before; three drafts at most."""
+    """A draft model, or with `ngram_size` what the text said before; three drafts at most.
+
+    Raises
+    ------
+    NotInstalledError
+        A package is missing, cannot be called like this, or has other options of speculation.
+    """
     require(PACKAGES, REMEDY)
     import onnxruntime_genai as genai
 
-    lookup = "ngram_size" in own
+    lookup, asked = "ngram_size" in own, {"max_draft_tokens": 3, **own}
 
     def modes(pair: Pair) -> tuple[Respond, Respond]:
-        config = genai.Config(str(pair.target_folder))
-        if not lookup:
-            guess = pair.drafter_folder
-            draft = json.loads((guess / "genai_config.json").read_text())["model"]["decoder"]
-            draft["filename"] = f"../{guess.name}/{draft['filename']}"
-            config.overlay(json.dumps({"model": {"draft": draft}}))
-        ask = partial(respond, pair.target.start, pair.target.eos)
-        plain, drafting = genai.Model(str(pair.target_folder)), genai.Model(config)
-        return partial(ask, drafting, {"max_draft_tokens": 3, **own}), partial(ask, plain, {})
+        with tried("Generator"):
+            config = genai.Config(str(pair.target_folder))
+            if not lookup:
+                guess = pair.drafter_folder
+                draft = json.loads((guess / "genai_config.json").read_text())["model"]["decoder"]
+                draft["filename"] = f"../{guess.name}/{draft['filename']}"
+                config.overlay(json.dumps({"model": {"draft": draft}}))
+            ask = partial(respond, pair.target.start, pair.target.eos)
+            plain, drafting = genai.Model(str(pair.target_folder)), genai.Model(config)
+            options = genai.GeneratorParams(drafting).get_speculative_options()
+            require_names(options, "GeneratorParams", "option", [*asked], OFF_BY_DEFAULT)
+            both = partial(ask, drafting, asked), partial(ask, plain, {})
+            for mode in both:
+                mode((), 1, 0)
+        return both
 
     def respond(
         start: int, end: int | None, model: Any, own: Mapping[str, Any],

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from specref.adapters.needs import require, set_known, tried
 from specref.checkpoints import shaped
 from specref.checkpoints.shaping import NO_SETTINGS
 from specref.contracts.text.contract import Engine, Text
@@ -31,7 +32,8 @@ class Responding:
         import openvino_genai as genai
         from openvino import Tensor
 
-        config = genai.GenerationConfig(max_new_tokens=budget, rng_seed=seed, **self.settings)
+        config = genai.GenerationConfig()  # which takes any name by keyword, and leaves it out
+        set_known(config, max_new_tokens=budget, rng_seed=seed, **self.settings)
         answer = self.pipe.generate(Tensor(np.array([prompt])), config)
         drafts = answer.extended_perf_metrics
         if drafts is None:  # each iteration gives one token and the drafts that it accepts
@@ -43,14 +45,23 @@ class Responding:
 
 
 def load_engine(lookup: bool = False, settings: Mapping[str, float] = NO_SETTINGS) -> Engine:
-    """A pipeline over toy models whose law is known, and the same without speculation."""
+    """A pipeline over toy models whose law is known, and the same without speculation.
+
+    Raises
+    ------
+    NotInstalledError
+        The package is missing, has no such setting, or cannot be called like this.
+    """
+    require(PACKAGES, REMEDY)
     import openvino_genai as genai
 
     from specref.adapters.toy_openvino import toy_law, write_model
 
-    scheduler = genai.SchedulerConfig()
-    scheduler.enable_prefix_caching = False  # with it and a draft model, 2026.4.1 raises here
-    with tempfile.TemporaryDirectory() as folder:
+    drafts = {"num_assistant_tokens": 2, "max_ngram_size": 2 if lookup else 0}
+    with tempfile.TemporaryDirectory() as folder, tried("LLMPipeline"):
+        scheduler = genai.SchedulerConfig()
+        # With it and a draft model, 2026.4.1 raises here.
+        set_known(scheduler, enable_prefix_caching=False)
         target = write_model(Path(folder, "target"), P, EARLIER)
         drafter = write_model(Path(folder, "drafter"), Q, EARLIER)
         draft = {"draft_model": genai.draft_model(drafter, "CPU", **EXACT)}
@@ -58,8 +69,9 @@ def load_engine(lookup: bool = False, settings: Mapping[str, float] = NO_SETTING
             genai.LLMPipeline(target, "CPU", scheduler_config=scheduler, **EXACT, **own)
             for own in ({"prompt_lookup": True} if lookup else draft, {})
         )
+        drafting, plain = Responding(fast, **drafts, **settings), Responding(slow, **settings)
+        for mode in (drafting, plain):
+            mode(PROMPT, 1, 0)
     law, guess = (toy_law(Vocabulary("abcd"), logits, EARLIER) for logits in (P, Q))
-    drafts = {"num_assistant_tokens": 2, "max_ngram_size": 2 if lookup else 0}
-    drafting, plain = Responding(fast, **drafts, **settings), Responding(slow, **settings)
     known = shaped(law, settings)
     return Engine(drafting, [PROMPT], known, plain, None if lookup else guess)

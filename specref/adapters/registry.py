@@ -372,6 +372,7 @@ ALL = (
         vllm.load_verify,
         vllm.PACKAGES,
         vllm.REMEDY,
+        apart=("vllm",),
     ),
     _transformers_text("sd", "assistant_model"),
     _transformers_text("sd-top-p", "assistant_model, temperature and top-p", settings=NUCLEUS),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from specref.adapters.needs import NotInstalledError, require
+from specref.adapters.needs import NotInstalledError, imported, require, require_parameters
 from specref.arrays import Ints
 from specref.optional import PARTS
 from specref.vocabulary import Tokens
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 PROMPT = 0
 PACKAGES = ("torch", "transformers")
 REMEDY = PARTS["torch"].remedy
+NAME = "_speculative_sampling"
+GIVEN = ("candidate_input_ids", "candidate_logits", "candidate_length", "new_logits")
+# The second is an ensemble with the drafter, which is not lossless: off by default in 5.24.
+OFF = ("is_done_candidate", "assistant_ensemble_weight")
 
 __all__ = ["NotInstalledError", "load_verify"]
 
@@ -26,22 +30,23 @@ def load_verify(device: str = "cpu") -> Callable[..., tuple[Ints, Ints]]:
     Raises
     ------
     NotInstalledError
-        transformers or torch is missing.
+        transformers or torch is missing, or the function is not there, or has other parameters.
     """
     require(PACKAGES, REMEDY)
     import torch
-    from transformers.generation.utils import _speculative_sampling
 
     from specref.adapters.rows import row_by_row
 
-    sample: Callable[..., Any] = _speculative_sampling
+    sample: Callable[..., Any] = imported("transformers.generation.utils", NAME)
+    require_parameters(sample, NAME, GIVEN, OFF)
     # Until 5.17 it asked whether the assistant had ended; an ended one changes nothing here.
     if "is_done_candidate" in inspect.signature(sample).parameters:
         sample = partial(sample, is_done_candidate=False)
 
     def verify_row(p: "torch.Tensor", q: "torch.Tensor", drafts: Tokens) -> Tokens:
         candidates = torch.tensor([[PROMPT, *drafts]], device=device)
-        tokens, _ = sample(candidates, q[None], len(drafts), p[None])
+        given = (candidates, q[None], len(drafts), p[None])
+        tokens, _ = sample(**dict(zip(GIVEN, given, strict=True)))
         return tuple(tokens[0].tolist())
 
     return row_by_row(verify_row, device, rule="standard")

@@ -1,7 +1,8 @@
 """vLLM: `v1.sample.rejection_sampler.rejection_sample`, under the contract ``ragged``.
 
 Judged are the acceptance of drafts, the token after a rejection, and which bonus token a request
-gets. vLLM draws bonus tokens outside, with its ordinary sampler: that path is not judged.
+gets. vLLM draws bonus tokens outside, with its ordinary sampler: that path is not judged. Without
+CUDA its kernels run in Triton's interpreter, from files that are read alone (`vllm_alone.py`).
 """
 
 from collections.abc import Callable
@@ -9,12 +10,17 @@ from inspect import signature
 from types import SimpleNamespace
 from typing import Any
 
-from specref.adapters.needs import NotInstalledError, imported, require, require_parameters
+from specref.adapters.needs import (
+    NotInstalledError,
+    require,
+    require_parameters,
+    tried,
+)
+from specref.adapters.vllm_alone import rejection_sampling
 from specref.contracts.capabilities import capable
-from specref.contracts.timeout import described
 
-PACKAGES = ("torch", "vllm")
-REMEDY = "pip install vllm"
+PACKAGES = ("torch",)
+REMEDY = "pip install vllm; without CUDA pip install --no-deps vllm, and set TRITON_INTERPRET=1"
 GIVEN = (
     "draft_token_ids", "num_draft_tokens", "max_spec_len", "cu_num_draft_tokens", "draft_probs",
     "bonus_token_ids", "sampling_metadata",
@@ -40,7 +46,7 @@ def load_verify() -> Callable[..., Any]:
     require(PACKAGES, REMEDY)
     from torch import cuda, full, int32, ones
 
-    function = imported("vllm.v1.sample.rejection_sampler", "rejection_sample")
+    function = rejection_sampling(cuda.is_available(), REMEDY)
     require_parameters(function, "rejection_sample", GIVEN, (*TARGETS, *OFF_BY_DEFAULT))
     target = [name for name in TARGETS if name in signature(function).parameters]
     if len(target) != 1:
@@ -66,10 +72,6 @@ def load_verify() -> Callable[..., Any]:
     one, law = ones(1, dtype=int32, device=device), full((1, 3), 1 / 3, device=device)
     counts = {"num_draft_tokens": one, "cu_num_draft_tokens": one}
     laws = {"target_logits": law, "draft_probs": law}
-    try:
+    with tried(f"rejection_sample on {device}"):
         verify(draft_token_ids=one, bonus_token_ids=one, max_spec_len=1, **counts, **laws)
-    except Exception as error:  # of CUDA, of Triton
-        raise NotInstalledError(
-            f"rejection_sample cannot be called on {device}: {described(error)}"
-        ) from None
     return verify

@@ -2,14 +2,13 @@
 
 import json
 import os
-import signal
-import subprocess
+import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from shlex import join
 from shutil import which
@@ -18,15 +17,18 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from specref.adapters.engines import ENGINES
+from specref.adapters.engines import ENGINES, Installable
 from specref.adapters.registry import Implementation
+from specref.cli.apart import MOST_MEMORY, Ending, ended_with_children, watched
 from specref.cli.group import INTERRUPTED, progress, show
+from specref.cli.offline import REFUSED
 from specref.contracts.contract import Contract
 from specref.report.machine import STDOUT
 from specref.report.scoreboard import (
-    CRASHED,
-    LATE,
+    FOUND,
+    NETWORK,
     NOT_RUN,
+    PASSED,
     Row,
     board_table,
     exit_code_of,
@@ -34,18 +36,22 @@ from specref.report.scoreboard import (
     write_board,
 )
 
-SLOW = ("smoke/answers", "joint/probed", "boundary/zero-coin")
+SLOW = ("smoke/answers", "joint/wide", "joint/probed", "boundary/zero-coin")
+# A call of theirs with some thousand rows takes a minute on a busy machine.
+SLOW_POWER = ("--detect-tv", "0.2", "--timeout", "300")
 SECONDS, LOADING = 30.0, 10.0
-LIMIT, GRACE = 600.0, 10.0
+LIMIT = 600.0
+TAIL, LONGEST = 1 << 20, 200
+REPORT = re.compile(r"specref \S+: ")
 PASSED_ON = ("seconds", "detect_tv", "alpha", "seed", "timeout")
 POWER = ("seconds", "detect_tv")
 TAKEN = {"target", "contract", "json_file", *PASSED_ON}
-OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+NO_DOWNLOADS = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 INTERPRETED = {} if which("nvidia-smi") else {"TRITON_INTERPRET": "1"}
 
 
 def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, ...]:
-    """The options of the quick form: some checks, at TV 0.1 or for so many seconds.
+    """The options of the quick form: some checks, at TV 0.1 (slow: 0.2) or for so many seconds.
 
     Parameters
     ----------
@@ -62,7 +68,7 @@ def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, 
     """
     power = ("--seconds", f"{seconds:g}") if contract.timed else ("--detect-tv", "0.1")
     only = SLOW if slow else contract.quick_checks
-    return (*(word for one in only for word in ("--only", one)), *power)
+    return (*(x for one in only for x in ("--only", one)), *(SLOW_POWER if slow else power))
 
 
 def check_engines(context: click.Context, contract: str | None, json_file: str | None) -> int:
@@ -112,6 +118,8 @@ def check_engines(context: click.Context, contract: str | None, json_file: str |
                             *(quick(path.contract, SECONDS, engine.slow) if own else ()),
                             *asked,
                         ],
+                        ran_in(engine),
+                        seconds_for(engine, LIMIT),
                     )
                 )
                 if json_file and json_file != STDOUT:
@@ -125,11 +133,28 @@ def check_engines(context: click.Context, contract: str | None, json_file: str |
     return INTERRUPTED if interrupted else exit_code_of(rows)
 
 
-def _row(engine: str, path: Implementation, arguments: Sequence[str]) -> Row:
+def ran_in(engine: Installable) -> str:
+    """What rows of an engine say of how its kernels ran."""
+    return (
+        "in Triton's interpreter (TRITON_INTERPRET=1), on the CPU"
+        if engine.slow and INTERPRETED
+        else ""
+    )
+
+
+def seconds_for(engine: Installable, limit: float) -> float:
+    """The limit of its paths, which is twice as long for slow ones."""
+    return 2 * limit if engine.slow else limit
+
+
+def _row(
+    engine: str, path: Implementation, arguments: Sequence[str], note: str, limit: float
+) -> Row:
     if path.missing:
         why = f"{', '.join(path.missing)} not installed: {path.remedy}"
         return Row(engine, path.name, str(path.contract), NOT_RUN, why)
-    return judged_apart(engine, path.name, str(path.contract), arguments)
+    contract = str(path.contract)
+    return judged_apart(engine, path.name, contract, arguments, note=note, limit=limit)
 
 
 def judged_apart(
@@ -138,12 +163,16 @@ def judged_apart(
     contract: str,
     arguments: Sequence[str] = (),
     *,
+    note: str = "",
     python: str = sys.executable,
     limit: float = LIMIT,
+    memory: float = MOST_MEMORY,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Row:
     """The row of ``specref check PATH`` in another process, whatever becomes of that.
+
+    The process has no network (`specref.cli.offline`), and the row says what it asked for.
 
     Parameters
     ----------
@@ -151,12 +180,16 @@ def judged_apart(
         A registered name, or MODULE:NAME.
     arguments : sequence of str
         Options of ``specref check``.
+    note : str
+        For the evidence, if there is a report.
     python : str
         The interpreter.
     limit : float
         Seconds, after which the process and its children are ended.
+    memory : float
+        Bytes that they may use together.
     environment : mapping, optional
-        Variables of the process; those of this one by default. Models are not downloaded.
+        Variables of the process; those of this one by default.
     folder : Path, optional
         Where it runs.
     """
@@ -164,76 +197,72 @@ def judged_apart(
     asked = ["check", path, *named, *arguments]
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="specref-") as scratch:
-        report, log = Path(scratch, "report.json"), Path(scratch, "log")
-        command = [python, "-m", "specref", *asked, "--json", str(report)]
+        report, refused, *logs = (
+            Path(scratch, name) for name in ("report.json", "refused", "stdout", "stderr")
+        )
+        command = [python, "-m", "specref.cli.offline", *asked, "--json", str(report)]
         variables = {
             **(os.environ if environment is None else environment),
-            **OFFLINE,
+            **NO_DOWNLOADS,
             **INTERPRETED,
+            REFUSED: str(refused),
         }
-        with log.open("wb") as output, _ended(command, output, variables, folder) as process:
-            try:
-                code: int | None = process.wait(limit)
-            except subprocess.TimeoutExpired:
-                code = None
+        with (
+            logs[0].open("wb") as output,
+            logs[1].open("wb") as errors,
+            ended_with_children(command, variables, folder, output, errors) as process,
+        ):
+            ending = watched(process, limit, memory, logs)
         record = _read(report)
-        said = log.read_text("utf-8", "replace").strip().splitlines()
-    last = next((line for line in reversed(said) if line.strip()), "nothing was printed")
+        hosts = refused.read_text("utf-8").split("\n") if refused.exists() else []
+        printed, said = map(_end_of, logs)
     told: dict[str, Any] = {
         "seconds": round(time.perf_counter() - started, 1),
         "command": join(["specref", *asked]),
         "date": datetime.now(UTC).date().isoformat(),
     }
     if record is None or "results" not in record:
-        fields = _unjudged(record, code, limit, last)
+        fields = _unjudged(record, ending, (said or printed or ["nothing was printed"])[-1])
     else:
-        complete = record["complete"] and code is not None
-        fields = verdict_of(record, "" if complete else LATE if code is None else CRASHED)
+        complete = record["complete"] and ending.by_itself
+        fields = verdict_of(record, "" if complete else ending.verdict)
         if not complete:
-            fields["evidence"] = f"{_ending(code, limit)}; {fields['evidence']}"
-    return Row(engine, path, contract, **fields, **told)
+            fields["evidence"] = f"{ending}; {fields['evidence']}"
+        if note:
+            fields["evidence"] += f"; {note}"
+        own = [line for line in takewhile(lambda line: not REPORT.match(line), printed) if line]
+        if own and len(own) < len(printed):
+            fields["evidence"] += f"; prints to standard output: {_short(own[0])}"
+    return Row(engine, path, contract, **_refused(fields, hosts), **told)
 
 
-def _unjudged(
-    record: Mapping[str, Any] | None, code: int | None, limit: float, last: str
-) -> dict[str, Any]:
+def _refused(fields: dict[str, Any], hosts: Sequence[str]) -> dict[str, Any]:
+    """The fields, where the process had asked for hosts: an error may come of that alone."""
+    named = ", ".join(dict.fromkeys(filter(None, hosts)))
+    if not named:
+        return fields
+    if fields["verdict"] in FOUND or fields["verdict"] == PASSED:
+        return {**fields, "evidence": f"{fields['evidence']}; was refused a network ({named})"}
+    evidence = f"asked for {named}, and there is no network; {fields['evidence']}"
+    return {**fields, "verdict": NETWORK, "evidence": evidence, "violated": False}
+
+
+def _unjudged(record: Mapping[str, Any] | None, ending: Ending, last: str) -> dict[str, Any]:
     if record is not None:
         return {"verdict": NOT_RUN, "evidence": str(record.get("reason", last))}
-    verdict = LATE if code is None else CRASHED
-    return {"verdict": verdict, "evidence": f"{_ending(code, limit)}; {last}"}
+    return {"verdict": ending.verdict, "evidence": f"{ending}; {_short(last)}"}
 
 
-def _ending(code: int | None, limit: float) -> str:
-    """How a process ended.
-
-    Examples
-    --------
-    >>> _ending(None, 60), _ending(-11, 60), _ending(0, 60)
-    ('not done after 60 s', 'ended by SIGSEGV', 'ended with exit code 0')
-    """
-    if code is None:
-        return f"not done after {limit:g} s"
-    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+def _short(line: str) -> str:
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
 
 
-@contextmanager
-def _ended(
-    command: Sequence[str], output: Any, variables: Mapping[str, str], folder: Path | None
-) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process in a group of its own, none of which is left at the end."""
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-        env=dict(variables), cwd=folder, start_new_session=True,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        for ending, seconds in ((signal.SIGTERM, GRACE), (signal.SIGKILL, None)):
-            try:
-                os.killpg(process.pid, ending)
-                process.wait(seconds)
-            except (ProcessLookupError, PermissionError, subprocess.TimeoutExpired):
-                continue
+def _end_of(log: Path) -> list[str]:
+    """The lines of a log, of its last bytes if it is long; those with nothing in them left out."""
+    with log.open("rb") as file:
+        file.seek(max(log.stat().st_size - TAIL, 0))
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    return [line for line in lines if line.strip()]
 
 
 def _read(file: Path) -> Mapping[str, Any] | None:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, redirect_stdout
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
@@ -34,6 +34,7 @@ from specref.contracts.capabilities import Dtype
 from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.table import CONTRACTS, VERIFY
+from specref.contracts.text.asking import stdout_to
 from specref.contracts.text.contract import Engine
 from specref.contracts.text.isolated import isolated
 from specref.contracts.timeout import TIMEOUT
@@ -92,8 +93,8 @@ def judge_target(
         if isolate:
             found = _isolated(found, options["timeout"])
         try:
-            # What the sampler itself prints must not get into the JSON.
-            with redirect_stdout(sys.stderr) if json_file == STDOUT else nullcontext():
+            # What the sampler itself prints, or a program of its, must not get into the JSON.
+            with stdout_to(sys.stderr, 2) if json_file == STDOUT else nullcontext():
                 report = _judged(
                     *(
                         found,

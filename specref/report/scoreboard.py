@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -15,13 +16,9 @@ from specref.conformance.status import LOSSY, Finding, Status
 from specref.report.layout import Column, Prose, Table
 from specref.report.machine import as_json, write_json
 
-NOT_RUN, PASSED, KNOWN, CRASHED, LATE = (
-    "not_run",
-    "passed",
-    "LOSSY, known",
-    "crashed",
-    "time limit",
-)
+NOT_RUN, PASSED, KNOWN = "not_run", "passed", "LOSSY, known"
+CRASHED, LATE, MEMORY, OUTPUT = "crashed", "time limit", "memory limit", "output limit"
+NETWORK = "asked for a network"
 VERDICTS: Mapping[str, str] = {
     Finding.DEPENDENCE: "LOSSY",
     Finding.LAW: "LOSSY",
@@ -63,7 +60,7 @@ python -m proofs_tests.benchmarks.engines --join other.json   # the rows of anot
 ```
 
 `passed` says: nothing was found, where a difference as large as the power would have been, 999
-times in 1,000. `LOSSY, known` is lossy for a reason that [trophies.md](trophies.md) has.
+times in 1,000. `LOSSY, known` is lossy for a reason that [trophies.md](trophies.md) has: the link.
 `inconclusive`, `not_exercised` and `not_run` say nothing of the engine. Of other settings, models
 and devices than the adapter's nothing is said.
 
@@ -326,7 +323,10 @@ def _distance(row: Row) -> float:
 
 
 def board_page(
-    rows: Sequence[Row], stronger: Sequence[Row] = (), undecided: Sequence[Row] = ()
+    rows: Sequence[Row],
+    stronger: Sequence[Row] = (),
+    undecided: Sequence[Row] = (),
+    sections: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """The page of a record, as Markdown.
 
@@ -337,15 +337,17 @@ def board_page(
         Earlier rows with more power.
     undecided : sequence of Row
         What came of later runs that gave no verdict.
+    sections : mapping
+        {path: the anchor of what trophies.md says of it}.
     """
     lines = [
-        "| engine | MB | path | contract | verdict | power | s |",
+        "| engine, version | MB | path | contract | verdict | power | minutes |",
         "|---|---|---|---|---|---|---|",
         *(
             _line(
                 row.package or row.engine, f"{row.megabytes}" if row.package else "",
-                f"`{row.path}`", row.contract, row.verdict, row.power,
-                f"{row.seconds:.0f}" if row.seconds else "",
+                f"`{row.path}`", row.contract, _linked(row, sections), row.power,
+                _minutes(row) if row.seconds else "",
             )
             for row in rows
         ),
@@ -358,6 +360,17 @@ def board_page(
         table="\n".join(lines), summary=summary(rows), runs="\n".join(_runs(rows)),
         evidence="\n".join(told), others="\n".join([*_stronger(stronger), *_undecided(undecided)]),
     )  # fmt: skip
+
+
+def _linked(row: Row, sections: Mapping[str, str]) -> str:
+    """The verdict, with a link to what was found."""
+    if row.verdict not in FOUND or row.path not in sections:
+        return row.verdict
+    return f"[{row.verdict}](trophies.md#{sections[row.path]})"
+
+
+def _minutes(row: Row) -> str:
+    return f"{row.seconds / 60:.1f}" if row.seconds >= 3 else "<0.1"
 
 
 def _runs(rows: Sequence[Row]) -> list[str]:
@@ -380,11 +393,11 @@ def _stronger(rows: Sequence[Row]) -> list[str]:
         return []
     return [
         "\nThe same versions, judged before with more power:\n",
-        "| engine | path | verdict | power | s | run |",
+        "| engine, version | path | verdict | power | minutes | run |",
         "|---|---|---|---|---|---|",
         *(
             _line(
-                row.package, f"`{row.path}`", row.verdict, row.power, f"{row.seconds:.0f}",
+                row.package, f"`{row.path}`", row.verdict, row.power, _minutes(row),
                 row.run or f"{BEFORE}, {row.date}",
             )
             for row in rows
@@ -398,10 +411,10 @@ def _undecided(rows: Sequence[Row]) -> list[str]:
         return []
     return [
         "\nLater runs that gave no verdict on the version above:\n",
-        "| path | verdict | evidence | s | run |",
+        "| path | verdict | evidence | minutes | run |",
         "|---|---|---|---|---|",
         *(
-            _line(f"`{row.path}`", row.verdict, row.evidence, f"{row.seconds:.0f}", row.run)
+            _line(f"`{row.path}`", row.verdict, row.evidence, _minutes(row), row.run)
             for row in rows
         ),
         "",
