@@ -306,7 +306,7 @@ def test_a_version_is_the_commit_of_a_clone(
     monkeypatch.setenv("SPECREF_GITHUB", str(tmp_path))
     engine = Installable("e", "", ("torch",), 0, clone="owner/name@0c1d")
     there = runner.Environment.__new__(runner.Environment)
-    with pytest.raises(runner.NotInstallableError, match="name@0c1d checkout 0c1d$"):
+    with pytest.raises(runner.NotInstallableError, match=r"name@0c1d checkout 0c1d$"):
         runner.version_of(engine, there)
     (tmp_path / "owner" / "name@0c1d").mkdir(parents=True)
     assert runner.version_of(engine, there).startswith("owner/name ")

@@ -42,7 +42,7 @@ def load_step() -> Callable[..., Any]:
 
     def decode(target: Any, drafter: Any, prompt: Any, lookahead: int) -> Sequence[int]:
         paths: list[Tokens] = [()]
-        children, p, q = [], [], []
+        children, p, q = [], list[Any](), list[Any]()
         for path in paths:
             ids = torch.cat([prompt, prompt.new_tensor([path])], dim=1)
             for rows, model in ((p, target), (q, drafter)):
