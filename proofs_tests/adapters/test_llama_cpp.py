@@ -13,10 +13,18 @@ from specref.adapters.llama_cpp import load_engine, responding, speculate
 from specref.adapters.needs import NotInstalledError
 from specref.checkpoints import named_pair
 from specref.conformance.status import Finding
+from specref.conformance.texts.greedy import greedy_text
 from specref.contracts.text.asking import read_text
 from specref.contracts.text.contract import Engine, Text
 
-KINDS = ("draft-simple", "ngram-simple", "ngram-cache")
+KINDS = (
+    "draft-simple",
+    "ngram-simple",
+    "ngram-cache",
+    "ngram-mod",
+    "ngram-map-k",
+    "ngram-map-k4v",
+)
 LAW = named_pair("lookback")["target"]
 
 
@@ -73,6 +81,14 @@ def test_settings_by_name_and_unknown_ones_refused(monkeypatch: pytest.MonkeyPat
     speculate(params, "ngram-simple", Path("d"), False)
     assert speculative.types == ["ngram-simple"]
     assert (speculative.ngram_simple.size_n, speculative.ngram_simple.size_m) == (1, 2)
+    speculative.ngram_map_k4v = SimpleNamespace(size_n=12, size_m=48)
+    speculate(params, "ngram-map-k4v", Path("d"), False)
+    assert vars(speculative.ngram_map_k4v) == {"size_n": 1, "size_m": 2}
+    speculative.ngram_mod = SimpleNamespace(n_match=24, n_max=64, n_min=48)
+    speculate(params, "ngram-mod", Path("d"), False)
+    assert vars(speculative.ngram_mod) == {"n_match": 1, "n_max": 3, "n_min": 1}
+    with pytest.raises(NotInstalledError, match="NoneType has no setting size_n"):
+        speculate(params, "ngram-map-k", Path("d"), False)
     with pytest.raises(NotInstalledError, match="EAGLE9"):
         speculate(params, "eagle9", Path("d"), False)
 
@@ -80,7 +96,7 @@ def test_settings_by_name_and_unknown_ones_refused(monkeypatch: pytest.MonkeyPat
 def test_it_is_not_run_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "xllamacpp", None)
     names = [name for name in IMPLEMENTATIONS if name.startswith("llama-cpp-text-")]
-    assert len(names) == 9
+    assert len(names) == 18
     for name in names:
         assert IMPLEMENTATIONS[name].not_run == "not_run (xllamacpp is not installed)"
     with pytest.raises(NotInstalledError, match="pip install xllamacpp"):
@@ -94,7 +110,7 @@ def _installed() -> None:
 
 
 @pytest.mark.usefixtures("_installed")
-@pytest.mark.parametrize("kind", ["draft-simple", "ngram-simple", "ngram-cache"])
+@pytest.mark.parametrize("kind", KINDS[:4])
 def test_texts_are_those_of_plain_mode_and_drafts_are_counted(kind: str) -> None:
     engine = load_engine(kind)
     texts = [both(engine, seed) for seed in range(50)]
@@ -118,6 +134,22 @@ def test_nothing_is_found_in_a_few_texts(kind: str) -> None:
     assert report.exit_code == 0, str(report)
     (texts,) = [one for one in report.results if one.id == "end-to-end/texts"]
     assert texts.evidence["accepted"] > 50
+
+
+@pytest.mark.usefixtures("_installed")
+@pytest.mark.parametrize("kind", KINDS)
+def test_greedy_texts_are_those_of_the_law_and_of_plain_mode(kind: str) -> None:
+    engine = IMPLEMENTATIONS[f"llama-cpp-text-greedy-{kind}"].load()
+    assert isinstance(engine, Engine)
+    (plain, prompt), end = (engine.mode("plain"), engine.prompts[9]), LAW.eos
+    assert read_text(plain(prompt, 24, 7), engine, 24).tokens == greedy_text(LAW.model, prompt, 24)
+    few = replace(engine, prompts=engine.prompts[:9])
+    report = check(few, contract="text", greedy=True, detect_tv=0.3)
+    assert report.exit_code == 0, str(report)
+    wrong = replace(
+        few, speculative=lambda *asked: Text([*few.plain(*asked).tokens[:-1], end], 9, 9)
+    )
+    assert check(wrong, contract="text", greedy=True, detect_tv=0.3).exit_code == 1
 
 
 @pytest.mark.usefixtures("_installed")

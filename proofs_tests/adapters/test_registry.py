@@ -109,6 +109,7 @@ def test_importing_the_registry_imports_no_library() -> None:
             *("mlx", "mlx_lm", "xllamacpp", "gguf", "safetensors", "onnx", "onnxruntime_genai"),
             *("triton", "seqspecdecod", "rotalabs_accel", "mini_infer", "economize", "csaq"),
             *("litgpt", "speculative_decoding", "sglang", "tqdm", "termcolor"),
+            *("mlx_vlm", "mlx_dspark"),
         }
         lazy = {name.rsplit(".", 1)[-1] for name in names} & eager
         assert path.stem in eager or not (heavy | lazy), path.name

@@ -5,6 +5,7 @@ where they are installed or cloned; twins of their signatures, right and wrong, 
 """
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -24,6 +25,7 @@ from specref.adapters import (
     csaq,
     economize,
     feifeibear,
+    hsd,
     jaymody,
     litgpt,
     lucidrains,
@@ -31,7 +33,9 @@ from specref.adapters import (
     romsto,
     rotalabs_accel,
     seqspecdecod,
+    sequoia,
     sglang,
+    ssd,
 )
 from specref.adapters.checkouts import from_checkout
 from specref.algorithms import standard
@@ -148,6 +152,62 @@ def test_medusa() -> None:
         assert blocks.get((0,)) == pytest.approx(first), name
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_hsd(number: int) -> None:
+    needs("github-hsd-chain")
+    run, step = IMPLEMENTATIONS["github-hsd-chain"].load(), on_the_page("uncapped")
+    target, drafter = (Model(AB, lambda context, p=p: p) for p in (["3/4", "1/4"], ["1/2", "1/2"]))
+    blocks: dict[Any, float] = {}
+    drafts = [(x, y)[:number] for x in range(2) for y in range(number)]
+    for given in drafts:
+        p, q = np.full((1, number + 1, 2), [0.75, 0.25]), np.full((1, number, 2), 0.5)
+        probed = probe(
+            lambda p=p, q=q, given=given: tuple(
+                run(p, q, np.array([given]), rng=np.random.default_rng(1))[0][0].tolist()
+            )
+        )
+        assert probed.uninterpreted is None
+        for padded, mass in probed.distribution.items():
+            block = tuple(x for x in padded if x >= 0)
+            blocks[block] = blocks.get(block, 0) + mass / len(drafts)
+    whole = completed_by(target, blocks, number + 1)
+    expected = completed_by(target, {(): 1.0}, number + 1)
+    assert total_variation(whole, expected) == pytest.approx((number - 1) / 16, abs=1e-6)
+    if number == 2:
+        listed = exact_distribution(lambda chance: step(target, drafter, (), 2, chance))
+        assert total_variation(blocks, as_floats(listed)) < 1e-6
+
+
+def test_ssd() -> None:
+    needs("github-ssd", "github-ssd-defaults")
+    step = on_the_page("argmax_kept")
+    assert is_lossless(step, LEANS_TO_B, EVEN, lookahead=1).total_variation == Fraction(1, 8)
+    given = torch.tensor([[[0.25, 0.75]] * 2]).log(), torch.tensor([[[0.5, 0.5]]]).log()
+    for name, first in (("github-ssd", 0.75), ("github-ssd-defaults", 0.875)):
+        run, found = IMPLEMENTATIONS[name].load(), 0.0
+        for x in range(2):
+            blocks = probe(
+                lambda run=run, x=x: run(*given, torch.tensor([[x]]))[0][0, :1].tolist()
+            )
+            found += blocks.distribution.get((1,), 0) / 2
+        assert found == pytest.approx(first, abs=1e-6), name
+
+
+def test_sequoia() -> None:
+    """After b comes a, surely, and b is the second draft of three in four."""
+    needs("github-sequoia")
+    run, step = IMPLEMENTATIONS["github-sequoia"].load(), on_the_page("written_first")
+    target = Model(AB, lambda context: [1, 0] if context else [0, 1])
+    drafter = Model(AB, lambda context: ["3/4", "1/4"])
+    assert is_lossless(step, target, drafter, lookahead=1).total_variation == Fraction(3, 4)
+    blocks = Counter(run(target, drafter, (), 1, np.random.default_rng(x)) for x in range(200))
+    assert {*blocks} == {(0, 0), (1, 0)}
+    assert 120 < blocks[0, 0] < 180
+
+
+LEANS_TO_B = Model(AB, lambda context: ["1/4", "3/4"])
+
+
 def as_floats(law: Any) -> dict[Any, float]:
     return {block: float(mass) for block, mass in law.items()}
 
@@ -262,11 +322,14 @@ def test_no_function_of_another_signature_is_called(
         (jaymody.load_generate, "torch transformers tqdm"),
         (litgpt.load, "litgpt"),
         (lucidrains.load_generate, "speculative-decoding beartype einops"),
+        (hsd.load_verify, "torch transformers"),
         (mini_infer.load_step, "mini-infer"),
         (romsto.load_generate, "torch transformers termcolor"),
         (rotalabs_accel.load_verify, "rotalabs-accel"),
         (partial(seqspecdecod.load_step, "standard"), "sequential-speculative-decoding"),
+        (sequoia.load_step, "torch transformers"),
         (sglang.load_verify, "torch triton"),
+        (ssd.load_verify, "torch transformers"),
     ],
 )
 def test_a_loader_says_what_to_install(
@@ -500,7 +563,7 @@ def cloned(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         monkeypatch.setattr(
             adapter,
             "from_checkout",
-            lambda repository, module, *names, absent=(): [functions[name] for name in names],
+            lambda repository, module, *names, **places: [functions[name] for name in names],
         )
 
     return put
@@ -579,6 +642,200 @@ def test_romsto_is_asked_for_three_tokens_at_least(
     )
     run = romsto.load_generate(ngrams)
     assert run(*ASKED, asked, np.random.default_rng(1)) == (0, 1, 1, 0, 1, 1)[:asked]
+
+
+def chain(cap: bool = True) -> Callable[..., Any]:
+    """What HSD's function gets and gives; without `cap` its ratio is not capped at 1."""
+
+    def _speculative_sampling(
+        candidate_input_ids, candidate_logits, candidate_length, new_logits, is_done_candidate,
+        HSD=False, return_probs=False, hist_lengths=(0,), approxi=False,  # noqa: N803
+    ):  # fmt: skip
+        assert (candidate_logits.shape[:2], HSD) == ((1, candidate_length), True)
+        p, q = (one[0].softmax(-1) for one in (new_logits, candidate_logits))
+        drafts = candidate_input_ids[0, -candidate_length:].tolist()
+        ratio, kept, left = 1.0, 0, p[-1]
+        for at, x in enumerate(drafts):  # block verification
+            here = (min(1, ratio) * p[at] - q[at]).clamp(min=0)
+            if at and torch.rand(()) < here.sum() / (here.sum() + 1 - min(1, ratio)):
+                kept, left = at, here
+            if not at:
+                left = here
+            ratio = (min(1, ratio) if cap else ratio) * float(p[at, x] / q[at, x])
+        if torch.rand(()) < ratio:
+            kept, left = len(drafts), p[-1]
+        last = torch.multinomial(left, 1)
+        return torch.tensor([[*drafts[:kept], int(last)]]), kept
+
+    return _speculative_sampling
+
+
+@pytest.mark.parametrize("cap", [True, False])
+def test_hsd_is_handed_a_chain(cap: bool, cloned: Any) -> None:
+    cloned(hsd, _speculative_sampling=chain(cap))
+    report = check(hsd.load_verify(), contract="verify", only=["joint/probed"])
+    assert report.exit_code == (0 if cap else 1), report
+
+
+def verify_of_ssd(lenience: float = 1.0) -> Callable[..., Any]:
+    """What SSD's function gets and gives."""
+
+    def verify(
+        logits_p, logits_q, speculations, temperatures_target, temperatures_draft,
+        cache_hits=None, sampler_x=None, async_fan_out=None, jit_speculate=False,
+    ):  # fmt: skip
+        assert jit_speculate
+        assert temperatures_target.tolist() == [1] * len(logits_p)
+        assert temperatures_draft.tolist() in ([1] * len(logits_p), [0] * len(logits_p))
+        p, q, texts, last = logits_p.softmax(-1), logits_q.softmax(-1), [], []
+        if not temperatures_draft.any():
+            q = torch.zeros_like(q).scatter(2, logits_q.argmax(-1, keepdim=True), 1.0)
+        for row, (before, *drafts) in enumerate(speculations.tolist()):
+            kept, left = len(drafts), p[row, -1]
+            for at, x in enumerate(drafts):
+                if torch.rand(()) >= lenience * p[row, at, x] / q[row, at, x]:
+                    kept, left = at, (p[row, at] - q[row, at]).clamp(min=0)
+                    break
+            texts.append([before, *drafts[:kept]])
+            last.append(int(torch.multinomial(left, 1)))
+        return texts, last
+
+    return verify
+
+
+@pytest.mark.parametrize("lenience", [1.0, 1.25])
+def test_ssd_is_handed_a_batch(lenience: float, cloned: Any) -> None:
+    cloned(ssd, verify=verify_of_ssd(lenience))
+    only = ["smoke/answers", "smoke/one-hot", "joint/probed"]
+    report = check(ssd.load_verify(), contract="verify", only=only)
+    assert report.exit_code == (0 if lenience == 1 else 1), report
+    tokens, counts = ssd.load_verify()(
+        torch.tensor([[[0.0, -torch.inf]]]), None, torch.zeros(1, 0, dtype=torch.long)
+    )
+    assert (tokens.tolist(), counts.tolist()) == ([[0]], [1])
+
+
+def spec_tree(moved: bool = True) -> type:
+    """What Sequoia's class gets and gives; without `moved` the last token is written first."""
+
+    class SpecTree:
+        def accept_step(self, parent_id): ...
+
+        def verify(self, benchmark=False):
+            rows = self.target_model_engine.inference(input_ids=self.tokens)[0].softmax(-1)
+            path = [0]
+            while True:
+                p, q = rows[path[-1]], self.draft_logits[path[-1]].softmax(-1)
+                for node in self.Successors[path[-1]]:
+                    x = self.tokens[node]
+                    if p[x] > self.r[node] * q[x]:
+                        path.append(node)
+                        break
+                    p = self.residual_graph(p, q)
+                    q = q.scatter(0, x, 0) / (1 - q[x])
+                else:
+                    break
+            last, end = torch.multinomial(p, 1), len(path)
+            for write in (True, False) if moved else (False, True):
+                if write:
+                    self.tokens[:end] = self.tokens[path]
+                else:
+                    self.tokens[end] = last
+            return self.tokens[: end + 1], end, end, False
+
+    return SpecTree
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_sequoia_is_handed_a_tree_of_siblings(moved: bool, cloned: Any) -> None:
+    def sampling_without_replacement(sampling_logits, rand, num_samples, temperature):
+        return (rand.log() / sampling_logits.softmax(-1)).topk(num_samples).indices
+
+    cloned(
+        sequoia,
+        SpecTree=spec_tree(moved),
+        get_residual=lambda p, q: (p - q).clamp(min=0) / (p - q).clamp(min=0).sum(),
+        sampling_without_replacement=sampling_without_replacement,
+    )
+    report = check(sequoia.load_step(), contract="step", only=["joint/wide"], detect_tv=0.3)
+    assert report.exit_code == (0 if moved else 1), report
+
+
+def mlx(install: Any) -> SimpleNamespace:
+    """As much of `mlx.core` as the adapter calls, by NumPy."""
+    state: dict[str, Any] = {}
+
+    def softmax(rows: Any, axis: int) -> Any:
+        shares = np.exp(rows - rows.max(axis=axis, keepdims=True))
+        return shares / shares.sum(axis=axis, keepdims=True)
+
+    def seed(number: int) -> None:
+        state["rng"] = np.random.default_rng(number)
+
+    def categorical(logits: Any) -> Any:
+        return np.asarray(state["rng"].choice(len(logits), p=softmax(logits.astype(float), -1)))
+
+    random = SimpleNamespace(seed=seed, categorical=categorical)
+    install("mlx.core", array=np.asarray, softmax=softmax, random=random)
+    sys.modules["mlx"].core = sys.modules["mlx.core"]  # type: ignore[attr-defined]
+    for name in ("mlx_lm", "mlx_vlm"):
+        install(name)
+    return SimpleNamespace(softmax=softmax, state=state)
+
+
+@pytest.mark.parametrize("rest", ["p - q", "p"])
+def test_mlx_dspark_is_handed_rows(rest: str, install: Any) -> None:
+    own = mlx(install)
+
+    def _spec_sample_accept(v_logits, draft, q_probs, temperature, top_p=1.0, top_k=0):
+        assert (len(v_logits), temperature) == (len(draft) + 1, 1)
+        rng, p = own.state["rng"], own.softmax(v_logits.astype(float), -1)
+        for at, x in enumerate(draft):
+            if rng.random() * q_probs[at, x] >= p[at, x]:
+                left = np.maximum(p[at] - q_probs[at], 0) if rest == "p - q" else p[at]
+                return at, rng.choice(len(left), p=left / left.sum())
+        return len(draft), rng.choice(len(p[-1]), p=p[-1])
+
+    install("mlx_dspark.generate", _spec_sample_accept=_spec_sample_accept)
+    only = ["smoke/answers", "smoke/one-hot", "smoke/no-drafts", "joint/wide"]
+    judged = IMPLEMENTATIONS["mlx-dspark"].load()
+    report = check(judged, contract="verify", only=only, detect_tv=0.2)
+    assert report.exit_code == (0 if rest == "p - q" else 1), report
+
+
+def test_another_mlx_dspark_is_not_run(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    mlx(install)
+    install("mlx_dspark.generate", _spec_sample_accept=of_another)
+    found = IMPLEMENTATIONS["mlx-dspark"].not_run
+    assert found == "not_run (_spec_sample_accept has unknown parameters, a)"
+    monkeypatch.setitem(sys.modules, "mlx_vlm", None)
+    assert IMPLEMENTATIONS["mlx-dspark"].not_run == "not_run (mlx_vlm is not installed)"
+
+
+@pytest.mark.parametrize(
+    ("adapter", "load", "names"),
+    [
+        (ssd, ssd.load_verify, ("verify",)),
+        (hsd, hsd.load_verify, ("_speculative_sampling",)),
+    ],
+)
+def test_no_function_of_another_clone_is_called(
+    adapter: Any, load: Any, names: tuple[str, ...], cloned: Any
+) -> None:
+    cloned(adapter, **dict.fromkeys(names, of_another))
+    with pytest.raises(NotInstalledError, match=r"has unknown parameters, a$"):
+        load()
+
+
+def test_no_tree_of_another_class_is_verified(cloned: Any) -> None:
+    functions = dict.fromkeys(("get_residual", "sampling_without_replacement"), of_another)
+    made = SimpleNamespace(verify=of_another, accept_step=of_another)
+    cloned(sequoia, SpecTree=made, **functions)
+    with pytest.raises(NotInstalledError, match=r"SpecTree.verify has unknown parameters, a$"):
+        sequoia.load_step()
+    cloned(sequoia, SpecTree=spec_tree(), **functions)
+    with pytest.raises(NotInstalledError, match="sampling_without_replacement has unknown"):
+        sequoia.load_step()
 
 
 @pytest.mark.parametrize("sampling", ["typical", "nucleus"])
@@ -721,13 +978,20 @@ def test_what_a_clone_lacks_is_named(clone: Path, monkeypatch: pytest.MonkeyPatc
     (clone / "eagle" / "model" / "utils.py").write_text("from gpt2 import net\nx = net")
     (found,) = from_checkout("SafeAILab/EAGLE", "eagle.model.utils", "x", absent=("gpt2.net",))
     assert found is None
+    (clone / "eagle" / "model" / "utils.py").write_text("from a.b.c import d\nx = d")
+    places = {"absent": ("a.b.c.d",), "under": "eagle/model"}
+    assert from_checkout("SafeAILab/EAGLE", "utils", "x", **places) == (None,)
+    assert not {name for name in sys.modules if name.startswith("a.")}
+    with pytest.raises(NotInstalledError, match="SafeAILab/EAGLE has no folder src"):
+        from_checkout("SafeAILab/EAGLE", "utils", "x", under="src")
     monkeypatch.delenv("SPECREF_GITHUB")
     assert eagle.not_run == "not_run (SafeAILab/EAGLE is not cloned)"
 
 
 def test_what_cannot_be_judged_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    why = "its verification is a method of an object that holds two engines; no adapter"
-    assert IMPLEMENTATIONS["github-sequoia"].not_run == f"not_run ({why})"
+    why = "no adapter: its loop needs Transformers 4.36, and a Llama whose forward it replaces"
+    assert IMPLEMENTATIONS["github-lookahead"].not_run == f"not_run ({why.split(':')[0]})"
+    assert IMPLEMENTATIONS["github-lookahead"].remedy == why
     monkeypatch.setitem(sys.modules, "tensorrt_llm", None)
     tensorrt = IMPLEMENTATIONS["tensorrt-llm"]
     assert tensorrt.not_run == "not_run (tensorrt_llm is not installed)"

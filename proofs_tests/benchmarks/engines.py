@@ -144,7 +144,8 @@ def version_of(engine: Installable, there: Environment) -> str:
     if not clone(engine.clone).is_dir():
         raise NotInstallableError(remedy(engine.clone))
     asked = ["git", "-C", str(clone(engine.clone)), "rev-parse", "--short", "HEAD"]
-    return f"{engine.clone} {subprocess.run(asked, capture_output=True, text=True).stdout.strip()}"
+    commit = subprocess.run(asked, capture_output=True, text=True).stdout.strip()
+    return f"{engine.clone.split('@')[0]} {commit}"
 
 
 def offered(engine: Installable, there: Environment) -> str:
@@ -202,6 +203,9 @@ def run(
     for engine in engines:
         if engine.needs_cuda and shutil.which("nvidia-smi") is None:
             skip(engine, "needs CUDA")
+            continue
+        if not engine.requirements:  # no adapter calls it, and that is what it says
+            skip(engine, engine.paths[0].remedy)
             continue
         with tempfile.TemporaryDirectory(prefix="specref-engine-") as folder:
             there = Environment(Path(folder, "environment"), how.share)

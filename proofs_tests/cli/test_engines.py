@@ -468,6 +468,24 @@ def test_what_cannot_be_installed_now_keeps_its_row(
     assert (new.path, new.verdict, new.evidence) == ("e:b", "not_run", "needs CUDA")
 
 
+def test_what_no_adapter_calls_says_why_with_a_clone_and_without(tmp_path: Path) -> None:
+    (row,) = runner.run([ENGINES["github-lookahead"]], tmp_path / "e.json", runner.Judgement({}))
+    assert (row.verdict, row.evidence) == ("not_run", IMPLEMENTATIONS[row.path].remedy)
+    assert row.evidence.startswith("no adapter: ")
+
+
+def test_a_version_is_the_commit_of_a_clone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPECREF_GITHUB", str(tmp_path))
+    engine = Installable("e", "", ("torch",), 0, clone="owner/name@0c1d")
+    there = runner.Environment.__new__(runner.Environment)
+    with pytest.raises(runner.NotInstallableError, match=r"name@0c1d checkout 0c1d$"):
+        runner.version_of(engine, there)
+    (tmp_path / "owner" / "name@0c1d").mkdir(parents=True)
+    assert runner.version_of(engine, there).startswith("owner/name ")
+
+
 def asked(monkeypatch: pytest.MonkeyPatch, judging: Judging, *arguments: str) -> Result:
     monkeypatch.setattr(board, "judged_apart", judging)
     chosen = {name: ENGINES[name] for name in ("transformers", "vllm")}

@@ -18,18 +18,27 @@ CLAIMS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def load_eagle() -> Callable[..., Any]:
+def load_eagle(
+    repository: str = "SafeAILab/EAGLE", under: str = "", **own: Any
+) -> Callable[..., Any]:
     """EAGLE's `evaluate_posterior` at temperature 1, under the contract ``tree``.
+
+    Parameters
+    ----------
+    repository, under : str
+        Another clone that has it, and its folder there.
+    own
+        What that function takes besides.
 
     Raises
     ------
     NotInstalledError
         There is no clone, or its function has other parameters.
     """
-    evaluate = loaded("SafeAILab/EAGLE", "eagle.model.utils", ("logits_processor",))
+    evaluate = loaded(repository, "eagle.model.utils", ("logits_processor", *own), under)
 
     def choose(logits: Any, paths: Any) -> tuple[int, int, Any]:
-        best, kept, last = evaluate(logits, paths, lambda ids, scores: scores)
+        best, kept, last = evaluate(logits, paths, lambda ids, scores: scores, **own)
         return int(best), int(kept), last
 
     return on_paths(choose, NONE)
@@ -52,10 +61,12 @@ def load_medusa(sampling: str) -> Callable[..., Any]:
     return on_paths(choose, 0)
 
 
-def loaded(repository: str, module: str, more: tuple[str, ...]) -> Callable[..., Any]:
+def loaded(
+    repository: str, module: str, more: tuple[str, ...], under: str = ""
+) -> Callable[..., Any]:
     """A function of a clone, with these parameters beside the usual two."""
     require(PACKAGES, REMEDY)
-    (function,) = from_checkout(repository, module, "evaluate_posterior")
+    (function,) = from_checkout(repository, module, "evaluate_posterior", under=under)
     require_parameters(function, "evaluate_posterior", ("logits", "candidates", *more))
     return function  # type: ignore[no-any-return]
 

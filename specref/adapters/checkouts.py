@@ -11,16 +11,28 @@ from specref.adapters.needs import FOLDER, NotInstalledError, clone, imported
 def remedy(repository: str) -> str:
     """The command that clones a repository to where it is looked for.
 
+    Parameters
+    ----------
+    repository : str
+        ``OWNER/NAME``, or ``OWNER/NAME@COMMIT`` where later commits lack what is judged.
+
     Examples
     --------
     >>> remedy("jaymody/speculative-sampling")
     'git clone https://github.com/jaymody/speculative-sampling \
 $SPECREF_GITHUB/jaymody/speculative-sampling'
+    >>> remedy("a/b@0c1d")
+    'git clone https://github.com/a/b $SPECREF_GITHUB/a/b@0c1d && \
+git -C $SPECREF_GITHUB/a/b@0c1d checkout 0c1d'
     """
-    return f"git clone https://github.com/{repository} ${FOLDER}/{repository}"
+    place, (whole, _, commit) = f"${FOLDER}/{repository}", repository.partition("@")
+    checkout = f" && git -C {place} checkout {commit}" if commit else ""
+    return f"git clone https://github.com/{whole} {place}{checkout}"
 
 
-def from_checkout(repository: str, module: str, *names: str, absent: tuple[str, ...] = ()) -> Any:
+def from_checkout(
+    repository: str, module: str, *names: str, absent: tuple[str, ...] = (), under: str = ""
+) -> Any:
     """What a module of a clone has under some names; nothing of it stays importable.
 
     Its top-level modules have names such as `utils`, which others have, too.
@@ -28,26 +40,30 @@ def from_checkout(repository: str, module: str, *names: str, absent: tuple[str, 
     Parameters
     ----------
     repository : str
-        ``OWNER/NAME``.
+        As for `remedy`.
     module : str
     names : str
     absent : tuple of str
         ``MODULE.NAME`` that it imports and that no function called here needs: replaced by None.
+    under : str
+        The folder of the clone that `module` is in, if packages above it are not imported.
 
     Raises
     ------
     NotInstalledError
         There is no clone, or it cannot be imported.
     """
-    folder = clone(repository)
-    if not folder.is_dir():
+    if not clone(repository).is_dir():
         raise NotInstalledError(f"{repository} is not cloned: {remedy(repository)}")
+    folder = clone(repository) / under
+    if not folder.is_dir():
+        raise NotInstalledError(f"{repository} has no folder {under}")
     own = {path.stem for path in folder.iterdir()} | {one.split(".")[0] for one in absent}
     hidden = {name: sys.modules.pop(name) for name in [*sys.modules] if name.split(".")[0] in own}
     before = [*sys.path]
     sys.path.insert(0, str(folder))
     for one in absent:
-        stand_in, _, name = one.partition(".")
+        stand_in, _, name = one.rpartition(".")
         setattr(sys.modules.setdefault(stand_in, ModuleType(stand_in)), name, None)
     try:
         found = tuple(imported(module, name) for name in names)

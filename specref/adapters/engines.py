@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from shutil import which
 
+from specref.adapters import hsd, sequoia, ssd
 from specref.adapters.registry import IMPLEMENTATIONS, Implementation
 
 
@@ -17,7 +18,7 @@ class Installable:
     distribution : str
         The package whose version is that of the engine.
     requirements : tuple of str
-        What pip installs.
+        What pip installs; nothing where no adapter calls it.
     megabytes : int
         What the wheels were seen to be, without torch.
     alone : bool
@@ -27,7 +28,7 @@ class Installable:
     slow : bool
         Without CUDA its kernels run in Triton's interpreter: few checks.
     clone : str
-        No package, but a clone ``OWNER/NAME`` that is there already.
+        No package, but a clone ``OWNER/NAME``, or ``OWNER/NAME@COMMIT``, that is there already.
     """
 
     name: str
@@ -67,6 +68,13 @@ ALL = (
     Installable("transformers", "transformers", ("torch", "transformers"), 12),
     Installable("flashspec", "flashspec", ("torch", "flashspec"), 1, alone=True),
     Installable("mlx-lm", "mlx-lm", ("mlx-lm", "mlx[cpu]"), 12),
+    Installable(
+        "mlx-dspark",
+        "mlx-dspark",
+        (*TORCH, "mlx[cpu]", "mlx-lm", "mlx-vlm", "mlx-dspark"),
+        52,
+        alone=True,
+    ),
     Installable("llama-cpp", "xllamacpp", ("xllamacpp", "gguf"), 34),
     Installable("openvino-genai", "openvino-genai", ("openvino-genai",), 66),
     Installable("onnxruntime-genai", "onnxruntime-genai", ("onnxruntime-genai", "onnx"), 49),
@@ -100,7 +108,10 @@ ALL = (
     ),
     Installable("github-eagle", "", TORCH, 0, clone="SafeAILab/EAGLE"),
     Installable("github-medusa", "", TORCH, 0, clone="FasterDecoding/Medusa"),
-    Installable("github-sequoia", "", (), 0, clone="Infini-AI-Lab/Sequoia"),
+    Installable("github-sequoia", "", TORCH, 0, clone=sequoia.REPOSITORY),
+    Installable("github-ssd", "", TORCH, 0, clone=ssd.REPOSITORY),
+    Installable("github-hsd-chain", "", TORCH, 0, clone=hsd.REPOSITORY),
+    Installable("github-hsd-tree", "", TORCH, 0, clone=hsd.TREE),
     Installable("github-lookahead", "", (), 0, clone="hao-ai-lab/LookaheadDecoding"),
     Installable("tensorrt-llm", "tensorrt-llm", ("tensorrt-llm",), 0, needs_cuda=True),
     Installable("vllm", "vllm", ("torch", "triton", "vllm"), 336, alone=not CUDA, slow=True),

@@ -136,6 +136,18 @@ SECOND_DRAW = (
     "A draft is kept if a draw of the target is the same; else the token is another draw, which "
     "may be the draft again."
 )
+UNCAPPED = (
+    "The ratio of all drafts that the coin is compared with is not capped at 1 on the way, as it "
+    "is in the residual: a draft that the target likes more pays for a later one."
+)
+ARGMAX = (
+    "Without jit_speculate and cache hits a draft is kept if it is the target's argmax; the next "
+    "token is drawn from p, not from what is left of it."
+)
+WRITTEN_FIRST = (
+    "The last token is written behind the accepted path before the path is moved there: a draft "
+    "that stands in that place is replaced by it."
+)
 BY_DESIGN = "Typical acceptance keeps each draft whose probability is above a threshold."
 
 
@@ -178,3 +190,21 @@ NUCLEUS = _lossy("test_medusa", SECOND_DRAW, "joint/siblings", "joint/likeliest"
 TYPICAL = _lossy(
     "test_medusa", BY_DESIGN, "joint/siblings", "joint/ending", "joint/likeliest", "joint/probed"
 )
+HSD = _lossy(
+    "test_hsd", UNCAPPED, "joint/wide", "joint/deep", "joint/probed", "joint/probed-5-drafts"
+)
+SSD = (Deviation("boundary/zero-coin", ZERO, True, evidence=f"{SAMPLERS}::test_ssd"),)
+SSD_DEFAULTS = _lossy(
+    "test_ssd", ARGMAX, *(
+        f"joint/{one}"
+        for one in (
+            "wide", "deep", "eos", "batch-of-one", "one-hot", "probed", "probed-5-drafts",
+            "probed-8-drafts", "probed-vocabulary",
+        )
+    ),
+)  # fmt: skip
+SEQUOIA = _lossy(
+    "test_sequoia", WRITTEN_FIRST, "joint/wide", "joint/deep", "joint/eos",
+    *(f"strata/step-{one}" for one in ("one-draft", *STEPS) if one != "laws-flat"),
+    *(f"iterations/{one}" for one in ("wide", "deep", "eos")),
+)  # fmt: skip

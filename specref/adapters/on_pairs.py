@@ -2,15 +2,20 @@
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from specref.checkpoints import Law, build, named_pair, shaped
+from specref.contracts.sampling import TEXT
 from specref.contracts.text.contract import Engine, Respond
 from specref.vocabulary import Tokens
 
 # The second repeats itself, so that what is looked up proposes something.
 PROMPTS: tuple[Tokens, ...] = ((), (0, 1, 2, 0, 1, 2, 0, 1), (3, 2, 1, 0))
+MANY: tuple[Tokens, ...] = tuple(product(range(4), repeat=3))
+"""For greedy texts, of which each prompt has one."""
+LONG = 24
 
 
 class Pair(NamedTuple):
@@ -35,6 +40,7 @@ def on_pair(
     prompts: tuple[Tokens, ...] = PROMPTS,
     has_drafter: bool = True,
     same_text: bool = False,
+    long: bool = False,
 ) -> Engine:
     """An engine on a pair of `named_pair`, with the law of its texts under sampler settings.
 
@@ -51,6 +57,8 @@ def on_pair(
         Whether drafts are the drafter's.
     same_text : bool
         As for `Engine`.
+    long : bool
+        Texts have `LONG` tokens, too many to know the law of all: plain mode is what there is.
 
     Raises
     ------
@@ -69,7 +77,7 @@ def on_pair(
     """
     pair = named_pair(law)
     target, drafter = pair.values()
-    known = shaped(target.model, settings)
+    known = shaped(target.model, settings) if not long else None
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         paths = build(pair, Path(folder) / "pair", [file_format])
         speculative, plain = modes(Pair(target, drafter, *paths.values()))
@@ -79,6 +87,7 @@ def on_pair(
         known,
         plain,
         drafter.model if has_drafter else None,
+        LONG if long else TEXT,
         eos=None if known else target.eos,
         same_text=same_text,
     )

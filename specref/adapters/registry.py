@@ -12,6 +12,7 @@ from specref.adapters import (
     economize,
     feifeibear,
     flashspec,
+    hsd,
     jaymody,
     known,
     litgpt,
@@ -19,6 +20,7 @@ from specref.adapters import (
     lmdeploy,
     lucidrains,
     mini_infer,
+    mlx_dspark,
     mlx_lm,
     onnxruntime_genai,
     openvino_genai,
@@ -26,7 +28,9 @@ from specref.adapters import (
     romsto,
     rotalabs_accel,
     seqspecdecod,
+    sequoia,
     sglang,
+    ssd,
     torch_backend,
     transformers,
     vllm,
@@ -130,7 +134,10 @@ def _transformers(
 def _engine(
     module: Any, name: str, text: str, known: tuple[Deviation, ...] = (), **options: Any
 ) -> Implementation:
-    """A whole engine, from a module with `load_engine`, `PACKAGES` and `REMEDY`."""
+    """A whole engine, from a module with `load_engine`, `PACKAGES` and `REMEDY`.
+
+    The option `greedy` is one of `load_engine`, too.
+    """
     return Implementation(
         name,
         ENGINE,
@@ -138,6 +145,7 @@ def _engine(
         partial(module.load_engine, **options),
         module.PACKAGES,
         module.REMEDY,
+        options.get("greedy", False),
         known=known,
     )
 
@@ -429,6 +437,27 @@ ALL = (
         "llama.cpp, n-grams in a cache",
         kind="ngram-cache",
     ),
+    *(
+        _engine(llama_cpp, f"llama-cpp-text-{kind}", f"llama.cpp, {text}", kind=kind)
+        for kind, text in (
+            ("ngram-mod", "n-grams by their hash"),
+            ("ngram-map-k", "n-grams counted from iteration to iteration"),
+            ("ngram-map-k4v", "n-grams counted, four continuations each"),
+        )
+    ),
+    *(
+        _engine(
+            llama_cpp,
+            f"llama-cpp-text-greedy-{kind}",
+            f"llama.cpp, temperature 0, {kind}",
+            kind=kind,
+            greedy=True,
+        )
+        for kind in (
+            *("draft-simple", "ngram-simple", "ngram-cache"),
+            *("ngram-mod", "ngram-map-k", "ngram-map-k4v"),
+        )
+    ),
     _engine(
         llama_cpp,
         "llama-cpp-text-ngram-cache-penalty",
@@ -449,6 +478,14 @@ ALL = (
         "mlx-lm speculative_generate_step, repetition penalty",
         known.MLX_PENALTY,
         settings={"repetition_penalty": 3.0},
+    ),
+    Implementation(
+        "mlx-dspark",
+        VERIFY,
+        "mlx-dspark _spec_sample_accept",
+        mlx_dspark.load_verify,
+        mlx_dspark.PACKAGES,
+        mlx_dspark.REMEDY,
     ),
     Implementation(
         "sglang",
@@ -598,6 +635,37 @@ ALL = (
         known.ROMSTO,
     ),
     _github(
+        "ssd",
+        ssd.REPOSITORY,
+        "verify",
+        VERIFY,
+        ssd.load_verify,
+        known=known.SSD,
+    ),
+    _github(
+        "ssd-defaults",
+        ssd.REPOSITORY,
+        "verify, with the defaults of Config",
+        VERIFY,
+        partial(ssd.load_verify, jit=False),
+        known=known.SSD_DEFAULTS,
+    ),
+    _github(
+        "hsd-chain",
+        hsd.REPOSITORY,
+        "algorithm_clean, HSD",
+        VERIFY,
+        hsd.load_verify,
+        known=known.HSD,
+    ),
+    _github(
+        "hsd-tree",
+        hsd.TREE,
+        "evaluate_posterior of EAGLE-3H, hsd",
+        TREE,
+        partial(candidates.load_eagle, hsd.TREE, "EAGLE-3H", hsd=True),
+    ),
+    _github(
         "eagle",
         "SafeAILab/EAGLE",
         "evaluate_posterior",
@@ -620,18 +688,19 @@ ALL = (
         partial(candidates.load_medusa, "nucleus"),
         known=known.NUCLEUS,
     ),
-    _unreached(
-        "github-sequoia",
-        TREE,
-        "Infini-AI-Lab/Sequoia",
-        "its verification is a method of an object that holds two engines; no adapter",
-        "torch",
+    _github(
+        "sequoia",
+        sequoia.REPOSITORY,
+        "SpecTree.verify",
+        STEP,
+        sequoia.load_step,
+        known=known.SEQUOIA,
     ),
     _unreached(
         "github-lookahead",
         GENERATE,
         "hao-ai-lab/LookaheadDecoding",
-        "its sampling is inside a replaced forward of Llama; no adapter",
+        "no adapter: its loop needs Transformers 4.36, and a Llama whose forward it replaces",
         "torch",
     ),
 )
