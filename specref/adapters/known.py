@@ -137,8 +137,8 @@ SECOND_DRAW = (
     "may be the draft again."
 )
 UNCAPPED = (
-    "The ratio of all drafts that the coin is compared with is not capped at 1 on the way, as it "
-    "is in the residual: a draft that the target likes more pays for a later one."
+    "The ratio of all drafts that the coin is compared with is not capped at 1 on the way, as the "
+    "paper caps it: a draft that the target likes more pays for a later one."
 )
 ARGMAX = (
     "Without jit_speculate and cache hits a draft is kept if it is the target's argmax; the next "
@@ -201,7 +201,7 @@ SSD_DEFAULTS = _lossy(
             "wide", "deep", "eos", "batch-of-one", "one-hot", "probed", "probed-5-drafts",
             "probed-8-drafts", "probed-vocabulary",
         )
-    ),
+    ), cites=("tanishqkumar/ssd#24",),
 )  # fmt: skip
 SEQUOIA = _lossy(
     "test_sequoia", WRITTEN_FIRST, "joint/wide", "joint/deep", "joint/eos",

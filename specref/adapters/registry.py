@@ -645,7 +645,7 @@ ALL = (
     _github(
         "ssd-defaults",
         ssd.REPOSITORY,
-        "verify, with the defaults of Config",
+        "verify, with speculate=True and else the defaults of Config",
         VERIFY,
         partial(ssd.load_verify, jit=False),
         known=known.SSD_DEFAULTS,

@@ -1,4 +1,4 @@
-"""tanishqkumar/ssd: `verify`, as its scripts call it, and with the defaults of its `Config`."""
+"""tanishqkumar/ssd: `verify` with and without `jit_speculate`, which `Config` sets to False."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,8 +27,8 @@ def load_verify(jit: bool = True) -> Callable[..., Any]:
     Parameters
     ----------
     jit : bool
-        As its scripts set `jit_speculate`. False is what `Config` says; its synchronous
-        speculator then names no cache hits.
+        `jit_speculate`, which its scripts set by default. False is what `Config` says; its
+        synchronous speculator then names no cache hits.
 
     Raises
     ------
