@@ -205,6 +205,6 @@ SSD_DEFAULTS = _lossy(
 )  # fmt: skip
 SEQUOIA = _lossy(
     "test_sequoia", WRITTEN_FIRST, "joint/wide", "joint/deep", "joint/eos",
-    *(f"strata/step-{one}" for one in ("one-draft", *STEPS) if one != "laws-flat"),
+    *(f"strata/step-{one}" for one in ("one-draft", *STEPS)),
     *(f"iterations/{one}" for one in ("wide", "deep", "eos")),
 )  # fmt: skip
