@@ -679,6 +679,19 @@ def test_strict_comparisons_have_no_edges():
     assert edge_events(sampler(scalars, choice), p, q, (0,)) == ()
 
 
+def test_a_run_again_at_an_edge_draws_no_token_without_mass():
+    """At 0 the sampler draws from weights that the cell had no draw of: the first is 0."""
+
+    def verify(target_probs, draft_probs, draft_tokens, *, rng):
+        low = rng.random() < 2.0**-20
+        last = int(rng.choice(3, p=[0.0, 0.5, 0.5])) if low else 2
+        return np.array([[last, -1]]), np.array([1])
+
+    p, q = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]), np.array([[0.5, 0.5, 0.0]])
+    outcomes = {event.outcome for event in edge_events(verify, p, q, (0,))}
+    assert outcomes == {(1,)}
+
+
 # Where generators are found, and that all is put back.
 class Holder:
     def __init__(self) -> None:

@@ -92,6 +92,18 @@ def test_a_closed_stderr_is_not_read_again() -> None:
     os.close(reader)
 
 
+def test_of_stderr_the_last_4_096_bytes_are_kept() -> None:
+    """Lines of spaces are none, so that a line is shown if it is among those bytes."""
+    for spaces, told in ((4_093, "; stderr ends: last"), (4_094, "; stderr ends: ast")):
+        reader, writer = os.pipe()
+        os.write(writer, b"last" + b" " * (spaces - 1))
+        os.close(writer)
+        tail = Tail(reader)
+        tail.read()
+        assert str(tail) == told
+        os.close(reader)
+
+
 def test_logs_do_not_stand_in_the_way(tmp_path: Path) -> None:
     endless = "subprocess.Popen(['yes'], stdout=2, stdin=subprocess.DEVNULL)"
     with Process(toy(tmp_path, before=endless)) as program:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from specref.algorithms import standard
 from specref.chance import Chance
@@ -491,3 +492,11 @@ def test_one_token_is_left_only_for_rules_that_leave_one() -> None:
     for name in ("standard", "block", "topdown", "traversal"):
         assert boundary.likely_blocks(RULES[name], p, q, 1) == {(0,)}, name
     assert boundary.likely_blocks(RULES["autoregressive"], p, q, 1) == set()
+
+
+@pytest.mark.parametrize("profile", boundary.RARE)
+def test_how_often_a_rare_draft_may_be_kept(profile: str) -> None:
+    """The least number that uniforms of 23 bits exceed with a probability below 1e-10."""
+    calls, most = boundary.RARE[profile]
+    law = scipy.stats.binom(calls * boundary.RARE_ROWS, 2.0**-23)
+    assert law.sf(most) < 1e-10 < law.sf(most - 1)
