@@ -191,8 +191,10 @@ TYPICAL = _lossy(
     "test_medusa", BY_DESIGN, "joint/siblings", "joint/ending", "joint/likeliest", "joint/probed"
 )
 HSD = _lossy(
-    "test_hsd", UNCAPPED, "joint/wide", "joint/deep", "joint/probed", "joint/probed-5-drafts"
-)
+    "test_hsd", UNCAPPED, "joint/wide", "joint/deep", "joint/probed", "joint/probed-5-drafts",
+    "acceptance/bound-wide", "acceptance/bound-deep", "strata/many-drafts", "iterations/wide",
+    "iterations/deep",
+)  # fmt: skip
 SSD = (Deviation("boundary/zero-coin", ZERO, True, evidence=f"{SAMPLERS}::test_ssd"),)
 SSD_DEFAULTS = _lossy(
     "test_ssd", ARGMAX, *(
@@ -201,7 +203,16 @@ SSD_DEFAULTS = _lossy(
             "wide", "deep", "eos", "batch-of-one", "one-hot", "probed", "probed-5-drafts",
             "probed-8-drafts", "probed-vocabulary",
         )
-    ), cites=("tanishqkumar/ssd#24",),
+    ), *(
+        f"strata/{one}"
+        for one in (
+            "first-call", "one-draft", "two-and-three-drafts", "many-drafts", "batches-to-16",
+            "batches-to-512", "batches-to-8192", "vocabulary-hundreds", "vocabulary-thousands",
+            "no-laws", "laws-flat", "laws-peaked", "laws-rare", "laws-zeros", "laws-mixed",
+            "drafter-wrong", "int32-ids", "strided-arrays", "transposed-arrays",
+            "arrays-filled-anew", "answers-kept", "late-calls", "pair-1", "pair-2", "pair-3",
+        )
+    ), "iterations/wide", "iterations/deep", "iterations/eos", cites=("tanishqkumar/ssd#24",),
 )  # fmt: skip
 SEQUOIA = _lossy(
     "test_sequoia", WRITTEN_FIRST, "joint/wide", "joint/deep", "joint/eos",
