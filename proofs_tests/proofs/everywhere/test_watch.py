@@ -12,8 +12,9 @@ import pytest
 from specref.algorithms import standard
 from specref.cli.everywhere import frames_of_rule
 from specref.proofs.everywhere import NotForAllError, compare_everywhere, is_lossless_everywhere
+from specref.proofs.everywhere import watch as module
 from specref.proofs.everywhere.number import EXPECTED
-from specref.proofs.everywhere.watch import GRACE, Watch
+from specref.proofs.everywhere.watch import Watch
 
 NEAR = Fraction(9999, 10000)
 
@@ -34,6 +35,13 @@ def leaving(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any
 LINE = endless.__code__.co_firstlineno + 2
 
 
+@pytest.fixture
+def short_grace(monkeypatch: pytest.MonkeyPatch) -> float:
+    """A second, where users have five."""
+    monkeypatch.setattr(module, "GRACE", 1.0)
+    return 1.0
+
+
 @pytest.mark.parametrize(
     "ask", [is_lossless_everywhere, partial(compare_everywhere, standard.step)]
 )
@@ -51,6 +59,7 @@ def test_what_leaves_the_program_is_an_error() -> None:
     assert frames_of_rule(raised.value)[-1].name == "leaving"
 
 
+@pytest.mark.usefixtures("short_grace")
 def test_the_thread_of_a_run_that_does_not_end_is_stopped() -> None:
     ended: list[str] = []
 
@@ -98,9 +107,9 @@ def test_other_errors_of_types_do_not() -> None:
     assert not hasattr(raised.value, "__notes__")
 
 
-def test_processor_time_of_other_threads_does_not_count() -> None:
+def test_processor_time_of_other_threads_does_not_count(short_grace: float) -> None:
     watch = Watch(1e-9)
-    burnt = time.process_time() + 1.5 * GRACE
+    burnt = time.process_time() + 1.5 * short_grace
 
     def burn() -> None:
         while time.process_time() < burnt:
@@ -115,6 +124,7 @@ def test_processor_time_of_other_threads_does_not_count() -> None:
     assert watch.run(watch.of(wait)) == "ended"
 
 
+@pytest.mark.usefixtures("short_grace")
 def test_a_thread_that_was_given_up_is_not_taken_for_the_next_one() -> None:
     """It catches what is to end it, and returns while another run is watched."""
     watch, goes_on = Watch(1e-9), threading.Event()
