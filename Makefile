@@ -105,7 +105,7 @@ cuda-record:
 	touch $@
 
 .venv/test: .venv/core constraints.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[torch,test,site]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[torch,test,site]'
 	touch $@
 
 .venv/site: .venv/core constraints.txt
