@@ -204,7 +204,7 @@ def test_planted_bugs_of_logits(bug: str, plant: Callable[[str, str], None]) -> 
     assert any(differing_logits((p, laws, tokens, coins), temperature=0.5) for laws in (None, q))
 
 
-EXACT = ["smoke/batch-of-one", "smoke/no-drafts", "smoke/one-hot", "replay/edge"]
+EXACT = ["smoke/answers", "smoke/no-drafts", "smoke/one-hot", "replay/edge"]
 SAMPLED = ["smoke", "replay", "boundary", "joint/wide", "joint/eos", "independence/rows-wide"]
 
 
