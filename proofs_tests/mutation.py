@@ -2,6 +2,7 @@
 
     python -m proofs_tests.mutation --rooms theory chance --sample 40 --seed 1
     python -m proofs_tests.mutation --again
+    pytest --cov=specref --cov-context=test; python -m proofs_tests.mutation --coverage .coverage
 
 Each mutant is one small change of one file, made in a copy of the tree; the tests of its room run
 there. Neither published tool does that here (September 2026). mutmut 3.8 mutates only functions
@@ -13,6 +14,7 @@ checkout, has one command for all modules, deletes no statement, and draws no sa
 import argparse
 import ast
 import difflib
+import itertools
 import json
 import os
 import queue
@@ -33,6 +35,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from proofs_tests.covering import Covering
 from specref.statistics.campaign.acceptance import binomial_interval
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -394,6 +397,26 @@ def tests_of(room: Room, path: str, root: Path, quick: bool) -> list[list[str]]:
     return [[path, *first], *filter(None, rest)]
 
 
+def covering_tests(
+    room: Room, mutant: Mutant, root: Path, covering: Covering, limit: int = 200
+) -> list[list[str]]:
+    """Rounds of the tests that run the line of a mutant, at most `limit` in each but for a file's.
+
+    Then the doctests of its file and the tests that import it, which may do what coverage does
+    not see. All rounds of `tests_of` if no test is known to run the line.
+    """
+    tests = covering.tests(mutant.path, mutant.line)
+    if not tests:
+        return tests_of(room, mutant.path, root, quick=False)
+    rounds: list[list[str]] = [[]]
+    for _, of_file in itertools.groupby(tests, lambda test: test.partition("::")[0]):
+        several = list(of_file)
+        if rounds[-1] and len(rounds[-1]) + len(several) > limit:
+            rounds.append([])
+        rounds[-1] += several
+    return [*rounds, tests_of(room, mutant.path, root, quick=True)[0]]
+
+
 def _defined(source: str) -> Iterator[str]:
     for node in ast.parse(source).body:
         match node:
@@ -449,6 +472,7 @@ def run(
     workers: int = 1,
     limit: float = LIMIT,
     quick: bool = False,
+    covering: Covering | None = None,
     results: dict[str, Result] | None = None,
 ) -> dict[str, Result]:
     """Run a sample of the mutants of some rooms; `output` is up to date after each of them.
@@ -465,6 +489,8 @@ def run(
         Seconds for the tests of a mutant.
     quick : bool
         Run only the tests that import the file of a mutant, or write its name.
+    covering : Covering, optional
+        Run the tests that are known to run the line of a mutant.
     results : dict, optional
         Is filled and returned; after an interrupt it has what was found until then.
 
@@ -491,7 +517,11 @@ def run(
                     if reason := (equivalent or {}).get(key(found)):
                         result.equivalent.append({**found, "reason": reason})
                     else:
-                        tests = tests_of(rooms[name], one.path, root, quick)
+                        tests = (
+                            covering_tests(rooms[name], one, root, covering)
+                            if covering
+                            else tests_of(rooms[name], one.path, root, quick)
+                        )
                         running[pool.submit(runner.code, one, tests)] = found
                 for done in as_completed(running):
                     _count(result, done.result(), running[done])
@@ -629,6 +659,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for a mutant")
     parser.add_argument("--quick", action="store_true", help="only tests that name the file")
+    parser.add_argument("--coverage", type=Path, help="the tests that ran a line, as recorded")
     parser.add_argument("--again", action="store_true", help="the survivors of the last draws")
     given = parser.parse_args()
     equivalent = json.loads(EQUIVALENT.read_text())
@@ -649,6 +680,7 @@ def main() -> None:
             workers=given.workers,
             limit=given.limit,
             quick=given.quick,
+            covering=Covering(given.coverage, ROOT) if given.coverage else None,
             results=results,
         )
     except KeyboardInterrupt:
