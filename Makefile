@@ -1,6 +1,8 @@
 # Two commands do everything on a fresh machine: `make verify` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+# Hundreds of processes import the same modules; many images forbid to keep what was compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 JUDGED := gpu_tests/test_lossless.py gpu_tests/test_acceptance.py
 CUDA := $(PYTHON) -m pytest -k
