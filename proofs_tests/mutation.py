@@ -397,6 +397,14 @@ def tests_of(room: Room, path: str, root: Path, quick: bool) -> list[list[str]]:
     return [[path, *first], *filter(None, rest)]
 
 
+def _chosen(
+    room: Room, mutant: Mutant, root: Path, covering: Covering | None, quick: bool = False
+) -> list[list[str]]:
+    if covering:
+        return covering_tests(room, mutant, root, covering)
+    return tests_of(room, mutant.path, root, quick)
+
+
 def covering_tests(
     room: Room, mutant: Mutant, root: Path, covering: Covering, limit: int = 200
 ) -> list[list[str]]:
@@ -517,11 +525,7 @@ def run(
                     if reason := (equivalent or {}).get(key(found)):
                         result.equivalent.append({**found, "reason": reason})
                     else:
-                        tests = (
-                            covering_tests(rooms[name], one, root, covering)
-                            if covering
-                            else tests_of(rooms[name], one.path, root, quick)
-                        )
+                        tests = _chosen(rooms[name], one, root, covering, quick)
                         running[pool.submit(runner.code, one, tests)] = found
                 for done in as_completed(running):
                     _count(result, done.result(), running[done])
@@ -543,6 +547,7 @@ def again(
     output: Path = OUTPUT,
     equivalent: Mapping[str, str] | None = None,
     limit: float = LIMIT,
+    covering: Covering | None = None,
 ) -> dict[str, Result]:
     """Put the survivors in `output` to the tests of today, and note `since` what came of each."""
     known = json.loads(output.read_text())
@@ -560,8 +565,10 @@ def again(
                 elif not same:
                     found["since"] = "the code has changed"
                 else:
-                    tests = tests_of(rooms[name], path, root, quick=False)
-                    survives = any(runner.code(one, tests) == 0 for one in same)
+                    survives = any(
+                        runner.code(one, _chosen(rooms[name], one, root, covering)) == 0
+                        for one in same
+                    )
                     found["since"] = "survives" if survives else "noticed"
                 _save(output, results)
     return results
@@ -665,9 +672,11 @@ def main() -> None:
     equivalent = json.loads(EQUIVALENT.read_text())
     for interrupt in (signal.SIGINT, signal.SIGTERM):
         signal.signal(interrupt, signal.default_int_handler)
+    covering = Covering(given.coverage, ROOT) if given.coverage else None
     results: dict[str, Result] = {}
     if given.again:
-        for result in again(given.rooms, equivalent=equivalent, limit=given.limit).values():
+        options = {"equivalent": equivalent, "limit": given.limit, "covering": covering}
+        for result in again(given.rooms, **options).values():
             for found in result.survivors:
                 print(f"{found['at']}: {found['since']}")
         return
@@ -680,7 +689,7 @@ def main() -> None:
             workers=given.workers,
             limit=given.limit,
             quick=given.quick,
-            covering=Covering(given.coverage, ROOT) if given.coverage else None,
+            covering=covering,
             results=results,
         )
     except KeyboardInterrupt:

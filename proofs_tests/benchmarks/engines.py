@@ -14,7 +14,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -29,7 +28,7 @@ from typing import Any
 
 import specref
 from specref.adapters.checkouts import remedy
-from specref.adapters.engines import ENGINES, Installable
+from specref.adapters.engines import CUDA, ENGINES, Installable
 from specref.adapters.needs import clone
 from specref.cli.engines import (
     LIMIT,
@@ -201,7 +200,7 @@ def run(
                 add(Row(engine.name, path.name, str(path.contract), NOT_RUN, why, run=how.run))
 
     for engine in engines:
-        if engine.needs_cuda and shutil.which("nvidia-smi") is None:
+        if engine.needs_cuda and not CUDA:
             skip(engine, "needs CUDA")
             continue
         if not engine.requirements:  # no adapter calls it, and that is what it says

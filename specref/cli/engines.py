@@ -11,13 +11,12 @@ from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
 from shlex import join
-from shutil import which
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from specref.adapters.engines import ENGINES, Installable
+from specref.adapters.engines import CUDA, ENGINES, Installable
 from specref.adapters.registry import Implementation
 from specref.cli.apart import MOST_MEMORY, Ending, ended_with_children, watched
 from specref.cli.group import INTERRUPTED, progress, show
@@ -47,7 +46,7 @@ PASSED_ON = ("seconds", "detect_tv", "alpha", "seed", "timeout")
 POWER = ("seconds", "detect_tv")
 TAKEN = {"target", "contract", "json_file", *PASSED_ON}
 NO_DOWNLOADS = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-INTERPRETED = {} if which("nvidia-smi") else {"TRITON_INTERPRET": "1"}
+INTERPRETED = {} if CUDA else {"TRITON_INTERPRET": "1"}
 
 
 def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, ...]:

@@ -45,7 +45,9 @@ def _seeded(seed: int) -> Callable[[], None]:
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
     if torch:
-        torch.manual_seed(seed)
+        from specref.contracts.torch_state import seed_all
+
+        seed_all(seed)
 
     def undo() -> None:
         random.setstate(kept[0])
