@@ -5,6 +5,7 @@ A dispatch mode sees every operation below Python, those of `torch.distributions
 """
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,14 @@ class TorchRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, source: Source, memory: Memory) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.source, self.memory = source, memory
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Whether torch shall import its compiler, for seconds, to keep it out of this mode.
+
+        Only where somebody has imported it: before that, nothing can be compiled.
+        """
+        return "torch._dynamo" in sys.modules
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
