@@ -1,8 +1,9 @@
 """Which tests run a line, as `pytest --cov=specref --cov-context=test` recorded it.
 
 A line in the body of a function is covered by the tests that ran it. What runs on import (a
-constant, a table, a default) is covered by the tests of the functions that use it: by name, and
-through other constants. What a test runs in a process of its own is not recorded.
+constant, a table, a default, a function that makes a table) is covered by the tests of the
+functions that use it: by name, and through other constants. What a test runs in a process of its
+own is not recorded.
 """
 
 import ast
@@ -52,9 +53,9 @@ class Covering:
     def _of(self, path: str, line: int, seen: set[str]) -> set[str]:
         tree = ast.parse((self.root / path).read_text())
         inner, names = _around(tree, line)
-        if inner:
-            return {test for one in inner for test in self._ran(path, one)}
-        found: set[str] = set()
+        found = {test for one in inner for test in self._ran(path, one)}
+        if found or (inner and not self._imported(path, inner)):
+            return found
         for name in names - seen:
             seen.add(name)
             for where in self._uses[name]:
@@ -62,17 +63,20 @@ class Covering:
         return found
 
     def _ran(self, path: str, line: int) -> set[str]:
+        contexts = self._contexts(path).get(line, ())
+        return {name for context in contexts if (name := PHASE.sub("", context))}
+
+    def _imported(self, path: str, lines: set[int]) -> bool:
+        return any("" in self._contexts(path).get(line, ()) for line in lines)
+
+    def _contexts(self, path: str) -> dict[int, list[str]]:
         if path not in self._lines:
             self._lines[path] = self._data.contexts_by_lineno(str(self.root / path))
-        return {
-            name
-            for context in self._lines[path].get(line, ())
-            if "::" in (name := PHASE.sub("", context))
-        }
+        return self._lines[path]
 
 
 def _around(tree: ast.Module, line: int) -> tuple[set[int], set[str]]:
-    """In a function: the lines that run when this one does. Elsewhere: the names it defines."""
+    """In a function: the lines that run when this one does, and its name. Else: what it names."""
     holders = [
         node
         for node in ast.walk(tree)
@@ -85,9 +89,9 @@ def _around(tree: ast.Module, line: int) -> tuple[set[int], set[str]]:
         function = functions[-1]
         body = {one for part in function.body for one in _lines(part)}
         if line < function.body[0].lineno:  # a default: any line of the body depends on it
-            return body, set()
+            return body, {function.name}
         statement = max(holders, key=lambda node: node.lineno)
-        return set(_header(statement)), set()
+        return set(_header(statement)), {function.name}
     names: set[str] = set()
     for node in holders:
         match node:

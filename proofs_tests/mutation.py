@@ -28,7 +28,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,6 +123,7 @@ ROOMS: dict[str, Room] = {
         tuple(f"specref/{room}" for room in KIT),
         ("/examples/*", *(f"/{room}/*" for room in KIT)),
         0.92,
+        ("/verification/test_kill_matrix.py", "/cli/*", "/pytest_plugin/*"),
     ),
     "torch_backend": Room(
         ("specref/torch_backend",),
@@ -410,19 +411,18 @@ def covering_tests(
 ) -> list[list[str]]:
     """Rounds of the tests that run the line of a mutant, at most `limit` in each but for a file's.
 
-    Then the doctests of its file and the tests that import it, which may do what coverage does
-    not see. All rounds of `tests_of` if no test is known to run the line.
+    Then, for what coverage does not see: the doctests of its file, the tests that import it or
+    write its name in the folder that mirrors its package, and further ones.
     """
-    tests = covering.tests(mutant.path, mutant.line)
-    if not tests:
-        return tests_of(room, mutant.path, root, quick=False)
     rounds: list[list[str]] = [[]]
+    tests = covering.tests(mutant.path, mutant.line)
     for _, of_file in itertools.groupby(tests, lambda test: test.partition("::")[0]):
         several = list(of_file)
         if rounds[-1] and len(rounds[-1]) + len(several) > limit:
             rounds.append([])
         rounds[-1] += several
-    return [*rounds, tests_of(room, mutant.path, root, quick=True)[0]]
+    further = tests_of(replace(room, tests=()), mutant.path, root, quick=False)[1:]
+    return [*filter(None, rounds), *tests_of(room, mutant.path, root, quick=True), *further]
 
 
 def _defined(source: str) -> Iterator[str]:

@@ -26,13 +26,25 @@ class Kind:
 
 def other() -> int:
     return 0
+
+
+def made() -> int:
+    return 7
+
+
+NUMBER = made()
+
+
+def used() -> int:
+    return NUMBER
 """
 OTHER = "from specref.toy.code import Kind\n\n\ndef size(kind):\n    return kind.size\n"
 RAN = {
     "tests/toy/test_a.py::test_call[a | b]|run": ("code", [9, 10, 12]),
     "tests/toy/test_code.py::test|setup": ("code", [9, 10, 13]),
     "tests/test_other.py::test_size|teardown": ("other", [5]),
-    "": ("code", [1, 2, 5, 6, 8, 16, 17]),
+    "tests/toy/test_code.py::test_number|run": ("code", [28]),
+    "": ("code", [1, 2, 5, 6, 8, 16, 20, 21, 24, 27]),
 }
 CALL = "tests/toy/test_a.py::test_call[a | b]"
 MINE, SIZE = "tests/toy/test_code.py::test", "tests/test_other.py::test_size"
@@ -63,28 +75,28 @@ def covering(tmp_path: Path) -> Covering:
         (1, [MINE]),  # through another constant
         (2, [MINE]),
         (6, [MINE, CALL, SIZE]),  # an attribute, in another file
-        (17, []),
+        (17, []),  # run by none
+        (21, [f"{MINE}_number"]),  # run on import, for a number
     ],
 )
 def test_tests_of_a_line(covering: Covering, line: int, tests: list[str]) -> None:
     assert covering.tests("specref/toy/code.py", line) == tests
 
 
-def test_rounds_are_those_tests_and_then_those_that_import_the_file(covering: Covering) -> None:
-    for test in ("toy/test_a.py", "toy/test_code.py", "test_other.py"):
+def test_rounds_are_those_tests_and_then_what_may_notice_unseen(covering: Covering) -> None:
+    for test in ("toy/test_a.py", "toy/test_code.py", "test_other.py", "test_last.py"):
         file = covering.root / "tests" / test
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("from specref.toy.code import Kind\n" * (file.stem == "test_other"))
-    room = Room(("specref/toy",), ("/toy/test_*", "/test_other.py"), 0.9)
+    room = Room(("specref/toy",), ("/toy/test_*", "/test_other.py"), 0.9, ("/test_last.py",))
     path = "specref/toy/code.py"
-    last = [path, "tests/test_other.py"]
+    last = [[path, "tests/test_other.py"], ["tests/test_last.py"]]
 
     def rounds(line: int, limit: int = 200) -> list[list[str]]:
         mutant = Mutant(path, line, 0, 0, "")
         return mutation.covering_tests(room, mutant, covering.root, covering, limit)
 
-    assert rounds(6) == [[MINE, CALL, SIZE], last]
-    assert rounds(6, 2) == [[MINE, CALL], [SIZE], last]
-    assert rounds(12) == [[CALL], last]
-    assert rounds(17) == mutation.tests_of(room, path, covering.root, False)
-    assert len(rounds(17)) == 2
+    assert rounds(6) == [[MINE, CALL, SIZE], *last]
+    assert rounds(6, 2) == [[MINE, CALL], [SIZE], *last]
+    assert rounds(12) == [[CALL], *last]
+    assert rounds(17) == last
