@@ -29,6 +29,16 @@ def test_rows_are_checked_and_read_only():
         row[0] = 1
 
 
+def test_some_rows_are_remembered_and_not_more(monkeypatch):
+    monkeypatch.setattr("specref.models.REMEMBERED_CONTEXTS", 2)
+    asked = []
+    model = Model(AB, lambda context: [asked.append(context), HALF][1])
+    for context in [(), [], (0,), (0,), (1,), (0,)]:
+        model.next_token(context)
+    assert asked == [(), (0,), (1,), (0,)]
+    assert len(model._remembered) == 2
+
+
 def test_float_rows_stay_floats():
     assert Model(AB, lambda context: [0.25, 0.75]).next_token(()).dtype == np.float64
 

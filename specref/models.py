@@ -4,7 +4,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from numbers import Integral
 
 import numpy as np
@@ -24,7 +23,7 @@ class Model:
         The tokens that the model reads and writes.
     next_token : callable
         Maps a context (tuple of token ids) to V probabilities. It must be a pure function:
-        the last few thousand results are remembered.
+        a few thousand results are remembered.
 
     Raises
     ------
@@ -50,7 +49,8 @@ class Model:
             )
         self.vocabulary = vocabulary
         self._next_token = next_token
-        self._remembered = lru_cache(REMEMBERED_CONTEXTS)(self._checked_next_token)
+        # `lru_cache` would take longer to make than most models of a search are used.
+        self._remembered: dict[Tokens, Probabilities] = {}
 
     def next_token(self, context: Sequence[int]) -> Probabilities:
         """The distribution of the token after `context`.
@@ -72,7 +72,14 @@ class Model:
         ValueError
             A token id is out of range, or the function returned no distribution over V.
         """
-        return self._remembered(tuple(context))
+        context = tuple(context)
+        row = self._remembered.get(context)
+        if row is None:
+            row = self._checked_next_token(context)
+            if len(self._remembered) >= REMEMBERED_CONTEXTS:
+                self._remembered.clear()
+            self._remembered[context] = row
+        return row
 
     def _checked_next_token(self, context: Tokens) -> Probabilities:
         check_ids(context, "context")
