@@ -127,6 +127,18 @@ def test_a_verdict_says_raises_of_regions_that_raise_alone(
     assert sentence(found).startswith(f"{said} some rows of {found.lossy} of ")
 
 
+@pytest.mark.parametrize(("limit", "regions"), [(-1, 2), (Fraction(9, 10), 4)])
+def test_lossy_regions_are_among_those_that_are_counted(limit, regions: int) -> None:
+    """For each of two outcomes: where q is drawn from, and where p is, if it ever is."""
+
+    def step(target, drafter, context, lookahead, chance):
+        p, q = target.next_token(context), drafter.next_token(context)
+        return (chance.draw(q if q[0] > limit else p, "token"),)
+
+    found = is_lossless_everywhere(step, "ab", lookahead=1)
+    assert (found.regions, found.lossy) == (regions, 2)
+
+
 def with_errors_that_cancel(first, second):
     """Half of the time too often a by d where the first condition holds; else too seldom."""
 
