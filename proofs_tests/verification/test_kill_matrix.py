@@ -54,6 +54,25 @@ def test_there_are_enough_mutants_and_controls() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("asked", "whole"),
+    [
+        ({}, True),
+        ({"ids": list(ALL)}, False),
+        ({"stages": STAGES}, False),
+        ({"first": True}, False),
+    ],
+)
+def test_a_matrix_is_whole_if_nothing_is_left_out(
+    asked: dict, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_run(id_: str, **options: object) -> Row:
+        return Row(id_, (), frozenset(), None)
+
+    monkeypatch.setattr("specref.verification.kill_matrix.row_of", not_run)
+    assert kill_matrix(**asked).whole is whole
+
+
 def row(lossless: bool, killers: tuple[str, ...]) -> Row:
     wanted = next(entry for entry in ALL.values() if entry.lossless == lossless)
     return Row(wanted.id, killers, frozenset({"smoke/answers", "joint/wide"}), None)

@@ -5,9 +5,9 @@ import time
 from fractions import Fraction
 
 from specref import Vocabulary
-from specref.proofs.everywhere import polynomials, signs
+from specref.proofs.everywhere import covering, polynomials, signs
 from specref.proofs.everywhere.covering import At, Cover, Covering, Piece
-from specref.proofs.everywhere.rows import Clause, Row, Sample, Space
+from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample, Space
 from specref.proofs.everywhere.solver import Counts, Solver
 
 LETTERS = Vocabulary("ab")
@@ -51,8 +51,8 @@ class Recording(Covering):
 
 
 def test_every_row_is_in_a_region() -> None:
-    covering = Recording()
-    found = covering.cover()
+    recording = Recording()
+    found = recording.cover()
     assert found.open == 0
     assert found.regions >= 5
     rng = random.Random(3)
@@ -63,7 +63,7 @@ def test_every_row_is_in_a_region() -> None:
         }
 
         def value(v: int, drawn=drawn) -> Fraction:
-            return drawn[covering.space.variables[v][0]]
+            return drawn[recording.space.variables[v][0]]
 
         assert any(
             all(form.at(value) == value(v) for v, form in equations)
@@ -72,10 +72,25 @@ def test_every_row_is_in_a_region() -> None:
                 for polynomial, allowed in clauses
                 for x in [polynomial.at(value)]
             )
-            for clauses, equations in covering.regions
+            for clauses, equations in recording.regions
         )
 
 
 def test_without_time_everything_is_open() -> None:
     found = Recording(budget=1e-9).cover()
     assert (found.regions, found.open) == (0, 1)
+
+
+def test_a_condition_that_no_entry_meets_where_an_equation_holds_leaves_nothing() -> None:
+    space = Space(LETTERS, LETTERS, 0)
+    p, q = (space.entries(Row(letter, ()))[0] for letter in "pq")
+    product, _ = polynomials.sign_polynomial(polynomials.times(p, q))
+    (fixed,) = polynomials.sign_polynomial(q)[0].variables
+    values = {fixed: polynomials.constant(Fraction(1, 3))}
+
+    def moved(allowed: int) -> tuple[Clause, ...] | None:
+        return covering._moved(Chart(space, {}), [(product, allowed)], values)
+
+    below = signs.opposite(signs.of(1))
+    assert moved(below) is None
+    assert moved(signs.of(1)) == ((polynomials.sign_polynomial(p)[0], signs.of(1)),)

@@ -51,6 +51,21 @@ def test_residues_are_those_of_values(seed: int) -> None:
     assert form.modulo(residues.__getitem__, PRIME) == expected
 
 
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        (polynomials.constant(Fraction(3, 4)), "3/(4)"),
+        (polynomials.times(polynomials.constant(Fraction(3, 4)), X), "3·x0/(4)"),
+        (polynomials.ratio(polynomials.constant(Fraction(1, 4)), X), "1/(4·x0)"),
+        (polynomials.ratio(polynomials.times(X, polynomials.plus(X, Y)), Z), "x0·(x0 + x1)/(x2)"),
+        (polynomials.times(polynomials.constant(Fraction(-1)), X), "-1·x0"),
+        (polynomials.NOTHING, "0"),
+    ],
+)  # fmt: skip
+def test_a_form_is_shown_as_it_is_written_with_numbers_first(form, text: str) -> None:
+    assert str(form) == text
+
+
 def test_equal_functions_are_equal_forms() -> None:
     one = polynomials.ratio(
         polynomials.difference(polynomials.times(X, X), polynomials.times(X, Y)), X

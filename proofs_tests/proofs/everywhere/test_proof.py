@@ -127,8 +127,8 @@ def test_a_verdict_says_raises_of_regions_that_raise_alone(
     assert sentence(found).startswith(f"{said} some rows of {found.lossy} of ")
 
 
-@pytest.mark.parametrize(("limit", "regions"), [(-1, 2), (Fraction(9, 10), 4)])
-def test_lossy_regions_are_among_those_that_are_counted(limit, regions: int) -> None:
+@pytest.mark.parametrize(("limit", "regions", "paths"), [(-1, 2, 4), (Fraction(9, 10), 4, 6)])
+def test_regions_and_paths_are_counted_lossy_ones_too(limit, regions: int, paths: int) -> None:
     """For each of two outcomes: where q is drawn from, and where p is, if it ever is."""
 
     def step(target, drafter, context, lookahead, chance):
@@ -136,7 +136,7 @@ def test_lossy_regions_are_among_those_that_are_counted(limit, regions: int) -> 
         return (chance.draw(q if q[0] > limit else p, "token"),)
 
     found = is_lossless_everywhere(step, "ab", lookahead=1)
-    assert (found.regions, found.lossy) == (regions, 2)
+    assert (found.regions, found.lossy, found.paths) == (regions, 2, paths)
 
 
 def with_errors_that_cancel(first, second):

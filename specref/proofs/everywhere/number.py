@@ -44,7 +44,6 @@ class TieError(Exception):
     """Two numbers are equal at the sample, though not everywhere: another sample is needed."""
 
     def __init__(self, number: "Number") -> None:
-        super().__init__("a comparison is a tie at the sample")
         self.number = number
 
 
