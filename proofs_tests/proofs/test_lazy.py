@@ -3,7 +3,7 @@
 import pytest
 
 from specref.algorithms import Step, standard
-from specref.chance import Chance, TooManyPathsError
+from specref.chance import MAX_SITES, Chance, TooManyPathsError
 from specref.models import Model, iid_model
 from specref.proofs.lazy import Enumerator, ReadableModel
 from specref.vocabulary import Tokens, Vocabulary
@@ -46,3 +46,22 @@ def test_laws_share_one_limit(step: Step) -> None:
     assert paths(needed) == needed
     with pytest.raises(TooManyPathsError):
         paths(needed - 1)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_tokens_that_nothing_looks_at_are_limited_too(more: int) -> None:
+    def forgetful(
+        target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+    ) -> Tokens:
+        drawn = [chance.draw(target.next_token(context), "t") for _ in range(MAX_SITES + more)]
+        return (drawn[0],)
+
+    def law() -> object:
+        models = ReadableModel(TARGET), ReadableModel(DRAFTER)
+        return Enumerator(1_000).law(forgetful, *models, (), 1)
+
+    if not more:
+        assert law() == {(0,): 0.25, (1,): 0.75}
+        return
+    with pytest.raises(TooManyPathsError, match=r"more than 1000 random decisions \(at t\)"):
+        law()
