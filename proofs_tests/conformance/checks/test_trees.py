@@ -45,7 +45,7 @@ from specref.contracts.tree.batch import (
 from specref.contracts.tree.drawing import sample_trees
 from specref.contracts.tree.fixtures import TOP, TREE_FIXTURES, WITH, TreeFixture, tree_place
 from specref.contracts.tree.nodes import as_verifier, one_row, read
-from specref.contracts.tree.rules import law
+from specref.contracts.tree.rules import law, tree_step
 from specref.models import iid_model
 from specref.probing.trees import probe_trees
 from specref.proofs.exact import completed
@@ -491,6 +491,11 @@ def test_coins_come_one_for_each_node() -> None:
     with np.errstate(divide="ignore", invalid="ignore"):
         report = judged(by_coins, ["smoke", "joint/likeliest", "joint/probed"], tv=0.3)
     assert report.failures == ()
+
+
+def test_a_rule_of_one_chain_has_no_step_over_trees() -> None:
+    with pytest.raises(ValueError, match=r"rule = 'standard': expected one of .*topdown"):
+        tree_step("standard")
 
 
 @pytest.mark.parametrize(
