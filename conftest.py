@@ -22,6 +22,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000)
 
 
+def pytest_unconfigure() -> None:
+    """Let the end of the process find them, or libraries complain of leaks."""
+    gc.unfreeze()
+
+
 def pytest_report_header() -> list[str]:
     """Say what is left out."""
     return [f"{one}: not_run ({', '.join(MISSING)} missing)" for one in collect_ignore]
