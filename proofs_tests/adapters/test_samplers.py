@@ -748,7 +748,10 @@ def spec_tree(moved: bool = True) -> type:
 
 @pytest.mark.parametrize("moved", [True, False])
 def test_sequoia_is_handed_a_tree_of_siblings(moved: bool, cloned: Any) -> None:
+    widths = set()
+
     def sampling_without_replacement(sampling_logits, rand, num_samples, temperature):
+        widths.add(num_samples)
         return (rand.log() / sampling_logits.softmax(-1)).topk(num_samples).indices
 
     cloned(
@@ -759,6 +762,7 @@ def test_sequoia_is_handed_a_tree_of_siblings(moved: bool, cloned: Any) -> None:
     )
     report = check(sequoia.load_step(), contract="step", only=["joint/wide"], detect_tv=0.3)
     assert report.exit_code == (0 if moved else 1), report
+    assert widths == {1, 2}  # siblings, and then a draft after each
 
 
 def mlx(install: Any) -> SimpleNamespace:

@@ -613,3 +613,18 @@ def test_what_cannot_be_called_is_never_called_lossy() -> None:
         parametrize(two)
     with pytest.raises(TypeError, match=words):
         run_vectors(two, [])
+
+
+def test_the_row_that_is_named_is_the_one_that_is_wrong() -> None:
+    """The last token of a row is no draft, and is not asked to be."""
+    laws = np.full((2, 3, 4), 0.25)
+    drafts = np.array([[1, 2], [1, 2]])
+    batch = Batch(laws, laws[:, :2], drafts, np.array([2, 2]), np.array([0, 0]))
+    tokens = np.array([[3, -1, -1], [3, 0, -1]])
+    with pytest.raises(
+        BrokenContractError, match=r"tokens\[1\] = \[3, 0, -1\]: expected its"
+    ) as e:
+        read_answer((tokens, np.array([1, 2])), batch)
+    assert e.value.row == 1
+    tokens[1] = [1, 0, -1]
+    assert read_answer((tokens, np.array([1, 2])), batch).counts.tolist() == [1, 2]
