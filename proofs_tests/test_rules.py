@@ -14,6 +14,8 @@ from specref.vocabulary import Vocabulary
 VECTORS = Path(__file__).resolve().parent.parent / "specref" / "vectors" / "v1"
 ABC = Vocabulary("abc")
 TARGET, DRAFTER = hashed_model(ABC, "p"), hashed_model(ABC, "q")
+TARGET_OF_TWO = iid_model(ABC, ["1/2", "1/2", 0])
+NEVER = iid_model(ABC, [0, 0, 1])  # what it drafts is impossible for the target above
 WITH_LENGTHS = [name for name, rule in RULES.items() if rule.accepted_lengths]
 
 
@@ -28,6 +30,7 @@ def test_figures_of_acceptance_are_those_of_the_lengths_of_one_draft(name: str) 
     lengths = rule.accepted_lengths(TARGET, DRAFTER, (), 1)
     assert sum(lengths) == 1
     assert lengths[-1] > 0
+    assert rule.accepted_lengths(TARGET_OF_TWO, NEVER)[-1] > 0
     assert rule.accepted_lengths(TARGET, DRAFTER) == lengths
     assert rule.acceptance_rate(TARGET, DRAFTER) == 1 - lengths[0]
     assert rule.acceptance_by_position(TARGET, DRAFTER) == (1 - lengths[0],) * (len(lengths) > 1)

@@ -89,6 +89,21 @@ def test_questions_are_counted_from_none() -> None:
     assert total == Counts(11, 22, 33, 44)
 
 
+def test_what_is_known_before_is_counted_as_implied() -> None:
+    chart, (polynomial, _) = that(Fraction(1, 10), signs.POSITIVE)
+    solver = Solver(Counts())
+    contrary = [(polynomial, signs.POSITIVE), (polynomial, signs.NEGATIVE)]
+    assert solver.find(chart, contrary, [], "") == "none"
+    assert solver.counts == Counts(questions=1, implied=1)
+    # p(a) p(b) > 1/3: entries alone do not exclude it, their sum does.
+    p = chart.space.entries(Row("p", ()))
+    third = polynomials.constant(Fraction(1, 3))
+    product = polynomials.difference(polynomials.times(p[0], p[1]), third)
+    impossible, solver = clause(product, signs.POSITIVE), Solver(Counts())
+    assert [solver.find(chart, [impossible], [], "") for _ in range(2)] == ["none"] * 2
+    assert solver.counts == Counts(questions=2, implied=1, calls=1)
+
+
 def test_a_square_is_not_negative_and_zero_where_its_root_is() -> None:
     space = Space(LETTERS, LETTERS, 0)
     root = polynomials.difference(space.entries(Row("p", ()))[0], space.entries(Row("q", ()))[1])
