@@ -292,6 +292,7 @@ CROSSING = {
     "conformance/checks": "check_edges",
     "conformance/diagnosis": "open_set",
     "contracts": "inputs",
+    "probing": "compiled",
     "process": "life",
     "proofs/everywhere": "attacks other_laws planted",
     "real_vocabularies": "model_pairs",

@@ -1,0 +1,51 @@
+"""Samplers that torch compiles are probed as others are."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+
+import torch
+
+from specref import check
+
+
+def core(p: Any, q: Any, drafts: Any, lossy: bool) -> tuple[Any, Any]:
+    rows, place = torch.arange(len(drafts)), torch.arange(drafts.shape[1] + 1)
+    x, given = drafts.clamp(min=0)[..., None], drafts >= 0
+    ratio = p[:, :-1].gather(2, x)[..., 0] / q.gather(2, x)[..., 0]
+    kept = ((torch.rand(drafts.shape) < ratio) & given).long().cumprod(1).sum(1)
+    q = torch.cat([q, torch.zeros_like(p[:, :1])], 1)[rows, kept]
+    rejected = kept < given.sum(1)
+    left = p[rows, kept] - q * (rejected & (not lossy))[:, None]
+    last = torch.multinomial(left.clamp(min=0), 1)
+    tokens = torch.cat([drafts, -torch.ones_like(last)], 1)
+    after = torch.where(place == kept[:, None], last, -1)
+    return torch.where(place < kept[:, None], tokens, after), kept + 1
+
+
+def sampler(before: bool, lossy: bool) -> Callable[..., Any]:
+    """Compiled before the first call, or in it."""
+    compiled = [torch.compile(core, backend="eager")] if before else []
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any) -> tuple[Any, Any]:
+        if not compiled:
+            compiled.append(torch.compile(core, backend="eager"))
+        answer: tuple[Any, Any] = compiled[0](target_probs, draft_probs, draft_tokens, lossy)
+        return answer
+
+    return verify
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("lossy", [False, True])
+def test_a_compiled_sampler_is_probed(before: bool, lossy: bool) -> None:
+    report = check(
+        sampler(before, lossy), arrays="torch", dtype="float32", one_hot=False,
+        only=["joint/probed"],
+    )  # fmt: skip
+    (result,) = report.results
+    assert report.exit_code == int(lossy), report
+    assert ("without sampling" in result.message) or lossy
