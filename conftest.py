@@ -1,4 +1,7 @@
-"""Without torch or Transformers, doctests of files that need them are skipped, by name."""
+"""Without torch or Transformers, doctests of files that need them are skipped, by name.
+
+The collector of garbage leaves alone what collection left.
+"""
 
 import gc
 from importlib.util import find_spec
@@ -16,7 +19,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Modules and tests stay: to look through them again and again took a tenth of the time."""
+    """Modules and tests stay: to look through them again and again takes long."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)

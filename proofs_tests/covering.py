@@ -26,16 +26,26 @@ class Covering:
     ----------
     recorded : Path
         What coverage wrote; the paths in it are those of `root`.
+
+    Raises
+    ------
+    ValueError
+        It has no file of `root`, or one that has changed since.
     """
 
     def __init__(self, recorded: Path, root: Path) -> None:
         self.root = root
         self._data = CoverageData(str(recorded))
         self._data.read()
+        if not any(Path(one).is_relative_to(root) for one in self._data.measured_files()):
+            raise ValueError(f"recorded = {recorded}: it has no line of a file in {root}")
+        written = recorded.stat().st_mtime
         self._lines: dict[str, dict[int, list[str]]] = {}
         self._uses: dict[str, set[tuple[str, int]]] = defaultdict(set)
         for file in sorted((root / "specref").rglob("*.py")):
             path = file.relative_to(root).as_posix()
+            if file.stat().st_mtime > written:
+                raise ValueError(f"recorded = {recorded}: {path} has changed since; record again")
             for name, line in _uses(ast.parse(file.read_text())):
                 self._uses[name].add((path, line))
 

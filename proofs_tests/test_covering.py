@@ -1,5 +1,6 @@
 """Which tests run a line: by what coverage recorded, and by name for what runs on import."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,12 @@ def test_rounds_are_those_tests_and_then_what_may_notice_unseen(covering: Coveri
     assert rounds(6, 2) == [[MINE, CALL], [SIZE], *last]
     assert rounds(12) == [[CALL], *last]
     assert rounds(17) == last
+
+
+def test_a_record_of_other_code_is_refused(covering: Covering, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nothing: it has no line of a file in"):
+        Covering(tmp_path / "nothing", tmp_path)
+    later = (tmp_path / "recorded").stat().st_mtime + 1
+    os.utime(tmp_path / "specref" / "toy" / "other.py", (later, later))
+    with pytest.raises(ValueError, match=r"other\.py has changed since; record again"):
+        Covering(tmp_path / "recorded", tmp_path)

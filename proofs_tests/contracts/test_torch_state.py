@@ -9,7 +9,7 @@ from specref.contracts.timeout import HungError, within
 
 torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
 
-from specref.contracts.torch_state import one_thread  # noqa: E402
+from specref.contracts.torch_state import one_thread, seed_all  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -61,3 +61,14 @@ def test_calls_that_overlap_restore_what_was_before_the_first() -> None:
     first.__exit__(None, None, None)
     second.__exit__(None, None, None)
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("accelerator", [False, True])
+def test_generators_of_accelerators_are_seeded_where_there_are_some(
+    accelerator: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everywhere: list[int] = []
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: accelerator)
+    monkeypatch.setattr(torch, "manual_seed", everywhere.append)
+    seed_all(5)
+    assert everywhere == [5] * accelerator

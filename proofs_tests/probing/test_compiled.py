@@ -1,6 +1,9 @@
 """Samplers that torch compiles are probed as others are."""
 
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +13,8 @@ pytest.importorskip("torch", reason="not_run (torch is not installed)")
 import torch
 
 from specref import check
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def core(p: Any, q: Any, drafts: Any, lossy: bool) -> tuple[Any, Any]:
@@ -46,6 +51,25 @@ def test_a_compiled_sampler_is_probed(before: bool, lossy: bool) -> None:
         sampler(before, lossy), arrays="torch", dtype="float32", one_hot=False,
         only=["joint/probed"],
     )  # fmt: skip
-    (result,) = report.results
-    assert report.exit_code == int(lossy), report
-    assert ("without sampling" in result.message) or lossy
+    assert (report.exit_code, report.lossy) == (int(lossy), lossy), report
+
+
+ALONE = """
+import sys, torch
+from proofs_tests.probing.test_compiled import core, sampler
+from specref import check
+
+def plain(target_probs, draft_probs, draft_tokens):
+    return core(target_probs, draft_probs, draft_tokens, lossy=False)
+
+asked = {"arrays": "torch", "dtype": "float32", "one_hot": False, "only": ["joint/probed"]}
+assert check(plain, **asked).exit_code == 0
+assert "torch._dynamo" not in sys.modules
+for lossy in (False, True):
+    assert check(sampler(False, lossy), **asked).lossy is lossy
+assert "torch._dynamo" in sys.modules
+"""
+
+
+def test_the_compiler_is_imported_by_what_is_compiled_alone() -> None:
+    subprocess.run([sys.executable, "-c", ALONE], cwd=ROOT, check=True)

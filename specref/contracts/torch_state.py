@@ -85,6 +85,10 @@ def seed_all(seed: int) -> None:
     Without an accelerator `torch.manual_seed` formats a stack trace for each kind that there
     could be, which takes longer than many a call of user code.
 
+    Parameters
+    ----------
+    seed : int
+
     Examples
     --------
     >>> seed_all(3)

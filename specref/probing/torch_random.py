@@ -42,9 +42,9 @@ class TorchRandomness(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Whether torch shall import its compiler, for seconds, to keep it out of this mode.
+        """Whether torch imports its compiler, which takes long, to keep it out of this mode.
 
-        Only where somebody has imported it: before that, nothing can be compiled.
+        Only if it is imported already: a sampler that is compiled later is probed as well.
         """
         return "torch._dynamo" in sys.modules
 
