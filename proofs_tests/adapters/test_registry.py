@@ -138,21 +138,24 @@ def rejection_sample(
     assert sampling_metadata.all_random
     assert draft_token_ids.dtype == cu_num_draft_tokens.dtype == torch.int32
     assert target_probs.is_contiguous()
+    x = draft_token_ids.long()
+    at = torch.arange(len(x))
+    p, q = (
+        target_probs,
+        torch.eye(target_probs.shape[1])[x] if draft_probs is None else draft_probs,
+    )
+    rejected = (torch.rand(len(x)) >= p[at, x] / q[at, x]).tolist()
+    residual = (p - q).clamp(min=0)
+    residual = torch.where(residual.any(dim=1, keepdim=True), residual, p)
+    instead = torch.multinomial(residual, 1)[:, 0].tolist() if len(x) else []
     out = torch.full((len(num_draft_tokens), max_spec_len + 1), -1, dtype=torch.int32)
-    ends = cu_num_draft_tokens.tolist()
+    ends, drafts, last = cu_num_draft_tokens.tolist(), x.tolist(), bonus_token_ids.tolist()
     for row, (end, count) in enumerate(zip(ends, num_draft_tokens, strict=True)):
-        block = []
-        for at in range(end - count, end):
-            token, p = int(draft_token_ids[at]), target_probs[at]
-            q = torch.eye(len(p))[token] if draft_probs is None else draft_probs[at]
-            if torch.rand(()) >= p[token] / q[token]:
-                residual = (p - q).clamp(min=0)
-                block.append(int(torch.multinomial(residual if residual.any() else p, 1)))
-                break
-            block.append(token)
-        else:
-            block.append(int(bonus_token_ids[row]))
-        out[row, : len(block)] = torch.tensor(block)
+        start, kept = end - count, 0
+        while kept < count and not rejected[start + kept]:
+            kept += 1
+        end_token = instead[start + kept] if kept < count else last[row][0]
+        out[row, : kept + 1] = torch.tensor([*drafts[start : start + kept], end_token])
     return out
 
 

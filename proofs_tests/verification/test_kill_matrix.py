@@ -112,6 +112,16 @@ def test_the_first_killer_is_enough_if_asked() -> None:
     assert not kill_matrix([id_], first=True).whole
 
 
+def test_the_first_failure_is_had_without_the_other_pairs_and_the_proof_for_all_laws() -> None:
+    ((all_of_them,), (first,)) = (
+        kill_matrix(["tli-q-permuted"], stages=["joint"], detect_tv=0.3, first=first).rows
+        for first in (False, True)
+    )
+    assert (first.variation, all_of_them.variation) == (pytest.approx(1 / 33), 0.35)
+    assert "joint/everywhere" in all_of_them.asked - first.asked
+    assert first.killers == ("joint/exact-permuted",)
+
+
 def test_an_unknown_id_is_refused() -> None:
     with pytest.raises(ValueError, match="ids has 'no-such-bug': not in the zoo"):
         kill_matrix(["no-such-bug"])

@@ -29,6 +29,6 @@ def verify(
             if x < 0 or rng.random() * q[x] >= p[x]:
                 break
             tokens[row, kept], kept = x, kept + 1
-        p = target_probs[row, kept]
-        tokens[row, kept] = rng.choice(len(p), p=p / p.sum())
+        ends = target_probs[row, kept].cumsum()
+        tokens[row, kept] = (ends <= rng.random() * ends[-1]).sum()
     return tokens, (tokens >= 0).sum(axis=1)

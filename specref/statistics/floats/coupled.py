@@ -175,7 +175,7 @@ def upper_rate(events: int, trials: int, alpha: float) -> float:
     """
     if events == trials:
         return 1.0
-    return float(scipy.stats.beta.isf(alpha, events + 1, trials - events))
+    return float(scipy.special.betainccinv(events + 1, trials - events, alpha))
 
 
 def trials_to_certify(bound: float, alpha: float = ALPHA) -> int:

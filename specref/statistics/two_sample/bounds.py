@@ -8,11 +8,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
 from specref.arrays import Ints
 from specref.statistics.campaign.interval import smallest
-from specref.statistics.campaign.levels import ALPHA, BETA
+from specref.statistics.campaign.levels import ALPHA, BETA, log_choose
 
 MIXING = 100.0
 LOOKS = math.pi**2 / 6
@@ -104,12 +103,13 @@ def relabelled_mean(pooled: Ints, trials: int) -> float:
 
     Examples
     --------
-    >>> relabelled_mean(np.array([2, 2]), 2)  # of 6 deals, 2 are at distance 1 and 4 at 0
-    0.3333333333333333
+    >>> round(relabelled_mean(np.array([2, 2]), 2), 9)  # of 6 deals, 2 are at distance 1, 4 at 0
+    0.333333333
     """
     copies, times = np.unique(pooled, return_counts=True)
     k = copies // 2 + 1
-    chance = scipy.stats.hypergeom.pmf(k, 2 * trials, copies, trials)
+    ways = log_choose(copies, k) + log_choose(2 * trials - copies, trials - k)
+    chance = np.exp(ways - log_choose(2 * trials, np.array(trials)))
     spread = 2 * k * (trials - copies + k) * chance / trials
     return float(spread @ times / (2 * trials))
 
