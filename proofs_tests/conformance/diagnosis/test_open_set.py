@@ -4,6 +4,7 @@ The sampled version of `proofs_tests.benchmarks.open_set`: blocks are drawn from
 places of the kit, as many as a diagnosis has after drawing on. Fixed seeds.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any
@@ -91,27 +92,28 @@ def test_a_batched_bug_has_the_law_of_its_step(name: str) -> None:
     """Alpha 1e-9 each; power: 20,000 blocks find a law that is 0.06 away."""
     fixture, rng = CHAIN_FIXTURES["wide"], np.random.default_rng(3)
     place, verify = PLACES[0], BUGS[name].verify()
-    p = np.array([[float(x) for x in fixture.target.next_token(())]])
     assert place.lookahead == 2
-    size, blocks = 20_000, []
-    rows = fixture.target.next_token, fixture.drafter.next_token
-    tables = [
-        {c: np.array(row(c), dtype=float) for c in [(), *((x,) for x in range(5)), *PAIRS]}
-        for row in rows
-    ]
-    first = rng.choice(5, size, p=tables[1][()])
-    second = np.array([rng.choice(5, p=tables[1][x,]) for x in first.tolist()])
-    drafts = np.stack([first, second], axis=1)
-    texts = list(zip(first.tolist(), second.tolist(), strict=True))
-    target = np.array([[p[0], tables[0][x,], tables[0][x, y]] for x, y in texts])
-    drafter = np.array([[tables[1][()], tables[1][x,]] for x, _ in texts])
-    tokens, counts = verify(target, drafter, drafts, rng=rng)
-    blocks = [tuple(row[:n]) for row, n in zip(tokens.tolist(), counts.tolist(), strict=True)]
-    seen_counts = {block: blocks.count(block) for block in set(blocks)}
+    size, tokens = 20_000, range(5)
+    p, q = (
+        {c: np.array(model.next_token(c), dtype=float) for c in CONTEXTS}
+        for model in (fixture.target, fixture.drafter)
+    )
+    first = rng.choice(5, size, p=q[()])
+    second = np.zeros_like(first)
+    for x in tokens:
+        second[first == x] = rng.choice(5, (first == x).sum(), p=q[x,])
+    after_one = np.array([p[x,] for x in tokens])
+    after_two = np.array([[p[x, y] for y in tokens] for x in tokens])
+    target = np.stack([np.tile(p[()], (size, 1)), after_one[first], after_two[first, second]], 1)
+    drafter = np.stack([np.tile(q[()], (size, 1)), np.array([q[x,] for x in tokens])[first]], 1)
+    emitted, counts = verify(target, drafter, np.stack([first, second], 1), rng=rng)
+    seen_counts = Counter(
+        tuple(row[:n]) for row, n in zip(emitted.tolist(), counts.tolist(), strict=True)
+    )
     assert not total_variation_test(seen_counts, law_of(BUGS[name].step, place)).rejected
 
 
-PAIRS = [(x, y) for x in range(5) for y in range(5)]
+CONTEXTS = [(), *((x,) for x in range(5)), *((x, y) for x in range(5) for y in range(5))]
 
 
 def test_wrong_fits_of_bugs_outside_the_zoo_are_rare() -> None:

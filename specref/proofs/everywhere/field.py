@@ -9,6 +9,7 @@ and Rabin is composite with probability at most 2^-128.
 """
 
 import random
+from functools import cache
 
 BITS = 224
 ROUNDS = 64
@@ -16,14 +17,16 @@ ACCIDENT = 214
 """A wrong identity of size s has probability at most s 2^-ACCIDENT."""
 
 
-def random_prime(rng: random.Random) -> int:
-    """A prime of 224 bits.
+@cache
+def prime_of(seed: int) -> int:
+    """A random prime of 224 bits; the test for it takes milliseconds, so it is kept.
 
     Examples
     --------
-    >>> random_prime(random.Random(0)).bit_length()
+    >>> prime_of(0).bit_length()
     224
     """
+    rng = random.Random(f"specref everywhere {seed} prime")
     while True:
         number = rng.getrandbits(BITS) | 1 | 1 << (BITS - 1)
         if _is_prime(number, rng):

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from specref.models import Model
 from specref.proofs.everywhere import polynomials, signs
-from specref.proofs.everywhere.field import random_prime
+from specref.proofs.everywhere.field import prime_of
 from specref.proofs.everywhere.number import Number, Reading
 from specref.proofs.everywhere.polynomials import Polynomial, Product
 from specref.proofs.everywhere.simplex import signs_over_rows
@@ -52,7 +52,7 @@ class Space:
         self.vocabularies: dict[Letter, Vocabulary] = {"p": target, "q": drafter}
         self.target = target
         self.seed = seed
-        self.prime = random_prime(random.Random(f"specref everywhere {seed} prime"))
+        self.prime = prime_of(seed)
         self.variables: list[tuple[Row, int]] = []
         self._rows: dict[Row, tuple[Product, ...]] = {}
         self._rows_of: dict[Polynomial, frozenset[Row]] = {}
