@@ -22,13 +22,14 @@ def verify(
     >>> verify(p, p[:, :1], np.array([[0]]), rng=np.random.default_rng(1))
     (array([[0, 1]]), array([2]))
     """
-    tokens = np.full(np.add(draft_tokens.shape, (0, 1)), -1)
-    for row, drafts in enumerate(draft_tokens):
-        kept = 0
-        for p, q, x in zip(target_probs[row], draft_probs[row], drafts, strict=False):
-            if x < 0 or rng.random() * q[x] >= p[x]:
-                break
-            tokens[row, kept], kept = x, kept + 1
-        ends = target_probs[row, kept].cumsum()
-        tokens[row, kept] = (ends <= rng.random() * ends[-1]).sum()
-    return tokens, (tokens >= 0).sum(axis=1)
+    batch, lookahead = draft_tokens.shape
+    rows, column = np.arange(batch), np.arange(lookahead)
+    p_drafted = target_probs[rows[:, None], column, draft_tokens]
+    q_drafted = draft_probs[rows[:, None], column, draft_tokens]
+    accepted = rng.random(draft_tokens.shape) * q_drafted < p_drafted
+    kept = np.logical_and.accumulate(accepted & (draft_tokens >= 0), axis=1).sum(axis=1)
+    ends = target_probs[rows, kept].cumsum(axis=1)
+    tokens = np.full((batch, lookahead + 1), -1)
+    tokens[:, :lookahead] = np.where(column < kept[:, None], draft_tokens, -1)
+    tokens[rows, kept] = (ends <= rng.random((batch, 1)) * ends[:, -1:]).sum(axis=1)
+    return tokens, kept + 1
