@@ -70,7 +70,7 @@ def weigh(table: Table, trials: int) -> Likelihoods:
     fitted = best.sum(axis=1) - math.log(trials) / 2 > whole.sum(axis=1)
     strength = np.where(fitted, strength, 1.0)
     used = np.where(fitted[:, None], best, whole)
-    neutral = scipy.special.logsumexp(mixture, axis=0) - math.log(len(mixture))
+    neutral = np.logaddexp.reduce(mixture, axis=0) - math.log(len(mixture))
     score = np.where(table.predicted, used, neutral).sum(axis=1) - fitted * math.log(trials) / 2
     against = partial(_against, table, neutral, _together(mixture, table))
     weakest = against(_best(table, lambda s: -against(s)))
@@ -80,7 +80,7 @@ def weigh(table: Table, trials: int) -> Likelihoods:
 def _together(mixture: Floats, table: Table) -> Floats:
     """log Q over all cases where a hypothesis has a law; shape (hypotheses,)."""
     known, of_hypothesis = np.unique(table.predicted, axis=0, return_inverse=True)
-    sums = scipy.special.logsumexp(mixture @ known.T.astype(np.float64), axis=0) - math.log(
+    sums = np.logaddexp.reduce(mixture @ known.T.astype(np.float64), axis=0) - math.log(
         len(mixture)
     )
     return np.asarray(sums[of_hypothesis.ravel()])
@@ -93,7 +93,7 @@ def _against(table: Table, of_case: Floats, together: Floats, strengths: Floats 
     joint = together - (likelihood * table.predicted).sum(axis=1)
     ratios = np.concatenate([apart, joint[:, None]], axis=1)
     return np.asarray(
-        scipy.special.logsumexp(ratios, axis=1) - np.log(table.predicted.sum(axis=1) + 1)
+        np.logaddexp.reduce(ratios, axis=1) - np.log(table.predicted.sum(axis=1) + 1)
     )
 
 
