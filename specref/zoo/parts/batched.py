@@ -69,7 +69,7 @@ class Batch:
 
     def drafted(self, probabilities: Floats) -> Floats:
         """The probability of each draft, shape (B, K); arbitrary where there is none."""
-        rows, positions = np.ogrid[: self.drafts.shape[0], : self.drafts.shape[1]]
+        rows, positions = self.rows[:, None], np.arange(self.drafts.shape[1])
         return np.asarray(probabilities[rows, positions, np.maximum(self.drafts, 0)])
 
 
@@ -142,7 +142,8 @@ def last_block_unread(batch: Batch) -> Ints:
 def write(batch: Batch, count: Ints, last: Ints) -> Blocks:
     """The accepted drafts and the last token, padded."""
     kept = np.arange(batch.drafts.shape[1]) < count[:, None]
-    tokens = np.pad(np.where(kept, batch.drafts, NO_TOKEN), ((0, 0), (0, 1)), constant_values=-1)
+    tokens = np.full((len(kept), kept.shape[1] + 1), NO_TOKEN)
+    tokens[:, :-1] = np.where(kept, batch.drafts, NO_TOKEN)
     tokens[batch.rows, count] = last
     return tokens, count + 1
 
