@@ -140,10 +140,9 @@ def rejection_sample(
     assert target_probs.is_contiguous()
     x = draft_token_ids.long()
     at = torch.arange(len(x))
-    p, q = (
-        target_probs,
-        torch.eye(target_probs.shape[1])[x] if draft_probs is None else draft_probs,
-    )
+    p, q = target_probs, draft_probs
+    if q is None:
+        q = torch.eye(p.shape[1])[x]
     rejected = (torch.rand(len(x)) >= p[at, x] / q[at, x]).tolist()
     residual = (p - q).clamp(min=0)
     residual = torch.where(residual.any(dim=1, keepdim=True), residual, p)

@@ -173,15 +173,28 @@ def test_help_of_all_commands_is_the_first_line_of_each() -> None:
 )
 def test_help_imports_no_more_than_it_needs(command: tuple[str, ...], unused: set[str]) -> None:
     """SciPy and the checks take most of a second to import; times are not asserted."""
-    asked = [*command, "--help"]
-    code = f"import sys; from specref.cli import main; main({asked}, standalone_mode=False);"
-    code += "print(*sys.modules)"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
-    loaded = set(shown.splitlines()[-1].split())
+    loaded = imported_by(*command, "--help")
     assert "specref.cli.group" in loaded
     assert not {f"specref.{name}" for name in unused} & loaded
     assert not {"scipy.stats", "scipy.special", "torch", "distributed"} & loaded
     assert "scipy" not in loaded or command in (("check",), ("verify",))
+
+
+def test_a_check_that_samples_does_without_scipy_stats() -> None:
+    """Which is slow to import; `scipy.special` has what is needed."""
+    asked = ("--only", "joint/wide", "--detect-tv", "0.3")
+    loaded = imported_by("check", "specref.examples.correct:verify", *asked)
+    assert {"scipy.special", "specref.statistics.campaign.levels"} <= loaded
+    assert "scipy.stats" not in loaded
+
+
+def imported_by(*command: str) -> set[str]:
+    """The modules that a command imports, in a process of its own."""
+    code = f"import sys; from specref.cli import main; main({command}, standalone_mode=False);"
+    code += "print(); print(*sys.modules)"
+    words = [sys.executable, "-c", code]
+    shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    return set(shown.splitlines()[-1].split())
 
 
 @pytest.mark.usefixtures("few_trials")

@@ -157,7 +157,7 @@ def expected_total_variation(law: Floats, trials: int) -> float:
 def log_choose(n: int | Ints, k: Ints | Floats) -> Floats:
     """The logarithm of how many ways there are to choose k of n; -inf for k = -1 and k = n + 1.
 
-    `scipy.stats` has the laws that are made of it, but takes as long to import as a check.
+    `scipy.stats` has the laws that are made of it, but is slow to import.
 
     Examples
     --------
