@@ -3,13 +3,15 @@
 Random rows have fixed seeds; no test is statistical.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from specref import Vocabulary
 from specref.algorithms import autoregressive, block, standard
-from specref.proofs.everywhere import comparison
+from specref.chance import TooManyPathsError
+from specref.proofs.everywhere import comparison, is_lossless_everywhere
 from specref.proofs.everywhere.acceptance import Formula
 from specref.proofs.everywhere.comparison import compare_everywhere
 from specref.proofs.everywhere.rows import Row
@@ -172,7 +174,42 @@ def test_ctrl_c_keeps_the_witnesses() -> None:
     assert found.relation == "open"
 
 
+def test_longer_blocks_than_were_met_first_are_compared_too() -> None:
+    def longer_in_a_corner(target, drafter, context, lookahead, chance):
+        more = in_corner(target, drafter)
+        return standard.step(target, drafter, context, lookahead + more, chance)
+
+    found = compare_everywhere(longer_in_a_corner, standard.step, "ab", lookahead=1, budget=60)
+    assert (found.relation, found.at_least.proved) == ("more", True)
+    assert found.more is not None
+    p, q = (found.more.rows[row][0] for row in START)
+    assert all(Fraction(7, 10) < x < Fraction(7001, 10000) for x in (p, q))
+    assert found.more.right == 1 - abs(p - q)
+    assert found.more.right < found.more.left <= 2
+
+
+def test_an_unfinished_proof_that_a_rule_is_lossless_is_no_premise() -> None:
+    known = is_lossless_everywhere(standard.step, "ab")
+    found = compare_everywhere(
+        *(block.step, standard.step, "ab"), lookahead=1,
+        known={standard.step: replace(known, interrupted=True)},
+    )  # fmt: skip
+    assert (found.interrupted, found.relation) == (True, "open")
+    assert not found.at_least.proved
+
+
+def test_a_limit_on_paths(monkeypatch) -> None:
+    monkeypatch.setattr("specref.proofs.everywhere.acceptance.MAX_PATHS", 1)
+    with pytest.raises(TooManyPathsError, match="more than 1 paths at one sample"):
+        compare_everywhere(block.step, standard.step, "ab", lookahead=1)
+
+
 def test_bad_arguments(monkeypatch) -> None:
+    with pytest.raises(ValueError, match="iterations = 0: expected an integer >= 1"):
+        compare_everywhere(block.step, standard.step, "ab", iterations=0)
+    for formula in ((block.step, Formula(by_token)), (Formula(by_token), block.step)):
+        with pytest.raises(TypeError, match="expected rules for several iterations"):
+            compare_everywhere(*formula, "ab", iterations=2)
     ending = Vocabulary("a$", eos="$")
     with pytest.raises(ValueError, match="target has the EOS"):
         compare_everywhere(block.step, standard.step, ending)

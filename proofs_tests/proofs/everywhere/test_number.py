@@ -1,5 +1,6 @@
 """A number does what a Fraction does, records comparisons, and refuses what hides its value."""
 
+import copy
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -12,6 +13,7 @@ from specref import Vocabulary
 from specref.distributions import as_distribution, normalise, overlap, residual, top_k
 from specref.proofs.everywhere import NotForAllError, signs
 from specref.proofs.everywhere.number import (
+    LARGEST_POWER,
     LARGEST_SIZE,
     MOST_COMPARED,
     Number,
@@ -107,12 +109,40 @@ def test_a_tie_at_the_sample_is_no_answer(models: Models) -> None:
         lambda x: np.exp(np.array([x, x])),
         lambda x: np.array([x, x]).astype(float),
         lambda x: {x: 1},
+        lambda x: x + 1j,
+        lambda x: x * np.complex64(1),
+        lambda x: x ** (LARGEST_POWER + 1),
+        lambda x: f"{x:.3f}",
     ],
 )
 def test_what_hides_the_value_is_refused(models: Models, act) -> None:
     p, _ = rows(models)
     with pytest.raises(NotForAllError, match=r"expected|write"):
         act(p[0])
+
+
+def test_what_is_no_number_is_left_to_its_own_operators(models: Models) -> None:
+    p, _ = rows(models)
+    assert values(p[0] + np.array([Fraction(1), Fraction(2)])) == [Fraction(3, 2), Fraction(5, 2)]
+    assert values(p[0] - np.array([Fraction(1)])) == [Fraction(-1, 2)]
+    assert (p[0] == "1/2", p[0] != "1/2") == (False, True)
+    for other in ("1/2", 1j, np.complex64(1)):
+        with pytest.raises(TypeError):
+            p[0] < other  # noqa: B015
+
+
+def test_integers_of_numpy_are_numbers(models: Models) -> None:
+    p, _ = rows(models)
+    assert (p[0] * np.int64(3)).value == Fraction(3, 2)
+    assert (np.int64(3) - p[0]).value == Fraction(5, 2)
+    assert (p[0] + np.True_).value == Fraction(3, 2)
+    assert (p[0] ** LARGEST_POWER).value == Fraction(1, 2**LARGEST_POWER)
+
+
+def test_a_copy_is_the_number_itself(models: Models) -> None:
+    p, _ = rows(models)
+    assert copy.copy(p[0]) is p[0]
+    assert copy.deepcopy(p[0]) is p[0]
 
 
 def test_numbers_of_two_runs_are_not_mixed(models: Models) -> None:

@@ -7,20 +7,30 @@ import gc
 import itertools
 import pickle
 import random
+import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
 import pytest
+import z3
 
 from proofs_tests.helpers.bugs.everywhere.attacks import ATTACKS, vectorised
 from proofs_tests.helpers.bugs.everywhere.planted import PLANTED
 from specref import Vocabulary, is_lossless
-from specref.algorithms import block, standard, union
-from specref.chance import OutsideChanceError
-from specref.proofs.everywhere import is_lossless_everywhere, proof, signs
+from specref.algorithms import autoregressive, block, standard, union
+from specref.chance import OutsideChanceError, TooManyPathsError
+from specref.proofs.everywhere import (
+    NotForAllError,
+    is_lossless_everywhere,
+    proof,
+    signs,
+    slices,
+    walk,
+)
 from specref.proofs.everywhere.number import Reading
 from specref.proofs.everywhere.polynomials import product_of
+from specref.proofs.everywhere.proof import spelled_rows
 from specref.proofs.everywhere.rows import Chart, Row, Sample, Space
 from specref.proofs.everywhere.slices import LongerBlockError
 from specref.proofs.everywhere.solver import Counts, Solver
@@ -263,6 +273,117 @@ def test_longer_blocks_than_were_met_first_are_waited_for_in_processes_too() -> 
 def test_until_open_stops_at_the_first_outcome_that_is_open() -> None:
     found = is_lossless_everywhere(standard.step, "ab", budget=1e-9, until_open=True)
     assert (found.verdict, len(found.slices), found.open) == ("open", 1, 4)
+
+
+def test_until_open_stops_each_job_of_an_executor() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        asked = {"budget": 1e-9, "executor": pool}
+        stopped, whole = (
+            is_lossless_everywhere(standard.step, "ab", until_open=until_open, **asked)
+            for until_open in (True, False)
+        )
+    assert (stopped.verdict, stopped.open) == (whole.verdict, whole.open) == ("open", 4)
+    assert len(stopped.slices) < len(whole.slices) == 4
+
+
+def in_corner(target, drafter) -> bool:
+    """Of volume 1e-8: rows that are drawn at random are not in it."""
+    p, q = target.next_token(())[0], drafter.next_token(())[0]
+    near = Fraction(7, 10)
+    return near < p < near + Fraction(1, 10**4) and near < q < near + Fraction(1, 10**4)
+
+
+def in_a_corner(does):
+    """Standard speculative decoding, but for a few rows."""
+
+    def step(target, drafter, context, lookahead, chance):
+        if in_corner(target, drafter):
+            return does(target, chance)
+        return standard.step(target, drafter, context, lookahead, chance)
+
+    return step
+
+
+def test_ctrl_c_between_outcomes_keeps_those_that_are_done() -> None:
+    def stop(found) -> None:
+        raise KeyboardInterrupt
+
+    found = is_lossless_everywhere(standard.step, "ab", advance=stop)
+    assert (found.interrupted, found.verdict, len(found.slices)) == (True, "open", 1)
+
+
+def test_where_a_rule_refuses_numbers_is_told_from_a_process_too() -> None:
+    def converts(target, chance):
+        return (int(target.next_token(())[0]),)
+
+    with ThreadPoolExecutor(1) as pool, pytest.raises(NotForAllError) as refused:
+        is_lossless_everywhere(in_a_corner(converts), "ab", executor=pool)
+    assert refused.value.stack is not None
+    assert "converts" in [frame.name for frame in refused.value.stack]
+
+
+def test_rows_at_which_a_lossy_rule_is_right() -> None:
+    step = in_a_corner(lambda target, chance: (0,))
+    found = is_lossless_everywhere(step, "ab")
+    assert found.verdict == "lossy"
+    rows = proof.rows_where_right(step, found)
+    assert rows is not None
+    assert spelled_rows(found, rows) == "uniform rows"
+    assert is_lossless(step, *proof.models_of(Space(found.target, found.drafter, 0), rows), (), 1)
+
+
+def test_a_rule_that_was_right_nowhere_has_no_such_rows() -> None:
+    def tosses(target, drafter, context, lookahead, chance):
+        return (int(chance.accept(Fraction(1, 2), "toss")),)
+
+    found = is_lossless_everywhere(tosses, "ab")
+    assert (found.verdict, proof.rows_where_right(tosses, found)) == ("lossy", None)
+
+
+@pytest.mark.parametrize("wrong_with_fractions", [True, False])
+def test_a_rule_that_asks_what_kind_of_numbers_it_has_is_refused(wrong_with_fractions) -> None:
+    def asks(target, drafter, context, lookahead, chance):
+        if isinstance(target.next_token(context)[0], Fraction) == wrong_with_fractions:
+            return (0,)
+        return autoregressive.step(target, drafter, context, lookahead, chance)
+
+    with pytest.raises(NotForAllError, match="does something else with fractions"):
+        is_lossless_everywhere(asks, "ab")
+
+
+def test_limits_on_paths_and_decisions(monkeypatch) -> None:
+    with monkeypatch.context() as few:
+        few.setattr(slices, "MAX_PATHS", 1)
+        with pytest.raises(TooManyPathsError, match="more than 1 paths for one outcome"):
+            is_lossless_everywhere(standard.step, "ab")
+    monkeypatch.setattr(walk, "MAX_SITES", 1)
+    with pytest.raises(TooManyPathsError, match="more than 1 random decisions on one path"):
+        is_lossless_everywhere(standard.step, "ab")
+
+
+def test_an_empty_block_on_few_rows_is_a_witness() -> None:
+    found = is_lossless_everywhere(in_a_corner(lambda target, chance: ()), "ab")
+    assert found.witness is not None
+    assert found.witness.error == "ValueError: step returned an empty block in context ()"
+
+
+def test_what_the_solver_does_not_know_is_open(monkeypatch) -> None:
+    monkeypatch.setattr("z3.Solver.check", lambda self, *clauses: z3.unknown)
+    found = is_lossless_everywhere(block.step, "ab", lookahead=2)
+    assert (found.verdict, found.lossy) == ("open", 0)
+    assert found.open > 0
+
+
+def test_a_rule_that_spends_the_budget_is_left_open() -> None:
+    def slow(target, drafter, context, lookahead, chance):
+        ends = time.process_time() + 0.03
+        while time.process_time() < ends:
+            pass
+        return standard.step(target, drafter, context, lookahead, chance)
+
+    found = is_lossless_everywhere(slow, "ab", budget=0.3)
+    assert (found.verdict, found.lossy) == ("open", 0)
+    assert found.open > 0
 
 
 def test_fewer_calls_of_the_solver_than_a_fifth_of_the_flips() -> None:
