@@ -236,6 +236,22 @@ def test_no_power_is_claimed_that_a_run_did_not_have(case: str) -> None:
         assert f"Of its power: {report.power}" in page.text
 
 
+def test_shifts_are_not_claimed_of_a_run_that_failed_or_did_not_end(passing: Report) -> None:
+    shift = CheckResult(
+        "strata/one-draft", Stage.STRATA, Status.PASSED, "", {"detectable_shift": 0.1}, 0.5, None
+    )
+    failed = replace(shift, id="joint/wide", status=Status.FAILED)
+    assert Report(CheckOptions(name="mine"), Capabilities(), (shift,)).has_power
+    for claims, results, complete in (
+        (Capabilities(), (shift, failed), True),
+        (Capabilities(), (shift,), False),
+        (Capabilities(greedy=True), (shift,), True),
+    ):
+        report = Report(CheckOptions(name="mine"), claims, results, complete=complete)
+        assert not report.has_power
+        assert "shift" not in report.power
+
+
 def test_the_power_of_a_run_is_on_its_page(passing: Report, pages: dict[str, str]) -> None:
     assert passing.has_power
     assert passing.detected_tv == 0.2

@@ -280,6 +280,49 @@ def test_steps_are_judged_greedily_too() -> None:
     assert "the argmax of the target is" in str(wrong)
 
 
+def test_a_greedy_step_that_goes_on_after_eos_is_found() -> None:
+    def endless(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
+        text: tuple[int, ...] = ()
+        while len(text) <= lookahead:
+            text += (int(np.argmax(target.next_token((*context, *text)))),)
+        return text
+
+    report = check(endless, contract="step", greedy=True, only=["boundary/greedy-steps"])
+    assert failing(report) == {"boundary/greedy-steps"}
+    assert "after EOS" in str(report)
+
+
+def test_texts_of_loops_are_judged_greedily_too() -> None:
+    def generate(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
+        return greedy_text(target, context, tokens)
+
+    def of_drafter_later(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
+        kept = greedy_text(target, context, min(tokens, 30))
+        return (*kept, *greedy_text(drafter, (*context, *kept), tokens - len(kept)))
+
+    def beyond_eos(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
+        text: tuple[int, ...] = ()
+        while len(text) < tokens:
+            text += (int(np.argmax(target.next_token((*context, *text)))),)
+        return text
+
+    def of_the_last_token(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
+        text: tuple[int, ...] = ()
+        while len(text) < tokens and not target.vocabulary.ends(text):
+            text += (int(np.argmax(target.next_token((*context, *text)[-1:]))),)
+        return text
+
+    asked: dict[str, Any] = {"contract": "generate", "only": ["end-to-end/greedy"]}
+    assert check(generate, greedy=True, **asked).passed
+    for wrong in (of_drafter_later, beyond_eos, of_the_last_token):
+        assert failing(check(wrong, greedy=True, **asked)) == {"end-to-end/greedy"}, wrong
+    (unclaimed,) = check(generate, **asked).results
+    assert (unclaimed.status, unclaimed.message) == (
+        Status.NOT_APPLICABLE,
+        "does not decode greedily",
+    )
+
+
 def test_a_step_that_draws_nothing_is_told_of_the_claim() -> None:
     def text_alone(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
         return greedy_text(target, context, 1)

@@ -425,6 +425,11 @@ def test_claims_that_the_names_contradict_are_refused() -> None:
         check(max, contract="ragged")
 
 
+class Unreadable:
+    def __array__(self, *arguments: Any, **options: Any) -> Any:
+        raise RuntimeError("on another device")
+
+
 ANSWERS = {
     "no array": (lambda n: None, "tokens has dtype object"),
     "flat": (lambda n: np.zeros(len(n), int), "tokens has shape"),
@@ -433,6 +438,12 @@ ANSWERS = {
     "a gap": (lambda n: [[0, -1, 0]] * len(n), "expected that many tokens, then -1"),
     "too wide": (lambda n: (np.zeros((len(n), 9), int), n + 9), "tokens has shape"),
     "more than counts may be": (lambda n: (np.zeros((len(n), 3), int), n + 2), "expected 1 to"),
+    "counts in floats": (
+        lambda n: (np.zeros((len(n), 3), int), n / 1),
+        "counts has dtype float64",
+    ),
+    "counts of no row": (lambda n: (np.zeros((len(n), 3), int), [1]), "counts has shape"),
+    "no array that can be read": (lambda n: (Unreadable(), n), "tokens"),
     "no id": (lambda n: (np.full((len(n), 3), 99), n * 0 + 1), "= 99: expected 0 <= id < 5"),
 }
 

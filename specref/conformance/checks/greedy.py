@@ -1,6 +1,7 @@
 """Stage boundary for greedy decoding: every block is compared with the argmax of the target."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,15 +11,16 @@ from specref.conformance.checks.smoke import large_batch
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
 from specref.conformance.texts.argmax import departures, greedy_block, likeliest
+from specref.conformance.texts.greedy import greedy_text
 from specref.contracts.batch import Batch
-from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture
+from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
 from specref.contracts.model_calls import AFTER_EOS, step_call, until_end
 from specref.contracts.sampling import Steps
 from specref.contracts.step import StepContract
 from specref.models import as_float
 
 SIZE, TIMES = 512, 4
-STEPS = 60
+STEPS = 105
 TIES = ((0, 4), (1, 3), (0, 2), (2, 3, 4), (0, 1, 2, 3, 4))
 UNCLAIMED = not_applicable("does not claim greedy=true")
 
@@ -84,7 +86,7 @@ def steps(judge: Judge) -> Outcome:
     if not judge.capabilities.greedy:
         return UNCLAIMED
     for name in CHAIN_FIXTURES:
-        fixture = judge.fixture(name)
+        fixture = _with_later_places(judge.fixture(name))
         call = step_call(judge.implementation, fixture)
         one = Steps(call, fixture, fixture.lookahead + 1, judge.timeout)
         place, drawn, _ = one(STEPS, judge.rng(f"greedy/{name}"))
@@ -93,6 +95,16 @@ def steps(judge: Judge) -> Outcome:
             if problem:
                 return problem
     return passed()
+
+
+def _with_later_places(fixture: Fixture) -> Fixture:
+    """Also where the target's own text goes on: its EOS comes before the last token there."""
+    target, later = as_float(fixture.target), list[Place]()
+    for place in fixture.places:
+        text = greedy_text(target, place.context, 1)
+        if place.lookahead and not target.vocabulary.ends(text):
+            later.append(Place((*place.context, *text), place.lookahead))
+    return replace(fixture, places=(*fixture.places, *later))
 
 
 def tied_batch() -> Batch:

@@ -17,13 +17,15 @@ from specref.contracts.calling import within
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.generate import GenerateContract
 from specref.contracts.sampling import TEXT
+from specref.models import Model, as_float
 from specref.statistics import CampaignReport
 from specref.statistics.campaign.planning import typical_trials, typical_tv
 from specref.statistics.campaign.verdict import Verdict
+from specref.vocabulary import Tokens
 
 TEXTS = 50
-STARTS = ((0,), (1,), (2,), (3, 4), (4, 0, 0))
-LONG = 40
+STARTS: tuple[Tokens, ...] = ((0,), (1,), (2,), (3, 4), (4, 0, 0))
+LONG, SHORT = 40, 16
 
 
 def texts(name: str, judge: Judge) -> Outcome:
@@ -114,24 +116,22 @@ def transitions(report: CampaignReport, tv: float, needed: int | None = None) ->
 
 
 def greedy(judge: Judge) -> Outcome:
-    """Greedy texts, token by token what the target alone would give."""
+    """Greedy texts, token by token what the target alone would give: long ones, and to EOS."""
     if not judge.capabilities.greedy:
         return not_applicable("does not decode greedily")
-    report = within(
-        judge.timeout,
-        partial(
-            judge_greedy,
-            judge.implementation,
-            CHAIN,
-            GUESS,
-            STARTS,
-            tokens=LONG,
-            seed=judge.options.seed,
-        ),
-    )
-    if report.difference is not None:
-        return failed(report.difference)
-    return passed(f"{report.texts} greedy texts equal the target's own")
+    asked: list[tuple[Model, Model, tuple[Tokens, ...], int]] = [(CHAIN, GUESS, STARTS, LONG)]
+    for fixture in map(judge.fixture, CHAIN_FIXTURES):
+        models = as_float(fixture.target), as_float(fixture.drafter)
+        asked.append((*models, tuple(place.context for place in fixture.places), SHORT))
+    texts = 0
+    for target, drafter, contexts, tokens in asked:
+        size = {"tokens": tokens, "seed": judge.options.seed}
+        judging = partial(judge_greedy, judge.implementation, target, drafter, contexts, **size)
+        report = within(judge.timeout, judging)
+        if report.difference is not None:
+            return failed(report.difference)
+        texts += report.texts
+    return passed(f"{texts} greedy texts equal the target's own")
 
 
 CHECKS = (
