@@ -9,6 +9,7 @@ import math
 import random
 import re
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -28,6 +29,7 @@ from specref.distributions import total_variation
 from specref.models import iid_model
 from specref.probing import edge_events, probe, probe_block, probe_verify
 from specref.probing.trees import probe_trees
+from specref.statistics.campaign.levels import total_variation_test
 from specref.vocabulary import Vocabulary
 from specref.zoo import FIXTURES, MUTANTS
 from specref.zoo.parts.standard import speculative
@@ -552,6 +554,11 @@ NAMED = {
     "torch.randn": lambda rng: (torch().randn(1) > 0,),
     "torch.randperm": lambda rng: torch().randperm(3),
     "torch.normal_": lambda rng: (torch().empty(1).normal_() > 0,),
+    "Generator.choice": lambda rng: rng.choice(np.eye(2), axis=1)[0],
+    "Generator.multinomial": lambda rng: rng.multinomial([1, 1], [0.5, 0.5])[0],
+    "Generator.integers": lambda rng: rng.integers([2, 3]),
+    "torch.randint": lambda rng: torch().randint(10**6, (2,)),
+    "torch.rand": lambda rng: (torch().rand(1, dtype=torch().complex64).real < 0.5,),
     "Generator.random": lambda rng: (np.argmax(np.log(W[:2]) - np.log(rng.random(2))),),
     "Generator.exponential": lambda rng: (rng.exponential() < 5 - rng.exponential(),),
     "Generator.standard_exponential": noise_twice,
@@ -566,6 +573,106 @@ def test_calls_without_a_reading_are_named(name):
     assert probed.uninterpreted.startswith(f"{name}, shape (")
     assert f"{__file__}:" in probed.uninterpreted
     assert (probed.way, probed.distribution) == ("none", {})
+
+
+ROW = [0.25, 0.75]
+CALLS = {
+    "random([2])": lambda rng: rng.random([2]) < 0.5,
+    "random(np.int64(2), 'float32')": lambda rng: rng.random(np.int64(2), "float32") < 0.5,
+    "random(out=…)": lambda rng: rng.random(out=np.empty(2)) < 0.5,
+    "uniform([…], […])": lambda rng: rng.uniform([0, -1], [1, 2]) < 0.5,
+    "uniform(0, […])": lambda rng: rng.uniform(0, [1, 2]) < 0.5,
+    "uniform(…, size)": lambda rng: rng.uniform([0, 0], 1, (1, 2))[0] < 0.5,
+    "uniform()": lambda rng: [rng.uniform() < 0.5, rng.uniform(1, 3) < 1.5],
+    "exponential([…])": lambda rng: rng.exponential([1, 2]) < 0.5,
+    "standard_exponential(method)": lambda rng: rng.standard_exponential(1, method="inv") < 0.5,
+    "gumbel([…])": lambda rng: [np.argmax(rng.gumbel([0, 0]) + np.log(ROW))],
+    "gumbel(0, […])": lambda rng: rng.gumbel(0, [1, 2]) < 0,
+    "choice([…], p)": lambda rng: [rng.choice([1, 0], p=ROW)],
+    "choice(range)": lambda rng: [rng.choice(range(2))],
+    "choice(…, replace=False)": lambda rng: rng.choice(2, 2, False, ROW),
+    "choice([[…], […]])": lambda rng: rng.choice([[0, 1], [1, 0]]),
+    "multinomial(…, size)": lambda rng: rng.multinomial(np.int64(1), ROW, (1, 2))[0, :, 0],
+    "binomial([…], […])": lambda rng: rng.binomial([1, 2], ROW),
+    "integers(bool)": lambda rng: [rng.integers(0, 2, dtype=bool)],
+    "integers(2.0)": lambda rng: [rng.integers(2.0)],
+    "integers(endpoint)": lambda rng: rng.integers(np.array(1), size=(2,), endpoint=True),
+    "numpy.random.randint": lambda rng: [np.random.randint(2)],  # noqa: NPY002
+    "numpy.random.choice": lambda rng: [np.random.choice([0, 1], p=ROW)],  # noqa: NPY002
+    "numpy.random.uniform": lambda rng: np.random.uniform(0, [2]) < 0.5,  # noqa: NPY002
+    "random.choices": lambda rng: random.choices([0, 1], ROW, k=2),
+}  # fmt: skip
+
+
+@pytest.fixture
+def seeded():
+    """The global generators with a seed, and as they were at the end."""
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    random.seed(1)
+    np.random.seed(1)  # noqa: NPY002
+    yield
+    random.setstate(states[0])
+    np.random.set_state(states[1])  # noqa: NPY002
+
+
+@pytest.mark.usefixtures("seeded")
+@pytest.mark.parametrize("name", CALLS)
+def test_what_numpy_takes_is_taken_and_has_its_law(name):
+    """Alpha 1e-9 each; power: 4,000 runs find a law over four outcomes that is 0.1 away."""
+
+    def program():
+        return tuple(int(x) for x in CALLS[name](rng))
+
+    rng = np.random.default_rng(1)
+    seen = Counter(program() for _ in range(4_000))
+    probed = probe(program)
+    assert (probed.failures, probed.uninterpreted) == ({}, None)
+    assert not total_variation_test(seen, probed.distribution).rejected
+
+
+def test_what_numpy_refuses_is_a_failure():
+    rng = np.random.default_rng(1)
+    for refused in (lambda: rng.integers(3, 3), lambda: rng.choice(2, p=[0.5, 0.6])):
+        (failure,) = probe(refused).failures
+        assert failure.startswith("ValueError: ")
+
+
+def test_many_integers_of_a_long_range_are_named():
+    rng = np.random.default_rng(1)
+    probed = probe(lambda: rng.integers(10**6, size=2))
+    assert "expected at most" in str(probed.uninterpreted)
+    assert (probed.way, probed.distribution) == ("none", {})
+
+
+@pytest.mark.parametrize(
+    "below_a_quarter",
+    [
+        lambda u: np.log2(u) < -2,
+        lambda u: np.log1p(u) < math.log1p(0.25),
+        lambda u: np.exp(u) < math.exp(0.25),
+        lambda u: np.sqrt(u) < 0.5,
+        lambda u: u**2 < 1 / 16,
+        lambda u: +u < 0.25,
+        lambda u: u.item() < 0.25,
+        lambda u: int(4 * u) == 0,
+        lambda u: math.floor(4 * u) == 0,
+        lambda u: np.floor(4 * u) == 0,
+        lambda u: u < 0.25 and u != 0.125 and u == u,
+        lambda u: bool(u) and u < 0.25,
+    ],
+)
+def test_functions_of_a_number_have_their_law(below_a_quarter):
+    rng = np.random.default_rng(1)
+    probed = probe(lambda: (int(below_a_quarter(np.float64(rng.random()))),))
+    assert probed.distribution == pytest.approx({(0,): 0.75, (1,): 0.25}, abs=1e-9)
+    traced = probe(lambda: (int(below_a_quarter(rng.random(1)[0])),))
+    assert traced.distribution == pytest.approx({(0,): 0.75, (1,): 0.25}, abs=1e-9)
+    assert traced.way == "traced"
+
+
+def test_choices_by_cumulated_weights():
+    probed = probe(lambda: tuple(random.choices(range(3), cum_weights=[1, 2, 4])))
+    assert probed.distribution == {(0,): 0.25, (1,): 0.25, (2,): 0.5}
 
 
 def test_no_exception_handler_hides_it():

@@ -55,7 +55,7 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         shape = _shape(size, low, high)
         numbers = current_source().uniforms(here("Generator.uniform", shape))
-        return delivered(low + (high - low) * numbers)
+        return delivered(np.asarray(low)[()] + np.subtract(high, low) * numbers)
 
     def standard_exponential(
         self, size: Any = None, dtype: Any = np.float64, method: Any = "zig", out: Any = None
@@ -133,11 +133,12 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
         dtype: Any = np.int64,
         endpoint: Any = False,
     ) -> Any:
+        REAL(np.random.PCG64(0)).integers(low, high, size, dtype, endpoint)
         low, high = (0, low) if high is None else (low, high)
         call = here("Generator.integers", shape_of(size))
-        number = high - low + int(endpoint)
-        if np.ndim(number) or number < 1:
+        if np.ndim(low) or np.ndim(high):
             raise CannotInterpretError(f"{call}: expected one range of integers")
+        number = int(high) - int(low) + int(endpoint)
         if number > MOST_BRANCHES and call.shape == ():
             return low + current_source().seed(call, number)
         if number > MOST_BRANCHES:
