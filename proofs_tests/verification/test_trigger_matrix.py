@@ -100,7 +100,9 @@ def test_the_command_writes_the_page(tmp_path) -> None:
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0
     assert "4 of 4 found (100.0%): 1 situations, seed 0" in result.output
-    assert "| `odd-rows` | row |" in page.read_text()
+    written = page.read_text()
+    assert "| `odd-rows` | row |" in written
+    assert written.endswith("Missed: none.\n")
 
 
 @pytest.mark.parametrize("contract", ALL)

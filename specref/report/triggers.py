@@ -64,7 +64,7 @@ def trigger_markdown(matrix: TriggerMatrix) -> str:
             stages = " and ".join([", ".join(known.elsewhere[:-1]), known.elsewhere[-1]])
             parts.append(SECTION.format(contract=contract, total=total(part), stages=stages))
             parts.append(_table(part, known))
-    return "\n".join(parts)
+    return "\n".join(parts).rstrip("\n")
 
 
 def _table(matrix: TriggerMatrix, known: Bugs) -> str:
