@@ -36,9 +36,10 @@ from specref.conformance.options import CheckOptions
 from specref.conformance.report import Interrupted, Report
 from specref.conformance.status import Finding, Status
 from specref.conformance.suite import check, prepare
+from specref.conformance.texts.greedy import greedy_text
 from specref.contracts.table import ENGINE
 from specref.contracts.text.contract import Engine, Text
-from specref.models import Model, hashed_model
+from specref.models import Model, hashed_model, markov_model
 from specref.report.kit import kit_record
 from specref.report.kit_html import kit_html
 from specref.vocabulary import Tokens, Vocabulary
@@ -229,7 +230,8 @@ def test_greedy_engines_are_compared_text_by_text() -> None:
     report = judged(right, greedy=True)
     assert report.exit_code == 0
     assert result(report, SAME).message.startswith(
-        "9 texts are those of greedy decoding of the law"
+        "9 texts are those of greedy decoding of the law; none ends before its budget, so "
+        "stopping at EOS was not tried; "
     )
     assert result(report, LAW_CHECK).status == Status.NOT_APPLICABLE
     wrong = Engine(greedily(GUESS), plain=greedily(LAW), **modes)
@@ -237,6 +239,28 @@ def test_greedy_engines_are_compared_text_by_text() -> None:
     assert (report.exit_code, report.finding) == (1, Finding.CONTRACT)
     other = Engine(greedily(GUESS), law=LAW, plain=greedily(GUESS), **modes)
     assert judged(other, greedy=True).finding == Finding.PLAIN
+
+
+AFTER = [[0.25, 0.5, 0.25], [0.25, 0.25, 0.5], [1, 0, 0]]
+STOPS = markov_model(Vocabulary("ab$", eos="$"), [0.5, 0.25, 0.25], AFTER)
+
+
+def test_greedy_engines_are_to_stop_at_eos() -> None:
+    def stopping(prompt: Tokens, budget: int, seed: int) -> Text:
+        return Text(greedy_text(STOPS, prompt, budget), budget, 1)
+
+    modes: dict[str, Any] = {"prompts": [(0,), (1,)], "tokens": 6, "law": STOPS}
+    report = judged(Engine(stopping, **modes), greedy=True)
+    assert report.exit_code == 0
+    said = "2 texts are those of greedy decoding of the law; "
+    assert result(report, SAME).message.startswith(said)
+    assert "EOS was not tried" not in str(report)
+
+    def beyond(prompt: Tokens, budget: int, seed: int) -> Text:
+        text = greedy_text(STOPS, prompt, budget)
+        return Text((*text, *(0,) * (budget - len(text))), budget, 1)
+
+    assert judged(Engine(beyond, **modes), greedy=True).exit_code == 1
 
 
 def prints(prompt: Tokens, budget: int, seed: int) -> Text:

@@ -327,7 +327,9 @@ def same_text(judge: Judge) -> Outcome:
             f"{wanted[first]}, after {prompt} under seed {seed}"
         )
     if greedy:
-        return exercised(passed(f"{texts:,} texts are those of {whose}"), sampler)
+        untried = all(len(text) == engine.tokens for text in wanted)
+        end = "; none ends before its budget, so stopping at EOS was not tried" * untried
+        return exercised(passed(f"{texts:,} texts are those of {whose}{end}"), sampler)
     if len(set(wanted)) == 1:
         return inconclusive(
             f"all {texts:,} texts are {wanted[0]}: do seeds reach the engine? (greedy=true if no "
