@@ -129,6 +129,21 @@ BUGS: dict[str, tuple[Any, str]] = {
         verifying(given=lambda p, q: p if q is not None else np.roll(p, 1, axis=2)),
         "boundary/greedy-one-hot",
     ),
+    "eight drafts": (
+        verifying(given=lambda p, q: np.roll(p, p.shape[1] == 9, axis=2)),
+        "boundary/greedy-situations",
+    ),
+    "more than 4,096 rows": (
+        verifying(given=lambda p, q: np.roll(p, len(p) > 4_096, axis=2)),
+        "boundary/greedy-situations",
+    ),
+    "ids of 16 bits": (
+        verifying(given=lambda p, q: p[:, :, : 1 << 16]), "boundary/greedy-situations",
+    ),
+    "one row": (
+        verifying(given=lambda p, q: np.roll(p, len(p) == 1, axis=2)),
+        "boundary/greedy-situations",
+    ),
     "few tokens alone": (
         verifying(given=lambda p, q: p[:, :, :1000]), "boundary/greedy-large",
     ),
@@ -180,6 +195,38 @@ def test_planted_bugs_are_found(bug: str) -> None:
     report = judged(verify)
     assert report.exit_code == 1
     assert killer in failing(report), report
+
+
+def test_no_other_check_finds_what_acts_in_one_situation() -> None:
+    verify, killer = BUGS["eight drafts"]
+    assert failing(judged(verify)) == {killer}
+
+
+def test_ways_of_calling_are_judged_greedily_too() -> None:
+    seen: dict[int, Ints] = {}
+
+    def remembers(p: Floats, q: Any, drafts: Ints, *, rng: Any) -> tuple[Ints, Ints]:
+        """Known again by its place in memory; held, so that no other array comes there."""
+        top, _ = seen.setdefault(id(p), (first(p), p))  # type: ignore[misc]
+        return verifying(lambda p: top)(p, q, drafts, rng=rng)
+
+    report = judged(remembers, only=["boundary/greedy-situations"])
+    (failure,) = report.failures
+    assert failure.message.startswith("arrays-filled-anew, V = 8, 32 rows, call 1")
+
+
+def test_situations_of_what_is_not_taken_are_left_out() -> None:
+    def plain_arrays(p: Floats, q: Any, drafts: Ints, *, rng: Any) -> tuple[Ints, Ints]:
+        if not p.flags["C_CONTIGUOUS"]:
+            raise TypeError("p is strided")
+        return verifying()(p, q, drafts, rng=rng)
+
+    report = judged(plain_arrays, only=["boundary/greedy-situations"])
+    assert report.exit_code == 0, report
+    (passed,) = report.results
+    assert passed.message.startswith("in 24 strata; not judged: strided-arrays (")
+    assert "transposed-arrays (" in passed.message
+    assert "p is strided" in passed.message
 
 
 def test_every_check_of_greedy_decoding_finds_a_bug() -> None:

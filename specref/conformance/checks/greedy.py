@@ -8,19 +8,27 @@ import numpy as np
 from specref.arrays import one_hot_rows
 from specref.conformance.checks.check import DRAFTS, Check, failed, not_applicable, passed
 from specref.conformance.checks.smoke import large_batch
+from specref.conformance.checks.strata import as_sent
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
+from specref.conformance.strata.calling import Called, Changed
+from specref.conformance.strata.stratum import Stratum, drawn, pools
+from specref.conformance.strata.table import STRATA, capped
 from specref.conformance.texts.argmax import departures, greedy_block, likeliest
 from specref.conformance.texts.greedy import greedy_text
 from specref.contracts.batch import Batch
+from specref.contracts.calling import Verifier
+from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
 from specref.contracts.model_calls import AFTER_EOS, step_call, until_end
 from specref.contracts.sampling import Steps
 from specref.contracts.step import StepContract
+from specref.contracts.verify.contract import VerifyContract
 from specref.models import as_float
 
 SIZE, TIMES = 512, 4
 STEPS = 105
+FEWEST_ROWS, MOST_SHOWN = 64, 32_000
 TIES = ((0, 4), (1, 3), (0, 2), (2, 3, 4), (0, 1, 2, 3, 4))
 UNCLAIMED = not_applicable("does not claim greedy=true")
 
@@ -34,6 +42,59 @@ def blocks(judge: Judge) -> Outcome:
         if problem:
             return problem
     return passed()
+
+
+def situations(judge: Judge) -> Outcome:
+    """The same at the shapes and laws, and in the ways of calling, of the strata.
+
+    In every other row all drafts are the target's own; some rows are shorter.
+    """
+    if not judge.capabilities.greedy:
+        return UNCLAIMED
+    tried, left_out = list[str](), list[str]()
+    for stratum in filter(None, (as_sent(one, judge) for one in STRATA)):
+        verifier = judge.called(stratum.way)
+        without_laws = not stratum.laws and not verifier.capabilities.one_hot
+        if stratum.after or without_laws or verifier.refusal():
+            continue
+        try:
+            problem = _in_stratum(judge, stratum, verifier)
+        except BrokenContractError as error:
+            if not isinstance(verifier, Changed):
+                raise
+            left_out.append(f"{stratum.name} ({str(error).splitlines()[0]})")
+            continue
+        if problem:
+            return problem
+        tried.append(stratum.name)
+    said = f"in {len(tried)} strata"
+    return passed(f"{said}; not judged: {', '.join(left_out)}" if left_out else said)
+
+
+def _in_stratum(judge: Judge, stratum: Stratum, verifier: Called) -> Outcome | None:
+    rng, claims = judge.rng(f"greedy/{stratum.name}"), verifier.capabilities
+    shapes = capped(stratum, claims.batch)
+    known = pools(stratum, shapes, rng)
+    ragged = claims.ragged and stratum.ragged
+    for shape in shapes:
+        for call in range(max(1, FEWEST_ROWS // shape.batch)):
+            batch = drawn(shape, known[shape.vocabulary], rng, ragged=ragged)
+            _draft_own(batch, call % 2)
+            given = batch if stratum.laws else batch.without_q()
+            name = f"{stratum.name}, V = {shape.vocabulary:,}, {shape.batch:,} rows"
+            problem = _departure(verifier, rng, f"{name}, call {call}", given)
+            if problem:
+                return problem
+    return None
+
+
+def _draft_own(batch: Batch, first: int) -> None:
+    """Make all drafts of every other row the target's own, from the given row on."""
+    assert batch.draft_probs is not None
+    own = batch.target_probs[first::2, :-1].argmax(axis=2)
+    there = batch.draft_tokens[first::2] >= 0
+    batch.draft_tokens[first::2][there] = own[there]
+    batch.draft_probs[first::2][there] = one_hot_rows(own, batch.target_probs.shape[2])[there]
 
 
 def one_hot(judge: Judge) -> Outcome:
@@ -122,8 +183,13 @@ def tied_batch() -> Batch:
 
 
 def _problem(judge: Judge, name: str, batch: Batch, eos: int | None = None) -> Outcome | None:
-    verifier = judge.verifier
-    tokens = verifier(batch, judge.rng(f"greedy/{name}")).tokens
+    return _departure(judge.verifier, judge.rng(f"greedy/{name}"), name, batch, eos)
+
+
+def _departure(
+    verifier: Verifier, rng: np.random.Generator, name: str, batch: Batch, eos: int | None = None
+) -> Outcome | None:
+    tokens = verifier(batch, rng).tokens
     allowed = likeliest(verifier, batch)
     for row in departures(batch, allowed, tokens, eos):
         block = [token for token in tokens[row].tolist() if token >= 0]
@@ -132,7 +198,7 @@ def _problem(judge: Judge, name: str, batch: Batch, eos: int | None = None) -> O
             f"{name}, row {row} of drafts {batch.draft_tokens[row].tolist()} is {block}: the "
             f"argmax of each of the target's rows gives {expected}",
             row=row,
-            **batch.facts(row),
+            **(batch.facts(row) if batch.target_probs.shape[2] <= MOST_SHOWN else {}),
         )
     return None
 
@@ -153,6 +219,7 @@ def _step_problem(fixture: Fixture, index: int, block: tuple[int, ...]) -> Outco
 
 CHECKS = (
     Check("boundary/greedy-blocks", DRAFTS, blocks),
+    Check("boundary/greedy-situations", VerifyContract, situations),
     Check("boundary/greedy-one-hot", DRAFTS, one_hot),
     Check("boundary/greedy-ties", DRAFTS, ties),
     Check("boundary/greedy-large", DRAFTS, large),

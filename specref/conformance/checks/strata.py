@@ -43,13 +43,11 @@ def judged(stratum: Stratum, judge: Judge) -> Outcome:
     verifier = judge.called(stratum.way)
     if why := verifier.refusal():
         return not_applicable(why)
-    if sent_as_text(judge) and max(shape.vocabulary for shape in stratum.shapes) > MOST_AS_TEXT:
-        if stratum.name.startswith(OF_LARGE_VOCABULARIES):
-            return not_applicable("numbers are sent as text: ask for such a --vocabulary")
-        fewer = (s._replace(vocabulary=min(s.vocabulary, MOST_AS_TEXT)) for s in stratum.shapes)
-        stratum = replace(stratum, shapes=tuple(dict.fromkeys(fewer)))
+    sent = as_sent(stratum, judge)
+    if sent is None:
+        return not_applicable("numbers are sent as text: ask for such a --vocabulary")
     try:
-        found = campaign(stratum, verifier, judge, judge.level)
+        found = campaign(sent, verifier, judge, judge.level)
     except BrokenContractError as error:
         if not isinstance(verifier, Changed):
             raise
@@ -117,6 +115,16 @@ def own_campaign(judge: Judge, claims: Capabilities, level: float) -> Found:
         verifier = TreeVerifier(judge.implementation, claims, judge.timeout)
         return tree_campaign(trees, verifier, judge, level, OWN_COST)
     return campaign(own_stratum(shapes), judge.called(claims=claims), judge, level, OWN_COST)
+
+
+def as_sent(stratum: Stratum, judge: Judge) -> Stratum | None:
+    """The stratum with vocabularies that can be sent; None if it is about larger ones."""
+    if not sent_as_text(judge) or max(s.vocabulary for s in stratum.shapes) <= MOST_AS_TEXT:
+        return stratum
+    if stratum.name.startswith(OF_LARGE_VOCABULARIES):
+        return None
+    fewer = (s._replace(vocabulary=min(s.vocabulary, MOST_AS_TEXT)) for s in stratum.shapes)
+    return replace(stratum, shapes=tuple(dict.fromkeys(fewer)))
 
 
 def sent_as_text(judge: Judge) -> bool:
