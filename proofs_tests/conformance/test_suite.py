@@ -369,6 +369,38 @@ def test_expected_failures_do_not_stand_in_the_way() -> None:
     assert stale.exit_code == 2
 
 
+def test_only_a_failure_is_expected_and_only_a_pass_unexpected() -> None:
+    """A check that does not apply, or has not decided, is as it is."""
+    ids = {"boundary/greedy-blocks": "not applicable", "joint/wide": "inconclusive"}
+    report = check(clean, only=list(ids), trials=200, expected_failures=ids)
+    found = {result.id: result.status for result in report.results}
+    assert found == {
+        "boundary/greedy-blocks": Status.NOT_APPLICABLE,
+        "joint/wide": Status.INCONCLUSIVE,
+    }
+
+
+def test_rare_drafts_are_not_looked_for_in_vain() -> None:
+    (few,) = check(clean, only=["boundary/rare-draft"], batch=8).results
+    assert few.status == Status.NOT_APPLICABLE
+    assert few.message == "takes 8 rows a call: too few to look for rare drafts"
+    pytest.importorskip("torch", reason="not_run (torch is not installed)")
+    low_precision = {"arrays": "torch", "dtype": "float16"}
+    (low,) = check(clean, only=["boundary/rare-draft"], **low_precision).results
+    assert low.status == Status.NOT_APPLICABLE
+    assert low.message.startswith("low precision")
+
+
+def test_blocks_too_long_for_a_code_are_counted_alike(monkeypatch: Any) -> None:
+    rng = np.random.default_rng(1)
+    blocks = rng.integers(4, size=(500, 3))
+    blocks[np.arange(3) >= rng.integers(1, 4, size=500)[:, None]] = NO_TOKEN
+    known = trials.tallied(blocks)
+    monkeypatch.setattr(trials, "LARGEST_CODE", 1)
+    assert trials.tallied(blocks) == known
+    assert known.total() == 500
+
+
 def test_too_few_trials_are_inconclusive() -> None:
     report = check(clean, only=["joint/wide"], trials=100)
     assert statuses(report.results) == {"joint/wide": Status.INCONCLUSIVE}

@@ -59,6 +59,16 @@ def test_what_leaves_the_program_is_an_error() -> None:
     assert frames_of_rule(raised.value)[-1].name == "leaving"
 
 
+def test_a_rule_that_waits_is_given_up_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes no processor time; the budget is not spent."""
+    monkeypatch.setattr(module, "LONGEST", 0.5)
+    watch, goes_on = Watch(1e6), threading.Event()
+    with pytest.raises(NotForAllError, match="did not return"):
+        watch.run(watch.of(lambda: goes_on.wait(60)))
+    goes_on.set()
+    assert watch.run(watch.of(lambda: "ended")) == "ended"
+
+
 @pytest.mark.usefixtures("short_grace")
 def test_the_thread_of_a_run_that_does_not_end_is_stopped() -> None:
     ended: list[str] = []
