@@ -351,7 +351,8 @@ def _run(
     run: Callable[[Check], CheckResult],
 ) -> CheckResult:
     blocking = blocker(one.stage, before)
-    if blocking is not None and one.is_for(judge.contract):
+    unasked = one.law and judge.capabilities.greedy
+    if blocking is not None and one.is_for(judge.contract) and not unasked:
         return one.result(Outcome(Status.NOT_RUN, f"blocked by {blocking}"))
     result, expected = run(one), judge.options.expected_failures
     if one.id not in expected:

@@ -202,6 +202,16 @@ def test_no_other_check_finds_what_acts_in_one_situation() -> None:
     assert failing(judged(verify)) == {killer}
 
 
+@pytest.mark.strata
+def test_checks_of_laws_do_not_apply_whatever_fails_before_them() -> None:
+    """They are not `not_run`: nothing that is mended would have them run."""
+    report = check(BUGS["eight drafts"][0], greedy=True)
+    found = {r.id: r.status for r in report.results}
+    laws = {one.id for one in CHECKS if one.law and VERIFY in one.contracts}
+    assert {found[id_] for id_ in laws} == {Status.NOT_APPLICABLE}
+    assert report.counts["not_run"] == 0
+
+
 def test_ways_of_calling_are_judged_greedily_too() -> None:
     seen: dict[int, Ints] = {}
 
