@@ -309,6 +309,43 @@ def test_trees_are_verified_greedily_too() -> None:
     assert "boundary/greedy-blocks" in failing(sampling)
 
 
+TREE_SITUATIONS: dict[str, tuple[Callable[[Ints], bool], str]] = {
+    "8 siblings": (lambda parents: (parents == ROOT).sum(axis=1).max() == 8, "tree-siblings"),
+    "depth 5": (lambda parents: parents.shape[1] == 5 and parents.max() == 3, "tree-deep"),
+    "one row": (lambda parents: len(parents) == 1, "tree-batches-to-32"),
+    "1,024 rows": (lambda parents: len(parents) == 1_024, "tree-batches-to-1500"),
+}
+
+
+@pytest.mark.parametrize("situation", TREE_SITUATIONS)
+def test_trees_are_judged_greedily_in_situations(situation: str) -> None:
+    acts, stratum = TREE_SITUATIONS[situation]
+
+    def wrong(p: Floats, q: Any, drafts: Ints, parents: Ints, *, rng: Any) -> Any:
+        rolled = np.roll(p, int(acts(parents)), axis=2)
+        return greedy_tree(rolled, q, drafts, parents, rng=rng)
+
+    report = judged(wrong, contract="tree")
+    assert failing(report) == {"boundary/greedy-situations"}
+    (failure,) = report.failures
+    assert failure.message.startswith(stratum)
+
+
+def test_last_siblings_are_read_greedily_too() -> None:
+    """Nothing else finds who looks at no more than three siblings."""
+
+    def three_siblings(p: Floats, q: Any, drafts: Ints, parents: Ints, *, rng: Any) -> Any:
+        above = np.array(parents)
+        for row in above:
+            for node, parent in enumerate(row):
+                if parent >= ROOT and (row[:node] == parent).sum() > 2:
+                    row[node:] = -2
+        return greedy_tree(p, q, np.where(above < ROOT, -1, drafts), above, rng=rng)
+
+    report = judged(three_siblings, contract="tree")
+    assert failing(report) == {"boundary/greedy-situations"}
+
+
 def greedy_step(
     target: Model, drafter: Model, context: Any, lookahead: int, rng: np.random.Generator
 ) -> Any:

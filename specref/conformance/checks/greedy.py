@@ -5,15 +5,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from specref.arrays import one_hot_rows
+from specref.arrays import Ints, one_hot_rows
 from specref.conformance.checks.check import DRAFTS, Check, failed, not_applicable, passed
 from specref.conformance.checks.smoke import large_batch
 from specref.conformance.checks.strata import as_sent
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
 from specref.conformance.strata.calling import Called, Changed
-from specref.conformance.strata.stratum import Stratum, drawn, pools
-from specref.conformance.strata.table import STRATA, capped
+from specref.conformance.strata.laws import drawn_pool
+from specref.conformance.strata.stratum import Stratum, drawn, most_pairs, pools
+from specref.conformance.strata.table import STRATA, TREE_STRATA, capped
+from specref.conformance.strata.trees import TreeStratum, tables_of, tree_fixture
 from specref.conformance.texts.argmax import departures, greedy_block, likeliest
 from specref.conformance.texts.greedy import greedy_text
 from specref.contracts.batch import Batch
@@ -23,6 +25,10 @@ from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
 from specref.contracts.model_calls import AFTER_EOS, step_call, until_end
 from specref.contracts.sampling import Steps
 from specref.contracts.step import StepContract
+from specref.contracts.tree.batch import TreeBatch
+from specref.contracts.tree.contract import TreeContract
+from specref.contracts.tree.drawing import draw_trees
+from specref.contracts.tree.fixtures import WITH
 from specref.contracts.verify.contract import VerifyContract
 from specref.models import as_float
 
@@ -51,6 +57,8 @@ def situations(judge: Judge) -> Outcome:
     """
     if not judge.capabilities.greedy:
         return UNCLAIMED
+    if judge.contract.trees:
+        return _tree_situations(judge)
     tried, left_out = list[str](), list[str]()
     for stratum in filter(None, (as_sent(one, judge) for one in STRATA)):
         verifier = judge.called(stratum.way)
@@ -95,6 +103,46 @@ def _draft_own(batch: Batch, first: int) -> None:
     there = batch.draft_tokens[first::2] >= 0
     batch.draft_tokens[first::2][there] = own[there]
     batch.draft_probs[first::2][there] = one_hot_rows(own, batch.target_probs.shape[2])[there]
+
+
+def _tree_situations(judge: Judge) -> Outcome:
+    claims = judge.capabilities
+    tried = [one.fitted(claims) for one in TREE_STRATA if not one.refusal(claims)]
+    problems = (_in_tree_stratum(judge, stratum) for stratum in tried)
+    return next(filter(None, problems), passed(f"in {len(tried)} strata"))
+
+
+def _in_tree_stratum(judge: Judge, stratum: TreeStratum) -> Outcome | None:
+    rng, families = judge.rng(f"greedy/{stratum.name}"), (stratum.targets, stratum.drafters)
+    sizes = dict.fromkeys(shape.vocabulary for shape in stratum.shapes)
+    pools = {size: drawn_pool(rng, size, most_pairs(size), *families) for size in sizes}
+    tables = {size: tables_of(pool, rng) for size, pool in pools.items()}
+    for shape in stratum.shapes:
+        fixture = tree_fixture(stratum, shape, ragged=judge.capabilities.ragged)
+        for call in range(max(1, FEWEST_ROWS // shape.batch)):
+            start, place = (
+                rng.integers(most, size=shape.batch)
+                for most in (len(tables[shape.vocabulary].p), len(fixture.places))
+            )
+            batch = draw_trees(fixture, tables[shape.vocabulary], start, place, rng)
+            once = np.array([one.way != WITH for one in fixture.places])[place]
+            _prefer_last_siblings(batch, np.flatnonzero(once)[call % 2 :: 2])
+            problem = _departure(
+                judge.verifier, rng, f"{stratum.name}, {shape}, call {call}", batch
+            )
+            if problem:
+                return problem
+    return None
+
+
+def _prefer_last_siblings(batch: TreeBatch, rows: Ints) -> None:
+    """In these rows the target's own text leads from the last sibling to the last below it."""
+    p = batch.target_probs.copy()
+    for node in range(batch.draft_tokens.shape[1]):
+        here = rows[batch.draft_tokens[rows, node] >= 0]
+        above, token = batch.parents[here, node] + 1, batch.draft_tokens[here, node]
+        batch.target_probs[here, above] = p[here, above] / 2
+        batch.target_probs[here, above, token] += 0.5
 
 
 def one_hot(judge: Judge) -> Outcome:
@@ -219,7 +267,7 @@ def _step_problem(fixture: Fixture, index: int, block: tuple[int, ...]) -> Outco
 
 CHECKS = (
     Check("boundary/greedy-blocks", DRAFTS, blocks),
-    Check("boundary/greedy-situations", VerifyContract, situations),
+    Check("boundary/greedy-situations", (VerifyContract, TreeContract), situations),
     Check("boundary/greedy-one-hot", DRAFTS, one_hot),
     Check("boundary/greedy-ties", DRAFTS, ties),
     Check("boundary/greedy-large", DRAFTS, large),
