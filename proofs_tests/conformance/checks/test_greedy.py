@@ -374,6 +374,16 @@ def test_steps_are_judged_greedily_too() -> None:
     assert "the argmax of the target is" in str(wrong)
 
 
+def test_steps_are_judged_greedily_in_situations() -> None:
+    def of_drafter_then(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
+        models = (target, drafter) if lookahead < 5 else (drafter, target)
+        return greedy_step(*models, context, lookahead, rng)
+
+    asked: dict[str, Any] = {"contract": "step", "only": ["boundary/greedy-steps"]}
+    (failure,) = check(of_drafter_then, greedy=True, **asked).failures
+    assert failure.message.startswith("step-many-drafts, V 6, context 2, lookahead 5: token ")
+
+
 def test_a_greedy_step_that_goes_on_after_eos_is_found() -> None:
     def endless(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
         text: tuple[int, ...] = ()
@@ -406,9 +416,16 @@ def test_texts_of_loops_are_judged_greedily_too() -> None:
             text += (int(np.argmax(target.next_token((*context, *text)[-1:]))),)
         return text
 
+    def of_few_tokens(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
+        """Right up to the 40 tokens that the longest of the other texts have."""
+        text: tuple[int, ...] = ()
+        while len(text) < tokens and not target.vocabulary.ends(text):
+            text += greedy_text(target, (*context, *text)[-43:], 1)
+        return text
+
     asked: dict[str, Any] = {"contract": "generate", "only": ["end-to-end/greedy"]}
     assert check(generate, greedy=True, **asked).passed
-    for wrong in (of_drafter_later, beyond_eos, of_the_last_token):
+    for wrong in (of_drafter_later, beyond_eos, of_the_last_token, of_few_tokens):
         assert failing(check(wrong, greedy=True, **asked)) == {"end-to-end/greedy"}, wrong
     (unclaimed,) = check(generate, **asked).results
     assert (unclaimed.status, unclaimed.message) == (

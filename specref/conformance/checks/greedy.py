@@ -1,6 +1,7 @@
 """Stage boundary for greedy decoding: every block is compared with the argmax of the target."""
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,8 @@ from specref.conformance.status import Outcome
 from specref.conformance.strata.calling import Called, Changed
 from specref.conformance.strata.laws import drawn_pool
 from specref.conformance.strata.stratum import Stratum, drawn, most_pairs, pools
-from specref.conformance.strata.table import STRATA, TREE_STRATA, capped
+from specref.conformance.strata.table import STEP_STRATA, STRATA, TREE_STRATA, capped
+from specref.conformance.strata.texts import Calling, CallStratum
 from specref.conformance.strata.trees import TreeStratum, tables_of, tree_fixture
 from specref.conformance.texts.argmax import departures, greedy_block, likeliest
 from specref.conformance.texts.greedy import greedy_text
@@ -35,6 +37,8 @@ from specref.models import as_float
 SIZE, TIMES = 512, 4
 STEPS = 105
 FEWEST_ROWS, MOST_SHOWN = 64, 32_000
+TOKENS = 32
+"""Of the calls of one shape, of which there are two at least."""
 TIES = ((0, 4), (1, 3), (0, 2), (2, 3, 4), (0, 1, 2, 3, 4))
 UNCLAIMED = not_applicable("does not claim greedy=true")
 
@@ -203,7 +207,25 @@ def steps(judge: Judge) -> Outcome:
             problem = _step_problem(fixture, index, tuple(x for x in block if x >= 0))
             if problem:
                 return problem
-    return passed()
+    return calls_problem(judge, STEP_STRATA) or passed(f"also in {len(STEP_STRATA)} strata")
+
+
+def calls_problem(judge: Judge, strata: Sequence[CallStratum]) -> Outcome | None:
+    """The first block or text of some strata that is not the target's own; None if all are."""
+    for stratum in strata:
+        rng = judge.rng(f"greedy/{stratum.name}")
+        calling = Calling(stratum, judge.implementation, judge.timeout, rng)
+        for shape in stratum.shapes:
+            target, calls = calling.models[shape.vocabulary][0], max(2, TOKENS // shape.most)
+            for place, text in zip(*calling.texts(shape, calls), strict=True):
+                for at, token in enumerate(text):
+                    law = target.next_token((*place.context, *text[:at])).tolist()
+                    if law[token] < max(law):
+                        return failed(
+                            f"{stratum.name}, {place.name}: token {token} at position {at}, the "
+                            f"argmax of the target is {law.index(max(law))}"
+                        )
+    return None
 
 
 def _with_later_places(fixture: Fixture) -> Fixture:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
+from specref.conformance.checks.greedy import calls_problem
 from specref.conformance.checks.joint import BLOCKS, USELESS, outcome_of
 from specref.conformance.checks.situations import tokens_of_calls
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
+from specref.conformance.strata.table import TEXT_STRATA
 from specref.conformance.texts.chains import CHAIN, GUESS
 from specref.conformance.texts.greedy import judge_greedy
 from specref.conformance.texts.markov import judge_markov
@@ -131,7 +133,8 @@ def greedy(judge: Judge) -> Outcome:
         if report.difference is not None:
             return failed(report.difference)
         texts += report.texts
-    return passed(f"{texts} greedy texts equal the target's own")
+    said = f"{texts} greedy texts equal the target's own, also in {len(TEXT_STRATA)} strata"
+    return calls_problem(judge, TEXT_STRATA) or passed(said)
 
 
 CHECKS = (

@@ -183,6 +183,61 @@ def text_tokens(
     )  # fmt: skip
 
 
+class Calling:
+    """Calls a function of two models, whose laws depend on all of the context, in a stratum.
+
+    Attributes
+    ----------
+    pools : dict
+        {vocabulary: its pairs of laws}.
+    """
+
+    def __init__(
+        self,
+        stratum: CallStratum,
+        function: Callable[..., Any],
+        timeout: float | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self.stratum, self.timeout, self.rng = stratum, timeout, rng
+        self.give = giver(function)
+        laws = (stratum.targets, stratum.drafters)
+        sizes = dict.fromkeys(shape.vocabulary for shape in stratum.shapes)
+        self.pools = {size: drawn_pool(rng, size, most_pairs(size), *laws) for size in sizes}
+        self.models = {
+            size: hashed_pair(pool, vocabulary_of(size, ends=stratum.ends))
+            for size, pool in self.pools.items()
+        }
+
+    def texts(self, shape: CallShape, calls: int) -> tuple[tuple[CallPlace, ...], list[Text]]:
+        """So many contexts, and what it returns after them, up to EOS.
+
+        Raises
+        ------
+        BrokenContractError
+            It raises, or returns no tokens, too many or too few.
+        """
+        known = shape.vocabulary - self.stratum.ends  # a context does not end
+        contexts = self.rng.integers(known, size=(calls, shape.context)).tolist()
+        places = tuple(CallPlace(tuple(context), shape.asked, shape) for context in contexts)
+        fixture = Fixture(self.stratum.name, *self.models[shape.vocabulary], places)
+        blocks = Steps(self._one, fixture, shape.most, self.timeout)(calls, self.rng)[1]
+        texts = [until_end(fixture, tuple(row[row >= 0].tolist())) for row in blocks]
+        for text in texts:
+            if len(text) < shape.fewest and fixture.eos not in text:
+                raise BrokenContractError(
+                    f"returned {len(text)} tokens: expected {shape.fewest}"
+                    + ", or fewer up to EOS" * self.stratum.ends
+                    + f" ({shape})"
+                )
+        return places, texts
+
+    def _one(self, place: Place, rng: np.random.Generator) -> Any:
+        assert isinstance(place, CallPlace)
+        models = self.models[place.shape.vocabulary]
+        return self.give((*models, place.context, place.shape.asked), rng)
+
+
 def run_calls(
     stratum: CallStratum,
     subject: Subject,
@@ -205,33 +260,13 @@ def run_calls(
     BrokenContractError
         It raises, or returns no tokens, too many or too few.
     """
-    sizes = dict.fromkeys(shape.vocabulary for shape in stratum.shapes)
-    words = {size: vocabulary_of(size, ends=stratum.ends) for size in sizes}
-    laws = (stratum.targets, stratum.drafters)
-    pools = {size: drawn_pool(rng, size, most_pairs(size), *laws) for size in sizes}
-    models = {size: hashed_pair(pools[size], words[size]) for size in sizes}
-    campaign = Campaign(stratum.shapes, pools, subject.capabilities, PLACES)
-    give = giver(subject.function)
-
-    def one(place: Place, rng: np.random.Generator) -> Any:
-        assert isinstance(place, CallPlace)
-        return give((*models[place.shape.vocabulary], place.context, place.shape.asked), rng)
+    calling = Calling(stratum, subject.function, subject.timeout, rng)
+    campaign = Campaign(stratum.shapes, calling.pools, subject.capabilities, PLACES)
 
     def ask(shape: CallShape, calls: int) -> TextTokens:
-        known = shape.vocabulary - stratum.ends  # a context does not end
-        contexts = rng.integers(known, size=(calls, shape.context)).tolist()
-        places = tuple(CallPlace(tuple(context), shape.asked, shape) for context in contexts)
-        fixture = Fixture(stratum.name, *models[shape.vocabulary], places)
-        blocks = Steps(one, fixture, shape.most, subject.timeout)(calls, rng)[1]
-        texts = [until_end(fixture, tuple(row[row >= 0].tolist())) for row in blocks]
-        for text in texts:
-            if len(text) < shape.fewest and fixture.eos not in text:
-                raise BrokenContractError(
-                    f"returned {len(text)} tokens: expected {shape.fewest}"
-                    + ", or fewer up to EOS" * stratum.ends
-                    + f" ({shape})"
-                )
-        return text_tokens(places, texts, len(pools[shape.vocabulary].p), campaign.calls)
+        places, texts = calling.texts(shape, calls)
+        pairs = len(calling.pools[shape.vocabulary].p)
+        return text_tokens(places, texts, pairs, campaign.calls)
 
     def turns(shape: CallShape) -> int:
         return max(1, IN_TURN // shape.most)
