@@ -1,46 +1,35 @@
 """Stage boundary for greedy decoding: every block is compared with the argmax of the target."""
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from specref.arrays import Ints, one_hot_rows
+from specref.arrays import one_hot_rows
 from specref.conformance.checks.check import DRAFTS, Check, failed, not_applicable, passed
+from specref.conformance.checks.greedy_strata import (
+    UNCLAIMED,
+    calls_problem,
+    departure,
+    situations,
+)
 from specref.conformance.checks.smoke import large_batch
-from specref.conformance.checks.strata import as_sent
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
-from specref.conformance.strata.calling import Called, Changed
-from specref.conformance.strata.laws import drawn_pool
-from specref.conformance.strata.stratum import Stratum, drawn, most_pairs, pools
-from specref.conformance.strata.table import STEP_STRATA, STRATA, TREE_STRATA, capped
-from specref.conformance.strata.texts import Calling, CallStratum
-from specref.conformance.strata.trees import TreeStratum, tables_of, tree_fixture
-from specref.conformance.texts.argmax import departures, greedy_block, likeliest
+from specref.conformance.strata.table import STEP_STRATA
 from specref.conformance.texts.greedy import greedy_text
 from specref.contracts.batch import Batch
-from specref.contracts.calling import Verifier
-from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
 from specref.contracts.model_calls import AFTER_EOS, step_call, until_end
 from specref.contracts.sampling import Steps
 from specref.contracts.step import StepContract
-from specref.contracts.tree.batch import TreeBatch
 from specref.contracts.tree.contract import TreeContract
-from specref.contracts.tree.drawing import draw_trees
-from specref.contracts.tree.fixtures import WITH
 from specref.contracts.verify.contract import VerifyContract
 from specref.models import as_float
 
 SIZE, TIMES = 512, 4
 STEPS = 105
-FEWEST_ROWS, MOST_SHOWN = 64, 32_000
-TOKENS = 32
-"""Of the calls of one shape, of which there are two at least."""
 TIES = ((0, 4), (1, 3), (0, 2), (2, 3, 4), (0, 1, 2, 3, 4))
-UNCLAIMED = not_applicable("does not claim greedy=true")
 
 
 def blocks(judge: Judge) -> Outcome:
@@ -52,101 +41,6 @@ def blocks(judge: Judge) -> Outcome:
         if problem:
             return problem
     return passed()
-
-
-def situations(judge: Judge) -> Outcome:
-    """The same at the shapes and laws, and in the ways of calling, of the strata.
-
-    In every other row all drafts are the target's own; some rows are shorter.
-    """
-    if not judge.capabilities.greedy:
-        return UNCLAIMED
-    if judge.contract.trees:
-        return _tree_situations(judge)
-    tried, left_out = list[str](), list[str]()
-    for stratum in filter(None, (as_sent(one, judge) for one in STRATA)):
-        verifier = judge.called(stratum.way)
-        without_laws = not stratum.laws and not verifier.capabilities.one_hot
-        if stratum.after or without_laws or verifier.refusal():
-            continue
-        try:
-            problem = _in_stratum(judge, stratum, verifier)
-        except BrokenContractError as error:
-            if not isinstance(verifier, Changed):
-                raise
-            left_out.append(f"{stratum.name} ({str(error).splitlines()[0]})")
-            continue
-        if problem:
-            return problem
-        tried.append(stratum.name)
-    said = f"in {len(tried)} strata"
-    return passed(f"{said}; not judged: {', '.join(left_out)}" if left_out else said)
-
-
-def _in_stratum(judge: Judge, stratum: Stratum, verifier: Called) -> Outcome | None:
-    rng, claims = judge.rng(f"greedy/{stratum.name}"), verifier.capabilities
-    shapes = capped(stratum, claims.batch)
-    known = pools(stratum, shapes, rng)
-    ragged = claims.ragged and stratum.ragged
-    for shape in shapes:
-        for call in range(max(1, FEWEST_ROWS // shape.batch)):
-            batch = drawn(shape, known[shape.vocabulary], rng, ragged=ragged)
-            _draft_own(batch, call % 2)
-            given = batch if stratum.laws else batch.without_q()
-            name = f"{stratum.name}, V = {shape.vocabulary:,}, {shape.batch:,} rows"
-            problem = _departure(verifier, rng, f"{name}, call {call}", given)
-            if problem:
-                return problem
-    return None
-
-
-def _draft_own(batch: Batch, first: int) -> None:
-    """Make all drafts of every other row the target's own, from the given row on."""
-    assert batch.draft_probs is not None
-    own = batch.target_probs[first::2, :-1].argmax(axis=2)
-    there = batch.draft_tokens[first::2] >= 0
-    batch.draft_tokens[first::2][there] = own[there]
-    batch.draft_probs[first::2][there] = one_hot_rows(own, batch.target_probs.shape[2])[there]
-
-
-def _tree_situations(judge: Judge) -> Outcome:
-    claims = judge.capabilities
-    tried = [one.fitted(claims) for one in TREE_STRATA if not one.refusal(claims)]
-    problems = (_in_tree_stratum(judge, stratum) for stratum in tried)
-    return next(filter(None, problems), passed(f"in {len(tried)} strata"))
-
-
-def _in_tree_stratum(judge: Judge, stratum: TreeStratum) -> Outcome | None:
-    rng, families = judge.rng(f"greedy/{stratum.name}"), (stratum.targets, stratum.drafters)
-    sizes = dict.fromkeys(shape.vocabulary for shape in stratum.shapes)
-    pools = {size: drawn_pool(rng, size, most_pairs(size), *families) for size in sizes}
-    tables = {size: tables_of(pool, rng) for size, pool in pools.items()}
-    for shape in stratum.shapes:
-        fixture = tree_fixture(stratum, shape, ragged=judge.capabilities.ragged)
-        for call in range(max(1, FEWEST_ROWS // shape.batch)):
-            start, place = (
-                rng.integers(most, size=shape.batch)
-                for most in (len(tables[shape.vocabulary].p), len(fixture.places))
-            )
-            batch = draw_trees(fixture, tables[shape.vocabulary], start, place, rng)
-            once = np.array([one.way != WITH for one in fixture.places])[place]
-            _prefer_last_siblings(batch, np.flatnonzero(once)[call % 2 :: 2])
-            problem = _departure(
-                judge.verifier, rng, f"{stratum.name}, {shape}, call {call}", batch
-            )
-            if problem:
-                return problem
-    return None
-
-
-def _prefer_last_siblings(batch: TreeBatch, rows: Ints) -> None:
-    """In these rows the target's own text leads from the last sibling to the last below it."""
-    p = batch.target_probs.copy()
-    for node in range(batch.draft_tokens.shape[1]):
-        here = rows[batch.draft_tokens[rows, node] >= 0]
-        above, token = batch.parents[here, node] + 1, batch.draft_tokens[here, node]
-        batch.target_probs[here, above] = p[here, above] / 2
-        batch.target_probs[here, above, token] += 0.5
 
 
 def one_hot(judge: Judge) -> Outcome:
@@ -210,24 +104,6 @@ def steps(judge: Judge) -> Outcome:
     return calls_problem(judge, STEP_STRATA) or passed(f"also in {len(STEP_STRATA)} strata")
 
 
-def calls_problem(judge: Judge, strata: Sequence[CallStratum]) -> Outcome | None:
-    """The first block or text of some strata that is not the target's own; None if all are."""
-    for stratum in strata:
-        rng = judge.rng(f"greedy/{stratum.name}")
-        calling = Calling(stratum, judge.implementation, judge.timeout, rng)
-        for shape in stratum.shapes:
-            target, calls = calling.models[shape.vocabulary][0], max(2, TOKENS // shape.most)
-            for place, text in zip(*calling.texts(shape, calls), strict=True):
-                for at, token in enumerate(text):
-                    law = target.next_token((*place.context, *text[:at])).tolist()
-                    if law[token] < max(law):
-                        return failed(
-                            f"{stratum.name}, {place.name}: token {token} at position {at}, the "
-                            f"argmax of the target is {law.index(max(law))}"
-                        )
-    return None
-
-
 def _with_later_places(fixture: Fixture) -> Fixture:
     """Also where the target's own text goes on: its EOS comes before the last token there."""
     target, later = as_float(fixture.target), list[Place]()
@@ -253,24 +129,7 @@ def tied_batch() -> Batch:
 
 
 def _problem(judge: Judge, name: str, batch: Batch, eos: int | None = None) -> Outcome | None:
-    return _departure(judge.verifier, judge.rng(f"greedy/{name}"), name, batch, eos)
-
-
-def _departure(
-    verifier: Verifier, rng: np.random.Generator, name: str, batch: Batch, eos: int | None = None
-) -> Outcome | None:
-    tokens = verifier(batch, rng).tokens
-    allowed = likeliest(verifier, batch)
-    for row in departures(batch, allowed, tokens, eos):
-        block = [token for token in tokens[row].tolist() if token >= 0]
-        expected = list(greedy_block(batch, row, allowed[row]))
-        return failed(
-            f"{name}, row {row} of drafts {batch.draft_tokens[row].tolist()} is {block}: the "
-            f"argmax of each of the target's rows gives {expected}",
-            row=row,
-            **(batch.facts(row) if batch.target_probs.shape[2] <= MOST_SHOWN else {}),
-        )
-    return None
+    return departure(judge.verifier, judge.rng(f"greedy/{name}"), name, batch, eos)
 
 
 def _step_problem(fixture: Fixture, index: int, block: tuple[int, ...]) -> Outcome | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable, passed
-from specref.conformance.checks.greedy import calls_problem
+from specref.conformance.checks.greedy_strata import calls_problem
 from specref.conformance.checks.joint import BLOCKS, USELESS, outcome_of
 from specref.conformance.checks.situations import tokens_of_calls
 from specref.conformance.judge import Judge
