@@ -190,8 +190,12 @@ def test_a_check_that_samples_does_without_scipy_stats() -> None:
 
 def imported_by(*command: str) -> set[str]:
     """The modules that a command imports, in a process of its own."""
-    code = f"import sys; from specref.cli import main; main({command}, standalone_mode=False);"
-    code += "print(); print(*sys.modules)"
+    code = f"""import sys
+from specref.cli import main
+try:
+    main({command}, standalone_mode=False)
+finally:
+    print(*sys.modules)"""
     words = [sys.executable, "-c", code]
     shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     return set(shown.splitlines()[-1].split())
