@@ -17,7 +17,7 @@ from specref.conformance.checks.smoke import large_batch
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
 from specref.conformance.strata.table import STEP_STRATA
-from specref.conformance.texts.greedy import greedy_text
+from specref.conformance.texts.greedy import first_departure, greedy_text
 from specref.contracts.batch import Batch
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
 from specref.contracts.model_calls import AFTER_EOS, step_call, until_end
@@ -136,13 +136,12 @@ def _step_problem(fixture: Fixture, index: int, block: tuple[int, ...]) -> Outco
     place, target = fixture.places[index], as_float(fixture.target)
     if until_end(fixture, block) != block:
         return failed(f"{fixture.name}, {place.name}: {block} has {AFTER_EOS}")
-    for position, token in enumerate(block):
-        law = target.next_token((*place.context, *block[:position])).tolist()
-        if law[token] < max(law):
-            return failed(
-                f"{fixture.name}, {place.name}: {block} has token {token} at position {position}, "
-                f"the argmax of the target is {law.index(max(law))}"
-            )
+    if found := first_departure(target, place.context, block):
+        position, likeliest = found
+        return failed(
+            f"{fixture.name}, {place.name}: {block} has token {block[position]} at position "
+            f"{position}, the argmax of the target is {likeliest}"
+        )
     return None
 
 

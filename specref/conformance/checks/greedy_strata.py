@@ -16,6 +16,7 @@ from specref.conformance.strata.table import STRATA, TREE_STRATA, capped
 from specref.conformance.strata.texts import Calling, CallStratum
 from specref.conformance.strata.trees import TreeStratum, tables_of, tree_fixture
 from specref.conformance.texts.argmax import departures, greedy_block, likeliest
+from specref.conformance.texts.greedy import first_departure
 from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.errors import BrokenContractError
@@ -32,7 +33,8 @@ UNCLAIMED = not_applicable("does not claim greedy=true")
 def situations(judge: Judge) -> Outcome:
     """Blocks are those of argmax at the shapes and laws and in the ways of calling of the strata.
 
-    In every other row all drafts are the target's own; some rows are shorter.
+    In every other row all drafts are the target's own, or a tree's last siblings are; some rows
+    are shorter. The strata of the first call, of pairs and of one's own shape are not among them.
     """
     if not judge.capabilities.greedy:
         return UNCLAIMED
@@ -132,13 +134,12 @@ def calls_problem(judge: Judge, strata: Sequence[CallStratum]) -> Outcome | None
         for shape in stratum.shapes:
             target, calls = calling.models[shape.vocabulary][0], max(2, TOKENS // shape.most)
             for place, text in zip(*calling.texts(shape, calls), strict=True):
-                for at, token in enumerate(text):
-                    law = target.next_token((*place.context, *text[:at])).tolist()
-                    if law[token] < max(law):
-                        return failed(
-                            f"{stratum.name}, {place.name}: token {token} at position {at}, the "
-                            f"argmax of the target is {law.index(max(law))}"
-                        )
+                if found := first_departure(target, place.context, text):
+                    at, likeliest_token = found
+                    return failed(
+                        f"{stratum.name}, {place.name}: token {text[at]} at position {at}, the "
+                        f"argmax of the target is {likeliest_token}"
+                    )
     return None
 
 

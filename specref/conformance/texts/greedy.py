@@ -48,6 +48,24 @@ def greedy_text(target: Model, context: Tokens, tokens: int) -> Tokens:
     return text
 
 
+def first_departure(target: Model, context: Tokens, text: Tokens) -> tuple[int, int] | None:
+    """The first position at which a text has no argmax of the target, and an argmax there.
+
+    Examples
+    --------
+    >>> from specref.models import markov_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> model = markov_model(Vocabulary("ab"), [0.5, 0.5], [[0.1, 0.9], [0.6, 0.4]])
+    >>> first_departure(model, (0,), (1, 0)), first_departure(model, (0,), (1, 1))
+    (None, (1, 0))
+    """
+    for position, token in enumerate(text):
+        law = target.next_token((*context, *text[:position])).tolist()
+        if law[token] < max(law):
+            return position, law.index(max(law))
+    return None
+
+
 def judge_greedy(
     generate: Generate,
     target: Model,
