@@ -87,7 +87,9 @@ def not_applicable(report: Report) -> list[str]:
     if number := report.other_contracts:
         belong = "1 check belongs" if number == 1 else f"{number} checks belong"
         lines.append(f"{belong} to other contracts than {report.contract}")
-    told = {OWN, *(result.id for result in _untried(report))}
+    told = {result.id for result in _untried(report)}
+    if not report.options.shapes:
+        told.add(OWN)
     for why, ids in report.switched_off.items():
         if left := [id_ for id_ in ids if id_ not in told]:
             some = ", ".join(left[:FEW]) + f" and {len(left) - FEW} more" * (len(left) > FEW)

@@ -11,9 +11,11 @@ from specref.algorithms import standard
 from specref.algorithms.trees import topdown
 from specref.arrays import Floats, Ints, one_hot_rows
 from specref.chance import Sampled
-from specref.conformance.checks import CHECKS
+from specref.conformance.checks import CHECKS, greedy_strata
 from specref.conformance.report import Report
 from specref.conformance.status import Status
+from specref.conformance.strata.shape import Shape
+from specref.conformance.strata.table import STRATA, crossed
 from specref.conformance.suite import check
 from specref.conformance.texts.argmax import departures, likeliest
 from specref.conformance.texts.greedy import greedy_text
@@ -24,6 +26,7 @@ from specref.contracts.table import VERIFY
 from specref.contracts.tree.batch import ROOT, batch_of_one
 from specref.contracts.tree.nodes import as_verifier
 from specref.models import Model
+from specref.report import kit
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")
 
@@ -225,6 +228,41 @@ def test_ways_of_calling_are_judged_greedily_too() -> None:
     assert failure.message.startswith("arrays-filled-anew, V = 8, 32 rows, call 1")
 
 
+SHAPE = Shape(77, 3, 5)
+
+
+def test_shapes_that_are_asked_for_are_judged_greedily_too() -> None:
+    """At these shapes, in each dtype, and nowhere else."""
+    wrong = verifying(
+        given=lambda p, q: np.roll(p, p.shape[2] == 77 and p.dtype == np.float32, axis=2)
+    )
+    asked: dict[str, Any] = {"only": ["boundary/greedy-situations"], "shapes": [SHAPE]}
+    assert judged(wrong, **asked).exit_code == 0
+    (failure,) = judged(wrong, dtypes=["float64", "float32"], **asked).failures
+    assert failure.message.startswith("own-shape, V = 77, 5 rows, call 0")
+
+
+@pytest.mark.strata
+def test_who_asks_for_the_check_of_laws_at_these_shapes_is_told_why_it_does_not_apply() -> None:
+    asked = {"only": ["strata/own-shape"], "shapes": [SHAPE]}
+    (line,) = kit.not_applicable(judged(verifying(), **asked))
+    assert line.endswith("checks named greedy judge it: strata/own-shape")
+    assert kit.not_applicable(judged(verifying(), only=["strata/own-shape"])) == []
+
+
+def test_pairs_of_strata_are_judged_greedily_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = {one.name: one for one in STRATA}
+    both = crossed(*(named[name] for name in ("many-drafts", "int32-ids")))
+    monkeypatch.setattr(greedy_strata, "drawn_pairs", lambda rng, count: [both])
+
+    def wrong(p: Floats, q: Any, drafts: Ints, *, rng: Any) -> tuple[Ints, Ints]:
+        at = drafts.shape[1] == 8 and drafts.dtype == np.int32
+        return verifying(given=lambda p, q: np.roll(p, at, axis=2))(p, q, drafts, rng=rng)
+
+    (failure,) = judged(wrong, only=["boundary/greedy-situations"]).failures
+    assert failure.message.startswith(f"{both.name}, V = ")
+
+
 def test_situations_of_what_is_not_taken_are_left_out() -> None:
     def plain_arrays(p: Floats, q: Any, drafts: Ints, *, rng: Any) -> tuple[Ints, Ints]:
         if not p.flags["C_CONTIGUOUS"]:
@@ -234,7 +272,7 @@ def test_situations_of_what_is_not_taken_are_left_out() -> None:
     report = judged(plain_arrays, only=["boundary/greedy-situations"])
     assert report.exit_code == 0, report
     (passed,) = report.results
-    assert passed.message.startswith("in 24 strata; not judged: strided-arrays (")
+    assert passed.message.startswith("in 27 strata; not judged: strided-arrays (")
     assert "transposed-arrays (" in passed.message
     assert "p is strided" in passed.message
 
@@ -331,6 +369,17 @@ def test_trees_are_judged_greedily_in_situations(situation: str) -> None:
     assert failure.message.startswith(stratum)
 
 
+def test_trees_of_shapes_that_are_asked_for_are_judged_greedily_too() -> None:
+    def wrong(p: Floats, q: Any, drafts: Ints, parents: Ints, *, rng: Any) -> Any:
+        at = p.shape[2] == 77 and p.dtype == np.float32
+        return greedy_tree(np.roll(p, at, axis=2), q, drafts, parents, rng=rng)
+
+    asked: dict[str, Any] = {"only": ["boundary/greedy-situations"], "shapes": [SHAPE]}
+    assert judged(wrong, contract="tree", **asked).exit_code == 0
+    (failure,) = judged(wrong, contract="tree", dtypes=["float32"], **asked).failures
+    assert failure.message.startswith("own-shape, ")
+
+
 def test_last_siblings_are_read_greedily_too() -> None:
     """Nothing else finds who looks at no more than three siblings."""
 
@@ -382,6 +431,17 @@ def test_steps_are_judged_greedily_in_situations() -> None:
     asked: dict[str, Any] = {"contract": "step", "only": ["boundary/greedy-steps"]}
     (failure,) = check(of_drafter_then, greedy=True, **asked).failures
     assert failure.message.startswith("step-many-drafts, V 6, context 2, lookahead 5: token ")
+
+
+def test_steps_of_shapes_that_are_asked_for_are_judged_greedily_too() -> None:
+    def wrong(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
+        models = (drafter, target) if len(target.vocabulary) == 77 else (target, drafter)
+        return greedy_step(*models, context, lookahead, rng)
+
+    asked: dict[str, Any] = {"contract": "step", "only": ["boundary/greedy-steps"]}
+    assert judged(wrong, **asked).exit_code == 0
+    (failure,) = judged(wrong, shapes=[Shape(77, 3, 1)], **asked).failures
+    assert failure.message.startswith("own-shape, V 77, context 3, lookahead 3: token ")
 
 
 def test_a_greedy_step_that_goes_on_after_eos_is_found() -> None:

@@ -16,7 +16,7 @@ from specref.tracebacks import traceback_lines
 
 DRAFTS, CALLS = BatchContract, ModelContract
 RARE_EDGE = 1e-12
-GREEDY = "decodes greedily: no token is random"
+GREEDY = "decodes greedily: no token is random; checks named greedy judge it"
 
 
 @dataclass(frozen=True)

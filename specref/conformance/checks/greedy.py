@@ -16,7 +16,7 @@ from specref.conformance.checks.greedy_strata import (
 from specref.conformance.checks.smoke import large_batch
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
-from specref.conformance.strata.table import STEP_STRATA
+from specref.conformance.strata.table import STEP_STRATA, own_calls
 from specref.conformance.texts.greedy import first_departure, greedy_text
 from specref.contracts.batch import Batch
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
@@ -101,7 +101,9 @@ def steps(judge: Judge) -> Outcome:
             problem = _step_problem(fixture, index, tuple(x for x in block if x >= 0))
             if problem:
                 return problem
-    return calls_problem(judge, STEP_STRATA) or passed(f"also in {len(STEP_STRATA)} strata")
+    shapes = judge.options.shapes
+    strata = (*STEP_STRATA, *([own_calls(shapes)] if shapes else []))
+    return calls_problem(judge, strata) or passed(f"also in {len(strata)} strata")
 
 
 def _with_later_places(fixture: Fixture) -> Fixture:

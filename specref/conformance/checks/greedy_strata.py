@@ -1,18 +1,25 @@
 """Greedy decoding in the situations of the strata: argmax of the target, block by block."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from specref.arrays import Ints, one_hot_rows
 from specref.conformance.checks.check import failed, not_applicable, passed
-from specref.conformance.checks.strata import as_sent
+from specref.conformance.checks.strata import PAIRS, as_sent, own_claims
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
 from specref.conformance.strata.calling import Called, Changed
 from specref.conformance.strata.laws import drawn_pool
 from specref.conformance.strata.stratum import Stratum, drawn, most_pairs, pools
-from specref.conformance.strata.table import STRATA, TREE_STRATA, capped
+from specref.conformance.strata.table import (
+    STRATA,
+    TREE_STRATA,
+    capped,
+    drawn_pairs,
+    own_stratum,
+    own_trees,
+)
 from specref.conformance.strata.texts import Calling, CallStratum
 from specref.conformance.strata.trees import TreeStratum, tables_of, tree_fixture
 from specref.conformance.texts.argmax import departures, greedy_block, likeliest
@@ -20,7 +27,7 @@ from specref.conformance.texts.greedy import first_departure
 from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.errors import BrokenContractError
-from specref.contracts.tree.batch import TreeBatch
+from specref.contracts.tree.batch import TreeBatch, TreeVerifier
 from specref.contracts.tree.drawing import draw_trees
 from specref.contracts.tree.fixtures import WITH
 
@@ -34,15 +41,14 @@ def situations(judge: Judge) -> Outcome:
     """Blocks are those of argmax at the shapes and laws and in the ways of calling of the strata.
 
     In every other row all drafts are the target's own, or a tree's last siblings are; some rows
-    are shorter. The strata of the first call, of pairs and of one's own shape are not among them.
+    are shorter. The strata of the first call and of late calls are not among them.
     """
     if not judge.capabilities.greedy:
         return UNCLAIMED
     if judge.contract.trees:
         return _tree_situations(judge)
     tried, left_out = list[str](), list[str]()
-    for stratum in filter(None, (as_sent(one, judge) for one in STRATA)):
-        verifier = judge.called(stratum.way)
+    for stratum, verifier in _asked(judge):
         without_laws = not stratum.laws and not verifier.capabilities.one_hot
         if stratum.after or without_laws or verifier.refusal():
             continue
@@ -58,6 +64,16 @@ def situations(judge: Judge) -> Outcome:
         tried.append(stratum.name)
     said = f"in {len(tried)} strata"
     return passed(f"{said}; not judged: {', '.join(left_out)}" if left_out else said)
+
+
+def _asked(judge: Judge) -> Iterator[tuple[Stratum, Called]]:
+    """The strata, with the pairs that its seed draws and the shapes that were asked for."""
+    pairs = drawn_pairs(judge.rng("strata/pairs"), PAIRS)
+    for stratum in filter(None, (as_sent(one, judge) for one in (*STRATA, *pairs))):
+        yield stratum, judge.called(stratum.way)
+    if judge.options.shapes:
+        own = own_stratum(judge.options.shapes)
+        yield from ((own, judge.called(claims=claims)) for claims in own_claims(judge))
 
 
 def _in_stratum(judge: Judge, stratum: Stratum, verifier: Called) -> Outcome | None:
@@ -88,12 +104,20 @@ def _draft_own(batch: Batch, first: int) -> None:
 
 def _tree_situations(judge: Judge) -> Outcome:
     claims = judge.capabilities
-    tried = [one.fitted(claims) for one in TREE_STRATA if not one.refusal(claims)]
-    problems = (_in_tree_stratum(judge, stratum) for stratum in tried)
+    tried = [
+        (one.fitted(claims), judge.verifier) for one in TREE_STRATA if not one.refusal(claims)
+    ]
+    if judge.options.shapes:
+        own = own_trees(judge.options.shapes)
+        tried += [
+            (own.fitted(one), TreeVerifier(judge.implementation, one, judge.timeout))
+            for one in own_claims(judge)
+        ]
+    problems = (_in_tree_stratum(judge, *one) for one in tried)
     return next(filter(None, problems), passed(f"in {len(tried)} strata"))
 
 
-def _in_tree_stratum(judge: Judge, stratum: TreeStratum) -> Outcome | None:
+def _in_tree_stratum(judge: Judge, stratum: TreeStratum, verifier: Verifier) -> Outcome | None:
     rng, families = judge.rng(f"greedy/{stratum.name}"), (stratum.targets, stratum.drafters)
     sizes = dict.fromkeys(shape.vocabulary for shape in stratum.shapes)
     pools = {size: drawn_pool(rng, size, most_pairs(size), *families) for size in sizes}
@@ -108,9 +132,7 @@ def _in_tree_stratum(judge: Judge, stratum: TreeStratum) -> Outcome | None:
             batch = draw_trees(fixture, tables[shape.vocabulary], start, place, rng)
             once = np.array([one.way != WITH for one in fixture.places])[place]
             _prefer_last_siblings(batch, np.flatnonzero(once)[call % 2 :: 2])
-            problem = departure(
-                judge.verifier, rng, f"{stratum.name}, {shape}, call {call}", batch
-            )
+            problem = departure(verifier, rng, f"{stratum.name}, {shape}, call {call}", batch)
             if problem:
                 return problem
     return None

@@ -97,12 +97,15 @@ def own_shapes(judge: Judge) -> Outcome:
     """A campaign at the shapes that were asked for, in each dtype that was."""
     if not judge.options.shapes:
         return not_applicable("no shape was asked for")
-    dtypes = judge.options.dtypes
-    level = judge.level / max(1, len(dtypes))
-    claims = [
-        replace(judge.capabilities, dtype=dtype) for dtype in dtypes or (judge.capabilities.dtype,)
-    ]
+    claims = own_claims(judge)
+    level = judge.level / len(claims)
     return outcome_of([own_campaign(judge, one, level) for one in claims], judge)
+
+
+def own_claims(judge: Judge) -> list[Capabilities]:
+    """The claims with each dtype that was asked for."""
+    claims = judge.capabilities
+    return [replace(claims, dtype=one) for one in judge.options.dtypes or (claims.dtype,)]
 
 
 def own_campaign(judge: Judge, claims: Capabilities, level: float) -> Found:
