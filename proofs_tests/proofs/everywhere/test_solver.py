@@ -7,7 +7,7 @@ import pytest
 from specref import Vocabulary
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample, Space, clause
-from specref.proofs.everywhere.solver import Counts, Solver
+from specref.proofs.everywhere.solver import Counts, Solver, joined
 
 pytest.importorskip("z3", reason="not_run (z3 is not installed)")
 LETTERS = Vocabulary("abc")
@@ -116,3 +116,34 @@ def test_a_square_is_not_negative_and_zero_where_its_root_is() -> None:
     more = polynomials.difference(expanded, polynomials.constant(Fraction(99, 100)))
     assert solver.find(chart, [clause(more, signs.POSITIVE)], [], "") == "none"
     assert not solver.excluded(chart, [clause(more, signs.AT_LEAST_ZERO)])
+
+
+def test_what_is_solved_for_has_a_domain_that_may_exclude_a_clause() -> None:
+    """Where p(b) = p(a), p(c) = 1 - 2 p(a) is not negative."""
+    space = Space(LETTERS, LETTERS, 0)
+    row = Row("p", ())
+    p = space.entries(row)
+    (b,) = space.of_row(row)[1:]
+    chart = Chart(space, {b: p[0]})
+    last = chart.entries(row)[2]
+    (below, _), (above, _) = clause(last, signs.NEGATIVE), clause(last, signs.POSITIVE)
+    assert below == above
+    assert joined(chart, [clause(last, signs.NEGATIVE)]) is None
+    system = joined(chart, [clause(last, signs.POSITIVE)])
+    assert system is not None
+    assert system[above] == signs.POSITIVE
+
+
+def test_a_sample_of_another_chart_may_have_a_pole() -> None:
+    """There q(a) = p(a) / q(b), and q(b) is 0."""
+    space = Space(LETTERS, LETTERS, 0)
+    p, q = (space.entries(Row(letter, ())) for letter in "pq")
+    (a, b), (of_a, of_b) = (space.of_row(Row(letter, ())) for letter in "pq")
+    other = Chart(space, {of_a: polynomials.ratio(p[0], q[1])})
+    given = {a: Fraction(1, 2), b: Fraction(1, 4), of_b: Fraction(0)}
+    pole, wish = Sample(other, given, ""), clause(q[0], signs.POSITIVE)
+    with pytest.raises(ZeroDivisionError):
+        pole.value(of_a)
+    found = Solver(Counts()).find(Chart(space, {}), [wish], [pole], "")
+    assert isinstance(found, Sample)
+    assert found.row(Row("q", ()))[0] > 0
