@@ -7,7 +7,7 @@ import pytest
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.proof import DENOMINATORS, simplified
 from specref.proofs.everywhere.rows import Row, Space, clause
-from specref.proofs.everywhere.words import in_words
+from specref.proofs.everywhere.words import MOST_READINGS, in_words
 from specref.vocabulary import Vocabulary
 
 SPACE = Space(Vocabulary("ab"), Vocabulary("ab"), 0)
@@ -27,6 +27,19 @@ def test_a_bound_of_one_entry(index: int, allowed: int, bound: Fraction) -> None
         f"p({'ab'[index]}) {'>' if more else '<'} {bound}",
         f"p({'ba'[index]}) {'<' if more else '>'} {1 - bound}",
     )
+
+
+def test_only_some_of_many_readings_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In rows of nine tokens each entry may be left out: of two rows, there are 81 readings."""
+    space = Space(Vocabulary("abcdefghi"), Vocabulary("abcdefghi"), 0)
+    (*_, last), (*_, other) = (space.entries(Row(letter, ())) for letter in "pq")
+    compared, substituted = list[int](), polynomials.substituted
+    monkeypatch.setattr(
+        polynomials, "substituted", lambda *given: compared.append(1) or substituted(*given)
+    )
+    said = in_words(clause(polynomials.difference(last, other), signs.POSITIVE), space)
+    assert len(compared) == MOST_READINGS
+    assert said == "p(i) > q(i)"
 
 
 @pytest.mark.parametrize("size", DENOMINATORS[1:])
