@@ -1,5 +1,6 @@
 """Every algorithm is lossless, proved by enumeration on random cases; planted bugs are not."""
 
+import inspect
 import itertools
 from fractions import Fraction
 from functools import partial
@@ -282,6 +283,16 @@ def test_steps_that_are_not_awaited_are_errors():
 @pytest.mark.parametrize("kind", [list, np.array, iter], ids=["list", "array", "iterator"])
 def test_blocks_may_come_in_any_sequence_of_ids(kind):
     assert is_lossless(lambda *case: kind(standard.step(*case)), COIN, HEADS, (), 2)
+
+
+def test_a_function_that_does_not_tell_its_arguments_is_called():
+    def step(*case):
+        return standard.step(*case)
+
+    step.__signature__ = "unknown"
+    with pytest.raises(TypeError, match="signature"):
+        inspect.signature(step)
+    assert is_lossless(step, COIN, HEADS, (), 1)
 
 
 def test_steps_of_another_signature_are_refused():

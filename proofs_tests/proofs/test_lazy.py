@@ -48,12 +48,14 @@ def test_laws_share_one_limit(step: Step) -> None:
         paths(needed - 1)
 
 
+@pytest.mark.parametrize("asked", ["draw", "choose"])
 @pytest.mark.parametrize("more", [0, 1])
-def test_tokens_that_nothing_looks_at_are_limited_too(more: int) -> None:
+def test_tokens_that_nothing_looks_at_are_limited_too(more: int, asked: str) -> None:
     def forgetful(
         target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
     ) -> Tokens:
-        drawn = [chance.draw(target.next_token(context), "t") for _ in range(MAX_SITES + more)]
+        ask = getattr(chance, asked)
+        drawn = [ask(target.next_token(context), "t") for _ in range(MAX_SITES + more)]
         return (drawn[0],)
 
     def law() -> object:
