@@ -83,20 +83,27 @@ class Chance(ABC):
         return self.choose(weights, site)
 
     def accept(self, probability: Probability, site: str) -> bool:
-        """Say yes with the given probability.
+        """Say yes with the given probability; a float may be 1e-9 outside of [0, 1], by rounding.
 
         Raises
         ------
         ValueError
             The probability is not in [0, 1].
         """
-        if not 0 <= probability <= 1:
-            raise ValueError(f"accept at {site}: probability {probability} is not in [0, 1]")
+        probability = _in_unit(probability, site)
         return bool(self.choose((1 - probability, probability), site))
 
     @abstractmethod
     def choose(self, weights: Sequence[Probability], site: str) -> int:
         """Choose a branch; an accept has the branches 0 (no) and 1 (yes)."""
+
+
+def _in_unit(probability: Probability, site: str) -> Probability:
+    if 0 <= probability <= 1:
+        return probability
+    if isinstance(probability, float) and -ROUNDING <= probability <= 1 + ROUNDING:
+        return float(probability > 0)
+    raise ValueError(f"accept at {site}: probability {probability} is not in [0, 1]")
 
 
 class Request(NamedTuple):
@@ -214,9 +221,7 @@ class Sampled(Chance):
 
     def accept(self, probability: Probability, site: str) -> bool:
         """Say yes iff the next uniform is below `probability` (never at 0, always at 1)."""
-        if not 0 <= probability <= 1:
-            raise ValueError(f"accept at {site}: probability {probability} is not in [0, 1]")
-        return bool(self.rng.random() < probability)
+        return bool(self.rng.random() < _in_unit(probability, site))
 
     def choose(self, weights: Sequence[Probability], site: str) -> int:
         cumulative = np.cumsum(np.asarray(weights, dtype=np.float64))

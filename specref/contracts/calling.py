@@ -206,8 +206,8 @@ class Verifier:
             keywords["generator"] = self.generator(rng)
         return keywords
 
-    def generator(self, rng: np.random.Generator) -> Any:
-        """A `torch.Generator` with a seed of its own."""
+    def generator(self, rng: np.random.Generator, request: int = 0) -> Any:
+        """A `torch.Generator` with a seed of its own, for the call or for one of its requests."""
         import torch
 
         generator = torch.Generator(device=self.capabilities.device)
@@ -243,8 +243,12 @@ class Verifier:
 
     def _given(self, name: str, values: Any) -> Any:
         if self.capabilities.inputs == "logits" and name in SHIFTS and values is not None:
-            values = as_logits(name, values)
+            values = self.logits(name, values)
         return self.array(values)
+
+    def logits(self, name: str, laws: Floats) -> Floats:
+        """The logits that stand for laws."""
+        return as_logits(name, laws)
 
     def array(self, values: Any) -> Any:
         """An array as the implementation takes it: its dtype, its device, its kind."""

@@ -7,7 +7,7 @@ from specref.arrays import Floats
 SHIFTS = {"target_probs": (2.0, -1.5, 0.5), "draft_probs": (-1.0, 1.0, 3.0)}
 
 
-def as_logits(name: str, laws: Floats) -> Floats:
+def as_logits(name: str, laws: Floats, scale: float = 1.0) -> Floats:
     """The logarithms of laws, -inf for 0, plus a number for each position.
 
     The number repeats every three positions, and is never the same for target and draft: code
@@ -17,6 +17,8 @@ def as_logits(name: str, laws: Floats) -> Floats:
     ----------
     name : {"target_probs", "draft_probs"}
     laws : ndarray, shape (B, positions, V)
+    scale : float
+        Factor on the numbers that are added.
 
     Examples
     --------
@@ -26,6 +28,6 @@ def as_logits(name: str, laws: Floats) -> Floats:
     >>> as_logits("draft_probs", halves).round(3).tolist()
     [[[-1.693, -1.693, -inf]]]
     """
-    shift = np.resize(SHIFTS[name], laws.shape[1])
+    shift = scale * np.resize(SHIFTS[name], laws.shape[1])
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(laws) + shift[:, None])

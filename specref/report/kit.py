@@ -12,6 +12,7 @@ from specref.conformance.diagnosis import Diagnosis
 from specref.conformance.differences import told
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
+from specref.conformance.strata.calling import ABSENT
 from specref.conformance.strata.stratum import NAMES
 from specref.conformance.strata.table import OWN as OWN_STRATUM
 from specref.report.layout import Column, Prose, Table
@@ -98,9 +99,13 @@ def not_applicable(report: Report) -> list[str]:
 
 
 def _untried(report: Report) -> list[CheckResult]:
-    """The strata that do not apply, if others do; but for the one at shapes that are asked for."""
+    """The strata that do not apply, if others do.
+
+    But for the one at shapes that are asked for, and those of what an implementation has not.
+    """
     untried = [one for one in report.strata if one.status == Status.NOT_APPLICABLE]
-    return [one for one in untried if one.id != OWN] * (len(untried) < len(report.strata))
+    missed = [one for one in untried if one.id != OWN and not one.message.startswith(ABSENT)]
+    return missed * (len(untried) < len(report.strata))
 
 
 def header(report: Report) -> str:

@@ -166,6 +166,7 @@ def _values(contract: str) -> tuple[Situation, ...]:
         Situation(f"{contract}-draft-p-below-0.01", "values", lambda at: at.p_draft < 0.01),
         Situation(f"{contract}-draft-q-above-0.9", "values", lambda at: at.q_draft > 0.9),
         Situation(f"{contract}-vocabulary-above-128", "shape", lambda at: at.size > 128),
+        Situation(f"{contract}-vocabulary-above-1024", "shape", lambda at: at.size > 1_024),
         Situation(f"{contract}-odd-calls", "call", lambda at: at.call % 2 == 1),
     )
 
@@ -177,19 +178,27 @@ def _contexts(contract: str) -> tuple[Situation, ...]:
         Situation(f"{contract}-after-5", "row", lambda at: len(at.context) >= 5),
         Situation(f"{contract}-after-40", "row", lambda at: len(at.context) >= 40),
         Situation(f"{contract}-after-512", "row", lambda at: len(at.context) >= 512),
+        Situation(f"{contract}-after-1024", "row", lambda at: len(at.context) >= 1_024),
         Situation(
             f"{contract}-token-again",
             "ids",
             lambda at: len(at.context[-2:]) > len({*at.context[-2:]}),
         ),
         Situation(f"{contract}-ends", "ids", lambda at: at.ends),
+        Situation(
+            f"{contract}-eos-before",
+            "ids",
+            lambda at: at.ends and at.size - 1 in at.context[: at.prompt],
+        ),
     )
 
 
 STEPS = (
+    Situation("step-no-drafts", "shape", lambda at: at.asked == 0),
     Situation("step-one-draft", "shape", lambda at: at.asked == 1),
     Situation("step-four-drafts", "shape", lambda at: at.asked >= 4),
     Situation("step-eight-drafts", "shape", lambda at: at.asked >= 8),
+    Situation("step-nine-drafts", "shape", lambda at: at.asked >= 9),
     Situation("step-position-3-on", "row", lambda at: at.position >= 3),
     Situation("step-last-positions", "row", lambda at: at.position >= at.asked - 1),
     *_contexts("step"),
@@ -211,6 +220,7 @@ TREES = (
     Situation("tree-token-again", "ids", lambda at: at.repeats),
     Situation("tree-depth-2-on", "row", lambda at: at.position >= 2),
     Situation("tree-depth-3-on", "row", lambda at: at.position >= 3),
+    Situation("tree-depth-5-on", "row", lambda at: at.position >= 5),
     Situation("tree-nodes-above-6", "shape", lambda at: at.asked > 6),
     Situation("tree-nodes-above-12", "shape", lambda at: at.asked > 12),
     Situation("tree-no-laws", "mode", lambda at: not at.laws),

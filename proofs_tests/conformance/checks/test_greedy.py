@@ -25,7 +25,7 @@ from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import VERIFY
 from specref.contracts.tree.batch import ROOT, batch_of_one
 from specref.contracts.tree.nodes import as_verifier
-from specref.models import Model
+from specref.models import Model, as_float
 from specref.report import kit
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")
@@ -93,6 +93,12 @@ def ties_by_chance(p: Floats, q: Any, drafts: Ints, *, rng: Any) -> tuple[Ints, 
     return verifying(given=lambda p, q: tied)(p, q, drafts, rng=rng)
 
 
+def accepting_near_ties(p: Floats, q: Any, drafts: Ints, *, rng: Any) -> tuple[Ints, Ints]:
+    drafted = np.take_along_axis(p[:, :-1], np.maximum(drafts, 0)[:, :, None], axis=2)[:, :, 0]
+    near = drafted > 0.9 * p[:, :-1].max(axis=2)
+    return verifying(hits=lambda top, drafts: near)(p, q, drafts, rng=rng)
+
+
 def of_q(p: Floats, q: Any) -> Floats:
     return p if q is None else np.concatenate([q, p[:, -1:]], axis=1)
 
@@ -139,6 +145,10 @@ BUGS: dict[str, tuple[Any, str]] = {
     "more than 4,096 rows": (
         verifying(given=lambda p, q: np.roll(p, len(p) > 4_096, axis=2)),
         "boundary/greedy-situations",
+    ),
+    "accepts what is nearly the likeliest": (accepting_near_ties, "boundary/greedy-situations"),
+    "argmax of float16": (
+        verifying(given=lambda p, q: p.astype(np.float16)), "boundary/greedy-situations",
     ),
     "ids of 16 bits": (
         verifying(given=lambda p, q: p[:, :, : 1 << 16]), "boundary/greedy-situations",
@@ -272,7 +282,7 @@ def test_situations_of_what_is_not_taken_are_left_out() -> None:
     report = judged(plain_arrays, only=["boundary/greedy-situations"])
     assert report.exit_code == 0, report
     (passed,) = report.results
-    assert passed.message.startswith("in 27 strata; not judged: strided-arrays (")
+    assert passed.message.startswith("in 29 strata; not judged: strided-arrays (")
     assert "transposed-arrays (" in passed.message
     assert "p is strided" in passed.message
 
@@ -378,6 +388,35 @@ def test_trees_of_shapes_that_are_asked_for_are_judged_greedily_too() -> None:
     assert judged(wrong, contract="tree", **asked).exit_code == 0
     (failure,) = judged(wrong, contract="tree", dtypes=["float32"], **asked).failures
     assert failure.message.startswith("own-shape, ")
+
+
+def test_near_ties_are_no_ties_in_trees_steps_and_loops() -> None:
+    def half(array: Floats) -> Floats:
+        rounded = array.astype(np.float16).astype(np.float64)
+        return np.asarray(rounded / rounded.sum(axis=-1, keepdims=True))
+
+    def tree(p: Floats, q: Any, drafts: Ints, parents: Ints, *, rng: Any) -> Any:
+        return greedy_tree(half(p), q, drafts, parents, rng=rng)
+
+    def rounded(model: Model) -> Model:
+        return Model(model.vocabulary, lambda context: half(as_float(model).next_token(context)))
+
+    def step(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
+        return greedy_step(rounded(target), drafter, context, lookahead, rng)
+
+    def generate(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
+        return greedy_text(rounded(target), context, tokens)
+
+    found = {
+        "tree-laws-close": judged(tree, contract="tree", only=["boundary/greedy-situations"]),
+        "step-vocabulary-thousands": judged(step, contract="step", only=["boundary/greedy-steps"]),
+        "text-vocabulary-thousands": judged(
+            generate, contract="generate", only=["end-to-end/greedy"]
+        ),
+    }
+    for name, report in found.items():
+        (failure,) = report.failures
+        assert failure.message.startswith(name), report
 
 
 def test_last_siblings_are_read_greedily_too() -> None:

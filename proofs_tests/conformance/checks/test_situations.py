@@ -38,28 +38,40 @@ pytestmark = pytest.mark.strata
 FOUND = {
     "step-one-draft": ("step-one-draft", "residual-is-p"),
     "step-many-drafts": ("step-eight-drafts", "residual-is-p"),
+    "step-long-drafts": ("step-nine-drafts", "accepts-every-draft"),
+    "step-no-drafts": ("step-no-drafts", "last-token-is-argmax"),
     "step-contexts": ("step-after-512", "reads-two-tokens"),
+    "step-contexts-of-1100": ("step-after-1024", "reads-two-tokens"),
+    "step-contexts-related": ("step-context-3-on", "reads-two-tokens"),
+    "step-vocabulary-thousands": ("step-vocabulary-above-1024", "rejects-every-draft"),
+    "step-last-id": ("step-context-3-on", "last-token-is-argmax"),
     "step-vocabulary-hundreds": ("step-vocabulary-above-128", "residual-is-p"),
     "step-laws-flat": ("step-top-below-0.1", "residual-is-p"),
     "step-laws-peaked": ("step-top-above-0.9", "accepts-every-draft"),
     "step-laws-rare": ("step-draft-p-below-0.01", "accepts-every-draft"),
     "step-laws-zeros": ("step-zeros-in-p", "residual-is-p"),
-    "step-ending": ("step-ends", "residual-is-p"),
+    "step-ending": ("step-eos-before", "last-token-is-argmax"),
     "text-prompts": ("text-context-3-on", "reads-two-tokens"),
     "text-budget-of-1": ("text-budget-of-1", "last-token-is-argmax"),
     "text-budget-above-500": ("text-budget-above-500", "residual-is-p"),
+    "text-easy": ("text-budget-above-500", "accepts-every-draft"),
+    "text-prompts-of-1100": ("text-after-1024", "reads-two-tokens"),
+    "text-prompts-related": ("text-context-3-on", "reads-two-tokens"),
+    "text-vocabulary-thousands": ("text-vocabulary-above-1024", "rejects-every-draft"),
+    "text-last-id": ("text-context-3-on", "last-token-is-argmax"),
     "text-long-prompts": ("text-after-512", "last-token-is-argmax"),
     "text-vocabulary-hundreds": ("text-vocabulary-above-128", "rejects-every-draft"),
     "text-laws-flat": ("text-top-below-0.1", "residual-is-p"),
     "text-laws-peaked": ("text-top-above-0.9", "accepts-every-draft"),
     "text-laws-zeros": ("text-zeros-in-p", "residual-is-p"),
-    "text-ending": ("text-ends", "residual-is-p"),
+    "text-ending": ("text-eos-before", "reads-two-tokens"),
     "tree-siblings": ("tree-eight-siblings", "accepts-every-draft"),
     "tree-deep": ("tree-depth-3-on", "last-token-is-argmax"),
     "tree-many-nodes": ("tree-nodes-above-12", "reads-row-of-parent"),
     "tree-batches-to-32": ("tree-batch-of-1", "residual-is-p"),
     "tree-batches-to-1500": ("tree-row-above-1023", "residual-is-p"),
     "tree-vocabulary-hundreds": ("tree-vocabulary-above-128", "residual-is-p"),
+    "tree-vocabulary-thousands": ("tree-vocabulary-above-1024", "rejects-every-draft"),
     "tree-with-replacement": ("tree-token-again", "accepts-every-draft"),
     "tree-no-laws": ("tree-no-laws", "residual-is-p"),
     "tree-laws-flat": ("tree-top-below-0.1", "residual-is-p"),
@@ -119,7 +131,7 @@ def test_a_lossless_sampler_passes_and_is_told_what_was_tried(contract):
     assert {result.status for result in found.values()} == {Status.PASSED}
     for result in found.values():
         shift = result.evidence["detectable_shift"]
-        assert 0 < shift < 0.3
+        assert 0 < shift < 0.4
         assert f"a shift ≥ {shift:.2g} would have been found" in result.message
         assert result.message.startswith("V ")
     assert report.exit_code == 0

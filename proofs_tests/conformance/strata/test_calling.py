@@ -1,5 +1,6 @@
 """Each way of calling passes the same numbers, in the way that it says."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,16 @@ def only_coins(p: Any, q: Any, drafts: Any, *, coins: Any = None) -> Any:
 
 
 def test_a_way_is_refused_with_the_reason() -> None:
-    assert all(called(way, Recorder()).refusal() == "" for way in WAYS)
+    assert {way: called(way, Recorder()).refusal() for way in WAYS} == dict.fromkeys(WAYS, "") | {
+        "large-logits": "takes no logits",
+        "one-temperature": "takes no temperature",
+        "kept-generators": "takes no torch.Generator",
+        "seeds-in-a-row": "takes no seeds",
+    }
+    for dtype, why in (("float32", ""), ("bfloat16", "bfloat16 has no digits left for such log")):
+        far = called("large-logits", Recorder(), inputs="logits", dtype=dtype, arrays="torch")
+        assert far.refusal().startswith(why)
+        assert bool(far.refusal()) == bool(why)
     assert called("bare", no_options).refusal() == (
         "neither coins nor lens is an optional parameter"
     )
@@ -165,3 +175,30 @@ def test_a_sampler_without_its_coins_has_randomness_of_its_own() -> None:
     assert not called("plain", only_coins).own_randomness
     assert called("bare", only_coins).own_randomness
     assert not called("bare", Recorder()).own_randomness
+
+
+def test_large_logits_are_of_the_same_laws() -> None:
+    far = given("large-logits", inputs="logits")
+    near = given("plain", inputs="logits")
+    assert far[0].max() > math.log(float(np.finfo(np.float32).max))
+    for one, other in zip(far[:2], near[:2], strict=True):
+        assert np.abs(one).min() > 48 > 6 > np.abs(other).max()
+        laws = [np.exp(x - x.max(axis=-1, keepdims=True)) for x in (one, other)]
+        assert np.allclose(*(law / law.sum(axis=-1, keepdims=True) for law in laws), atol=1e-13)
+
+
+def test_the_same_generator_comes_in_each_call_and_goes_on() -> None:
+    torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
+    seen = list[Any]()
+
+    def sampler(p: Any, q: Any, drafts: Any, *, generator: Any) -> Any:
+        seen.append((generator, float(torch.rand((), generator=generator))))
+        return np.stack([drafts[:, 0], np.array([2, 2])], axis=1), np.array([2, 2])
+
+    for way, same in (("kept-generators", True), ("plain", False)):
+        verifier, rng = called(way, sampler), np.random.default_rng(1)
+        for _ in range(2):
+            verifier(BATCH, rng)
+        (one, first), (other, second) = seen[-2:]
+        assert (one is other) == same
+        assert first != second

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from proofs_tests.helpers.bugs.verifiers import clean
 from specref.adapters import IMPLEMENTATIONS
+from specref.conformance.checks import identical
+from specref.conformance.status import Status
 from specref.conformance.strata.calling import called
 from specref.conformance.suite import check
 from specref.contracts.capabilities import Capabilities, capable
@@ -101,6 +104,8 @@ def logits(bug: str = "") -> Callable[..., Any]:
         counts = np.diff(cu_num_draft_tokens, prepend=0)
         if bug == "temperature of request 0":
             temperature = np.full_like(temperature, temperature[0])
+        if bug == "no temperature if all have the same" and len(set(temperature.tolist())) == 1:
+            temperature = np.ones_like(temperature)
         if bug == "bonus of the neighbour":
             bonus_token_ids = np.roll(bonus_token_ids, 1)
         out = np.full((len(counts), max_spec_len + 1), -1)
@@ -123,6 +128,10 @@ def padded(bug: str = "") -> Callable[..., Any]:
         *, draft_token_ids, num_draft_tokens, target_logits, draft_logits, bonus_logits, seeds
     ):
         counts, most = num_draft_tokens, num_draft_tokens.max(initial=0)
+        if bug == "logits of at most 80":
+            target_logits = np.minimum(target_logits, 80)
+        if bug == "the last bit of seeds is lost":
+            seeds = seeds & ~1
         out = np.full((len(counts), most + 1), 1_000_000)
         lengths = np.zeros(len(counts), dtype=int)
         for row, at in enumerate(spans(counts)):
@@ -179,6 +188,29 @@ def without_q(bug: str = "") -> Callable[..., Any]:
     return verify
 
 
+def of_generators(bug: str = "") -> Callable[..., Any]:
+    """Each request draws from its own `torch.Generator`."""
+
+    @capable(rule="standard")
+    def verify(*, draft_token_ids, num_draft_tokens, target_probs, draft_probs, generators):
+        import torch
+
+        blocks = []
+        for row, (d, t) in enumerate(
+            zip(spans(num_draft_tokens), spans(num_draft_tokens, 1), strict=True)
+        ):
+            given, p = generators[row], target_probs[t]
+            if bug == "rewound":
+                given.manual_seed(given.initial_seed())
+            coins = torch.rand(len(p) + 1, generator=given, dtype=torch.float64).tolist()
+            fake = SimpleNamespace(random=iter(coins).__next__)
+            block, left = verified(p, part(draft_probs, d), draft_token_ids[d], fake)
+            blocks.append([*block, drawn(p[len(block)] if left is None else left, coins[-1])])
+        return blocks
+
+    return verify
+
+
 MAKERS = (probabilities, logits, padded, sparse, without_q)
 BUGS = (
     (probabilities, "offsets without the bonus rows"),
@@ -205,6 +237,40 @@ def test_bugs_of_the_shape_are_found(make: Callable[..., Any], bug: str) -> None
     only = ("smoke/rows-vary",) if bug.startswith("seed") else LAW
     report = check(make(bug), contract="ragged", only=only, detect_tv=0.2)
     assert report.exit_code == 1, report
+
+
+# A right sampler, what one may do wrong in a way that requests come, and the checks that see it.
+WAYS = {
+    "strata/large-logits": (padded, "logits of at most 80"),
+    "strata/one-temperature": (logits, "no temperature if all have the same"),
+    "strata/generators-kept": (of_generators, "rewound"),
+    "independence/identical-rows-generators-kept": (of_generators, "rewound"),
+    "independence/identical-rows-seeds-in-a-row": (padded, "the last bit of seeds is lost"),
+}
+
+
+@pytest.mark.strata
+@pytest.mark.parametrize("id_", WAYS)
+def test_each_way_in_which_requests_come_finds_a_bug(
+    id_: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, bug = WAYS[id_]
+    monkeypatch.setattr(identical, "SIZES", [(64, 100, identical.SIZE)])
+    if make is of_generators:
+        pytest.importorskip("torch", reason="not_run (torch is not installed)")
+    right = check(make(), contract="ragged", only=[id_], trials=2_000)
+    assert right.counts["passed"] == 1, right
+    assert [one.id for one in check(make(bug), contract="ragged", only=[id_]).failures] == [id_]
+
+
+@pytest.mark.strata
+@pytest.mark.parametrize("id_", WAYS)
+def test_a_sampler_that_has_nothing_of_a_way_is_not_judged_in_it(id_: str) -> None:
+    (result,) = check(probabilities(), contract="ragged", only=[id_]).results
+    assert result.status == Status.NOT_APPLICABLE
+    assert result.message.startswith("takes no ")
+    (other,) = check(clean, only=[id_]).results
+    assert other.status == Status.NOT_APPLICABLE
 
 
 @pytest.mark.parametrize("recovery", ["race", "inverse"])

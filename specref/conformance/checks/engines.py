@@ -13,10 +13,11 @@ from specref.conformance.checks.check import Check, failed, inconclusive, not_ap
 from specref.conformance.checks.joint import USELESS, outcome_of
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
-from specref.conformance.texts.greedy import greedy_text
+from specref.conformance.texts.greedy import greedy_difference
 from specref.conformance.trial import Trial, TrialReport
 from specref.contracts.text.asking import SEEDS, Asking, Drafts, printed, stdout_to
 from specref.contracts.text.contract import PLAIN, SPECULATIVE, Engine, TextContract
+from specref.models import Model
 from specref.statistics import TwoSample, TwoSampleReport, detectable_distance
 from specref.statistics.campaign.levels import BETA
 from specref.statistics.campaign.verdict import Verdict
@@ -305,21 +306,19 @@ def same_text(judge: Judge) -> Outcome:
     count = 1 if greedy else texts_needed(judge.detect_tv)
     seeds = judge.rng("engine/same").integers(SEEDS, size=judge.trials or count).tolist()
     questions = [(prompt, engine.tokens, seed) for seed in seeds for prompt in engine.prompts]
-    sampler = asking(judge, SPECULATIVE)
+    sampler, texts = asking(judge, SPECULATIVE), len(questions)
     given = [text.tokens for text in sampler.texts(questions)]
-    wanted, whose = given, "greedy decoding of the law"
-    if engine.law is not None and greedy:
-        wanted = [greedy_text(engine.law, prompt, budget) for prompt, budget, _ in questions]
+    whose = "plain mode under the same seed"
+    wanted = given
     if engine.plain is not None:
-        law, whose = wanted, "plain mode under the same seed"
         wanted = [text.tokens for text in asking(judge, PLAIN).texts(questions)]
-        if engine.law is not None and greedy and (first := different(wanted, law)) is not None:
-            return failed(
-                f"plain mode: {wanted[first]}, not {law[first]} as greedy decoding of the law "
-                f"after {questions[first][0]}",
-                Finding.PLAIN,
-            )
-    first, texts = different(given, wanted), len(questions)
+    if greedy and engine.law is not None:
+        if wrong := _not_argmax(engine.law, questions, wanted):
+            return failed(f"plain mode: {wrong}", Finding.PLAIN) if engine.plain else failed(wrong)
+        if wrong := _not_argmax(engine.law, questions, given):
+            return failed(wrong)
+        wanted, whose = given, "greedy decoding of the law"
+    first = different(given, wanted)
     if first is not None:
         prompt, _, seed = questions[first]
         return failed(
@@ -346,6 +345,16 @@ def same_text(judge: Judge) -> Outcome:
         ),
         sampler,
     )
+
+
+def _not_argmax(
+    law: Model, questions: Sequence[tuple[Tokens, int, int]], texts: Sequence[Sequence[int]]
+) -> str | None:
+    """The first text that is none of greedy decoding, which may take any of tied tokens."""
+    for (prompt, budget, _), text in zip(questions, texts, strict=True):
+        if why := greedy_difference(law, prompt, tuple(text), budget):
+            return f"{text} after {prompt}: {why}"
+    return None
 
 
 def different(given: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]) -> int | None:

@@ -13,6 +13,8 @@ from specref.conformance.strata.calling import Called, Changed
 from specref.conformance.strata.laws import drawn_pool
 from specref.conformance.strata.stratum import Stratum, drawn, most_pairs, pools
 from specref.conformance.strata.table import (
+    CLOSE,
+    CLOSE_TREES,
     STRATA,
     TREE_STRATA,
     capped,
@@ -67,9 +69,9 @@ def situations(judge: Judge) -> Outcome:
 
 
 def _asked(judge: Judge) -> Iterator[tuple[Stratum, Called]]:
-    """The strata, with the pairs that its seed draws and the shapes that were asked for."""
+    """The strata, near ties, the pairs that its seed draws, the shapes that were asked for."""
     pairs = drawn_pairs(judge.rng("strata/pairs"), PAIRS)
-    for stratum in filter(None, (as_sent(one, judge) for one in (*STRATA, *pairs))):
+    for stratum in filter(None, (as_sent(one, judge) for one in (*STRATA, CLOSE, *pairs))):
         yield stratum, judge.called(stratum.way)
     if judge.options.shapes:
         own = own_stratum(judge.options.shapes)
@@ -104,9 +106,8 @@ def _draft_own(batch: Batch, first: int) -> None:
 
 def _tree_situations(judge: Judge) -> Outcome:
     claims = judge.capabilities
-    tried = [
-        (one.fitted(claims), judge.verifier) for one in TREE_STRATA if not one.refusal(claims)
-    ]
+    taken = [one for one in (*TREE_STRATA, CLOSE_TREES) if not one.refusal(claims)]
+    tried = [(one.fitted(claims), judge.verifier) for one in taken]
     if judge.options.shapes:
         own = own_trees(judge.options.shapes)
         tried += [

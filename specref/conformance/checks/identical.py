@@ -12,6 +12,7 @@ from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.conformance.strata.calling import Called
 from specref.contracts.batch import Batch
+from specref.contracts.ragged.contract import RaggedContract
 from specref.contracts.timeout import Deadline, within
 from specref.contracts.verify.contract import VerifyContract
 from specref.statistics.identical import alike_at, detectable_share, evenness
@@ -89,14 +90,20 @@ def first_tokens(verifier: Called, batch: Batch, calls: int, judge: Judge) -> In
     return np.stack([answer.tokens[:, 0] for answer in answers])
 
 
+WAYS = (
+    ("", "plain", VerifyContract),
+    ("-bare", "bare", VerifyContract),
+    ("-generators-kept", "kept-generators", VerifyContract),
+    ("-seeds-in-a-row", "seeds-in-a-row", RaggedContract),
+)
 CHECKS = tuple(
     Check(
         f"independence/identical-rows{name}",
-        VerifyContract,
+        kind,
         partial(independent, way),
         statistical=True,
         finding=Finding.DEPENDENCE,
         law=True,
     )
-    for name, way in (("", "plain"), ("-bare", "bare"))
+    for name, way, kind in WAYS
 )

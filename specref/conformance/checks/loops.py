@@ -14,9 +14,10 @@ from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.conformance.texts.chains import FLAT, PAIRS, PEAKED
 from specref.contracts.generate import GenerateContract
+from specref.contracts.model_calls import giver
 from specref.contracts.timeout import within
 from specref.distributions import overlap
-from specref.models import Model
+from specref.models import Model, as_float
 from specref.statistics.campaign.acceptance import lower_rate
 from specref.vocabulary import Tokens, Vocabulary
 
@@ -151,7 +152,8 @@ def relabelled(model: Model, drafter_only: Sequence[str] = ()) -> Model:
 def _blocks(judge: Judge, target: Model, drafter: Model, number: int = 0) -> Sequence[Any]:
     rng = judge.rng(f"blocks {number}")
     implementation: Any = judge.implementation
-    within(judge.timeout, lambda: implementation(target, drafter, (0,), TOKENS, rng))
+    arguments = as_float(target), as_float(drafter), (0,), TOKENS
+    within(judge.timeout, lambda: giver(implementation)(arguments, rng))
     return tuple(implementation.blocks)
 
 

@@ -27,14 +27,18 @@ from specref.zoo import FIXTURES
 EXACT = 1e-6
 LESS = (2.0**-52, 1.5e-7)
 LOW_PRECISION = "low precision: the law is not exact"
-MANY = (5, 8)
+MANY = (5, 7, 8, 33)
 # Searches that end take 1,500.
 MOST_RUNS = 10_000
 # Enough to trace comparisons; a search takes far more.
 FEW_RUNS = 500
 # Numbers that float32 has, too.
 TWO_LIKELY, EITHER, SURE = np.array([[0.75, 0.25, 0], [0.5, 0.5, 0], [1.0, 0, 0]])
-SIZE, IDS, SPREAD = 1_027, [255, 1_024, 1_026], [0.5, 0.25, 0.25]
+# The last id of 8 bits, the first of a second block of 1,024, the last of all; and ids of three
+# blocks of many.
+FEW, MANY_BLOCKS = (255, 1_024, 1_026), (1_023, 20_000, 32_770)
+# What is left of p after the first draft is on two tokens, in other proportions than p.
+SPREAD = [0.5, 0.25, 0.25], [0.875, 0.125, 0]
 THREE = Vocabulary("abc")
 
 
@@ -91,31 +95,29 @@ def probed_drafts(lookahead: int, judge: Judge) -> Outcome:
     return compared(intercepted(judge, law), judge, *models, (), lookahead)
 
 
-def probed_vocabulary(judge: Judge) -> Outcome:
-    """The exact joint law where three tokens of a large vocabulary are possible.
-
-    Their ids are the last of 8 bits, the first of a second block of 1,024, and the last of all.
-    """
+def probed_vocabulary(ids: tuple[int, int, int], judge: Judge) -> Outcome:
+    """The exact joint law where three tokens of a large vocabulary are possible, the last too."""
     if judge.capabilities.dtype in ("float16", "bfloat16"):
         return not_applicable(LOW_PRECISION)
-    p, q = np.zeros((2, SIZE)), np.zeros((1, SIZE))
-    p[:, IDS], q[:, IDS] = SPREAD, TWO_LIKELY
+    size, possible = ids[-1] + 1, list(ids)
+    p, q = np.zeros((2, size)), np.zeros((1, size))
+    p[:, possible], q[:, possible] = SPREAD
     # Over the possible tokens, and one that stands for all others.
-    named_as = f"lookahead 1, tokens 0, 1 and 2 are {', '.join(map(str, IDS))} of {SIZE:,}"
-    names = {token: name for name, token in enumerate(IDS)}
+    named_as = f"lookahead 1, tokens 0, 1 and 2 are {', '.join(map(str, ids))} of {size:,}"
+    names = {token: name for name, token in enumerate(ids)}
     four = Vocabulary("abcd")
-    target = Model(four, lambda context: np.append(p[0, IDS], 0))
-    drafter = Model(four, lambda context: np.append(q[0, IDS], 0))
+    target = Model(four, lambda context: np.append(p[0, possible], 0))
+    drafter = Model(four, lambda context: np.append(q[0, possible], 0))
 
     def after(draft: int) -> tuple[Tokens, float, Probed]:
         found = probe_verify(judge.implementation, p, q, (draft,), **_few_runs(judge))
         law: dict[Tokens, float] = {}
         for block, chance in found.distribution.items():
-            named = tuple(names.get(token, len(IDS)) for token in block)
+            named = tuple(names.get(token, len(ids)) for token in block)
             law[named] = law.get(named, 0.0) + chance
         return (names[draft],), q[0, draft], replace(found, distribution=law)
 
-    found = intercepted(judge, lambda: completed_block(map(after, IDS[:2]), target, (), len(p)))
+    found = intercepted(judge, lambda: completed_block(map(after, ids[:2]), target, (), len(p)))
     return compared(found, judge, target, drafter, (), 1, named_as)
 
 
@@ -203,5 +205,8 @@ CHECKS = (
         Check(f"joint/probed-{n}-drafts", VerifyContract, partial(probed_drafts, n), law=True)
         for n in MANY
     ),
-    Check("joint/probed-vocabulary", VerifyContract, probed_vocabulary, law=True),
+    *(
+        Check(f"joint/probed-{name}", VerifyContract, partial(probed_vocabulary, ids), law=True)
+        for name, ids in (("vocabulary", FEW), ("vocabulary-32k", MANY_BLOCKS))
+    ),
 )

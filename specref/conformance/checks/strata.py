@@ -14,7 +14,9 @@ from specref.conformance.strata.stratum import PLACES, Found, Stratum, run
 from specref.conformance.strata.table import (
     FEWEST_FIRST,
     FIRST,
+    ONE_TEMPERATURE,
     OWN,
+    SEEDS_IN_A_ROW,
     STRATA,
     capped,
     drawn_pairs,
@@ -25,6 +27,7 @@ from specref.conformance.strata.table import (
 from specref.contracts.capabilities import AS_TEXT, Capabilities
 from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
+from specref.contracts.ragged.contract import RaggedContract
 from specref.contracts.step import StepContract
 from specref.contracts.tree.batch import TreeVerifier
 from specref.contracts.tree.contract import TreeContract
@@ -162,7 +165,8 @@ ASKED: tuple[tuple[str, Callable[[Judge], Outcome]], ...] = (
     (OWN, own_shapes),
 )
 KINDS: Mapping[str, tuple[type[Contract], ...]] = {
-    OWN: (VerifyContract, TreeContract, StepContract)
+    OWN: (VerifyContract, TreeContract, StepContract),
+    **dict.fromkeys((ONE_TEMPERATURE, SEEDS_IN_A_ROW), (RaggedContract,)),
 }
 WEIGHTS = {one.name: max(1.0, one.cost / 2, one.after / 10_000) for one in STRATA}
 CHECKS = tuple(

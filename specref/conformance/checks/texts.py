@@ -133,7 +133,7 @@ def greedy(judge: Judge) -> Outcome:
         if report.difference is not None:
             return failed(report.difference)
         texts += report.texts
-    said = f"{texts} greedy texts equal the target's own, also in {len(TEXT_STRATA)} strata"
+    said = f"{texts} greedy texts are the target's own, also in {len(TEXT_STRATA)} strata"
     return calls_problem(judge, TEXT_STRATA) or passed(said)
 
 

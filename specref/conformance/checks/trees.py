@@ -41,18 +41,24 @@ def greedy(judge: Judge) -> Outcome:
 
 
 def greedy_texts(batch: TreeBatch) -> Ints:
-    """The likeliest tokens from the root on, as far as the tree has rows for them."""
+    """The likeliest tokens from the root on, as far as any path of the tree has rows for them.
+
+    Where siblings repeat, several paths may start in the same way; their rows are the same laws.
+    """
     rows, most = np.arange(len(batch)), batch.draft_tokens.shape[1]
     likeliest = batch.target_probs.argmax(axis=2)
-    node, texts = np.full(len(batch), ROOT), np.full((len(batch), most + 1), NO_TOKEN)
+    texts = np.full((len(batch), most + 1), NO_TOKEN)
     texts[:, 0] = likeliest[:, 0]
-    length = np.ones(len(batch), dtype=np.int64)
+    depth = np.zeros((len(batch), most + 1), dtype=np.int64)
+    reached = depth == 1
+    reached[:, 0] = True
     for i in range(most):
-        wanted = likeliest[rows, node + 1] == batch.draft_tokens[:, i]
-        there = np.flatnonzero((batch.parents[:, i] == node) & wanted)
-        node[there] = i
-        texts[there, length[there]] = likeliest[there, i + 1]
-        length[there] += 1
+        above = np.maximum(batch.parents[:, i], ROOT) + 1
+        wanted = likeliest[rows, above] == batch.draft_tokens[:, i]
+        reached[:, i + 1] = (batch.parents[:, i] >= ROOT) & reached[rows, above] & wanted
+        depth[:, i + 1] = depth[rows, above] + 1
+        there = np.flatnonzero(reached[:, i + 1])
+        texts[there, depth[there, i + 1]] = likeliest[there, i + 1]
     return texts
 
 

@@ -1,6 +1,7 @@
 """Ways of calling a verifier of batches: what is passed, in which memory, and what is kept."""
 
 import inspect
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,14 +11,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from specref.arrays import Floats, Ints
 from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.keywords import GENERATORS
+from specref.contracts.logits import as_logits
 from specref.statistics.floats.coins import Coins
 
 OPTIONAL = ("coins", "lens")
 KEPT = 4
+ABSENT = "takes no"
+"""How a refusal begins if an implementation has nothing that could be called in that way."""
+FAR = 50.0
+"""Beyond what exponentials of float32 can be taken of, above and below."""
+TEMPERATURES = (0.125, 4.0, 1.0, 0.5)
 
 
 class Called(Verifier):
@@ -200,6 +208,70 @@ def _plain(array: Any) -> Any:
     return np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
 
 
+class LargeLogits(Called):
+    """With logits far from 0: a model's divided by a low temperature, before any normalisation."""
+
+    way = "with large logits"
+
+    def refusal(self) -> str:
+        if self.capabilities.inputs != "logits":
+            return f"{ABSENT} logits"
+        kept = self.capabilities.dtype in ("float32", "float64")
+        return "" if kept else f"{self.capabilities.dtype} has no digits left for such logits"
+
+    def logits(self, name: str, laws: Floats) -> Floats:
+        return as_logits(name, laws, FAR)
+
+
+class OneTemperature(Called):
+    """With the same temperature for all requests of a call, another one in the next."""
+
+    way = "with one temperature for all requests"
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._turns = itertools.cycle(TEMPERATURES)
+
+    def refusal(self) -> str:
+        return "" if "temperature" in self.keywords else f"{ABSENT} temperature"
+
+    def temperatures(self, requests: int) -> Floats:
+        """Of each request."""
+        return np.full(requests, next(self._turns))
+
+
+class KeptGenerators(Called):
+    """With the same `torch.Generator` objects in all calls, one for each request or for all."""
+
+    way = "with the same torch.Generator in all calls"
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._generators: dict[int, Any] = {}
+
+    def refusal(self) -> str:
+        taken = self.keywords & {"generator", "generators"}
+        return "" if taken else f"{ABSENT} torch.Generator"
+
+    def generator(self, rng: np.random.Generator, request: int = 0) -> Any:
+        if request not in self._generators:
+            self._generators[request] = super().generator(rng, request)
+        return self._generators[request]
+
+
+class SeedsInARow(Called):
+    """With seeds that follow each other."""
+
+    way = "with seeds that follow each other"
+
+    def refusal(self) -> str:
+        return "" if "seeds" in self.keywords else f"{ABSENT} seeds"
+
+    def seeds(self, requests: int, rng: np.random.Generator) -> Ints:
+        """One for each request."""
+        return np.asarray(rng.integers(2**62) + np.arange(requests))
+
+
 WAYS: Mapping[str, type[Called]] = MappingProxyType(
     {
         "plain": Called,
@@ -210,6 +282,10 @@ WAYS: Mapping[str, type[Called]] = MappingProxyType(
         "read-only": ReadOnly,
         "refilled": Refilled,
         "kept": Kept,
+        "large-logits": LargeLogits,
+        "one-temperature": OneTemperature,
+        "kept-generators": KeptGenerators,
+        "seeds-in-a-row": SeedsInARow,
     }
 )
 

@@ -38,6 +38,11 @@ def _truncated(size: int) -> Floats:
     return np.where(np.arange(size) < min(20, max(2, size // 2)), _powers(0.7, size), 0.0)
 
 
+def _close(size: int) -> Floats:
+    """Each token has less than the one before it, by a part that 16 bits do not show."""
+    return np.asarray(1 / (1 + np.arange(size) / 8192))
+
+
 def _flat(size: int) -> Floats:
     return np.ones(size)
 
@@ -53,9 +58,14 @@ TARGETS: Mapping[str, Callable[[int], Floats]] = MappingProxyType(
         "long tail": _long_tailed,
         "truncated": _truncated,
         "certain": lambda size: _headed(1.0, size),
+        "close": _close,
     }
 )
-ORDINARY = tuple(name for name in TARGETS if name != "certain")
+ORDINARY = tuple(name for name in TARGETS if name not in ("certain", "close"))
+
+
+def _same(p: Floats, rng: np.random.Generator) -> Floats:
+    return p
 
 
 def _near(p: Floats, rng: np.random.Generator) -> Floats:
@@ -106,8 +116,10 @@ DRAFTERS: Mapping[str, Callable[[Floats, np.random.Generator], Floats]] = Mappin
         "cut": _cut,
         "without": _without,
         "other": _other,
+        "same": _same,
     }
 )
+USUAL = tuple(name for name in DRAFTERS if name != "same")
 
 SETS: Mapping[str, Callable[[Floats, Floats, Ints], Bools]] = MappingProxyType(
     {
@@ -260,7 +272,7 @@ def drawn_pool(
     size: int,
     pairs: int,
     targets: "list[str] | tuple[str, ...]" = ORDINARY,
-    drafters: "list[str] | tuple[str, ...]" = tuple(DRAFTERS),
+    drafters: "list[str] | tuple[str, ...]" = USUAL,
     padding: int = 0,
 ) -> Pool:
     """Pairs of laws of these families, in turn.

@@ -14,9 +14,9 @@ from specref.conformance.strata.calling import Called
 from specref.conformance.strata.endings import ending_pool
 from specref.conformance.strata.laws import (
     AGAIN,
-    DRAFTERS,
     FEATURES,
     ORDINARY,
+    USUAL,
     WORDS,
     Pool,
     drawn_pool,
@@ -79,12 +79,14 @@ class Stratum:
         How many calls there are before.
     cost : float
         Factor on the calls, and on the numbers that are passed.
+    alone : bool
+        Whether it is never one of a pair of strata.
     """
 
     name: str
     shapes: tuple[Shape, ...]
     targets: tuple[str, ...] = ORDINARY
-    drafters: tuple[str, ...] = tuple(DRAFTERS)
+    drafters: tuple[str, ...] = USUAL
     way: str = "plain"
     laws: bool = True
     padding: int = 0
@@ -93,6 +95,7 @@ class Stratum:
     pairs: int | None = None
     after: int = 0
     cost: float = 1.0
+    alone: bool = False
 
 
 @dataclass(frozen=True, eq=False)

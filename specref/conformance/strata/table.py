@@ -18,11 +18,20 @@ LARGE = (128_256, 151_936, 262_144)
 # Few tokens are drawn from large vocabularies: from laws that show most.
 APART = ("without",)
 SHARPER, WIDER = ("sharp", "cut"), ("wide", "near")
+ONE_TEMPERATURE, SEEDS_IN_A_ROW = "one-temperature", "seeds-in-a-row"
 SPREAD = ("zipf", "flat", "long tail", "steep")
 STRATA: tuple[Stratum, ...] = (
     Stratum("one-draft", shapes(SMALL, [1], [1, 4, 32, 256])),
     Stratum("two-and-three-drafts", shapes(SMALL, [2, 3], [4, 64])),
     Stratum("many-drafts", shapes([6, 33], [4, 5, 8], [4, 64]), cost=2),
+    Stratum(
+        "long-drafts",
+        shapes([6, 33], [9, 17, 33], [4, 16]),
+        ("peaked", "confident", "zipf"),
+        ("near",),
+        cost=4,
+        alone=True,
+    ),
     Stratum("batches-to-16", shapes([7], [2], [2, 3, 5, 6, 7, 8, 9, 12, 15, 16]), cost=3),
     Stratum("batches-to-512", shapes([7], [2], [17, 31, 32, 48, 64, 100, 128, 256, 512]), cost=3),
     Stratum("batches-to-8192", shapes([7], [2], [600, 1_000, 1_024, 1_500, 4_097, 8_192])),
@@ -35,6 +44,7 @@ STRATA: tuple[Stratum, ...] = (
         APART,
         ragged=False,
         cost=10,
+        alone=True,
     ),
     Stratum(
         "vocabulary-128k",
@@ -44,6 +54,7 @@ STRATA: tuple[Stratum, ...] = (
         ragged=False,
         padding=267,
         cost=28,
+        alone=True,
     ),
     Stratum(
         "vocabulary-ends",
@@ -52,6 +63,7 @@ STRATA: tuple[Stratum, ...] = (
         endings=True,
         pairs=2,
         cost=6,
+        alone=True,
     ),
     Stratum("no-laws", shapes([5, 40], [1, 3, 5], [1, 16, 64]), laws=False, cost=1.5),
     Stratum("laws-flat", shapes([50, 300], [3], [64]), ("flat", "long tail")),
@@ -63,20 +75,50 @@ STRATA: tuple[Stratum, ...] = (
     Stratum("laws-mixed", shapes([8, 50], [1], [4, 16]), ("certain", "zipf", "confident"), WIDER),
     Stratum("drafter-wrong", shapes([8, 50], [1, 3], [64]), drafters=("wrong",)),
     Stratum("bare", shapes([6, 40], [1, 3], [1, 16, 64]), way="bare", ragged=False),
+    Stratum(
+        "bare-no-laws",
+        shapes([3, 40], [1, 3], [1, 16, 64]),
+        way="bare",
+        laws=False,
+        ragged=False,
+        alone=True,
+    ),
     Stratum("int32-ids", shapes([6, 300], [3], [64]), way="int32"),
     Stratum("strided-arrays", shapes([6, 40], [1, 3], [64]), way="strided"),
     Stratum("transposed-arrays", shapes([6, 40], [1, 3], [64]), way="transposed"),
     Stratum("read-only-arrays", shapes([6, 40], [1, 3], [64]), way="read-only"),
     Stratum("arrays-filled-anew", shapes([8], [3], [32]), way="refilled"),
     Stratum("answers-kept", shapes([8], [1, 3], [32]), way="kept"),
-    Stratum("late-calls", shapes([8], [1], [2, 4]), after=20_000),
+    Stratum("large-logits", shapes([6, 40], [1, 3], [16, 64]), way="large-logits", alone=True),
+    Stratum(ONE_TEMPERATURE, shapes([6, 40], [1, 3], [16, 64]), way=ONE_TEMPERATURE, alone=True),
+    Stratum(
+        "generators-kept",
+        shapes([6, 40], [1, 3], [1, 4, 16]),
+        way="kept-generators",
+        alone=True,
+    ),
+    Stratum(SEEDS_IN_A_ROW, shapes([6, 40], [1, 3], [16, 64]), way=SEEDS_IN_A_ROW, alone=True),
+    Stratum("late-calls", shapes([8], [1], [2, 4]), after=20_000, alone=True),
 )
 
+# Of drafters that are nearly always right: many drafts in a row are kept.
+EASY = ("same",) * 10 + ("cut",)
 STEP_STRATA: tuple[CallStratum, ...] = (
     CallStratum("step-one-draft", call_shapes(SMALL, [0, 3], [1])),
     CallStratum("step-many-drafts", call_shapes([6, 33], [2], [5, 8])),
+    CallStratum("step-long-drafts", call_shapes([6], [2], [9, 17, 33]), drafters=EASY),
+    CallStratum("step-no-drafts", call_shapes([8], [0, 3, 300], [0]), cost=0.3),
     CallStratum("step-contexts", call_shapes([8], [3, 41, 600], [3])),
+    CallStratum("step-contexts-of-1100", call_shapes([8], [1_100], [0, 1]), cost=0.2),
+    CallStratum("step-contexts-related", call_shapes([8], [16, 64], [3]), related=True),
     CallStratum("step-vocabulary-hundreds", call_shapes([100, 257, 1_000], [3], [1, 3]), cost=0.4),
+    CallStratum(
+        "step-vocabulary-thousands",
+        call_shapes([2_050, 5_003], [3], [2]),
+        ("zipf", "close"),
+        cost=0.3,
+    ),
+    CallStratum("step-last-id", call_shapes([65, 129], [3], [1, 2]), cost=0.4),
     CallStratum("step-laws-flat", call_shapes([50], [3], [3]), ("flat", "long tail"), cost=0.5),
     CallStratum(
         "step-laws-peaked", call_shapes([8, 50], [3], [3]), ("peaked", "confident", "steep")
@@ -94,12 +136,22 @@ TEXT_STRATA: tuple[CallStratum, ...] = (
     CallStratum("text-prompts", call_shapes(SMALL[:2], [0, 1, 3, 8, 17], [2, 24], text=True)),
     CallStratum("text-budget-of-1", call_shapes([8], [0, 1, 3, 40], [1], text=True), cost=0.4),
     CallStratum("text-budget-above-500", call_shapes([8], [3], [530], text=True)),
+    CallStratum("text-easy", call_shapes([8], [3], [530], text=True), drafters=EASY, cost=2),
     CallStratum("text-long-prompts", call_shapes([8], [41, 600], [8], text=True)),
+    CallStratum("text-prompts-of-1100", call_shapes([8], [1_100], [3], text=True), cost=0.2),
+    CallStratum("text-prompts-related", call_shapes([8], [16, 64], [4], text=True), related=True),
     CallStratum(
         "text-vocabulary-hundreds",
         call_shapes([100, 257, 1_000], [3], [12], text=True),
         cost=0.4,
     ),
+    CallStratum(
+        "text-vocabulary-thousands",
+        call_shapes([2_050, 5_003], [3], [8], text=True),
+        ("zipf", "close"),
+        cost=0.3,
+    ),
+    CallStratum("text-last-id", call_shapes([65, 129], [3], [6], text=True), cost=0.4),
     CallStratum("text-laws-flat", call_shapes([50], [3], [20], text=True), ("flat", "long tail")),
     CallStratum(
         "text-laws-peaked",
@@ -122,7 +174,8 @@ TREE_STRATA: tuple[TreeStratum, ...] = (
         drafters=("other", "wrong", "cut", "without"),
     ),
     TreeStratum(
-        "tree-deep", tree_shapes([6], [(1, 1, 1), (2, 2, 1), (2, 1, 1, 1), (1,) * 5], [16])
+        "tree-deep",
+        tree_shapes([6], [(1, 1, 1), (2, 2, 1), (2, 1, 1, 1), (1,) * 5, (1,) * 8], [16]),
     ),
     TreeStratum(
         "tree-many-nodes",
@@ -136,9 +189,17 @@ TREE_STRATA: tuple[TreeStratum, ...] = (
     TreeStratum(
         "tree-vocabulary-hundreds", tree_shapes([100, 257, 1_000], [(3, 1)], [16]), cost=0.35
     ),
-    TreeStratum("tree-with-replacement", tree_shapes([5, 9], [(4,), (3, 2)], [16]), ways=(WITH,)),
+    TreeStratum("tree-vocabulary-thousands", tree_shapes([5_003, 32_000], [(2,)], [4]), cost=0.15),
     TreeStratum(
-        "tree-no-laws", tree_shapes([12], [(4, 2), (2, 2, 1)], [16]), ways=(TOP,), cost=0.5
+        "tree-with-replacement", tree_shapes([5, 9], [(4,), (3, 2), (1, 4)], [16]), ways=(WITH,)
+    ),
+    TreeStratum(
+        "tree-no-laws",
+        (
+            *tree_shapes([12], [(4, 2), (2, 2, 1)], [16]),
+            *tree_shapes([12, 16], [(10,)], [16]),
+        ),
+        ways=(TOP,),
     ),
     TreeStratum(
         "tree-laws-flat", tree_shapes([50], [(3, 2)], [16]), ("flat", "long tail"), cost=0.5
@@ -158,6 +219,10 @@ TREE_STRATA: tuple[TreeStratum, ...] = (
     ),
 )
 
+# Of argmax alone: the likeliest tokens nearly tie, as in steps and texts of thousands of tokens.
+CLOSE = Stratum("laws-close", shapes([8, 50], [3], [64]), ("close",))
+CLOSE_TREES = TreeStratum("tree-laws-close", tree_shapes([8, 50], [(3, 2)], [16]), ("close",))
+
 OWN, CONTEXT = "own-shape", 3
 # One call of many rows: all that can be known of a first call.
 FIRST = Stratum("first-call", (Shape(8, 2, 2_048),))
@@ -165,11 +230,7 @@ FEWEST_FIRST = 1_024
 
 
 SHAPED = tuple(one for one in STRATA if one == Stratum(one.name, one.shapes, cost=one.cost))
-OTHER = tuple(
-    one
-    for one in STRATA
-    if one not in SHAPED and not one.after and one.drafters != APART and not one.endings
-)
+OTHER = tuple(one for one in STRATA if one not in SHAPED and not one.alone)
 
 
 def crossed(shaped: Stratum, other: Stratum) -> Stratum:

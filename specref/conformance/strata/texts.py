@@ -1,7 +1,7 @@
 """Strata of functions of two models: blocks of one call, and texts of many iterations."""
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ import numpy as np
 
 from specref.arrays import Bools, Ints
 from specref.conformance.strata.contexts import hashed_pair, pairs_along, vocabulary_of
-from specref.conformance.strata.laws import DRAFTERS, ORDINARY, drawn_pool
+from specref.conformance.strata.laws import ORDINARY, USUAL, drawn_pool
 from specref.conformance.strata.rounds import played
 from specref.conformance.strata.shape import told
 from specref.conformance.strata.stratum import Campaign, Found, Tokens, most_pairs
@@ -108,7 +108,9 @@ class CallStratum:
     targets, drafters : tuple of str
         The families of laws; see `laws`.
     ends : bool
-        Whether the last token of the vocabulary ends a text.
+        Whether the last token of the vocabulary ends a text; inside of a context it may come.
+    related : bool
+        Whether contexts resemble those before them; see `Calling`.
     cost : float
         Factor on the tokens.
     """
@@ -116,8 +118,9 @@ class CallStratum:
     name: str
     shapes: tuple[CallShape, ...]
     targets: tuple[str, ...] = ORDINARY
-    drafters: tuple[str, ...] = tuple(DRAFTERS)
+    drafters: tuple[str, ...] = USUAL
     ends: bool = False
+    related: bool = False
     cost: float = 0.7
 
 
@@ -143,6 +146,7 @@ PLACES: Mapping[str, Callable[[TextTokens], Bools]] = MappingProxyType(
         "at position 0": lambda at: at.position == 0,
         "from position 1": lambda at: at.position > 0,
         "from position 3": lambda at: at.position > 2,
+        "from position 5": lambda at: at.position > 4,
         "at the last position": lambda at: at.position == at.drafts,
         "after fewer than 3 tokens": lambda at: at.context < 3,
         "after 5 tokens and more": lambda at: at.context >= 5,
@@ -186,6 +190,10 @@ def text_tokens(
 class Calling:
     """Calls a function of two models, whose laws depend on all of the context, in a stratum.
 
+    Contexts are drawn for each call. If they are related, one in four is drawn, so that its last
+    third is its first; it comes again, then with what was returned and two tokens more, then
+    with another first token.
+
     Attributes
     ----------
     pools : dict
@@ -208,6 +216,29 @@ class Calling:
             size: hashed_pair(pool, vocabulary_of(size, ends=stratum.ends))
             for size, pool in self.pools.items()
         }
+        self._contexts = {shape: self._of_shape(shape) for shape in stratum.shapes}
+        self._returned: dict[CallShape, Text] = {}
+
+    def _of_shape(self, shape: CallShape) -> Generator[Text, Text | None, None]:
+        """The contexts of calls of a shape; it is sent what the last call returned."""
+        while True:
+            context = self._drawn(shape, shape.context)
+            if not self.stratum.related:
+                yield context
+                continue
+            third = shape.context // 3
+            context = (*context[: shape.context - third], *context[:third])
+            yield context
+            text = (yield context) or ()
+            yield (*context, *text, *self._drawn(shape, 2))
+            yield ((context[0] + 1) % shape.vocabulary, *context[1:])
+
+    def _drawn(self, shape: CallShape, tokens: int) -> Text:
+        """A context; where there is an EOS, one in two has it, but not as the last token."""
+        ids = self.rng.integers(shape.vocabulary - self.stratum.ends, size=tokens)
+        if self.stratum.ends and tokens > 1 and self.rng.random() < 0.5:
+            ids[self.rng.integers(tokens - 1)] = shape.vocabulary - 1
+        return tuple(ids.tolist())
 
     def texts(self, shape: CallShape, calls: int) -> tuple[tuple[CallPlace, ...], list[Text]]:
         """So many contexts, and what it returns after them, up to EOS.
@@ -217,11 +248,23 @@ class Calling:
         BrokenContractError
             It raises, or returns no tokens, too many or too few.
         """
-        known = shape.vocabulary - self.stratum.ends  # a context does not end
-        contexts = self.rng.integers(known, size=(calls, shape.context)).tolist()
-        places = tuple(CallPlace(tuple(context), shape.asked, shape) for context in contexts)
+        contexts = self._contexts[shape]
+        if not self.stratum.related:
+            return self._called(shape, [next(contexts) for _ in range(calls)])
+        places, texts = list[CallPlace](), list[Text]()
+        for _ in range(calls):
+            place, (self._returned[shape],) = self._called(
+                shape, [contexts.send(self._returned.get(shape))]
+            )
+            places, texts = [*places, *place], [*texts, self._returned[shape]]
+        return tuple(places), texts
+
+    def _called(
+        self, shape: CallShape, contexts: Sequence[Text]
+    ) -> tuple[tuple[CallPlace, ...], list[Text]]:
+        places = tuple(CallPlace(context, shape.asked, shape) for context in contexts)
         fixture = Fixture(self.stratum.name, *self.models[shape.vocabulary], places)
-        blocks = Steps(self._one, fixture, shape.most, self.timeout)(calls, self.rng)[1]
+        blocks = Steps(self._one, fixture, shape.most, self.timeout)(len(places), self.rng)[1]
         texts = [until_end(fixture, tuple(row[row >= 0].tolist())) for row in blocks]
         for text in texts:
             if len(text) < shape.fewest and fixture.eos not in text:

@@ -11,7 +11,7 @@ import numpy as np
 
 from specref.algorithms.trees.topdown import Branching
 from specref.arrays import Bools, Ints
-from specref.conformance.strata.laws import DRAFTERS, ORDINARY, Pool, drawn_pool
+from specref.conformance.strata.laws import ORDINARY, USUAL, Pool, drawn_pool
 from specref.conformance.strata.rounds import played
 from specref.conformance.strata.shape import told
 from specref.conformance.strata.stratum import Campaign, Found, Tokens, most_pairs
@@ -118,7 +118,7 @@ class TreeStratum:
     name: str
     shapes: tuple[TreeShape, ...]
     targets: tuple[str, ...] = ORDINARY
-    drafters: tuple[str, ...] = tuple(DRAFTERS)
+    drafters: tuple[str, ...] = USUAL
     ways: tuple[Way, ...] = (WITHOUT, WITH)
     cost: float = 0.7
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from specref.contracts.generate import Generate
-from specref.models import Model
+from specref.contracts.model_calls import AFTER_EOS, giver
+from specref.models import Model, as_float
 from specref.vocabulary import Tokens
 
 
@@ -18,7 +19,7 @@ class GreedyReport:
     ----------
     texts : int
     difference : str or None
-        The first text that differs, and what greedy decoding of the target gives.
+        The first text that departs from greedy decoding, and where.
     """
 
     texts: int
@@ -66,6 +67,33 @@ def first_departure(target: Model, context: Tokens, text: Tokens) -> tuple[int, 
     return None
 
 
+def greedy_difference(target: Model, context: Tokens, text: Tokens, tokens: int) -> str | None:
+    """How a text departs from greedy decoding; None if each of its tokens is an argmax.
+
+    Parameters
+    ----------
+    tokens : int
+        How many the text has to have, unless EOS comes before.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> tied = iid_model(Vocabulary("abc", eos="c"), ["2/5", "2/5", "1/5"])
+    >>> [greedy_difference(tied, (), text, 2) for text in ((0, 1), (0,), (0, 2))]
+    [None, 'ends after 1 of 2 tokens', 'token 2 at position 1, an argmax of the target is 0']
+    """
+    if found := first_departure(target, context, text):
+        at, likeliest = found
+        return f"token {text[at]} at position {at}, an argmax of the target is {likeliest}"
+    vocabulary = target.vocabulary
+    if any(vocabulary.ends(text[:at]) for at in range(1, len(text))):
+        return AFTER_EOS
+    if len(text) != tokens and not (len(text) < tokens and vocabulary.ends(text)):
+        return f"ends after {len(text)} of {tokens} tokens"
+    return None
+
+
 def judge_greedy(
     generate: Generate,
     target: Model,
@@ -75,7 +103,7 @@ def judge_greedy(
     tokens: int,
     seed: int,
 ) -> GreedyReport:
-    """Generate after every context, and compare with greedy decoding of the target alone.
+    """Generate after every context, and compare each token with the argmax of the target alone.
 
     Parameters
     ----------
@@ -97,12 +125,12 @@ def judge_greedy(
     >>> def drafter_alone(target, drafter, context, tokens, rng):
     ...     return greedy_text(drafter, context, tokens)
     >>> judge_greedy(drafter_alone, p, q, [()], tokens=3, seed=1).difference
-    'after (): (2, 1, 1), not (1, 2, 1)'
+    'after (): (2, 1, 1): token 2 at position 0, an argmax of the target is 1'
     """
-    rng = np.random.default_rng(seed)
+    rng, give = np.random.default_rng(seed), giver(generate)
+    models = as_float(target), as_float(drafter)
     for context in contexts:
-        text = tuple(generate(target, drafter, context, tokens, rng))
-        expected = greedy_text(target, context, tokens)
-        if text != expected:
-            return GreedyReport(len(contexts), f"after {context}: {text}, not {expected}")
+        text = tuple(give((*models, context, tokens), rng))
+        if why := greedy_difference(models[0], context, text, tokens):
+            return GreedyReport(len(contexts), f"after {context}: {text}: {why}")
     return GreedyReport(len(contexts), None)

@@ -13,6 +13,7 @@ import numpy as np
 
 from specref.arrays import Floats, Ints
 from specref.contracts.generate import Generate
+from specref.contracts.model_calls import giver
 from specref.contracts.timeout import described
 from specref.models import Model, as_float
 from specref.statistics import Campaign, CampaignCase, CampaignReport
@@ -179,11 +180,11 @@ def _texts(
     generate: Generate, target: Model, drafter: Model, tokens: int, rng: np.random.Generator
 ) -> Iterator[Ints]:
     """Texts, each with the token before it."""
-    last, size = START, len(target.vocabulary)
+    last, size, give = START, len(target.vocabulary), giver(generate)
     for start in range(0, tokens, TEXT):
         wanted = min(TEXT, tokens - start)
         try:
-            text = tuple(generate(target, drafter, (last,), wanted, rng))
+            text = tuple(give((target, drafter, (last,), wanted), rng))
         except Exception as error:
             reason = f"generate raised {described(error)}"
             raise BadText("\n".join([reason, *traceback_lines(error)])) from error

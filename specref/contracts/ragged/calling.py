@@ -9,7 +9,6 @@ import numpy as np
 from specref.arrays import NO_TOKEN, Floats, Ints
 from specref.contracts.batch import Answer, Batch
 from specref.contracts.calling import Verifier
-from specref.contracts.logits import as_logits
 from specref.contracts.ragged.parameters import BONUS, named
 from specref.contracts.verify.drawing import draw_tokens
 from specref.statistics.floats.coins import Coins, race_winner
@@ -34,7 +33,7 @@ class RaggedVerifier(Verifier):
         columns = np.arange(p.shape[1])
         drafted = columns[:-1] < lens[:, None]
         of_target = columns < (lens if self.keywords & set(BONUS) else lens + 1)[:, None]
-        temperature = np.resize(TEMPERATURES, len(batch)) * (not self.capabilities.greedy)
+        temperature = self.temperatures(len(batch)) * (not self.capabilities.greedy)
 
         @cache
         def top() -> tuple[Ints, Floats] | tuple[None, None]:
@@ -43,7 +42,7 @@ class RaggedVerifier(Verifier):
         def logits(kind: str, laws: Floats) -> Floats:
             scale = np.where(temperature > 0, temperature, 1.0)
             hot = scale if "temperature" in self.keywords else np.ones_like(scale)
-            return as_logits(kind, laws) * hot[:, None, None]
+            return self.logits(kind, laws) * hot[:, None, None]
 
         made: Mapping[str, Callable[[], Any]] = {
             "draft_token_ids": lambda: batch.draft_tokens[drafted],
@@ -70,10 +69,18 @@ class RaggedVerifier(Verifier):
     ) -> dict[str, Any]:
         found = super().randomness(batch, rng, coins)
         if "generators" in self.keywords:
-            found["generators"] = [self.generator(rng) for _ in range(len(batch))]
+            found["generators"] = [self.generator(rng, row) for row in range(len(batch))]
         if "seeds" in self.keywords:
-            found["seeds"] = self.array(np.array([rng.integers(2**63) for _ in range(len(batch))]))
+            found["seeds"] = self.array(self.seeds(len(batch), rng))
         return found
+
+    def temperatures(self, requests: int) -> Floats:
+        """Of each request."""
+        return np.resize(TEMPERATURES, requests)
+
+    def seeds(self, requests: int, rng: np.random.Generator) -> Ints:
+        """One for each request."""
+        return np.array([rng.integers(2**63) for _ in range(requests)])
 
     def _bonus(self, laws: Floats, rng: np.random.Generator, coins: Coins | None) -> Ints:
         """What an engine's ordinary sampler would draw; by the coins, if there are any."""
