@@ -4,6 +4,7 @@ Everything is exact: randomness is intercepted, nothing is drawn. Functions of o
 where they are installed or cloned; twins of their signatures, right and wrong, everywhere.
 """
 
+import random
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from specref.adapters import (
     hsd,
     jaymody,
     litgpt,
+    lookahead,
     lucidrains,
     mini_infer,
     romsto,
@@ -40,7 +42,10 @@ from specref.adapters import (
 from specref.adapters.checkouts import from_checkout
 from specref.algorithms import standard
 from specref.conformance.suite import check
+from specref.conformance.texts.greedy import greedy_text
+from specref.contracts.capabilities import capabilities_of
 from specref.distributions import total_variation
+from specref.models import hashed_model
 from specref.probing import probe
 
 torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
@@ -205,6 +210,29 @@ def test_sequoia() -> None:
     assert 120 < blocks[0, 0] < 180
 
 
+def test_lookahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The law is exact where the window begins with the first token of the prompt."""
+    needs("github-lookahead", "github-lookahead-greedy")
+    sampled, greedy = (lookahead.load_generate(greedy) for greedy in (False, True))
+    target, lengths = hashed_model(AB, "p"), []
+    from transformers import StoppingCriteriaList
+
+    ended = StoppingCriteriaList.__call__
+
+    def noted(self, input_ids, scores, **others):
+        lengths.append(input_ids.shape[1])
+        return ended(self, input_ids, scores, **others)
+
+    monkeypatch.setattr(StoppingCriteriaList, "__call__", noted)
+    text = greedy(target, EVEN, (0,), 60, np.random.default_rng(1))
+    assert text == greedy_text(target, (0,), 60)
+    sampled(target, EVEN, (0,), 60, np.random.default_rng(1))
+    assert len(lengths) < 100  # passes of the model for 120 tokens
+    monkeypatch.setattr(random, "choice", lambda tokens: tokens[0])
+    texts = law("github-lookahead", target, EVEN, (0,), 5)
+    assert total_variation(texts, completed_by(target, {(): 1.0}, 5, (0,))) < 1e-6
+
+
 LEANS_TO_B = Model(AB, lambda context: ["1/4", "3/4"])
 
 
@@ -321,6 +349,7 @@ def test_no_function_of_another_signature_is_called(
         (partial(feifeibear.load_generate, "speculative_sampling"), "torch transformers tqdm"),
         (jaymody.load_generate, "torch transformers tqdm"),
         (litgpt.load, "litgpt"),
+        (lookahead.load_generate, "torch transformers"),
         (lucidrains.load_generate, "speculative-decoding beartype einops"),
         (hsd.load_verify, "torch transformers"),
         (mini_infer.load_step, "mini-infer"),
@@ -766,6 +795,47 @@ def test_sequoia_is_handed_a_tree_of_siblings(moved: bool, cloned: Any) -> None:
     assert widths[1] > widths[2] > 0  # siblings, and then a draft after each
 
 
+@pytest.mark.parametrize("greedy", [False, True])
+def test_lookahead_is_handed_a_model_of_windows_and_guesses(greedy: bool, cloned: Any) -> None:
+    config: dict[str, int] = {}
+    target = hashed_model(AB, "p")
+
+    def loop(self, input_ids, logits_processor=None, stopping_criteria=None, **model_kwargs):
+        assert (input_ids.tolist(), logits_processor) == ([[1, 0, 1, 1, 0]], [])
+        assert (config["LEVEL"], model_kwargs["attention_mask"].tolist()) == (3, [[1] * 5])
+        given = self.prepare_inputs_for_generation(input_ids, **model_kwargs)
+        given |= {"past_key_values": None, "guess_size": 2, "guess_tokens": None}
+        made = self.jforward_multilevel(**given, past_tokens=[[0, 1], None], fill_level=0)
+        assert (made.kvcache_len, made.step_len) == (5, 7)
+        close(made.out_logits, [()])
+        close(made.inp_logits[0], [(0,), (0, 1)])
+
+        given |= {"past_key_values": [(made.past_key_values[0][0][:, :, :5],) * 2]}
+        given |= {"input_ids": torch.tensor([[1]]), "guess_tokens": [0, 1, 1, 1]}
+        made = self.jforward_multilevel(**given, past_tokens=[[0], [0, 1]], fill_level=1)
+        assert (made.kvcache_len, made.step_len) == (6, 13)
+        assert made.past_key_values[0][0].flatten().tolist()[5:] == [1, 0, 0, 1, 0, 1, 1, 1]
+        close(made.out_logits, [(1,)])
+        close(made.inp_logits[0], [(1, 0), (1, 0, 1)])
+        close(made.guess_logits[0], [(1, 0), (1, 0, 1), (1, 1), (1, 1, 1)])
+        kept = self._update_model_kwargs_for_generation(made, model_kwargs)
+        assert kept.keys() > model_kwargs.keys()
+        assert kept["past_key_values"] is made.past_key_values
+        text = torch.cat([input_ids, torch.tensor([[1, 0]])], dim=1)
+        assert [bool(stopping_criteria(ids, None)) for ids in (text[:, :-1], text)] == [0, 1]
+        return text
+
+    def close(logits: Any, paths: Any) -> None:
+        laws = [[*target.next_token((1, 0, *path)), 0] for path in paths]
+        assert np.allclose(logits.double().softmax(-1).numpy(), np.array(laws, float))
+
+    names = ("jacobi_sample_multilevel", "jacobi_greedy_search_multilevel")
+    cloned(lookahead, **dict.fromkeys(names, loop), CONFIG_MAP=config)
+    run = lookahead.load_generate(greedy)
+    assert capabilities_of(run).greedy == greedy
+    assert run(target, EVEN, (1, 0), 2, np.random.default_rng(1)) == (1, 0)
+
+
 def mlx(install: Any) -> SimpleNamespace:
     """As much of `mlx.core` as the adapter calls, by NumPy."""
     state: dict[str, Any] = {}
@@ -822,6 +892,7 @@ def test_another_mlx_dspark_is_not_run(install: Any, monkeypatch: pytest.MonkeyP
     [
         (ssd, ssd.load_verify, ("verify",)),
         (hsd, hsd.load_verify, ("_speculative_sampling",)),
+        (lookahead, lookahead.load_generate, ("jacobi_sample_multilevel", "CONFIG_MAP")),
     ],
 )
 def test_no_function_of_another_clone_is_called(
@@ -994,9 +1065,6 @@ def test_what_a_clone_lacks_is_named(clone: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_cannot_be_judged_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    why = "no adapter: its loop needs Transformers 4.36, and a Llama whose forward it replaces"
-    assert IMPLEMENTATIONS["github-lookahead"].not_run == f"not_run ({why.split(':')[0]})"
-    assert IMPLEMENTATIONS["github-lookahead"].remedy == why
     monkeypatch.setitem(sys.modules, "tensorrt_llm", None)
     tensorrt = IMPLEMENTATIONS["tensorrt-llm"]
     assert tensorrt.not_run == "not_run (tensorrt_llm is not installed)"

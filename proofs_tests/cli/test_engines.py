@@ -468,10 +468,11 @@ def test_what_cannot_be_installed_now_keeps_its_row(
     assert (new.path, new.verdict, new.evidence) == ("e:b", "not_run", "needs CUDA")
 
 
-def test_what_no_adapter_calls_says_why_with_a_clone_and_without(tmp_path: Path) -> None:
-    (row,) = runner.run([ENGINES["github-lookahead"]], tmp_path / "e.json", runner.Judgement({}))
+def test_what_no_adapter_calls_says_why(tmp_path: Path) -> None:
+    engine = replace(ENGINES["tensorrt-llm"], requirements=(), needs_cuda=False)
+    (row,) = runner.run([engine], tmp_path / "e.json", runner.Judgement({}))
     assert (row.verdict, row.evidence) == ("not_run", IMPLEMENTATIONS[row.path].remedy)
-    assert row.evidence.startswith("no adapter: ")
+    assert row.evidence.startswith("its wheel needs CUDA")
 
 
 def test_a_version_is_the_commit_of_a_clone(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from shutil import which
 
-from specref.adapters import hsd, sequoia, ssd
+from specref.adapters import hsd, lookahead, sequoia, ssd
 from specref.adapters.registry import IMPLEMENTATIONS, Implementation
 
 
@@ -112,7 +112,7 @@ ALL = (
     Installable("github-ssd", "", TORCH, 0, clone=ssd.REPOSITORY),
     Installable("github-hsd-chain", "", TORCH, 0, clone=hsd.REPOSITORY),
     Installable("github-hsd-tree", "", TORCH, 0, clone=hsd.TREE),
-    Installable("github-lookahead", "", (), 0, clone="hao-ai-lab/LookaheadDecoding"),
+    Installable("github-lookahead", "", TORCH, 0, clone=lookahead.REPOSITORY),
     Installable("tensorrt-llm", "tensorrt-llm", ("tensorrt-llm",), 0, needs_cuda=True),
     Installable("vllm", "vllm", ("torch", "triton", "vllm"), 336, alone=not CUDA, slow=True),
 )

@@ -18,6 +18,7 @@ from specref.adapters import (
     litgpt,
     llama_cpp,
     lmdeploy,
+    lookahead,
     lucidrains,
     mini_infer,
     mlx_dspark,
@@ -183,6 +184,7 @@ def _github(
     make: Callable[[], Callable[..., Any]],
     packages: tuple[str, ...] = ("torch", "transformers"),
     known: tuple[Deviation, ...] = (),
+    greedy: bool = False,
 ) -> Implementation:
     return Implementation(
         f"github-{name}",
@@ -191,6 +193,7 @@ def _github(
         make,
         packages,
         remedy(repository),
+        greedy,
         known=known,
         apart=(repository,),
     )
@@ -696,12 +699,20 @@ ALL = (
         sequoia.load_step,
         known=known.SEQUOIA,
     ),
-    _unreached(
-        "github-lookahead",
+    _github(
+        "lookahead",
+        lookahead.REPOSITORY,
+        "jacobi_sample_multilevel",
         GENERATE,
-        "hao-ai-lab/LookaheadDecoding",
-        "no adapter: its loop needs Transformers 4.36, and a Llama whose forward it replaces",
-        "torch",
+        lookahead.load_generate,
+    ),
+    _github(
+        "lookahead-greedy",
+        lookahead.REPOSITORY,
+        "jacobi_greedy_search_multilevel",
+        GENERATE,
+        partial(lookahead.load_generate, greedy=True),
+        greedy=True,
     ),
 )
 
