@@ -294,6 +294,20 @@ def test_bad_draw(reading, weights, message):
         reading.draw(weights, "here")
 
 
+@pytest.mark.parametrize(("probability", "accepted"), [(1 + 2**-50, True), (-(2.0**-50), False)])
+def test_a_float_that_rounding_took_out_of_the_unit_interval(probability, accepted):
+    for seed in range(4):
+        assert Sampled(np.random.default_rng(seed)).accept(probability, "here") == accepted
+    assert exact_distribution(lambda chance: chance.accept(probability, "here")) == {accepted: 1}
+
+
+@pytest.mark.parametrize("reading", READINGS, ids=lambda reading: type(reading).__name__)
+@pytest.mark.parametrize("probability", [1 + 1e-8, -1e-8, Fraction(10**12 + 1, 10**12)])
+def test_more_than_rounding_is_an_error(reading, probability):
+    with pytest.raises(ValueError, match=r"is not in \[0, 1\]"):
+        reading.accept(probability, "here")
+
+
 @pytest.mark.parametrize("reading", READINGS, ids=lambda reading: type(reading).__name__)
 @pytest.mark.parametrize("probability", [-0.1, 1.1, math.nan, Fraction(-1, 9), Fraction(10, 9)])
 def test_bad_accept(reading, probability):

@@ -39,7 +39,7 @@ from specref.conformance.suite import check, prepare
 from specref.conformance.texts.greedy import greedy_text
 from specref.contracts.table import ENGINE
 from specref.contracts.text.contract import Engine, Text
-from specref.models import Model, hashed_model, markov_model
+from specref.models import Model, hashed_model, iid_model, markov_model
 from specref.report.kit import kit_record
 from specref.report.kit_html import kit_html
 from specref.vocabulary import Tokens, Vocabulary
@@ -230,7 +230,7 @@ def test_greedy_engines_are_compared_text_by_text() -> None:
     report = judged(right, greedy=True)
     assert report.exit_code == 0
     assert result(report, SAME).message.startswith(
-        "9 texts are those of greedy decoding of the law; none ends before its budget, so "
+        "18 texts are those of greedy decoding of the law; none ends before its budget, so "
         "stopping at EOS was not tried; "
     )
     assert result(report, LAW_CHECK).status == Status.NOT_APPLICABLE
@@ -239,6 +239,26 @@ def test_greedy_engines_are_compared_text_by_text() -> None:
     assert (report.exit_code, report.finding) == (1, Finding.CONTRACT)
     other = Engine(greedily(GUESS), law=LAW, plain=greedily(GUESS), **modes)
     assert judged(other, greedy=True).finding == Finding.PLAIN
+
+
+def test_any_of_tied_tokens_will_do_for_a_greedy_engine_with_a_law() -> None:
+    tied = iid_model(Vocabulary("abc"), [0.4, 0.2, 0.4])
+
+    def last(prompt: Tokens, budget: int, seed: int) -> Text:
+        return Text((2,) * budget, budget, 1)
+
+    modes: dict[str, Any] = {"prompts": [(0,), (1,)], "law": tied, "tokens": 6}
+    assert judged(Engine(last, plain=greedily(tied), **modes), greedy=True).exit_code == 0
+
+    def another_once(prompt: Tokens, budget: int, seed: int) -> Text:
+        return Text((*(0, 2, 1)[:budget], *(0,) * (budget - 3)), budget, 1)
+
+    report = judged(Engine(another_once, **modes), greedy=True)
+    assert "token 1 at position 2, an argmax of the target is 0" in result(report, SAME).message
+    only_one = Engine(
+        lambda prompt, budget, seed: Text((1 + (budget > 1),) * budget, budget, 1), **modes
+    )
+    assert "token 1 at position 0" in result(judged(only_one, greedy=True), SAME).message
 
 
 AFTER = [[0.25, 0.5, 0.25], [0.25, 0.25, 0.5], [1, 0, 0]]
@@ -252,7 +272,7 @@ def test_greedy_engines_are_to_stop_at_eos() -> None:
     modes: dict[str, Any] = {"prompts": [(0,), (1,)], "tokens": 6, "law": STOPS}
     report = judged(Engine(stopping, **modes), greedy=True)
     assert report.exit_code == 0
-    said = "2 texts are those of greedy decoding of the law; "
+    said = "4 texts are those of greedy decoding of the law; "
     assert result(report, SAME).message.startswith(said)
     assert "EOS was not tried" not in str(report)
 

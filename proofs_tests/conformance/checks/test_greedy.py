@@ -495,6 +495,24 @@ def test_a_greedy_step_that_goes_on_after_eos_is_found() -> None:
     assert "after EOS" in str(report)
 
 
+def last_of_ties(model: Model, context: Any, tokens: int) -> Any:
+    """Greedy decoding by logarithms of float64; of tied tokens the last."""
+    text: tuple[int, ...] = ()
+    while len(text) < tokens and not model.vocabulary.ends(text):
+        with np.errstate(divide="ignore"):
+            row = np.log(model.next_token((*context, *text)))
+        text += (len(row) - 1 - int(row[::-1].argmax()),)
+    return text
+
+
+def test_any_of_tied_tokens_will_do_in_texts() -> None:
+    def generate(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
+        return last_of_ties(target, context, tokens)
+
+    report = check(generate, contract="generate", greedy=True)
+    assert report.exit_code == 0, report
+
+
 def test_texts_of_loops_are_judged_greedily_too() -> None:
     def generate(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
         return greedy_text(target, context, tokens)

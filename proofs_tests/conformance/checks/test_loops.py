@@ -4,6 +4,7 @@ Alpha 1e-9 shared as in the kit; a bug that moves the share of first drafts by a
 with certainty for practical purposes: 390 first drafts, standard deviation under 0.026.
 """
 
+import random
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from specref.algorithms import decode, standard
 from specref.chance import Sampled
 from specref.conformance.checks.loops import CHECKS
 from specref.conformance.status import Status
@@ -79,6 +81,33 @@ def test_these_are_all_checks_of_blocks() -> None:
 
 def test_a_right_loop_passes() -> None:
     assert set(statuses(Telling()).values()) == {Status.PASSED}
+
+
+class ByName(Telling):
+    """Takes its generator by name alone, and arithmetic that fractions have not."""
+
+    def __call__(  # type: ignore[override]
+        self, target: Model, drafter: Model, context: Tokens, tokens: int, *, rng: Any
+    ) -> Tokens:
+        assert np.isfinite(np.log1p(target.next_token(context))).all()
+        return super().__call__(target, drafter, context, tokens, rng)
+
+
+def by_chance(target: Model, drafter: Model, context: Tokens, tokens: int, chance: Any) -> Tokens:
+    return decode(standard.step, target, drafter, context, 3, tokens, chance)
+
+
+def of_global_generators(target: Model, drafter: Model, context: Tokens, tokens: int) -> Tokens:
+    rng = np.random.default_rng(random.randrange(2**31))
+    return by_chance(target, drafter, context, tokens, Sampled(rng))
+
+
+def test_loops_are_called_by_what_they_name_in_every_check() -> None:
+    assert set(statuses(ByName()).values()) == {Status.PASSED}
+    for implementation in (ByName(), by_chance, of_global_generators):
+        only = ["smoke/texts-vary", "end-to-end/markov"]
+        report = check(implementation, contract="generate", only=only, trials=400)
+        assert not report.failures, report
 
 
 @pytest.mark.parametrize(

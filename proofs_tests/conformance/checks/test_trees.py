@@ -382,6 +382,17 @@ def target_only(
 
 
 @pytest.mark.usefixtures("undiagnosed")
+def test_a_greedy_text_may_go_through_any_of_equal_siblings() -> None:
+    """Below the second of them it is longer."""
+    p = np.zeros((1, 4, 3))
+    p[0, [0, 1, 2, 3], [1, 2, 2, 0]] = 1
+    batch = TreeBatch(
+        p, None, np.array([[1, 1, 2]]), np.array([3]), np.zeros(1, int),
+        parents=np.array([[ROOT, ROOT, 1]]),
+    )  # fmt: skip
+    assert greedy_texts(batch).tolist() == [[1, 2, 0, -1]]
+
+
 def test_target_only_verification_is_lossless_where_siblings_differ() -> None:
     """With replacement it is at TV 0.13 and 0.08; without, power is for TV 0.2."""
     only = ["smoke", "boundary", "joint"]

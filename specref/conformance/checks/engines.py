@@ -305,7 +305,10 @@ def same_text(judge: Judge) -> Outcome:
         return not_applicable("does not promise the text of plain mode under a seed")
     count = 1 if greedy else texts_needed(judge.detect_tv)
     seeds = judge.rng("engine/same").integers(SEEDS, size=judge.trials or count).tolist()
-    questions = [(prompt, engine.tokens, seed) for seed in seeds for prompt in engine.prompts]
+    budgets = (1, engine.tokens) if greedy else (engine.tokens,)
+    questions = [
+        (prompt, budget, seed) for seed in seeds for prompt in engine.prompts for budget in budgets
+    ]
     sampler, texts = asking(judge, SPECULATIVE), len(questions)
     given = [text.tokens for text in sampler.texts(questions)]
     whose = "plain mode under the same seed"
@@ -326,7 +329,7 @@ def same_text(judge: Judge) -> Outcome:
             f"{wanted[first]}, after {prompt} under seed {seed}"
         )
     if greedy:
-        untried = all(len(text) == engine.tokens for text in wanted)
+        untried = all(len(text) == asked[1] for asked, text in zip(questions, wanted, strict=True))
         end = "; none ends before its budget, so stopping at EOS was not tried" * untried
         return exercised(passed(f"{texts:,} texts are those of {whose}{end}"), sampler)
     if len(set(wanted)) == 1:

@@ -217,8 +217,12 @@ class TextContract(Contract):
             return
         try:
             _ = implementation.trees
-        except ValueError as error:
-            raise ValueError(f"tokens = {implementation.tokens}: {error}") from None
+        except ValueError:
+            raise ValueError(
+                f"tokens = {implementation.tokens}: expected fewer: the texts after a prompt are "
+                "judged jointly, and have more than 2,000,000 probabilities (without law, they "
+                "are compared with those of plain mode)"
+            ) from None
 
 
 ENGINE = TextContract("text", Respond, ("prompt", "budget", "seed"))
