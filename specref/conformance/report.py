@@ -269,6 +269,9 @@ class Report:
         if self.capabilities.greedy:
             return "greedy=true: blocks and texts were compared with argmax, and no law was judged"
         parts = list(filter(None, (self.power_on_fixtures, self._power_in_strata())))
+        usual = [result.evidence.get("usual_tv") for result in self.results]
+        if not parts and any(usual):
+            parts = [f"a TV of about {max(filter(None, usual)):.2g} is usually found"]
         if not parts:
             return "nothing was sampled, or not enough to say what would have been found"
         return f"{'; '.join(parts)}; false alarms {self.alpha:g}"

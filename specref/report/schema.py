@@ -170,6 +170,7 @@ EVIDENCE: dict[str, Schema] = {
     "detectable_tv": said(
         "A law that is so far off would have been found, 999 times in 1,000.", optional(FLOAT)
     ),
+    "usual_tv": said("A law about so far off is usually found.", FLOAT),
     "log10_evidence": said("Of the evidence against the law, its highest.", FLOAT),
     "log10_threshold": said("Where that decides.", FLOAT),
     "looks": said(

@@ -70,7 +70,9 @@ def test_only_an_engine_is_judged_under_the_contract() -> None:
 def test_a_law_with_too_many_texts_is_refused() -> None:
     many = Vocabulary([f"t{i}" for i in range(200)])
     wide = Engine(right, [()], law=iid_model(many, [1 / 200] * 200), tokens=4)
-    with pytest.raises(ValueError, match=r"tokens = 4: the prefix tree has more than"):
+    with pytest.raises(
+        ValueError, match=r"tokens = 4: expected fewer: the texts after a prompt are"
+    ):
         ENGINE.admit(wide)
 
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 import time
+from collections.abc import Callable
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -14,6 +15,10 @@ from specref.conformance.checks.check import Check, failed, inconclusive, passed
 from specref.conformance.checks.joint import USELESS
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
+from specref.conformance.strata.contexts import hashed_pair, vocabulary_of
+from specref.conformance.strata.laws import drawn_pool
+from specref.conformance.strata.stratum import most_pairs
+from specref.conformance.strata.texts import CallPlace, call_shapes
 from specref.contracts.drafter import DrafterContract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
@@ -24,13 +29,31 @@ from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.planning import typical_trials, typical_tv
 
 LOOK = 100
+SIZE = 8
+SHAPES = call_shapes([SIZE], [0, 3, 41, 300, 1_100], [1, 5, 9, 17])
 
 
-def declared(name: str, judge: Judge) -> Outcome:
+def on_fixture(name: str, judge: Judge) -> Outcome:
     """Bet on every drafted token with the q that was declared for it."""
+    return declared(judge.fixture(name).drafted(), judge)
+
+
+def in_situations(judge: Judge) -> Outcome:
+    """The same, for up to 17 drafts after up to 1,100 tokens, which q depends on, all of them."""
+    rng = judge.rng("drafter/situations")
+    models = hashed_pair(drawn_pool(rng, SIZE, most_pairs(SIZE)), vocabulary_of(SIZE, ends=False))
+    places = (
+        CallPlace(tuple(rng.integers(SIZE, size=shape.context).tolist()), shape.asked, shape)
+        for shape in SHAPES
+    )
+    return declared(Fixture("situations", *models, tuple(places)), judge)
+
+
+def declared(fixture: Fixture, judge: Judge) -> Outcome:
+    """The outcome of bets on drafts at all places of a fixture."""
     tolerance, alpha = judge.capabilities.tolerance, judge.level
     campaign, deadline = Campaign(alpha=alpha, eps=None, tolerance=tolerance), Deadline()
-    drafts = within(judge.timeout, partial(observed, name, judge, campaign, deadline), deadline)
+    drafts = within(judge.timeout, partial(observed, fixture, judge, campaign, deadline), deadline)
     evidence = campaign.peak / math.log(10)
     if campaign.impossible:
         return failed(f"a draft that its declared q excludes: {campaign.impossible}")
@@ -46,17 +69,23 @@ def declared(name: str, judge: Judge) -> Outcome:
             needed=needed,
             log10_evidence=evidence,
         )
-    return passed(f"{drafts:,} drafts follow their declared q (TV about {tv:.2g})")
+    return passed(
+        f"{drafts:,} drafts follow their declared q; TV of about {tv:.2g} is usually found",
+        trials=drafts,
+        usual_tv=tv,
+    )
 
 
-def observed(name: str, judge: Judge, campaign: Campaign, deadline: Deadline) -> int:
-    """Draft and bet until the law is decided or there are enough trials; the number of drafts."""
-    fixture, rng = judge.fixture(name).drafted(), judge.rng(f"drafter/{name}")
+def observed(fixture: Fixture, judge: Judge, campaign: Campaign, deadline: Deadline) -> int:
+    """Draft and bet until the law is decided or there are enough drafts; their number."""
+    rng = judge.rng(f"drafter/{fixture.name}")
     models, give, drafts = as_float(fixture.drafter), giver(judge.implementation), 0
     until = None if judge.seconds is None else time.perf_counter() + judge.seconds
     wanted = judge.trials or typical_trials(judge.detect_tv)
     for trial in itertools.count():
-        if trial >= wanted if until is None else time.perf_counter() > until:
+        # Who drafts nothing is called as often as would do with one draft a call.
+        enough = max(trial, drafts) >= wanted
+        if enough if until is None else time.perf_counter() > until:
             break
         place = fixture.places[trial % len(fixture.places)]
         raw = give((models, place.context, place.lookahead), rng)
@@ -96,7 +125,11 @@ def read_drafts(raw: Any, fixture: Fixture, place: Place) -> list[tuple[int, Flo
     return list(zip(tokens, q, strict=True))
 
 
+ASKED: dict[str, Callable[[Judge], Outcome]] = {
+    **{name: partial(on_fixture, name) for name in CHAIN_FIXTURES},
+    "long": in_situations,
+}
 CHECKS = tuple(
-    Check(f"joint/declared-q-{name}", DrafterContract, partial(declared, name), statistical=True)
-    for name in CHAIN_FIXTURES
+    Check(f"joint/declared-q-{name}", DrafterContract, ask, statistical=True)
+    for name, ask in ASKED.items()
 )

@@ -142,6 +142,9 @@ def permuted(judge: Judge) -> Outcome:
     """Rows permuted with their coins, or given in chunks, get the same blocks."""
     if "coins" not in judge.keywords:
         return not_applicable("does not take coins")
+    claims = judge.capabilities
+    if not (claims.row_seeds or claims.rule or claims.recovery):
+        return not_applicable("claims neither row_seeds nor how coins are read (rule, recovery)")
     batch = sample_batch(judge.fixture("wide"), 60, judge.rng("permuted"))
     coins = draw_batch_coins(batch, judge.rng("permuted coins"))
     order = judge.rng("order").permutation(len(batch))
