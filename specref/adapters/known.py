@@ -70,15 +70,10 @@ WARM = (
 )
 # A text of one token has no drafts: only that stratum passes.
 TEXTS = (
-    "prompts",
-    "budget-above-500",
-    "long-prompts",
-    "vocabulary-hundreds",
-    "laws-flat",
-    "laws-peaked",
-    "laws-zeros",
-    "ending",
-)
+    "prompts", "prompts-of-1100", "prompts-related", "long-prompts", "budget-above-500", "easy",
+    "vocabulary-hundreds", "vocabulary-thousands", "last-id", "laws-flat", "laws-peaked",
+    "laws-zeros", "ending",
+)  # fmt: skip
 TLI_TEXT = (
     Deviation(
         "end-to-end/texts",
@@ -159,9 +154,10 @@ def _lossy(
 
 
 STEPS = (
-    "many-drafts", "contexts", "vocabulary-hundreds", "laws-flat", "laws-peaked", "laws-rare",
-    "laws-zeros", "ending",
+    "many-drafts", "long-drafts", "contexts", "vocabulary-hundreds", "laws-flat", "laws-peaked",
+    "laws-rare", "laws-zeros", "ending",
 )  # fmt: skip
+MORE_STEPS = ("contexts-of-1100", "contexts-related", "vocabulary-thousands", "last-id")
 CAPPED = (
     *_lossy(
         "test_capped", f"{LAST_UNTESTED} {NO_MASS}", "joint/wide", "joint/deep", "joint/eos",
@@ -171,6 +167,7 @@ CAPPED = (
         Deviation(one, NO_MASS, False, evidence=f"{SAMPLERS}::test_capped_raises")
         for one in (
             "independence/rows-wide", "independence/rows-deep", "strata/step-one-draft",
+            "strata/step-no-drafts", *(f"strata/step-{one}" for one in MORE_STEPS),
             "iterations/wide", "iterations/deep", "iterations/eos",
         )
     ),
@@ -192,8 +189,8 @@ TYPICAL = _lossy(
 )
 HSD = _lossy(
     "test_hsd", UNCAPPED, "joint/wide", "joint/deep", "joint/probed", "joint/probed-5-drafts",
-    "acceptance/bound-wide", "acceptance/bound-deep", "strata/many-drafts", "iterations/wide",
-    "iterations/deep",
+    "acceptance/bound-wide", "acceptance/bound-deep", "strata/many-drafts", "strata/long-drafts",
+    "iterations/wide", "iterations/deep",
 )  # fmt: skip
 SSD = (Deviation("boundary/zero-coin", ZERO, True, evidence=f"{SAMPLERS}::test_ssd"),)
 SSD_DEFAULTS = _lossy(
@@ -201,12 +198,14 @@ SSD_DEFAULTS = _lossy(
         f"joint/{one}"
         for one in (
             "wide", "deep", "eos", "batch-of-one", "one-hot", "probed", "probed-5-drafts",
-            "probed-8-drafts", "probed-vocabulary",
+            "probed-7-drafts", "probed-8-drafts", "probed-33-drafts", "probed-vocabulary",
+            "probed-vocabulary-32k",
         )
     ), *(
         f"strata/{one}"
         for one in (
-            "first-call", "one-draft", "two-and-three-drafts", "many-drafts", "batches-to-16",
+            "first-call", "one-draft", "two-and-three-drafts", "many-drafts", "long-drafts",
+            "large-logits", "batches-to-16",
             "batches-to-512", "batches-to-8192", "vocabulary-hundreds", "vocabulary-thousands",
             "no-laws", "laws-flat", "laws-peaked", "laws-rare", "laws-zeros", "laws-mixed",
             "drafter-wrong", "int32-ids", "strided-arrays", "transposed-arrays",
@@ -216,6 +215,6 @@ SSD_DEFAULTS = _lossy(
 )  # fmt: skip
 SEQUOIA = _lossy(
     "test_sequoia", WRITTEN_FIRST, "joint/wide", "joint/deep", "joint/eos",
-    *(f"strata/step-{one}" for one in ("one-draft", *STEPS)),
+    *(f"strata/step-{one}" for one in ("one-draft", *STEPS, *MORE_STEPS)),
     *(f"iterations/{one}" for one in ("wide", "deep", "eos")),
 )  # fmt: skip
