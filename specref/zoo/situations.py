@@ -194,7 +194,6 @@ def _contexts(contract: str) -> tuple[Situation, ...]:
 
 
 STEPS = (
-    Situation("step-no-drafts", "shape", lambda at: at.asked == 0),
     Situation("step-one-draft", "shape", lambda at: at.asked == 1),
     Situation("step-four-drafts", "shape", lambda at: at.asked >= 4),
     Situation("step-eight-drafts", "shape", lambda at: at.asked >= 8),

@@ -39,7 +39,6 @@ FOUND = {
     "step-one-draft": ("step-one-draft", "residual-is-p"),
     "step-many-drafts": ("step-eight-drafts", "residual-is-p"),
     "step-long-drafts": ("step-nine-drafts", "accepts-every-draft"),
-    "step-no-drafts": ("step-no-drafts", "last-token-is-argmax"),
     "step-contexts": ("step-after-512", "reads-two-tokens"),
     "step-contexts-of-1100": ("step-after-1024", "reads-two-tokens"),
     "step-contexts-related": ("step-context-3-on", "reads-two-tokens"),

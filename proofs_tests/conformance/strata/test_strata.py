@@ -418,7 +418,7 @@ def digest(value):
 
 TABLES = {
     "rows": ((*table.STRATA, table.FIRST), "eed81f1c3252"),
-    "steps": (table.STEP_STRATA, "230d0e628167"),
+    "steps": (table.STEP_STRATA, "ab8b93b23ed4"),
     "texts": (table.TEXT_STRATA, "7e51908adb4a"),
     "trees": (table.TREE_STRATA, "e9d2bc65d9cb"),
 }

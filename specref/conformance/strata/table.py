@@ -107,9 +107,8 @@ STEP_STRATA: tuple[CallStratum, ...] = (
     CallStratum("step-one-draft", call_shapes(SMALL, [0, 3], [1])),
     CallStratum("step-many-drafts", call_shapes([6, 33], [2], [5, 8])),
     CallStratum("step-long-drafts", call_shapes([6], [2], [9, 17, 33]), drafters=EASY),
-    CallStratum("step-no-drafts", call_shapes([8], [0, 3, 300], [0]), cost=0.3),
     CallStratum("step-contexts", call_shapes([8], [3, 41, 600], [3])),
-    CallStratum("step-contexts-of-1100", call_shapes([8], [1_100], [0, 1]), cost=0.2),
+    CallStratum("step-contexts-of-1100", call_shapes([8], [1_100], [1]), cost=0.2),
     CallStratum("step-contexts-related", call_shapes([8], [16, 64], [3]), related=True),
     CallStratum("step-vocabulary-hundreds", call_shapes([100, 257, 1_000], [3], [1, 3]), cost=0.4),
     CallStratum(
