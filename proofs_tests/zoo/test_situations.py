@@ -121,13 +121,14 @@ def test_every_trigger_holds_somewhere_and_not_everywhere() -> None:
     many = decisions(20, (3, 3), (8, 1, 1, 1)) + decisions(8, (0,) * 41, (4,))
     base = [*few, *many]
     large = [
-        replace(at, size=1_000, context=(*at.context, *(1,) * 600), rows=1_024, row=1_023)
+        replace(at, size=2_000, context=(*at.context, *(1,) * 1_100), rows=1_024, row=1_023)
         for at in base[:5]
     ]
     other = [
         replace(
             base[0], size=1_000, asked=501, ends=True, laws=False, rows=1, p=np.full(20, 0.05)
         ),
+        replace(base[0], size=9, ends=True, context=(8, 0)),
         replace(base[0], rows=2_000, row=1_500, laws=False, position=16, asked=17),
         replace(base[0], draft=None, siblings=()),
         replace(base[0], rows=600, row=300, siblings=(), draft=None),

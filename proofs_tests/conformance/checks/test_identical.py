@@ -22,7 +22,7 @@ from specref.zoo import ALL
 from specref.zoo.parts.batched import Drawn, drawing, verifier
 from specref.zoo.triggers import BASE_BUGS, Trigger, triggered
 
-WITH_COINS, BARE = CHECKS
+WITH_COINS, BARE, *_ = CHECKS  # test_ragged.py has bugs for the others
 
 
 def result(verify: Any, which: Any = WITH_COINS, **options: Any) -> Any:
@@ -119,7 +119,7 @@ def test_rows_whose_numbers_depend_on_each_other_fail(name: str) -> None:
 
 
 @pytest.mark.strata
-@pytest.mark.parametrize("which", CHECKS)
+@pytest.mark.parametrize("which", [WITH_COINS, BARE])
 def test_independent_rows_pass_and_are_told_what_would_have_been_found(which: Any) -> None:
     found = result(verifier(), which)
     assert found.status == Status.PASSED
