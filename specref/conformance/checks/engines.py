@@ -316,8 +316,8 @@ def same_text(judge: Judge) -> Outcome:
     if engine.plain is not None:
         wanted = [text.tokens for text in asking(judge, PLAIN).texts(questions)]
     if greedy and engine.law is not None:
-        if wrong := _not_argmax(engine.law, questions, wanted):
-            return failed(f"plain mode: {wrong}", Finding.PLAIN) if engine.plain else failed(wrong)
+        if engine.plain is not None and (wrong := _not_argmax(engine.law, questions, wanted)):
+            return failed(f"plain mode: {wrong}", Finding.PLAIN)
         if wrong := _not_argmax(engine.law, questions, given):
             return failed(wrong)
         wanted, whose = given, "greedy decoding of the law"

@@ -139,11 +139,7 @@ def _step_problem(fixture: Fixture, index: int, block: tuple[int, ...]) -> Outco
     if until_end(fixture, block) != block:
         return failed(f"{fixture.name}, {place.name}: {block} has {AFTER_EOS}")
     if found := first_departure(target, place.context, block):
-        position, likeliest = found
-        return failed(
-            f"{fixture.name}, {place.name}: {block} has token {block[position]} at position "
-            f"{position}, the argmax of the target is {likeliest}"
-        )
+        return failed(f"{fixture.name}, {place.name}: {block} has {found}")
     return None
 
 

@@ -158,11 +158,7 @@ def calls_problem(judge: Judge, strata: Sequence[CallStratum]) -> Outcome | None
             target, calls = calling.models[shape.vocabulary][0], max(2, TOKENS // shape.most)
             for place, text in zip(*calling.texts(shape, calls), strict=True):
                 if found := first_departure(target, place.context, text):
-                    at, likeliest_token = found
-                    return failed(
-                        f"{stratum.name}, {place.name}: token {text[at]} at position {at}, the "
-                        f"argmax of the target is {likeliest_token}"
-                    )
+                    return failed(f"{stratum.name}, {place.name}: {found}")
     return None
 
 

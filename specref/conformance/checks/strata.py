@@ -16,7 +16,6 @@ from specref.conformance.strata.table import (
     FIRST,
     ONE_TEMPERATURE,
     OWN,
-    SEEDS_IN_A_ROW,
     STRATA,
     capped,
     drawn_pairs,
@@ -166,7 +165,7 @@ ASKED: tuple[tuple[str, Callable[[Judge], Outcome]], ...] = (
 )
 KINDS: Mapping[str, tuple[type[Contract], ...]] = {
     OWN: (VerifyContract, TreeContract, StepContract),
-    **dict.fromkeys((ONE_TEMPERATURE, SEEDS_IN_A_ROW), (RaggedContract,)),
+    ONE_TEMPERATURE: (RaggedContract,),
 }
 WEIGHTS = {one.name: max(1.0, one.cost / 2, one.after / 10_000) for one in STRATA}
 CHECKS = tuple(

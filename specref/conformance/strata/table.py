@@ -18,7 +18,7 @@ LARGE = (128_256, 151_936, 262_144)
 # Few tokens are drawn from large vocabularies: from laws that show most.
 APART = ("without",)
 SHARPER, WIDER = ("sharp", "cut"), ("wide", "near")
-ONE_TEMPERATURE, SEEDS_IN_A_ROW = "one-temperature", "seeds-in-a-row"
+ONE_TEMPERATURE = "one-temperature"
 SPREAD = ("zipf", "flat", "long tail", "steep")
 STRATA: tuple[Stratum, ...] = (
     Stratum("one-draft", shapes(SMALL, [1], [1, 4, 32, 256])),
@@ -97,7 +97,6 @@ STRATA: tuple[Stratum, ...] = (
         way="kept-generators",
         alone=True,
     ),
-    Stratum(SEEDS_IN_A_ROW, shapes([6, 40], [1, 3], [16, 64]), way=SEEDS_IN_A_ROW, alone=True),
     Stratum("late-calls", shapes([8], [1], [2, 4]), after=20_000, alone=True),
 )
 

@@ -49,8 +49,8 @@ def greedy_text(target: Model, context: Tokens, tokens: int) -> Tokens:
     return text
 
 
-def first_departure(target: Model, context: Tokens, text: Tokens) -> tuple[int, int] | None:
-    """The first position at which a text has no argmax of the target, and an argmax there.
+def first_departure(target: Model, context: Tokens, text: Tokens) -> str | None:
+    """The first token of a text that is no argmax of the target, and one that is, in words.
 
     Examples
     --------
@@ -58,12 +58,13 @@ def first_departure(target: Model, context: Tokens, text: Tokens) -> tuple[int, 
     >>> from specref.vocabulary import Vocabulary
     >>> model = markov_model(Vocabulary("ab"), [0.5, 0.5], [[0.1, 0.9], [0.6, 0.4]])
     >>> first_departure(model, (0,), (1, 0)), first_departure(model, (0,), (1, 1))
-    (None, (1, 0))
+    (None, 'token 1 at position 1, an argmax of the target is 0')
     """
     for position, token in enumerate(text):
         law = target.next_token((*context, *text[:position])).tolist()
         if law[token] < max(law):
-            return position, law.index(max(law))
+            likeliest = law.index(max(law))
+            return f"token {token} at position {position}, an argmax of the target is {likeliest}"
     return None
 
 
@@ -84,8 +85,7 @@ def greedy_difference(target: Model, context: Tokens, text: Tokens, tokens: int)
     [None, 'ends after 1 of 2 tokens', 'token 2 at position 1, an argmax of the target is 0']
     """
     if found := first_departure(target, context, text):
-        at, likeliest = found
-        return f"token {text[at]} at position {at}, an argmax of the target is {likeliest}"
+        return found
     vocabulary = target.vocabulary
     if any(vocabulary.ends(text[:at]) for at in range(1, len(text))):
         return AFTER_EOS
