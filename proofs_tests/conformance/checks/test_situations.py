@@ -30,7 +30,7 @@ from specref.contracts.capabilities import Capabilities, capable
 from specref.contracts.table import CONTRACTS, GENERATE, STEP, TREE
 from specref.contracts.tree.drawing import draw_trees
 from specref.contracts.tree.fixtures import WITH
-from specref.models import Model
+from specref.models import Model, as_float
 from specref.verification.triggered import ALL
 
 pytestmark = pytest.mark.strata
@@ -476,3 +476,66 @@ def test_seconds_end_a_stratum(name):
     assert result.status in (Status.PASSED, Status.INCONCLUSIVE)
     assert result.evidence["tokens"] > 0
     assert time.process_time() - started < 10
+
+
+class Caching:
+    """A loop whose first row is that of another context, if the calls before say so."""
+
+    def __init__(self, wrong):
+        self.wrong, self.before = wrong, []
+
+    def __call__(self, target, drafter, context, tokens, rng):
+        read = self.wrong(context, self.before)
+        model = Model(
+            target.vocabulary,
+            lambda whole: target.next_token(read if whole == context else whole),
+        )
+        found = text(model, drafter, context, tokens, rng)
+        self.before.append((context, found))
+        return found
+
+
+CACHES = {
+    "the same again": lambda context, before: (
+        context[:-1] if any(context == known for known, _ in before) else context
+    ),
+    "with its answer": lambda context, before: (
+        context[:-1]
+        if any(context[: len(known) + len(found)] == known + found for known, found in before[-1:])
+        else context
+    ),
+    "another first token": lambda context, before: next(
+        (known for known, _ in before if known[1:] == context[1:]), context
+    ),
+    "its first third again": lambda context, before: (
+        context[: len(context) // 3]
+        if len(context) > 30 and context[-(len(context) // 3) :] == context[: len(context) // 3]
+        else context
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CACHES)
+def test_caches_of_prompts_are_found_where_prompts_are_related(kind):
+    def judged(name):
+        return one_stratum(name, Caching(CACHES[kind]), "generate", detect_tv=0.1).status
+
+    assert judged("text-prompts-related") == Status.FAILED
+    assert judged("text-long-prompts") == Status.PASSED
+
+
+def test_a_last_id_beyond_whole_groups_is_found():
+    """Of 64 n + 1 tokens the last is never drawn by the loop itself."""
+
+    def step(target, drafter, context, lookahead, rng):
+        def without_last(whole):
+            row = as_float(target).next_token(whole).copy()
+            if len(row) % 64 == 1 and row[:-1].any():
+                row[-1] = 0
+            return row / row.sum()
+
+        model = Model(target.vocabulary, without_last)
+        return reference.step(model, drafter, context, lookahead, Sampled(rng))
+
+    assert one_stratum("step-last-id", step, "step").status == Status.FAILED
+    assert one_stratum("step-laws-flat", step, "step").status == Status.PASSED
