@@ -50,6 +50,7 @@ from specref.examples import lossy
 from specref.examples.correct import verify as correct
 from specref.models import Model
 from specref.statistics.floats.coins import Coins, verify_float64
+from specref.theory.metrics import METRICS
 from specref.vocabulary import Tokens
 from specref.zoo import ALL
 
@@ -694,3 +695,33 @@ def test_every_row_that_a_sampler_is_given_is_a_law() -> None:
     assert len(given) > 100
     assert all(given)
     assert not is_law(np.array([[0.5, 0.25], [1.0, 0.0]]))
+
+
+def test_figures_are_compared_on_a_long_log_too() -> None:
+    """Of the last 1,000 iterations alone, a figure is right on every short log."""
+
+    def windowed(log: Any) -> Any:
+        return METRICS["acceptance_rate"](log[-1_000:])
+
+    def right(log: Any) -> float:
+        return float(METRICS["acceptance_rate"](log))
+
+    report = check(windowed, contract="metrics", metric="acceptance_rate")
+    (failure,) = report.failures
+    assert failure.message.startswith("a log of 3,000 iterations: acceptance_rate is ")
+    assert len(failure.evidence["log"]) == 20
+    assert check(right, contract="metrics", metric="acceptance_rate").exit_code == 0
+
+
+def test_who_does_not_claim_how_coins_are_read_may_read_them_by_their_place() -> None:
+    """A row that takes its coins from the other end of the batch is lossless, and moves."""
+
+    def from_the_end(p: Any, q: Any, drafts: Any, *, coins: Any) -> Any:
+        turned = Coins(coins.accept[::-1], coins.race[::-1])
+        return reference.verify(p, q, drafts, coins=turned)
+
+    result = asked("replay/permuted", from_the_end)
+    assert result.status == Status.NOT_APPLICABLE
+    assert result.message.startswith("claims neither row_seeds nor ")
+    claimed = asked("replay/permuted", from_the_end, row_seeds=True)
+    assert claimed.status == Status.FAILED

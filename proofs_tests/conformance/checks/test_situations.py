@@ -539,3 +539,30 @@ def test_a_last_id_beyond_whole_groups_is_found():
 
     assert one_stratum("step-last-id", step, "step").status == Status.FAILED
     assert one_stratum("step-laws-flat", step, "step").status == Status.PASSED
+
+
+def mask_of_16_bits(target, drafter, context, tokens, rng):
+    """Lookahead grows where all drafts are kept; from the 17th draft on all are."""
+    found, lookahead = (), 5
+    while len(found) < tokens:
+        block, kept = (), 0
+        for i in range(min(lookahead, tokens - len(found) - 1)):
+            whole = (*context, *found, *block)
+            p, q = target.next_token(whole), drafter.next_token(whole)
+            token = int(rng.choice(len(q), p=q))
+            if rng.random() * q[token] >= p[token] and i < 16:
+                left = np.maximum(p - q, 0)
+                block += (int(rng.choice(len(p), p=left / left.sum())),)
+                break
+            block, kept = (*block, token), kept + 1
+        else:
+            p = target.next_token((*context, *found, *block))
+            block += (int(rng.choice(len(p), p=p)),)
+        lookahead = lookahead + 2 if kept == len(block) - 1 else max(1, lookahead - 1)
+        found += block
+    return found
+
+
+def test_a_mask_of_16_drafts_is_found_where_drafts_are_nearly_always_kept():
+    assert one_stratum("text-easy", mask_of_16_bits, "generate").status == Status.FAILED
+    assert one_stratum("text-prompts", mask_of_16_bits, "generate").status == Status.PASSED
