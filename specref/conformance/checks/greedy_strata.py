@@ -69,9 +69,9 @@ def situations(judge: Judge) -> Outcome:
 
 
 def _asked(judge: Judge) -> Iterator[tuple[Stratum, Called]]:
-    """The strata, near ties, the pairs that its seed draws, the shapes that were asked for."""
+    """Near ties, the strata, the pairs that its seed draws, the shapes that were asked for."""
     pairs = drawn_pairs(judge.rng("strata/pairs"), PAIRS)
-    for stratum in filter(None, (as_sent(one, judge) for one in (*STRATA, CLOSE, *pairs))):
+    for stratum in filter(None, (as_sent(one, judge) for one in (CLOSE, *STRATA, *pairs))):
         yield stratum, judge.called(stratum.way)
     if judge.options.shapes:
         own = own_stratum(judge.options.shapes)
@@ -106,7 +106,7 @@ def _draft_own(batch: Batch, first: int) -> None:
 
 def _tree_situations(judge: Judge) -> Outcome:
     claims = judge.capabilities
-    taken = [one for one in (*TREE_STRATA, CLOSE_TREES) if not one.refusal(claims)]
+    taken = [one for one in (CLOSE_TREES, *TREE_STRATA) if not one.refusal(claims)]
     tried = [(one.fitted(claims), judge.verifier) for one in taken]
     if judge.options.shapes:
         own = own_trees(judge.options.shapes)
@@ -168,7 +168,7 @@ def departure(
     """The first row of a batch whose block is not what argmax gives, as a failure."""
     tokens = verifier(batch, rng).tokens
     allowed = likeliest(verifier, batch)
-    for row in departures(batch, allowed, tokens, eos):
+    for row in departures(batch, allowed, tokens, eos)[:1].tolist():
         block = [token for token in tokens[row].tolist() if token >= 0]
         expected = list(greedy_block(batch, row, allowed[row]))
         return failed(

@@ -62,7 +62,7 @@ def calls_vary(judge: Judge) -> Outcome:
     tokens = judge.verifier(batch, judge.rng("argmax")).tokens
     eos = judge.fixture(judge.fixtures[0]).eos
     own = departures(batch, likeliest(judge.verifier, batch), tokens, eos)
-    return failed(_never(SINGLE, greedy=next(own, None) is None))
+    return failed(_never(SINGLE, greedy=not own.size))
 
 
 def texts_vary(judge: Judge) -> Outcome:

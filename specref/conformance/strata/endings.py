@@ -3,7 +3,7 @@
 import numpy as np
 
 from specref.conformance.strata.end_ids import end_ids
-from specref.conformance.strata.laws import TARGETS, Pool, with_features
+from specref.conformance.strata.laws import TARGETS, Pool
 
 MASS = 0.9
 
@@ -26,4 +26,4 @@ def ending_pool(rng: np.random.Generator, size: int, pairs: int) -> Pool:
     p *= (1 - MASS) / p.sum(axis=1, keepdims=True)
     q = np.where(rng.random(p.shape) < 0.5, p, 0)
     p[rows, ends] = MASS
-    return with_features(p, q / q.sum(axis=1, keepdims=True))
+    return Pool(p, q / q.sum(axis=1, keepdims=True))

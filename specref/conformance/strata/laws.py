@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
@@ -232,10 +233,26 @@ class Pool:
 
     p: Floats
     q: Floats
-    ends: Floats
-    sets: tuple[Bools, ...]
-    mean: Floats
-    variance: Floats
+
+    @cached_property
+    def ends(self) -> Floats:
+        return np.cumsum(self.q, axis=1)
+
+    @property
+    def sets(self) -> tuple[Bools, ...]:
+        return self._moments[0]
+
+    @property
+    def mean(self) -> Floats:
+        return self._moments[1]
+
+    @property
+    def variance(self) -> Floats:
+        return self._moments[2]
+
+    @cached_property
+    def _moments(self) -> tuple[tuple[Bools, ...], Floats, Floats]:
+        return _moments(self.p, self.q)
 
     def features(self, pair: Ints, token: Ints) -> Floats:
         """The features of tokens of some pairs, shape (tokens, features)."""
@@ -303,11 +320,11 @@ def drawn_pool(
         p[pair, order] = target / target.sum()
         draft = DRAFTERS[drafters[(turn + which) % len(drafters)]](p[pair, :real], rng)
         q[pair, :real] = draft / draft.sum()
-    return with_features(p, q)
+    return Pool(p, q)
 
 
-def with_features(p: Floats, q: Floats) -> Pool:
-    """The pairs (p, q) with their features, a few rows at a time: they stay in the cache."""
+def _moments(p: Floats, q: Floats) -> tuple[tuple[Bools, ...], Floats, Floats]:
+    """Sets, means and variances, a few rows at a time: they stay in the cache."""
     pairs, size = p.shape
     ids, few = np.arange(size), max(1, AT_ONCE // size)
     sets: list[Bools] = [np.zeros(0, dtype=bool)] * len(SETS)
@@ -337,7 +354,7 @@ def with_features(p: Floats, q: Floats) -> Pool:
             mean[rows, index] = weighed.sum(axis=1)
             square[rows, index] = (some_p * np.square(value, out=value)).sum(axis=1)
     square[:, : len(SETS)] = mean[:, : len(SETS)]
-    return Pool(p, q, np.cumsum(q, axis=1), tuple(sets), mean, np.maximum(square - mean**2, 0))
+    return tuple(sets), mean, np.maximum(square - mean**2, 0)
 
 
 def _ends(size: int, rng: np.random.Generator) -> Ints:

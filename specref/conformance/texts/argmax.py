@@ -1,7 +1,5 @@
 """Greedy verification of drafts: which blocks the likeliest tokens allow."""
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,9 +34,7 @@ def _softmax(logits: Floats) -> Floats:
     return np.asarray(weights / weights.sum(axis=2, keepdims=True))
 
 
-def departures(
-    batch: Batch, allowed: Likeliest, tokens: Ints, eos: int | None = None
-) -> Iterator[int]:
+def departures(batch: Batch, allowed: Likeliest, tokens: Ints, eos: int | None = None) -> Ints:
     """The rows whose blocks do not follow from greedy decoding.
 
     A block goes on while its tokens are drafts, and ends with the first that is not. What comes
@@ -59,31 +55,25 @@ def departures(
     >>> p = np.array([[[0.2, 0.8], [0.7, 0.3]]] * 3)
     >>> one = np.ones(3, dtype=np.int64)
     >>> batch = Batch(p, None, one[:, None], one, one)
-    >>> list(departures(batch, p > 0.5, np.array([[1, 0], [1, -1], [0, -1]])))
+    >>> departures(batch, p > 0.5, np.array([[1, 0], [1, -1], [0, -1]])).tolist()
     [1, 2]
     """
-    tree = as_tree(batch)
-    for row, block in enumerate(tokens.tolist()):
-        if not _follows(tree, row, allowed[row], tuple(x for x in block if x >= 0), eos):
-            yield row
-
-
-def _follows(
-    tree: TreeBatch, row: int, allowed: Likeliest, block: Tokens, eos: int | None
-) -> bool:
-    nodes = [ROOT]
-    for token, left in zip(block, range(len(block) - 1, -1, -1), strict=True):
-        if not allowed[nodes[0] + 1, token]:
-            return False
-        if token == eos:
-            return True
-        below = [_children(tree, row, node, token) for node in nodes]
-        if not left:
-            return not all(below)
-        nodes = [child for children in below for child in children]
-        if not nodes:
-            return False
-    return False
+    tree, row = as_tree(batch), np.arange(len(tokens))
+    above = tree.parents + 1
+    # Where the tokens so far lead, the root first: to several nodes where siblings repeat.
+    at = np.zeros((len(tokens), above.shape[1] + 1), dtype=bool)
+    at[:, 0] = True
+    goes_on, right = tokens[:, 0] >= 0, np.zeros(len(tokens), dtype=bool)
+    for token, later in zip(tokens.T, [*tokens.T[1:], np.full(len(tokens), -1)], strict=True):
+        goes_on = goes_on & allowed[row, at.argmax(axis=1), token]
+        below = np.take_along_axis(at, above, axis=1) & (tree.draft_tokens == token[:, None])
+        drafted = np.zeros_like(at)
+        drafted[below.nonzero()[0], above[below]] = True
+        ends = (later < 0) & (at & ~drafted).any(axis=1)
+        right |= goes_on & (ends if eos is None else ends | (token == eos))
+        at[:, 1:], at[:, 0] = below, False
+        goes_on &= ~right & (later >= 0) & below.any(axis=1)
+    return np.flatnonzero(~right)
 
 
 def _children(tree: TreeBatch, row: int, node: int, token: int) -> list[int]:
