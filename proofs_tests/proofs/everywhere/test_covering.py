@@ -94,3 +94,19 @@ def test_a_condition_that_no_entry_meets_where_an_equation_holds_leaves_nothing(
     below = signs.opposite(signs.of(1))
     assert moved(below) is None
     assert moved(signs.of(1)) == ((polynomials.sign_polynomial(p)[0], signs.of(1)),)
+
+
+def test_a_product_of_entries_is_zero_where_one_of_them_is() -> None:
+    """Of p(a) q(a) and of p(b) q(a), whose p(b) is 1 - p(a): each piece excludes those before."""
+    recording = Recording()
+    p, q = (recording.space.entries(Row(letter, ()))[0] for letter in "pq")
+    for entry in (p, polynomials.difference(polynomials.ONE, p)):
+        product, _ = polynomials.sign_polynomial(polynomials.times(entry, q))
+        first, second = (polynomials.sign_polynomial(one)[0] for one in (entry, q))
+        pieces = recording._corners(recording.start([]), product)
+        zero = (product, signs.ZERO)
+        expected = [
+            {(first, signs.ZERO), zero},
+            {(first, signs.NONZERO), (second, signs.ZERO), zero},
+        ]
+        assert [set(one.clauses) for one in pieces] == expected

@@ -10,6 +10,7 @@ import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -349,6 +350,20 @@ def test_a_rule_that_asks_what_kind_of_numbers_it_has_is_refused(wrong_with_frac
 
     with pytest.raises(NotForAllError, match="does something else with fractions"):
         is_lossless_everywhere(asks, "ab")
+
+
+def test_a_rule_that_is_right_once_its_regions_are_done_is_refused() -> None:
+    """Its witness would be one at which it is lossless."""
+    done = list[Any]()
+
+    def changes(target, drafter, context, lookahead, chance):
+        if len(done) < 2:
+            return (int(chance.accept(Fraction(1, 2), "toss")),)
+        return autoregressive.step(target, drafter, context, lookahead, chance)
+
+    with pytest.raises(NotForAllError, match="at some rows it is lossless with fractions"):
+        is_lossless_everywhere(changes, "ab", advance=done.append)
+    assert len(done) == 2
 
 
 def test_limits_on_paths_and_decisions(monkeypatch) -> None:
