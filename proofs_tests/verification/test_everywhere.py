@@ -208,6 +208,7 @@ def test_a_bug_that_needs_a_longer_token_of_the_drafter_is_asked_there() -> None
         (("a", "b"), ("b", "a"), 1),
     ]
     first = box_of(ALL["block-psi-given-more"])
+    assert first == Box("block-psi-given-more", ("a", "b", "ab"), ("a", "b"), 1)
     second = harder(Answer(first, "proved"))
     assert second == Box("block-psi-given-more", ("a", "b"), ("a", "ab"), 1)
     assert prove_box(second, 0, 20).verdict == "lossy"
