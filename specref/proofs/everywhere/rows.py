@@ -327,6 +327,13 @@ def conditions(
     Conditions(clauses=((x0, 4), (x1, 4)), rest=None)
     >>> conditions(polynomials.times(x, y), signs.ZERO, lambda one: signs.AT_LEAST_ZERO)
     Conditions(clauses=(), rest=(x0·x1, 2))
+
+    If the sign of one factor alone is open, that sign is the condition.
+
+    >>> negative = polynomials.times(polynomials.opposite(x), y)
+    >>> known = {next(iter(x.powers)): signs.ANY, next(iter(y.powers)): signs.POSITIVE}
+    >>> conditions(negative, signs.AT_LEAST_ZERO, known.__getitem__)
+    Conditions(clauses=((x0, 3),), rest=None)
     """
     rest = signs.of((form.coefficient > 0) - (form.coefficient < 0))
     clauses: list[Clause] = []
