@@ -86,7 +86,7 @@ def budget_of_one():
 
 @TEXT.lossy(state=True)
 def graph_of_the_last_prompt():
-    """A prompt as long as the last replays its graph: the first iteration sees that one's rows."""
+    """A prompt as long as the last one: the first iteration sees the rows of that one."""
     last = None
 
     def speculative(prompt, budget, seed):

@@ -29,7 +29,7 @@ GENERATE = Samplers("generate")
 
 @GENERATE.lossy(state=True)
 def whole_prompt_cached():
-    """A prompt of whole pages of 16 that was asked before: the last token is left out once."""
+    """A known prompt of whole pages of 16 ids: its first row is that without the last token."""
     known = WeakKeyDictionary()
 
     def generate(target, drafter, context, tokens, rng):

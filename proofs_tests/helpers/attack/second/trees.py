@@ -131,7 +131,7 @@ def inverse_rows(weights, uniforms):
 
 @TREE.lossy()
 def refused_kept_after_a_repeat(target_probs, draft_probs, draft_tokens, parents, *, rng):
-    """Without laws, refused tokens are a set, kept if the token accepted is that before it."""
+    """Without laws: refused tokens stay refused if the accepted token is the same as the last."""
     walk = Walk(target_probs, draft_probs, draft_tokens, parents)
     if draft_probs is not None:
         return walk.top_down(rng)
