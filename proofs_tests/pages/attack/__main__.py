@@ -1,23 +1,23 @@
-"""Puts every sampler of the attack to the default checks, and writes what came of it.
+"""Puts every sampler of an attack to the default checks, and writes what came of it.
 
 A lossy sampler is judged until a check fails; nothing is diagnosed. Its distance from the target
-in its situation is measured beside it.
+is measured where the attack has a situation for it.
 """
 
 import argparse
 import json
 import subprocess
 import time
+from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from proofs_tests.helpers.attack.lossless import LOSSLESS, fresh
-from proofs_tests.helpers.attack.lossy import LOSSY
 from proofs_tests.helpers.attack.situations import distance
-from proofs_tests.pages.attack.page import page, table
+from proofs_tests.pages.attack import page, second
+from proofs_tests.pages.attack.attacks import ATTACKS
 from specref import check
 from specref.conformance.status import CheckResult, Status
 
@@ -38,6 +38,9 @@ class Row:
         Id, status and message of what was inconclusive or not_run.
     tv, error : float or None
         The measured distance in its situation, and the standard error of that.
+    contract : str
+    options : mapping
+        Claims and the rule that it was judged with.
     """
 
     sampler: str
@@ -49,44 +52,55 @@ class Row:
     seconds: float
     tv: float | None = None
     error: float | None = None
+    contract: str = "verify"
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 class FoundError(Exception):
     """A check failed: the others need not run."""
 
 
-def judged(name: str, seed: int) -> Row:
+def judged(attack: str, name: str, seed: int) -> Row:
     """The verdict of the default checks on one sampler."""
-    lossy = LOSSY.get(name)
-    verify = lossy.make() if lossy else fresh(name)
+    entry = ATTACKS[attack].samplers[name]
     results: list[CheckResult] = []
 
     def collect(result: CheckResult) -> None:
         results.append(result)
-        if lossy and result.status is Status.FAILED:
+        if entry.expected == "lossy" and result.status is Status.FAILED:
             raise FoundError
 
     started = time.process_time()
     with suppress(FoundError):
-        check(verify, seed=seed, timeout=PATIENCE, on_result=collect)
+        check(
+            entry.make(),
+            contract=entry.contract,
+            seed=seed,
+            timeout=PATIENCE,
+            on_result=collect,
+            **entry.options,
+        )
     seconds = time.process_time() - started
     failed = [r for r in results if r.status is Status.FAILED]
     undecided = [r for r in results if r.status in (Status.INCONCLUSIVE, Status.NOT_RUN)]
     return Row(
         name,
-        "lossy" if lossy else "lossless",
-        lossy.mistake if lossy else " ".join((LOSSLESS[name].__doc__ or "").split()),
+        entry.expected,
+        entry.what,
         "failed" if failed else "undecided" if undecided else "passed",
         tuple((r.id, str(r.finding), r.message) for r in failed),
         tuple((r.id, str(r.status), r.message) for r in undecided),
         round(seconds, 1),
+        contract=entry.contract,
+        options=entry.options,
     )
 
 
-def measured(row: Row, seed: int) -> Row:
+def measured(attack: str, row: Row, seed: int) -> Row:
     """The row of a lossy sampler with its distance."""
-    lossy = LOSSY[row.sampler]
-    seen = distance(lossy.make, lossy.situation(), seed)
+    known = ATTACKS[attack]
+    situation = known.situations[row.sampler]()
+    seen = distance(known.samplers[row.sampler].make, situation, seed)
     return replace(row, tv=round(seen.tv, 4), error=round(seen.error, 4))
 
 
@@ -94,6 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m proofs_tests.pages.attack", description=__doc__
     )
+    parser.add_argument("--second", action="store_true", help="the attack on other contracts")
     parser.add_argument("--only", action="append", default=[], help="a sampler; repeat for more")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
@@ -105,10 +120,11 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--page-only", action="store_true", help="of the record as it is")
     options = parser.parse_args()
-    names = [*LOSSY, *LOSSLESS]
+    attack = "second" if options.second else "first"
+    names = list(ATTACKS[attack].samplers)
     for name in options.only:
         if name not in names:
-            parser.error(f"--only = {name!r}: expected a sampler of lossless.py or lossy.py")
+            parser.error(f"--only = {name!r}: expected a sampler of the {attack} attack")
     wanted = [name for name in names if not options.only or name in options.only]
     if options.page_only:
         if options.json is None:
@@ -116,37 +132,43 @@ def main() -> None:
         found = json.loads(options.json.read_text())
     else:
         rows = earlier(options.json, options.seed, wanted)
-        run(rows, wanted, options)
-        found = record(rows, wanted, options.seed)
+        run(attack, rows, wanted, options)
+        found = record(attack, rows, wanted, options.seed)
         if options.json:
             write(options.json, json.dumps(found, indent=1) + "\n")
-    print(table(found["rows"]))
+    print(page.table(found["rows"]))
     if options.markdown:
-        write(options.markdown, page(found))
+        write(options.markdown, (second if options.second else page).page(found))
 
 
-def run(rows: dict[str, Row], wanted: list[str], options: argparse.Namespace) -> None:
-    """Judges what has no row, then measures the distances that are lacking."""
+def run(attack: str, rows: dict[str, Row], wanted: list[str], options: argparse.Namespace) -> None:
+    """Judges what has no row, lossy ones first, and measures the distances that are lacking."""
     print(f"{len(wanted) - len(rows)} samplers, a quarter of a CPU minute each")
+    seed, known = options.seed, ATTACKS[attack].samplers
+    left = sorted((n for n in wanted if n not in rows), key=lambda n: known[n].expected != "lossy")
     with ProcessPoolExecutor(options.workers) as workers:
-        waiting = {workers.submit(judged, n, options.seed) for n in wanted if n not in rows}
-        waiting |= {workers.submit(measured, r, options.seed) for r in rows.values() if lacks(r)}
+        waiting = {workers.submit(judged, attack, name, seed) for name in left}
+        waiting |= {
+            workers.submit(measured, attack, row, seed)
+            for row in rows.values()
+            if lacks(attack, row)
+        }
         while waiting:
             finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             for row in (done.result() for done in finished):
                 rows[row.sampler] = row
-                if lacks(row):
-                    waiting.add(workers.submit(measured, row, options.seed))
+                if lacks(attack, row):
+                    waiting.add(workers.submit(measured, attack, row, seed))
                 said = row.verdict if row.tv is None else f"{row.verdict}, TV {row.tv}"
                 print(f"{len(rows)}/{len(wanted)} {row.sampler}: {said}", flush=True)
             if options.json:
-                found = record(rows, wanted, options.seed)
+                found = record(attack, rows, wanted, seed)
                 write(options.json, json.dumps(found, indent=1) + "\n")
 
 
-def lacks(row: Row) -> bool:
+def lacks(attack: str, row: Row) -> bool:
     """Whether its distance is still to be measured."""
-    return row.expected == "lossy" and row.tv is None
+    return row.sampler in ATTACKS[attack].situations and row.tv is None
 
 
 def earlier(path: Path | None, seed: int, wanted: list[str]) -> dict[str, Row]:
@@ -159,11 +181,11 @@ def earlier(path: Path | None, seed: int, wanted: list[str]) -> dict[str, Row]:
     return {row["sampler"]: Row(**row) for row in known["rows"] if row["sampler"] in wanted}
 
 
-def record(rows: dict[str, Row], wanted: list[str], seed: int) -> dict[str, Any]:
+def record(attack: str, rows: dict[str, Row], wanted: list[str], seed: int) -> dict[str, Any]:
     return {
         "seed": seed,
         "revision": revision(),
-        "complete": len(rows) == len(wanted) and not any(map(lacks, rows.values())),
+        "complete": len(rows) == len(wanted) and not any(lacks(attack, r) for r in rows.values()),
         "not_judged": [name for name in wanted if name not in rows],
         "rows": [asdict(rows[name]) for name in wanted if name in rows],
     }

@@ -38,7 +38,7 @@ def alarms(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A line for each sampler, 80 columns wide."""
+    """A line for each sampler, 80 columns wide but for long ids of checks."""
     head = f"{'sampler':29} {'expected':8} {'verdict':9} {'found by':27} {'s':>3}"
     lines = [
         f"{row['sampler']:29} {row['expected']:8} {row['verdict']:9} {check_of(row):27} "
@@ -101,10 +101,16 @@ def page(record: Mapping[str, Any]) -> str:
             "that were added because of them. So is a sixth, `end_of_turn_never_recovered`, "
             "which alone was judged",
             "again when `strata/vocabulary-ends` was there.",
+            "A [second attack](attack-second.md) has samplers of the other contracts.",
             "",
-            *section("Misses", missed(rows), f"None of the {len(lossy)} that were judged."),
             *section(
-                "False alarms", alarms(rows), f"None of the {len(lossless)} that were judged."
+                "Misses", missed(rows), f"None of the {len(lossy)} that were judged.", REASONS
+            ),
+            *section(
+                "False alarms",
+                alarms(rows),
+                f"None of the {len(lossless)} that were judged.",
+                REASONS,
             ),
             "## Lossy samplers",
             "",
@@ -171,6 +177,8 @@ def finding_of(row: Mapping[str, Any]) -> str:
     return row["failed"][0][1] if row["failed"] else ""
 
 
-def section(title: str, rows: Sequence[Mapping[str, Any]], none: str) -> list[str]:
-    lines = [f"* `{row['sampler']}`: {REASONS.get(row['sampler'], '')}" for row in rows]
+def section(
+    title: str, rows: Sequence[Mapping[str, Any]], none: str, reasons: Mapping[str, str]
+) -> list[str]:
+    lines = [f"* `{row['sampler']}`: {reasons.get(row['sampler'], '')}" for row in rows]
     return [f"## {title}", "", *(lines or [none]), ""]
