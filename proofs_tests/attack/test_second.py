@@ -175,3 +175,10 @@ def test_a_lossy_step_is_noticed() -> None:
     target, drafter = models()
     texts = drawn("laws_by_token", target, drafter, (0, 1))
     assert p_value(texts, target, (0, 1)) < ALPHA
+
+
+@pytest.mark.strata
+def test_what_was_missed_and_is_found_since() -> None:
+    sampler = SECOND["masks_of_32_bits"].make()
+    report = check(sampler, contract="tree", only=["strata/tree-many-nodes"])
+    assert [result.id for result in report.failures] == ["strata/tree-many-nodes"]

@@ -177,7 +177,10 @@ TREE_STRATA: tuple[TreeStratum, ...] = (
     ),
     TreeStratum(
         "tree-many-nodes",
-        tree_shapes([12], [(4, 2, 1), (2, 2, 2), (3, 3, 2)], [8]),
+        (
+            *tree_shapes([12], [(4, 2, 1), (2, 2, 2), (3, 3, 2)], [8]),
+            *tree_shapes([20], [(6, 3, 2)], [8]),
+        ),
         cost=0.5,
     ),
     TreeStratum("tree-batches-to-32", tree_shapes([7], [(2, 1)], [1, 3, 8, 32])),
