@@ -24,6 +24,7 @@ def test_an_error_of_a_users_module_is_sent_by_name_though_it_could_be_read_here
     assert isinstance(arrived.error, DescribedError)
     again = received(arrived).error
     assert (type(again).__name__, str(again)) == ("OwnError", "no")
+    assert received(arrived).paths == 0
 
 
 @pytest.mark.parametrize("error", [ValueError("V = 3"), TooManyPathsError(1)])

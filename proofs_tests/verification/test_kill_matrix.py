@@ -91,6 +91,17 @@ def test_a_surviving_mutant_a_failing_control_and_an_idle_check_are_problems() -
     assert Matrix((killed, passing), 0, 0.1, whole=False).problems == ()
 
 
+def test_mutants_and_controls_are_counted_apart() -> None:
+    rows = (
+        row(False, ()),
+        row(False, ("joint/wide",)),
+        row(False, ("joint/wide",)),
+        row(True, ()),
+    )
+    found = Matrix((*rows, row(True, ("joint/wide",)), row(True, ()), row(True, ())), 0, 0.1)
+    assert found.counts == {"mutants": 3, "killed": 2, "controls": 4, "passed": 3}
+
+
 def test_mutants_that_a_fixture_alone_passes_are_missed_there() -> None:
     killed, found, survivor = (
         row(False, ("smoke/answers",)),

@@ -95,6 +95,8 @@ def test_what_is_known_before_is_counted_as_implied() -> None:
     contrary = [(polynomial, signs.POSITIVE), (polynomial, signs.NEGATIVE)]
     assert solver.find(chart, contrary, [], "") == "none"
     assert solver.counts == Counts(questions=1, implied=1)
+    assert solver.excluded(chart, contrary)
+    assert solver.counts == Counts(questions=2, implied=2)
     # p(a) p(b) > 1/3: entries alone do not exclude it, their sum does.
     p = chart.space.entries(Row("p", ()))
     third = polynomials.constant(Fraction(1, 3))
