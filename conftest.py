@@ -18,8 +18,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.doctest_ignore_import_errors = True
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A file is for one process, and so is what shares the texts of a laboratory."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
     for item in items:
         shared = "lab" in getattr(item, "fixturenames", ())
         item.add_marker(pytest.mark.xdist_group("lab" if shared else item.nodeid.split("::")[0]))
