@@ -29,7 +29,7 @@ verify: .venv/core
 # Two processes on two cores: threads of theirs would wait for each other.
 test: export OMP_NUM_THREADS := 1
 test: .venv/test style
-	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n 2 --dist loadgroup && wait $$types
+	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n 2 --dist loadfile && wait $$types
 
 bounds:
 	$(PYTHON) -m venv --clear build/bounds

@@ -18,15 +18,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.doctest_ignore_import_errors = True
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A file is for one process, and so is what shares the texts of a laboratory."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
-    for item in items:
-        shared = "lab" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("lab" if shared else item.nodeid.split("::")[0]))
-
-
 def pytest_collection_finish() -> None:
     """Modules and tests stay: to look through them again and again takes long."""
     gc.collect()
