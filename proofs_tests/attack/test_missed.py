@@ -320,6 +320,7 @@ def test_every_miss_has_a_situation() -> None:
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_lossy(name: str) -> None:
     seen = SITUATIONS[name](SECOND[name].make(), np.random.default_rng(0))
+    assert seen.n >= 40
     assert seen.deviations > 6
 
 
@@ -327,4 +328,5 @@ def test_lossy(name: str) -> None:
 def test_a_lossless_sampler_is_near_the_target_there(name: str) -> None:
     control = SECOND[CONTROLS[SECOND[name].contract]]
     seen = SITUATIONS[name](control.make(), np.random.default_rng(0))
+    assert seen.n >= 40
     assert seen.deviations < 4

@@ -34,6 +34,11 @@ EXACT = {
     "ragged": "joint/probed-7-drafts",
     "metrics": "acceptance/reported",
 }
+# They keep state, draw from the system, or ask for too many numbers.
+UNPROBED = {
+    "half_of_the_trees", "levels_that_adapt", "residual_by_200_tries", "pool_of_the_system",
+    "generator_of_first_request", "coins_in_flat_order", "residual_by_100000_tries",
+}  # fmt: skip
 LOSSLESS = [one for one in SECOND.values() if one.expected == "lossless"]
 
 
@@ -75,14 +80,13 @@ def test_row_comes_out_again(name: str) -> None:
 
 
 def test_what_one_kept_is_not_in_the_next() -> None:
-    """The sampler that keeps rows by the last 32 ids does so in each check anew."""
-    one = SECOND["rows_by_the_last_32_ids"]
-    target, drafter = models()
-    for first in (0, 1):
-        generate, context = one.make(), (first, *(0,) * 40)
-        texts = [generate(target, drafter, context, 1, np.random.default_rng(i)) for i in (0, 1)]
-        fresh = one.make()(target, drafter, context, 1, np.random.default_rng(0))
-        assert texts[0] == fresh
+    """The sampler that keeps rows by the last 32 ids does so for itself alone."""
+    same = Model(Vocabulary("ab"), lambda context: np.eye(2)[context[0]])
+    one, rng = SECOND["rows_by_the_last_32_ids"], np.random.default_rng(0)
+    prompts = [(first, *(0,) * 40) for first in (0, 1)]
+    kept = one.make()
+    assert [kept(same, same, prompt, 1, rng) for prompt in prompts] == [(0,), (0,)]
+    assert one.make()(same, same, prompts[1], 1, rng) == (1,)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +100,8 @@ def test_what_one_kept_is_not_in_the_next() -> None:
 def test_lossless_batches_pass_an_exact_check(name: str) -> None:
     one = SECOND[name]
     report = check(one.make(), contract=one.contract, only=[EXACT[one.contract]], **one.options)
-    statuses = {result.status for result in report.results}
-    assert statuses <= {Status.PASSED, Status.NOT_APPLICABLE}
+    (result,) = report.results
+    assert result.status == (Status.NOT_APPLICABLE if name in UNPROBED else Status.PASSED)
 
 
 @pytest.mark.parametrize("name", [one.name for one in LOSSLESS if "greedy" in one.options])

@@ -500,19 +500,3 @@ def test_how_often_a_rare_draft_may_be_kept(profile: str) -> None:
     calls, most = boundary.RARE[profile]
     law = scipy.stats.binom(calls * boundary.RARE_ROWS, 2.0**-23)
     assert law.sf(most) < 1e-10 < law.sf(most - 1)
-
-
-def test_a_residual_behind_the_drafts_of_a_row_is_empty() -> None:
-    """Padding is no draft that was rejected: p is drawn from there, not (p - q)+."""
-
-    def subtracting(p: Any, q: Any, drafts: Any, *, rng: np.random.Generator) -> Any:
-        tokens, counts = correct(p, q, drafts, rng=rng)
-        for row in np.flatnonzero(counts <= drafts.shape[1]).tolist():
-            left = np.maximum(p[row, counts[row] - 1] - q[row, counts[row] - 1], 0)
-            tokens[row, counts[row] - 1] = left.argmax()
-        return tokens, counts
-
-    assert boundary.ragged(judging(correct)).status == Status.PASSED
-    found = boundary.ragged(judging(subtracting))
-    assert found.status == Status.FAILED
-    assert found.message == "row 1 of 1 drafts is [1, 0, -1, -1]: p allows [1, 4] alone"

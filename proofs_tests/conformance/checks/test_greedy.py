@@ -23,7 +23,7 @@ from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import VERIFY
-from specref.contracts.tree.batch import ROOT, batch_of_one
+from specref.contracts.tree.batch import NO_NODE, ROOT, TreeBatch, batch_of_one
 from specref.contracts.tree.nodes import as_verifier
 from specref.models import Model, as_float
 from specref.report import kit
@@ -349,6 +349,51 @@ def test_of_equal_siblings_either_may_be_followed() -> None:
         assert not list(departures(batch, allowed, np.array([block])))
     for block in ([0, -1, -1, -1, -1], [0, 1, 2, -1, -1], [1, -1, -1, -1, -1]):
         assert list(departures(batch, allowed, np.array([block]))) == [0]
+
+
+def follows(nodes: list[tuple[int, int]], allowed: Any, block: list[int], eos: int) -> bool:
+    """Whether a block is of greedy decoding, by its definition; `nodes` are (parent, token)."""
+    at = {ROOT}
+    for place, token in enumerate(block):
+        if not allowed[min(at) + 1, token]:
+            return False
+        if token == eos:
+            return True
+        below = {node: {i for i, one in enumerate(nodes) if one == (node, token)} for node in at}
+        if place == len(block) - 1:
+            return not all(below.values())
+        at = set().union(*below.values())
+        if not at:
+            return False
+    return False
+
+
+def test_departures_of_random_trees_are_those_of_the_definition() -> None:
+    """With equal siblings, whose laws are equal too, shorter rows, and EOS."""
+    rng, found = np.random.default_rng(5), [0, 0]
+    for _ in range(300):
+        size = int(rng.integers(1, 7))
+        lens = rng.integers(size + 1, size=8)
+        drafts = np.where(np.arange(size) < lens[:, None], rng.integers(2, size=(8, size)), -1)
+        parents = np.array([[rng.integers(ROOT, i) for i in range(size)] for _ in lens])
+        parents[drafts < 0] = NO_NODE
+        allowed = rng.random((8, size + 1, 2)) < 0.6
+        blocks = np.full((8, size + 1), -1)
+        expected = []
+        for row, (many, may) in enumerate(zip(lens.tolist(), allowed, strict=True)):
+            nodes = list(zip(parents[row].tolist(), drafts[row].tolist(), strict=True))[:many]
+            paths = [()]
+            for parent, token in nodes:
+                paths.append((*paths[parent + 1], token))
+                may[len(paths) - 1] = may[paths.index(paths[-1])]
+            block = [*paths[rng.integers(len(paths))], int(rng.integers(2))]
+            blocks[row, : len(block)] = block
+            expected += [] if follows(nodes, may, block, 1) else [row]
+        batch = TreeBatch(1.0 * allowed, None, drafts, lens, lens, parents)
+        assert departures(batch, allowed, blocks, 1).tolist() == expected
+        found[0] += len(expected)
+        found[1] += 8 - len(expected)
+    assert min(found) > 500
 
 
 def test_a_tolerance_lets_tokens_tie() -> None:

@@ -108,7 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m proofs_tests.pages.attack", description=__doc__
     )
-    parser.add_argument("--second", action="store_true", help="the attack on other contracts")
+    parser.add_argument("--second", action="store_true", help="the attack on all contracts")
     parser.add_argument("--only", action="append", default=[], help="a sampler; repeat for more")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
@@ -143,7 +143,7 @@ def main() -> None:
 
 def run(attack: str, rows: dict[str, Row], wanted: list[str], options: argparse.Namespace) -> None:
     """Judges what has no row, lossy ones first, and measures the distances that are lacking."""
-    print(f"{len(wanted) - len(rows)} samplers, a quarter of a CPU minute each")
+    print(f"{len(wanted) - len(rows)} samplers, half a CPU minute each")
     seed, known = options.seed, ATTACKS[attack].samplers
     left = sorted((n for n in wanted if n not in rows), key=lambda n: known[n].expected != "lossy")
     with ProcessPoolExecutor(options.workers) as workers:

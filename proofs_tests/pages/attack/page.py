@@ -101,7 +101,7 @@ def page(record: Mapping[str, Any]) -> str:
             "that were added because of them. So is a sixth, `end_of_turn_never_recovered`, "
             "which alone was judged",
             "again when `strata/vocabulary-ends` was there.",
-            "A [second attack](attack-second.md) has samplers of the other contracts.",
+            "A [second attack](attack-second.md) has samplers of all contracts.",
             "",
             *section(
                 "Misses", missed(rows), f"None of the {len(lossy)} that were judged.", REASONS

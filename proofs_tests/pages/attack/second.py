@@ -25,14 +25,13 @@ REASONS: Mapping[str, str] = {
     "that is bet on.",
     "uniforms_of_vectors_of_four": "no step of the strata is asked for two or three drafts after "
     "whole groups of four.",
-    "plain_kernel_sees_256": "it is wrong without drafts, and a step is asked for one at least, "
-    "as its contract says.",
+    "plain_kernel_sees_256": "it is wrong where it is asked for no draft, and no step is.",
     "budget_of_one": "texts are asked for with the engine's own `tokens`, and never with one.",
     "masks_of_32_bits": "no tree of the strata had more than 30 nodes. `strata/tree-many-nodes` "
     "has 60 since then, and finds it.",
-    "children_by_argsort": "siblings out of order move enough where eight of 40 nodes are; trees "
-    "of the strata with 20 nodes or 30 have four siblings at most. Where the sort of NumPy keeps "
-    "equal keys in order, which depends on the machine, it is right.",
+    "children_by_argsort": "in trees of 20 nodes and more siblings out of order move less than is "
+    "found; six siblings among 60 nodes, which were added since, do not show it either. Where the "
+    "sort of NumPy keeps equal keys in order, which depends on the machine, it is right.",
     "siblings_merged_below_root": "duplicates below the root are reached after an accepted draft "
     "alone, and move less there than is found.",
     "chain_if_the_first_row_is_one": "trees of a call have one branching: none has a chain beside "
@@ -53,7 +52,7 @@ REASONS: Mapping[str, str] = {
     "greedy_beside_sampled": "no call has requests at temperature 0 beside others.",
     "ids_of_16_signed_bits": "as `noise_of_16384_ids`; of the sizes up to 65,536 one alone is "
     "well above 32,768.",
-    "residual_cut_to_1024": "as `noise_of_16384_ids`.",
+    "residual_cut_to_1024": "it moves mass among tokens that no set that is bet on tells apart.",
     "sums_in_bfloat16": "no set that is bet on knows which ids the rounded sums hide.",
 }
 
@@ -67,17 +66,17 @@ judged. They are in `proofs_tests/helpers/attack/second`."""
 THEN = f"""\
 The share found here is not that of an unseen attack. When these samplers were first judged, 23 of
 the 71 lossy ones were found, 6 of the 62 lossless ones failed, and one of these did not end in
-ten minutes. The kit was changed because of that. Authors of a kit and of attacks on it read the
-same papers, too.
+ten minutes; no record of that was kept. The kit was changed because of it. Authors of a kit and
+of attacks on it read the same papers, too.
 
 <!-- not run: an hour of CPU time; test_second.py judges some of its rows again -->
 ```sh
 {COMMAND}
 ```
 
-Left out are two samplers of NumPy arrays in float16, which the kit does not give; one that lacked
-a parameter which its contract asks for (it is here with it); one that counted what it was asked;
-and eight that were written after the code of the checks was read.
+Left out are two samplers of NumPy arrays in float16, which the kit does not give; one that was
+written to count what is asked; and eight that were written after the code of the checks was read.
+One lacked a parameter that its contract asks for: it was given one.
 """
 LOSSY = """\
 ## Lossy samplers

@@ -164,8 +164,7 @@ def ragged(judge: Judge) -> Outcome:
     none = np.arange(most) >= lens[:, None]
     drafts = np.where(none, NO_TOKEN, path[:, :-1])
     p[:, 1:][none] = np.eye(size)[-1]
-    # Behind a row's drafts q is p, too: who subtracts it there is left with no token.
-    q = p[:, :-1].copy()
+    q = np.where(none[:, :, None], np.eye(size)[-1], p[:, :-1])
     tokens = judge.verifier(Batch(p, q, drafts, lens, lens), judge.rng("ragged")).tokens
     wrong = (tokens != NO_TOKEN) & (tokens != path)
     for row in np.flatnonzero(wrong.any(axis=1))[:1].tolist():

@@ -252,7 +252,7 @@ class Pool:
 
     @cached_property
     def _moments(self) -> tuple[tuple[Bools, ...], Floats, Floats]:
-        return _moments(self.p, self.q)
+        return moments_of(self.p, self.q)
 
     def features(self, pair: Ints, token: Ints) -> Floats:
         """The features of tokens of some pairs, shape (tokens, features)."""
@@ -323,8 +323,8 @@ def drawn_pool(
     return Pool(p, q)
 
 
-def _moments(p: Floats, q: Floats) -> tuple[tuple[Bools, ...], Floats, Floats]:
-    """Sets, means and variances, a few rows at a time: they stay in the cache."""
+def moments_of(p: Floats, q: Floats) -> tuple[tuple[Bools, ...], Floats, Floats]:
+    """Sets, means and variances of pairs of laws, a few rows at a time: they stay in the cache."""
     pairs, size = p.shape
     ids, few = np.arange(size), max(1, AT_ONCE // size)
     sets: list[Bools] = [np.zeros(0, dtype=bool)] * len(SETS)

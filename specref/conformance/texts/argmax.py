@@ -59,7 +59,7 @@ def departures(batch: Batch, allowed: Likeliest, tokens: Ints, eos: int | None =
     [1, 2]
     """
     tree, row = as_tree(batch), np.arange(len(tokens))
-    above = tree.parents + 1
+    above = tree.parents + 1  # -1 where there is no node: there is no token to go on with, either
     # Where the tokens so far lead, the root first: to several nodes where siblings repeat.
     at = np.zeros((len(tokens), above.shape[1] + 1), dtype=bool)
     at[:, 0] = True
