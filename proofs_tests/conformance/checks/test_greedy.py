@@ -178,6 +178,7 @@ def failing(report: Report) -> set[str]:
      (first, {"dtype": "float32", "inputs": "logits"}), (last, {"dtype": "float32"})],
 )  # fmt: skip
 def test_argmax_verification_passes(pick: Pick, claims: dict[str, Any]) -> None:
+    """Both ways out of a tie and all claims; every pair of them would take a minute."""
     report = judged(verifying(pick), **claims)
     assert report.exit_code == 0, report
     assert "argmax" in report.verdict
