@@ -420,7 +420,7 @@ TABLES = {
     "rows": ((*table.STRATA, table.FIRST), "7461e8b1661c"),
     "steps": (table.STEP_STRATA, "ab8b93b23ed4"),
     "texts": (table.TEXT_STRATA, "7e51908adb4a"),
-    "trees": (table.TREE_STRATA, "e9d2bc65d9cb"),
+    "trees": (table.TREE_STRATA, "ce4781f1dc76"),
 }
 
 

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from specref.contracts.contract import Subject
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.text.asking import Asking
 from specref.contracts.text.contract import PLAIN, SPECULATIVE
-from specref.contracts.text.isolated import isolated
+from specref.contracts.text.isolated import Child, isolated
 from specref.contracts.timeout import HungError
 
 
@@ -41,3 +42,23 @@ def test_a_crash_an_error_and_a_hang_leave_the_kit_as_it_is(
     killed.join(10)  # a signal takes its time
     assert not killed.is_alive()
     assert capfd.readouterr().out == "printed\n"  # by the call above, in this process
+
+
+def test_a_process_that_starts_while_its_question_is_given_up_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = Child._start
+
+    def slowly(child: Child) -> Any:
+        time.sleep(1)
+        return start(child)
+
+    monkeypatch.setattr(Child, "_start", slowly)
+    there = isolated(misbehaving(), misbehaving)
+    hurried = Asking(Subject(there, Capabilities(), timeout=0.5), SPECULATIVE)
+    with pytest.raises(HungError):
+        hurried.texts([(PROMPT, 4, 3)])
+    time.sleep(1)
+    process = there.speculative.func.__self__.process  # type: ignore[attr-defined]
+    process.join(10)
+    assert not process.is_alive()

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -14,6 +15,9 @@ from typing import Any
 from specref.contracts.text.contract import PLAIN, SPECULATIVE, Engine, Text
 from specref.contracts.timeout import deadline_here, described
 from specref.vocabulary import Tokens
+
+# A question that is given up while its process starts would leave that process behind.
+STARTING = threading.Lock()
 
 
 class EngineDiedError(Exception):
@@ -55,22 +59,31 @@ class Child:
         EngineDiedError, EngineRaisedError
             There is none.
         """
-        waiting = True
+        waiting, given_up = True, False
 
         def abandoned() -> None:
-            if waiting:
-                self.stop()
+            nonlocal given_up
+            with STARTING:
+                given_up = True
+                if waiting:
+                    self.stop()
 
         with deadline_here().releasing(abandoned):
-            pipe = self.pipe or self._start()
+            with STARTING:
+                if given_up:
+                    raise EngineDiedError("its question was given up")
+                pipe = self.pipe or self._start()
+                process = self.process
             try:
                 pipe.send((mode, prompt, budget, seed))
                 found = pipe.recv()
             except (EOFError, OSError):
-                self.process.join()
-                code = self.process.exitcode
-                self.stop()
-                raise EngineDiedError(f"its process ended with {_ending(code)}") from None
+                process.join()
+                with STARTING:
+                    self.pipe = None if self.pipe is pipe else self.pipe
+                raise EngineDiedError(
+                    f"its process ended with {_ending(process.exitcode)}"
+                ) from None
             finally:
                 waiting = False
         if isinstance(found, str):
