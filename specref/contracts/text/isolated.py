@@ -16,9 +16,6 @@ from specref.contracts.text.contract import PLAIN, SPECULATIVE, Engine, Text
 from specref.contracts.timeout import deadline_here, described
 from specref.vocabulary import Tokens
 
-# A question that is given up while its process starts would leave that process behind.
-STARTING = threading.Lock()
-
 
 class EngineDiedError(Exception):
     """The process of an engine ended before it answered."""
@@ -50,6 +47,8 @@ class Child:
         self.load = load
         self.process: Any = None
         self.pipe: Connection | None = None
+        # A question that is given up while its process starts would leave that process behind.
+        self.starting = threading.Lock()
 
     def ask(self, mode: str, prompt: Tokens, budget: int, seed: int) -> Text:
         """The answer of a mode.
@@ -63,13 +62,13 @@ class Child:
 
         def abandoned() -> None:
             nonlocal given_up
-            with STARTING:
+            with self.starting:
                 given_up = True
                 if waiting:
                     self.stop()
 
         with deadline_here().releasing(abandoned):
-            with STARTING:
+            with self.starting:
                 if given_up:
                     raise EngineDiedError("its question was given up")
                 pipe = self.pipe or self._start()
@@ -79,7 +78,7 @@ class Child:
                 found = pipe.recv()
             except (EOFError, OSError):
                 process.join()
-                with STARTING:
+                with self.starting:
                     self.pipe = None if self.pipe is pipe else self.pipe
                 raise EngineDiedError(
                     f"its process ended with {_ending(process.exitcode)}"
