@@ -53,6 +53,9 @@ class Capabilities:
         It decodes by argmax (temperature 0): a draft is accepted iff it is the argmax of the
         target's row, and each token is an argmax. Blocks and texts are compared one by one, and
         no law is asked for.
+    greedy_at_zero : bool
+        For the contract ``ragged``: requests at temperature 0 are decoded by argmax, as under
+        `greedy`, beside requests at other temperatures.
     in_place : bool
         It may change the arrays that it is given; they are copies.
     row_seeds : bool
@@ -83,6 +86,7 @@ class Capabilities:
     seeded: bool = True
     recovery: Literal["race", "inverse"] | None = None
     greedy: bool = False
+    greedy_at_zero: bool = False
     in_place: bool = False
     row_seeds: bool = False
     repeats: bool = True

@@ -45,6 +45,7 @@ from specref.report.kit_html import kit_html
 from specref.vocabulary import Tokens, Vocabulary
 
 LAW_CHECK, SAME, PLAINLY = "end-to-end/texts", "end-to-end/texts-same", "smoke/texts-plain"
+SHORT = "end-to-end/texts-of-one-token"
 WITHOUT: dict[str, Any] = {"law": None, "drafter": None, "plain": sampling()}
 
 
@@ -61,7 +62,8 @@ def test_a_planted_bug_is_found_against_the_law(name: str) -> None:
     report = judged(engine(LOSSY[name], plain=sampling()))
     assert report.exit_code == 1
     assert report.finding == Finding.LAW
-    assert [one.id for one in report.failures] == [LAW_CHECK]
+    assert report.failures[0].id == LAW_CHECK
+    assert {one.id for one in report.failures} <= {LAW_CHECK, SHORT}
     assert report.verdict.startswith("LOSSY")
 
 
@@ -95,8 +97,8 @@ def test_a_lossless_engine_passes_with_the_distance_that_would_have_been_found(n
     passes = [one for one in report.results if one.stage == "end-to-end" and one.evidence]
     assert passes
     for one in passes:
-        assert 0 < one.evidence["detectable_tv"] <= 0.1
-        assert one.evidence["accepted"] > 0
+        assert 0 < one.evidence["detectable_tv"] <= (0.25 if one.id == SHORT else 0.1)
+        assert one.id == SHORT or one.evidence["accepted"] > 0
 
 
 def never(prompt: Tokens, budget: int, seed: int) -> Text:
@@ -392,7 +394,8 @@ def test_a_second_run_goes_on_where_the_first_was_stopped(tmp_path: Path) -> Non
     assert {n: first.evidence[n] for n in numbers} == {n: second.evidence[n] for n in numbers}
     assert first.evidence["taken"] == kept
     assert f"{kept:,} texts of an earlier run" in first.message
-    assert calls[0] - asked == second.evidence["trials"] - kept + smoke
+    short = result(whole, SHORT).evidence["trials"]
+    assert calls[0] - asked == second.evidence["trials"] - kept + short + smoke
     after = calls[0]
     judged(one, **options)
     assert calls[0] - after == smoke

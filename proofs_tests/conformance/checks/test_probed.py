@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,41 @@ def test_a_bug_that_acts_there_alone_is_found_there_alone(id_: str) -> None:
     found = results(BUGS[id_])
     assert [one for one, result in found.items() if result.status == Status.FAILED] == [id_]
     assert "from the target, exactly" in found[id_].message
+
+
+def sharing(first: int, second: int) -> Callable[..., Any]:
+    """The correct example, but that two drafts of a row share a uniform."""
+
+    class Shared:
+        def __init__(self, rng: np.random.Generator) -> None:
+            self.rng = rng
+
+        def random(self, shape: Any) -> Any:
+            coins = self.rng.random(shape)
+            if len(shape) == 2 and shape[1] > second:
+                coins[:, second] = coins[:, first]
+            return coins
+
+    def lossy(target_probs, draft_probs, draft_tokens, *, rng):
+        return verify(target_probs, draft_probs, draft_tokens, rng=Shared(rng))
+
+    return lossy
+
+
+def met() -> set[tuple[int, int]]:
+    """Pairs of drafts that may both be rejected in one of the blocks."""
+    blocks = [{0, n - 1, *unsure} for n, unsure in checks.UNSURE.items()]
+    return {pair for block in blocks for pair in combinations(sorted(block), 2)}
+
+
+def test_of_the_first_eight_drafts_all_but_two_pairs_meet() -> None:
+    assert {*combinations(range(8), 2)} - met() == {(3, 7), (4, 7)}
+
+
+@pytest.mark.parametrize("pair", [(0, 1), (4, 5), (2, 6), (5, 7), (0, 7), (3, 7)])
+def test_coins_that_two_drafts_share_are_found_where_they_meet(pair: tuple[int, int]) -> None:
+    report = check(sharing(*pair), only=EXACT[:3])
+    assert bool(report.failures) == (pair in met())
 
 
 def test_a_token_that_is_no_other_way_possible_counts_as_lost() -> None:

@@ -76,7 +76,7 @@ FOUND = {
 
 
 # Of what only some samplers take; test_ragged.py has their bugs.
-TAKEN = ("large-logits", "one-temperature", "generators-kept")
+TAKEN = ("large-logits", "one-temperature", "beside-greedy", "generators-kept")
 
 
 def printed(report):
@@ -417,10 +417,10 @@ def digest(value):
 
 
 TABLES = {
-    "rows": ((*table.STRATA, table.FIRST), "7461e8b1661c"),
+    "rows": ((*table.STRATA, table.FIRST), "92550d1a4eac"),
     "steps": (table.STEP_STRATA, "ab8b93b23ed4"),
     "texts": (table.TEXT_STRATA, "7e51908adb4a"),
-    "trees": (table.TREE_STRATA, "ce4781f1dc76"),
+    "trees": (table.TREE_STRATA, "1199feb757de"),
 }
 
 
@@ -485,6 +485,7 @@ def test_likely_tokens_have_ids_at_ends_and_in_the_last_block(size, ends, block)
 IDS = {
     "argmax p": "p == p.max(axis=1, keepdims=True)",
     "argmax q": "q == q.max(axis=1, keepdims=True)",
+    "p > q, rank > 1,024": "(p > q) & (p - q < np.sort(p - q, axis=1)[:, [-1024]])",
     "id 0": "id == 0",
     "odd id": "id % 2 == 1",
     "id >= 1,024": "id >= 1024",

@@ -120,6 +120,31 @@ def logits(bug: str = "") -> Callable[..., Any]:
     return verify
 
 
+def greedy_at_zero(bug: str = "") -> Callable[..., Any]:
+    """Requests at temperature 0 are decoded by argmax; others as `logits` does."""
+
+    @capable(rule="standard", greedy_at_zero=True)
+    def verify(
+        *, draft_token_ids, num_draft_tokens, target_logits, draft_probs, bonus_token_ids,
+        temperature, rng,
+    ):  # fmt: skip
+        blocks = []
+        for row, at in enumerate(spans(num_draft_tokens)):
+            t = temperature[0 if bug == "temperature of request 0" else row]
+            p = softmax(target_logits[at] / (t or 1)) if num_draft_tokens[row] else np.ones((0, 1))
+            if not t:
+                likely = p
+                p = (p == p.max(axis=1, keepdims=True)) * 1.0
+            block, left = verified(p, part(draft_probs, at), draft_token_ids[at], rng)
+            if not t and left is not None and bug == "drawn after a rejection":
+                left = likely[len(block)]
+            block.append(int(bonus_token_ids[row]) if left is None else drawn(left, rng.random()))
+            blocks.append(block)
+        return blocks
+
+    return verify
+
+
 def padded(bug: str = "") -> Callable[..., Any]:
     """Drafts unpacked into rows padded with -1; answers whose tails nobody has written."""
 
@@ -261,6 +286,33 @@ def test_each_way_in_which_requests_come_finds_a_bug(
     right = check(make(), contract="ragged", only=[id_], trials=2_000)
     assert right.counts["passed"] == 1, right
     assert [one.id for one in check(make(bug), contract="ragged", only=[id_]).failures] == [id_]
+
+
+# What one may do wrong with requests at temperature 0 beside others.
+BESIDE = ("temperature of request 0", "drawn after a rejection")
+
+
+@pytest.mark.strata
+def test_greedy_requests_beside_sampled_ones() -> None:
+    only = ["strata/beside-greedy"]
+    right = check(greedy_at_zero(), contract="ragged", only=only)
+    assert right.counts["passed"] == 1, right
+    for bug in BESIDE:
+        (wrong,) = check(greedy_at_zero(bug), contract="ragged", only=only).results
+        assert wrong.status == Status.FAILED, bug
+    (other,) = check(greedy_at_zero(), contract="ragged", only=only, greedy_at_zero=False).results
+    assert (other.status, other.message) == (
+        Status.NOT_APPLICABLE, "does not claim greedy_at_zero=true",
+    )  # fmt: skip
+    (few,) = check(greedy_at_zero(), contract="ragged", only=only, batch=31).results
+    assert (few.status, few.message) == (
+        Status.NOT_APPLICABLE, "takes 31 requests a call: too few",
+    )  # fmt: skip
+
+
+def test_what_temperature_0_means_is_not_claimed_without_one() -> None:
+    with pytest.raises(ValueError, match="greedy_at_zero = True: expected a parameter temperatu"):
+        check(probabilities(), contract="ragged", greedy_at_zero=True)
 
 
 @pytest.mark.strata

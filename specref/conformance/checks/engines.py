@@ -32,6 +32,7 @@ SHARE, TENTH = 4, 10
 FAR, MOST_PLAIN = 0.25, 2_000
 SAME_LAW, PLAIN_LAW = "end-to-end/texts", "smoke/texts-plain"
 PLAIN_TEXTS = "texts/plain"
+COMPARED = "has no law; end-to-end/texts-same compares text by text"
 
 
 def quiet(ask: Callable[[Judge], Outcome]) -> Callable[[Judge], Outcome]:
@@ -52,9 +53,9 @@ def engine_of(judge: Judge) -> Engine:
     return engine
 
 
-def asking(judge: Judge, mode: str) -> Asking:
+def asking(judge: Judge, mode: str, budget: int | None = None) -> Asking:
     """A sampler of texts in one mode."""
-    return Asking(judge.subject, mode, judge.journal)
+    return Asking(judge.subject, mode, judge.journal, budget)
 
 
 def modes(engine: Engine) -> tuple[str, ...]:
@@ -97,22 +98,27 @@ def plain(judge: Judge) -> Outcome:
     engine = engine_of(judge)
     if engine.plain is None or engine.law is None:
         return not_applicable("has no plain mode and law to compare")
-    trial, tv = trial_of(judge, engine), coarse(judge)
-    trials = judge.trials or plain_trials(trial, tv)
+    judge.memo[PLAIN_TEXTS] = coarsely_drawn(judge, asking(judge, PLAIN))
+    return plain_outcome(judge, judge.memo[PLAIN_TEXTS], coarse(judge))
+
+
+def coarsely_drawn(judge: Judge, sampler: Asking) -> TrialReport:
+    """A campaign that finds a coarse distance from the law."""
+    trial = trial_of(judge, sampler.engine, sampler.budget)
+    trials = judge.trials or coarse_trials(trial, coarse(judge))
     if judge.seconds is not None:
-        affordable = judge.seconds / SHARE / seconds_of_a_text(judge, PLAIN)[0]
+        affordable = judge.seconds / SHARE / seconds_of_a_text(judge, sampler.mode)[0]
         trials = min(trials, max(FIRST, int(affordable)))
-    judge.memo[PLAIN_TEXTS] = drawn(judge, trial, asking(judge, PLAIN), trials)
-    return plain_outcome(judge, judge.memo[PLAIN_TEXTS], tv)
+    return drawn(judge, trial, sampler, trials)
 
 
 def coarse(judge: Judge) -> float:
-    """The distance that is detected between plain mode and the law."""
+    """The distance that is detected in plain mode, and in texts of one token."""
     return max(judge.detect_tv, FAR)
 
 
-def plain_trials(trial: Trial, tv: float) -> int:
-    """Texts of plain mode that are tried first: so few that speculation soon has its turn."""
+def coarse_trials(trial: Trial, tv: float) -> int:
+    """Texts of plain mode, or of one token: so few that other texts soon have their turn."""
     return min(trial.needed(tv), MOST_PLAIN)
 
 
@@ -143,12 +149,10 @@ def drawn(
     return trial.run(sampler, trials, rng, seconds=seconds, first=FIRST, most=most, probe=False)
 
 
-def trial_of(judge: Judge, engine: Engine) -> Trial:
+def trial_of(judge: Judge, engine: Engine, budget: int | None = None) -> Trial:
     """A campaign without texts yet."""
-    tolerance = judge.capabilities.tolerance
-    return Trial(
-        engine.fixture, judge.level, tokens=engine.tokens, mutants={}, tolerance=tolerance
-    )
+    tolerance, tokens = judge.capabilities.tolerance, budget or engine.tokens
+    return Trial(engine.fixture, judge.level, tokens=tokens, mutants={}, tolerance=tolerance)
 
 
 @quiet
@@ -156,7 +160,10 @@ def same_law(judge: Judge) -> Outcome:
     """Texts against the law of the target; without one, against those of plain mode."""
     engine = engine_of(judge)
     if engine.law is None:
-        return against_plain(judge)
+        if engine.same_text:
+            return not_applicable(COMPARED)
+        samplers = [asking(judge, mode) for mode in (SPECULATIVE, PLAIN)]
+        return exercised(against_plain(judge, samplers, judge.detect_tv), samplers[0])
     sampler = asking(judge, SPECULATIVE)
     trial = trial_of(judge, engine)
     trials = judge.trials or trial.needed(judge.detect_tv)
@@ -172,14 +179,23 @@ def same_law(judge: Judge) -> Outcome:
     return exercised(outcome, sampler)
 
 
-def against_plain(judge: Judge) -> Outcome:
+@quiet
+def one_token(judge: Judge) -> Outcome:
+    """Texts of one token have the law of a first token; coarsely, and whether drafted or not."""
+    engine = engine_of(judge)
+    if engine.law is not None:
+        found = coarsely_drawn(judge, asking(judge, SPECULATIVE, 1))
+        return outcome_of(judge, found, coarse(judge))
+    if engine.same_text:
+        return not_applicable(COMPARED)
+    samplers = [asking(judge, mode, 1) for mode in (SPECULATIVE, PLAIN)]
+    return against_plain(judge, samplers, coarse(judge))
+
+
+def against_plain(judge: Judge, samplers: Sequence[Asking], tv: float) -> Outcome:
     """Texts of both modes, each with seeds of its own, until a distance would have been found."""
     engine = engine_of(judge)
-    if engine.same_text:
-        return not_applicable("has no law; end-to-end/texts-same compares text by text")
-    samplers = [asking(judge, mode) for mode in (SPECULATIVE, PLAIN)]
-    tests = [TwoSample(alpha=judge.level / len(engine.prompts), eps=judge.detect_tv)
-             for _ in engine.prompts]  # fmt: skip
+    tests = [TwoSample(alpha=judge.level / len(engine.prompts), eps=tv) for _ in engine.prompts]
     rngs = [judge.rng(f"engine/{sampler.mode}") for sampler in samplers]
     each = 0.0
     if judge.seconds is not None:
@@ -198,15 +214,15 @@ def against_plain(judge: Judge) -> Outcome:
         reports = [test.report() for test in tests]
         highest = max(report.log10_evidence for report in reports)
         looks.append((sum(report.trials for report in reports), highest))
-        far = max(report.detectable or 1.0 for report in reports) > judge.detect_tv
+        far = max(report.detectable or 1.0 for report in reports) > tv
         if any(test.decided_lossy for test in tests) or (judge.seconds is None and not far):
             break
-    if len(kinds) == 1:
+    if len(kinds) == 1 and samplers[0].budget > 1:
         return inconclusive(
             f"all {samplers[0].drafts.texts:,} texts of both modes are {next(iter(kinds))}: do "
             "seeds reach the engine? (greedy=true if no token is random)"
         )
-    return exercised(two_sample_outcome(judge, reports, looks), samplers[0])
+    return two_sample_outcome(judge, reports, looks, tv)
 
 
 def sizes(trials: int | None) -> Iterator[int]:
@@ -225,7 +241,7 @@ def sizes(trials: int | None) -> Iterator[int]:
 
 
 def two_sample_outcome(
-    judge: Judge, reports: list[TwoSampleReport], looks: list[tuple[int, float]]
+    judge: Judge, reports: list[TwoSampleReport], looks: list[tuple[int, float]], tv: float
 ) -> Outcome:
     """The outcome of two-sample tests, one for each prompt.
 
@@ -233,6 +249,8 @@ def two_sample_outcome(
     ----------
     looks : list of (int, float)
         Texts of each mode, and the evidence at the prompt where it was highest until then.
+    tv : float
+        The distance that has to be detected.
     """
     engine = engine_of(judge)
     pairs = list(zip(engine.prompts, reports, strict=True))
@@ -257,12 +275,12 @@ def two_sample_outcome(
                 **numbers,
                 suspects=suspects,
             )
-    if detectable > (USELESS if judge.seconds is not None else judge.detect_tv):
+    if detectable > (USELESS if judge.seconds is not None else tv):
         needed = max(report.to_find[1] for report in reports if report.to_find)
         reached = "nothing" if detectable == 1 else f"only TV ≥ {detectable:.3f}"
         return inconclusive(
             f"{worst.trials:,} texts of each mode are too few: {reached} would have been found "
-            f"(TV {judge.detect_tv:g} takes about {needed:,}); so far evidence "
+            f"(TV {tv:g} takes about {needed:,}); so far evidence "
             f"10^{worst.log10_evidence:z.1f}",
             needed=needed,
             **numbers,
@@ -305,9 +323,11 @@ def same_text(judge: Judge) -> Outcome:
         return not_applicable("does not promise the text of plain mode under a seed")
     count = 1 if greedy else texts_needed(judge.detect_tv)
     seeds = judge.rng("engine/same").integers(SEEDS, size=judge.trials or count).tolist()
-    budgets = (1, engine.tokens) if greedy else (engine.tokens,)
     questions = [
-        (prompt, budget, seed) for seed in seeds for prompt in engine.prompts for budget in budgets
+        (prompt, budget, seed)
+        for seed in seeds
+        for prompt in engine.prompts
+        for budget in (1, engine.tokens)
     ]
     sampler, texts = asking(judge, SPECULATIVE), len(questions)
     given = [text.tokens for text in sampler.texts(questions)]
@@ -332,9 +352,10 @@ def same_text(judge: Judge) -> Outcome:
         untried = all(len(text) == asked[1] for asked, text in zip(questions, wanted, strict=True))
         end = "; none ends before its budget, so stopping at EOS was not tried" * untried
         return exercised(passed(f"{texts:,} texts are those of {whose}{end}"), sampler)
-    if len(set(wanted)) == 1:
+    long = [text for asked, text in zip(questions, wanted, strict=True) if asked[1] > 1]
+    if len(set(long)) == 1:
         return inconclusive(
-            f"all {texts:,} texts are {wanted[0]}: do seeds reach the engine? (greedy=true if no "
+            f"all {len(long):,} texts are {long[0]}: do seeds reach the engine? (greedy=true if no "
             "token is random)"
         )
     tv = 1 - BETA ** (1 / len(seeds))
@@ -418,7 +439,7 @@ def estimated_seconds(judge: Judge, asked: tuple[Check, ...]) -> float:
     trial = trial_of(judge, engine)
     seconds = (judge.trials or trial.needed(judge.detect_tv)) * each[SPECULATIVE]
     if PLAIN_LAW in ids and PLAIN in each:
-        seconds += (judge.trials or plain_trials(trial, coarse(judge))) * each[PLAIN]
+        seconds += (judge.trials or coarse_trials(trial, coarse(judge))) * each[PLAIN]
     return seconds
 
 
@@ -430,4 +451,5 @@ SMOKE = (
 CHECKS = (
     Check("end-to-end/texts-same", TextContract, same_text, finding=Finding.CONTRACT),
     Check(SAME_LAW, TextContract, same_law, statistical=True, law=True),
+    Check("end-to-end/texts-of-one-token", TextContract, one_token, statistical=True, law=True),
 )

@@ -1,18 +1,22 @@
 """Checks without sampling error: randomness is intercepted, and every branch is followed."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from specref.algorithms.trees.topdown import Branching
 from specref.arrays import Floats
 from specref.conformance.checks.check import DRAFTS, Check, edge, failed, not_applicable, passed
 from specref.conformance.checks.intercepting import intercepted
 from specref.conformance.differences import difference
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
-from specref.contracts.tree.fixtures import tree_place
+from specref.contracts.tree.contract import TreeContract
+from specref.contracts.tree.fixtures import TOP, WITH, Way, tree_place
 from specref.contracts.verify.contract import VerifyContract
 from specref.models import Model, table_model
 from specref.probing import probe_block
@@ -27,7 +31,11 @@ from specref.zoo import FIXTURES
 EXACT = 1e-6
 LESS = (2.0**-52, 1.5e-7)
 LOW_PRECISION = "low precision: the law is not exact"
-MANY = (5, 7, 8, 33)
+# By lookahead: the drafts that may be rejected, as the first and the last may. Of the first eight all
+# pairs meet in a block but two, so that coins that they share are seen.
+UNSURE: Mapping[int, tuple[int, ...]] = MappingProxyType(
+    {5: (0, 1, 2, 3, 4), 7: (0, 3, 4, 5, 6), 8: (1, 2, 5, 6, 7), 33: (0, 2, 32)}
+)
 # Searches that end take 1,500.
 MOST_RUNS = 10_000
 # Enough to trace comparisons; a search takes far more.
@@ -40,6 +48,8 @@ FEW, MANY_BLOCKS = (255, 1_024, 1_026), (1_023, 20_000, 32_770)
 # What is left of p after the first draft is on two tokens, in other proportions than p.
 SPREAD = [0.5, 0.25, 0.25], [0.875, 0.125, 0]
 THREE = Vocabulary("abc")
+# Places between which every distance from 1 to 6 occurs: coins that are shared by any are seen.
+RULER, LEVELS = (0, 1, 4, 6), (1,) * 7
 
 
 def probed(judge: Judge) -> Outcome:
@@ -72,19 +82,83 @@ def probed(judge: Judge) -> Outcome:
     )
 
 
+@dataclass(frozen=True)
+class OneTree:
+    """A tree that is probed, and the laws of its nodes.
+
+    Attributes
+    ----------
+    branching : Branching
+    way : str
+        How siblings are drawn; without replacement if they may not repeat.
+    target, drafter : Model
+    """
+
+    branching: Branching
+    way: Way
+    target: Model
+    drafter: Model
+
+
+def probed_tree(tree: OneTree, judge: Judge) -> Outcome:
+    """The exact joint law of the completed block on one kind of tree."""
+    claims = judge.capabilities
+    if claims.dtype in ("float16", "bfloat16"):
+        return not_applicable(LOW_PRECISION)
+    if tree.way == TOP and not claims.one_hot:
+        return not_applicable("does not take draft_probs=None")
+    way: Way = "without replacement" if tree.way == WITH and not claims.repeats else tree.way
+    place = tree_place((), tree.branching, way)
+    models = tree.target, tree.drafter
+    law = partial(probe_trees, judge.verifier, *models, place, max_runs=FEW_RUNS)
+    return compared(intercepted(judge, law), judge, *models, (), place.lookahead, place.name)
+
+
+def _often_kept(context: Tokens) -> Floats:
+    """At some levels a quarter of the mass is not on the token that the drafter is certain of."""
+    return np.roll(TWO_LIKELY if len(context) in RULER else SURE, len(context))
+
+
+TREES: Mapping[str, OneTree] = MappingProxyType(
+    {
+        # A draft that is certain; then tokens 0 and 1 are drawn, of which 0 is mostly refused.
+        "below-root": OneTree(
+            (1, 2),
+            WITH,
+            table_model(THREE, {(): [0, 0, 1], (2,): ["1/8", "5/8", "1/4"]}, [1, 0, 0]),
+            table_model(THREE, {(): [0, 0, 1]}, ["1/2", "1/2", 0]),
+        ),
+        # Token 0, then 1 or 0 again; and whichever was refused may follow.
+        "no-laws": OneTree(
+            (1, 2),
+            TOP,
+            table_model(THREE, {(): ["3/4", 0, "1/4"]}, ["1/2", "1/4", "1/4"]),
+            table_model(THREE, {(): [1, 0, 0]}, ["1/4", "3/4", 0]),
+        ),
+        "7-levels": OneTree(
+            LEVELS,
+            "without replacement",
+            Model(THREE, _often_kept),
+            Model(THREE, lambda context: np.roll(SURE, len(context))),
+        ),
+    }
+)
+
+
 def probed_drafts(lookahead: int, judge: Judge) -> Outcome:
     """The exact joint law of the completed block after many drafts; each row has another law.
 
-    The third draft may be rejected, and the first and the last are random; the others are certain,
-    so that few numbers matter.
+    The first and the last are random, and some others may be rejected; the rest are certain, so
+    that few numbers matter.
     """
     if judge.capabilities.dtype in ("float16", "bfloat16"):
         return not_applicable(LOW_PRECISION)
     ends = 0, lookahead - 1
+    several = (*ends, *UNSURE[lookahead], lookahead)
 
     def target(context: Tokens) -> Floats:
         n = len(context)
-        return np.roll(TWO_LIKELY if n in (*ends, 2, lookahead) else SURE, n)
+        return np.roll(TWO_LIKELY if n in several else SURE, n)
 
     def drafter(context: Tokens) -> Floats:
         n = len(context)
@@ -202,8 +276,12 @@ CHECKS = (
     Check("boundary/empty-residual", DRAFTS, empty_residual, law=True),
     Check("joint/probed", DRAFTS, probed, law=True),
     *(
+        Check(f"joint/probed-{name}", TreeContract, partial(probed_tree, tree), law=True)
+        for name, tree in TREES.items()
+    ),
+    *(
         Check(f"joint/probed-{n}-drafts", VerifyContract, partial(probed_drafts, n), law=True)
-        for n in MANY
+        for n in UNSURE
     ),
     *(
         Check(f"joint/probed-{name}", VerifyContract, partial(probed_vocabulary, ids), law=True)

@@ -4,14 +4,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from specref.conformance.checks.check import Check, inconclusive, not_applicable
+from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable
 from specref.conformance.checks.shifts import outcome_of, scale, tokens_needed
 from specref.conformance.checks.situations import call_campaign, tree_campaign
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome, Status
-from specref.conformance.strata.calling import Called, Changed
+from specref.conformance.strata.calling import BesideGreedy, Called, Changed
 from specref.conformance.strata.stratum import PLACES, Found, Stratum, run
 from specref.conformance.strata.table import (
+    BESIDE_GREEDY,
     FEWEST_FIRST,
     FIRST,
     ONE_TEMPERATURE,
@@ -54,6 +55,8 @@ def judged(stratum: Stratum, judge: Judge) -> Outcome:
         if not isinstance(verifier, Changed):
             raise
         return not_applicable(f"not judged {verifier.way}: {str(error).splitlines()[0]}")
+    if isinstance(verifier, BesideGreedy) and verifier.departure:
+        return failed(verifier.departure)
     outcome = outcome_of([found], judge)
     if outcome.status == Status.PASSED and found.before < stratum.after:
         least = f"{found.before:,} calls came before it in time, and {stratum.after:,} should"
@@ -166,6 +169,7 @@ ASKED: tuple[tuple[str, Callable[[Judge], Outcome]], ...] = (
 KINDS: Mapping[str, tuple[type[Contract], ...]] = {
     OWN: (VerifyContract, TreeContract, StepContract),
     ONE_TEMPERATURE: (RaggedContract,),
+    BESIDE_GREEDY: (RaggedContract,),
 }
 WEIGHTS = {one.name: max(1.0, one.cost / 2, one.after / 10_000) for one in STRATA}
 CHECKS = tuple(

@@ -12,11 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from specref.arrays import Floats, Ints
-from specref.contracts.batch import Batch
+from specref.conformance.texts.argmax import departures, likeliest
+from specref.contracts.batch import Answer, Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.keywords import GENERATORS
 from specref.contracts.logits import as_logits
+from specref.contracts.timeout import Deadline
 from specref.statistics.floats.coins import Coins
 
 OPTIONAL = ("coins", "lens")
@@ -26,6 +28,8 @@ ABSENT = "takes no"
 FAR = 50.0
 """Beyond what exponentials of float32 can be taken of, above and below."""
 TEMPERATURES = (0.125, 4.0, 1.0, 0.5)
+BESIDE = 32
+"""The most requests of a call beside greedy ones, these included."""
 
 
 class Called(Verifier):
@@ -240,6 +244,59 @@ class OneTemperature(Called):
         return np.full(requests, next(self._turns))
 
 
+class BesideGreedy(Called):
+    """With a request at temperature 0 beside each request, whose block is compared with argmax.
+
+    Attributes
+    ----------
+    departure : str
+        The first block of a request at temperature 0 that argmax does not give; empty if none.
+    """
+
+    way = "beside requests at temperature 0"
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.departure, self._first = "", 0
+
+    def refusal(self) -> str:
+        if "temperature" not in self.keywords:
+            return f"{ABSENT} temperature"
+        if not self.capabilities.greedy_at_zero:
+            return "does not claim greedy_at_zero=true"
+        most = self.capabilities.batch
+        return f"takes {most} requests a call: too few" if most and most < BESIDE else ""
+
+    def temperatures(self, requests: int) -> Floats:
+        """Of each request, the greedy ones included."""
+        found = np.resize(TEMPERATURES, requests)
+        found[self._first :: 2] = 0
+        return found
+
+    def answer(
+        self,
+        batch: Batch,
+        rng: np.random.Generator,
+        coins: Coins | None = None,
+        deadline: Deadline | None = None,
+    ) -> Answer:
+        """The answer for the requests of the batch alone."""
+        self._first = 1 - self._first
+        pairs = np.arange(len(batch))[:, None].repeat(2, axis=1)
+        pairs[:, self._first] = np.roll(pairs[:, 0], 1)  # the greedy one has another's laws
+        every = batch[pairs.ravel()]
+        answer = super().answer(every, rng, None, deadline)
+        greedy, tokens = every[self._first :: 2], answer.tokens[self._first :: 2]
+        for row in departures(greedy, likeliest(self, greedy), tokens)[:1].tolist():
+            block = [token for token in tokens[row].tolist() if token >= 0]
+            self.departure = self.departure or (
+                f"request {2 * row + self._first} of {len(every)}, at temperature 0, with drafts "
+                f"{greedy.draft_tokens[row].tolist()}, is {block}, which argmax does not give"
+            )
+        others = slice(1 - self._first, None, 2)
+        return Answer(answer.tokens[others], answer.counts[others])
+
+
 class KeptGenerators(Called):
     """With the same `torch.Generator` objects in all calls, one for each request or for all."""
 
@@ -284,6 +341,7 @@ WAYS: Mapping[str, type[Called]] = MappingProxyType(
         "kept": Kept,
         "large-logits": LargeLogits,
         "one-temperature": OneTemperature,
+        "beside-greedy": BesideGreedy,
         "kept-generators": KeptGenerators,
         "seeds-in-a-row": SeedsInARow,
     }

@@ -122,6 +122,16 @@ DRAFTERS: Mapping[str, Callable[[Floats, np.random.Generator], Floats]] = Mappin
 )
 USUAL = tuple(name for name in DRAFTERS if name != "same")
 
+
+def _least_left(p: Floats, q: Floats) -> Bools:
+    """Tokens with p > q that are not among the 1,024 with the largest p - q."""
+    if p.shape[-1] <= BLOCK:
+        return np.zeros(p.shape, dtype=bool)
+    left = p - q
+    least = np.partition(left, -BLOCK, axis=-1)[..., -BLOCK, None]
+    return np.asarray((left > 0) & (left < least))
+
+
 SETS: Mapping[str, Callable[[Floats, Floats, Ints], Bools]] = MappingProxyType(
     {
         "argmax p": lambda p, q, ids: p == p.max(axis=-1, keepdims=True),
@@ -136,6 +146,7 @@ SETS: Mapping[str, Callable[[Floats, Floats, Ints], Bools]] = MappingProxyType(
         "q < p / 2": lambda p, q, ids: q < p / 2,
         "q < 1e-3": lambda p, q, ids: q < 1e-3,
         "q = 0": lambda p, q, ids: q == 0,
+        "p > q, rank > 1,024": lambda p, q, ids: _least_left(p, q),
         "id 0": lambda p, q, ids: ids == 0,
         "odd id": lambda p, q, ids: ids % 2 == 1,
         "id % 64 = 0": lambda p, q, ids: ids % HEAD == 0,
@@ -174,6 +185,7 @@ WORDS: Mapping[str, str] = MappingProxyType(
         "q < p / 2": "with q < p / 2, which the drafter gives less than half as often",
         "q < 1e-3": "with q < 1e-3, which the drafter hardly gives",
         "q = 0": "with q = 0, which the drafter never gives",
+        "p > q, rank > 1,024": "with p > q, but for the 1,024 tokens with the largest p - q",
         "id 0": "of id 0",
         "odd id": "of odd ids",
         "id % 64 = 0": "of ids that 64 divides",

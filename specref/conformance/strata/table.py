@@ -18,7 +18,7 @@ LARGE = (128_256, 151_936, 262_144)
 # Few tokens are drawn from large vocabularies: from laws that show most.
 APART = ("without",)
 SHARPER, WIDER = ("sharp", "cut"), ("wide", "near")
-ONE_TEMPERATURE = "one-temperature"
+ONE_TEMPERATURE, BESIDE_GREEDY = "one-temperature", "beside-greedy"
 SPREAD = ("zipf", "flat", "long tail", "steep")
 STRATA: tuple[Stratum, ...] = (
     Stratum("one-draft", shapes(SMALL, [1], [1, 4, 32, 256])),
@@ -74,7 +74,7 @@ STRATA: tuple[Stratum, ...] = (
     Stratum("laws-zeros", shapes([8, 64], [3], [64]), ("truncated",), ("cut", "sharp", "wrong")),
     Stratum("laws-mixed", shapes([8, 50], [1], [4, 16]), ("certain", "zipf", "confident"), WIDER),
     Stratum("drafter-wrong", shapes([8, 50], [1, 3], [64]), drafters=("wrong",)),
-    Stratum("bare", shapes([6, 40], [1, 3], [1, 16, 64]), way="bare", ragged=False),
+    Stratum("bare", shapes([3, 6, 40], [1, 3], [1, 16, 64]), way="bare", ragged=False),
     Stratum(
         "bare-no-laws",
         shapes([3, 40], [1, 3], [1, 16, 64]),
@@ -91,6 +91,7 @@ STRATA: tuple[Stratum, ...] = (
     Stratum("answers-kept", shapes([8], [1, 3], [32]), way="kept"),
     Stratum("large-logits", shapes([6, 40], [1, 3], [16, 64]), way="large-logits", alone=True),
     Stratum(ONE_TEMPERATURE, shapes([6, 40], [1, 3], [16, 64]), way=ONE_TEMPERATURE, alone=True),
+    Stratum(BESIDE_GREEDY, shapes([6, 40], [1, 3], [4, 16]), way=BESIDE_GREEDY, alone=True),
     Stratum(
         "generators-kept",
         shapes([6, 40], [1, 3], [1, 4, 16]),
@@ -176,6 +177,12 @@ TREE_STRATA: tuple[TreeStratum, ...] = (
         tree_shapes([6], [(1, 1, 1), (2, 2, 1), (2, 1, 1, 1), (1,) * 5, (1,) * 8], [16]),
     ),
     TreeStratum(
+        "tree-mixed",
+        tree_shapes([6], [(1,) * 4], [1, 16]),
+        beside=((4,), (2, 1), (1, 3)),
+        cost=0.5,
+    ),
+    TreeStratum(
         "tree-many-nodes",
         (
             *tree_shapes([12], [(4, 2, 1), (2, 2, 2), (3, 3, 2)], [8]),
@@ -194,12 +201,11 @@ TREE_STRATA: tuple[TreeStratum, ...] = (
     TreeStratum(
         "tree-with-replacement", tree_shapes([5, 9], [(4,), (3, 2), (1, 4)], [16]), ways=(WITH,)
     ),
+    TreeStratum("tree-no-laws", tree_shapes([12], [(4, 2), (2, 2, 1)], [16]), ways=(TOP,)),
     TreeStratum(
-        "tree-no-laws",
-        (
-            *tree_shapes([12], [(4, 2), (2, 2, 1)], [16]),
-            *tree_shapes([12, 16], [(10,)], [16]),
-        ),
+        "tree-no-laws-siblings",
+        tree_shapes([12, 16], [(10,)], [16]),
+        drafters=("other", "wrong", "without"),
         ways=(TOP,),
     ),
     TreeStratum(

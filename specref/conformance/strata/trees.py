@@ -28,8 +28,8 @@ from specref.models import Model
 WITHOUT: Way = "without replacement"
 ROWS = 16
 """Rows of the calls of one shape in the first round, if a batch has fewer."""
-SMALLER = 0.25
-"""The share of rows with a smaller tree."""
+OTHERS = 0.25
+"""The share of rows with another tree than the shape's, mostly a smaller one."""
 # Laws under which no token is excluded: then every sibling can be drawn.
 WHOLE = tuple(name for name in ORDINARY if name != "truncated")
 WIDE = ("near", "sharp", "wide", "wrong", "other")
@@ -111,6 +111,8 @@ class TreeStratum:
         The families of laws; see `laws`.
     ways : tuple of str
         How siblings are drawn, in turn.
+    beside : tuple of Branching
+        Of the other rows of a call, if a verifier takes that; by default one level is missing.
     cost : float
         Factor on the tokens.
     """
@@ -120,7 +122,12 @@ class TreeStratum:
     targets: tuple[str, ...] = ORDINARY
     drafters: tuple[str, ...] = USUAL
     ways: tuple[Way, ...] = (WITHOUT, WITH)
+    beside: tuple[Branching, ...] = ()
     cost: float = 0.7
+
+    def others(self, shape: TreeShape) -> tuple[Branching, ...]:
+        """The branchings of the other rows of a call of this shape."""
+        return self.beside or (shape.branching[:-1] or (1,),)
 
     @property
     def laws(self) -> bool:
@@ -166,11 +173,9 @@ PLACES: Mapping[str, Callable[[Tokens], Bools]] = MappingProxyType(
 
 
 def tree_fixture(stratum: TreeStratum, shape: TreeShape, *, ragged: bool) -> TreeFixture:
-    """The trees of one shape, one way of drawing after the other; then smaller ones."""
-    shorter = [shape.branching[:-1] or (1,)] if ragged else []
-    places = [
-        tree_place((), tree, way) for tree in (shape.branching, *shorter) for way in stratum.ways
-    ]
+    """The trees of one shape, one way of drawing after the other; then those beside them."""
+    trees = (shape.branching, *(stratum.others(shape) if ragged else ()))
+    places = [tree_place((), tree, way) for tree in trees for way in stratum.ways]
     nothing = Model(numbered(shape.vocabulary), lambda context: ())  # laws are those of tables
     return TreeFixture(stratum.name, nothing, nothing, tuple(places), ragged)
 
@@ -247,10 +252,11 @@ def run_trees(
         known, rows = tables[shape.vocabulary], calls * shape.batch
         fixture = tree_fixture(stratum, shape, ragged=claims.ragged)
         start = rng.integers(len(known.p), size=rows)
-        full = len(stratum.ways)
-        place = rng.integers(full, size=rows)
+        ways, others = len(stratum.ways), len(stratum.others(shape))
+        place = rng.integers(ways, size=rows)
         if claims.ragged:
-            place[rng.random(rows) < SMALLER] += full
+            other = np.flatnonzero(rng.random(rows) < OTHERS)
+            place[other] += ways * rng.integers(1, others + 1, size=len(other))
         batch = draw_trees(fixture, known, start, place, rng)
         blocks = np.concatenate([
             verifier.answer(batch[first : first + shape.batch], rng, deadline=deadline).tokens

@@ -54,7 +54,9 @@ class RaggedVerifier(Verifier):
             "draft_logits": lambda: None if q is None else logits("draft_probs", q)[drafted],
             "draft_top_ids": lambda: top()[0],
             "draft_top_probs": lambda: top()[1],
-            "bonus_token_ids": lambda: self._bonus(p[rows, lens], rng, random.get("coins")),
+            "bonus_token_ids": lambda: self._bonus(
+                p[rows, lens], temperature, rng, random.get("coins")
+            ),
             "bonus_probs": lambda: p[rows, lens],
             "bonus_logits": lambda: logits("target_probs", p)[rows, lens],
             "temperature": lambda: temperature,
@@ -82,10 +84,16 @@ class RaggedVerifier(Verifier):
         """One for each request."""
         return np.array([rng.integers(2**63) for _ in range(requests)])
 
-    def _bonus(self, laws: Floats, rng: np.random.Generator, coins: Coins | None) -> Ints:
+    def _bonus(
+        self, laws: Floats, temperature: Floats, rng: np.random.Generator, coins: Coins | None
+    ) -> Ints:
         """What an engine's ordinary sampler would draw; by the coins, if there are any."""
-        if self.capabilities.greedy:
-            return np.asarray(laws.argmax(axis=1))
+        greedy = temperature == 0
+        if greedy.any():
+            drawn = laws.argmax(axis=1)
+            if not greedy.all():
+                drawn = np.where(greedy, drawn, self._bonus(laws, temperature + 1, rng, coins))
+            return np.asarray(drawn)
         if coins is None:
             return draw_tokens(laws, rng)
         if self.capabilities.recovery != "inverse":

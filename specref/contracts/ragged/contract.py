@@ -79,7 +79,7 @@ class VerifyRagged(Protocol):
             The law of the target after all drafts of each request.
         temperature : ndarray, shape (B,)
             Of each request. Then the law is the softmax of logits / temperature, for all
-            logits that are given. 0 for samplers that claim to be greedy.
+            logits that are given. 0 for samplers that claim to be greedy, or greedy at 0.
         max_spec_len : int
             The most drafts of a request.
         rng, generator : numpy.random.Generator, torch.Generator
@@ -111,7 +111,8 @@ class RaggedContract(VerifyContract):
         Raises
         ------
         ValueError
-            Logits are claimed where no parameter has any, or a rule where no parameter has q.
+            Logits are claimed where no parameter has any, a rule where no parameter has q, or what
+            temperature 0 means where there is none.
         """
         names = named(function)
         logits = {"target_logits", "draft_logits", "bonus_logits"}
@@ -122,6 +123,8 @@ class RaggedContract(VerifyContract):
                 f"rule = {capabilities.rule!r}: expected none of a function that takes no "
                 f"{' or '.join(DRAFT_LAWS)}: how often it accepts is not judged"
             )
+        if capabilities.greedy_at_zero and "temperature" not in names:
+            raise ValueError("greedy_at_zero = True: expected a parameter temperature")
         return replace(capabilities, inputs="logits" if names & logits else "probs")
 
     def verifier(self, subject: Subject) -> Verifier:

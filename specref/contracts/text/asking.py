@@ -145,6 +145,8 @@ class Asking:
     mode : {"speculative", "plain"}
     journal : Journal, optional
         Where texts are written, and taken from if an earlier run got them.
+    budget : int, optional
+        Of every text; by default the engine's `tokens`.
 
     Attributes
     ----------
@@ -153,9 +155,16 @@ class Asking:
         How many texts came from the journal.
     """
 
-    def __init__(self, subject: Subject, mode: str, journal: Journal | None = None) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        mode: str,
+        journal: Journal | None = None,
+        budget: int | None = None,
+    ) -> None:
         assert isinstance(subject.function, Engine)
         self.engine, self.mode, self.journal = subject.function, mode, journal
+        self.budget = budget or self.engine.tokens
         self.timeout, self.advance = subject.timeout, subject.advance
         self.drafts, self.taken = Drafts(), 0
 
@@ -203,7 +212,7 @@ class Asking:
 
     def __call__(self, trials: int, rng: np.random.Generator) -> Drawn:
         """Texts at all prompts in turn, each with a seed of its own."""
-        prompts, budget = self.engine.prompts, self.engine.tokens
+        prompts, budget = self.engine.prompts, self.budget
         place, seeds = np.arange(trials) % len(prompts), rng.integers(SEEDS, size=trials)
         pairs = zip(place.tolist(), seeds.tolist(), strict=True)
         texts = self.texts([(prompts[index], budget, seed) for index, seed in pairs])

@@ -151,7 +151,7 @@ def greedy_below_a_fifth(
     )
 
 
-@RAGGED.lossy()
+@RAGGED.lossy(greedy_at_zero=True)
 def greedy_beside_sampled(
     *,
     draft_token_ids,
