@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from specref.adapters import IMPLEMENTATIONS
+from specref.conformance.checks.engines import SAME_LAW
 from specref.conformance.diagnosis.report import SHOWN, Candidate
 from specref.conformance.differences import Difference, as_number, numbers, row_text, times_seen
 from specref.conformance.report import Report
@@ -224,8 +225,8 @@ def _law(report: Report) -> list[str]:
     """Expected against observed law where they differ most, or of the first campaign."""
     compared = [one for one in report.results if "difference" in one.evidence]
     passed = [one for one in compared if one.status == Status.PASSED]
-    if report.contract.of_engines:  # those of plain mode come before those with speculation
-        passed.reverse()
+    if report.contract.of_engines:  # not of plain mode, and not of one token
+        passed.sort(key=lambda one: one.id != SAME_LAW)
     result = report.worst or next(iter(passed), None)
     if result is None:
         return []

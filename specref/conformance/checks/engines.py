@@ -355,8 +355,8 @@ def same_text(judge: Judge) -> Outcome:
     long = [text for asked, text in zip(questions, wanted, strict=True) if asked[1] > 1]
     if len(set(long)) == 1:
         return inconclusive(
-            f"all {len(long):,} texts are {long[0]}: do seeds reach the engine? (greedy=true if no "
-            "token is random)"
+            f"all {len(long):,} texts are {long[0]}: do seeds reach the engine? (greedy=true if "
+            "no token is random)"
         )
     tv = 1 - BETA ** (1 / len(seeds))
     enough = tv <= (USELESS if judge.seconds is not None else judge.detect_tv)

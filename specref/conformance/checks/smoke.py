@@ -17,7 +17,7 @@ from specref.conformance.checks.check import (
     not_applicable,
     passed,
 )
-from specref.conformance.checks.strata import first_answered, sent_as_text
+from specref.conformance.checks.strata import first_answered
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
 from specref.contracts.batch import Answer, Batch, draw_batch_coins
@@ -28,7 +28,6 @@ from specref.contracts.timeout import HungError, within
 SIZE = 24
 ARGUMENTS = ("target_probs", "draft_probs", "draft_tokens", "parents")
 LARGE, LARGE_ROWS, FEW = 32_000, 8, 40
-MANY_ROWS, MANY_DRAFTS = 140, 4
 TRIES = 5
 
 
@@ -182,29 +181,6 @@ def large_vocabulary(judge: Judge) -> Outcome:
     return passed()
 
 
-def large_call(judge: Judge) -> Outcome:
-    """One call with more than 2^24 numbers in p and in q: no index may be rounded to float32.
-
-    The first drafts are certain and impossible, their neighbours are likely.
-    """
-    if (most := judge.capabilities.batch) and most < MANY_ROWS:
-        return not_applicable(f"takes {most} rows a call: too few for so many numbers")
-    if sent_as_text(judge):
-        return not_applicable("numbers are sent as text: too many for one call")
-    rng = judge.rng("large call")
-    rows, none = np.arange(MANY_ROWS), np.zeros(MANY_ROWS, dtype=np.int64)
-    drafts = rng.integers(1, LARGE - 1, size=(MANY_ROWS, MANY_DRAFTS))
-    p, q = (np.zeros((MANY_ROWS, n, LARGE)) for n in (MANY_DRAFTS + 1, MANY_DRAFTS))
-    q[rows[:, None], np.arange(MANY_DRAFTS), drafts] = 1
-    p[:, 1:, 0] = 1
-    for side in (-1, 1):
-        p[rows, 0, drafts[:, 0] + side] = 0.5
-    tokens = judge.verifier(Batch(p, q, drafts, none + MANY_DRAFTS, none), rng).tokens[:, 0]
-    for row in np.flatnonzero(p[rows, 0, tokens] <= 0)[:1].tolist():
-        return failed(f"row {row}: token {tokens[row]} at position 0 has p = 0", row=row)
-    return passed(f"{MANY_ROWS} rows, lookahead {MANY_DRAFTS}, V {LARGE:,}")
-
-
 def large_batch(rng: np.random.Generator) -> Batch:
     """Two drafts in each row: the likeliest token of the target, then that of the drafter."""
     p, q = _sparse(rng, 3), _sparse(rng, 2)
@@ -253,6 +229,5 @@ CHECKS = (
     Check("smoke/deterministic", DRAFTS, deterministic, finding=Finding.CONTRACT),
     Check("smoke/calls-deterministic", CALLS, calls_deterministic, finding=Finding.CONTRACT),
     Check("smoke/large-vocabulary", DRAFTS, large_vocabulary),
-    Check("smoke/large-call", DRAFTS, large_call),
     *varying.CHECKS,
 )

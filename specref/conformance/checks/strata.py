@@ -4,7 +4,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from specref.conformance.checks.check import Check, failed, inconclusive, not_applicable
+import numpy as np
+
+from specref.conformance.checks.check import (
+    DRAFTS,
+    Check,
+    failed,
+    inconclusive,
+    not_applicable,
+    passed,
+)
 from specref.conformance.checks.shifts import outcome_of, scale, tokens_needed
 from specref.conformance.checks.situations import call_campaign, tree_campaign
 from specref.conformance.judge import Judge
@@ -24,6 +33,7 @@ from specref.conformance.strata.table import (
     own_stratum,
     own_trees,
 )
+from specref.contracts.batch import Batch
 from specref.contracts.capabilities import AS_TEXT, Capabilities
 from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
@@ -35,6 +45,7 @@ from specref.contracts.verify.contract import VerifyContract
 
 CELLS = 12_000_000
 OWN_COST, PAIRS = 40.0, 3
+MANY_ROWS, MANY_DRAFTS, MANY_IDS = 140, 4, 32_000
 MOST_AS_TEXT, SLOWER_AS_TEXT, OF_LARGE_VOCABULARIES = 1_000, 10, "vocabulary-"
 
 
@@ -96,6 +107,30 @@ def first_answered(judge: Judge) -> Found:
         rng = judge.rng(f"strata/{FIRST.name}")
         judge.first = run(FIRST, shapes, verifier, judge.level, 0, 1, 1, rng, judge.advance)
     return judge.first
+
+
+def large_call(judge: Judge) -> Outcome:
+    """One call with more than 2^24 numbers in p and in q, above which float32 rounds an index.
+
+    The first drafts are certain and impossible, their neighbours are likely.
+    """
+    if (most := judge.capabilities.batch) and most < MANY_ROWS:
+        return not_applicable(f"takes {most} rows a call: too few for so many numbers")
+    if sent_as_text(judge):
+        return not_applicable("numbers are sent as text: too many for one call")
+    rng = judge.rng("large call")
+    rows, none = np.arange(MANY_ROWS), np.zeros(MANY_ROWS, dtype=np.int64)
+    drafts = rng.integers(1, MANY_IDS - 1, size=(MANY_ROWS, MANY_DRAFTS))
+    p, q = (np.zeros((MANY_ROWS, n, MANY_IDS)) for n in (MANY_DRAFTS + 1, MANY_DRAFTS))
+    q[rows[:, None], np.arange(MANY_DRAFTS), drafts] = 1
+    p[:, 1:, 0] = 1
+    for side in (-1, 1):
+        p[rows, 0, drafts[:, 0] + side] = 0.5
+    batch = Batch(p, q, drafts, none + MANY_DRAFTS, none)
+    tokens = judge.called()(batch, rng).tokens[:, 0]  # which copies nothing
+    for row in np.flatnonzero(p[rows, 0, tokens] <= 0)[:1].tolist():
+        return failed(f"row {row}: token {tokens[row]} at position 0 has p = 0", row=row)
+    return passed(f"{MANY_ROWS} rows, lookahead {MANY_DRAFTS}, V {MANY_IDS:,}")
 
 
 def own_shapes(judge: Judge) -> Outcome:
@@ -172,14 +207,17 @@ KINDS: Mapping[str, tuple[type[Contract], ...]] = {
     BESIDE_GREEDY: (RaggedContract,),
 }
 WEIGHTS = {one.name: max(1.0, one.cost / 2, one.after / 10_000) for one in STRATA}
-CHECKS = tuple(
-    Check(
-        f"strata/{name}",
-        KINDS.get(name, VerifyContract),
-        ask,
-        statistical=True,
-        law=True,
-        weight=WEIGHTS.get(name, 1.0),
-    )
-    for name, ask in ASKED
+CHECKS = (
+    *(
+        Check(
+            f"strata/{name}",
+            KINDS.get(name, VerifyContract),
+            ask,
+            statistical=True,
+            law=True,
+            weight=WEIGHTS.get(name, 1.0),
+        )
+        for name, ask in ASKED
+    ),
+    Check("strata/large-call", DRAFTS, large_call),
 )

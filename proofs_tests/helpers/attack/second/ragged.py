@@ -151,7 +151,7 @@ def greedy_below_a_fifth(
     )
 
 
-@RAGGED.lossy(greedy_at_zero=True)
+@RAGGED.lossy()
 def greedy_beside_sampled(
     *,
     draft_token_ids,
