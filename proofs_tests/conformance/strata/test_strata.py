@@ -168,6 +168,8 @@ def test_a_lossless_sampler_passes_and_is_told_what_was_tried(clean):
         left_out = found.pop(f"strata/{name}", None)
         assert left_out is None or left_out.status == Status.NOT_APPLICABLE
     assert {result.status for result in found.values()} == {Status.PASSED}
+    large = found.pop("strata/large-call")
+    assert large.message == "V 32,000, lookahead 4, batch 140: no impossible token"
     for result in found.values():
         shift = result.evidence["detectable_shift"]
         assert 0 < shift < 0.5

@@ -19,6 +19,7 @@ from specref.conformance.checks.situations import call_campaign, tree_campaign
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome, Status
 from specref.conformance.strata.calling import BesideGreedy, Called, Changed
+from specref.conformance.strata.shape import Shape
 from specref.conformance.strata.stratum import PLACES, Found, Stratum, run
 from specref.conformance.strata.table import (
     BESIDE_GREEDY,
@@ -130,7 +131,8 @@ def large_call(judge: Judge) -> Outcome:
     tokens = judge.called()(batch, rng).tokens[:, 0]  # which copies nothing
     for row in np.flatnonzero(p[rows, 0, tokens] <= 0)[:1].tolist():
         return failed(f"row {row}: token {tokens[row]} at position 0 has p = 0", row=row)
-    return passed(f"{MANY_ROWS} rows, lookahead {MANY_DRAFTS}, V {MANY_IDS:,}")
+    shape = str(Shape(MANY_IDS, MANY_DRAFTS, MANY_ROWS))
+    return passed(f"{shape}: no impossible token", tried=shape)
 
 
 def own_shapes(judge: Judge) -> Outcome:
