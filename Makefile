@@ -28,6 +28,8 @@ verify: .venv/core
 
 # Two processes on two cores: threads of theirs would wait for each other.
 test: export OMP_NUM_THREADS := 1
+# Memory that goes back to the system after each large array costs a fault a page when it comes.
+test: export MALLOC_TRIM_THRESHOLD_ := 4294967296
 test: .venv/test style
 	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n 2 --dist loadfile && wait $$types
 

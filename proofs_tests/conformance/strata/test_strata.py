@@ -422,7 +422,7 @@ TABLES = {
     "rows": ((*table.STRATA, table.FIRST), "92550d1a4eac"),
     "steps": (table.STEP_STRATA, "ab8b93b23ed4"),
     "texts": (table.TEXT_STRATA, "7e51908adb4a"),
-    "trees": (table.TREE_STRATA, "1199feb757de"),
+    "trees": (table.TREE_STRATA, "18b064a701ec"),
 }
 
 

@@ -178,7 +178,7 @@ TREE_STRATA: tuple[TreeStratum, ...] = (
     ),
     TreeStratum(
         "tree-mixed",
-        tree_shapes([6], [(1,) * 4], [1, 16]),
+        tree_shapes([6], [(1,) * 4], [4, 16]),
         beside=((4,), (2, 1), (1, 3)),
         cost=0.5,
     ),
