@@ -171,14 +171,30 @@ def failing(report: Report) -> set[str]:
     return {result.id for result in report.failures}
 
 
+NAMED = {one.name: one for one in STRATA}
+
+
+def judge_in(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Ask for these strata and no others: the rest take seconds."""
+    monkeypatch.setattr(greedy_strata, "STRATA", tuple(map(NAMED.__getitem__, names)))
+    monkeypatch.setattr(greedy_strata, "drawn_pairs", lambda rng, count: [])
+
+
 @pytest.mark.parametrize(
     ("pick", "claims"),
     [(last, {}), (first, {"rule": "standard"}),
      (first, {"ragged": False, "one_hot": False, "batch": 7}), (last, {"inputs": "logits"}),
      (first, {"dtype": "float32", "inputs": "logits"}), (last, {"dtype": "float32"})],
 )  # fmt: skip
-def test_argmax_verification_passes(pick: Pick, claims: dict[str, Any]) -> None:
-    """Both ways out of a tie and all claims; every pair of them would take a minute."""
+def test_argmax_verification_passes(
+    pick: Pick, claims: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ways out of a tie and all claims; every pair of them would take a minute.
+
+    All strata are asked for without claims, few under each of them.
+    """
+    if claims:
+        judge_in(monkeypatch, "one-draft", "two-and-three-drafts", "laws-flat", "no-laws", "bare")
     report = judged(verifying(pick), **claims)
     assert report.exit_code == 0, report
     assert "argmax" in report.verdict
@@ -191,7 +207,10 @@ def test_argmax_verification_passes(pick: Pick, claims: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("inputs", ["probs", "logits"])
-def test_low_precision_ties_as_it_is_given(dtype: str, inputs: str) -> None:
+def test_low_precision_ties_as_it_is_given(
+    dtype: str, inputs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge_in(monkeypatch, "one-draft", "laws-flat", "vocabulary-hundreds", "int32-ids")
     torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
 
     def verify(p: Any, q: Any, drafts: Any) -> Any:
@@ -224,15 +243,6 @@ def test_checks_of_laws_do_not_apply_whatever_fails_before_them() -> None:
     laws = {one.id for one in CHECKS if one.law and VERIFY in one.contracts}
     assert {found[id_] for id_ in laws} == {Status.NOT_APPLICABLE}
     assert {id_ for id_, one in found.items() if one == Status.NOT_RUN} == {"strata/large-call"}
-
-
-NAMED = {one.name: one for one in STRATA}
-
-
-def judge_in(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    """Ask for these strata and no others: the rest take seconds."""
-    monkeypatch.setattr(greedy_strata, "STRATA", tuple(map(NAMED.__getitem__, names)))
-    monkeypatch.setattr(greedy_strata, "drawn_pairs", lambda rng, count: [])
 
 
 def test_ways_of_calling_are_judged_greedily_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ REASONS: Mapping[str, str] = {
     "greedy_beside_sampled": "no call had requests at temperature 0 beside others. Where these "
     "are said to be greedy (`greedy_at_zero=true`),",
     "ids_of_16_signed_bits": "as `noise_of_16384_ids`; of the sizes up to 65,536 one alone is "
-    "well above 32,768.",
+    "well above 32,768, and no such id was drafted where laws are exact.",
     "residual_cut_to_1024": "it moves mass among tokens that no set that was bet on tells apart; "
     "one does since then, but too few tokens of large vocabularies are drawn by default "
     "(`--vocabulary 32000 --lookahead 1 --batch 32` finds it).",
@@ -69,6 +69,7 @@ SINCE: Mapping[str, str] = {
     "flat_offsets_in_float32": "strata/large-call",
     "drafts_counted_above_zero": "strata/bare",
     "greedy_beside_sampled": "strata/beside-greedy",
+    "ids_of_16_signed_bits": "joint/probed-vocabulary-32k",
 }
 """The check, or the stratum, that finds one which was missed: made or changed for it."""
 NOW: Mapping[str, str] = {

@@ -43,8 +43,8 @@ FEW_RUNS = 500
 # Numbers that float32 has, too.
 TWO_LIKELY, EITHER, SURE = np.array([[0.75, 0.25, 0], [0.5, 0.5, 0], [1.0, 0, 0]])
 # The last id of 8 bits, the first of a second block of 1,024, the last of all; and ids of three
-# blocks of many.
-FEW, MANY_BLOCKS = (255, 1_024, 1_026), (1_023, 20_000, 32_770)
+# blocks of many, of which the last is drafted: 16 bits with a sign do not hold it.
+FEW, MANY_BLOCKS = (255, 1_024, 1_026), (20_000, 32_770, 1_023)
 # What is left of p after the first draft is on two tokens, in other proportions than p.
 SPREAD = [0.5, 0.25, 0.25], [0.875, 0.125, 0]
 THREE = Vocabulary("abc")
@@ -173,7 +173,7 @@ def probed_vocabulary(ids: tuple[int, int, int], judge: Judge) -> Outcome:
     """The exact joint law where three tokens of a large vocabulary are possible, the last too."""
     if judge.capabilities.dtype in ("float16", "bfloat16"):
         return not_applicable(LOW_PRECISION)
-    size, possible = ids[-1] + 1, list(ids)
+    size, possible = max(ids) + 1, list(ids)
     p, q = np.zeros((2, size)), np.zeros((1, size))
     p[:, possible], q[:, possible] = SPREAD
     # Over the possible tokens, and one that stands for all others.
