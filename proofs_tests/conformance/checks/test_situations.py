@@ -1,5 +1,7 @@
 """Strata of steps, texts and trees: what each finds, what is refused, and what is bet on."""
 
+import math
+import re
 import time
 
 import numpy as np
@@ -66,6 +68,7 @@ FOUND = {
     "text-ending": ("text-eos-before", "reads-two-tokens"),
     "tree-siblings": ("tree-eight-siblings", "accepts-every-draft"),
     "tree-deep": ("tree-depth-3-on", "last-token-is-argmax"),
+    "tree-mixed": ("tree-depth-2-on", "accepts-every-draft"),
     "tree-many-nodes": ("tree-nodes-above-12", "reads-row-of-parent"),
     "tree-batches-to-32": ("tree-batch-of-1", "residual-is-p"),
     "tree-batches-to-1500": ("tree-row-above-1023", "residual-is-p"),
@@ -73,6 +76,7 @@ FOUND = {
     "tree-vocabulary-thousands": ("tree-vocabulary-above-1024", "rejects-every-draft"),
     "tree-with-replacement": ("tree-token-again", "accepts-every-draft"),
     "tree-no-laws": ("tree-no-laws", "residual-is-p"),
+    "tree-no-laws-siblings": ("tree-eight-siblings", "accepts-every-draft"),
     "tree-laws-flat": ("tree-top-below-0.1", "residual-is-p"),
     "tree-laws-peaked": ("tree-top-above-0.9", "accepts-every-draft"),
     "tree-laws-zeros": ("tree-zeros-in-p", "residual-is-p"),
@@ -122,10 +126,14 @@ def test_a_stratum_fails_a_bug_that_acts_there(name):
     assert result.lossy
 
 
+# At no shapes unless they are asked for; and exact.
+UNDRAWN = ("strata/own-shape", "strata/large-call")
+
+
 @pytest.mark.parametrize("contract", CLEAN)
 def test_a_lossless_sampler_passes_and_is_told_what_was_tried(contract):
     report = check(CLEAN[contract], contract=contract, only=["strata/"], detect_tv=0.15)
-    found = {result.id: result for result in report.strata if result.id != "strata/own-shape"}
+    found = {result.id: result for result in report.strata if result.id not in UNDRAWN}
     assert set(found) == {f"strata/{name}" for name in STRATA[contract]}
     assert {result.status for result in found.values()} == {Status.PASSED}
     for result in found.values():
@@ -149,6 +157,22 @@ def test_few_tokens_are_inconclusive(name):
     result = one_stratum(name, CLEAN[CONTRACT_OF[name]], trials=20)
     assert result.status == Status.INCONCLUSIVE
     assert "too few to see much" in result.message
+
+
+@pytest.mark.parametrize("name", ["step-one-draft", "text-budget-of-1", "tree-no-laws"])
+def test_where_something_is_suspected_four_times_as_many_tokens_are_drawn(name, monkeypatch):
+    sampler, options = CLEAN[CONTRACT_OF[name]], {"trials": 2_000}
+    usual = one_stratum(name, sampler, **options)
+    monkeypatch.setattr("specref.conformance.strata.stratum.SUSPECT", -math.inf)
+    longer = one_stratum(name, sampler, **options)
+    assert (usual.status, longer.status) == (Status.PASSED, Status.PASSED)
+    drawn = [tokens_of(one.message) for one in (usual, longer)]
+    assert 2.5 < drawn[1] / drawn[0] < 5  # whole rounds
+
+
+def tokens_of(message):
+    """How many tokens a stratum says that it has drawn."""
+    return int(re.search(r"([\d,]+) tokens", message)[1].replace(",", ""))
 
 
 @pytest.mark.parametrize("name", ["step-contexts", "text-ending", "tree-many-nodes"])

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import math
 import operator
 import re
 
@@ -193,6 +194,16 @@ def test_results_depend_on_the_seed_alone():
     assert first.evidence == again.evidence
     other = one_stratum("many-drafts", verifier(), seed=4)
     assert other.evidence["log10_evidence"] != first.evidence["log10_evidence"]
+
+
+def test_where_something_is_suspected_four_times_as_many_tokens_are_drawn(monkeypatch):
+    usual = one_stratum("one-draft", verifier(), trials=4_000)
+    monkeypatch.setattr("specref.conformance.strata.stratum.SUSPECT", -math.inf)
+    longer = one_stratum("one-draft", verifier(), trials=4_000)
+    drawn = [
+        int(one.message.split(": ")[1].split()[0].replace(",", "")) for one in (usual, longer)
+    ]
+    assert 2.5 < drawn[1] / drawn[0] < 5  # whole rounds
 
 
 def test_few_trials_are_inconclusive():

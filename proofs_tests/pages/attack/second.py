@@ -47,14 +47,13 @@ REASONS: Mapping[str, str] = {
     "drafts_counted_above_zero": "token 0 alone is off, by about 0.04 in the mean of the laws of "
     "`strata/bare`.",
     "noise_of_16384_ids": "few tokens are drawn of 32,000 ids and more, and no set that is bet on "
-    "moved enough for these.",
+    "moved enough for these. Strata that suspect something go on now:",
     "greedy_beside_sampled": "no call had requests at temperature 0 beside others. Where these "
     "are said to be greedy (`greedy_at_zero=true`),",
-    "ids_of_16_signed_bits": "as `noise_of_16384_ids`; of the sizes up to 65,536 one alone is "
-    "well above 32,768, and no such id was drafted where laws are exact.",
-    "residual_cut_to_1024": "it moves mass among tokens that no set that was bet on tells apart; "
-    "one does since then, but too few tokens of large vocabularies are drawn by default "
-    "(`--vocabulary 32000 --lookahead 1 --batch 32` finds it).",
+    "ids_of_16_signed_bits": "of the sizes up to 65,536 one alone is well above 32,768, few "
+    "of its tokens are drawn, and no such id was drafted where laws are exact.",
+    "residual_cut_to_1024": "it moves mass among tokens that no set that was bet on tells apart. "
+    "There is one now, and strata that suspect something go on:",
     "sums_in_bfloat16": "no set that is bet on knows which ids the rounded sums hide.",
 }
 SINCE: Mapping[str, str] = {
@@ -69,6 +68,8 @@ SINCE: Mapping[str, str] = {
     "flat_offsets_in_float32": "strata/large-call",
     "drafts_counted_above_zero": "strata/bare",
     "greedy_beside_sampled": "strata/beside-greedy",
+    "noise_of_16384_ids": "strata/vocabulary-128k",
+    "residual_cut_to_1024": "strata/vocabulary-32k",
     "ids_of_16_signed_bits": "joint/probed-vocabulary-32k",
 }
 """The check, or the stratum, that finds one which was missed: made or changed for it."""

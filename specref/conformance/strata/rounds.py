@@ -33,9 +33,9 @@ def played(
     turns : callable
         Shape -> its calls in the first round.
     tokens : int
-        After so many it ends, at the end of a round.
+        After so many it ends, at the end of a round; after more where it suspects.
     cells : int
-        After so many numbers in laws it ends in any case, at the end of a round.
+        After so many numbers in laws it ends in any case, at the end of a round; or as above.
     advance : callable
         Called with the number of rows as they come.
     seconds : float, optional
@@ -57,7 +57,10 @@ def played(
                 ahead -= calls
         done += rounds
         lossy, seen = campaign.decided(alpha), int(campaign.sums.tokens[0, 0])
-        left = min((tokens - seen) * done / max(seen, 1), (cells - done * each) / each)
+        more = campaign.longer
+        left = min(
+            (more * tokens - seen) * done / max(seen, 1), (more * cells - done * each) / each
+        )
         if seconds is not None:
             spent = time.perf_counter() - started
             left = math.floor((seconds - spent) * done / spent)

@@ -30,6 +30,8 @@ from specref.statistics.features import FeatureSums
 
 POOL_CELLS, MOST_CELLS, MOST_PAIRS, ROWS = 1 << 20, 1 << 20, 42, 64
 WARM_UP = Shape(4, 1, 1)
+SUSPECT, LONGER = math.log(100), 4
+"""From this evidence on a campaign goes on for so many times its tokens, unless it decides."""
 NAMES = (*FEATURES, AGAIN)
 PLACES: Mapping[str, Callable[["Tokens"], Bools]] = MappingProxyType(
     {
@@ -311,6 +313,14 @@ class Campaign:
         """Whether what it has found so far is lossy."""
         return bool(self.impossible) or self.sums.log_evidence >= -math.log(alpha)
 
+    @property
+    def longer(self) -> int:
+        """How many times the usual number of tokens are drawn, by the evidence so far.
+
+        When evidence is weighed is free: that it ever reaches 1 / alpha has probability alpha.
+        """
+        return LONGER if self.sums.log_evidence >= SUSPECT else 1
+
     def found(self, alpha: float) -> Found:
         """The evidence so far, and the shifts that so many tokens would have shown."""
         sums = self.sums
@@ -357,9 +367,9 @@ def run(
         How often the sampler was called before; up to `stratum.after` calls are made first, and
         nothing is bet on their tokens.
     tokens : int
-        After so many it ends, at the end of a round of its shapes.
+        After so many it ends, at the end of a round of its shapes; after more where it suspects.
     cells : int
-        After so many numbers in laws it ends in any case, at the end of a round.
+        After so many numbers in laws it ends in any case, at the end of a round; or as above.
     seconds : float, optional
         If given, they end it instead, after at least one round; calls before are not counted.
     most_before : float, optional
@@ -411,7 +421,10 @@ def run(
             done, passed = done + round_, passed + in_turn * round_
             seen = int(campaign.sums.tokens[0, 0])
             lossy = campaign.decided(alpha)
-            left = min((tokens - seen) * done / max(seen, 1), (cells - passed) / in_turn)
+            more = campaign.longer
+            left = min(
+                (more * tokens - seen) * done / max(seen, 1), (more * cells - passed) / in_turn
+            )
             if seconds is not None:
                 spent = time.perf_counter() - begun
                 left = math.floor((seconds - spent) * done / spent)
