@@ -103,15 +103,16 @@ OPENVINO = (
         evidence=f"{OPENVINO_TESTS}::test_the_first_drafts_follow_the_published_code",
     ),
 )
-MLX_PENALTY = (
+MLX_PENALTY = tuple(
     Deviation(
-        "end-to-end/texts",
+        id_,
         "In plain mode logits processors see the whole prompt, in speculation its last token "
         "alone, so that penalties, which are made of the text, differ.",
         True,
         ("ml-explore/mlx-lm#1773",),
         "proofs_tests/adapters/test_mlx_lm.py::test_processors_see_the_prompt_in_plain_mode_alone",
-    ),
+    )
+    for id_ in ("end-to-end/texts", "end-to-end/texts-of-one-token")
 )
 
 

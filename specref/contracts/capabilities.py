@@ -15,7 +15,8 @@ CLAIMABLE = "specref_claimable"
 AS_TEXT = "specref_as_text"
 """Attribute of implementations that are sent numbers as text, which takes a microsecond each."""
 FLAGS = (
-    "ragged", "one_hot", "seeded", "greedy", "in_place", "row_seeds", "repeats", "empty_trees",
+    "ragged", "one_hot", "seeded", "greedy", "greedy_at_zero", "in_place", "row_seeds", "repeats",
+    "empty_trees",
 )  # fmt: skip
 WORDS: Mapping[str, tuple[str | None, ...]] = MappingProxyType(
     {
