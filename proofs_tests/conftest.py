@@ -12,7 +12,7 @@ Case = TypeVar("Case")
 Search = Callable[[SearchStrategy[Case], Callable[[Case], Any]], Case]
 
 settings.register_profile(
-    "exact", max_examples=200, deadline=None, derandomize=True, database=None
+    "exact", max_examples=120, deadline=None, derandomize=True, database=None
 )
 settings.load_profile("exact")
 

@@ -263,7 +263,7 @@ def test_the_references_pass(verify: Ask, rule: str) -> None:
 
 @pytest.mark.parametrize("entry", MUTANTS.values(), ids=MUTANTS)
 def test_every_mutant_is_killed_and_named(entry: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("specref.conformance.further.BLOCKS", 2 * ENOUGH)
+    monkeypatch.setattr("specref.conformance.further.BLOCKS", ENOUGH)
     report = judged(as_verifier(entry.step.verify), only=["joint/siblings"])
     assert failing(report) == {"joint/siblings"}
     assert report.lossy
