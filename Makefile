@@ -23,8 +23,8 @@ help:
 	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/benchmarks.md"
 
 verify: .venv/core
-	$(BIN)/specref verify --workers 2
-	$(BIN)/specref verify --everywhere --workers 2
+	$(BIN)/python -m specref verify --workers 2
+	$(BIN)/python -m specref verify --everywhere --workers 2
 
 # Two processes on two cores: threads of theirs would wait for each other.
 test: export OMP_NUM_THREADS := 1
