@@ -48,7 +48,7 @@ FEW, MANY_BLOCKS = (255, 1_024, 1_026), (20_000, 32_770, 1_023)
 # What is left of p after the first draft is on two tokens, in other proportions than p.
 SPREAD = [0.5, 0.25, 0.25], [0.875, 0.125, 0]
 THREE = Vocabulary("abc")
-# Places between which every distance from 1 to 6 occurs: coins that are shared by any are seen.
+# Levels at every distance from 1 to 6: coins that two of them share are seen.
 RULER, LEVELS = (0, 1, 4, 6), (1,) * 7
 
 
