@@ -30,6 +30,7 @@ verify: .venv/core
 test: export OMP_NUM_THREADS := 1
 # Memory that goes back to the system after each large array costs a fault a page when it comes.
 test: export MALLOC_TRIM_THRESHOLD_ := 4294967296
+test: export MALLOC_MMAP_THRESHOLD_ := 4294967296
 test: .venv/test style
 	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n 2 --dist loadfile && wait $$types
 

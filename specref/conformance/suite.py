@@ -99,7 +99,7 @@ def check(
         Seed of all randomness; that of a check depends on the seed and its own id alone.
     trials : int, optional
         For each statistical check, instead of what `detect_tv` needs; too few of them are
-        inconclusive.
+        inconclusive. A stratum that suspects something draws up to four times as many.
     seconds : float, optional
         How long to draw, instead: as much as that time allows, whatever it shows. The report
         says what would have been found. With an executor it is the work of all workers. What

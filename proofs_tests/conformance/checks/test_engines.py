@@ -195,6 +195,56 @@ def test_of_a_drafter_that_is_not_given_no_row_is_shown(drafter: Model | None) -
         assert rows[0]["q"] == pytest.approx(GUESS.next_token(PROMPT).tolist())
 
 
+def by_argmax_alone(respond: Any) -> Any:
+    """Answers a budget of one token by argmax, without its loop and its counters."""
+
+    def text(prompt: Tokens, budget: int, seed: int) -> Any:
+        if budget > 1:
+            return respond(prompt, budget, seed)
+        return Text([int(LAW.next_token(prompt).argmax())])
+
+    return text
+
+
+def test_a_budget_of_one_token_is_judged_with_a_law_and_without() -> None:
+    wrong = by_argmax_alone(Speculating())
+    for options in ({"plain": sampling()}, WITHOUT):
+        report = judged(engine(wrong, **options))
+        assert [one.id for one in report.failures] == [SHORT]
+        assert report.finding == Finding.LAW
+    same = engine(by_argmax_alone(matching), plain=sampling(), same_text=True)
+    assert [one.id for one in judged(same).failures] == [SAME, SHORT]
+    assert "budget 1, under seed" in result(judged(same), SAME).message
+
+
+def test_a_plain_mode_that_is_off_for_one_token_is_named() -> None:
+    both = engine(by_argmax_alone(Speculating()), plain=by_argmax_alone(sampling()))
+    report = judged(both)
+    assert [one.id for one in report.failures] == [SHORT]
+    assert (report.finding, report.lossy) == (Finding.PLAIN, False)
+
+
+def test_whether_a_text_of_one_token_has_drafts_does_not_matter() -> None:
+    def uncounted(prompt: Tokens, budget: int, seed: int) -> Any:
+        text = matching(prompt, budget, seed)
+        return Text(text.tokens) if budget == 1 else text
+
+    one = engine(uncounted, plain=sampling(), same_text=True)
+    assert judged(one).exit_code == 0, judged(one)
+
+
+def test_texts_of_one_token_take_little_of_the_time() -> None:
+    def slowly(prompt: Tokens, budget: int, seed: int) -> Text:
+        time.sleep(0.001 * budget)
+        return Speculating()(prompt, budget, seed)
+
+    report = judged(engine(slowly), seconds=2, detect_tv=None)
+    spent = {id_: result(report, id_).seconds for id_ in (SHORT, LAW_CHECK)}
+    assert report.exit_code == 0, report
+    assert result(report, SHORT).status == Status.PASSED
+    assert spent[SHORT] < spent[LAW_CHECK]
+
+
 def test_the_promise_of_the_same_text_is_held_to() -> None:
     report = judged(engine(Speculating(), plain=sampling(), same_text=True))
     assert [one.id for one in report.failures] == [SAME]
@@ -392,9 +442,9 @@ def test_a_second_run_goes_on_where_the_first_was_stopped(tmp_path: Path) -> Non
     first, second = (result(report, LAW_CHECK) for report in (resumed, whole))
     numbers = "trials", "log10_evidence", "tv", "proposed", "accepted"
     assert {n: first.evidence[n] for n in numbers} == {n: second.evidence[n] for n in numbers}
+    short = result(whole, SHORT).evidence["trials"]
     assert first.evidence["taken"] == kept
     assert f"{kept:,} texts of an earlier run" in first.message
-    short = result(whole, SHORT).evidence["trials"]
     assert calls[0] - asked == second.evidence["trials"] - kept + short + smoke
     after = calls[0]
     judged(one, **options)

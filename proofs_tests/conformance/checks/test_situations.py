@@ -175,6 +175,13 @@ def tokens_of(message):
     return int(re.search(r"([\d,]+) tokens", message)[1].replace(",", ""))
 
 
+@pytest.mark.parametrize("claims", [{"ragged": False}, {"batch": 1}])
+def test_trees_are_not_mixed_where_a_call_has_one_shape(claims):
+    result = one_stratum("tree-mixed", CLEAN["tree"], claims=claims)
+    assert result.status == Status.NOT_APPLICABLE
+    assert result.message == "does not take different trees in one call"
+
+
 @pytest.mark.parametrize("name", ["step-contexts", "text-ending", "tree-many-nodes"])
 def test_results_depend_on_the_seed_alone(name):
     sampler, options = CLEAN[CONTRACT_OF[name]], {"trials": 2_000}

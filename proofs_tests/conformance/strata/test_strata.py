@@ -196,6 +196,17 @@ def test_results_depend_on_the_seed_alone():
     assert other.evidence["log10_evidence"] != first.evidence["log10_evidence"]
 
 
+def test_a_call_for_which_there_is_no_memory_is_not_held_against_a_sampler():
+    def small(p, q, drafts, *, rng):
+        if p.size > 1 << 24:
+            raise MemoryError
+        return verifier()(p, q, drafts, rng=rng)
+
+    result = one_stratum("large-call", small)
+    assert result.status == Status.NOT_APPLICABLE
+    assert result.message == "has not enough memory for so many numbers"
+
+
 def test_where_something_is_suspected_four_times_as_many_tokens_are_drawn(monkeypatch):
     usual = one_stratum("one-draft", verifier(), trials=4_000)
     monkeypatch.setattr("specref.conformance.strata.stratum.SUSPECT", -math.inf)

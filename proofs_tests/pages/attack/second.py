@@ -33,7 +33,7 @@ REASONS: Mapping[str, str] = {
     "sort of NumPy keeps equal keys in order, which depends on the machine, it is right.",
     "siblings_merged_below_root": "duplicates below the root are reached after an accepted draft "
     "alone, and move less there than is found.",
-    "chain_if_the_first_row_is_one": "trees of a call have one branching: none has a chain beside "
+    "chain_if_the_first_row_is_one": "trees of a call had one branching: none had a chain beside "
     "other trees.",
     "uniforms_of_five_levels": "a sixth level is in one of the five shapes of `strata/tree-deep`, "
     "and few rows reach it.",
@@ -41,7 +41,7 @@ REASONS: Mapping[str, str] = {
     "seldom repeats the one before it.",
     "eight_siblings_tried": "ten siblings are the ten likeliest tokens, in trees without laws: "
     "little of p is left after eight of them.",
-    "flat_index_in_float32": "V times the drafts of a call stays below 2^24 in all default "
+    "flat_index_in_float32": "V times the drafts of a call stayed below 2^24 in all default "
     "checks.",
     "flat_offsets_in_float32": "as `flat_index_in_float32`.",
     "drafts_counted_above_zero": "token 0 alone is off, by about 0.04 in the mean of the laws of "

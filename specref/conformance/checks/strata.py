@@ -67,9 +67,9 @@ def judged(stratum: Stratum, judge: Judge) -> Outcome:
         if not isinstance(verifier, Changed):
             raise
         return not_applicable(f"not judged {verifier.way}: {str(error).splitlines()[0]}")
-    if isinstance(verifier, BesideGreedy) and verifier.departure:
-        return failed(verifier.departure)
     outcome = outcome_of([found], judge)
+    if isinstance(verifier, BesideGreedy) and verifier.departure:
+        return failed(verifier.departure, **outcome.evidence)
     if outcome.status == Status.PASSED and found.before < stratum.after:
         least = f"{found.before:,} calls came before it in time, and {stratum.after:,} should"
         return inconclusive(least, **outcome.evidence)
@@ -111,9 +111,9 @@ def first_answered(judge: Judge) -> Found:
 
 
 def large_call(judge: Judge) -> Outcome:
-    """One call with more than 2^24 numbers in p and in q, above which float32 rounds an index.
+    """No impossible first token in one call with more than 2^24 numbers in p and in q.
 
-    The first drafts are certain and impossible, their neighbours are likely.
+    Above that float32 rounds an index. The first drafts are impossible, their neighbours likely.
     """
     if (most := judge.capabilities.batch) and most < MANY_ROWS:
         return not_applicable(f"takes {most} rows a call: too few for so many numbers")
@@ -128,7 +128,12 @@ def large_call(judge: Judge) -> Outcome:
     for side in (-1, 1):
         p[rows, 0, drafts[:, 0] + side] = 0.5
     batch = Batch(p, q, drafts, none + MANY_DRAFTS, none)
-    tokens = judge.called()(batch, rng).tokens[:, 0]  # which copies nothing
+    try:
+        tokens = judge.called()(batch, rng).tokens[:, 0]
+    except BrokenContractError as error:
+        if isinstance(error.__cause__, MemoryError):
+            return not_applicable("has not enough memory for so many numbers")
+        raise
     for row in np.flatnonzero(p[rows, 0, tokens] <= 0)[:1].tolist():
         return failed(f"row {row}: token {tokens[row]} at position 0 has p = 0", row=row)
     shape = str(Shape(MANY_IDS, MANY_DRAFTS, MANY_ROWS))

@@ -140,6 +140,8 @@ class TreeStratum:
             return "does not take draft_probs=None"
         if set(self.ways) == {WITH} and not claims.repeats:
             return "does not take siblings that repeat"
+        if self.beside and (not claims.ragged or claims.batch == 1):
+            return "does not take different trees in one call"
         return ""
 
     def fitted(self, claims: Capabilities) -> "TreeStratum":

@@ -88,12 +88,12 @@ class RaggedVerifier(Verifier):
         self, laws: Floats, temperature: Floats, rng: np.random.Generator, coins: Coins | None
     ) -> Ints:
         """What an engine's ordinary sampler would draw; by the coins, if there are any."""
-        greedy = temperature == 0
-        if greedy.any():
-            drawn = laws.argmax(axis=1)
-            if not greedy.all():
-                drawn = np.where(greedy, drawn, self._bonus(laws, temperature + 1, rng, coins))
-            return np.asarray(drawn)
+        greedy, likeliest = temperature == 0, laws.argmax(axis=1)
+        if greedy.all():
+            return np.asarray(likeliest)
+        return np.where(greedy, likeliest, self._sampled_bonus(laws, rng, coins))
+
+    def _sampled_bonus(self, laws: Floats, rng: np.random.Generator, coins: Coins | None) -> Ints:
         if coins is None:
             return draw_tokens(laws, rng)
         if self.capabilities.recovery != "inverse":

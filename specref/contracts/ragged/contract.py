@@ -111,8 +111,8 @@ class RaggedContract(VerifyContract):
         Raises
         ------
         ValueError
-            Logits are claimed where no parameter has any, a rule where no parameter has q, or what
-            temperature 0 means where there is none.
+            Logits are claimed where no parameter has any, a rule where no parameter has q, or
+            `greedy_at_zero` where no parameter is `temperature`.
         """
         names = named(function)
         logits = {"target_logits", "draft_logits", "bonus_logits"}
