@@ -196,6 +196,19 @@ def test_results_depend_on_the_seed_alone():
     assert other.evidence["log10_evidence"] != first.evidence["log10_evidence"]
 
 
+def test_who_needs_laws_of_drafts_gets_them_in_the_large_call():
+    seen = []
+
+    def asking(p, q, drafts, *, rng):
+        seen.append(q is None)
+        return verifier()(p, q, drafts, rng=rng)
+
+    for one_hot in (True, False):
+        result = one_stratum("large-call", asking, claims={"one_hot": one_hot})
+        assert result.status == Status.PASSED
+    assert seen == [True, False]
+
+
 def test_a_call_for_which_there_is_no_memory_is_not_held_against_a_sampler():
     def small(p, q, drafts, *, rng):
         if p.size > 1 << 24:

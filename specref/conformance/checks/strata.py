@@ -111,9 +111,10 @@ def first_answered(judge: Judge) -> Found:
 
 
 def large_call(judge: Judge) -> Outcome:
-    """No impossible first token in one call with more than 2^24 numbers in p and in q.
+    """No impossible first token in one call whose laws have more than 2^24 numbers.
 
-    Above that float32 rounds an index. The first drafts are impossible, their neighbours likely.
+    Above that float32 rounds odd numbers. Drafts have odd ids, and are certain; the first ones
+    are impossible, and their neighbours likely.
     """
     if (most := judge.capabilities.batch) and most < MANY_ROWS:
         return not_applicable(f"takes {most} rows a call: too few for so many numbers")
@@ -121,9 +122,11 @@ def large_call(judge: Judge) -> Outcome:
         return not_applicable("numbers are sent as text: too many for one call")
     rng = judge.rng("large call")
     rows, none = np.arange(MANY_ROWS), np.zeros(MANY_ROWS, dtype=np.int64)
-    drafts = rng.integers(1, MANY_IDS - 1, size=(MANY_ROWS, MANY_DRAFTS))
-    p, q = (np.zeros((MANY_ROWS, n, MANY_IDS)) for n in (MANY_DRAFTS + 1, MANY_DRAFTS))
-    q[rows[:, None], np.arange(MANY_DRAFTS), drafts] = 1
+    drafts = 1 + 2 * rng.integers(MANY_IDS // 2 - 1, size=(MANY_ROWS, MANY_DRAFTS))
+    p, q = np.zeros((MANY_ROWS, MANY_DRAFTS + 1, MANY_IDS)), None
+    if not judge.capabilities.one_hot:
+        q = np.zeros((MANY_ROWS, MANY_DRAFTS, MANY_IDS))
+        q[rows[:, None], np.arange(MANY_DRAFTS), drafts] = 1
     p[:, 1:, 0] = 1
     for side in (-1, 1):
         p[rows, 0, drafts[:, 0] + side] = 0.5
