@@ -22,6 +22,7 @@ help:
 	@echo "make dist       wheel and sdist, checked with twine; the wheel alone is used in an empty folder"
 	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/benchmarks.md"
 
+# By module: pip may replace the script meanwhile, as in .ci/run.
 verify: .venv/core
 	$(BIN)/python -m specref verify --workers 2
 	$(BIN)/python -m specref verify --everywhere --workers 2

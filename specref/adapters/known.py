@@ -189,7 +189,7 @@ TYPICAL = _lossy(
     "test_medusa", BY_DESIGN, "joint/siblings", "joint/ending", "joint/likeliest", "joint/probed"
 )
 HSD = _lossy(
-    "test_hsd", UNCAPPED, "joint/wide", "joint/deep", "joint/probed", "joint/probed-5-drafts",
+    "test_hsd", UNCAPPED, "joint/wide", "joint/deep", "joint/probed",
     "acceptance/bound-wide", "acceptance/bound-deep", "strata/many-drafts", "strata/long-drafts",
     "iterations/wide", "iterations/deep",
 )  # fmt: skip

@@ -126,7 +126,7 @@ def test_a_stratum_fails_a_bug_that_acts_there(name):
     assert result.lossy
 
 
-# At no shapes unless they are asked for; and exact.
+# At no shapes unless they are asked for; and without bets.
 UNDRAWN = ("strata/own-shape", "strata/large-call")
 
 

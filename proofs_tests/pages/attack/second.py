@@ -45,7 +45,7 @@ REASONS: Mapping[str, str] = {
     "checks.",
     "flat_offsets_in_float32": "as `flat_index_in_float32`.",
     "drafts_counted_above_zero": "token 0 alone is off, by about 0.04 in the mean of the laws of "
-    "`strata/bare`.",
+    "`strata/bare`, which had 6 tokens or more. It has 3, too, now:",
     "noise_of_16384_ids": "few tokens are drawn of 32,000 ids and more, and no set that is bet on "
     "moved enough for these. Strata that suspect something go on now:",
     "greedy_beside_sampled": "no call had requests at temperature 0 beside others. Where these "

@@ -285,7 +285,8 @@ class BesideGreedy(Called):
         pairs = np.arange(len(batch))[:, None].repeat(2, axis=1)
         pairs[:, self._first] = np.roll(pairs[:, 0], 1)  # the greedy one has another's laws
         every = batch[pairs.ravel()]
-        answer = super().answer(every, rng, None, deadline)
+        coins = None if coins is None else coins[pairs.ravel()]
+        answer = super().answer(every, rng, coins, deadline)
         greedy, tokens = every[self._first :: 2], answer.tokens[self._first :: 2]
         for row in departures(greedy, likeliest(self, greedy), tokens)[:1].tolist():
             block = [token for token in tokens[row].tolist() if token >= 0]

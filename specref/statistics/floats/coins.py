@@ -28,7 +28,7 @@ class Coins:
     accept: Floats
     race: Floats
 
-    def __getitem__(self, trials: slice) -> "Coins":
+    def __getitem__(self, trials: "slice | Ints") -> "Coins":
         """The coins of some trials."""
         return Coins(self.accept[trials], self.race[trials])
 
