@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Hundreds of processes import the same modules; many images forbid to keep what was compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-JUDGED := gpu_tests/test_lossless.py gpu_tests/test_acceptance.py
+JUDGED := gpu_tests/test_generations.py
 CUDA := $(PYTHON) -m pytest -k
 
 DIST := build/dist-try
@@ -100,7 +100,7 @@ cuda-strings:
 	$(CUDA) "not [cpu and (slem or slrs)" $(JUDGED)
 
 cuda-rest:
-	$(CUDA) "not [cpu" gpu_tests proofs_tests/torch_backend/test_device.py proofs_tests/torch_backend/test_fused.py $(JUDGED:%=--ignore %)
+	$(CUDA) "not [cpu" gpu_tests proofs_tests/torch_backend/test_device.py proofs_tests/torch_backend/test_fused.py --ignore $(JUDGED)
 
 cuda-record:
 	$(PYTHON) -m gpu_tests.benchmarks.record --device cuda --output docs/benchmarks.json --markdown docs/benchmarks.md

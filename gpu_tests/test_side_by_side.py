@@ -1,10 +1,10 @@
 """Transformers' `generate` and ours on the same pairs and prompts: verdicts side by side.
 
-Evidence as in `test_lossless` (alpha 1e-9), acceptance of first drafts as in `test_acceptance`
-(1e-6) against our own sum min(p, q). Transformers' TLI under sampling is lossy as shipped: the
-order in which a fast tokenizer lists its vocabulary, which is drawn anew in each call, permutes
-the q that it verifies with. That an order of hundreds of tokens is drawn that hides this has no
-probability worth a number. Listed by id nothing is found, nor in its other paths.
+Evidence (alpha 1e-9) and acceptance of first drafts (1e-6), against our own sum min(p, q), as in
+`test_generations`. Transformers' TLI under sampling is lossy as shipped: the order in which
+a fast tokenizer lists its vocabulary, which is drawn anew in each call, permutes the q that it
+verifies with. That an order of hundreds of tokens is drawn that hides this has no probability
+worth a number. Listed by id nothing is found, nor in its other paths.
 """
 
 import pytest
