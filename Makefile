@@ -41,7 +41,7 @@ bounds:
 		of = tomllib.load(open('pyproject.toml', 'rb'))['project']; more = of['optional-dependencies']; \
 		print(*(x.replace('>=', '==') for x in of['dependencies'] + more['strategies'] + more['pytest']))")
 	build/bounds/bin/python -m pytest proofs_tests/algorithms proofs_tests/theory proofs_tests/proofs \
-		proofs_tests/statistics proofs_tests/conformance
+		proofs_tests/statistics proofs_tests/conformance proofs_tests/cli proofs_tests/report
 
 style: .venv/test
 	$(BIN)/ruff check .

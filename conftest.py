@@ -31,5 +31,6 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_report_header() -> list[str]:
-    """Say what is left out."""
-    return [f"{one}: not_run ({', '.join(MISSING)} missing)" for one in collect_ignore]
+    """Say what is left out, and why: of a doctest, pytest says only that it cannot be imported."""
+    left_out = [*collect_ignore, "doctests of what imports them"] if MISSING else []
+    return [f"{one}: not_run ({', '.join(MISSING)} missing)" for one in left_out]

@@ -37,6 +37,9 @@ NEEDED = {
 }
 
 
+ENGINES = ("vLLM", "SGLang", "LMDeploy", "TensorRT-LLM")
+
+
 def skip_without(page: Path, code: list[str]) -> None:
     for package, words in NEEDED.items():
         if find_spec(package) is None and any(one in line for line in code for one in words):
@@ -262,6 +265,17 @@ def test_readme_counts_the_vectors() -> None:
     )
     (counted,) = re.findall(r"(\d+) cases in \[specref/vectors/v1\]", readme)
     assert int(counted) == len(published.splitlines())
+
+
+def test_readme_counts_the_lines_of_adapters_of_engines() -> None:
+    ((low, high),) = re.findall(
+        r"in (\d+) to (\d+) lines\s+each", (ROOT / "README.md").read_text()
+    )
+    page = (ROOT / "docs" / "engines.md").read_text()
+    engines = [re.split(rf"^## {name}$", page, flags=re.M)[1] for name in ENGINES]
+    code = [re.findall(r"```python\n(.*?)```", one, re.S)[0] for one in engines]
+    counts = [sum(bool(line.strip()) for line in one.splitlines()) for one in code]
+    assert [min(counts), max(counts)] == [int(low), int(high)]
 
 
 def test_the_page_of_vectors_says_what_a_note_is() -> None:

@@ -299,6 +299,9 @@ def test_every_place_of_a_paper_with_two_editions_is_found_in_both_numberings() 
         beside = row["place"].startswith("not in the paper") and "A" not in row["place"]
         assert (f"[{row['id']}](" in index) != beside, row["place"]
     assert "| each figure by its number | not covered: " in pages.by_place(ledger["ngrammys"])
+    assert "| Table 2 | [V.15](#claim-v-15) false as printed |" in (
+        pages.by_place(ledger["verification"])
+    )
     assert pages.by_place(ledger["explainer"]) == ""
 
 

