@@ -317,3 +317,13 @@ def test_bytes_before_a_mutant_may_be_several_to_a_character() -> None:
     (one,) = mutants(source, "")
     assert one == Mutant("", 1, 10, 15, "(a <= b)")
     assert one.applied(source.encode()).decode() == "x = 'ä', (a <= b)"
+
+
+def test_the_record_is_one_of_todays_form() -> None:
+    record = {name: Result(**one) for name, one in json.loads(mutation.OUTPUT.read_text()).items()}
+    assert set(record) == set(mutation.ROOMS)
+    for name, one in record.items():
+        assert 0 < one.score <= 1, name
+        assert one.judged + len(one.equivalent) <= one.sampled <= one.possible, name
+        changes = [*one.survivors, *one.equivalent, *one.timed_out]
+        assert all({"at", "diff"} <= change.keys() for change in changes), name

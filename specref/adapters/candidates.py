@@ -67,7 +67,8 @@ def loaded(
     """A function of a clone, with these parameters beside the usual two."""
     require(PACKAGES, REMEDY)
     (function,) = from_checkout(repository, module, "evaluate_posterior", under=under)
-    require_parameters(function, "evaluate_posterior", ("logits", "candidates", *more))
+    given = ("logits", "candidates", *more)
+    require_parameters(function, "evaluate_posterior", given, by_position=3)
     return function  # type: ignore[no-any-return]
 
 

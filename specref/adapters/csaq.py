@@ -28,7 +28,7 @@ def load_generate() -> Callable[..., Any]:
         imported("csaq.inference", f"CSAQInferenceEngine{name}")
         for name in ("", "._generate_speculative", "._swap_to_verify")
     )
-    require_parameters(loop, "_generate_speculative", GIVEN)
+    require_parameters(loop, "_generate_speculative", GIVEN, by_position=3)
 
     def decode(target: Any, drafter: Any, prompt: Any, tokens: int) -> Sequence[int]:
         class Swapped(engine):  # type: ignore[misc,valid-type]

@@ -32,7 +32,7 @@ def load_verify(tree: bool = False) -> Callable[..., Any]:
             ("config", "DecodeConfig"), ("selectors", "TopPSampler"),
         )
     )  # fmt: skip
-    require_parameters(sampler, "TopPSampler", ("temperature", "top_p", "seed"), ("device",))
+    require_parameters(sampler, "TopPSampler", ("temperature", "top_p", "seed"), ("device",), 2)
     verifier = made(config(verifier="rejection"))
 
     def given(rng: "np.random.Generator", q: Any, x: Any, parents: Any = None) -> Any:

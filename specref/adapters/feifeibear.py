@@ -33,7 +33,7 @@ def load_generate(name: str) -> Callable[..., Any]:
     (function,) = from_checkout(
         REPOSITORY, "sampling.speculative_sampling", name, absent=("globals.Decoder",)
     )
-    require_parameters(function, name, GIVEN, DEFAULTS)
+    require_parameters(function, name, GIVEN, DEFAULTS, by_position=4)
 
     def decode(target: Any, drafter: Any, prompt: Any, tokens: int) -> Sequence[int]:
         text = function(prompt, WithTuples(drafter), WithTuples(target), tokens, gamma=3)

@@ -27,8 +27,8 @@ def load_verify() -> Callable[..., Any]:
     from torch import cat
 
     step, one_hot = (imported(MODULE, f"rejection_step{end}") for end in ("", "_onehot"))
-    require_parameters(step, "rejection_step", (*GIVEN, "draft_logprobs"))
-    require_parameters(one_hot, "rejection_step_onehot", GIVEN, ("draft_len",))
+    require_parameters(step, "rejection_step", (*GIVEN, "draft_logprobs"), by_position=1)
+    require_parameters(one_hot, "rejection_step_onehot", GIVEN, ("draft_len",), 1)
 
     @capable(rule="standard", ragged=False, arrays="torch", dtype="float32")
     def verify(

@@ -41,7 +41,7 @@ def load_verify() -> Callable[..., Any]:
 
     name = "_speculative_sampling"
     (function,) = from_checkout(REPOSITORY, "algorithm_clean", name)
-    require_parameters(function, name, GIVEN)
+    require_parameters(function, name, GIVEN, by_position=5)
 
     def verify_row(p: "Tensor", q: "Tensor", drafts: Tokens) -> Tokens:
         candidates = tensor([[PROMPT, *drafts]])

@@ -27,7 +27,7 @@ def load_generate() -> Callable[..., Any]:
     from specref.adapters.toy_steps import on_toys
 
     (function,) = from_checkout(REPOSITORY, "main", "speculative_sampling", absent=ABSENT)
-    require_parameters(function, "speculative_sampling", GIVEN)
+    require_parameters(function, "speculative_sampling", GIVEN, by_position=3)
 
     def decode(target: Any, drafter: Any, prompt: Any, tokens: int) -> Sequence[int]:
         p, q = (

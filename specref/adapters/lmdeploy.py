@@ -34,7 +34,8 @@ def load_verify() -> Callable[..., Any]:
     cuda = torch.cuda.is_available()
     module = MODULE.format("cuda" if cuda else "default")
     name = f"{'Cuda' if cuda else 'Default'}RejectionSamplingImpl"
-    require_parameters(imported(module, f"{name}.forward"), f"{name}.forward", GIVEN, ("self",))
+    unbound, given = imported(module, f"{name}.forward"), ("self", *GIVEN)
+    require_parameters(unbound, f"{name}.forward", given, by_position=4)
     forward = imported(module, name)().forward
 
     @capable(

@@ -44,7 +44,7 @@ def load_generate(greedy: bool = False) -> Callable[..., Any]:
     name = "jacobi_greedy_search_multilevel" if greedy else "jacobi_sample_multilevel"
     both = (name, "CONFIG_MAP")
     function, config = from_checkout(REPOSITORY, "decoding", *both, absent=ABSENT, under="lade")
-    require_parameters(function, name, GIVEN, DEFAULTS)
+    require_parameters(function, name, GIVEN, DEFAULTS, by_position=2)
     config.update(CONFIG)
 
     def decode(target: Any, drafter: Any, prompt: Any, tokens: int) -> Sequence[int]:

@@ -25,7 +25,7 @@ def load_generate() -> Callable[..., Any]:
     from specref.adapters.toy_steps import on_toys
 
     function = imported("speculative_decoding", "speculative_decoding")
-    require_parameters(function, "speculative_decoding", GIVEN, DEFAULTS)
+    require_parameters(function, "speculative_decoding", GIVEN, DEFAULTS, by_position=4)
 
     def network(toy: Any) -> Callable[..., Any]:
         def net(ids: Any, seq_start_pos: Any, cache: Any, return_cache: bool) -> Any:

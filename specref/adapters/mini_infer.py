@@ -22,7 +22,7 @@ def load_step() -> Callable[..., Any]:
     from specref.adapters.toy_steps import on_toys
 
     function = imported("mini_infer.speculative.verifier", "speculative_step")
-    require_parameters(function, "speculative_step", GIVEN)
+    require_parameters(function, "speculative_step", GIVEN, by_position=3)
 
     def decode(target: Any, drafter: Any, prompt: Any, lookahead: int) -> Sequence[int]:
         models = (lambda ids, toy=toy: (toy(ids).logits, None) for toy in (target, drafter))

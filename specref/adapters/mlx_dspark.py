@@ -29,7 +29,7 @@ def load_verify() -> Callable[..., Any]:
 
     name = "_spec_sample_accept"
     function = imported("mlx_dspark.generate", name)
-    require_parameters(function, name, GIVEN)
+    require_parameters(function, name, GIVEN, by_position=4)
 
     @capable(rule="standard", inputs="logits", dtype="float32")
     def verify(p: Floats, q: Floats | None, x: Ints, *, rng: np.random.Generator) -> Any:

@@ -141,19 +141,33 @@ def _replaced(package: str, stand_ins: StandIns) -> Iterator[None]:
 
 
 def require_parameters(
-    function: Callable[..., Any], name: str, needed: Sequence[str], known: Sequence[str] = ()
+    function: Callable[..., Any],
+    name: str,
+    needed: Sequence[str],
+    known: Sequence[str] = (),
+    by_position: int = 0,
 ) -> None:
     """Raise `NotInstalledError` unless a function has just these parameters, maybe `known` ones.
 
-    What others would change is not known.
+    What others would change is not known. The first `by_position` of those that are needed are
+    passed without their names: they are the first that it has.
 
     Examples
     --------
     >>> require_parameters(lambda p, q, strict: None, "sample", ["p", "q"])
     Traceback (most recent call last):
     NotInstalledError: sample has unknown parameters, strict
+    >>> require_parameters(lambda q, p: None, "sample", ["p", "q"], by_position=2)
+    Traceback (most recent call last):
+    NotInstalledError: sample begins with the parameters q, p, not with p, q
     """
-    require_names(signature(function).parameters, name, "parameter", needed, known)
+    parameters = signature(function).parameters
+    require_names(parameters, name, "parameter", needed, known)
+    first, expected = (tuple(names)[:by_position] for names in (parameters, needed))
+    if first != expected:
+        raise NotInstalledError(
+            f"{name} begins with the parameters {', '.join(first)}, not with {', '.join(expected)}"
+        )
 
 
 def require_names(

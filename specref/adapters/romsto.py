@@ -33,7 +33,7 @@ def load_generate(ngrams: bool = False) -> Callable[..., Any]:
         else (("sampling", "speculative_generate"), DRAFTER)
     )
     (function,) = from_checkout(REPOSITORY, module, name)
-    require_parameters(function, name, (*GIVEN, *own), DEFAULTS)
+    require_parameters(function, name, (*GIVEN, *own), DEFAULTS, by_position=1)
     (processor,) = from_checkout(REPOSITORY, "utils.logits_processor", "MultinomialProcessor")
     storage = from_checkout(REPOSITORY, module, "OneLevelNGramStorage")[0] if ngrams else None
 

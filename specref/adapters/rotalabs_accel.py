@@ -35,7 +35,7 @@ def load_verify() -> Callable[..., Any]:
     from specref.adapters.rows import row_by_row
 
     function = imported("rotalabs_accel.speculative.core", "verify_tokens")
-    require_parameters(function, "verify_tokens", GIVEN)
+    require_parameters(function, "verify_tokens", GIVEN, by_position=4)
 
     def verify_row(p: "Tensor", q: "Tensor", drafts: Tokens) -> Tokens:
         def model(ids: "Tensor", past_key_values: None, use_cache: bool) -> SimpleNamespace:

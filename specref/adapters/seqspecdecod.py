@@ -30,7 +30,7 @@ def load_step(kind: str) -> Callable[..., Any]:
 
     (module, name), rule = STEPS[kind][0].split("."), STEPS[kind][1]
     function = imported(f"seqspecdecod.{module}", name)
-    require_parameters(function, name, GIVEN)
+    require_parameters(function, name, GIVEN, by_position=4)
 
     def decode(target: Any, drafter: Any, prompt: Any, lookahead: int) -> Sequence[int]:
         text, _, _ = function(

@@ -37,8 +37,10 @@ def load_step() -> Callable[..., Any]:
     names = ("get_residual", "sampling_without_replacement")
     residual, sample = from_checkout(REPOSITORY, "utils", *names)
     require_parameters(made.verify, "SpecTree.verify", ("self", "benchmark"))
-    require_parameters(made.accept_step, "SpecTree.accept_step", ("self", "parent_id"))
-    require_parameters(sample, names[1], GIVEN)
+    require_parameters(
+        made.accept_step, "SpecTree.accept_step", ("self", "parent_id"), by_position=2
+    )
+    require_parameters(sample, names[1], GIVEN, by_position=4)
 
     def decode(target: Any, drafter: Any, prompt: Any, lookahead: int) -> Sequence[int]:
         paths: list[Tokens] = [()]

@@ -37,7 +37,7 @@ def load_verify(block: bool = False) -> Callable[..., Any]:
     kernel = imported_alone(NAME, FILE, name, REMEDY)
     if not cuda and not knobs.runtime.interpret:
         raise NotInstalledError("no CUDA, and TRITON_INTERPRET=1 is not set")
-    require_parameters(kernel, name, GIVEN)
+    require_parameters(kernel, name, GIVEN, by_position=len(GIVEN) - 1)
 
     @capable(
         rule="block" if block else "standard", arrays="torch", dtype="float32", one_hot=False,

@@ -39,7 +39,7 @@ def load_verify(jit: bool = True) -> Callable[..., Any]:
     from torch import arange, cat, multinomial, nn, tensor
 
     (function,) = from_checkout(REPOSITORY, "verify", "verify", absent=ABSENT, under="ssd/utils")
-    require_parameters(function, "verify", GIVEN)
+    require_parameters(function, "verify", GIVEN, by_position=5)
 
     @capable(
         rule="standard" if jit else None, inputs="logits", arrays="torch", dtype="float32",

@@ -257,9 +257,11 @@ class Report:
         """In how many checks, if some were left out."""
         if not self.partial:
             return ""
-        asked = f"the {len(self.results)} checks that were asked for"
+        own = len(self.results) - self.other_contracts
+        asked = "the check that was" if own == 1 else f"the {own} checks that were"
+        asked += " asked for"
         applied = sum(result.status != Status.NOT_APPLICABLE for result in self.results)
-        if applied == len(self.results):
+        if applied == own:
             return f" in {asked}"
         return f" in {applied} of {asked}, the others do not apply"
 

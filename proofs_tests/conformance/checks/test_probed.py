@@ -66,6 +66,18 @@ def test_the_law_of_a_lossless_sampler_is_exact() -> None:
         assert result.evidence["total_variation"] < 1e-9
 
 
+@pytest.mark.parametrize(("share", "status"), [(1e-5, Status.FAILED), (1e-6, Status.PASSED)])
+def test_what_is_more_than_rounding_is_found(share: float, status: Status) -> None:
+    """q is read too small by this share, for a total variation of a third of it."""
+
+    def inexact(target_probs, draft_probs, draft_tokens, *, rng):
+        return verify(target_probs, draft_probs * (1 - share), draft_tokens, rng=rng)
+
+    (result,) = check(inexact, only=["joint/probed"], one_hot=False).results
+    assert result.status == status
+    assert result.evidence["total_variation"] == pytest.approx(share / 3, rel=1e-4)
+
+
 @pytest.mark.parametrize("id_", EXACT)
 def test_a_bug_that_acts_there_alone_is_found_there_alone(id_: str) -> None:
     found = results(BUGS[id_])
