@@ -98,7 +98,7 @@ def test_a_lossless_engine_passes_with_the_distance_that_would_have_been_found(n
     passes = [one for one in report.results if one.stage == "end-to-end" and one.evidence]
     assert passes
     for one in passes:
-        assert 0 < one.evidence["detectable_tv"] <= (0.25 if one.id == SHORT else 0.1)
+        assert 0 < one.evidence["detectable_tv"] <= (0.34 if one.id == SHORT else 0.1)
         assert one.id == SHORT or one.evidence["accepted"] > 0
 
 
@@ -164,7 +164,7 @@ def test_plain_mode_is_tried_with_few_texts_where_there_are_many() -> None:
     plain = sampling(flat)
     report = judged(engine(plain, law=flat, drafter=None, plain=plain), only=[PLAINLY])
     numbers = result(report, PLAINLY).evidence
-    assert numbers["trials"] == 2_000
+    assert numbers["trials"] == 1_000
     assert numbers["detectable_tv"] > 0.25
     assert f"TV ≥ {numbers['detectable_tv']:.2g} would have been found" in report.verdict
 
@@ -402,22 +402,49 @@ def test_a_hang_is_not_answered() -> None:
     assert "did not return within 1 s (prompt (0, 1)" in result(report, LAW_CHECK).message
 
 
-def test_a_gross_bug_is_found_in_few_texts() -> None:
-    """At 10 ms a text, within 30 s: plain mode first, then fewer than 1,000 texts."""
-    for name in LOSSY:
-        calls = [0]
+PROMPTS = [PROMPT, (2,), (1, 1)]
 
-        def counted(prompt: Tokens, budget: int, seed: int, bug: Any = LOSSY[name]) -> Any:
-            calls[0] += 1  # noqa: B023 (of this round)
-            return bug(prompt, budget, seed)
 
-        def plain(prompt: Tokens, budget: int, seed: int) -> Any:
-            calls[0] += 1  # noqa: B023 (of this round)
-            return sampling()(prompt, budget, seed)
+@pytest.mark.parametrize("known", [{}, WITHOUT], ids=["law", "no law"])
+@pytest.mark.parametrize("name", [name for name in LOSSY if "temperature" not in name])
+def test_a_gross_bug_is_found_in_few_texts(name: str, known: dict[str, Any]) -> None:
+    """At 10 ms a text, within 30 s: at most 3,000 texts of both modes before the failure."""
+    calls = {"all": 0, "of whole texts": 0}
 
-        report = judged(engine(counted, plain=plain), detect_tv=0.05)
-        assert report.finding == Finding.LAW
-        assert calls[0] < 3_000 or name == "drafter at another temperature"
+    def counting(ask: Any) -> Any:
+        def asked(prompt: Tokens, budget: int, seed: int) -> Any:
+            calls["all"] += 1
+            calls["of whole texts"] = calls["all"] if budget > 1 else calls["of whole texts"]
+            return ask(prompt, budget, seed)
+
+        return asked
+
+    options = {"law": LAW, "drafter": GUESS, **known, "plain": counting(sampling())}
+    report = judged(Engine(counting(LOSSY[name]), PROMPTS, **options), detect_tv=0.05)
+    assert report.finding == Finding.LAW
+    assert result(report, LAW_CHECK).status == Status.FAILED
+    assert calls["of whole texts"] < 3_000
+    assert calls["all"] < 6_000
+
+
+def test_the_evidence_of_prompts_multiplies() -> None:
+    """A bug that is half as strong needs more texts of each prompt than evidence of all does."""
+    one, all_ = (
+        judged(
+            Engine(LOSSY["residual is p"], prompts, **WITHOUT), detect_tv=0.05, only=[LAW_CHECK]
+        )
+        for prompts in (PROMPTS[:1], PROMPTS)
+    )
+    few, many = (result(report, LAW_CHECK) for report in (all_, one))
+    assert few.status == many.status == Status.FAILED
+    assert few.evidence["trials"] / len(PROMPTS) < many.evidence["trials"]
+    assert f"after each of {len(PROMPTS)} prompts" in few.message
+    assert few.evidence["log10_evidence"] >= few.evidence["log10_threshold"]
+
+
+def test_two_right_engines_pass_at_several_prompts() -> None:
+    report = judged(Engine(Speculating(), PROMPTS, **WITHOUT), detect_tv=0.3)
+    assert report.exit_code == 0, report
 
 
 def test_a_second_run_goes_on_where_the_first_was_stopped(tmp_path: Path) -> None:

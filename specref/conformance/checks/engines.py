@@ -30,7 +30,7 @@ FIRST, MOST = 128, 1_024
 GROWTH = 1.5
 TWICE = 12
 SHARE, TENTH = 4, 10
-FAR, MOST_PLAIN = 0.25, 2_000
+FAR, MOST_PLAIN = 0.25, 1_000
 SAME_LAW, PLAIN_LAW = "end-to-end/texts", "smoke/texts-plain"
 PLAIN_TEXTS = "texts/plain"
 COMPARED = "has no law; end-to-end/texts-same compares text by text"
@@ -199,9 +199,15 @@ def one_token(judge: Judge) -> Outcome:
 
 
 def against_plain(judge: Judge, samplers: Sequence[Asking], tv: float) -> Outcome:
-    """Texts of both modes, each with seeds of its own, until a distance would have been found."""
+    """Texts of both modes, each with seeds of its own, until a distance would have been found.
+
+    Half of the level is shared by the prompts. The other half is for all of them together: the
+    evidence of independent texts multiplies, so that a bug at every prompt needs fewer of each.
+    """
     engine = engine_of(judge)
-    tests = [TwoSample(alpha=judge.level / len(engine.prompts), eps=tv) for _ in engine.prompts]
+    level = judge.level / (1 if len(engine.prompts) == 1 else 2)
+    tests = [TwoSample(alpha=level / len(engine.prompts), eps=tv) for _ in engine.prompts]
+    together = 0.0
     rngs = [judge.rng(f"engine/{sampler.mode}") for sampler in samplers]
     each = 0.0
     if judge.seconds is not None:
@@ -223,18 +229,22 @@ def against_plain(judge: Judge, samplers: Sequence[Asking], tv: float) -> Outcom
             test.add(*sides)
             kinds.update(map(tuple, np.unique(np.concatenate(sides), axis=0).tolist()))
         reports = [test.report() for test in tests]
-        highest = max(report.log10_evidence for report in reports)
+        together = max(together, sum(test.evidence for test in tests) / math.log(10))
+        highest = max(together, *(report.log10_evidence for report in reports))
         looks.append((sum(report.trials for report in reports), highest))
         detectable = max(report.detectable or 1.0 for report in reports)
         enough = detectable <= tv and (judge.seconds is None or short)
-        if any(test.decided_lossy for test in tests) or enough:
+        enough |= short and detectable <= USELESS and looks[-1][0] >= MOST_PLAIN
+        if together >= -math.log10(level) or any(test.decided_lossy for test in tests) or enough:
             break
     if len(kinds) == 1 and not short:
         return inconclusive(
             f"all {samplers[0].drafts.texts:,} texts of both modes are {next(iter(kinds))}: do "
             "seeds reach the engine? (greedy=true if no token is random)"
         )
-    return two_sample_outcome(judge, reports, looks, tv)
+    if len(tests) == 1:
+        together = 0.0  # the same as that of the prompt
+    return two_sample_outcome(judge, reports, looks, tv, together, short=short)
 
 
 def sizes(trials: int | None) -> Iterator[int]:
@@ -253,20 +263,30 @@ def sizes(trials: int | None) -> Iterator[int]:
 
 
 def two_sample_outcome(
-    judge: Judge, reports: list[TwoSampleReport], looks: list[tuple[int, float]], tv: float
+    judge: Judge,
+    reports: list[TwoSampleReport],
+    looks: list[tuple[int, float]],
+    tv: float,
+    together: float,
+    *,
+    short: bool,
 ) -> Outcome:
     """The outcome of two-sample tests, one for each prompt.
 
     Parameters
     ----------
     looks : list of (int, float)
-        Texts of each mode, and the evidence at the prompt where it was highest until then.
+        Texts of each mode, and the evidence until then: the highest of a prompt, or of all.
     tv : float
         The distance that has to be detected.
+    together : float
+        The logarithm of the evidence of several prompts together, its highest.
+    short : bool
+        Whether texts have one token: few of them, which show large distances alone, will do.
     """
     engine = engine_of(judge)
     pairs = list(zip(engine.prompts, reports, strict=True))
-    worst = max(reports, key=lambda report: report.log10_evidence)
+    prompt, worst = max(pairs, key=lambda pair: pair[1].log10_evidence)
     detectable = max(report.detectable or 1.0 for report in reports)
     numbers: dict[str, object] = {
         "trials": sum(report.trials for report in reports),
@@ -276,18 +296,24 @@ def two_sample_outcome(
         "detectable_tv": detectable,
         "tv": {str(prompt): (r.estimate, r.lower, r.upper) for prompt, r in pairs},
     }
-    for prompt, report in pairs:
-        if report.verdict == Verdict.LOSSY:
-            suspects = [suspect.component for suspect in report.suspects]
-            most = f"; most of all {suspects[0]}" if suspects else ""
-            return failed(
-                f"texts differ from those of plain mode: TV about {report.estimate:.3f} (of one "
-                f"law {report.noise:.3f}) after {prompt}, evidence 10^"
-                f"{report.log10_evidence:.0f} after {report.trials:,} texts of each{most}",
-                **numbers,
-                suspects=suspects,
-            )
-    if detectable > (USELESS if judge.seconds is not None else tv):
+    lossy = [pair for pair in pairs if pair[1].verdict == Verdict.LOSSY]
+    if lossy or together >= -math.log10(judge.level / 2):
+        if lossy:
+            prompt, worst = lossy[0]
+            found, after = worst.log10_evidence, "texts of each"
+        else:
+            found, after = together, f"texts of each after each of {len(pairs)} prompts"
+            numbers |= {"log10_evidence": found, "log10_threshold": -math.log10(judge.level / 2)}
+        suspects = [suspect.component for suspect in worst.suspects]
+        most = f"; most of all {suspects[0]}" if suspects else ""
+        return failed(
+            f"texts differ from those of plain mode: TV about {worst.estimate:.3f} (of one law "
+            f"{worst.noise:.3f}) after {prompt}, evidence 10^{found:.0f} after {worst.trials:,} "
+            f"{after}{most}",
+            **numbers,
+            suspects=suspects,
+        )
+    if detectable > (USELESS if short or judge.seconds is not None else tv):
         needed = max(report.to_find[1] for report in reports if report.to_find)
         reached = "nothing" if detectable == 1 else f"only TV ≥ {detectable:.3f}"
         return inconclusive(

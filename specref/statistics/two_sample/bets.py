@@ -124,7 +124,12 @@ class Bets:
         self._won = np.pad(self._won, (0, missing))
         self._settle(sides)
         self._learn(sides)
-        self.peak = max(self.peak, log_mean(self.wealth.ravel()))
+        self.peak = max(self.peak, self.evidence)
+
+    @property
+    def evidence(self) -> float:
+        """The logarithm of the average wealth."""
+        return float(log_mean(self.wealth.ravel()))
 
     def text_counts(self) -> Ints:
         """How often each text was seen; shape (2, different texts)."""

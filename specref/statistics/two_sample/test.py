@@ -113,6 +113,11 @@ class TwoSample:
         return self._bets.peak
 
     @property
+    def evidence(self) -> float:
+        """The logarithm of the evidence now: that of independent tests may be added up."""
+        return self._bets.evidence
+
+    @property
     def decided_lossy(self) -> bool:
         """Whether evidence, a bound, or an earlier report has decided already."""
         return self.peak >= -math.log(self.alpha / 2) or self._lower > 0 or self._too_far
