@@ -217,7 +217,12 @@ def _of_tree(read: trees_theory.Read) -> Lengths:
 
 
 def _several(
-    name: str, paper: str, rule: multi_draft.Rule, first: First, *, accepts_equals: bool = True
+    name: str,
+    paper: str,
+    rule: multi_draft.PositionRule,
+    first: First,
+    *,
+    accepts_equals: bool = True,
 ) -> Rule:
     step = partial(multi_draft.step, drafts=DRAFTS, rule=rule)
     return Rule(

@@ -76,6 +76,33 @@ def parameters(folder: Path) -> Any:
     return params
 
 
+def ids_of(text: str, law: Law) -> list[int]:
+    """The ids of a text whose tokens are single characters.
+
+    Raises
+    ------
+    ValueError
+        It has a character that is no token: the engine has another tokenizer than the checkpoint.
+
+    Examples
+    --------
+    >>> from specref.checkpoints import named_pair
+    >>> law = named_pair("order-1")["target"]
+    >>> ids_of("abba", law) == [law.vocabulary.ids[x] for x in "abba"]
+    True
+    >>> ids_of("a b", law)
+    Traceback (most recent call last):
+    ValueError: the text has ' ', which is no token: expected those of the checkpoint's tokenizer
+    """
+    for letter in text:
+        if letter not in law.vocabulary.ids:
+            raise ValueError(
+                f"the text has {letter!r}, which is no token: expected those of the checkpoint's "
+                "tokenizer"
+            )
+    return [law.vocabulary.ids[letter] for letter in text]
+
+
 def responding(server: Any, law: Law, settings: Mapping[str, float] = NO_SETTINGS) -> Respond:
     """Texts by completions; tokens are single characters, so that the text says which they are."""
     samplers = [SAMPLERS.get(name, name) for name in {**settings, "temperature": 1.0}]
@@ -85,7 +112,7 @@ def responding(server: Any, law: Law, settings: Mapping[str, float] = NO_SETTING
         asked = {"prompt": [law.start, *prompt], "n_predict": budget, "seed": seed, **given}
         answer = server.handle_completions(asked)
         choice, timings = answer["choices"][0], answer["timings"]
-        tokens = [law.vocabulary.ids[letter] for letter in choice["text"]]
+        tokens = ids_of(choice["text"], law)
         if choice["finish_reason"] == "stop" and law.eos is not None:
             tokens.append(law.eos)
         return Text(tokens, timings.get("draft_n", 0), timings.get("draft_n_accepted", 0))

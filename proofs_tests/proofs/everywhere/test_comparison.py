@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import pytest
 
+from proofs_tests.helpers.bugs.everywhere.planted import in_corner
 from specref import Vocabulary
 from specref.algorithms import autoregressive, block, standard
 from specref.chance import TooManyPathsError
@@ -19,13 +20,6 @@ from specref.rules import RULES
 from specref.verification.dominance import by_token
 
 START = Row("p", ()), Row("q", ())
-
-
-def in_corner(target, drafter) -> bool:
-    """Of volume 1e-8."""
-    p, q = target.next_token(())[0], drafter.next_token(())[0]
-    near = Fraction(7, 10)
-    return near < p < near + Fraction(1, 10**4) and near < q < near + Fraction(1, 10**4)
 
 
 def worse_in_a_corner(target, drafter, context, lookahead, chance):

@@ -17,7 +17,7 @@ import pytest
 import z3
 
 from proofs_tests.helpers.bugs.everywhere.attacks import ATTACKS, vectorised
-from proofs_tests.helpers.bugs.everywhere.planted import PLANTED
+from proofs_tests.helpers.bugs.everywhere.planted import PLANTED, in_corner
 from specref import Vocabulary, is_lossless
 from specref.algorithms import autoregressive, block, standard, union
 from specref.chance import OutsideChanceError, TooManyPathsError
@@ -289,13 +289,6 @@ def test_until_open_stops_each_job_of_an_executor() -> None:
         )
     assert (stopped.verdict, stopped.open) == (whole.verdict, whole.open) == ("open", 4)
     assert len(stopped.slices) < len(whole.slices) == 4
-
-
-def in_corner(target, drafter) -> bool:
-    """Of volume 1e-8: rows that are drawn at random are not in it."""
-    p, q = target.next_token(())[0], drafter.next_token(())[0]
-    near = Fraction(7, 10)
-    return near < p < near + Fraction(1, 10**4) and near < q < near + Fraction(1, 10**4)
 
 
 def in_a_corner(does):

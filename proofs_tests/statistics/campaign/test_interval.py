@@ -11,12 +11,12 @@ from functools import cache
 import numpy as np
 import pytest
 
+from proofs_tests.helpers.campaigns import drawn as blocks_drawn
 from proofs_tests.helpers.campaigns import surely_at_most, tree_of
 from specref.algorithms import Step, standard
 from specref.chance import exact_distribution
 from specref.models import as_float, iid_model
 from specref.proofs.exact import completed
-from specref.statistics.campaign.blocks import as_blocks
 from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.interval import (
     interval,
@@ -129,13 +129,8 @@ def test_the_interval_covers_the_distance_of_samplers_that_do_the_impossible(fix
 def reported(fixture: ExactFixture, law: Law, trials: int, rng: np.random.Generator) -> Interval:
     campaign = Campaign(eps=None)
     case = campaign.case(fixture.target, fixture.drafter, (), fixture.lookahead, mutants={})
-    campaign.add(case, sample(law, trials, rng))
+    campaign.add(case, blocks_drawn(law, trials, rng))
     return campaign.report().intervals[0]
-
-
-def sample(law: Law, trials: int, rng: np.random.Generator) -> np.ndarray:
-    weights = np.array(list(law.values()))
-    return as_blocks(list(law))[rng.choice(len(law), size=trials, p=weights / weights.sum())]
 
 
 def test_a_token_that_is_always_impossible_is_at_distance_one() -> None:
@@ -211,7 +206,7 @@ def certify(fixture: str, law: Law, trials: int, eps: float, seed: int):
     entry = FIXTURES[fixture]
     campaign = Campaign(eps=eps, seed=seed)
     case = campaign.case(entry.target, entry.drafter, (), entry.lookahead, mutants={})
-    campaign.add(case, sample(law, trials, np.random.default_rng(seed)))
+    campaign.add(case, blocks_drawn(law, trials, np.random.default_rng(seed)))
     return campaign.report()
 
 

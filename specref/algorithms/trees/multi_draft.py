@@ -34,7 +34,7 @@ class Verdict(NamedTuple):
     accepted: bool
 
 
-Rule: TypeAlias = Callable[[Probabilities, Probabilities, int, Chance, int], Verdict]
+PositionRule: TypeAlias = Callable[[Probabilities, Probabilities, int, Chance, int], Verdict]
 
 
 def recursive_rejection(
@@ -234,7 +234,7 @@ def step(
     chance: Chance,
     *,
     drafts: int = 2,
-    rule: Rule = recursive_rejection,
+    rule: PositionRule = recursive_rejection,
 ) -> Tokens:
     """One iteration with several drafts of each token: 1 to lookahead + 1 tokens, as p.
 

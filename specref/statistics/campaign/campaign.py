@@ -182,8 +182,8 @@ class Campaign:
     def _check_case(self, name: str, algorithm: str) -> None:
         if name in [case.name for case in self.cases]:
             raise ValueError(f"name = {name!r}: the campaign has a case of that name")
-        if self.view == "trace" and algorithm != "standard":
-            raise ValueError(f"algorithm = {algorithm!r}: the view trace knows standard only")
+        if self.view == "trace" and algorithm != DEFAULT:
+            raise ValueError(f"algorithm = {algorithm!r}: the view trace knows {DEFAULT} only")
 
     def _take(self, case: CampaignCase) -> CampaignCase:
         self.evidence.declare(case)

@@ -13,7 +13,7 @@ import numpy as np
 
 from specref.algorithms import Step, multi_draft
 from specref.algorithms.standard import acceptance
-from specref.algorithms.trees.multi_draft import Rule, Verdict
+from specref.algorithms.trees.multi_draft import PositionRule, Verdict
 from specref.algorithms.trees.siblings import draw, remaining
 from specref.algorithms.trees.topdown import Branching, Node, Tree, Verify
 from specref.chance import Chance
@@ -172,7 +172,7 @@ def one_draw(fresh: bool) -> Judge:
     return judge
 
 
-def rule_of(judge: Judge, propose: Propose = drawn) -> Rule:
+def rule_of(judge: Judge, propose: Propose = drawn) -> PositionRule:
     """A rule of `multi_draft.step`."""
 
     def rule(
@@ -196,7 +196,7 @@ def step(
     lookahead: int,
     chance: Chance,
     *,
-    rule: Rule,
+    rule: PositionRule,
     branching: Branching = (2,),
 ) -> Tokens:
     """`multi_draft.step`, with as many drafts as the root of a tree has children."""

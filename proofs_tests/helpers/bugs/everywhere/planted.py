@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from specref.algorithms import Step
+from specref.models import Model
 from specref.zoo.parts.standard import Position, acceptance, speculative
 
 Condition = Callable[[Position], Any]
@@ -137,3 +138,10 @@ PLANTED = {
         tokens="abc",
     ),
 }
+
+
+def in_corner(target: Model, drafter: Model) -> bool:
+    """Of volume 1e-8: rows that are drawn at random are not in it."""
+    p, q = target.next_token(())[0], drafter.next_token(())[0]
+    near = Fraction(7, 10)
+    return near < p < near + Fraction(1, 10**4) and near < q < near + Fraction(1, 10**4)
