@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from specref.adapters.needs import imported, require, set_known
-from specref.adapters.on_pairs import MANY, PROMPTS, Pair, on_pair
+from specref.adapters.on_pairs import MANY, PROMPTS, Pair, ids_of, on_pair
 from specref.checkpoints import Law
 from specref.checkpoints.shaping import NO_SETTINGS
 from specref.contracts.text.contract import Engine, Respond, Text
@@ -74,33 +74,6 @@ def parameters(folder: Path) -> Any:
     for one in (params.cpuparams, params.cpuparams_batch):
         set_known(one, n_threads=1)
     return params
-
-
-def ids_of(text: str, law: Law) -> list[int]:
-    """The ids of a text whose tokens are single characters.
-
-    Raises
-    ------
-    ValueError
-        It has a character that is no token: the engine has another tokenizer than the checkpoint.
-
-    Examples
-    --------
-    >>> from specref.checkpoints import named_pair
-    >>> law = named_pair("order-1")["target"]
-    >>> ids_of("abba", law) == [law.vocabulary.ids[x] for x in "abba"]
-    True
-    >>> ids_of("a b", law)
-    Traceback (most recent call last):
-    ValueError: the text has ' ', which is no token: expected those of the checkpoint's tokenizer
-    """
-    for letter in text:
-        if letter not in law.vocabulary.ids:
-            raise ValueError(
-                f"the text has {letter!r}, which is no token: expected those of the checkpoint's "
-                "tokenizer"
-            )
-    return [law.vocabulary.ids[letter] for letter in text]
 
 
 def responding(server: Any, law: Law, settings: Mapping[str, float] = NO_SETTINGS) -> Respond:

@@ -107,3 +107,30 @@ def up_to(end: int | None, steps: Iterable[tuple[Any, ...]]) -> list[tuple[Any, 
         if int(step[0]) == end:
             break
     return found
+
+
+def ids_of(text: str, law: Law) -> list[int]:
+    """The ids of a text whose tokens are single characters.
+
+    Raises
+    ------
+    ValueError
+        It has a character that is no token: the engine has another tokenizer than the checkpoint.
+
+    Examples
+    --------
+    >>> from specref.checkpoints import named_pair
+    >>> law = named_pair("order-1")["target"]
+    >>> ids_of("abba", law) == [law.vocabulary.ids[x] for x in "abba"]
+    True
+    >>> ids_of("a b", law)
+    Traceback (most recent call last):
+    ValueError: the text has ' ', which is no token: expected those of the checkpoint's tokenizer
+    """
+    for letter in text:
+        if letter not in law.vocabulary.ids:
+            raise ValueError(
+                f"the text has {letter!r}, which is no token: expected those of the checkpoint's "
+                "tokenizer"
+            )
+    return [law.vocabulary.ids[letter] for letter in text]
