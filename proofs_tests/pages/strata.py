@@ -1,0 +1,189 @@
+"""docs/strata.md: in which situations the kit judges, from the tables that it takes them from.
+
+Run from the root of a checkout:
+
+    python -m proofs_tests.pages.strata
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from proofs_tests.pages.console_blocks import ROOT
+from specref.conformance.checks.strata import ASKED
+from specref.conformance.strata.calling import WAYS
+from specref.conformance.strata.laws import ORDINARY, USUAL, WORDS
+from specref.conformance.strata.stratum import LONGER, NAMES, PLACES, SUSPECT, Stratum
+from specref.conformance.strata.table import (
+    FIRST,
+    OTHER,
+    SHAPED,
+    STEP_STRATA,
+    STRATA,
+    TEXT_STRATA,
+    TREE_STRATA,
+)
+from specref.conformance.strata.texts import CallStratum
+from specref.conformance.strata.trees import TreeStratum
+
+PAGE = ROOT / "docs" / "strata.md"
+HEAD = """# Strata
+
+The situations in which the kit judges outside of its fixtures, each with a campaign of its own
+([statistics.md](statistics.md#strata)). Written from the tables that the checks take them from by
+`python -m proofs_tests.pages.strata`; a test compares. A report says of each which shift would
+have been found: the more tokens, the smaller. *Tokens* is a factor on their number.
+
+Targets and drafters are families of random laws, each over shuffled ids, or with its likeliest
+tokens at the ends of blocks and of integer formats, or in a last partial block of 1,024.
+
+"""
+# By rank, from the likeliest token of the target on.
+TARGETS: Mapping[str, str] = {
+    "zipf": "1 / rank^1.1",
+    "steep": "each half as likely as the one before it, down to 2^-60",
+    "flat": "all alike",
+    "peaked": "0.97 for one, 1 / rank for the rest",
+    "confident": "0.92 for one, 1 / rank for the rest",
+    "long tail": "half of the mass on 8 tokens, half spread over all",
+    "truncated": "20 tokens, or half of a small vocabulary, 1 / rank^0.7; the others have none",
+    "certain": "1 for one",
+    "close": "each less than the one before it, by a part that 16 bits do not show",
+}
+DRAFTERS: Mapping[str, str] = {
+    "near": "the target, each token times exp of a normal number with deviation 0.7",
+    "sharp": "its square",
+    "wide": "its root, and 1 / V more",
+    "wrong": "nearly certain of a token that the target gives little",
+    "cut": "its 8 likeliest tokens alone, in other proportions",
+    "without": "the target without tokens that have about half of its mass",
+    "other": "the target, tokens shuffled",
+    "same": "the target",
+}
+
+
+def listed(values: Iterable[Any]) -> str:
+    """Different values, in order.
+
+    Examples
+    --------
+    >>> listed([1000, 3, 3])
+    '1,000, 3'
+    """
+    return ", ".join(f"{x:,}" if isinstance(x, int) else str(x) for x in dict.fromkeys(values))
+
+
+def laws(one: Any) -> tuple[str, str]:
+    """The families of targets and drafters; empty where they are the usual ones."""
+    usual = type(one)("", one.shapes)
+    return (
+        "" if one.targets == usual.targets else listed(one.targets),
+        "" if one.drafters == usual.drafters else listed(one.drafters),
+    )
+
+
+def of_drafts(one: Stratum) -> tuple[str, ...]:
+    """The row of a stratum of batches of drafts."""
+    usual = Stratum(one.name, one.shapes)
+    more: list[object] = [
+        one.way != usual.way and WAYS[one.way].way,
+        not one.laws and "`draft_probs=None`",
+        one.padding and f"{one.padding:,} ids at the end without probability",
+        not one.ragged and "rows of one length",
+        one.endings and "p = 0.9 for an id that ends texts, with a rare drafter",
+        one.pairs is not None and f"{one.pairs} pair{'s' * (one.pairs > 1)} of laws",
+        one.after and f"after {one.after:,} calls",
+    ]
+    shapes = one.shapes
+    sizes = (
+        [shape.vocabulary for shape in shapes],
+        [shape.lookahead for shape in shapes],
+        [shape.batch for shape in shapes],
+    )
+    return (*map(listed, sizes), *laws(one), "; ".join(str(x) for x in more if x), f"{one.cost:g}")
+
+
+def of_calls(one: CallStratum) -> tuple[str, ...]:
+    """The row of a stratum of steps or texts."""
+    more = [
+        one.ends and "the last token ends a text",
+        one.related and "contexts resemble those before them",
+    ]
+    sizes = (
+        [shape.vocabulary for shape in one.shapes],
+        [shape.context for shape in one.shapes],
+        [shape.asked for shape in one.shapes],
+    )
+    return (*map(listed, sizes), *laws(one), "; ".join(str(x) for x in more if x), f"{one.cost:g}")
+
+
+def of_trees(one: TreeStratum) -> tuple[str, ...]:
+    """The row of a stratum of trees."""
+    branchings = dict.fromkeys(shape.branching for shape in one.shapes)
+    beside = f"beside trees of {' and '.join(map(str, one.beside))}" if one.beside else ""
+    return (
+        listed(shape.vocabulary for shape in one.shapes),
+        " · ".join(", ".join(map(str, branching)) for branching in branchings),
+        listed(shape.batch for shape in one.shapes),
+        *laws(one),
+        "; ".join(filter(None, [listed(one.ways), beside])),
+        f"{one.cost:g}",
+    )
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def page() -> str:
+    """The whole page."""
+    both = "targets", "drafters", "otherwise", "tokens"
+    parts = [HEAD]
+    drafts = "stratum", "tokens of the vocabulary", "drafts", "rows", *both
+    parts.append("## Of drafts: `verify` and `ragged`\n\n")
+    rows = [(f"`strata/{one.name}`", *of_drafts(one)) for one in (FIRST, *STRATA)]
+    parts.append(table(drafts, rows))
+    pairs = sum(name.startswith("pair-") for name, _ in ASKED)
+    parts.append(
+        f"\n`strata/pair-1` to `pair-{pairs}` have the shapes of one stratum and the laws and the "
+        "way of calling of another, drawn by the seed. "
+        f"Shapes: {listed(one.name for one in SHAPED)}. "
+        f"Laws and ways: {listed(one.name for one in OTHER)}.\n"
+    )
+    for title, heads, strata, row in (
+        ("Of steps: `step`", ("context", "lookahead"), STEP_STRATA, of_calls),
+        ("Of texts: `generate`", ("prompt", "tokens to generate"), TEXT_STRATA, of_calls),
+    ):
+        names = "stratum", "tokens of the vocabulary", *heads, *both
+        parts.append(f"\n## {title}\n\n")
+        parts.append(table(names, [(f"`strata/{one.name}`", *row(one)) for one in strata]))
+    trees = "stratum", "tokens of the vocabulary", "siblings by level", "rows", *both
+    parts.append("\n## Of trees: `tree`\n\n")
+    parts.append(table(trees, [(f"`strata/{one.name}`", *of_trees(one)) for one in TREE_STRATA]))
+    parts.append(
+        "\n## What is bet on\n\nIn every stratum, at every place, that too many or too few "
+    )
+    parts.append("tokens come of a kind, or that a mean is off:\n\n")
+    parts += [f"* tokens {WORDS[name]};\n" for name in NAMES[:-1]]
+    parts.append(f"* tokens {WORDS[NAMES[-1]]}.\n\n")
+    parts.append(f"Places of batches of drafts: {listed(PLACES)}; and each shape by itself. ")
+    parts.append(
+        f"From evidence of {math.exp(SUSPECT):.0f} on a stratum goes on for {LONGER} times its "
+        "tokens, unless it decides.\n\n## Families of laws\n\n"
+    )
+    for title, told, usual in (
+        ("Targets", TARGETS, ORDINARY),
+        ("Drafters", DRAFTERS, USUAL),
+    ):
+        seldom = [name for name in told if name not in usual]
+        named = f"all but {' and '.join(seldom)} where nothing is said"
+        parts.append(f"{title}, {named}:\n\n| family | law, but for its sum |\n| --- | --- |\n")
+        parts += [f"| {name} | {words} |\n" for name, words in told.items()]
+        parts.append("\n")
+    return "".join(parts).rstrip("\n") + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
