@@ -262,8 +262,8 @@ def rule_page(rule: Rule) -> str:
             example(rule),
             acceptance(rule),
             proofs(rule, listing),
-            bugs(rule),
             f"## Listing\n\n{included(module)}",
+            bugs(rule),
         ]
     )
 
@@ -391,7 +391,11 @@ def proofs(rule: Rule, listing: object) -> str:
     """The commands that prove it, and what was proved for every p and q."""
     target = f"{rule.step.__module__}:step" if not isinstance(rule.step, partial) else ""
     pairs = "" if rule.same_vocabulary else " --pairs all"
-    command = f"specref prove {target}{pairs}" if target else f"specref verify   # row {rule.name}"
+    command = (
+        f"specref prove {target}{pairs}"
+        if target
+        else f"specref verify   # row {rule.name}; a minute on two cores"
+    )
     answers = json.loads((ROOT / "docs" / "everywhere_rules.json").read_text())["answers"]
     found = [one for one in answers if one["box"]["rule"] == rule.name]
     rows = (
@@ -446,6 +450,7 @@ def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str])
     names = [rule.name for rule in RULES.values() if uses(rule, name)]
     used = [f"[{one}](../rules/{one}.md)" for one in names]
     rules = f"Rules from it: {', '.join(used)}.\n\n" if used else ""
+    have = "has" if len(others) == 1 else "have"
     verdicts = "".join(f"* **{name}**: {meaning}\n" for name, meaning in meanings.items())
     in_short = source.get("in_short", "")
     for row in judged:
@@ -458,7 +463,7 @@ def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str])
 {source["note"]}
 
 {rules}Written from the [ledger of claims](../../claims.md), which has all sources in one table.
-{len(judged)} statements have a verdict, {len(others)} have none:
+{len(judged)} statements have a verdict, {len(others)} {have} none:
 [{NOT_COVERED.lower()}](#not-covered-{key}).{FIND if "editions" in source else ""}
 
 {verdicts}
