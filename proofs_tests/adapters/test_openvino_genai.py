@@ -15,11 +15,13 @@ from specref.vocabulary import Tokens
 
 pytest.importorskip("openvino_genai", reason="not_run (openvino_genai is not installed)")
 
-from specref.adapters.openvino_genai import PROMPT, load_engine
+from specref.adapters.on_pairs import PROMPTS
+from specref.adapters.openvino_genai import load_engine
 from specref.conformance.status import Finding
 from specref.conformance.suite import check
 
-TEXTS = 1_000
+MODES = "speculative", "plain"
+TEXTS, PROMPT = 1_000, PROMPTS[-1]
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +48,15 @@ def text(engine: Engine, seed: int) -> tuple[Tokens, bool]:
     assert engine.drafter is not None
     target, drafter = numbers(seed), numbers(seed)  # the same numbers
     first = drawn(engine.law.next_token(PROMPT), next(target))
+    if first == engine.end:
+        return (first,), False
     before = (*PROMPT, first)
     p, q = (model.next_token(before) for model in (engine.law, engine.drafter))
     x, t = drawn(q, next(drafter)), drawn(p, next(target))
     r = (next(target) * 101 >> 32) / 100
     after = drawn(engine.law.next_token((*before, x)), next(target))  # the row after the draft
     if np.float32(r) <= np.float32(q[x] / p[t]):
-        return (first, x, after), False
+        return (first, x) if x == engine.end else (first, x, after), False
     return (first, after), True
 
 
@@ -62,7 +66,15 @@ def test_the_first_drafts_follow_the_published_code(engine: Engine) -> None:
         given, (wanted, lost) = engine(PROMPT, 3, seed), text(engine, seed)
         assert tuple(given.tokens[: len(wanted)]) == wanted  # type: ignore[union-attr]
         rejected += lost
-    assert 100 < rejected < 300
+    assert 250 < rejected < 450
+
+
+def test_texts_end_at_eos() -> None:
+    for lookup in (False, True):
+        engine = load_engine(lookup=lookup)
+        texts = [engine.mode(mode)(PROMPT, 4, seed).tokens for mode in MODES for seed in range(99)]
+        assert all(engine.end not in text[:-1] for text in texts)
+        assert any(len(text) < 4 and text[-1] == engine.end for text in texts)
 
 
 @pytest.mark.parametrize("lookup", [False, True])
@@ -78,6 +90,6 @@ def test_settings_reach_the_engine() -> None:
     """The law without them is found not to be that of plain mode."""
     plainly = load_engine(lookup=True).law
     for settings in ({"temperature": 1.5, "top_p": 0.9}, {"repetition_penalty": 1.3}):
-        engine = replace(load_engine(lookup=True, settings=settings), law=plainly)
+        engine = replace(load_engine(lookup=True, settings=settings), law=plainly, eos=None)
         report = check(engine, contract="text", detect_tv=0.2, only=["smoke"])
         assert report.finding == Finding.PLAIN, settings

@@ -32,7 +32,7 @@ TARGET, DRAFTER = hashed_model(ABC, "p"), hashed_model(ABC, "q")
 NO_ENGINES = {
     "__init__", "checkouts", "checkpoints", "conftest", "engines", "forwards", "known", "needs",
     "on_pairs", "quiet_transformers", "reference", "registry", "rows", "torch_backend",
-    "toy_openvino", "toy_pairs", "toy_steps", "toy_tokenizers", "toy_transformers",
+    "toy_pairs", "toy_steps", "toy_tokenizers", "toy_transformers",
 }  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def test_importing_the_registry_imports_no_library() -> None:
     files = Path(implementations.__file__).parent.glob("*.py")
     eager = {
         "toy_transformers", "toy_tokenizers", "torch_state", "transformers_generate",
-        "toy_openvino", "toy_steps", "rows", "toy_pairs", "quiet_transformers",
+        "toy_steps", "rows", "toy_pairs", "quiet_transformers",
     }  # fmt: skip
     for path in files:
         top = ast.parse(path.read_text()).body

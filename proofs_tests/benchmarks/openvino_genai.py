@@ -13,30 +13,30 @@ from pathlib import Path
 import numpy as np
 
 from specref.adapters.openvino_genai import EXACT, Responding
+from specref.checkpoints import as_law, build
 
-PROMPT, BUDGET = (0, 1, 0), 4
+BUDGET = 4
 
 
 def texts(q: float, count: int) -> np.ndarray:
     """Texts under seeds 0, 1, …, where the drafter gives b with probability `q`."""
     import openvino_genai as genai
 
-    from specref.adapters.toy_openvino import write_model
-
     scheduler = genai.SchedulerConfig()
     scheduler.enable_prefix_caching = False
-    target, drafter = (np.log([[1 - x, x]] * 2) for x in (0.1, q))
+    rows = {"target": [0.9, 0.1], "drafter": [1 - q, q]}
+    laws = {
+        name: as_law({"tokens": ["a", "b"], "initial": row, "rows": {"a": row, "b": row}})
+        for name, row in rows.items()
+    }
     with tempfile.TemporaryDirectory() as folder:
-        paths = [
-            write_model(Path(folder, name), logits, np.zeros((2, 2)))
-            for name, logits in (("target", target), ("drafter", drafter))
-        ]
-        draft = genai.draft_model(paths[1], "CPU", **EXACT)
+        paths = build(laws, Path(folder, "pair"), ["openvino"])
+        draft = genai.draft_model(paths["drafter"], "CPU", **EXACT)
         pipe = genai.LLMPipeline(
-            paths[0], "CPU", scheduler_config=scheduler, draft_model=draft, **EXACT
+            paths["target"], "CPU", scheduler_config=scheduler, draft_model=draft, **EXACT
         )
-    ask = Responding(pipe, num_assistant_tokens=1, eos_token_id=2, stop_token_ids={2})
-    return np.array([ask(PROMPT, BUDGET, seed).tokens for seed in range(count)])
+    ask = Responding(pipe, laws["target"], num_assistant_tokens=1)
+    return np.array([ask((), BUDGET, seed).tokens for seed in range(count)])
 
 
 def main() -> None:

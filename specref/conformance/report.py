@@ -314,8 +314,8 @@ class Report:
         """{id: the total variation that would have been found}, in a run that passed."""
         if self.exit_code or not self.complete or self.capabilities.greedy:
             return {}
-        told = ((result.id, result.evidence.get("detectable_tv")) for result in self.results)
-        return {id_: tv for id_, tv in told if tv}
+        held = (one for one in self.results if one.status != Status.EXPECTED_FAILURE)
+        return {one.id: tv for one in held if (tv := one.evidence.get("detectable_tv"))}
 
     def _power_in_strata(self) -> str:
         found = self._shifts()
