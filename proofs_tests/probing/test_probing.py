@@ -484,6 +484,19 @@ def test_integers_that_are_no_seeds_are_searched():
     assert probed.distribution == pytest.approx({(0,): 0.95, (1,): 0.05})
 
 
+def test_seeds_are_spread_evenly():
+    """The middles of 16 parts of all that a seed may be, whichever other runs there are."""
+    rng, seeds = np.random.default_rng(0), set()
+
+    def sampler():
+        seeds.add(int(rng.integers(2**63)) / 2**63)
+        return int(rng.random() < 0.25)
+
+    probed = probe(sampler)
+    assert probed.uninterpreted is None
+    assert {(k + 0.5) / 16 for k in range(16)} <= seeds
+
+
 def test_seeds_are_named():
     t, rng = torch(), np.random.default_rng(1)
 
