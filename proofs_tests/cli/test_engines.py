@@ -519,12 +519,14 @@ def test_the_board(
     file = tmp_path / "board.json"
     result = asked(monkeypatch, Judging(*rows), "--json", str(file))
     assert result.exit_code == code
-    assert "3 of 4 paths are installed, about 2 minutes" in result.stderr
+    assert "3 of 6 paths are installed, about 2 minutes" in result.stderr
     assert "transformers-text-sd" in result.stdout
     found = read_board(file)
     verdicts = [row[0] for row in rows if isinstance(row, tuple)]
-    verdicts.insert(1, "not_run")  # transformers-text-sd-top-p
-    assert [row.verdict for row in found] == verdicts
+    by_path = {row.path.removeprefix("transformers-text-"): row.verdict for row in found}
+    assert [by_path.pop(name) for name in ("sd", "pld", "tli") if name in by_path] == verdicts
+    assert set(by_path.values()) <= {"not_run"}
+    assert by_path.keys() <= {"sd-top-p", "sd-greedy", "pld-greedy"}
     assert "--seconds" in found[0].evidence
     assert max(map(len, result.stdout.splitlines())) <= 80
 

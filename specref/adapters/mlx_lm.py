@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from specref.adapters.needs import require, require_parameters
-from specref.adapters.on_pairs import Pair, on_pair, up_to
+from specref.adapters.on_pairs import MANY, Pair, on_pair, up_to
 from specref.checkpoints.shaping import NO_SETTINGS
 from specref.contracts.text.contract import Engine, Respond, Text
 from specref.vocabulary import Tokens
@@ -24,8 +24,9 @@ DEFAULTS = (
 
 
 def load_engine(
-    law: str = "lookback", lookahead: int = 3, settings: Mapping[str, float] = NO_SETTINGS
-) -> Engine:
+    law: str = "lookback", lookahead: int = 3, settings: Mapping[str, float] = NO_SETTINGS,
+    greedy: bool = False,
+) -> Engine:  # fmt: skip
     """Drafts that are kept if the target draws the same token, beside plain decoding.
 
     mlx-lm says which tokens were drafted; how many drafts it proposed is seen by the sampler: a
@@ -43,7 +44,7 @@ def load_engine(
     from mlx_lm.utils import load_model
 
     require_parameters(speculative_generate_step, "speculative_generate_step", PASSED, DEFAULTS)
-    draw, processors = sampling(settings)
+    draw, processors = sampling({"temperature": 0.0} if greedy else settings)
     rows: list[int] = []
 
     def sampler(logprobs: Any) -> Any:
@@ -70,7 +71,7 @@ def load_engine(
         speculate = partial(speculative_generate_step, **drafting)
         return partial(ask, speculate), partial(ask, generate_step)
 
-    return on_pair(modes, law, settings, prompts=PROMPTS)
+    return on_pair(modes, law, settings, prompts=MANY if greedy else PROMPTS, long=greedy)
 
 
 def sampling(settings: Mapping[str, float]) -> tuple[Callable[[Any], Any], list[Any]]:

@@ -1,4 +1,4 @@
-"""OpenVINO GenAI's `LLMPipeline`, with a draft model or prompt lookup, on a pair with a known law."""
+"""OpenVINO GenAI's `LLMPipeline`, with a draft model or prompt lookup, on laws that are known."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from specref.adapters.needs import require, set_known, tried
-from specref.adapters.on_pairs import PROMPTS, Pair, on_pair
+from specref.adapters.on_pairs import MANY, PROMPTS, Pair, on_pair
 from specref.checkpoints import Law
 from specref.checkpoints.shaping import NO_SETTINGS
 from specref.contracts.text.contract import Engine, Respond, Text
@@ -43,9 +43,12 @@ class Responding:
 
 
 def load_engine(
-    lookup: bool = False, law: str = "lookback", settings: Mapping[str, float] = NO_SETTINGS
+    lookup: bool = False,
+    law: str = "lookback",
+    settings: Mapping[str, float] = NO_SETTINGS,
+    greedy: bool = False,
 ) -> Engine:
-    """A pipeline with two drafts, and the same without speculation.
+    """A pipeline with two drafts, and the same without speculation; by argmax, if `greedy`.
 
     Raises
     ------
@@ -69,10 +72,14 @@ def load_engine(
                 )
                 for own in ({"prompt_lookup": True} if lookup else draft, {})
             )
-            drafting = Responding(fast, pair.target, **drafts, **settings)
-            plain = Responding(slow, pair.target, **settings)
+            given = {"do_sample": False} if greedy else settings
+            drafting = Responding(fast, pair.target, **drafts, **given)
+            plain = Responding(slow, pair.target, **given)
             for mode in (drafting, plain):
                 mode(PROMPTS[-1], 1, 0)
         return drafting, plain
 
-    return on_pair(modes, law, settings, "openvino", has_drafter=not lookup)
+    prompts = MANY if greedy else PROMPTS
+    return on_pair(
+        modes, law, settings, "openvino", prompts=prompts, has_drafter=not lookup, long=greedy
+    )

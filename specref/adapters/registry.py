@@ -165,8 +165,9 @@ def _transformers_text(
         ENGINE,
         f"Hugging Face Transformers generate on a checkpoint, {text}",
         partial(_text, name.split("-")[0], **options),
-        packages=("torch", "tokenizers", "transformers"),
-        remedy=transformers.REMEDY,
+        ("torch", "tokenizers", "transformers"),
+        transformers.REMEDY,
+        options.get("greedy", False),
         known=known,
     )
 
@@ -322,6 +323,19 @@ ALL = (
     ),
     _engine(
         openvino_genai,
+        "openvino-genai-greedy",
+        "OpenVINO GenAI LLMPipeline, draft_model, greedy",
+        greedy=True,
+    ),
+    _engine(
+        openvino_genai,
+        "openvino-genai-lookup-greedy",
+        "OpenVINO GenAI LLMPipeline, prompt_lookup, greedy",
+        lookup=True,
+        greedy=True,
+    ),
+    _engine(
+        openvino_genai,
         "openvino-genai-lookup-top-p",
         "OpenVINO GenAI LLMPipeline, prompt_lookup, temperature and top-p",
         lookup=True,
@@ -387,7 +401,9 @@ ALL = (
     ),
     _transformers_text("sd", "assistant_model"),
     _transformers_text("sd-top-p", "assistant_model, temperature and top-p", settings=NUCLEUS),
+    _transformers_text("sd-greedy", "assistant_model, greedy", greedy=True),
     _transformers_text("pld", "prompt_lookup_num_tokens"),
+    _transformers_text("pld-greedy", "prompt_lookup_num_tokens, greedy", greedy=True),
     _transformers_text(
         "tli", "assistant_tokenizer, sampling", known.TLI_TEXT, law="two-vocabularies"
     ),
@@ -469,6 +485,7 @@ ALL = (
         settings={"repeat_penalty": 3.0},
     ),
     _engine(mlx_lm, "mlx-lm-text", "mlx-lm speculative_generate_step"),
+    _engine(mlx_lm, "mlx-lm-text-greedy", "mlx-lm speculative_generate_step, greedy", greedy=True),
     _engine(
         mlx_lm,
         "mlx-lm-text-min-p",

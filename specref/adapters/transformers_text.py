@@ -11,7 +11,7 @@ import numpy as np
 
 from specref.adapters.forwards import Forward, blocks, cache_of
 from specref.adapters.needs import require, set_known
-from specref.adapters.on_pairs import PROMPTS, Pair, on_pair
+from specref.adapters.on_pairs import MANY, PROMPTS, Pair, on_pair
 from specref.checkpoints.shaping import NO_SETTINGS
 from specref.contracts.text.contract import Engine, Respond, Text
 from specref.vocabulary import Tokens
@@ -25,6 +25,7 @@ def load_engine(
     law: str = "lookback",
     lookahead: int = 3,
     settings: Mapping[str, float] = NO_SETTINGS,
+    greedy: bool = False,
 ) -> Engine:
     """An assistant (``sd``), one with another vocabulary (``tli``), or prompt lookup (``pld``).
 
@@ -52,14 +53,15 @@ def load_engine(
             options |= {"tokenizer": tokenizers[0], "assistant_tokenizer": tokenizers[1]}
         if path == "pld":
             options = {"prompt_lookup_num_tokens": lookahead, "max_matching_ngram_size": 1}
-        speculative = responding(target, pair.target.start, {**options, **settings})
+        given = {"do_sample": False} if greedy else dict(settings)
+        speculative = responding(target, pair.target.start, {**options, **given})
         # The library changes an assistant when it first sees its tokenizer, and draws numbers.
         speculative(PROMPTS[-1], 2, 0)
-        return speculative, responding(target, pair.target.start, dict(settings))
+        return speculative, responding(target, pair.target.start, given)
 
     # Of an empty text, the assistant's tokenizer makes no ids at all, and it raises.
-    prompts = PROMPTS[1:] if path == "tli" else PROMPTS
-    return on_pair(modes, law, settings, prompts=prompts, has_drafter=path == "sd")
+    prompts = MANY if greedy else PROMPTS[1:] if path == "tli" else PROMPTS
+    return on_pair(modes, law, settings, prompts=prompts, has_drafter=path == "sd", long=greedy)
 
 
 def responding(model: Any, start: int, options: dict[str, Any]) -> Respond:
