@@ -14,6 +14,7 @@ from _thread import interrupt_main
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -427,8 +428,59 @@ def test_a_gross_bug_is_found_in_few_texts(name: str, known: dict[str, Any]) -> 
     assert calls["all"] < 6_000
 
 
+def drawing(p: list[float]) -> Any:
+    """Every token by itself, with these probabilities."""
+
+    def respond(prompt: Tokens, budget: int, seed: int) -> Text:
+        tokens = np.random.default_rng(seed).choice(len(p), budget, p=p)
+        return Text(tuple(tokens.tolist()), budget, 1)
+
+    return respond
+
+
+@pytest.mark.parametrize("prompts", [[(0,)], [(0,), (1,)]])
+@pytest.mark.parametrize("limit", [{"detect_tv": 0.05}, {"detect_tv": None, "seconds": 60.0}])
+def test_nothing_ends_with_evidence_that_nearly_decides(
+    prompts: list[Tokens], limit: dict[str, Any]
+) -> None:
+    """At total variation 0.12 evidence grows slowly: some looks find it near the threshold."""
+    for seed in (1, 5, 8):
+        one = Engine(drawing([0.52, 0.18, 0.3]), prompts, plain=drawing([0.4, 0.3, 0.3]), tokens=3)
+        report = judged(one, only=[LAW_CHECK], seed=seed, **limit)
+        texts = result(report, LAW_CHECK)
+        assert texts.status == Status.FAILED, texts.message
+        assert texts.evidence["log10_evidence"] >= texts.evidence["log10_threshold"]
+        assert texts.evidence["looks"][-1][1] == texts.evidence["log10_evidence"]
+
+
+@pytest.mark.parametrize("tv", [0.3, 0.6])
+def test_short_texts_are_decided_at_any_distance(tv: float) -> None:
+    report = judged(engine(Speculating(), **WITHOUT), detect_tv=tv, only=[SHORT])
+    assert result(report, SHORT).status == Status.PASSED
+
+
+def test_texts_of_one_token_show_something_where_there_are_many() -> None:
+    many = Vocabulary([f"t{i}" for i in range(48)])
+    flat = Model(many, lambda context: [1 / 48] * 48)
+    prompts = [(i,) for i in range(24)]
+    one = Engine(sampling(flat), prompts, law=flat, plain=sampling(flat), tokens=2)
+    report = judged(one, only=[SHORT])
+    assert 0.25 < result(report, SHORT).evidence["detectable_tv"] <= 0.5
+
+
+def test_a_greedy_engine_of_one_prompt_is_asked_more_than_twice() -> None:
+    calls = [0]
+
+    def changing(prompt: Tokens, budget: int, seed: int) -> Text:
+        calls[0] += 1
+        return Text((0,) * (budget - 1) + (int(calls[0] == 9),), budget, 1)
+
+    report = judged(engine(changing), greedy=True, only=["smoke/texts-deterministic"])
+    assert report.failures
+
+
 def test_the_evidence_of_prompts_multiplies() -> None:
-    """A bug that is half as strong needs more texts of each prompt than evidence of all does."""
+    """The same bug needs fewer texts of each of three prompts than of one."""
     one, all_ = (
         judged(
             Engine(LOSSY["residual is p"], prompts, **WITHOUT), detect_tv=0.05, only=[LAW_CHECK]

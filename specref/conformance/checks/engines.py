@@ -82,7 +82,8 @@ def deterministic(judge: Judge) -> Outcome:
     if not judge.capabilities.seeded:
         return not_applicable("does not claim to be deterministic under a seed")
     for mode in modes(engine):
-        seeds = range(1 if judge.capabilities.greedy else TWICE)
+        few = -(-TWICE // len(engine.prompts))  # seeds do not matter
+        seeds = range(few if judge.capabilities.greedy else TWICE)
         questions = [(prompt, engine.tokens, s) for prompt in engine.prompts for s in seeds]
         first, second = (Asking(judge.subject, mode).texts(questions) for _ in range(2))
         for (prompt, _, seed), one, other in zip(questions, first, second, strict=True):
@@ -108,15 +109,18 @@ def coarsely_drawn(judge: Judge, sampler: Asking) -> TrialReport:
     """A campaign that finds a coarse distance from the law."""
     trial = trial_of(judge, sampler.engine, sampler.budget)
     trials = judge.trials or coarse_trials(trial, coarse(judge))
+    few = FIRST
+    if sampler.budget == 1:
+        few = trial.needed(USELESS)  # so that a pass says something
+        trials = judge.trials or max(trials, few)
     if judge.seconds is not None:
         each, _ = seconds_of_a_text(judge, sampler.mode, sampler.budget)
-        few = coarse_trials(trial, USELESS) if sampler.budget == 1 else FIRST
         trials = min(trials, max(few, int(judge.seconds / SHARE / each)))
     return drawn(judge, trial, sampler, trials)
 
 
 def coarse(judge: Judge) -> float:
-    """The distance that is detected in plain mode, and in texts of one token."""
+    """The distance to be detected in plain mode, and in texts of one token, by few texts."""
     return max(judge.detect_tv, FAR)
 
 
@@ -206,9 +210,10 @@ def against_plain(judge: Judge, samplers: Sequence[Asking], tv: float) -> Outcom
     evidence of independent texts multiplies, so that a bug at every prompt needs fewer of each.
     """
     engine = engine_of(judge)
-    level = judge.level / (1 if len(engine.prompts) == 1 else 2)
-    tests = [TwoSample(alpha=level / len(engine.prompts), eps=tv) for _ in engine.prompts]
-    together = 0.0
+    count = len(engine.prompts)
+    share = 1 if count == 1 else 2 * count
+    tests = [TwoSample(alpha=judge.level / share, eps=tv) for _ in engine.prompts]
+    together, decided = 0.0, -math.log10(judge.level / 2)
     rngs = [judge.rng(f"engine/{sampler.mode}") for sampler in samplers]
     each = 0.0
     if judge.seconds is not None:
@@ -230,21 +235,21 @@ def against_plain(judge: Judge, samplers: Sequence[Asking], tv: float) -> Outcom
             test.add(*sides)
             kinds.update(map(tuple, np.unique(np.concatenate(sides), axis=0).tolist()))
         reports = [test.report() for test in tests]
-        together = max(together, sum(test.evidence for test in tests) / math.log(10))
-        highest = max(together, *(report.log10_evidence for report in reports))
-        looks.append((sum(report.trials for report in reports), highest))
+        if count > 1:
+            together = max(together, sum(test.evidence for test in tests) / math.log(10))
+        # A prompt's own decides at `share` times as much.
+        own = max(report.log10_evidence for report in reports) - math.log10(share)
+        looks.append((sum(report.trials for report in reports), max(together, own)))
         detectable = max(report.detectable or 1.0 for report in reports)
         enough = detectable <= tv and (judge.seconds is None or short)
         enough |= short and detectable <= USELESS and looks[-1][0] >= MOST_PLAIN
-        if together >= -math.log10(level) or any(test.decided_lossy for test in tests) or enough:
+        if together >= decided or any(test.decided_lossy for test in tests) or enough:
             break
     if len(kinds) == 1 and not short:
         return inconclusive(
             f"all {samplers[0].drafts.texts:,} texts of both modes are {next(iter(kinds))}: do "
             "seeds reach the engine? (greedy=true if no token is random)"
         )
-    if len(tests) == 1:
-        together = 0.0  # the same as that of the prompt
     return two_sample_outcome(judge, reports, looks, tv, together, short=short)
 
 
@@ -277,50 +282,48 @@ def two_sample_outcome(
     Parameters
     ----------
     looks : list of (int, float)
-        Texts of each mode, and the evidence until then: the highest of a prompt, or of all.
+        Texts of each mode, and the evidence until then: of all prompts together, or the highest
+        of one, divided by how much more of it decides.
     tv : float
         The distance that has to be detected.
     together : float
-        The logarithm of the evidence of several prompts together, its highest.
+        The logarithm of the evidence of several prompts together, its highest; 0 of one.
     short : bool
         Whether texts have one token: few of them, which show large distances alone, will do.
     """
     engine = engine_of(judge)
     pairs = list(zip(engine.prompts, reports, strict=True))
-    prompt, worst = max(pairs, key=lambda pair: pair[1].log10_evidence)
+    lossy = [pair for pair in pairs if pair[1].verdict == Verdict.LOSSY]
+    prompt, worst = max(lossy or pairs, key=lambda pair: pair[1].log10_evidence)
     detectable = max(report.detectable or 1.0 for report in reports)
+    decided = -math.log10(judge.level / 2)
+    highest = max(evidence for _, evidence in looks)
     numbers: dict[str, object] = {
         "trials": sum(report.trials for report in reports),
-        "log10_evidence": worst.log10_evidence,
-        "log10_threshold": -math.log10(worst.alpha / 2),
+        "log10_evidence": highest,
+        "log10_threshold": decided,
         "looks": looks,
         "detectable_tv": detectable,
         "tv": {str(prompt): (r.estimate, r.lower, r.upper) for prompt, r in pairs},
     }
-    lossy = [pair for pair in pairs if pair[1].verdict == Verdict.LOSSY]
-    if lossy or together >= -math.log10(judge.level / 2):
-        if lossy:
-            prompt, worst = lossy[0]
-            found, after = worst.log10_evidence, "texts of each"
-        else:
-            found, after = together, f"texts of each after each of {len(pairs)} prompts"
-            numbers |= {"log10_evidence": found, "log10_threshold": -math.log10(judge.level / 2)}
+    if lossy or together >= decided:
+        after = "texts of each" if lossy else f"texts of each after each of {len(pairs)} prompts"
         suspects = [suspect.component for suspect in worst.suspects]
         most = f"; most of all {suspects[0]}" if suspects else ""
         return failed(
             f"texts differ from those of plain mode: TV about {worst.estimate:.3f} (of one law "
-            f"{worst.noise:.3f}) after {prompt}, evidence 10^{found:.0f} after {worst.trials:,} "
+            f"{worst.noise:.3f}) after {prompt}, evidence 10^{highest:.0f} after {worst.trials:,} "
             f"{after}{most}",
             **numbers,
             suspects=suspects,
         )
-    if detectable > (USELESS if short or judge.seconds is not None else tv):
+    if detectable > (max(tv, USELESS) if short or judge.seconds is not None else tv):
         needed = max(report.to_find[1] for report in reports if report.to_find)
         reached = "nothing" if detectable == 1 else f"only TV ≥ {detectable:.3f}"
         return inconclusive(
             f"{worst.trials:,} texts of each mode are too few: {reached} would have been found "
             f"(TV {tv:g} takes about {needed:,}); so far evidence "
-            f"10^{worst.log10_evidence:z.1f}",
+            f"10^{highest:z.1f}",
             needed=needed,
             **numbers,
         )
