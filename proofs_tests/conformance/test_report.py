@@ -120,7 +120,8 @@ def test_all_checks_together_are_no_part() -> None:
 
 def test_a_greedy_sampler_has_no_law() -> None:
     assert report(PASSED, greedy=True).verdict == (
-        f"{ASKED} (greedy=true: blocks and texts were compared with argmax, and no law was judged)"
+        f"{ASKED} (greedy=true: blocks and texts were compared with argmax, or with those of "
+        "plain mode, and no law was judged)"
     )
 
 

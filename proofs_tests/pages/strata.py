@@ -15,7 +15,11 @@ from specref.conformance.strata.calling import WAYS
 from specref.conformance.strata.laws import ORDINARY, USUAL, WORDS
 from specref.conformance.strata.stratum import LONGER, NAMES, PLACES, SUSPECT, Stratum
 from specref.conformance.strata.table import (
+    BESIDE_GREEDY,
+    CLOSE,
+    CLOSE_TREES,
     FIRST,
+    ONE_TEMPERATURE,
     OTHER,
     SHAPED,
     STEP_STRATA,
@@ -23,8 +27,10 @@ from specref.conformance.strata.table import (
     TEXT_STRATA,
     TREE_STRATA,
 )
+from specref.conformance.strata.texts import PLACES as TEXT_PLACES
 from specref.conformance.strata.texts import CallStratum
-from specref.conformance.strata.trees import TreeStratum
+from specref.conformance.strata.trees import PLACES as TREE_PLACES
+from specref.conformance.strata.trees import WHOLE, WIDE, TreeStratum
 
 PAGE = ROOT / "docs" / "strata.md"
 HEAD = """# Strata
@@ -54,9 +60,9 @@ DRAFTERS: Mapping[str, str] = {
     "near": "the target, each token times exp of a normal number with deviation 0.7",
     "sharp": "its square",
     "wide": "its root, and 1 / V more",
-    "wrong": "nearly certain of a token that the target gives little",
-    "cut": "its 8 likeliest tokens alone, in other proportions",
-    "without": "the target without tokens that have about half of its mass",
+    "wrong": "nearly certain of one token: the least likely with a fiftieth of the mean or more",
+    "cut": "its 8 likeliest tokens alone, and those that tie with them, in other proportions",
+    "without": "the target without tokens that have half of its mass, as nearly as these come",
     "other": "the target, tokens shuffled",
     "same": "the target",
 }
@@ -86,11 +92,12 @@ def of_drafts(one: Stratum) -> tuple[str, ...]:
     """The row of a stratum of batches of drafts."""
     usual = Stratum(one.name, one.shapes)
     more: list[object] = [
+        one.name in (ONE_TEMPERATURE, BESIDE_GREEDY) and "`ragged` alone",
         one.way != usual.way and WAYS[one.way].way,
         not one.laws and "`draft_probs=None`",
         one.padding and f"{one.padding:,} ids at the end without probability",
         not one.ragged and "rows of one length",
-        one.endings and "p = 0.9 for an id that ends texts, with a rare drafter",
+        one.endings and "p = 0.9 for an id that ends texts; the drafter has half of the others",
         one.pairs is not None and f"{one.pairs} pair{'s' * (one.pairs > 1)} of laws",
         one.after and f"after {one.after:,} calls",
     ]
@@ -168,8 +175,10 @@ def page() -> str:
     parts.append("tokens come of a kind, or that a mean is off:\n\n")
     parts += [f"* tokens {WORDS[name]};\n" for name in NAMES[:-1]]
     parts.append(f"* tokens {WORDS[NAMES[-1]]}.\n\n")
-    parts.append(f"Places of batches of drafts: {listed(PLACES)}; and each shape by itself. ")
+    parts.append(f"Places of batches of drafts: {listed(PLACES)}. Of steps and texts: ")
+    parts.append(f"{listed(TEXT_PLACES)}. Of trees: {listed(TREE_PLACES)}. ")
     parts.append(
+        "And each shape by itself.\n\n"
         f"From evidence of {math.exp(SUSPECT):.0f} on a stratum goes on for {LONGER} times its "
         "tokens, unless it decides.\n\n## Families of laws\n\n"
     )
@@ -182,7 +191,19 @@ def page() -> str:
         parts.append(f"{title}, {named}:\n\n| family | law, but for its sum |\n| --- | --- |\n")
         parts += [f"| {name} | {words} |\n" for name, words in told.items()]
         parts.append("\n")
-    return "".join(parts).rstrip("\n") + "\n"
+    parts.append("## What is not in the tables\n\n")
+    close = ", ".join(f"`{one.name}`" for one in (CLOSE, CLOSE_TREES))
+    parts.append(
+        "* `strata/own-shape` has the shapes that a user asks for, `strata/large-call` one call "
+        "of more than 2^24 numbers, which is looked at for impossible first tokens alone.\n"
+        "* Samplers that decode by argmax are judged at these shapes too, exactly, and at "
+        f"{close}: targets of the family close.\n"
+        "* A tree verifier that takes one tree for all rows is given targets of "
+        f"{listed(WHOLE)}, and drafters {listed(WIDE)}, whatever a row says.\n"
+        "* A sampler that takes rows of one length alone has them everywhere, and one with a "
+        "largest batch none above it.\n"
+    )
+    return "".join(parts)
 
 
 if __name__ == "__main__":

@@ -163,6 +163,7 @@ def test_the_law_is_drawn_to_scale(failing: Report, pages: dict[str, str]) -> No
     assert classes == ["expected", "observed"]
 
 
+@pytest.mark.strata
 def test_a_page_of_a_pass_says_what_it_does_not_mean(
     passing: Report, pages: dict[str, str]
 ) -> None:

@@ -34,7 +34,7 @@ def load(loop: bool = False) -> Callable[..., Any]:
 
     name = "generate" if loop else "speculative_decoding"
     function = imported("litgpt.generate.speculative_decoding", name)
-    require_parameters(function, name, GIVEN[name], by_position=4 if loop else 5)
+    require_parameters(function, name, GIVEN[name], by_position=4 if loop else 6)
 
     class Cached(nn.Module):
         """Logits after ids at their positions; the cache holds what was fed last at each."""

@@ -43,7 +43,8 @@ def load_engine(
     from mlx_lm.generate import generate_step, speculative_generate_step
     from mlx_lm.utils import load_model
 
-    require_parameters(speculative_generate_step, "speculative_generate_step", PASSED, DEFAULTS)
+    name = "speculative_generate_step"
+    require_parameters(speculative_generate_step, name, PASSED, DEFAULTS, by_position=2)
     draw, processors = sampling({"temperature": 0.0} if greedy else settings)
     rows: list[int] = []
 

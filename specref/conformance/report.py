@@ -269,11 +269,16 @@ class Report:
     def power(self) -> str:
         """What would have been found, and where: nothing is said of anything else."""
         if self.capabilities.greedy:
-            return "greedy=true: blocks and texts were compared with argmax, and no law was judged"
+            return (
+                "greedy=true: blocks and texts were compared with argmax, or with those of plain "
+                "mode, and no law was judged"
+            )
         parts = list(filter(None, (self.power_on_fixtures, self._power_in_strata())))
         usual = [result.evidence.get("usual_tv") for result in self.results]
         if not parts and any(usual):
             parts = [f"a TV of about {max(filter(None, usual)):.2g} is usually found"]
+        if not parts and self.lossy_as_expected:
+            return "no other check draws samples"
         if not parts:
             return "nothing was sampled, or not enough to say what would have been found"
         return f"{'; '.join(parts)}; false alarms {self.alpha:g}"
