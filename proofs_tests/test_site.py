@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import specref
+from proofs_tests.helpers.pages import measured
 from proofs_tests.pages import links
 from proofs_tests.pages import site as pages
 from proofs_tests.pages.claims import SOURCES
@@ -66,6 +67,20 @@ def built(build: Build) -> Path:
     done = build()
     assert (done.returncode, done.stderr) == (0, "")
     return build.folder / "site"
+
+
+PHONE = 390
+
+
+@pytest.mark.parametrize(
+    "page", ["index", "judge-your-sampler", "strata", "claims", "generated/rules/standard"]
+)
+def test_no_page_is_wider_than_a_phone(page: str, built: Path) -> None:
+    """Wide tables and listings scroll by themselves."""
+    file = built / f"{page}.html"
+    found = measured(file.read_text(encoding="utf-8"), file.parent, PHONE)
+    assert found["window"] == PHONE
+    assert found["width"] <= PHONE
 
 
 SEPARATOR = re.compile(r"\|[|:\s-]*-[|:\s-]*\|")

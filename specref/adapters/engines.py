@@ -47,7 +47,7 @@ class Installable:
         Examples
         --------
         >>> [path.name for path in ENGINES["mlx-lm"].paths]
-        ['mlx-lm-text', 'mlx-lm-text-min-p', 'mlx-lm-text-penalty']
+        ['mlx-lm-text', 'mlx-lm-text-greedy', 'mlx-lm-text-min-p', 'mlx-lm-text-penalty']
         """
         start = f"{self.name}-"
         return tuple(
