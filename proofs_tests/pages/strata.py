@@ -12,6 +12,7 @@ from typing import Any
 from proofs_tests.pages.console_blocks import ROOT
 from specref.conformance.checks.strata import ASKED
 from specref.conformance.strata.calling import WAYS
+from specref.conformance.strata.endings import MASS
 from specref.conformance.strata.laws import ORDINARY, USUAL, WORDS
 from specref.conformance.strata.stratum import LONGER, NAMES, PLACES, SUSPECT, Stratum
 from specref.conformance.strata.table import (
@@ -35,10 +36,11 @@ from specref.conformance.strata.trees import WHOLE, WIDE, TreeStratum
 PAGE = ROOT / "docs" / "strata.md"
 HEAD = """# Strata
 
-The situations in which the kit judges outside of its fixtures, each with a campaign of its own
-([statistics.md](statistics.md#strata)). Written from the tables that the checks take them from by
-`python -m proofs_tests.pages.strata`; a test compares. A report says of each which shift would
-have been found: the more tokens, the smaller. *Tokens* is a factor on their number.
+The situations in which the kit judges outside of its fixtures, each by a campaign of its own, the
+check `strata/NAME` ([how it bets](statistics.md#strata)). V is the size of the vocabulary. Written
+from the tables that the checks take them from by `python -m proofs_tests.pages.strata`; a test
+compares. A report says of each which shift would have been found: the more tokens, the smaller.
+*Tokens* is a factor on their number.
 
 Targets and drafters are families of random laws, each over shuffled ids, or with its likeliest
 tokens at the ends of blocks and of integer formats, or in a last partial block of 1,024.
@@ -97,7 +99,7 @@ def of_drafts(one: Stratum) -> tuple[str, ...]:
         not one.laws and "`draft_probs=None`",
         one.padding and f"{one.padding:,} ids at the end without probability",
         not one.ragged and "rows of one length",
-        one.endings and "p = 0.9 for an id that ends texts; the drafter has half of the others",
+        one.endings and f"p = {MASS:g} for an id that ends texts, which is never drafted",
         one.pairs is not None and f"{one.pairs} pair{'s' * (one.pairs > 1)} of laws",
         one.after and f"after {one.after:,} calls",
     ]
@@ -107,7 +109,8 @@ def of_drafts(one: Stratum) -> tuple[str, ...]:
         [shape.lookahead for shape in shapes],
         [shape.batch for shape in shapes],
     )
-    return (*map(listed, sizes), *laws(one), "; ".join(str(x) for x in more if x), f"{one.cost:g}")
+    families = ("zipf", "half of the target's other ids") if one.endings else laws(one)
+    return (*map(listed, sizes), *families, "; ".join(str(x) for x in more if x), f"{one.cost:g}")
 
 
 def of_calls(one: CallStratum) -> tuple[str, ...]:
@@ -148,9 +151,9 @@ def page() -> str:
     """The whole page."""
     both = "targets", "drafters", "otherwise", "tokens"
     parts = [HEAD]
-    drafts = "stratum", "tokens of the vocabulary", "drafts", "rows", *both
+    drafts = "stratum", "V", "drafts", "rows", *both
     parts.append("## Of drafts: `verify` and `ragged`\n\n")
-    rows = [(f"`strata/{one.name}`", *of_drafts(one)) for one in (FIRST, *STRATA)]
+    rows = [(f"`{one.name}`", *of_drafts(one)) for one in (FIRST, *STRATA)]
     parts.append(table(drafts, rows))
     pairs = sum(name.startswith("pair-") for name, _ in ASKED)
     parts.append(
@@ -163,12 +166,12 @@ def page() -> str:
         ("Of steps: `step`", ("context", "lookahead"), STEP_STRATA, of_calls),
         ("Of texts: `generate`", ("prompt", "tokens to generate"), TEXT_STRATA, of_calls),
     ):
-        names = "stratum", "tokens of the vocabulary", *heads, *both
+        names = "stratum", "V", *heads, *both
         parts.append(f"\n## {title}\n\n")
-        parts.append(table(names, [(f"`strata/{one.name}`", *row(one)) for one in strata]))
-    trees = "stratum", "tokens of the vocabulary", "siblings by level", "rows", *both
+        parts.append(table(names, [(f"`{one.name}`", *row(one)) for one in strata]))
+    trees = "stratum", "V", "siblings by level", "rows", *both
     parts.append("\n## Of trees: `tree`\n\n")
-    parts.append(table(trees, [(f"`strata/{one.name}`", *of_trees(one)) for one in TREE_STRATA]))
+    parts.append(table(trees, [(f"`{one.name}`", *of_trees(one)) for one in TREE_STRATA]))
     parts.append(
         "\n## What is bet on\n\nIn every stratum, at every place, that too many or too few "
     )
