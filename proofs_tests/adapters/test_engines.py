@@ -59,6 +59,15 @@ class WithAThreshold(DefaultRejectionSamplingImpl):
     def forward(self, *given, threshold=0.0): ...
 
 
+class DraftsFirst(DefaultRejectionSamplingImpl):
+    def forward(
+        self, draft_token_ids, target_logits, bonus_token_ids, *, is_greedy, draft_probs=None
+    ): ...
+
+
+def laws_first(target_logprobs, draft_logprobs, draft_token_ids, *, generator=None): ...
+
+
 def step(draft_token_ids, draft_logprobs, target_logprobs, *, generator=None):
     """What flashspec's `rejection_step` gets and gives."""
     p, q = (None if one is None else one.exp() for one in (target_logprobs, draft_logprobs))
@@ -122,6 +131,16 @@ def test_planted_bugs_are_found(name: str, module: str, names: Any, install: Any
         (
             "lmdeploy", LMDEPLOY, {"DefaultRejectionSamplingImpl": WithAThreshold},
             "DefaultRejectionSamplingImpl.forward has unknown parameters, given, threshold",
+        ),
+        (
+            "lmdeploy", LMDEPLOY, {"DefaultRejectionSamplingImpl": DraftsFirst},
+            "DefaultRejectionSamplingImpl.forward begins with the parameters self, "
+            "draft_token_ids, target_logits, bonus_token_ids, not with self, target_logits, "
+            "draft_token_ids, bonus_token_ids",
+        ),
+        (
+            "flashspec", FLASHSPEC, {**STEPS, "rejection_step": laws_first},
+            "rejection_step begins with the parameters target_logprobs, not with draft_token_ids",
         ),
         ("flashspec", FLASHSPEC, {"rejection_step": step}, f"{FLASHSPEC} cannot be imported"),
         (

@@ -523,10 +523,9 @@ def test_the_board(
     assert "transformers-text-sd" in result.stdout
     found = read_board(file)
     verdicts = [row[0] for row in rows if isinstance(row, tuple)]
-    by_path = {row.path.removeprefix("transformers-text-"): row.verdict for row in found}
-    assert [by_path.pop(name) for name in ("sd", "pld", "tli") if name in by_path] == verdicts
-    assert set(by_path.values()) <= {"not_run"}
-    assert by_path.keys() <= {"sd-top-p", "sd-greedy", "pld-greedy"}
+    verdicts[1:1] = ["not_run"] * 2  # transformers-text-sd-top-p, transformers-text-sd-greedy
+    verdicts[4:4] = ["not_run"] * (len(verdicts) > 3)  # transformers-text-pld-greedy
+    assert [row.verdict for row in found] == verdicts
     assert "--seconds" in found[0].evidence
     assert max(map(len, result.stdout.splitlines())) <= 80
 

@@ -278,7 +278,7 @@ class Report:
         if not parts and any(usual):
             parts = [f"a TV of about {max(filter(None, usual)):.2g} is usually found"]
         if not parts and self.lossy_as_expected:
-            return "no other check draws samples"
+            return "no other check says what it would have found"
         if not parts:
             return "nothing was sampled, or not enough to say what would have been found"
         return f"{'; '.join(parts)}; false alarms {self.alpha:g}"

@@ -80,7 +80,7 @@ def test_drafters_of_every_target_are_what_the_page_says(name: str, size: int) -
     if (p > 0).sum() > 1:
         assert not np.allclose(cut[cut > 0], p[cut > 0] / p[cut > 0].sum())
     lost = p[(drafter("without", p) == 0) & (p > 0)].sum()
-    assert abs(lost - 0.5) <= max(p.max() / 2, 0.5 if name == "certain" else 0) + 1e-9
+    assert abs(lost - 0.5) <= p.max() / 2 + 1e-9
 
 
 def test_a_drafter_without_half_of_the_mass_keeps_something() -> None:
