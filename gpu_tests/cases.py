@@ -8,7 +8,7 @@ from types import MappingProxyType
 import torch
 
 from specref.torch_backend import shape_logits
-from specref.torch_backend.drafts import Shape
+from specref.torch_backend.drafters.drafts import Shape
 
 LOOKAHEAD = 4
 

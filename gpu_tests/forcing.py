@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from specref.torch_backend.drafts import Shape
+from specref.torch_backend.drafters.drafts import Shape
 
 BATCH = 32_768
 

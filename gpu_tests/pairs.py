@@ -10,7 +10,7 @@ from transformers import AutoTokenizer, PreTrainedModel
 from fixtures.model_pairs.samples import HELD_OUT, PROMPTS, read_documents
 from fixtures.model_pairs.storing import MODELS, load_model, read_card
 from specref.torch_backend import methods
-from specref.torch_backend.drafts import Drafter, Shape
+from specref.torch_backend.drafters.drafts import Drafter, Shape
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from gpu_tests.forcing import forced_laws
-from specref.torch_backend.drafts import Drafts, Shape
+from specref.torch_backend.drafters.drafts import Drafts, Shape
 from specref.torch_backend.statistics import Generation
 
 

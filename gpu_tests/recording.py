@@ -14,9 +14,10 @@ from gpu_tests.cases import LOOKAHEAD, Case
 from gpu_tests.forcing import forced_laws
 from gpu_tests.pairs import Pair
 from gpu_tests.prefixes import Prefixes, prefixes
-from specref.torch_backend import generate, generation, loop, slrs
-from specref.torch_backend.byte_laws import ByteLaws
-from specref.torch_backend.drafts import Drafter, Drafts
+from specref.torch_backend import generate, generation, loop
+from specref.torch_backend.drafters import slrs
+from specref.torch_backend.drafters.byte_laws import ByteLaws
+from specref.torch_backend.drafters.drafts import Drafter, Drafts
 from specref.torch_backend.statistics import Generation, Iteration
 
 ROWS = 16

@@ -19,7 +19,7 @@ from gpu_tests.greedy import Texts
 from gpu_tests.lab import Figure, Lab
 from gpu_tests.pairs import Pair
 from specref.torch_backend import generate
-from specref.torch_backend.slots import Slots
+from specref.torch_backend.models.slots import Slots
 
 PAIRS = {"standard": "homogeneous", "tli": "large intersection"}
 MOVED = 0.1

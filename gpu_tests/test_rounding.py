@@ -70,7 +70,7 @@ def test_half_precision_is_beyond_the_margin_of_float32(laws: Laws) -> None:
 
 def test_other_thresholds_are_noticed(laws: Laws, monkeypatch: pytest.MonkeyPatch) -> None:
     """Acceptance decided in float32 instead of float64, or the residual taken in bfloat16."""
-    from specref.torch_backend import verification
+    from specref.torch_backend.verification import chains
 
     def in_float32(p: Tensor, q: Tensor, drafts: Tensor, uniforms: Tensor) -> Tensor:
         tokens = drafts[:, :-1, None]
@@ -79,8 +79,8 @@ def test_other_thresholds_are_noticed(laws: Laws, monkeypatch: pytest.MonkeyPatc
         return uniforms < ratio[..., 0].double()
 
     with monkeypatch.context() as planted:
-        planted.setattr(verification, "_accepted", in_float32)
+        planted.setattr(chains, "_accepted", in_float32)
         assert len(misplaced(torch.float64, laws[0][0], laws[1][0]))
-    weights = verification._last_weights
-    monkeypatch.setattr(verification, "_last_weights", lambda *a: weights(*a).bfloat16())
+    weights = chains._last_weights
+    monkeypatch.setattr(chains, "_last_weights", lambda *a: weights(*a).bfloat16())
     assert len(misplaced(torch.float32, laws[0][0], laws[1][0]))

@@ -30,7 +30,7 @@ from specref.models import hashed_model
 from specref.rules import RULES
 from specref.theory import acceptance, decompositions, psi, until_determined
 from specref.torch_backend.shaping import shape_logits
-from specref.torch_backend.vocabularies import TokenVocabulary
+from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
 from specref.vocabulary import Tokens
 
 END, LOOKAHEAD = b"$", 6

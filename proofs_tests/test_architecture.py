@@ -93,7 +93,7 @@ def test_imports_go_downward(path: Path) -> None:
     assert rooms_imported(path) <= known, f"{path.name} imports from a floor below it"
 
 
-TWIN = sorted((PACKAGE / "torch_backend").glob("*.py"))
+TWIN = sorted((PACKAGE / "torch_backend").rglob("*.py"))
 
 
 @pytest.mark.parametrize("path", TWIN, ids=lambda path: path.stem)

@@ -19,10 +19,10 @@ from gpu_tests.pairs import Models, Pair
 from specref.contracts.torch_state import one_thread
 from specref.report.machine import write_json
 from specref.torch_backend import Generation, LazySlrsDrafter, shape_logits
-from specref.torch_backend.cached import CachedModel
 from specref.torch_backend.loop import Loop, Rules
 from specref.torch_backend.methods import DRAFTERS
 from specref.torch_backend.methods import Pair as Given
+from specref.torch_backend.models.cached import CachedModel
 
 LAZY, WHOLE, PLAIN = "lazy-slrs", "slrs", "autoregressive"
 BYTES = "byte-level"

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
-from specref.torch_backend.drafts import Shape
-from specref.torch_backend.vocabularies import TokenVocabulary
+from specref.torch_backend.drafters.drafts import Shape
+from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
 from specref.vocabulary import Tokens
 
 Logits: TypeAlias = Callable[[Sequence[Tokens]], Tensor]

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from gpu_tests.benchmarks.markdown import table
 from gpu_tests.benchmarks.slrs_tables import count
-from specref.torch_backend.lazy_slrs import WIDTH
+from specref.torch_backend.drafters.lazy_slrs import WIDTH
 
 Row: TypeAlias = dict[str, Any]
 LAZY, WHOLE, PLAIN = "lazy-slrs", "slrs", "autoregressive"

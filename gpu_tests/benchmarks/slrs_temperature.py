@@ -17,11 +17,11 @@ from gpu_tests.benchmarks.slrs_acceptance import STANDARD, TLI, UNION, Laws, acc
 from gpu_tests.benchmarks.slrs_expansion import Expansion, Reading
 from gpu_tests.benchmarks.slrs_growth import quantiles
 from gpu_tests.pairs import Models, Pair, card_entries
-from specref.torch_backend.contexts import opening, read, windowed
-from specref.torch_backend.drafts import Drafter, Shape
-from specref.torch_backend.mapped import MappedDrafter
+from specref.torch_backend.drafters.drafts import Drafter, Shape
+from specref.torch_backend.drafters.mapped import MappedDrafter
 from specref.torch_backend.shaping import shape_logits
-from specref.torch_backend.vocabularies import TokenVocabulary
+from specref.torch_backend.vocabularies.contexts import opening, read, windowed
+from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
 
 Row: TypeAlias = dict[str, Any]
 PAIRS = (

@@ -36,15 +36,15 @@ from proofs_tests.helpers.torch.two_vocabularies import (
 )
 from specref.distributions import total_variation
 from specref.torch_backend import Coins, Generation, generate, mapped, slrs
-from specref.torch_backend import block as block_module
 from specref.torch_backend import loop as loop_module
-from specref.torch_backend.byte_laws import END
-from specref.torch_backend.drafts import Drafts
+from specref.torch_backend.drafters.byte_laws import END
+from specref.torch_backend.drafters.drafts import Drafts
+from specref.torch_backend.drafters.mapped import MappedDrafter
+from specref.torch_backend.drafters.slrs import SlrsDrafter
 from specref.torch_backend.loop import Text
-from specref.torch_backend.mapped import MappedDrafter
 from specref.torch_backend.shaping import draw
-from specref.torch_backend.slrs import SlrsDrafter
-from specref.torch_backend.trie import ByteTrie
+from specref.torch_backend.verification import block as block_module
+from specref.torch_backend.vocabularies.trie import ByteTrie
 from specref.vocabulary import Tokens
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 
 from proofs_tests.helpers.torch.devices import WAITS, reading_a_number, without_device
 from proofs_tests.helpers.torch.laws import ragged_batch
-from specref.torch_backend.verification import (
+from specref.torch_backend.verification.chains import (
     NO_DRAFT,
     Coins,
     validate,

@@ -34,10 +34,10 @@ from proofs_tests.helpers.torch.laws import LAST
 from specref.adapters.torch_backend import load_fused_verify
 from specref.algorithms import standard, union
 from specref.conformance.suite import check
-from specref.torch_backend import fused, fused_kernels
-from specref.torch_backend.fused import verify, verify_logits
+from specref.torch_backend import fused
+from specref.torch_backend.fused import kernels, verify, verify_logits
 from specref.torch_backend.validation import NO_DRAFT
-from specref.torch_backend.verification import Coins
+from specref.torch_backend.verification.chains import Coins
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")
 
@@ -177,7 +177,7 @@ BUGS_OF_LOGITS = {
 @pytest.fixture
 def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
     def plant(right: str, wrong: str) -> None:
-        source, file = Path(fused_kernels.__file__).read_text(), tmp_path / "planted_kernels.py"
+        source, file = Path(kernels.__file__).read_text(), tmp_path / "planted_kernels.py"
         assert source.count(right) == 1
         file.write_text(source.replace(right, wrong))
         spec: Any = spec_from_file_location(file.stem, file)

@@ -33,12 +33,12 @@ from specref.torch_backend import (
     generate,
     uniforms,
 )
-from specref.torch_backend import block as block_module
-from specref.torch_backend import drafts as drafts_module
 from specref.torch_backend import loop as loop_module
+from specref.torch_backend.drafters import drafts as drafts_module
 from specref.torch_backend.loop import Loop, Rules
+from specref.torch_backend.models.slots import Slots
 from specref.torch_backend.randomness import ACCEPT, DRAFT
-from specref.torch_backend.slots import Slots
+from specref.torch_backend.verification import block as block_module
 from specref.vocabulary import Tokens, Vocabulary
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)

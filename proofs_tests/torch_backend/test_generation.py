@@ -29,10 +29,10 @@ from specref.torch_backend import (
 )
 from specref.torch_backend import generation as generation_module
 from specref.torch_backend import loop as loop_module
-from specref.torch_backend.cached import common_prefix
 from specref.torch_backend.loop import Text
 from specref.torch_backend.methods import DRAFTERS
-from specref.torch_backend.slots import Slots
+from specref.torch_backend.models.cached import common_prefix
+from specref.torch_backend.models.slots import Slots
 from specref.vocabulary import Vocabulary
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)

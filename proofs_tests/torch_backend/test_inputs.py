@@ -13,7 +13,6 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 import numpy as np
 import torch
 
-from specref.torch_backend.configs import UNBOUNDED, check_attention, longest_text
 from specref.torch_backend.inputs import (
     as_eos,
     as_prompts,
@@ -25,6 +24,7 @@ from specref.torch_backend.inputs import (
     check_pair,
     check_room,
 )
+from specref.torch_backend.models.configs import UNBOUNDED, check_attention, longest_text
 
 CPU = torch.device("cpu")
 

@@ -18,8 +18,9 @@ from specref.adapters.torch_backend import load_seeded_verify, load_verify
 from specref.conformance.suite import check
 from specref.contracts.capabilities import capabilities_of, capable
 from specref.probing import probe_block
-from specref.torch_backend import randomness, verification
+from specref.torch_backend import randomness
 from specref.torch_backend.randomness import Coins, row_coins
+from specref.torch_backend.verification import chains
 from specref.zoo import FIXTURES
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")
@@ -62,7 +63,7 @@ def test_exact_matching_passes() -> None:
     def verify(target_probs: Tensor, draft_probs: Any, draft_tokens: Tensor, *, rng: Any) -> Any:
         seeds = torch.from_numpy(rng.integers(2**63, size=len(draft_tokens)))
         coins = row_coins(seeds, 0, draft_tokens.shape[1])
-        return verification.verify_matching(target_probs, draft_tokens, coins=coins)
+        return chains.verify_matching(target_probs, draft_tokens, coins=coins)
 
     report = judge(verify, "smoke", "boundary/ragged", "joint/wide", "joint/deep")
     assert report.exit_code == 0, report
@@ -86,7 +87,7 @@ def test_claims() -> None:
 # Planted bugs: one function replaced, and the checks that must see it.
 
 REJECTED, LAST_TOKEN = "rejected_law", "last_token"
-CLEAN = {name: getattr(verification, name) for name in (REJECTED, LAST_TOKEN)}
+CLEAN = {name: getattr(chains, name) for name in (REJECTED, LAST_TOKEN)}
 
 
 def accepting_equals(p: Tensor, q: Tensor | None, drafts: Tensor, u: Tensor) -> Tensor:
@@ -119,7 +120,7 @@ BUGS = {
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, broken, checks = BUGS[bug]
-    monkeypatch.setattr(verification, name, broken)
+    monkeypatch.setattr(chains, name, broken)
     report = check(load_verify(recovery="inverse"), only=checks, detect_tv=0.1, blocking=False)
     # In float64 what happens at u = 0 alone is a warning: its chance is 2^-53.
     found = [result for result in report.results if result.finding is not None]

@@ -43,14 +43,14 @@ from specref.torch_backend import (
     row_coins,
     slrs,
 )
-from specref.torch_backend.byte_laws import END
-from specref.torch_backend.lazy_drafting import LawTrees
-from specref.torch_backend.lazy_slrs import LazySlrsDrafter
-from specref.torch_backend.psi_bounds import PsiBounds
-from specref.torch_backend.settling import Settling
-from specref.torch_backend.trees import TreeModel
-from specref.torch_backend.trie import ByteTrie
+from specref.torch_backend.drafters.byte_laws import END
+from specref.torch_backend.drafters.lazy_drafting import LawTrees
+from specref.torch_backend.drafters.lazy_slrs import LazySlrsDrafter
+from specref.torch_backend.drafters.psi_bounds import PsiBounds
+from specref.torch_backend.drafters.settling import Settling
+from specref.torch_backend.models.trees import TreeModel
 from specref.torch_backend.validation import NO_DRAFT, OUTSIDE
+from specref.torch_backend.vocabularies.trie import ByteTrie
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 

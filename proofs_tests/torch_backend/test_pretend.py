@@ -27,7 +27,7 @@ from specref.torch_backend import (
     verify_block,
     verify_matching,
 )
-from specref.torch_backend.verification import NO_DRAFT
+from specref.torch_backend.verification.chains import NO_DRAFT
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 

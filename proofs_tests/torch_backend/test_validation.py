@@ -10,7 +10,7 @@ import torch
 
 from proofs_tests.helpers.torch.laws import ragged_batch
 from specref.torch_backend.validation import NO_DRAFT, OUTSIDE, Coins, validate
-from specref.torch_backend.verification import verify, verify_matching
+from specref.torch_backend.verification.chains import verify, verify_matching
 
 
 def given(**changed: Any) -> dict[str, Any]:

@@ -43,10 +43,10 @@ def load_verify(
     0
     """
     require(PACKAGES, REMEDY)
-    from specref.torch_backend import verification
+    from specref.torch_backend.verification import chains
 
     claims = _claims(device, dtype) | {"rule": "standard", "recovery": recovery}
-    return _with_coins(lambda: verification.verify, claims)
+    return _with_coins(lambda: chains.verify, claims)
 
 
 def load_fused_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verified:
@@ -93,7 +93,7 @@ def load_verify_block(
         torch is missing.
     """
     require(PACKAGES, REMEDY)
-    from specref.torch_backend import block
+    from specref.torch_backend.verification import block
 
     claims = _claims(device, dtype) | {"rule": "block", "recovery": recovery}
     return _with_coins(lambda: block.verify_block, claims)
@@ -110,7 +110,8 @@ def load_seeded_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verifie
     require(PACKAGES, REMEDY)
     from torch import from_numpy
 
-    from specref.torch_backend import randomness, verification
+    from specref.torch_backend import randomness
+    from specref.torch_backend.verification import chains
 
     @capable(rule="standard", **_claims(device, dtype))
     def verify(
@@ -120,10 +121,10 @@ def load_seeded_verify(device: str = "cpu", dtype: Dtype = "float64") -> Verifie
         *,
         rng: np.random.Generator,
     ) -> tuple["Tensor", "Tensor"]:
-        """`torch_backend.verification.verify` with coins of `randomness.row_coins`."""
+        """`chains.verify` with coins of `randomness.row_coins`."""
         seeds = from_numpy(rng.integers(2**63, size=len(draft_tokens))).to(device)
         coins = randomness.row_coins(seeds, 0, draft_tokens.shape[1])
-        return verification.verify(target_probs, draft_probs, draft_tokens, coins=coins)
+        return chains.verify(target_probs, draft_probs, draft_tokens, coins=coins)
 
     return verify
 
@@ -139,7 +140,8 @@ def load_verify_ragged(device: str = "cpu", dtype: Dtype = "float64") -> Callabl
     require(PACKAGES, REMEDY)
     import torch
 
-    from specref.torch_backend import randomness, verification
+    from specref.torch_backend import randomness
+    from specref.torch_backend.verification import chains
 
     @capable(rule="standard", **_claims(device, dtype))
     def verify_ragged(
@@ -159,13 +161,13 @@ def load_verify_ragged(device: str = "cpu", dtype: Dtype = "float64") -> Callabl
         p = target_logits.new_zeros(len(rows), most + 1, size)
         p[:, :most][drafted] = (target_logits / hot.repeat_interleave(lens, 0)).softmax(-1)
         p[rows, lens] = (bonus_logits / hot).softmax(-1)
-        drafts = torch.full_like(drafted, verification.NO_DRAFT, dtype=torch.int64)
+        drafts = torch.full_like(drafted, chains.NO_DRAFT, dtype=torch.int64)
         drafts[drafted] = draft_token_ids.long()
         q = None if draft_probs is None else torch.zeros_like(p[:, :most])
         if q is not None and draft_probs is not None:
             q[drafted] = draft_probs
         coins = randomness.row_coins(seeds, 0, most)
-        return verification.verify(p, q, drafts, lens=lens, coins=coins)
+        return chains.verify(p, q, drafts, lens=lens, coins=coins)
 
     return verify_ragged
 
@@ -185,8 +187,8 @@ def load_verify_tree(
     require(PACKAGES, REMEDY)
     from torch import from_numpy
 
-    from specref.torch_backend import tree_verification
     from specref.torch_backend.randomness import Coins as Drawn
+    from specref.torch_backend.verification import trees
 
     @capable(rule=rule, row_seeds=True, **_claims(device, dtype))
     def verify_tree(
@@ -200,7 +202,7 @@ def load_verify_tree(
         accept, race = (from_numpy(one).to(device) for one in (coins.accept, coins.race))
         given = target_probs, draft_probs, draft_tokens, parents
         drawn = Drawn(accept=accept, race=race)
-        return tree_verification.verify_tree(*given, rule=rule, coins=drawn)
+        return trees.verify_tree(*given, rule=rule, coins=drawn)
 
     return verify_tree
 

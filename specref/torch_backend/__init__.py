@@ -1,23 +1,29 @@
 """Speculative decoding in torch: an independent twin that imports nothing else of specref."""
 
-from specref.torch_backend.block import verify_block
-from specref.torch_backend.cached import CachedModel
-from specref.torch_backend.drafts import Drafter, Drafts, StandardDrafter
+from specref.torch_backend.drafters.drafts import Drafter, Drafts, StandardDrafter
+from specref.torch_backend.drafters.lazy_slrs import LazySlrsDrafter
+from specref.torch_backend.drafters.slem import SlemDrafter
+from specref.torch_backend.drafters.slrs import SlrsDrafter
+from specref.torch_backend.drafters.tli import TliDrafter
+from specref.torch_backend.drafters.union import UnionDrafter
 from specref.torch_backend.generation import Decoder, generate
-from specref.torch_backend.lazy_slrs import LazySlrsDrafter
 from specref.torch_backend.methods import METHODS
+from specref.torch_backend.models.cached import CachedModel
+from specref.torch_backend.models.trees import TreeModel
 from specref.torch_backend.randomness import Coins, row_coins, uniforms
 from specref.torch_backend.shaping import draw, shape_logits
-from specref.torch_backend.slem import SlemDrafter
-from specref.torch_backend.slrs import SlrsDrafter
 from specref.torch_backend.statistics import Generation, Iteration
-from specref.torch_backend.tli import TliDrafter
-from specref.torch_backend.tree_validation import NO_NODE, ROOT, validate_tree
-from specref.torch_backend.tree_verification import verify_tree
-from specref.torch_backend.trees import TreeModel
-from specref.torch_backend.union import UnionDrafter
-from specref.torch_backend.verification import NO_DRAFT, OUTSIDE, validate, verify, verify_matching
-from specref.torch_backend.vocabularies import TokenVocabulary
+from specref.torch_backend.verification.block import verify_block
+from specref.torch_backend.verification.chains import (
+    NO_DRAFT,
+    OUTSIDE,
+    validate,
+    verify,
+    verify_matching,
+)
+from specref.torch_backend.verification.tree_validation import NO_NODE, ROOT, validate_tree
+from specref.torch_backend.verification.trees import verify_tree
+from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
 
 __all__ = [
     "METHODS",

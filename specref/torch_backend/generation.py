@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from specref.torch_backend import inputs
-from specref.torch_backend.cached import CachedModel
-from specref.torch_backend.drafts import Drafter
+from specref.torch_backend.drafters.drafts import Drafter
 from specref.torch_backend.loop import Loop, Rules
 from specref.torch_backend.methods import AUTOREGRESSIVE, BLOCK, DRAFTERS, Pair
+from specref.torch_backend.models.cached import CachedModel
 from specref.torch_backend.shaping import shape_logits
 from specref.torch_backend.statistics import Generation
 

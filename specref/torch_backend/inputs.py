@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from specref.torch_backend.configs import longest_text
 from specref.torch_backend.methods import AUTOREGRESSIVE, BLOCK, DECLARING, METHODS, VERIFICATIONS
+from specref.torch_backend.models.configs import longest_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from specref.torch_backend.cached import CachedModel
-from specref.torch_backend.drafts import Drafter, Shape, StandardDrafter
-from specref.torch_backend.lazy_slrs import LazySlrsDrafter
-from specref.torch_backend.slem import SlemDrafter
-from specref.torch_backend.slrs import SlrsDrafter
-from specref.torch_backend.tli import TliDrafter
-from specref.torch_backend.trees import TreeModel
-from specref.torch_backend.union import UnionDrafter
-from specref.torch_backend.vocabularies import TokenVocabulary
+from specref.torch_backend.drafters.drafts import Drafter, Shape, StandardDrafter
+from specref.torch_backend.drafters.lazy_slrs import LazySlrsDrafter
+from specref.torch_backend.drafters.slem import SlemDrafter
+from specref.torch_backend.drafters.slrs import SlrsDrafter
+from specref.torch_backend.drafters.tli import TliDrafter
+from specref.torch_backend.drafters.union import UnionDrafter
+from specref.torch_backend.models.cached import CachedModel
+from specref.torch_backend.models.trees import TreeModel
+from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from proofs_tests.helpers.torch.lazy_pairs import PADDED, WAITING
-from specref.torch_backend import lazy_drafting
-from specref.torch_backend.lazy_drafting import Drafting, Path
-from specref.torch_backend.lazy_verification import Decisions
-from specref.torch_backend.settling import Settling
+from specref.torch_backend.drafters import lazy_drafting
+from specref.torch_backend.drafters.lazy_drafting import Drafting, Path
+from specref.torch_backend.drafters.lazy_verification import Decisions
+from specref.torch_backend.drafters.settling import Settling
 
 
 def forget_ancestors(patch: pytest.MonkeyPatch) -> None:

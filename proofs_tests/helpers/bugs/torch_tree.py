@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from specref.torch_backend import tree_verification as module
-from specref.torch_backend.tree_validation import ROOT
+from specref.torch_backend.verification import trees as module
+from specref.torch_backend.verification.tree_validation import ROOT
 
 
 def not_renormalised(rest: Any, trees: Any, i: int, here: Tensor) -> Any:

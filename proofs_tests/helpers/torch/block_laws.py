@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from proofs_tests.helpers.torch.laws import CELLS, LAST, Law, cells
-from specref.torch_backend.verification import NO_DRAFT, Coins
+from specref.torch_backend.verification.chains import NO_DRAFT, Coins
 
 Verified = tuple[Tensor, Tensor]
 

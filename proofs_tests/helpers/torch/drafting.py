@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from specref.torch_backend.drafts import Drafts
+from specref.torch_backend.drafters.drafts import Drafts
 from specref.torch_backend.randomness import Coins
-from specref.torch_backend.verification import verify
-from specref.torch_backend.vocabularies import TokenVocabulary
+from specref.torch_backend.verification.chains import verify
+from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
 
 Target = Callable[[Sequence[int]], Tensor]
 Law = dict[tuple[int, ...], float]

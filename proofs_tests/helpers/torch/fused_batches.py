@@ -16,10 +16,11 @@ from proofs_tests.helpers.torch.laws import (
     token_ends,
 )
 from specref.pairs import toy_pairs
-from specref.torch_backend import shape_logits, verification
+from specref.torch_backend import shape_logits
 from specref.torch_backend.fused import verify, verify_logits
 from specref.torch_backend.validation import NO_DRAFT, OUTSIDE
-from specref.torch_backend.verification import Coins
+from specref.torch_backend.verification import chains
+from specref.torch_backend.verification.chains import Coins
 
 NEAR = 2.0**-40
 ROWS, LOOKAHEAD, SIZE = 24, 3, 5
@@ -27,7 +28,7 @@ Given = tuple[Tensor, Tensor | None, Tensor, Coins]
 
 
 def eager(p: Tensor, q: Tensor | None, tokens: Tensor, coins: Coins, **more: Any) -> Any:
-    return verification.verify(p, q, tokens, coins=coins, **more)
+    return chains.verify(p, q, tokens, coins=coins, **more)
 
 
 def on(device: str, given: Given) -> Given:

@@ -15,7 +15,7 @@ from specref.distributions import Probability
 from specref.models import Model
 from specref.pairs import toy_pairs
 from specref.torch_backend.randomness import Coins
-from specref.torch_backend.verification import NO_DRAFT, OUTSIDE
+from specref.torch_backend.verification.chains import NO_DRAFT, OUTSIDE
 from specref.vocabulary import Tokens
 
 Verify = Callable[[Tensor, Tensor | None, Tensor, Coins], tuple[Tensor, Tensor]]

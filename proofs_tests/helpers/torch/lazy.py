@@ -20,13 +20,14 @@ import torch
 from torch import Tensor
 
 from proofs_tests.helpers.torch.coins import FromUniforms
-from specref.torch_backend import lazy_drafting, lazy_slrs, lazy_verification, verification
 from specref.torch_backend import loop as loop_module
-from specref.torch_backend.contexts import Reader
-from specref.torch_backend.mapped import inverse
+from specref.torch_backend.drafters import lazy_drafting, lazy_slrs, lazy_verification
+from specref.torch_backend.drafters.mapped import inverse
 from specref.torch_backend.randomness import ACCEPT, DRAFT, FINAL, KEEP, RESIDUAL
 from specref.torch_backend.validation import OUTSIDE
-from specref.torch_backend.vocabularies import TokenVocabulary, id_map
+from specref.torch_backend.verification import chains
+from specref.torch_backend.vocabularies.contexts import Reader
+from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary, id_map
 
 Tokens: TypeAlias = tuple[int, ...]
 Law: TypeAlias = dict[Tokens, float]
@@ -136,7 +137,7 @@ class Plans(FromUniforms):
         with pytest.MonkeyPatch.context() as patch:
             for module in (lazy_slrs, lazy_verification):
                 patch.setattr(module, "uniforms", self.uniforms)
-            for module in (lazy_drafting, lazy_verification, verification):
+            for module in (lazy_drafting, lazy_verification, chains):
                 patch.setattr(module, "draw", self.draw)
             patch.setattr(loop_module, "row_coins", self.row_coins)
             yield

@@ -12,7 +12,7 @@ from torch import Tensor
 from proofs_tests.helpers.torch.drafting import softmax, table_law, tiny_llama, toy_vocabulary
 from specref.torch_backend import LazySlrsDrafter, TokenVocabulary, TreeModel, shape_logits
 from specref.torch_backend import loop as loop_module
-from specref.torch_backend.drafts import Drafts
+from specref.torch_backend.drafters.drafts import Drafts
 
 Pair = tuple[TokenVocabulary, TokenVocabulary]
 

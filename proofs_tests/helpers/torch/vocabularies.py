@@ -8,7 +8,7 @@ from proofs_tests.helpers.torch.tokenizers import (
     unigram,
     word_piece,
 )
-from specref.torch_backend.vocabularies import TokenVocabulary
+from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
 
 KINDS: dict[str, Callable[[], Any]] = {
     "byte-level": byte_level,

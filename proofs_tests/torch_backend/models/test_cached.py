@@ -1,0 +1,296 @@
+"""The cached model gives what the model gives: with ragged rows, rejections, holes, few rows."""
+
+import copy
+import random
+
+import pytest
+
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from transformers import MistralConfig, MistralForCausalLM, PreTrainedModel
+
+from proofs_tests.helpers.torch.models import MODELS, POSITIONS, gpt2, llama
+from proofs_tests.helpers.torch.threads import single_thread
+from specref.torch_backend.models import cached
+from specref.torch_backend.models.cached import CachedModel, common_prefix
+from specref.torch_backend.models.slots import Slots
+
+one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
+
+VOCABULARY = 7
+MARGIN = {torch.float32: 1e-4, torch.float64: 1e-10}
+
+
+@pytest.fixture(params=MODELS)
+def model(request: pytest.FixtureRequest) -> PreTrainedModel:
+    return MODELS[request.param]()
+
+
+def plain(model: PreTrainedModel, rows: list[list[int]], last: int) -> Tensor:
+    """No cache and no mask: causal attention does not see what stands to the right."""
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [0] * (width - len(row)) for row in rows])
+    with torch.no_grad():
+        logits = model(ids, use_cache=False).logits
+    ends = zip(logits, map(len, rows), strict=True)
+    return torch.stack([row[end - last : end] for row, end in ends])
+
+
+def error(found: Tensor, expected: Tensor) -> float:
+    return float((found - expected).abs().max() / expected.abs().max())
+
+
+class Walk:
+    """Rows that are drafted, kept in part, cut back and dropped, as in decoding and beyond it."""
+
+    def __init__(
+        self, model: PreTrainedModel, rows: int, seed: int, use_cache: bool = True
+    ) -> None:
+        self.model, self.cached = model, CachedModel(model, use_cache)
+        self.random = random.Random(seed)
+        self.rows = [self.tokens(self.random.randint(1, 9)) for _ in range(rows)]
+
+    def tokens(self, count: int) -> list[int]:
+        return [self.random.randrange(VOCABULARY) for _ in range(count)]
+
+    def verify(self, lookahead: int = 3) -> float:
+        """Drafts from outside, read together with what the rows grew by."""
+        drafts = [self.tokens(lookahead) for _ in self.rows]
+        found = self.cached.logits(self.rows, lookahead + 1, torch.tensor(drafts))
+        return error(found, plain(self.model, self.grow(drafts), lookahead + 1))
+
+    def draft(self, lookahead: int = 3) -> float:
+        """Token after token."""
+        drafts = [self.tokens(lookahead) for _ in self.rows]
+        columns = torch.tensor(drafts)
+        found = [self.cached.logits(self.rows)]
+        found += [self.cached.extend(columns[:, i : i + 1]) for i in range(lookahead)]
+        return error(torch.cat(found, 1), plain(self.model, self.grow(drafts), lookahead + 1))
+
+    def grow(self, drafts: list[list[int]]) -> list[list[int]]:
+        """Keep some of the drafts and one more token, or go back; return the rows with drafts."""
+        whole = [row + draft for row, draft in zip(self.rows, drafts, strict=True)]
+        kept = [self.random.randint(0, len(draft)) for draft in drafts]
+        self.rows = [
+            row + draft[:count] + self.tokens(1)
+            for row, draft, count in zip(self.rows, drafts, kept, strict=True)
+        ]
+        self.rows = [
+            row if len(row) < 50 else row[: self.random.randint(1, 40)] for row in self.rows
+        ]
+        return whole
+
+    def drop(self) -> None:
+        kept = sorted(self.random.sample(range(len(self.rows)), len(self.rows) - 1))
+        self.rows = [self.rows[row] for row in kept]
+        self.cached.select(kept)
+
+    def run(self, steps: int) -> float:
+        worst = 0.0
+        for step in range(steps):
+            worst = max(worst, self.verify() if step % 2 else self.draft())
+            if step % 10 == 9 and len(self.rows) > 2:
+                self.drop()
+        return worst
+
+
+@pytest.mark.parametrize("use_cache", [True, False])
+@pytest.mark.parametrize("kind", ["sdpa", "eager"])
+def test_equals_the_model_in_float32(model: PreTrainedModel, kind: str, use_cache: bool) -> None:
+    model.set_attn_implementation(kind)
+    assert Walk(model, 4, seed=4, use_cache=use_cache).run(40) < MARGIN[torch.float32]
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_equals_the_model_in_float64(model: PreTrainedModel, rows: int) -> None:
+    """With scaled dot-product attention; eager attention takes its softmax in float32."""
+    walk = Walk(model.double(), rows, seed=rows)
+    assert walk.run(60) < MARGIN[torch.float64]
+    assert walk.cached.logits(walk.rows).dtype == torch.float64
+
+
+def test_holes_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five ragged rows, 60 steps of up to 4 tokens: they grow past what is left open."""
+    closed, compact = [], Slots.compact
+
+    def counted(self: Slots) -> Tensor | None:
+        closed.append(compact(self))
+        return closed[-1]
+
+    monkeypatch.setattr(Slots, "compact", counted)
+    assert Walk(llama().double(), 5, seed=3).run(60) < MARGIN[torch.float64]
+    assert sum(order is not None for order in closed) > 2
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_a_cache_that_is_not_cropped_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    """Rejected drafts stay, and are attended to."""
+    monkeypatch.setattr(Slots, "crop", lambda self, lengths: None)
+    assert Walk(llama().double(), rows, seed=1).run(4) > MARGIN[torch.float64]
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("lost", [-1, 1])
+def test_a_wrong_prefix_is_noticed(monkeypatch: pytest.MonkeyPatch, rows: int, lost: int) -> None:
+    """One token too many is wrong where a text is rewritten; one too few is only slow.
+
+    With several rows the mask no longer fits the cache then.
+    """
+    monkeypatch.setattr(cached, "common_prefix", lambda *rows: max(0, common_prefix(*rows) - lost))
+    walk = Walk(llama().double(), rows, seed=1)
+    if lost < 0 and rows > 1:
+        with pytest.raises(RuntimeError, match="must match the size of tensor"):
+            walk.run(40)
+    else:
+        assert (walk.run(40) > MARGIN[torch.float64]) == (lost < 0)
+
+
+@pytest.mark.parametrize("bug", ["mask", "positions"])
+def test_a_wrong_layout_is_noticed(monkeypatch: pytest.MonkeyPatch, bug: str) -> None:
+    append = Slots.append
+
+    def wrong(self: Slots, *arguments: int) -> object:
+        layout = append(self, *arguments)
+        if layout is None:
+            return None
+        if bug == "mask":
+            return layout._replace(mask=torch.ones_like(layout.mask))
+        return layout._replace(positions=(layout.positions + 1).clamp(max=POSITIONS - 1))
+
+    monkeypatch.setattr(Slots, "append", wrong)
+    made = gpt2() if bug == "positions" else llama()
+    assert Walk(made.double(), 5, seed=1).run(10) > MARGIN[torch.float64]
+
+
+def test_reads_each_token_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read: the prompt, then the rejected part and what is new; never the rest."""
+    made, widths = llama(), []
+    forward = made.forward
+
+    def counted(*args: object, **kwargs: object) -> object:
+        widths.append(kwargs["input_ids"].shape[1])
+        return forward(*args, **kwargs)
+
+    monkeypatch.setattr(made, "forward", counted)
+    wrapped = CachedModel(made)
+    wrapped.logits([[1, 2, 3, 4, 5]])
+    wrapped.logits([[1, 2, 3, 4, 5]], 3, torch.tensor([[6, 6]]))
+    wrapped.logits([[1, 2, 3, 4, 5, 6, 0]], 3, torch.tensor([[1, 1]]))
+    wrapped.extend(torch.tensor([[3]]))
+    wrapped.logits([[1, 2, 3, 4, 5, 6, 0, 1, 1, 3, 0, 0]], 2)
+    assert widths == [5, 3, 3, 1, 2]
+    assert wrapped.forwards == 5
+
+
+def test_more_logits_of_one_row_than_of_another() -> None:
+    made, rows = llama().double(), [[1, 2, 3, 4], [5]]
+    wrapped = CachedModel(made)
+    for _ in range(2):
+        found = wrapped.logits(rows, [3, 1])
+        assert error(found[0], plain(made, rows[:1], 3)[0]) < MARGIN[torch.float64]
+        assert error(found[1, -1:], plain(made, rows[1:], 1)[0]) < MARGIN[torch.float64]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_drafts_past_the_last_position_do_no_harm(name: str) -> None:
+    """The short row's drafts count; the long row, at its end, has none to be read."""
+    made = MODELS[name]().double()
+    rows = [[1] * POSITIONS, [2, 3]]
+    drafts = torch.tensor([[-1, -1], [4, 5]])
+    wrapped = CachedModel(made)
+    for found in (wrapped.logits(rows, 3, drafts), wrapped.logits(rows, 3, drafts)):
+        assert error(found[:1, 0], plain(made, rows[:1], 1)[:, 0]) < MARGIN[torch.float64]
+        assert error(found[1:], plain(made, [[2, 3, 4, 5]], 3)) < MARGIN[torch.float64]
+
+
+def test_another_number_of_rows_starts_anew() -> None:
+    made = llama().double()
+    wrapped = CachedModel(made)
+    wrapped.logits([[1, 2, 3], [4, 5]])
+    found = wrapped.logits([[4, 5, 6]])
+    assert error(found, plain(made, [[4, 5, 6]], 1)) < MARGIN[torch.float64]
+
+
+def test_model_is_untouched() -> None:
+    made = llama()
+    before = {name: tensor.clone() for name, tensor in made.state_dict().items()}
+    config = copy.deepcopy(made.config.to_dict())
+    Walk(made, 3, seed=1).run(6)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in made.state_dict().items())
+    assert made.config.to_dict() == config
+    assert all(parameter.grad is None for parameter in made.parameters())
+
+
+@pytest.mark.parametrize(
+    ("rows", "last", "message"),
+    [
+        ([], 1, "rows is empty"),
+        ([[1], []], 1, r"rows\[1\] has 0 tokens: expected 1 to 64"),
+        ([[1] * 65], 1, r"rows\[0\] has 65 tokens: expected 1 to 64"),
+        ([[1, 2]], 3, r"last = 3 for rows\[0\]: expected 1 to 2"),
+        ([[1, 2], [3]], [1, 0], r"last = 0 for rows\[1\]: expected 1 to 1"),
+    ],
+)
+def test_bad_input_is_named(rows: list[list[int]], last: int | list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CachedModel(llama()).logits(rows, last)
+
+
+def test_sliding_windows_are_refused() -> None:
+    config = MistralConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        sliding_window=4,
+    )
+    with pytest.raises(ValueError, match="layers without full attention"):
+        CachedModel(MistralForCausalLM(config))
+
+
+@given(st.lists(st.integers(0, 1), max_size=9), st.lists(st.integers(0, 1), max_size=9))
+def test_common_prefix(first: list[int], second: list[int]) -> None:
+    shared = common_prefix(first, second)
+    assert first[:shared] == second[:shared]
+    assert shared == min(len(first), len(second)) or first[shared] != second[shared]
+
+
+STEPS = st.lists(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4)), min_size=3, max_size=3))
+
+
+@settings(max_examples=100)
+@given(STEPS, st.booleans())
+def test_slots_hold_each_row_in_order(steps: list[list[tuple[int, int]]], compacts: bool) -> None:
+    """A model of the cache: each row's slots, in order, hold its tokens and nothing else."""
+    slots, fresh = Slots(3), iter(range(10**6))
+    rows: list[list[int]] = [[], [], []]
+    columns = torch.empty(3, 0, dtype=torch.int64)
+    for step in steps:
+        keep = [min(kept, len(row)) for (kept, _), row in zip(step, rows, strict=True)]
+        slots.crop(keep)
+        columns = columns[:, : slots.size]
+        order = slots.compact() if compacts else None
+        columns = columns if order is None else columns.take_along_dim(order, 1)
+        width = max(count for _, count in step)
+        tokens = [[next(fresh) for _ in range(count)] for _, count in step]
+        padded = [[-1] * (width - len(new)) + new for new in tokens]
+        layout = slots.append([len(new) for new in tokens], width)
+        columns = torch.cat([columns, torch.tensor(padded)], 1)
+        rows = [row[:kept] + new for row, kept, new in zip(rows, keep, tokens, strict=True)]
+        assert [
+            line[used].tolist() for line, used in zip(columns, slots.used, strict=True)
+        ] == rows
+        assert columns.shape[1] == slots.size
+        assert slots.lengths == [len(row) for row in rows]
+        if layout is not None:
+            for row, positions, new in zip(rows, layout.positions, tokens, strict=True):
+                assert positions[-len(new) :].tolist() == list(range(len(row)))[-len(new) :]

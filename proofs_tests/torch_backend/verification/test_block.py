@@ -1,0 +1,300 @@
+"""Batched block verification: its exact law is that of the enumerated algorithm.
+
+Nothing in the proofs is random: thresholds of the coins are bisected on their grid of 2^-53.
+The kit's sampled checks have alpha 1e-9 and find a total variation of 0.1 with a probability of
+0.999.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+
+import torch
+from torch import Tensor
+
+from proofs_tests.helpers.torch.block_laws import Verified, laws
+from proofs_tests.helpers.torch.devices import WAITS, reading_a_number, without_device
+from proofs_tests.helpers.torch.laws import (
+    LAST,
+    Case,
+    Law,
+    drafted,
+    outputs,
+    ragged_batch,
+    verified_laws,
+)
+from specref.adapters.torch_backend import load_verify_block
+from specref.algorithms import block as enumerated
+from specref.algorithms import standard, union
+from specref.chance import exact_distribution
+from specref.conformance.suite import check
+from specref.distributions import total_variation
+from specref.pairs import Pair, toy_pairs
+from specref.proofs.exact import completed
+from specref.torch_backend.verification import block, chains
+from specref.torch_backend.verification.block import verify_block
+from specref.torch_backend.verification.chains import NO_DRAFT, OUTSIDE, Coins
+
+EXACT = 1e-12
+
+
+def judged(p: Tensor, q: Tensor | None, tokens: Tensor, coins: Coins) -> Verified:
+    return verify_block(p, q, tokens, coins=coins)
+
+
+# `standard` drafts for same vocabularies; those of `union` are partly OUTSIDE, q below 1.
+DRAFTING = {"block": enumerated, "union": union}
+
+
+def pairs(name: str) -> Iterator[Pair]:
+    for pair in toy_pairs("quick"):
+        if pair.same_vocabulary == (name == "block"):
+            yield pair
+
+
+@cache
+def drafts_of(name: str, pair: Pair, lookahead: int) -> Case:
+    step, context = DRAFTING[name].step, pair.contexts[-1]
+    drafts = drafted(step, pair.target, pair.drafter, context, lookahead)
+    return Case(pair.target, context, drafts)
+
+
+def right_law(name: str, pair: Pair, lookahead: int) -> Law:
+    """Of blocks, in fractions: drafts of the algorithm, verified by `algorithms.block`."""
+    target, context, drafts = drafts_of(name, pair, lookahead)
+    found: Law = {}
+    for (tokens, rows), weight in drafts.items():
+        drafted = [standard.Draft(*one) for one in zip(tokens, map(_law_of, rows), strict=True)]
+        law = exact_distribution(
+            lambda chance, drafted=drafted: enumerated.verify(target, context, drafted, chance)
+        )
+        for text, chance in law.items():
+            found[text] = found.get(text, 0.0) + float(weight * chance)
+    return found
+
+
+def _law_of(row: Any) -> Any:
+    return np.array(row, dtype=object)
+
+
+def differences(name: str, lookahead: int, few: int = 99) -> Iterator[str]:
+    """Where blocks have another law than the algorithm, or their completion than the target."""
+    where = list(pairs(name))[:few]
+    found = outputs(judged, laws, [drafts_of(name, pair, lookahead) for pair in where])
+    for pair, law in zip(where, found, strict=True):
+        right = right_law(name, pair, lookahead)
+        if total_variation(law, right) > EXACT:
+            yield f"{pair.name}: blocks"
+        length, context = max(map(len, right | law)), pair.contexts[-1]
+        texts = (completed(one, pair.target, context, length) for one in (law, {(): 1.0}))
+        if total_variation(*texts) > EXACT:
+            yield f"{pair.name}: completed blocks"
+
+
+@pytest.mark.parametrize(("name", "lookahead"), [("block", 1), ("block", 2), ("union", 2)])
+def test_blocks_have_the_law_of_the_algorithm(name: str, lookahead: int) -> None:
+    assert len(list(pairs(name))) >= 5
+    assert list(differences(name, lookahead)) == []
+
+
+def test_longer_blocks_have_the_law_of_the_algorithm() -> None:
+    assert list(differences("block", 3, few=4)) == []
+    assert list(differences("union", 3, few=2)) == []
+
+
+# Planted bugs: each is one function of the module, replaced.
+
+
+def stopping_at_the_first_failure(chances: Tensor, uniforms: Tensor) -> Tensor:
+    return (uniforms < chances).long().cumprod(dim=1).sum(dim=1)
+
+
+def comparing_products(chances: Tensor, uniforms: Tensor) -> Tensor:
+    """As vllm-ascend #5542: the longest prefix with P >= the product of its coins."""
+    return CLEAN["_kept"](chances, uniforms.cumprod(dim=1))
+
+
+def of_one_coin(chances: Tensor, uniforms: Tensor) -> Tensor:
+    return CLEAN["_kept"](chances, uniforms[:, :1])
+
+
+def by_survival(p: Tensor, q: Any, drafts: Tensor, survival: Tensor) -> Tensor:
+    return survival[:, 1:]
+
+
+def as_token_by_token(p: Tensor, q: Any, drafts: Tensor, kept: Tensor, survival: Tensor) -> Tensor:
+    return CLEAN["_weights"](p, q, drafts, kept, torch.ones_like(survival))
+
+
+def growing(p: Tensor, q: Any, drafts: Tensor) -> Tensor:
+    """min(1, .) of the whole product alone."""
+    tokens = drafts[:, :-1, None].clamp(min=0)
+    ratios = (p[:, :-1].gather(2, tokens) / q.gather(2, tokens))[..., 0].nan_to_num(0)
+    chances = (ratios * (drafts[:, :-1] >= 0)).cumprod(dim=1).clamp(max=1)
+    return torch.nn.functional.pad(chances, (1, 0), value=1.0)
+
+
+def none_for_outside(q: Any, drafts: Tensor, at: Tensor, like: Tensor) -> Tensor:
+    return CLEAN["rejected_law"](q, drafts, at, like) * (drafts.gather(1, at[:, None]) != OUTSIDE)
+
+
+def normalised(q: Any, drafts: Tensor, at: Tensor, like: Tensor) -> Tensor:
+    law = CLEAN["rejected_law"](q, drafts, at, like)
+    return law / law.sum(dim=1, keepdim=True).clamp(min=1e-9)
+
+
+CLEAN = {name: getattr(block, name) for name in ("_kept", "_weights", "_survival", "rejected_law")}
+BUGS: dict[str, tuple[str, str, Callable[..., Tensor]]] = {
+    "stops at the first failure": ("block", "_kept", stopping_at_the_first_failure),
+    "products of coins": ("block", "_kept", comparing_products),
+    "one coin for all": ("block", "_kept", of_one_coin),
+    "h is P": ("block", "_stopping", by_survival),
+    "residual token by token": ("block", "_weights", as_token_by_token),
+    "P not kept below 1": ("block", "_survival", growing),
+    "no residual after OUTSIDE": ("union", "rejected_law", none_for_outside),
+    "q normalised": ("union", "rejected_law", normalised),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_planted_bugs_have_another_law(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, function, broken = BUGS[bug]
+    monkeypatch.setattr(block, function, broken)
+    assert list(differences(name, 2))
+
+
+def test_pinned_lengths() -> None:
+    """The paper's toy: of 2 drafts 11/9 are accepted, where the standard rule accepts 10/9."""
+    p = torch.tensor([1 / 3, 2 / 3], dtype=torch.float64)
+    tokens = torch.cartesian_prod(*[torch.arange(2)] * 2)
+    q = p.flip(0)
+    given = p.expand(4, 3, 2), q.expand(4, 2, 2), tokens
+    expected = 0.0
+    for weight, law in zip(q[tokens].prod(dim=1).tolist(), laws(judged, *given), strict=True):
+        expected += weight * sum((len(text) - 1) * chance for text, chance in law.items())
+    assert expected == pytest.approx(11 / 9, abs=EXACT)
+
+
+@pytest.mark.parametrize("q_given", [True, False])
+def test_one_draft_or_certain_drafts_are_verified_as_by_the_standard_rule(q_given: bool) -> None:
+    """The same law, by other coins where drafts are certain; with one draft the same blocks."""
+    p, q, tokens, coins = ragged_batch()
+    one = Coins(coins.accept[:, :1], coins.final)
+    given = p[:, :2], q[:, :1] if q_given else None, tokens[:, :1]
+    found, right = judged(*given, one), chains.verify(*given, coins=one)
+    assert all(map(torch.equal, found, right))
+    certain = p[::12], None, tokens[::12]
+    pairs = zip(laws(judged, *certain), verified_laws(standard_rule, *certain), strict=True)
+    assert max(total_variation(*pair) for pair in pairs) < EXACT
+
+
+def standard_rule(p: Tensor, q: Tensor | None, tokens: Tensor, coins: Coins) -> Verified:
+    return chains.verify(p, q, tokens, coins=coins)
+
+
+@pytest.mark.parametrize("q_given", [True, False])
+def test_a_row_does_not_depend_on_its_batch(q_given: bool) -> None:
+    p, q, tokens, coins = ragged_batch()
+    given = p, q if q_given else None, tokens
+    whole, counts = judged(*given, coins)
+    for chosen in (torch.arange(len(p)).flip(0), slice(0, 1), slice(5, 9), slice(0, 0)):
+        few = [None if one is None else one[chosen] for one in given]
+        found = judged(*few, Coins(coins.accept[chosen], coins.final[chosen]))
+        assert torch.equal(found[0], whole[chosen])
+        assert torch.equal(found[1], counts[chosen])
+
+
+def test_lens_say_what_padding_says() -> None:
+    p, q, tokens, coins = ragged_batch()
+    lens = (tokens != NO_DRAFT).sum(dim=1)
+    filled = tokens.masked_fill(tokens == NO_DRAFT, 1)
+    found = verify_block(p, q, filled, lens=lens, coins=coins)
+    assert all(map(torch.equal, found, judged(p, q, tokens, coins)))
+
+
+def test_without_drafts_there_is_a_token_of_the_target() -> None:
+    p, coins = torch.tensor([[[0.25, 0.75]]] * 2), torch.tensor([0.2, 0.25])
+    none = torch.empty(2, 0, dtype=torch.int64), Coins(torch.empty(2, 0), final=coins)
+    for q in (None, torch.empty(2, 0, 2)):
+        tokens, counts = judged(p, q, *none)
+        assert (tokens.tolist(), counts.tolist()) == ([[0], [1]], [1, 1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("u", [0.0, LAST])
+def test_ends_of_the_coins(dtype: torch.dtype, u: float) -> None:
+    """P = 0 is refused at 0, P = 1 accepted just below 1; no weight 0 is drawn."""
+    p = torch.tensor([[0.0, 0.5, 0.5, 0.0], [0.0, 0.25, 0.75, 0.0]], dtype=dtype)
+    p = p[[0, 1, 1]].repeat(3, 1, 1)
+    q = torch.tensor([[0.5, 0.0, 0.0, 0.5], [0.0, 0.5, 0.5, 0.0], [0.0, 0.25, 0.75, 0.0]])
+    q = torch.stack([q[[0, 1]], q[[1, 2]], q[[1, 0]]]).to(dtype)
+    tokens, uniforms = (
+        torch.tensor([[0, 1], [1, 1], [2, 3]]),
+        torch.full((3, 2), u, dtype=torch.float64),
+    )
+    for coins in (Coins(uniforms, uniforms[:, 0]), Coins(uniforms, race=uniforms.repeat(1, 2))):
+        found, counts = judged(p, q, tokens, coins)
+        assert counts.tolist() == [1, 3, 2]
+        for row, count in zip(found.tolist(), counts.tolist(), strict=True):
+            assert set(row[:count]) <= {1, 2}
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_draft_of_0_over_0_is_refused_with_all_after_it(after: int) -> None:
+    """Also if q excludes the next one, but p does not: 0 * inf."""
+    p = torch.tensor([0.5, 0.5, 0.0]).expand(1, 3, 3)
+    q = torch.tensor([[[0.25, 0.75, 0.0], [0.0, 1.0, 0.0]]])
+    certain = torch.zeros(1, 2, dtype=torch.float64)
+    coins = Coins(certain, final=torch.tensor([LAST]))
+    tokens, counts = judged(p, q, torch.tensor([[2, after]]), coins)
+    assert (tokens.tolist(), counts.tolist()) == ([[0, -1, -1]], [1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_widened_before_arithmetic(dtype: torch.dtype) -> None:
+    """The law is that of the same numbers in float64, to float32's rounding."""
+    p, q, tokens, _ = ragged_batch()
+    narrow = p[::12].to(dtype), q[::12].to(dtype)
+    wide = (one.double() for one in narrow)
+    found, right = laws(judged, *narrow, tokens[::12]), laws(judged, *wide, tokens[::12])
+    assert max(map(total_variation, found, right)) < 1e-6
+
+
+@pytest.mark.parametrize(("side", "count"), [(-(2.0**-40), 2), (2.0**-40, 1)])
+def test_acceptance_is_decided_in_float64(side: float, count: int) -> None:
+    p, q = torch.tensor([[[0.1, 0.9]] * 2]), torch.tensor([[[0.3, 0.7]]])
+    threshold = p[0, 0, 0].double() / q[0, 0, 0].double()
+    coins = Coins((threshold + side).view(1, 1), final=torch.zeros(1))
+    assert judged(p, q, torch.tensor([[0]]), coins)[1].tolist() == [count]
+
+
+def test_verification_waits_for_nothing() -> None:
+    p, q, tokens, coins = ragged_batch()
+    race = Coins(coins.accept, race=p[:, 0])
+    for drafted_from, drawn in ((q, coins), (None, race)):
+        found = without_device(judged, p, drafted_from, tokens, drawn)
+        assert found[0].shape == (len(p), 4)
+    with pytest.raises(WAITS):
+        without_device(reading_a_number, p)
+
+
+@pytest.mark.parametrize(("dtype", "recovery"), [("float64", "inverse"), ("bfloat16", "race")])
+def test_the_kit_finds_nothing(dtype: Any, recovery: Any) -> None:
+    report = check(load_verify_block(dtype=dtype, recovery=recovery), only=CHECKS, detect_tv=0.1)
+    assert report.exit_code == 0, report
+
+
+@pytest.mark.parametrize("bug", ["stops at the first failure", "products of coins"])
+def test_the_kit_finds_planted_bugs(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, function, broken = BUGS[bug]
+    monkeypatch.setattr(block, function, broken)
+    report = check(load_verify_block(), only=["joint/deep"], detect_tv=0.1, blocking=False)
+    assert report.counts["failed"] == len(report.results) == 1, report
+
+
+CHECKS = ["smoke", "replay", "boundary", "joint/wide", "joint/eos", "iterations/deep"]

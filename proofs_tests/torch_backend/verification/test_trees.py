@@ -1,0 +1,232 @@
+"""Batches of token trees: the NumPy reference coin by coin, chains, and greedy.
+
+Nothing here is random: trees and coins are of fixed seeds.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="not_run (torch is not installed)")
+
+import torch
+from torch import Tensor
+
+from proofs_tests.helpers.bugs.torch_tree import BUGS, planted
+from proofs_tests.helpers.torch.laws import LAST, ragged_batch
+from proofs_tests.helpers.torch.threads import single_thread
+from proofs_tests.helpers.torch.tree_batches import (
+    DRAFTER,
+    EACH_RULE,
+    RULES,
+    TARGET,
+    batch,
+    rows_of,
+)
+from proofs_tests.helpers.torch.tree_laws import (
+    Batch,
+    Flat,
+    Row,
+    Tossed,
+    breadth_first,
+    depth_first,
+    pruned,
+)
+from proofs_tests.helpers.tree_cases import top_tree
+from specref.torch_backend import verify, verify_block, verify_tree
+from specref.torch_backend.randomness import Coins, row_coins
+from specref.torch_backend.validation import NO_DRAFT, OUTSIDE
+from specref.torch_backend.verification.tree_validation import NO_NODE, ROOT, validate_tree
+
+one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
+SIZE = 6
+
+
+def blocks(rule: str, given: tuple[Any, ...], coins: Coins) -> list[tuple[int, ...]]:
+    """What is emitted, without padding."""
+    found, counts = verify_tree(*given, rule=rule, coins=coins)
+    assert found.shape == (len(found), given[2].shape[1] + 1)
+    rows = zip(found.tolist(), counts.tolist(), strict=True)
+    return [tuple(row[:count]) for row, count in rows if set(row[count:]) <= {NO_DRAFT}]
+
+
+def wrong_blocks(rule: str) -> Iterator[str]:
+    """Blocks that are not those of the reference; with coins also that accept more."""
+    for seed, power in ((3, 1), (4, 1), (5, 4)):
+        generator = torch.Generator().manual_seed(seed)
+        uniforms = torch.rand(batch().p.shape[:2], generator=generator, dtype=torch.float64)
+        coins = Coins(uniforms[:, 1:] ** power, uniforms[:, 0])
+        found = blocks(rule, batch().given, coins)
+        for i, (row, flat) in enumerate(zip(batch().rows, batch().flats, strict=True)):
+            tossed = Tossed(flat, coins.accept[i].tolist(), float(uniforms[i, 0]))
+            right = RULES[rule].verify(*row, tossed)
+            if found[i] != right:
+                yield f"row {i}: {found[i]}, expected {right}"
+
+
+@EACH_RULE
+def test_tokens_are_those_of_the_reference_with_the_same_coins(rule: str) -> None:
+    assert list(wrong_blocks(rule)) == []
+    lengths = set(map(len, blocks(rule, batch().given, batch().coins)))
+    assert lengths == {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_planted_bugs_emit_other_tokens(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(wrong_blocks(planted(bug, monkeypatch.setattr)))
+
+
+@EACH_RULE
+def test_the_order_of_nodes_does_not_matter(rule: str) -> None:
+    found = []
+    for pick in (breadth_first, depth_first):
+        same, accept = Batch(batch().rows, pick), torch.zeros_like(batch().coins.accept)
+        for row, (one, other) in enumerate(zip(batch().flats, same.flats, strict=True)):
+            places = [one.sites.index(site) for site in other.sites]
+            accept[row, : len(places)] = batch().coins.accept[row, places]
+        found.append(blocks(rule, same.given, Coins(accept, batch().coins.final)))
+    assert found[0] == found[1] == blocks(rule, batch().given, batch().coins)
+
+
+def chains() -> tuple[tuple[Any, ...], Coins]:
+    """The drafts of `ragged_batch`, OUTSIDE among them, as trees."""
+    p, q, tokens, coins = ragged_batch()
+    before = torch.arange(tokens.shape[1]) + ROOT
+    return (p, q, tokens, torch.where(tokens == NO_DRAFT, NO_NODE, before)), coins
+
+
+def wrong_chains(rule: str, dtype: torch.dtype) -> Iterator[str]:
+    """Where top-down differs from `verify`, or traversal from `verify_block`."""
+    (p, q, tokens, parents), coins = chains()
+    p, q, alone = p.to(dtype), q.to(dtype), verify if rule == "topdown" else verify_block
+    race = Coins(coins.accept, race=torch.linspace(0.1, 2, p.shape[2]).repeat(len(p), 1))
+    for laws in (q, None):
+        for drawn in (coins, race):
+            found = verify_tree(p, laws, tokens, parents, rule=rule, coins=drawn)
+            if not all(map(torch.equal, found, alone(p, laws, tokens, coins=drawn))):
+                yield f"q given: {laws is q}, race: {drawn is race}"
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@EACH_RULE
+def test_a_chain_is_verified_as_drafts_are(rule: str, dtype: torch.dtype) -> None:
+    assert list(wrong_chains(rule, dtype)) == []
+
+
+@pytest.mark.parametrize("bug", ["row of the root", "a is not updated"])
+def test_chains_notice_planted_bugs(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(wrong_chains(planted(bug, monkeypatch.setattr), torch.float64))
+
+
+@EACH_RULE
+def test_outside_is_a_token_that_the_target_excludes(rule: str) -> None:
+    """Token f, with p = 0, and the same drafts with f outside of the vocabulary."""
+    p, q, tokens, parents = (one.clone() for one in batch().given)
+    p[..., -1] = 0
+    p[..., 0] += p.sum(dim=-1) == 0
+    p /= p.sum(dim=-1, keepdim=True)
+    few = tokens.masked_fill(tokens == SIZE - 1, OUTSIDE)
+    assert int((few == OUTSIDE).sum()) > 20
+    given = p[..., :-1], q[..., :-1], few, parents
+    validate_tree(*given)
+    expected = blocks(rule, (p, q, tokens, parents), batch().coins)
+    assert blocks(rule, given, batch().coins) == expected
+
+
+@EACH_RULE
+def test_greedy_is_the_longest_path_of_largest_probabilities(rule: str) -> None:
+    """Temperature 0: whatever the coins, what the target would have written by itself."""
+    rng = np.random.default_rng(11)
+    forest = [top_tree(DRAFTER, (), shape) for shape in [(), (2,), (3, 2), (2, 2, 2), (6, 4, 2)]]
+    rows = [Row(TARGET, (), pruned(tree, rng)) for tree in forest for _ in range(8)]
+    several = Batch(rows)
+    largest = several.p.nan_to_num(0).argmax(dim=-1)
+    certain = torch.nn.functional.one_hot(largest, SIZE).double()
+    expected = [_walked(flat, largest[i]) for i, flat in enumerate(several.flats)]
+    assert set(map(len, expected)) >= {1, 2, 3}
+    for dtype in (torch.float64, torch.bfloat16):
+        given = certain.to(dtype), None, *several.given[2:]
+        assert blocks(rule, given, several.coins) == expected
+
+
+def _walked(flat: Flat, largest: Tensor) -> tuple[int, ...]:
+    node: int | None = ROOT
+    block: tuple[int, ...] = ()
+    while node is not None:
+        block = (*block, int(largest[node + 1]))
+        children = flat.children(node)
+        node = next((child for child in children if flat.tokens[child] == block[-1]), None)
+    return block
+
+
+@EACH_RULE
+@pytest.mark.parametrize("q_given", [True, False])
+def test_a_row_does_not_depend_on_its_batch(rule: str, q_given: bool) -> None:
+    p, q, tokens, parents = batch().given
+    given, coins = (p, q if q_given else None, tokens, parents), batch().coins
+    whole, counts = verify_tree(*given, rule=rule, coins=coins)
+    for chosen in (torch.arange(len(p)).flip(0), slice(0, 1), slice(5, 9), slice(0, 0)):
+        few = [rows_of(one, chosen) for one in given]
+        found = verify_tree(*few, rule=rule, coins=rows_of(coins, chosen))
+        assert torch.equal(found[0], whole[chosen])
+        assert torch.equal(found[1], counts[chosen])
+
+
+@EACH_RULE
+def test_seeds_of_rows_are_all_that_a_row_needs(rule: str) -> None:
+    """Alone and without padding: the same block."""
+    seeds = torch.arange(len(batch().rows)) * 7
+    whole = blocks(rule, batch().given, row_coins(seeds, 5, batch().tokens.shape[1]))
+    for row in range(0, len(seeds), 10):
+        nodes = len(batch().flats[row].tokens)
+        p, q, tokens, parents = (one[row, None] for one in batch().given)
+        alone = p[:, : nodes + 1], q[:, :nodes], tokens[:, :nodes], parents[:, :nodes]
+        assert blocks(rule, alone, row_coins(seeds[row, None], 5, nodes)) == [whole[row]]
+
+
+@EACH_RULE
+def test_without_nodes_there_is_a_token_of_the_target(rule: str) -> None:
+    p, final = torch.tensor([[[0.25, 0.75]]] * 2), torch.tensor([0.2, 0.25])
+    none = torch.empty(2, 0, dtype=torch.int64)
+    for q in (None, torch.empty(2, 0, 2)):
+        given = p, q, none, none
+        assert blocks(rule, given, Coins(torch.empty(2, 0), final=final)) == [(0,), (1,)]
+
+
+@EACH_RULE
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_low_precision_is_widened_before_arithmetic(rule: str, dtype: torch.dtype) -> None:
+    p, q, *tree = batch().given
+    narrow = p.to(dtype), q.to(dtype), *(one.int() for one in tree)
+    wide = narrow[0].float(), narrow[1].float(), *tree
+    assert blocks(rule, narrow, batch().coins) == blocks(rule, wide, batch().coins)
+
+
+@EACH_RULE
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("u", [0.0, LAST])
+def test_ends_of_the_coins(rule: str, dtype: torch.dtype, u: float) -> None:
+    """P = 0 is refused at 0, also of a duplicate; P = q accepted just below 1; 0 / 0 refused."""
+    p = torch.tensor([0.0, 0.5, 0.5, 0.0], dtype=dtype).expand(4, 3, 4)
+    q = torch.tensor([[1.0, 0, 0, 0], [1, 0, 0, 0], [0, 0.5, 0.5, 0], [0, 1, 0, 0]], dtype=dtype)
+    q, tokens = q[:, None].expand(4, 2, 4), torch.tensor([[0, 0], [0, 0], [1, 2], [3, 3]])
+    parents = torch.tensor([[ROOT, ROOT], [ROOT, 0], [ROOT, 0], [ROOT, ROOT]])
+    uniforms = torch.full((4, 2), u, dtype=torch.float64)
+    for coins in (Coins(uniforms, uniforms[:, 0]), Coins(uniforms, race=uniforms.repeat(1, 2))):
+        found, counts = verify_tree(p, q, tokens, parents, rule=rule, coins=coins)
+        assert counts.tolist() == [1, 1, 3, 1]
+        for row, count in zip(found.tolist(), counts.tolist(), strict=True):
+            assert set(row[:count]) <= {1, 2}
+
+
+@EACH_RULE
+def test_inputs_are_not_changed(rule: str) -> None:
+    for dtype in (torch.float64, torch.float32):
+        p, q, tokens, parents = batch().given
+        given = p.to(dtype), q.to(dtype), tokens, parents
+        before = [one.clone() for one in (*given, *batch().coins[:2])]
+        blocks(rule, given, batch().coins)
+        for one, other in zip((*given, *batch().coins[:2]), before, strict=True):
+            assert torch.equal(one.nan_to_num(9), other.nan_to_num(9))

@@ -1,0 +1,1 @@
+"""A drafter a method, and the laws that its drafts come with."""

@@ -1,0 +1,155 @@
+"""Bounds of psi from the part of the drafter's tree of continuations that is read so far.
+
+The mass of texts whose first target token is settled bounds psi from below. What can still become
+a token is the *frontier*: continuations within the prefix tree of the target's tokens, after which
+the drafter's law was not asked for. With their mass a lower bound becomes an upper one.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from specref.torch_backend.drafters.settling import Settling
+
+
+class Frontier(NamedTuple):
+    """Continuations after which the drafter was not read, F in all.
+
+    Attributes
+    ----------
+    search : Tensor of int64, shape (F,)
+        Which psi they belong to.
+    parent, token : Tensor of int64, shape (F,)
+        A node that was read, and the drafter token that follows it.
+    place : Tensor of int64, shape (F,)
+        Where the text is in the target's prefix tree.
+    mass : Tensor of float64, shape (F,)
+        The drafter's probability of the whole continuation; never 0.
+    """
+
+    search: Tensor
+    parent: Tensor
+    token: Tensor
+    place: Tensor
+    mass: Tensor
+
+    def at(self, index: Tensor) -> "Frontier":
+        return Frontier(*(values[index] for values in self))
+
+
+class PsiBounds:
+    """Bounds of several psi at once, from the drafter's laws as they are read.
+
+    Parameters
+    ----------
+    settling : Settling
+    searches : int
+        How many psi there are.
+    size : int
+        How many ids the target has.
+
+    Examples
+    --------
+    >>> from specref.torch_backend.vocabularies.trie import ByteTrie
+    >>> from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
+    >>> target = TokenVocabulary(("a", "ab"), (b"a", b"ab"), {}, None)
+    >>> drafter = TokenVocabulary(("a", "b"), (b"a", b"b"), {}, None)
+    >>> bounds = PsiBounds(Settling(ByteTrie(target.by_bytes), target, drafter), 1, size=2)
+    >>> zero, half = torch.zeros(1, dtype=torch.int64), torch.full((1, 2), 0.5).double()
+    >>> _ = bounds.absorb(zero, zero, [0], half[:, 0] * 2, half)
+    >>> bounds.of(zero, torch.tensor([1]))
+    (tensor([0.], dtype=torch.float64), tensor([0.5000], dtype=torch.float64))
+    >>> found = bounds.take(zero, torch.tensor([1]), width=1)
+    >>> _ = bounds.absorb(found.search, zero + 1, found.place.tolist(), found.mass, half)
+    >>> bounds.of(zero, torch.tensor([1]))
+    (tensor([0.2500], dtype=torch.float64), tensor([0.2500], dtype=torch.float64))
+    """
+
+    def __init__(self, settling: Settling, searches: int, size: int) -> None:
+        self.settling, device = settling, settling.trie.device
+        # Columns before the tokens: what goes on within the tree, and what no token starts.
+        self._sums = torch.zeros(searches, 2 + size, dtype=torch.float64, device=device)
+        none = torch.empty(0, dtype=torch.int64, device=device)
+        self.frontier = Frontier(none, none, none, none, none.double())
+
+    def absorb(
+        self,
+        search: Tensor,
+        node: Tensor,
+        place: Sequence[int],
+        mass: Tensor,
+        laws: Tensor,
+        followed: Tensor | None = None,
+    ) -> Tensor:
+        """Learn the drafter's laws after n continuations.
+
+        Parameters
+        ----------
+        search, place, mass : Tensor, shape (n,), or of place a list
+            As in `Frontier`.
+        node : Tensor of int64, shape (n,)
+            What will be the parent of their own continuations.
+        laws : Tensor of float64, shape (n, V of the drafter)
+        followed : Tensor of int64, shape (n,), optional
+            For each a drafter token after which the law is already known, and is absorbed next,
+            if that is still within the tree.
+
+        Returns
+        -------
+        Tensor of int64, shape (n, V of the drafter)
+            What each drafter token makes of the texts: see `Settling`.
+        """
+        codes = self.settling.codes(place).long()
+        masses = laws * mass[:, None]
+        columns = (codes - (self.settling.end - 1)).clamp(min=0)
+        flat = columns + search[:, None] * self._sums.shape[1]
+        self._sums.view(-1).index_add_(0, flat.view(-1), masses.view(-1))
+        goes_on = (columns == 0) & (masses > 0)
+        if followed is not None:
+            goes_on.scatter_(1, followed[:, None], False)
+        row, token = goes_on.nonzero().unbind(1)
+        new = Frontier(search[row], node[row], token, codes[row, token], masses[row, token])
+        self.frontier = Frontier(*map(torch.cat, zip(self.frontier, new, strict=True)))
+        return codes
+
+    def known(self, search: Tensor) -> Tensor:
+        """The lower bounds of some psi at all tokens, shape (n, size)."""
+        return self._sums[search, 2:]
+
+    def of(self, search: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Lower and upper bounds of psi at a token, each of shape (n,); equal once all is read.
+
+        Parameters
+        ----------
+        search : Tensor of int64, shape (n,)
+            No psi twice.
+        tokens : Tensor of int64, shape (n,)
+        """
+        lower = self._sums[search, 2 + tokens]
+        of, can = self._open(search, tokens)
+        upper = lower.index_add(0, of.clamp(min=0), self.frontier.mass.where(can, 0))
+        return lower, upper
+
+    def take(self, search: Tensor, tokens: Tensor, width: int) -> Frontier:
+        """Take the `width` likeliest continuations that may become each token off the frontier.
+
+        They are ordered by `search`; parameters as for `of`.
+        """
+        index = self._open(search, tokens)[1].nonzero()[:, 0]
+        index = index[self.frontier.mass[index].argsort(descending=True, stable=True)]
+        index = index[self.frontier.search[index].argsort(stable=True)]
+        ordered = self.frontier.search[index]
+        rank = torch.arange(len(index), device=index.device) - torch.searchsorted(ordered, ordered)
+        index = index[rank < width]
+        taken, left = self.frontier.at(index), torch.ones_like(self.frontier.mass)
+        self.frontier = self.frontier.at(left.index_fill_(0, index, 0).nonzero()[:, 0])
+        return taken
+
+    def _open(self, search: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """Of each continuation: its index in `search` or -1, and if it may become that token."""
+        asked = torch.full_like(self._sums[:, 0], -1, dtype=torch.int64)
+        asked[search] = torch.arange(len(search), device=search.device)
+        of = asked[self.frontier.search]
+        return of, (of >= 0) & self.settling.reachable(self.frontier.place, tokens[of])

@@ -1,0 +1,218 @@
+"""A causal language model that reads growing trees of continuations, by tree attention."""
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from specref.torch_backend.models.cached import common_prefix
+from specref.torch_backend.models.slotted import SlottedModel
+from specref.torch_backend.models.tree import Tree
+from specref.torch_backend.sending import moved
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+class TreeModel(SlottedModel):
+    """Logits of a causal LM after the nodes of growing trees of continuations.
+
+    Every row of a batch has a context and a tree of tokens after it. A node attends to the
+    context, the nodes above it and itself, and stands where it would in a text of its own
+    (tree attention: Miao et al. 2024, SpecInfer, section 4.2); many nodes are read at once.
+
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel
+        A causal language model with full attention ("sdpa" or "eager": what takes a mask of four
+        dimensions). It is not changed.
+    use_cache : bool
+        If False everything is read again in every call: the reference for the cache.
+
+    Attributes
+    ----------
+    forwards, reads : int
+        How often the model was called, and how many tokens it read; padding is not counted.
+    positions : int
+        The longest text, context and path, that the model can read.
+    device : torch.device
+        Where the model is.
+
+    Raises
+    ------
+    ValueError
+        The model has layers whose attention is not full: their cache cannot be cropped.
+
+    Examples
+    --------
+    >>> from transformers import LlamaConfig, LlamaForCausalLM
+    >>> config = LlamaConfig(
+    ...     vocab_size=5, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+    ...     num_attention_heads=2, max_position_embeddings=16,
+    ... )
+    >>> model = TreeModel(LlamaForCausalLM(config).eval())
+    >>> model.begin([[1, 2, 3], [4]]).shape
+    torch.Size([2, 5])
+    >>> below, none = model.grow([[0, 0, 1], []], [[1, 2, 1], []])  # row 0: [1], [2], [1, 1]
+    >>> below.shape, none.shape
+    (torch.Size([3, 5]), torch.Size([0, 5]))
+    >>> _, below = model.grow([[], [0]], [[], [3]])
+    >>> model.forwards, model.reads
+    (3, 8)
+    """  # fmt: skip
+
+    def __init__(self, model: "PreTrainedModel", use_cache: bool = True) -> None:
+        super().__init__(model, use_cache)
+        self.reads, self._trees = 0, list[Tree]()
+
+    @torch.inference_mode()
+    def begin(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        """Forget all trees; the logits after new contexts.
+
+        Parameters
+        ----------
+        rows : sequence of sequence of int
+            Token ids. What a row shares with the context of the same number before, from the
+            start on, is not read again, but for its last token.
+
+        Returns
+        -------
+        Tensor, shape [B, V]
+            float64 from a float64 model, otherwise float32.
+
+        Raises
+        ------
+        ValueError
+            A row is empty, or longer than the model's positions, or has what is no token id.
+        """
+        contexts = [list(row) for row in rows]
+        self.check_rows(contexts)
+        if len(self._trees) != len(contexts):
+            self.clear(len(contexts))
+            self._trees = [Tree([]) for _ in contexts]
+        keep = [
+            min(common_prefix(tree.context, row), len(row) - 1) if self.use_cache else 0
+            for tree, row in zip(self._trees, contexts, strict=True)
+        ]
+        self.crop(keep)
+        self._trees = [Tree(row) for row in contexts]
+        fresh = [row[kept:] for row, kept in zip(contexts, keep, strict=True)]
+        self.reads += sum(map(len, fresh))
+        return self.append(self.padded(fresh), list(map(len, fresh)), 1)[:, 0]
+
+    @torch.inference_mode()
+    def grow(
+        self, parents: Sequence[Sequence[int]], tokens: Sequence[Sequence[int]]
+    ) -> list[Tensor]:
+        """Add nodes to the trees; the logits after each of them. One forward.
+
+        Parameters
+        ----------
+        parents : sequence of sequence of int
+            Of each row's new nodes, a node of that row: 0 for the end of its context, 1 for its
+            first node, and so on in the order in which they were given, in this call too.
+        tokens : sequence of sequence of int
+            The new nodes' own. A row may have none, but not all of them.
+
+        Returns
+        -------
+        list of Tensor, each of shape [n, V]
+            For every row, in the order of its new nodes.
+
+        Raises
+        ------
+        ValueError
+            A parent is no node, a token no id, or a path too long for the model's positions; or
+            there are not as many parents as tokens, as many rows as contexts, or no nodes at all.
+        """
+        self._check(parents, tokens)
+        for tree, above, ids in zip(self._trees, parents, tokens, strict=True):
+            tree.add(above, ids)
+        counts = list(map(len, tokens))
+        logits = self._read(counts) if self.use_cache else self._read_all(max(counts))
+        return [row[len(row) - count :] for row, count in zip(logits, counts, strict=True)]
+
+    def forget(self) -> None:
+        """Drop all nodes; the contexts stay, and are not read again."""
+        self._trees = [Tree(tree.context) for tree in self._trees]
+        if self.use_cache:
+            self.crop([len(tree.context) for tree in self._trees])
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Drop all rows but these, which are numbered anew."""
+        self._trees = [self._trees[row] for row in rows]
+        super().select(rows)
+
+    def _read(self, counts: Sequence[int]) -> Tensor:
+        """The logits of the last nodes of each row, which alone are read."""
+        pairs = list(zip(self._trees, counts, strict=True))
+        ids = [tree.tokens[len(tree.tokens) - count :] for tree, count in pairs]
+        positions = [tree.positions(count) for tree, count in pairs]
+        return self._attend(ids, positions, counts, max(counts))
+
+    def _read_all(self, last: int) -> Tensor:
+        """The same without a cache."""
+        self.slots.crop([0] * len(self._trees))
+        counts = [len(tree.tokens) for tree in self._trees]
+        ids = [tree.context + tree.tokens for tree in self._trees]
+        positions = [
+            [*range(len(tree.context)), *tree.positions(count)]
+            for tree, count in zip(self._trees, counts, strict=True)
+        ]
+        return self._attend(ids, positions, counts, last)
+
+    def _attend(
+        self, ids: list[list[int]], positions: list[list[int]], nodes: Sequence[int], last: int
+    ) -> Tensor:
+        """Read some tokens of each row, of which the last are nodes."""
+        fresh = list(map(len, ids))
+        self.reads += sum(fresh)
+        self.slots.append(fresh, max(fresh))
+        return self.call(
+            self.padded(ids),
+            last,
+            attention_mask=self._mask(nodes, max(fresh)),
+            position_ids=self.padded(positions),
+        )
+
+    def _mask(self, nodes: Sequence[int], width: int) -> Tensor:
+        """The additive mask of the last slots, shape [B, 1, width, slots]."""
+        size, used = self.slots.size, self.slots.used
+        lengths = torch.tensor([len(tree.context) for tree in self._trees])[:, None]
+        context = moved(used & (used.cumsum(1) <= lengths), self.device)
+        seen = context[:, None].repeat(1, width, 1)
+        paths = [tree.place(n, size) for tree, n in zip(self._trees, nodes, strict=True)]
+        places = moved(_places(paths, width, size), self.device)
+        return self.additive(seen.view(-1).index_fill_(0, places, True).view_as(seen))
+
+    def _check(self, parents: Sequence[Sequence[int]], tokens: Sequence[Sequence[int]]) -> None:
+        for name, given in (("parents", parents), ("tokens", tokens)):
+            if len(given) != len(self._trees):
+                raise ValueError(
+                    f"{name} has {len(given)} rows: expected {len(self._trees)}, as many as "
+                    "contexts"
+                )
+        if not any(map(len, tokens)):
+            raise ValueError("tokens: no row has any: expected at least one new node")
+        for row, (above, ids) in enumerate(zip(parents, tokens, strict=True)):
+            if len(above) != len(ids):
+                raise ValueError(
+                    f"tokens[{row}] has {len(ids)}: expected {len(above)}, as many as parents"
+                )
+            self.check_ids(f"tokens[{row}]", ids)
+            self._trees[row].check(row, above, self.positions)
+
+
+def _places(paths: Sequence[Sequence[tuple[int, ...]]], width: int, size: int) -> Tensor:
+    """The flat indices of the paths of each row's last nodes in a mask [B, width, size]."""
+    rows = [
+        (row + 1) * width - len(found) + index
+        for row, found in enumerate(paths)
+        for index in range(len(found))
+    ]
+    flat = list(chain.from_iterable(paths))
+    lengths = torch.tensor(list(map(len, flat)), dtype=torch.int64)
+    starts = torch.tensor(rows, dtype=torch.int64).repeat_interleave(lengths) * size
+    return starts + torch.tensor(list(chain.from_iterable(flat)), dtype=torch.int64)

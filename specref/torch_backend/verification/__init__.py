@@ -1,0 +1,1 @@
+"""Verification of a batch of drafts: token by token, jointly, in trees."""

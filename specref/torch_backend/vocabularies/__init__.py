@@ -1,0 +1,1 @@
+"""Tokens as bytes: what a tokenizer writes, prefix trees, contexts in another vocabulary."""
