@@ -1,7 +1,7 @@
 """The scoreboard: every engine installed by itself, judged, and deleted again.
 
-    python -m proofs_tests.benchmarks.engines [--only NAME] [--again] [--share]
-        [--whole] [--seconds N]
+    python -m proofs_tests.benchmarks.engines [--only NAME] [--path NAME] [--again]
+        [--share] [--whole] [--seconds N]
 
 Each engine gets an environment in a temporary folder, one at a time; PyPI is asked by pip. Rows
 are written as they come to docs/scoreboard.json, and then as a page. After an interruption the
@@ -30,6 +30,7 @@ import specref
 from specref.adapters.checkouts import remedy
 from specref.adapters.engines import CUDA, ENGINES, Installable
 from specref.adapters.needs import clone
+from specref.adapters.registry import Implementation
 from specref.cli.engines import (
     LIMIT,
     LOADING,
@@ -56,6 +57,7 @@ RECORD, TROPHIES = ROOT / "docs" / "scoreboard.json", ROOT / "docs" / "trophies.
 ROWS = "Rows of the [scoreboard](scoreboard.md): "
 INSTALLING = 1_800.0
 PARTS = ("rows", "stronger", "undecided")
+PATHS = tuple(path.name for engine in ENGINES.values() for path in engine.paths)
 
 
 class NotInstallableError(Exception):
@@ -76,12 +78,19 @@ class Judgement:
         Environments see the packages of this interpreter, too, and specref as it is here.
     run : str
         When this began, and with which options.
+    paths : sequence of str
+        Only these, if any are named.
     """
 
     forms: Mapping[str, Sequence[str]]
     limit: float = LIMIT
     share: bool = False
     run: str = ""
+    paths: Sequence[str] = ()
+
+    def chosen(self, engine: Installable) -> list[Implementation]:
+        """The paths of an engine that are to be judged."""
+        return [one for one in engine.paths if not self.paths or one.name in self.paths]
 
     def form(self, contract: str, slow: bool) -> Sequence[str]:
         """The options for a path."""
@@ -195,7 +204,7 @@ def run(
 
     def skip(engine: Installable, why: str) -> None:
         print(f"{engine.name}: {why}")
-        for path in engine.paths:
+        for path in how.chosen(engine):
             if path.name not in rows or not rows[path.name].judged:
                 add(Row(engine.name, path.name, str(path.contract), NOT_RUN, why, run=how.run))
 
@@ -211,11 +220,11 @@ def run(
             try:
                 package = version_of(engine, there)
                 wanted = [
-                    path for path in engine.paths
+                    path for path in how.chosen(engine)
                     if path.name not in rows or rows[path.name].package != package
                     or (again and not board.has(path.name))
                 ]  # fmt: skip
-                print(f"{package}: {len(wanted)} of {len(engine.paths)} paths to be judged")
+                print(f"{package}: {len(wanted)} of {len(how.chosen(engine))} paths to be judged")
                 if not wanted:
                     continue
                 megabytes = install(engine, there, how.share)
@@ -310,17 +319,17 @@ def label(record: Path, options: Sequence[str]) -> str:
     return str(told) if str(told).endswith(f", {words}") else f"{began}, {words}"
 
 
-def minutes(engines: Iterable[Installable], rows: Iterable[Row], seconds: float) -> float:
+def minutes(paths: Iterable[Implementation], rows: Iterable[Row], seconds: float) -> float:
     """About how long judging takes, by the record; for a new path, `seconds` and its loading."""
     known = {row.path: row.seconds for row in rows if row.seconds}
-    chosen = [path.name for engine in engines for path in engine.paths]
-    return sum(known.get(name, seconds + LOADING) for name in chosen) / 60
+    return sum(known.get(path.name, seconds + LOADING) for path in paths) / 60
 
 
 def main() -> None:
     """Run what is asked for, and write the page."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--only", action="append", choices=tuple(ENGINES), help="repeat for more")
+    parser.add_argument("--path", action="append", choices=PATHS, default=[])
     parser.add_argument("--again", action="store_true", help="judge what is on the record, too")
     parser.add_argument(
         "--share", action="store_true", help="environments see this interpreter's packages, too"
@@ -335,21 +344,23 @@ def main() -> None:
         join(asked.record, asked.join)
         write_page(asked.record)
         return
-    chosen = [one for one in ENGINES.values() if not asked.only or one.name in asked.only]
-    for one in chosen:
-        needs = ", needs CUDA" if one.needs_cuda else ""
-        print(f"{one.name}: {len(one.paths)} paths, about {one.megabytes} MB{needs}")
-    about = minutes(chosen, read_board(asked.record), asked.seconds)
-    print(f"judging all took, or would take, about {about:.0f} minutes; installing comes on top")
     forms = {
         name: () if asked.whole and not contract.timed else quick(contract, asked.seconds)
         for name, contract in CONTRACTS.items()
     }
     options = words({one: v for one, v in vars(asked).items() if one not in ("record", "limit")})
-    how = Judgement(forms, asked.limit, asked.share, label(asked.record, options))
+    how = Judgement(forms, asked.limit, asked.share, label(asked.record, options), asked.path)
+    engines = [one for one in ENGINES.values() if not asked.only or one.name in asked.only]
+    engines = [one for one in engines if how.chosen(one)]
+    for one in engines:
+        needs = ", needs CUDA" if one.needs_cuda else ""
+        print(f"{one.name}: {len(how.chosen(one))} paths, about {one.megabytes} MB{needs}")
+    paths = [path for one in engines for path in how.chosen(one)]
+    about = minutes(paths, read_board(asked.record), asked.seconds)
+    print(f"judging all took, or would take, about {about:.0f} minutes; installing comes on top")
     try:
         with ended_as_by_ctrl_c():
-            run(chosen, asked.record, how, asked.again)
+            run(engines, asked.record, how, asked.again)
     finally:
         write_page(asked.record)
 

@@ -350,6 +350,9 @@ def test_an_interrupted_board_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     assert {row.package for row in runner.run([engine], record, how)} == {"e 1.1"}
     runner.run([engine], record, how, again=True)
     assert len(judging.asked) == 7
+    judging.rows = [("passed", False)]
+    runner.run([engine], record, runner.Judgement({}, paths=["e:b"]), again=True)
+    assert judging.asked[7:] == ["e:b"]
 
 
 def test_a_run_that_judges_all_again_goes_on(
@@ -390,7 +393,7 @@ def test_a_run_is_named_as_its_command() -> None:
 def test_the_time_of_a_run_goes_by_the_record() -> None:
     engine = Planted("e", "e", ("e",), 1, objects=("e:a", "e:b"))
     row = Row("e", "e:a", "text", "passed", "", seconds=90.0)
-    assert runner.minutes([engine], [row], 20.0) == (90 + 20 + board.LOADING) / 60
+    assert runner.minutes(engine.paths, [row], 20.0) == (90 + 20 + board.LOADING) / 60
 
 
 class At:
