@@ -9,6 +9,7 @@ accepts less than SLRS with psi, which it equals with the drafter's conditional 
 """
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import numpy as np
 
@@ -76,7 +77,7 @@ def step(
     if not path:
         return (chance.draw(p, "bonus"),)
     drafting = Drafting(target.vocabulary, drafter, seen, stop)
-    token, law = drafting.token(path), checked(kernel(drafting), drafting)
+    token, law = drafting.token(path), cache(checked(kernel(drafting), drafting))
     share, weight = p[token] * law(token).get(path, 0), drafting.weight(path)
     if not chance.accept(min(1, share / weight), "accept[0]"):
         return (residual(p, law, drafting, {path: weight}, chance),)
