@@ -77,7 +77,7 @@ def verifying(
     bonus: Callable[[Floats, Ints], Floats] = last_row,
     uniforms: Coin = uniform,
     noise: Coin = exponential,
-    read: Callable[[Any], Any] = lambda q: q,
+    read: Callable[[Any], Any] | None = None,
     pick: Picked | None = None,
     **claims: Any,
 ) -> Verify:
@@ -89,14 +89,18 @@ def verifying(
         target_probs: Floats, draft_probs: Floats | None, draft_tokens: Ints, *, rng: Any
     ) -> tuple[Ints, Ints]:
         p, x, size = target_probs, np.maximum(draft_tokens, 0), target_probs.shape[2]
-        q = read(certain(x, size) if draft_probs is None else draft_probs)
+        q = certain(x, size) if draft_probs is None and read else draft_probs
+        q = read(q) if read else q
         rows, lens = np.arange(len(x)), (draft_tokens >= 0).sum(axis=1)
-        px, qx = (np.take_along_axis(t, x[..., None], 2)[..., 0] for t in (p[:, :-1], q))
-        yes = accept(uniforms(rng, x.shape), px, qx) & (draft_tokens >= 0)
+        drafted = rows[:, None], np.arange(x.shape[1]), x
+        qx = np.ones(x.shape) if q is None else q[drafted]
+        yes = accept(uniforms(rng, x.shape), p[drafted], qx) & (draft_tokens >= 0)
         count = np.logical_and.accumulate(yes, axis=1).sum(axis=1)
         weights, rejected = bonus(p, lens), np.flatnonzero(count < lens)
         at = count[rejected]
-        left = residual(p[rejected, at], q[rejected, at], x[rejected, at])
+        drafts = x[rejected, at]
+        over = certain(drafts, size) if q is None else q[rejected, at]
+        left = residual(p[rejected, at], over, drafts)
         none = np.flatnonzero(~left.any(axis=1))
         weights[rejected] = left
         weights[rejected[none]] = p[rejected[none], at[none]]
