@@ -7,7 +7,8 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-from specref.torch_backend import Coins, block, draw, row_coins, verify, verify_matching
+from specref.torch_backend import Coins, draw, row_coins, verify, verify_matching
+from specref.torch_backend.verification import block
 
 Verified: TypeAlias = tuple[Tensor, Tensor]
 Planted: TypeAlias = Mapping[str, Callable[..., Any]]

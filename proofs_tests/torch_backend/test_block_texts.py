@@ -35,8 +35,9 @@ from proofs_tests.helpers.torch.two_vocabularies import (
     law_after,
 )
 from specref.distributions import total_variation
-from specref.torch_backend import Coins, Generation, generate, mapped, slrs
+from specref.torch_backend import Coins, Generation, generate
 from specref.torch_backend import loop as loop_module
+from specref.torch_backend.drafters import mapped, slrs
 from specref.torch_backend.drafters.byte_laws import END
 from specref.torch_backend.drafters.drafts import Drafts
 from specref.torch_backend.drafters.mapped import MappedDrafter

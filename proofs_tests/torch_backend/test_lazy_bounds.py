@@ -36,13 +36,8 @@ from proofs_tests.helpers.torch.lazy_pairs import (
 from proofs_tests.helpers.torch.models import gpt2, llama
 from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.tokenizers import byte_level, unigram, word_piece
-from specref.torch_backend import (
-    generate,
-    generation,
-    methods,
-    row_coins,
-    slrs,
-)
+from specref.torch_backend import generate, generation, methods, row_coins
+from specref.torch_backend.drafters import slrs
 from specref.torch_backend.drafters.byte_laws import END
 from specref.torch_backend.drafters.lazy_drafting import LawTrees
 from specref.torch_backend.drafters.lazy_slrs import LazySlrsDrafter

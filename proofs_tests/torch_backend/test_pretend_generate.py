@@ -18,8 +18,10 @@ from proofs_tests.helpers.torch.generations import arguments
 from proofs_tests.helpers.torch.pretend import Pretender, placed
 from proofs_tests.helpers.torch.pretend_events import Places
 from proofs_tests.helpers.torch.threads import single_thread
-from specref.torch_backend import METHODS, generate, slotted, verification
+from specref.torch_backend import METHODS, generate
 from specref.torch_backend.loop import Loop
+from specref.torch_backend.models import slotted
+from specref.torch_backend.verification import chains
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
@@ -168,9 +170,9 @@ def reading(flags: Tensor) -> Tensor:
 
 
 def test_a_wait_within_verification_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verification, "_leading", reading)
+    monkeypatch.setattr(chains, "_leading", reading)
     found = iterations("standard", monkeypatch, "wait")[1] - Counter(WAITS["standard"])
-    assert found == {("verification.py", "verify"): 1}
+    assert found == {("chains.py", "verify"): 1}
 
 
 def test_masks_that_transformers_reads_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

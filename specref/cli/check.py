@@ -72,7 +72,17 @@ from specref.statistics.campaign.levels import ALPHA
 @workers_option
 @cluster_option
 @json_option
-def check_command(**options: Any) -> NoReturn:
+def check_command(
+    vocabulary: tuple[int, ...],
+    lookahead: tuple[int, ...],
+    batch: tuple[int, ...],
+    dtype: tuple[Dtype, ...],
+    save: str | None,
+    junit: str | None,
+    html_file: str | None,
+    json_file: str | None,
+    **options: Any,
+) -> NoReturn:
     """Judge YOUR sampler: is it lossless, how sure is that, and which bug does it look like?
 
     TARGET is MODULE:FUNCTION, FILE.py:FUNCTION, a registered name such as transformers, or a
@@ -110,6 +120,11 @@ def check_command(**options: Any) -> NoReturn:
       specref check 'process:./my_sampler --flag'
       specref check engines --json engines.json
     """
-    from specref.cli.judging import judge_target  # --help does not need it
+    from specref.cli.judging import Files, judge_target  # --help does not need it
 
-    judge_target(**options)
+    judge_target(
+        sizes=(vocabulary, lookahead, batch),
+        dtypes=dtype,
+        files=Files(save, junit, html_file, json_file),
+        **options,
+    )

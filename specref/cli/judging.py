@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -30,7 +30,6 @@ from specref.conformance.saved import failing_cases
 from specref.conformance.status import CheckResult, Status
 from specref.conformance.strata.shape import Shape, shapes
 from specref.conformance.suite import chosen, judged, prepare
-from specref.contracts.capabilities import Dtype
 from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.table import CONTRACTS, VERIFY
@@ -54,138 +53,168 @@ ESTIMATES = (texts.estimated_seconds, engines.estimated_seconds)
 Sizes: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
+@dataclass(frozen=True)
+class Files:
+    """Where the command writes to; None: nowhere."""
+
+    save: str | None
+    junit: str | None
+    html: str | None
+    json: str | None
+
+    def check(self) -> None:
+        """Before anything is judged, is there room for what has no check of its own?"""
+        if self.junit:
+            check_destination(self.junit)
+        if self.save:
+            check_folder(self.save)
+
+    def so_far(self, reports: list[Report]) -> None:
+        """What is found before an interrupt survives it."""
+        if self.json and self.json != STDOUT and not is_special(Path(self.json)):
+            write_json(self.json, as_json(_records(reports)))
+
+    def write(self, reports: list[Report]) -> None:
+        if self.json:
+            write_json(self.json, as_json(_records(reports)))
+        if self.junit:
+            write_json(self.junit, kit_junit(reports))
+        if self.html:
+            write_json(self.html, kit_html(reports))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for, whatever is judged.
+
+    Attributes
+    ----------
+    contract, expected : str, optional
+        Instead of what a registered name is made for, and beside what it is expected to fail.
+    options : CheckOptions
+        Without what depends on the implementation.
+    sizes : tuple of three tuples of int, optional
+        Vocabularies, lookaheads and batches, to judge it at besides.
+    workers : int
+    cluster : str, optional
+    failures_at_once : bool
+        Whether the first failure is said when it comes.
+    """
+
+    contract: str | None
+    expected: str | None
+    options: CheckOptions
+    sizes: Sizes | None
+    workers: int
+    cluster: str | None
+    failures_at_once: bool
+
+    def options_for(self, found: Target) -> CheckOptions:
+        """All options of the checks of an implementation."""
+        asked = self.options
+        more = load_expected(self.expected, found.name) if self.expected else {}
+        wanted = tuple(asked.only) if asked.only else ""
+        contract = CONTRACTS[self.contract] if self.contract else found.contract or VERIFY
+        free = asked.detect_tv is None and asked.seconds is None
+        return replace(
+            asked,
+            contract=contract,
+            shapes=_shapes(self.sizes, contract) if self.sizes else (),
+            expected_failures={
+                id_: why
+                for id_, why in {**found.expected, **more}.items()
+                if id_.startswith(wanted)
+            },
+            detect_tv=found.detect_tv if free else asked.detect_tv,
+            timeout=found.timeout,
+            name=found.name,
+            version=found.version,
+            claims={**found.claims, **asked.claims},
+        )
+
+
 def judge_target(
     target: str,
+    *,
     contract: str | None,
     expected: str | None,
-    save: str | None,
-    junit: str | None,
-    html_file: str | None,
-    json_file: str | None,
+    sizes: Sizes,
     only: tuple[str, ...],
     claim: tuple[str, ...],
-    vocabulary: tuple[int, ...],
-    lookahead: tuple[int, ...],
-    batch: tuple[int, ...],
-    dtype: tuple[Dtype, ...],
     isolate: bool,
     workers: int,
     cluster: str | None,
+    files: Files,
     **options: Any,
 ) -> NoReturn:
     """Judge what a name stands for, and leave with the exit code."""
     if target == "engines":
-        sys.exit(check_engines(click.get_current_context(), contract, json_file))
-    if junit:
-        check_destination(junit)
-    if save:
-        check_folder(save)
-    sizes = (vocabulary, lookahead, batch) if vocabulary or lookahead or batch or dtype else None
-    asked = CheckOptions(only=list(only) or None, claims=read_claims(claim), **options)
+        sys.exit(check_engines(click.get_current_context(), contract, files.json))
+    files.check()
+    checks = CheckOptions(only=list(only) or None, claims=read_claims(claim), **options)
+    at_sizes = sizes if any(sizes) or checks.dtypes else None
+    quiet = files.json == STDOUT
+    asked = Asked(contract, expected, checks, at_sizes, workers, cluster, not quiet)
     reports: list[Report] = []
     interrupted = False
-
-    def save_so_far(report: Report) -> None:
-        if json_file and json_file != STDOUT and not is_special(Path(json_file)):
-            write_json(json_file, as_json(_records([*reports, report])))
-
-    for found in _found_or_not_run(target, contract, json_file, options["timeout"]):
+    for found in _found_or_not_run(target, contract, files.json, options["timeout"]):
         if isolate:
             found = _isolated(found, options["timeout"])
         try:
             # What the sampler itself prints, or a program of its, must not get into the JSON.
-            with stdout_to(sys.stderr, 2) if json_file == STDOUT else nullcontext():
-                report = _judged(
-                    *(
-                        found,
-                        contract,
-                        expected,
-                        asked,
-                        sizes,
-                        dtype,
-                        save_so_far,
-                        workers,
-                        cluster,
-                    ),
-                    json_file != STDOUT,
-                )
+            with stdout_to(sys.stderr, 2) if quiet else nullcontext():
+                report = _judged(found, asked, lambda report: files.so_far([*reports, report]))
         except Interrupted as stop:
             report, interrupted = stop.report, True
-        show(kit_report(report), json_file)
-        _save(report, found.name, asked.timeout, save)
+        show(kit_report(report), files.json)
+        _save(report, found.name, checks.timeout, files.save)
         reports.append(report)
         if interrupted:
             break
-    if json_file:
-        write_json(json_file, as_json(_records(reports)))
-    if junit:
-        write_json(junit, kit_junit(reports))
-    if html_file:
-        write_json(html_file, kit_html(reports))
+    files.write(reports)
     codes = {report.exit_code for report in reports}
     sys.exit(INTERRUPTED if interrupted else VIOLATED if VIOLATED in codes else max(codes))
 
 
-def _judged(
-    found: Target,
-    contract: str | None,
-    expected: str | None,
-    asked: CheckOptions,
-    sizes: Sizes | None,
-    dtypes: tuple[Dtype, ...],
-    on_report: Callable[[Report], None],
-    count: int,
-    cluster: str | None,
-    told: bool,
-) -> Report:
-    expectations = {**found.expected, **(load_expected(expected, found.name) if expected else {})}
-    wanted = tuple(asked.only) if asked.only else ""
-    judged_as = CONTRACTS[contract] if contract else found.contract or VERIFY
-    options = replace(
-        asked,
-        contract=judged_as,
-        shapes=_shapes(sizes, judged_as) if sizes else (),
-        dtypes=dtypes,
-        expected_failures={k: v for k, v in expectations.items() if k.startswith(wanted)},
-        detect_tv=found.detect_tv if asked.detect_tv is asked.seconds is None else asked.detect_tv,
-        timeout=found.timeout,
-        name=found.name,
-        version=found.version,
-        claims={**found.claims, **asked.claims},
-    )
+def _judged(found: Target, asked: Asked, on_report: Callable[[Report], None]) -> Report:
+    options = asked.options_for(found)
     total = sum(one.is_for(options.contract) for one in chosen(options.only))
     if options.seconds is None:
         say_how_long(found, options)
-    with executor_of(count, cluster) as executor, progress(total, "checks") as advance:
-        doing, drawn, failed = "", 0, False
-
-        def start(one: Check) -> None:
-            nonlocal doing, drawn
-            doing, drawn = one.id, 0
-            advance(0, doing)
-
-        def draw(trials: int) -> None:
-            nonlocal drawn
-            drawn += trials
-            advance(0, f"{doing} · {drawn:,} drawn")
-
-        def end(result: CheckResult) -> None:
-            """A report comes at the end; that there is a failure is said at once."""
-            nonlocal failed
-            new = told and not failed and result.status == Status.FAILED
-            line = f"{result.id} failed: {result.finding}: {result.message}" if new else ""
-            failed = failed or new
-            advance(result.status != Status.NOT_APPLICABLE, result.id, line)
-
+    with (
+        executor_of(asked.workers, asked.cluster) as executor,
+        progress(total, "checks") as advance,
+    ):
+        line = ProgressLine(advance, asked.failures_at_once)
         listener = Listener(
-            advance=draw,
-            on_start=start,
-            on_result=end,
-            on_report=on_report,
+            advance=line.draw, on_start=line.start, on_result=line.end, on_report=on_report
         )
-        load = LoadTarget(found.name, asked.timeout or TIMEOUT)
+        load = LoadTarget(found.name, asked.options.timeout or TIMEOUT)
         workers = None if executor is None else Workers(executor, load)
         return judged(found.function, options, listener, workers)
+
+
+class ProgressLine:
+    """Which check is under way, and how much it drew; a first failure is said at once."""
+
+    def __init__(self, advance: Callable[..., None], failures_at_once: bool) -> None:
+        self.advance, self.to_be_said = advance, failures_at_once
+        self.doing, self.drawn = "", 0
+
+    def start(self, one: Check) -> None:
+        self.doing, self.drawn = one.id, 0
+        self.advance(0, self.doing)
+
+    def draw(self, trials: int) -> None:
+        self.drawn += trials
+        self.advance(0, f"{self.doing} · {self.drawn:,} drawn")
+
+    def end(self, result: CheckResult) -> None:
+        line = ""
+        if self.to_be_said and result.status == Status.FAILED:
+            line = f"{result.id} failed: {result.finding}: {result.message}"
+            self.to_be_said = False
+        self.advance(result.status != Status.NOT_APPLICABLE, result.id, line)
 
 
 def _isolated(found: Target, timeout: float) -> Target:

@@ -6,6 +6,7 @@ Both state what a pass is worth: the total variation that the test would have de
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -198,6 +199,7 @@ def _pooled(observed: Floats, expected: Floats) -> Floats:
     return np.vstack([kept, pool]) if pool[1] >= SMALLEST_EXPECTED_COUNT else kept
 
 
+@lru_cache(maxsize=256)
 def _noncentrality(threshold: float, freedom: int, beta: float) -> float:
     low, high = 0.0, 10.0
     while scipy.stats.ncx2.cdf(threshold, freedom, high) > beta:
