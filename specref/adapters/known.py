@@ -162,13 +162,14 @@ MORE_STEPS = ("contexts-of-1100", "contexts-related", "vocabulary-thousands", "l
 CAPPED = (
     *_lossy(
         "test_capped", f"{LAST_UNTESTED} {NO_MASS}", "joint/wide", "joint/deep", "joint/eos",
-        *(f"strata/step-{one}" for one in STEPS),
+        "joint/probed", "joint/probed-ending", *(f"strata/step-{one}" for one in STEPS),
     ),
     *(
         Deviation(one, NO_MASS, False, evidence=f"{SAMPLERS}::test_capped_raises")
         for one in (
             "independence/rows-wide", "independence/rows-deep", "strata/step-one-draft",
             *(f"strata/step-{one}" for one in MORE_STEPS),
+            *(f"joint/probed-{n}-drafts" for n in (5, 7, 8)),
             "iterations/wide", "iterations/deep", "iterations/eos",
         )
     ),
@@ -183,7 +184,9 @@ LOOPS = tuple(f"end-to-end/{one}" for one in ("markov", "wide", "deep", "eos"))
 EVERY_TEXT = (*LOOPS, "strata/text-budget-of-1", *(f"strata/text-{one}" for one in TEXTS))
 CSAQ = _lossy("test_csaq", NEXT_ROW, *EVERY_TEXT)
 LITGPT = _lossy("test_litgpt", DROPPED, *EVERY_TEXT, cites=("Lightning-AI/litgpt#2307",))
-ROMSTO = _lossy("test_romsto", SECOND_DRAW, *LOOPS)
+ROMSTO = _lossy(
+    "test_romsto", SECOND_DRAW, *LOOPS, "end-to-end/probed", "end-to-end/probed-ending"
+)
 NUCLEUS = _lossy("test_medusa", SECOND_DRAW, "joint/siblings", "joint/likeliest", "joint/probed")
 TYPICAL = _lossy(
     "test_medusa", BY_DESIGN, "joint/siblings", "joint/ending", "joint/likeliest", "joint/probed"

@@ -27,6 +27,8 @@ class GenerateContract(ModelContract):
         "end-to-end/greedy",
         "end-to-end/markov",
         "end-to-end/wide",
+        "end-to-end/probed",
+        "end-to-end/probed-12-tokens",
     )
 
     def calls(self, subject: Subject, fixture: Fixture) -> Steps:

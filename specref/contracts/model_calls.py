@@ -71,14 +71,22 @@ def giver(
 
     If it takes neither, the global generators are seeded.
     """
-    keywords = accepted_keywords(implementation)
+    given = drawn_from(implementation)
 
     def give(arguments: tuple[Any, ...], rng: np.random.Generator) -> Any:
-        if "chance" in keywords:
-            return implementation(*arguments, chance=Sampled(rng))
-        if "rng" in keywords:
-            return implementation(*arguments, rng=rng)
+        if keywords := given(rng):
+            return implementation(*arguments, **keywords)
         with global_randomness(rng):
             return implementation(*arguments)
 
     return give
+
+
+def drawn_from(
+    implementation: Callable[..., Any],
+) -> Callable[[np.random.Generator], dict[str, Any]]:
+    """rng -> the keyword argument by which a function draws from it; none if it takes none."""
+    keywords = accepted_keywords(implementation)
+    if "chance" in keywords:
+        return lambda rng: {"chance": Sampled(rng)}
+    return lambda rng: {"rng": rng} if "rng" in keywords else {}

@@ -69,7 +69,14 @@ class Step(Protocol):
 
 class StepContract(ModelContract):
     shaped: ClassVar[tuple[str, ...]] = ("vocabulary", "lookahead")
-    quick_checks: ClassVar[tuple[str, ...]] = ("smoke", "joint/wide", "joint/deep", "joint/eos")
+    quick_checks: ClassVar[tuple[str, ...]] = (
+        "smoke",
+        "joint/wide",
+        "joint/deep",
+        "joint/eos",
+        "joint/probed",
+        "joint/probed-ending",
+    )
 
     def fixture(self, name: str, capabilities: Capabilities) -> Fixture:
         """A fixture, which may have two vocabularies."""

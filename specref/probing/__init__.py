@@ -3,6 +3,7 @@
 from specref.probing.blocks import ProbedBlock, probe_block
 from specref.probing.calls import Call
 from specref.probing.edges import EdgeEvent, edge_events
+from specref.probing.models import probe_tokens
 from specref.probing.probe import Probed, probe
 from specref.probing.verification import probe_verify
 
@@ -14,5 +15,6 @@ __all__ = [
     "edge_events",
     "probe",
     "probe_block",
+    "probe_tokens",
     "probe_verify",
 ]

@@ -31,8 +31,9 @@ def sentence(found: Everywhere) -> str:
     """The verdict in a sentence."""
     box = f"{spelled(found)}, lookahead {found.lookahead}"
     if found.verdict == "lossless":
+        without = ", without EOS" if found.target.eos is None else ""
         return (
-            f"lossless for every p and q over {box}: {found.regions} regions, 0 open, "
+            f"lossless for every p and q over {box}{without}: {found.regions} regions, 0 open, "
             f"error of the identity tests <= 2^-{found.bits}"
         )
     known = f"{found.regions} regions, {found.open} open" if found.open else found.regions

@@ -200,7 +200,8 @@ def _power(results: Sequence[Mapping[str, Any]]) -> str:
     exact = [
         one["evidence"]["total_variation"]
         for one in results
-        if one["id"].startswith("joint/probed") and "total_variation" in one["evidence"]
+        if one["id"].partition("/")[2].startswith("probed")
+        and "total_variation" in one["evidence"]
     ]
     parts = [f"TV ≥ {min(drawn):.2g}" if min(drawn) < 1 else "none"] if drawn else []
     if drawn and min(drawn) < 1 and f"{max(drawn):.2g}" != f"{min(drawn):.2g}":

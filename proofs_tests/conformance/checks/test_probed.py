@@ -158,3 +158,140 @@ def test_low_precision_is_not_tried() -> None:
     claimed = capable(arrays="torch", dtype="bfloat16")(partial(verify))
     for result in results(claimed).values():
         assert result.message == "low precision: the law is not exact"
+
+
+# Of steps and loops.
+
+Share = Callable[[Any, int, int], float]
+
+
+def blocks(
+    target: Any, drafter: Any, context: Any, lookahead: int, draw: Any, coin: Any, share: Any
+) -> Any:
+    """Standard speculative decoding, with q read too small by a share."""
+    block: tuple[int, ...] = ()
+    for i in range(lookahead):
+        p, q = (model.next_token((*context, *block)) for model in (target, drafter))
+        x = draw(q)
+        if coin(len(context) + i) * q[x] * share(i) >= p[x]:
+            left = np.maximum(p - q, 0)
+            return (*block, draw(left / left.sum()))
+        block = (*block, x)
+        if target.vocabulary.ends(block):
+            return block
+    return (*block, draw(target.next_token((*context, *block))))
+
+
+def picked(rng: Any) -> Callable[[Any], int]:
+    return lambda law: int(rng.choice(len(law), p=law))
+
+
+def stepping(share: Share) -> Callable[..., Any]:
+    def step(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
+        here = partial(share, target.vocabulary, lookahead)
+        return blocks(
+            target, drafter, context, lookahead, picked(rng), lambda _: rng.random(), here
+        )
+
+    return step
+
+
+def looping(share: Share, period: int = 1_000) -> Callable[..., Any]:
+    """Two drafts a block; coins that are so many positions apart are the same."""
+
+    def generate(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
+        text: tuple[int, ...] = ()
+        coins: dict[int, float] = {}
+        here = partial(share, target.vocabulary, tokens)
+
+        def coin(position: int) -> float:
+            found = coins.get(position % period) if position >= period else None
+            coins[position % period] = rng.random() if found is None else found
+            return coins[position % period]
+
+        while len(text) < tokens and not target.vocabulary.ends(text):
+            seen = (*context, *text)
+            text += blocks(target, drafter, seen, 2, picked(rng), coin, here)
+        return text[:tokens]
+
+    return generate
+
+
+OF_STEPS = ("joint/probed", "joint/probed-ending", *EXACT[:3])
+OF_TEXTS = tuple(f"end-to-end/{name}" for name in checks.TEXTS)
+
+
+def right(vocabulary: Any, asked: int, i: int) -> float:
+    return 1.0
+
+
+def halved_at(lookahead: int, draft: int, *, eos: bool = False) -> Share:
+    """Half of q for one draft of blocks of so many, or of texts of so many tokens."""
+
+    def share(vocabulary: Any, asked: int, i: int) -> float:
+        at = (asked, i, vocabulary.eos is not None) == (lookahead, draft, eos)
+        return 0.5 if at else 1.0
+
+    return share
+
+
+STEP_BUGS = {
+    "joint/probed": stepping(halved_at(2, 1)),
+    "joint/probed-ending": stepping(halved_at(2, 1, eos=True)),
+    **{f"joint/probed-{n}-drafts": stepping(halved_at(n, n - 1)) for n in MANY[:3]},
+}
+TEXT_BUGS = {
+    "end-to-end/probed": looping(halved_at(3, 1)),
+    "end-to-end/probed-ending": looping(halved_at(3, 1, eos=True)),
+    "end-to-end/probed-12-tokens": looping(right, period=11),
+}
+
+
+def outcomes(sampler: Callable[..., Any], contract: str) -> dict[str, Any]:
+    only = OF_STEPS if contract == "step" else OF_TEXTS
+    return {one.id: one for one in check(sampler, contract=contract, only=only).results}
+
+
+@pytest.mark.parametrize(("contract", "lossless"), [("step", stepping), ("generate", looping)])
+def test_the_law_of_a_lossless_step_or_loop_is_exact(contract: str, lossless: Any) -> None:
+    found = outcomes(lossless(right), contract)
+    assert set(found) == {*(OF_STEPS if contract == "step" else OF_TEXTS)}
+    for result in found.values():
+        assert result.status == Status.PASSED
+        assert result.evidence["total_variation"] < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("contract", "id_"),
+    [*(("step", id_) for id_ in OF_STEPS), *(("generate", id_) for id_ in OF_TEXTS)],
+)
+def test_a_bug_of_one_shape_is_found_there_alone(contract: str, id_: str) -> None:
+    found = outcomes((STEP_BUGS | TEXT_BUGS)[id_], contract)
+    assert [one for one, result in found.items() if result.status == Status.FAILED] == [id_]
+    assert "from the target, exactly" in found[id_].message
+
+
+def test_a_loop_that_forgets_a_token_is_found() -> None:
+    """Any token of the context decides which is likely."""
+    for forgotten in range(3):
+
+        def generate(
+            target: Any, drafter: Any, context: Any, tokens: int, rng: Any, at: int = forgotten
+        ) -> Any:
+            text: tuple[int, ...] = ()
+            while len(text) < tokens and not target.vocabulary.ends(text):
+                seen = (*context, *text)
+                seen = (*seen[:at], 0, *seen[at + 1 :]) if len(seen) > at else seen
+                text += (picked(rng)(target.next_token(seen)),)
+            return text
+
+        assert outcomes(generate, "generate")["end-to-end/probed"].status == (
+            Status.PASSED if forgotten == 1 else Status.FAILED
+        )
+    assert checks.PROMPT[1] == 0
+
+
+def test_steps_and_loops_in_low_precision_are_not_tried() -> None:
+    for contract, sampler in (("step", stepping(right)), ("generate", looping(right))):
+        for result in outcomes(capable(dtype="float16")(sampler), contract).values():
+            assert result.message == "low precision: the law is not exact"

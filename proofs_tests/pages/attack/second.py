@@ -71,6 +71,7 @@ SINCE: Mapping[str, str] = {
     "noise_of_16384_ids": "strata/vocabulary-128k",
     "residual_cut_to_1024": "strata/vocabulary-32k",
     "ids_of_16_signed_bits": "joint/probed-vocabulary-32k",
+    "uniforms_of_vectors_of_four": "joint/probed-7-drafts",
 }
 """The check, or the stratum, that finds one which was missed: made or changed for it."""
 NOW: Mapping[str, str] = {

@@ -1,6 +1,6 @@
 """Checks without sampling error: randomness is intercepted, and every branch is followed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -15,6 +15,8 @@ from specref.conformance.checks.intercepting import intercepted
 from specref.conformance.differences import difference
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
+from specref.contracts.generate import GenerateContract
+from specref.contracts.step import StepContract
 from specref.contracts.tree.contract import TreeContract
 from specref.contracts.tree.fixtures import TOP, WITH, Way, tree_place
 from specref.contracts.verify.contract import VerifyContract
@@ -22,6 +24,7 @@ from specref.models import Model, table_model
 from specref.probing import probe_block
 from specref.probing.blocks import ProbedBlock, completed_block
 from specref.probing.edges import probed_edges
+from specref.probing.models import probe_tokens
 from specref.probing.probe import Probed
 from specref.probing.trees import probe_trees
 from specref.probing.verification import probe_verify, verification_program
@@ -38,8 +41,9 @@ UNSURE: Mapping[int, tuple[int, ...]] = MappingProxyType(
 )
 # Searches that end take 1,500.
 MOST_RUNS = 10_000
-# Enough to trace comparisons; a search takes far more.
-FEW_RUNS = 500
+# Enough to trace comparisons; a search takes far more. Drafts are random, too, in steps and loops.
+FEW_RUNS, MOST_RUNS_OF_DRAFTERS = 500, 1_500
+LONGEST_OF_STEPS = 8
 # Numbers that float32 has, too.
 TWO_LIKELY, EITHER, SURE = np.array([[0.75, 0.25, 0], [0.5, 0.5, 0], [1.0, 0, 0]])
 # The last id of 8 bits, the first of a second block of 1,024, the last of all; and ids of three
@@ -47,7 +51,8 @@ TWO_LIKELY, EITHER, SURE = np.array([[0.75, 0.25, 0], [0.5, 0.5, 0], [1.0, 0, 0]
 FEW, MANY_BLOCKS = (255, 1_024, 1_026), (20_000, 32_770, 1_023)
 # What is left of p after the first draft is on two tokens, in other proportions than p.
 SPREAD = [0.5, 0.25, 0.25], [0.875, 0.125, 0]
-THREE = Vocabulary("abc")
+THREE, ENDING = Vocabulary("abc"), Vocabulary("abc", eos="c")
+PROMPT = (1, 0)
 # Levels at every distance from 1 to 6: coins that two of them share are seen.
 RULER, LEVELS = (0, 1, 4, 6), (1,) * 7
 
@@ -58,6 +63,7 @@ def probed(judge: Judge) -> Outcome:
         return not_applicable(LOW_PRECISION)
     pair = FIXTURES["c"]
     drafter, context, lookahead, place = pair.drafter, pair.context, pair.lookahead, ""
+    law: Callable[[], ProbedBlock]
     if judge.contract.trees:
         # Two siblings without replacement, in either order, and a certain child of each.
         drafter = table_model(pair.target.vocabulary, {(): [0, "3/4", "1/4"]}, [0, 1, 0])
@@ -66,20 +72,21 @@ def probed(judge: Judge) -> Outcome:
         trees = judge.verifier, pair.target, drafter, tree
         law = partial(probe_trees, *trees, max_runs=MOST_RUNS)
     else:
-        law = partial(
-            probe_block,
-            judge.implementation,
-            pair.target,
-            drafter,
-            context,
-            lookahead,
-            max_runs=MOST_RUNS,
-            capabilities=judge.capabilities,
-            kind=type(judge.verifier),
-        )
+        law = law_of_blocks(judge, pair.target, drafter, context, lookahead, MOST_RUNS)
     return compared(
         intercepted(judge, law), judge, pair.target, drafter, context, lookahead, place
     )
+
+
+def law_of_blocks(
+    judge: Judge, target: Model, drafter: Model, context: Tokens, lookahead: int, max_runs: int
+) -> Callable[[], ProbedBlock]:
+    """What computes the exact law of the block after random drafts; a step draws these itself."""
+    asked = judge.implementation, target, drafter, context, lookahead
+    if isinstance(judge.contract, StepContract):
+        return partial(probe_tokens, *asked, lookahead + 1, max_runs=max_runs)
+    claims, kind = judge.capabilities, type(judge.verifier)
+    return partial(probe_block, *asked, capabilities=claims, max_runs=max_runs, kind=kind)
 
 
 @dataclass(frozen=True)
@@ -165,8 +172,72 @@ def probed_drafts(lookahead: int, judge: Judge) -> Outcome:
         return np.roll(EITHER if n in ends else SURE, n)
 
     models = Model(THREE, target), Model(THREE, drafter)
-    law = partial(probe_block, judge.implementation, *models, (), lookahead, **_few_runs(judge))
+    runs = MOST_RUNS_OF_DRAFTERS if isinstance(judge.contract, StepContract) else FEW_RUNS
+    law = law_of_blocks(judge, *models, (), lookahead, runs)
     return compared(intercepted(judge, law), judge, *models, (), lookahead)
+
+
+def _turned(row: Floats, context: Tokens) -> Floats:
+    """A row of which token may be likely depends on every token of the context."""
+    return np.roll(row, sum(context) + len(context))
+
+
+def models_that_differ(vocabulary: Vocabulary, unsure: Container[int]) -> tuple[Model, Model]:
+    """A target and a drafter that differ after so many tokens, and are certain after others."""
+
+    def target(context: Tokens) -> Floats:
+        return _turned(TWO_LIKELY if len(context) in unsure else SURE, context)
+
+    def drafter(context: Tokens) -> Floats:
+        return _turned(EITHER if len(context) in unsure else SURE, context)
+
+    return Model(vocabulary, target), Model(vocabulary, drafter)
+
+
+def probed_ending(judge: Judge) -> Outcome:
+    """The exact joint law of the completed block of a step, where EOS may come anywhere."""
+    if judge.capabilities.dtype in ("float16", "bfloat16"):
+        return not_applicable(LOW_PRECISION)
+    models, context, lookahead = models_that_differ(ENDING, range(5)), PROMPT, 2
+    law = law_of_blocks(judge, *models, context, lookahead, MOST_RUNS)
+    return compared(intercepted(judge, law), judge, *models, context, lookahead)
+
+
+@dataclass(frozen=True)
+class OneText:
+    """Texts of so many tokens, of which those after `unsure` tokens, prompt included, are random.
+
+    Attributes
+    ----------
+    vocabulary : Vocabulary
+    tokens : int
+    unsure : tuple of int
+    """
+
+    vocabulary: Vocabulary
+    tokens: int
+    unsure: tuple[int, ...]
+
+
+def probed_text(text: OneText, judge: Judge) -> Outcome:
+    """The exact joint law of the first tokens of texts, of several iterations."""
+    if judge.capabilities.dtype in ("float16", "bfloat16"):
+        return not_applicable(LOW_PRECISION)
+    models, tokens = models_that_differ(text.vocabulary, text.unsure), text.tokens
+    asked = judge.implementation, *models, PROMPT, tokens, tokens
+    law = partial(probe_tokens, *asked, max_runs=MOST_RUNS_OF_DRAFTERS)
+    place = f"context {PROMPT}, the first {tokens} tokens"
+    return compared(intercepted(judge, law), judge, *models, PROMPT, tokens, place)
+
+
+TEXTS: Mapping[str, OneText] = MappingProxyType(
+    {
+        "probed": OneText(THREE, 3, (2, 3, 4)),
+        "probed-ending": OneText(ENDING, 3, (2, 3, 4)),
+        # One after the other, and at distances of 5, 6 and 11.
+        "probed-12-tokens": OneText(THREE, 12, (2, 7, 13)),
+    }
+)
 
 
 def probed_vocabulary(ids: tuple[int, int, int], judge: Judge) -> Outcome:
@@ -274,14 +345,24 @@ def _edges(judge: Judge, p: Floats, q: Floats, drafts: Tokens) -> Outcome:
 CHECKS = (
     Check("boundary/zero-coin", DRAFTS, zero_coin, law=True),
     Check("boundary/empty-residual", DRAFTS, empty_residual, law=True),
-    Check("joint/probed", DRAFTS, probed, law=True),
+    Check("joint/probed", (DRAFTS, StepContract), probed, law=True),
+    Check("joint/probed-ending", StepContract, probed_ending, law=True),
     *(
         Check(f"joint/probed-{name}", TreeContract, partial(probed_tree, tree), law=True)
         for name, tree in TREES.items()
     ),
     *(
-        Check(f"joint/probed-{n}-drafts", VerifyContract, partial(probed_drafts, n), law=True)
+        Check(
+            f"joint/probed-{n}-drafts",
+            VerifyContract if n > LONGEST_OF_STEPS else (VerifyContract, StepContract),
+            partial(probed_drafts, n),
+            law=True,
+        )
         for n in UNSURE
+    ),
+    *(
+        Check(f"end-to-end/{name}", GenerateContract, partial(probed_text, text), law=True)
+        for name, text in TEXTS.items()
     ),
     *(
         Check(f"joint/probed-{name}", VerifyContract, partial(probed_vocabulary, ids), law=True)
