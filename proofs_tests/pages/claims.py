@@ -31,10 +31,10 @@ claims of itself, `--claim`, is another thing: `specref list claims`.
 
 """
 EXAMPLES = """
-Tests are named by the row, and on the site by the page of its source. Of other papers whose rules are
-here (Sun et al. 2024, SpecTr, SpecInfer, …) statements were not examined one by one. The commands need
-`pip install -e '.[strategies,pytest]'`. The first line runs the tests of
-row H5.2, the other commands show what some rows state:
+Statements of other papers whose rules are here (Sun et al. 2024, SpecTr, SpecInfer, …) were not
+examined one by one. Tests are named by the row, and on the site by the page of its source. They need
+`pip install -e '.[strategies,pytest]'`. The first line runs those of row H5.2, the other commands
+show what some rows state:
 
 <!-- not run (specref prove): README shows it -->
 <!-- not run (specref vocabularies): README runs it -->

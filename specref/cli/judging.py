@@ -30,6 +30,7 @@ from specref.conformance.saved import failing_cases
 from specref.conformance.status import CheckResult, Status
 from specref.conformance.strata.shape import Shape, shapes
 from specref.conformance.suite import chosen, judged, prepare
+from specref.contracts.capabilities import Dtype
 from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.table import CONTRACTS, VERIFY
@@ -95,6 +96,8 @@ class Asked:
         Without what depends on the implementation.
     sizes : tuple of three tuples of int, optional
         Vocabularies, lookaheads and batches, to judge it at besides.
+    dtypes : tuple of str
+        The dtypes there.
     workers : int
     cluster : str, optional
     failures_at_once : bool
@@ -105,6 +108,7 @@ class Asked:
     expected: str | None
     options: CheckOptions
     sizes: Sizes | None
+    dtypes: tuple[Dtype, ...]
     workers: int
     cluster: str | None
     failures_at_once: bool
@@ -120,6 +124,7 @@ class Asked:
             asked,
             contract=contract,
             shapes=_shapes(self.sizes, contract) if self.sizes else (),
+            dtypes=self.dtypes,
             expected_failures={
                 id_: why
                 for id_, why in {**found.expected, **more}.items()
@@ -139,6 +144,7 @@ def judge_target(
     contract: str | None,
     expected: str | None,
     sizes: Sizes,
+    dtypes: tuple[Dtype, ...],
     only: tuple[str, ...],
     claim: tuple[str, ...],
     isolate: bool,
@@ -152,9 +158,9 @@ def judge_target(
         sys.exit(check_engines(click.get_current_context(), contract, files.json))
     files.check()
     checks = CheckOptions(only=list(only) or None, claims=read_claims(claim), **options)
-    at_sizes = sizes if any(sizes) or checks.dtypes else None
+    at_sizes = sizes if any(sizes) or dtypes else None
     quiet = files.json == STDOUT
-    asked = Asked(contract, expected, checks, at_sizes, workers, cluster, not quiet)
+    asked = Asked(contract, expected, checks, at_sizes, dtypes, workers, cluster, not quiet)
     reports: list[Report] = []
     interrupted = False
     for found in _found_or_not_run(target, contract, files.json, options["timeout"]):

@@ -293,5 +293,7 @@ def test_a_loop_that_forgets_a_token_is_found() -> None:
 
 def test_steps_and_loops_in_low_precision_are_not_tried() -> None:
     for contract, sampler in (("step", stepping(right)), ("generate", looping(right))):
-        for result in outcomes(capable(dtype="float16")(sampler), contract).values():
+        for result in outcomes(
+            capable(arrays="torch", dtype="float16")(sampler), contract
+        ).values():
             assert result.message == "low precision: the law is not exact"
