@@ -41,7 +41,7 @@ COLUMNS = (
 
 
 BEFORE = "several, with `--share`, put together by hand"
-DISTANCES = re.compile(r"TV ≥ ([\d.e-]+)(?: to ([\d.e-]+),)?")
+DISTANCE = re.compile(r"TV ≥ ([\d.e-]+)")
 INSTALLED = re.compile(r"/\S*/site-packages/")
 PAGE = """\
 # Scoreboard
@@ -309,7 +309,7 @@ def stronger_than(row: Row, before: Sequence[Row]) -> tuple[Row, ...]:
     >>> powers = "TV ≥ 0.3", "TV ≥ 0.4; exact law within 1e-08", "", "TV ≥ 0.04"
     >>> before = [replace(row, power=power) for power in powers]
     >>> [one.power for one in stronger_than(row, [*before, replace(before[0], package="a 0")])]
-    ['TV ≥ 0.3', 'TV ≥ 0.04']
+    ['TV ≥ 0.04']
     """
     same = [one for one in before if (one.path, one.package) == (row.path, row.package)]
     same = [one for one in same if one.verdict == row.verdict == PASSED]
@@ -318,9 +318,9 @@ def stronger_than(row: Row, before: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def _distance(row: Row) -> float:
-    """The distance that every check of a row that draws would have found."""
-    found = DISTANCES.search(row.power)
-    return float(found.group(2) or found.group(1)) if found else math.inf
+    """What the check with the most power would have found: later rows have more checks."""
+    found = DISTANCE.search(row.power)
+    return float(found.group(1)) if found else math.inf
 
 
 def board_page(
