@@ -329,7 +329,9 @@ def main() -> None:
     """Run what is asked for, and write the page."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--only", action="append", choices=tuple(ENGINES), help="repeat for more")
-    parser.add_argument("--path", action="append", choices=PATHS, default=[])
+    parser.add_argument(
+        "--path", action="append", choices=PATHS, default=[], help="repeat for more"
+    )
     parser.add_argument("--again", action="store_true", help="judge what is on the record, too")
     parser.add_argument(
         "--share", action="store_true", help="environments see this interpreter's packages, too"

@@ -1,15 +1,19 @@
 """Exact probing of functions that are given two models: a step, or a decode loop."""
 
+import math
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import Fixture, Place
 from specref.contracts.model_calls import drawn_from, giver, read_tokens
 from specref.models import Model, as_float
 from specref.probing.blocks import ProbedBlock, completed_block
+from specref.probing.calls import CannotInterpretError
 from specref.probing.probe import MAX_RUNS, probe_program
 from specref.probing.program import Program
 from specref.probing.source import Source
@@ -24,7 +28,9 @@ def probe_tokens(
     asked: int,
     longest: int,
     *,
+    whole: bool = False,
     max_runs: int = MAX_RUNS,
+    seconds: float = math.inf,
 ) -> ProbedBlock:
     """The exact joint law of the tokens that a function returns, and its distance.
 
@@ -41,8 +47,12 @@ def probe_tokens(
         The lookahead of a step, or the tokens of a text.
     longest : int
         The most tokens that it may return.
+    whole : bool
+        Whether fewer are a failure, but after EOS: those of a text.
     max_runs : int
         As for `probe`.
+    seconds : float
+        After so many, its law is left uninterpreted.
 
     Returns
     -------
@@ -65,9 +75,19 @@ def probe_tokens(
     with suppress(Exception):
         giver(function)((target, drafter, context, asked), np.random.default_rng(0))
 
+    until = time.perf_counter() + seconds
+
     def run(source: Source) -> Tokens:
+        if time.perf_counter() > until:
+            source.problem = CannotInterpretError(f"it takes more than {seconds:g} s")
+            return ()
         raw = function(target, drafter, context, asked, **keywords(program.generator))
-        return read_tokens(raw, longest, fixture)
+        tokens = read_tokens(raw, longest, fixture)
+        if whole and len(tokens) < longest and not target.vocabulary.ends(tokens):
+            raise BrokenContractError(
+                f"returned {len(tokens)} tokens: a text needs {longest}, or EOS at its end"
+            )
+        return tokens
 
     program = Program(run, function, max_runs)
     found = ((), 1.0, probe_program(program))

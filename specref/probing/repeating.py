@@ -26,7 +26,7 @@ def repeated(program: Program) -> set[Outcome]:
         (first, asked), (second, again) = (_run(program, point) for _ in range(2))
         if asked != again:
             raise UnequalRunsError(
-                f"it keeps random numbers between calls: {_named(asked)} in one call, "
+                f"it keeps something between calls: {_named(asked)} in one call, "
                 f"{_named(again)} in the next"
             )
         if first != second:

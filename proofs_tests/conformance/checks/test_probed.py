@@ -271,24 +271,112 @@ def test_a_bug_of_one_shape_is_found_there_alone(contract: str, id_: str) -> Non
     assert "from the target, exactly" in found[id_].message
 
 
-def test_a_loop_that_forgets_a_token_is_found() -> None:
-    """Any token of the context decides which is likely."""
-    for forgotten in range(3):
+Seen = Callable[[tuple[int, ...]], tuple[int, ...]]
 
-        def generate(
-            target: Any, drafter: Any, context: Any, tokens: int, rng: Any, at: int = forgotten
-        ) -> Any:
-            text: tuple[int, ...] = ()
-            while len(text) < tokens and not target.vocabulary.ends(text):
-                seen = (*context, *text)
-                seen = (*seen[:at], 0, *seen[at + 1 :]) if len(seen) > at else seen
-                text += (picked(rng)(target.next_token(seen)),)
-            return text
 
-        assert outcomes(generate, "generate")["end-to-end/probed"].status == (
-            Status.PASSED if forgotten == 1 else Status.FAILED
-        )
-    assert checks.PROMPT[1] == 0
+def plain(seen: Seen) -> Callable[..., Any]:
+    """A loop without drafts, whose target is shown something else than the context."""
+
+    def generate(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
+        text: tuple[int, ...] = ()
+        while len(text) < tokens and not target.vocabulary.ends(text):
+            text += (picked(rng)(target.next_token(seen((*context, *text)))),)
+        return text
+
+    return generate
+
+
+CHANGES: dict[str, Seen] = {
+    "sorted": lambda context: tuple(sorted(context)),
+    "the last two exchanged": lambda context: (*context[:-2], *context[:-3:-1]),
+    "without the first": lambda context: context[1:],
+    "the first is 0": lambda context: (0, *context[1:]),
+    "the third is 0": lambda context: (*context[:2], *(0,) * (len(context) > 2), *context[3:]),
+    "without a last 2": lambda context: context[:-1] if context[-1] == 2 else context,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_loop_that_reads_another_context_is_found(change: str) -> None:
+    found = outcomes(plain(CHANGES[change]), "generate")
+    assert found["end-to-end/probed"].status == Status.FAILED
+
+
+class Greedy:
+    """A generator that draws the likeliest token where a residual is drawn from."""
+
+    def __init__(self, rng: Any) -> None:
+        self.random, self.rng = rng.random, rng
+
+    def choice(self, size: int, p: Any) -> int:
+        left = abs(max(p) - 2 / 3) < 1e-9
+        return int(np.argmax(p)) if left else int(self.rng.choice(size, p=p))
+
+
+@pytest.mark.parametrize(("contract", "lossless"), [("step", stepping), ("generate", looping)])
+def test_a_residual_has_more_than_one_token(contract: str, lossless: Any) -> None:
+    """(p - q)+ is (0, 1/8, 1/4) at one place: 1/3 and 2/3."""
+
+    def wrong(target: Any, drafter: Any, context: Any, asked: int, rng: Any) -> Any:
+        return lossless(right)(target, drafter, context, asked, Greedy(rng))
+
+    found = outcomes(wrong, contract)
+    failing = {one for one, result in found.items() if result.status == Status.FAILED}
+    assert failing >= {*OF_TEXTS} if contract == "generate" else "joint/probed-ending" in failing
+
+
+def test_a_text_that_is_too_short_is_no_text() -> None:
+    def generate(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
+        return looping(right)(target, drafter, context, tokens, rng)[:2]
+
+    found = outcomes(generate, "generate")
+    assert {one.status for one in found.values()} == {Status.FAILED}
+    assert "returned 2 tokens: a text needs 12, or EOS at its end" in (
+        found["end-to-end/probed-12-tokens"].message
+    )
+
+
+def test_a_law_that_is_another_each_time_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    laws = iter(
+        [
+            checks.ProbedBlock({(0,): 1 - off, (1,): off}, {(0,): 1.0}, off, 0.0, {}, None, {})
+            for off in (0.25, 0.25, 0.125)
+        ]
+    )
+    monkeypatch.setattr(checks, "probe_tokens", lambda *given, **options: next(laws))
+    (result,) = check(stepping(right), contract="step", only=["joint/probed"]).results
+    assert result.status == Status.NOT_APPLICABLE
+    assert "its law is another one when it is computed again" in result.message
+
+
+def test_a_slow_step_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "LONGEST", 0.0)
+    (result,) = check(stepping(right), contract="step", only=["joint/probed"]).results
+    assert result.message == "cannot be probed: it takes more than 0 s"
+
+
+def test_assumptions_are_told() -> None:
+    def step(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
+        own = np.random.default_rng(rng.integers(2**63))
+        return stepping(right)(target, drafter, context, lookahead, own)
+
+    found = outcomes(step, "step")["joint/probed"]
+    assert found.status == Status.PASSED
+    (told,) = found.evidence["assumptions"]
+    assert told.startswith("seeds drawn by Generator.integers")
+
+
+def test_what_has_to_be_searched_for_is_given_up_soon() -> None:
+    """Coins that are plain floats are not traced."""
+
+    def step(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
+        here = partial(right, target.vocabulary, lookahead)
+        coin = lambda _: float(rng.random())  # noqa: E731
+        return blocks(target, drafter, context, lookahead, picked(rng), coin, here)
+
+    found = outcomes(step, "step")
+    assert {one.status for one in found.values()} == {Status.NOT_APPLICABLE}
+    assert found["joint/probed"].message == "cannot be probed: more than max_runs = 1500 runs"
 
 
 def test_steps_and_loops_in_low_precision_are_not_tried() -> None:

@@ -15,11 +15,13 @@ from specref.conformance.checks.intercepting import intercepted
 from specref.conformance.differences import difference
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
+from specref.contracts.contract import ModelContract
 from specref.contracts.generate import GenerateContract
 from specref.contracts.step import StepContract
 from specref.contracts.tree.contract import TreeContract
 from specref.contracts.tree.fixtures import TOP, WITH, Way, tree_place
 from specref.contracts.verify.contract import VerifyContract
+from specref.distributions import total_variation
 from specref.models import Model, table_model
 from specref.probing import probe_block
 from specref.probing.blocks import ProbedBlock, completed_block
@@ -44,6 +46,8 @@ MOST_RUNS = 10_000
 # Enough to trace comparisons; a search takes far more. Drafts are random, too, in steps and loops.
 FEW_RUNS, MOST_RUNS_OF_DRAFTERS = 500, 1_500
 LONGEST_OF_STEPS = 8
+LONGEST, AGAIN = 60.0, 2
+"""Seconds for the law of a step or a loop, and how often one that is off is computed again."""
 # Numbers that float32 has, too.
 TWO_LIKELY, EITHER, SURE = np.array([[0.75, 0.25, 0], [0.5, 0.5, 0], [1.0, 0, 0]])
 # The last id of 8 bits, the first of a second block of 1,024, the last of all; and ids of three
@@ -73,9 +77,8 @@ def probed(judge: Judge) -> Outcome:
         law = partial(probe_trees, *trees, max_runs=MOST_RUNS)
     else:
         law = law_of_blocks(judge, pair.target, drafter, context, lookahead, MOST_RUNS)
-    return compared(
-        intercepted(judge, law), judge, pair.target, drafter, context, lookahead, place
-    )
+    found = settled(judge, law)
+    return compared(found, judge, pair.target, drafter, context, lookahead, place)
 
 
 def law_of_blocks(
@@ -84,9 +87,31 @@ def law_of_blocks(
     """What computes the exact law of the block after random drafts; a step draws these itself."""
     asked = judge.implementation, target, drafter, context, lookahead
     if isinstance(judge.contract, StepContract):
-        return partial(probe_tokens, *asked, lookahead + 1, max_runs=max_runs)
+        return partial(probe_tokens, *asked, lookahead + 1, **_of_drafters(judge))
     claims, kind = judge.capabilities, type(judge.verifier)
     return partial(probe_block, *asked, capabilities=claims, max_runs=max_runs, kind=kind)
+
+
+def settled(judge: Judge, law: Callable[[], ProbedBlock]) -> ProbedBlock:
+    """A law; of steps and loops, one that is off is computed anew, and has to be the same.
+
+    They may keep more than a sampler of given drafts does: what changes once, or draws where
+    nothing is intercepted, has another law each time.
+    """
+    found = intercepted(judge, law)
+    if isinstance(judge.contract, ModelContract) and _is_off(found, judge):
+        for _ in range(AGAIN):
+            again = intercepted(judge, law)
+            same = total_variation(again.output, found.output) <= EXACT
+            if again.uninterpreted or again.failures.keys() != found.failures.keys() or not same:
+                why = again.uninterpreted or "its law is another one when it is computed again"
+                return replace(found, uninterpreted=why)
+    return found
+
+
+def _of_drafters(judge: Judge) -> dict[str, Any]:
+    seconds = LONGEST if judge.seconds is None else judge.seconds
+    return {"max_runs": MOST_RUNS_OF_DRAFTERS, "seconds": seconds}
 
 
 @dataclass(frozen=True)
@@ -172,50 +197,69 @@ def probed_drafts(lookahead: int, judge: Judge) -> Outcome:
         return np.roll(EITHER if n in ends else SURE, n)
 
     models = Model(THREE, target), Model(THREE, drafter)
-    runs = MOST_RUNS_OF_DRAFTERS if isinstance(judge.contract, StepContract) else FEW_RUNS
-    law = law_of_blocks(judge, *models, (), lookahead, runs)
-    return compared(intercepted(judge, law), judge, *models, (), lookahead)
+    if isinstance(judge.contract, StepContract):
+        models = _turned(models[0]), _turned(models[1])
+    law = law_of_blocks(judge, *models, (), lookahead, FEW_RUNS)
+    return compared(settled(judge, law), judge, *models, (), lookahead)
 
 
-def _turned(row: Floats, context: Tokens) -> Floats:
-    """A row of which token may be likely depends on every token of the context."""
-    return np.roll(row, sum(context) + len(context))
+def turn(context: Tokens) -> int:
+    """A number from the tokens of a context, in their order."""
+    number = 0
+    for token in context:
+        number = (31 * number + token + 1) % 101
+    return number
 
 
-def models_that_differ(vocabulary: Vocabulary, unsure: Container[int]) -> tuple[Model, Model]:
-    """A target and a drafter that differ after so many tokens, and are certain after others."""
+def _turned(model: Model) -> Model:
+    """Which token may be likely depends on all tokens of the context."""
+    return Model(
+        model.vocabulary, lambda context: np.roll(model.next_token(context), turn(context))
+    )
 
-    def target(context: Tokens) -> Floats:
-        return _turned(TWO_LIKELY if len(context) in unsure else SURE, context)
 
-    def drafter(context: Tokens) -> Floats:
-        return _turned(EITHER if len(context) in unsure else SURE, context)
+def models_that_differ(
+    vocabulary: Vocabulary, spread: int, unsure: Container[int]
+) -> tuple[Model, Model]:
+    """A target and a drafter that differ after so many tokens, and are certain after others.
 
-    return Model(vocabulary, target), Model(vocabulary, drafter)
+    After `spread` tokens, what is left of p after a rejection is on two tokens; after those of
+    `unsure` on one.
+    """
+
+    def row(at: int, here: Any, there: Floats) -> Floats:
+        return np.array(here) if at == spread else there if at in unsure else SURE
+
+    target = Model(vocabulary, lambda context: row(len(context), SPREAD[0], TWO_LIKELY))
+    drafter = Model(vocabulary, lambda context: row(len(context), SPREAD[1], EITHER))
+    return _turned(target), _turned(drafter)
 
 
 def probed_ending(judge: Judge) -> Outcome:
     """The exact joint law of the completed block of a step, where EOS may come anywhere."""
     if judge.capabilities.dtype in ("float16", "bfloat16"):
         return not_applicable(LOW_PRECISION)
-    models, context, lookahead = models_that_differ(ENDING, range(5)), PROMPT, 2
+    models, context, lookahead = models_that_differ(ENDING, 2, (3, 4)), PROMPT, 2
     law = law_of_blocks(judge, *models, context, lookahead, MOST_RUNS)
-    return compared(intercepted(judge, law), judge, *models, context, lookahead)
+    return compared(settled(judge, law), judge, *models, context, lookahead)
 
 
 @dataclass(frozen=True)
 class OneText:
-    """Texts of so many tokens, of which those after `unsure` tokens, prompt included, are random.
+    """Texts of so many tokens, some of which are random: those after so many, prompt included.
 
     Attributes
     ----------
     vocabulary : Vocabulary
     tokens : int
+    spread : int
     unsure : tuple of int
+        As for `models_that_differ`.
     """
 
     vocabulary: Vocabulary
     tokens: int
+    spread: int
     unsure: tuple[int, ...]
 
 
@@ -223,19 +267,19 @@ def probed_text(text: OneText, judge: Judge) -> Outcome:
     """The exact joint law of the first tokens of texts, of several iterations."""
     if judge.capabilities.dtype in ("float16", "bfloat16"):
         return not_applicable(LOW_PRECISION)
-    models, tokens = models_that_differ(text.vocabulary, text.unsure), text.tokens
+    models, tokens = models_that_differ(text.vocabulary, text.spread, text.unsure), text.tokens
     asked = judge.implementation, *models, PROMPT, tokens, tokens
-    law = partial(probe_tokens, *asked, max_runs=MOST_RUNS_OF_DRAFTERS)
+    law = partial(probe_tokens, *asked, whole=True, **_of_drafters(judge))
     place = f"context {PROMPT}, the first {tokens} tokens"
-    return compared(intercepted(judge, law), judge, *models, PROMPT, tokens, place)
+    return compared(settled(judge, law), judge, *models, PROMPT, tokens, place)
 
 
 TEXTS: Mapping[str, OneText] = MappingProxyType(
     {
-        "probed": OneText(THREE, 3, (2, 3, 4)),
-        "probed-ending": OneText(ENDING, 3, (2, 3, 4)),
+        "probed": OneText(THREE, 3, 2, (3, 4)),
+        "probed-ending": OneText(ENDING, 3, 2, (3, 4)),
         # One after the other, and at distances of 5, 6 and 11.
-        "probed-12-tokens": OneText(THREE, 12, (2, 7, 13)),
+        "probed-12-tokens": OneText(THREE, 12, 7, (2, 13)),
     }
 )
 
@@ -296,16 +340,25 @@ def compared(
         )
     models = target, drafter, context, lookahead
     numbers["difference"] = difference(found.output, found.expected, *models, place=place)
+    if found.assumptions:
+        numbers["assumptions"] = list(found.assumptions)
     longest, tolerance = max(map(len, found.expected)), judge.capabilities.tolerance
-    allowed = longest * tolerance
     claimed = f"; tolerance {longest} x {tolerance:g}" if tolerance else ""
-    if found.total_variation > EXACT + found.error_bound + allowed:
+    if _is_off(found, judge):
         return failed(
             f"TV {found.total_variation:.6f} from the target, exactly{claimed}", **numbers
         )
     return passed(
         f"TV {found.total_variation:.1e} from the target, without sampling{claimed}", **numbers
     )
+
+
+def _is_off(found: ProbedBlock, judge: Judge) -> bool:
+    """Whether a law is further from the target's than rounding, and what is claimed, explain."""
+    if found.uninterpreted:
+        return False
+    allowed = max(map(len, found.expected)) * judge.capabilities.tolerance
+    return bool(found.failures) or found.total_variation > EXACT + found.error_bound + allowed
 
 
 def zero_coin(judge: Judge) -> Outcome:
