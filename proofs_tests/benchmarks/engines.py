@@ -329,9 +329,7 @@ def main() -> None:
     """Run what is asked for, and write the page."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--only", action="append", choices=tuple(ENGINES), help="repeat for more")
-    parser.add_argument(
-        "--path", action="append", choices=PATHS, default=[], help="repeat for more"
-    )
+    parser.add_argument("--path", action="append", choices=PATHS, default=[], help="repeat")
     parser.add_argument("--again", action="store_true", help="judge what is on the record, too")
     parser.add_argument(
         "--share", action="store_true", help="environments see this interpreter's packages, too"
@@ -354,6 +352,8 @@ def main() -> None:
     how = Judgement(forms, asked.limit, asked.share, label(asked.record, options), asked.path)
     engines = [one for one in ENGINES.values() if not asked.only or one.name in asked.only]
     engines = [one for one in engines if how.chosen(one)]
+    if not engines:
+        parser.error("--path: expected paths of the engines of --only")
     for one in engines:
         needs = ", needs CUDA" if one.needs_cuda else ""
         print(f"{one.name}: {len(how.chosen(one))} paths, about {one.megabytes} MB{needs}")

@@ -162,14 +162,14 @@ MORE_STEPS = ("contexts-of-1100", "contexts-related", "vocabulary-thousands", "l
 CAPPED = (
     *_lossy(
         "test_capped", f"{LAST_UNTESTED} {NO_MASS}", "joint/wide", "joint/deep", "joint/eos",
-        "joint/probed", "joint/probed-ending", *(f"strata/step-{one}" for one in STEPS),
+        "joint/probed", *(f"strata/step-{one}" for one in STEPS),
     ),
     *(
         Deviation(one, NO_MASS, False, evidence=f"{SAMPLERS}::test_capped_raises")
         for one in (
             "independence/rows-wide", "independence/rows-deep", "strata/step-one-draft",
             *(f"strata/step-{one}" for one in MORE_STEPS),
-            *(f"joint/probed-{n}-drafts" for n in (5, 7, 8)),
+            "joint/probed-ending", *(f"joint/probed-{n}-drafts" for n in (5, 7, 8)),
             "iterations/wide", "iterations/deep", "iterations/eos",
         )
     ),

@@ -44,7 +44,7 @@ UNSURE: Mapping[int, tuple[int, ...]] = MappingProxyType(
 # Searches that end take 1,500.
 MOST_RUNS = 10_000
 # Enough to trace comparisons; a search takes far more. Drafts are random, too, in steps and loops.
-FEW_RUNS, MOST_RUNS_OF_DRAFTERS = 500, 1_500
+FEW_RUNS, RUNS_OF_STEPS, RUNS_OF_TEXTS = 500, 1_500, 3_000
 LONGEST_OF_STEPS = 8
 LONGEST, AGAIN = 60.0, 2
 """Seconds for the law of a step or a loop, and how often one that is off is computed again."""
@@ -87,7 +87,7 @@ def law_of_blocks(
     """What computes the exact law of the block after random drafts; a step draws these itself."""
     asked = judge.implementation, target, drafter, context, lookahead
     if isinstance(judge.contract, StepContract):
-        return partial(probe_tokens, *asked, lookahead + 1, **_of_drafters(judge))
+        return partial(probe_tokens, *asked, lookahead + 1, **_at_most(RUNS_OF_STEPS, judge))
     claims, kind = judge.capabilities, type(judge.verifier)
     return partial(probe_block, *asked, capabilities=claims, max_runs=max_runs, kind=kind)
 
@@ -109,9 +109,8 @@ def settled(judge: Judge, law: Callable[[], ProbedBlock]) -> ProbedBlock:
     return found
 
 
-def _of_drafters(judge: Judge) -> dict[str, Any]:
-    seconds = LONGEST if judge.seconds is None else judge.seconds
-    return {"max_runs": MOST_RUNS_OF_DRAFTERS, "seconds": seconds}
+def _at_most(runs: int, judge: Judge) -> dict[str, Any]:
+    return {"max_runs": runs, "seconds": LONGEST if judge.seconds is None else judge.seconds}
 
 
 @dataclass(frozen=True)
@@ -269,7 +268,7 @@ def probed_text(text: OneText, judge: Judge) -> Outcome:
         return not_applicable(LOW_PRECISION)
     models, tokens = models_that_differ(text.vocabulary, text.spread, text.unsure), text.tokens
     asked = judge.implementation, *models, PROMPT, tokens, tokens
-    law = partial(probe_tokens, *asked, whole=True, **_of_drafters(judge))
+    law = partial(probe_tokens, *asked, whole=True, **_at_most(RUNS_OF_TEXTS, judge))
     place = f"context {PROMPT}, the first {tokens} tokens"
     return compared(settled(judge, law), judge, *models, PROMPT, tokens, place)
 
