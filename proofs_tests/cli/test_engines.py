@@ -383,6 +383,18 @@ def test_a_run_that_judges_all_again_goes_on(
     assert again("seconds=5").startswith("2001")
 
 
+def test_paths_of_another_engine_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--only", "flashspec", "--path", "mlx-lm-text", "--record", str(tmp_path / "b.json")]
+    monkeypatch.setattr("sys.argv", ["engines", *asked])
+    with pytest.raises(SystemExit) as stop:
+        runner.main()
+    assert stop.value.code == 2
+    assert "--path: expected paths of the engines of --only" in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_run_is_named_as_its_command() -> None:
     options = {"only": ["vllm", "sglang"], "again": False, "share": True, "seconds": 30.0}
     told = ["--only", "vllm", "--only", "sglang", "--share", "--seconds", "30"]

@@ -64,14 +64,14 @@ class Files:
     json: str | None
 
     def check(self) -> None:
-        """Before anything is judged, is there room for what has no check of its own?"""
+        """Refuse a file or folder that cannot be written, before anything is judged."""
         if self.junit:
             check_destination(self.junit)
         if self.save:
             check_folder(self.save)
 
     def so_far(self, reports: list[Report]) -> None:
-        """What is found before an interrupt survives it."""
+        """Write the JSON of what is known so far, so that it survives an interrupt."""
         if self.json and self.json != STDOUT and not is_special(Path(self.json)):
             write_json(self.json, as_json(_records(reports)))
 

@@ -1,5 +1,6 @@
 """Exact laws after many drafts and in a large vocabulary; each refuses a planted bug."""
 
+import time
 from collections.abc import Callable
 from functools import partial
 from itertools import combinations
@@ -13,7 +14,7 @@ pytest.importorskip("torch", reason="not_run (torch is not installed)")
 from proofs_tests.helpers.attack.lossless import LOSSLESS
 from specref.adapters import reference
 from specref.conformance.checks import probed as checks
-from specref.conformance.status import Status
+from specref.conformance.status import Finding, Status
 from specref.conformance.suite import check
 from specref.contracts.capabilities import capable
 from specref.examples.correct import verify
@@ -353,6 +354,22 @@ def test_a_slow_step_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "LONGEST", 0.0)
     (result,) = check(stepping(right), contract="step", only=["joint/probed"]).results
     assert result.message == "cannot be probed: it takes more than 0 s"
+
+
+def test_a_step_that_hangs_in_its_first_call_is_not_waited_for() -> None:
+    def step(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
+        time.sleep(5)
+
+    asked = check(step, contract="step", only=["joint/probed"], timeout=0.5, blocking=False)
+    assert [one.finding for one in asked.results] == [Finding.UNANSWERED]
+
+
+def test_a_step_that_ends_the_program_is_broken() -> None:
+    def step(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
+        raise SystemExit(0)
+
+    (result,) = check(step, contract="step", only=["joint/probed"], blocking=False).results
+    assert (result.status, result.finding) == (Status.FAILED, Finding.CONTRACT)
 
 
 def test_assumptions_are_told() -> None:

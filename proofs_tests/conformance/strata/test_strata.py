@@ -401,6 +401,11 @@ def test_the_command_judges_own_shapes_and_replays_what_fails(tmp_path, monkeypa
     assert "strata/own-shape failed" in " ".join(replayed.output.split())
     passing = run(main, ["check", "samplers.py:verify", *only, *sizes[:-2]])
     assert passing.exit_code == 0
+    in_float32 = run(
+        main, ["check", "samplers.py:verify", *only, *sizes[:-2], "--dtype", "float32"]
+    )
+    assert in_float32.exit_code == 0
+    assert "in float32: V 9, lookahead 2, batch 4: " in " ".join(in_float32.output.split())
     refused = run(main, ["check", "samplers.py:verify", *only, "--dtype", "bfloat16"])
     assert refused.exit_code == 2
     assert "expected 'torch' for bfloat16" in refused.output

@@ -15,7 +15,7 @@ from specref.conformance.checks.intercepting import intercepted
 from specref.conformance.differences import difference
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
-from specref.contracts.contract import ModelContract
+from specref.contracts.contract import Contract, ModelContract
 from specref.contracts.generate import GenerateContract
 from specref.contracts.step import StepContract
 from specref.contracts.tree.contract import TreeContract
@@ -63,8 +63,6 @@ RULER, LEVELS = (0, 1, 4, 6), (1,) * 7
 
 def probed(judge: Judge) -> Outcome:
     """The exact joint law of the completed block on a fixture, if all calls can be interpreted."""
-    if judge.capabilities.dtype in ("float16", "bfloat16"):
-        return not_applicable(LOW_PRECISION)
     pair = FIXTURES["c"]
     drafter, context, lookahead, place = pair.drafter, pair.context, pair.lookahead, ""
     law: Callable[[], ProbedBlock]
@@ -84,7 +82,10 @@ def probed(judge: Judge) -> Outcome:
 def law_of_blocks(
     judge: Judge, target: Model, drafter: Model, context: Tokens, lookahead: int, max_runs: int
 ) -> Callable[[], ProbedBlock]:
-    """What computes the exact law of the block after random drafts; a step draws these itself."""
+    """What computes the exact law of the block after random drafts.
+
+    A step draws these itself; a sampler is given them, and may run `max_runs` times for each.
+    """
     asked = judge.implementation, target, drafter, context, lookahead
     if isinstance(judge.contract, StepContract):
         return partial(probe_tokens, *asked, lookahead + 1, **_at_most(RUNS_OF_STEPS, judge))
@@ -134,8 +135,6 @@ class OneTree:
 def probed_tree(tree: OneTree, judge: Judge) -> Outcome:
     """The exact joint law of the completed block on one kind of tree."""
     claims = judge.capabilities
-    if claims.dtype in ("float16", "bfloat16"):
-        return not_applicable(LOW_PRECISION)
     if tree.way == TOP and not claims.one_hot:
         return not_applicable("does not take draft_probs=None")
     way: Way = "without replacement" if tree.way == WITH and not claims.repeats else tree.way
@@ -182,8 +181,6 @@ def probed_drafts(lookahead: int, judge: Judge) -> Outcome:
     The first and the last are random, and some others may be rejected; the rest are certain, so
     that few numbers matter.
     """
-    if judge.capabilities.dtype in ("float16", "bfloat16"):
-        return not_applicable(LOW_PRECISION)
     ends = 0, lookahead - 1
     several = (*ends, *UNSURE[lookahead], lookahead)
 
@@ -236,8 +233,6 @@ def models_that_differ(
 
 def probed_ending(judge: Judge) -> Outcome:
     """The exact joint law of the completed block of a step, where EOS may come anywhere."""
-    if judge.capabilities.dtype in ("float16", "bfloat16"):
-        return not_applicable(LOW_PRECISION)
     models, context, lookahead = models_that_differ(ENDING, 2, (3, 4)), PROMPT, 2
     law = law_of_blocks(judge, *models, context, lookahead, MOST_RUNS)
     return compared(settled(judge, law), judge, *models, context, lookahead)
@@ -263,9 +258,7 @@ class OneText:
 
 
 def probed_text(text: OneText, judge: Judge) -> Outcome:
-    """The exact joint law of the first tokens of texts, of several iterations."""
-    if judge.capabilities.dtype in ("float16", "bfloat16"):
-        return not_applicable(LOW_PRECISION)
+    """The exact joint law of the first tokens of texts."""
     models, tokens = models_that_differ(text.vocabulary, text.spread, text.unsure), text.tokens
     asked = judge.implementation, *models, PROMPT, tokens, tokens
     law = partial(probe_tokens, *asked, whole=True, **_at_most(RUNS_OF_TEXTS, judge))
@@ -277,7 +270,7 @@ TEXTS: Mapping[str, OneText] = MappingProxyType(
     {
         "probed": OneText(THREE, 3, 2, (3, 4)),
         "probed-ending": OneText(ENDING, 3, 2, (3, 4)),
-        # One after the other, and at distances of 5, 6 and 11.
+        # At distances of 5, 6 and 11.
         "probed-12-tokens": OneText(THREE, 12, 7, (2, 13)),
     }
 )
@@ -285,8 +278,6 @@ TEXTS: Mapping[str, OneText] = MappingProxyType(
 
 def probed_vocabulary(ids: tuple[int, int, int], judge: Judge) -> Outcome:
     """The exact joint law where three tokens of a large vocabulary are possible, the last too."""
-    if judge.capabilities.dtype in ("float16", "bfloat16"):
-        return not_applicable(LOW_PRECISION)
     size, possible = max(ids) + 1, list(ids)
     p, q = np.zeros((2, size)), np.zeros((1, size))
     p[:, possible], q[:, possible] = SPREAD
@@ -394,30 +385,42 @@ def _edges(judge: Judge, p: Floats, q: Floats, drafts: Tokens) -> Outcome:
     return edge(str(likeliest), likeliest.chance, events=[str(event) for event in events])
 
 
+def exact(
+    id_: str, kinds: type[Contract] | tuple[type[Contract], ...], ask: Callable[[Judge], Outcome]
+) -> Check:
+    """A check of an exact law, which there is none of in low precision."""
+    return Check(id_, kinds, partial(_unless_low, ask), law=True)
+
+
+def _unless_low(ask: Callable[[Judge], Outcome], judge: Judge) -> Outcome:
+    if judge.capabilities.dtype in ("float16", "bfloat16"):
+        return not_applicable(LOW_PRECISION)
+    return ask(judge)
+
+
 CHECKS = (
     Check("boundary/zero-coin", DRAFTS, zero_coin, law=True),
     Check("boundary/empty-residual", DRAFTS, empty_residual, law=True),
-    Check("joint/probed", (DRAFTS, StepContract), probed, law=True),
-    Check("joint/probed-ending", StepContract, probed_ending, law=True),
+    exact("joint/probed", (DRAFTS, StepContract), probed),
+    exact("joint/probed-ending", StepContract, probed_ending),
     *(
-        Check(f"joint/probed-{name}", TreeContract, partial(probed_tree, tree), law=True)
+        exact(f"joint/probed-{name}", TreeContract, partial(probed_tree, tree))
         for name, tree in TREES.items()
     ),
     *(
-        Check(
+        exact(
             f"joint/probed-{n}-drafts",
             VerifyContract if n > LONGEST_OF_STEPS else (VerifyContract, StepContract),
             partial(probed_drafts, n),
-            law=True,
         )
         for n in UNSURE
     ),
     *(
-        Check(f"end-to-end/{name}", GenerateContract, partial(probed_text, text), law=True)
+        exact(f"end-to-end/{name}", GenerateContract, partial(probed_text, text))
         for name, text in TEXTS.items()
     ),
     *(
-        Check(f"joint/probed-{name}", VerifyContract, partial(probed_vocabulary, ids), law=True)
+        exact(f"joint/probed-{name}", VerifyContract, partial(probed_vocabulary, ids))
         for name, ids in (("vocabulary", FEW), ("vocabulary-32k", MANY_BLOCKS))
     ),
 )

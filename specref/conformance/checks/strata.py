@@ -149,7 +149,10 @@ def own_shapes(judge: Judge) -> Outcome:
         return not_applicable("no shape was asked for")
     claims = own_claims(judge)
     level = judge.level / len(claims)
-    return outcome_of([own_campaign(judge, one, level) for one in claims], judge)
+    outcome = outcome_of([own_campaign(judge, one, level) for one in claims], judge)
+    # The header has the dtype of all other checks.
+    dtypes = ", ".join(judge.options.dtypes)
+    return replace(outcome, message=f"in {dtypes}: {outcome.message}") if dtypes else outcome
 
 
 def own_claims(judge: Judge) -> list[Capabilities]:
