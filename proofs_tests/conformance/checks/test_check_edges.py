@@ -11,7 +11,7 @@ import scipy.stats
 
 from specref.algorithms import standard
 from specref.chance import Chance
-from specref.conformance.checks import boundary, edges, probed, smoke, varying
+from specref.conformance.checks import CHECKS, boundary, edges, probed, smoke, varying
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Finding, Outcome, Status
@@ -212,8 +212,9 @@ def test_a_probed_law_may_be_off_by_rounding_alone() -> None:
 
 
 def test_a_law_is_probed_unless_its_precision_is_low() -> None:
+    check = next(one for one in CHECKS if one.id == "joint/probed")
     for dtype in BELOW_ONE:
-        found = probed.probed(judging(correct, dtype=dtype))
+        found = check.run(judging(correct, dtype=dtype))
         low = dtype in ("float16", "bfloat16")
         assert found.status == (Status.NOT_APPLICABLE if low else Status.PASSED), dtype
         assert found.message.startswith("low precision" if low else "TV")

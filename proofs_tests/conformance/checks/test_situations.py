@@ -458,7 +458,7 @@ def test_own_shapes_of_trees_are_judged():
     options = {"shapes": [(21, 3, 5)], "dtypes": ["float32", "float64"], **only}
     clean = check(exactly, contract="tree", **options)
     assert clean.passed
-    start = "V 21, siblings 2, depth 3, nodes 6, batch 5: "
+    start = "in float32, float64: V 21, siblings 2, depth 3, nodes 6, batch 5: "
     assert clean.results[0].message.startswith(start)
     assert {key.split(", ")[-1] for key in clean.results[0].evidence["by_shape"]} == {
         "float32", "float64",

@@ -17,6 +17,7 @@ from specref.tracebacks import traceback_lines
 DRAFTS, CALLS = BatchContract, ModelContract
 RARE_EDGE = 1e-12
 GREEDY = "decodes greedily: no token is random; checks named greedy judge it"
+LOW_PRECISION = "low precision: the law is not exact"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Check:
         What a failure means, unless the outcome has a finding of its own.
     law : bool
         Whether it needs random tokens; greedy decoding has none.
+    exact : bool
+        Whether it needs laws without rounding; low precision has none.
     weight : float
         Its part of `seconds`, beside those of other checks: about what the default power takes.
     """
@@ -45,6 +48,7 @@ class Check:
     statistical: bool = False
     finding: Finding = Finding.LAW
     law: bool = False
+    exact: bool = False
     weight: float = 1.0
 
     @property
@@ -68,6 +72,8 @@ class Check:
             outcome = not_applicable(f"not for the contract {judge.contract}")
         elif self.law and judge.capabilities.greedy:
             outcome = not_applicable(GREEDY)
+        elif self.exact and judge.capabilities.dtype in ("float16", "bfloat16"):
+            outcome = not_applicable(LOW_PRECISION)
         else:
             try:
                 with few_threads():

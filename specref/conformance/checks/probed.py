@@ -15,7 +15,7 @@ from specref.conformance.checks.intercepting import intercepted
 from specref.conformance.differences import difference
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
-from specref.contracts.contract import Contract, ModelContract
+from specref.contracts.contract import ModelContract
 from specref.contracts.generate import GenerateContract
 from specref.contracts.step import StepContract
 from specref.contracts.tree.contract import TreeContract
@@ -35,7 +35,6 @@ from specref.zoo import FIXTURES
 
 EXACT = 1e-6
 LESS = (2.0**-52, 1.5e-7)
-LOW_PRECISION = "low precision: the law is not exact"
 # By lookahead: the drafts that may be rejected besides the first and the last. Of the first eight
 # all pairs meet in a block but two, so that coins that they share are seen.
 UNSURE: Mapping[int, tuple[int, ...]] = MappingProxyType(
@@ -385,42 +384,45 @@ def _edges(judge: Judge, p: Floats, q: Floats, drafts: Tokens) -> Outcome:
     return edge(str(likeliest), likeliest.chance, events=[str(event) for event in events])
 
 
-def exact(
-    id_: str, kinds: type[Contract] | tuple[type[Contract], ...], ask: Callable[[Judge], Outcome]
-) -> Check:
-    """A check of an exact law, which there is none of in low precision."""
-    return Check(id_, kinds, partial(_unless_low, ask), law=True)
-
-
-def _unless_low(ask: Callable[[Judge], Outcome], judge: Judge) -> Outcome:
-    if judge.capabilities.dtype in ("float16", "bfloat16"):
-        return not_applicable(LOW_PRECISION)
-    return ask(judge)
-
-
 CHECKS = (
     Check("boundary/zero-coin", DRAFTS, zero_coin, law=True),
     Check("boundary/empty-residual", DRAFTS, empty_residual, law=True),
-    exact("joint/probed", (DRAFTS, StepContract), probed),
-    exact("joint/probed-ending", StepContract, probed_ending),
+    Check("joint/probed", (DRAFTS, StepContract), probed, law=True, exact=True),
+    Check("joint/probed-ending", StepContract, probed_ending, law=True, exact=True),
     *(
-        exact(f"joint/probed-{name}", TreeContract, partial(probed_tree, tree))
+        Check(
+            f"joint/probed-{name}", TreeContract, partial(probed_tree, tree), law=True, exact=True
+        )
         for name, tree in TREES.items()
     ),
     *(
-        exact(
+        Check(
             f"joint/probed-{n}-drafts",
             VerifyContract if n > LONGEST_OF_STEPS else (VerifyContract, StepContract),
             partial(probed_drafts, n),
+            law=True,
+            exact=True,
         )
         for n in UNSURE
     ),
     *(
-        exact(f"end-to-end/{name}", GenerateContract, partial(probed_text, text))
+        Check(
+            f"end-to-end/{name}",
+            GenerateContract,
+            partial(probed_text, text),
+            law=True,
+            exact=True,
+        )
         for name, text in TEXTS.items()
     ),
     *(
-        exact(f"joint/probed-{name}", VerifyContract, partial(probed_vocabulary, ids))
+        Check(
+            f"joint/probed-{name}",
+            VerifyContract,
+            partial(probed_vocabulary, ids),
+            law=True,
+            exact=True,
+        )
         for name, ids in (("vocabulary", FEW), ("vocabulary-32k", MANY_BLOCKS))
     ),
 )
