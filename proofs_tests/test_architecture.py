@@ -20,6 +20,7 @@ FLOORS = [
     "lazy",
     "optional",
     "tracebacks",
+    "rational",
     "distributions",
     "arrays",
     "chance",

@@ -7,7 +7,6 @@ where none is left to be made they are equal. So every comparison comes out as w
 """
 
 from collections.abc import Iterable, Iterator
-from fractions import Fraction
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from specref.algorithms.lookahead import LookaheadRule, fixed
 from specref.distributions import Probabilities, Probability
 from specref.models import Model
+from specref.rational import Fraction
 from specref.vocabulary import Text, Tokens, Vocabulary
 
 
