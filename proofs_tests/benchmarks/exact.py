@@ -3,8 +3,6 @@
 Run: make benchmark, or python -m proofs_tests.benchmarks.exact
 """
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from fractions import Fraction
@@ -49,7 +47,6 @@ def main() -> None:
             print(f"{row}{proof.paths / seconds:>10,.0f}")
     compare_loop()
     compare_psi()
-    compare_fractions()
 
 
 def compare_loop() -> None:
@@ -75,31 +72,6 @@ def compare_psi() -> None:
         assert (fast == slow).all()
         ratio = by_tree / by_programme
         print(f"psi, lookahead {lookahead}: programme {ratio:.1f} x faster than tree")
-
-
-PROVED = """
-from time import process_time
-from specref import prove
-from specref.algorithms import {rule}
-started = process_time()
-assert prove({rule}.step, only=["toy pairs"]).proved
-print(process_time() - started)
-"""
-WITHOUT = 'import sys; sys.modules["quicktions"] = None'
-
-
-def compare_fractions() -> None:
-    """Fractions of quicktions against those of the standard library, in processes by turns."""
-    for rule in ("standard", "block"):
-        took: dict[str, list[float]] = {"": [], WITHOUT: []}
-        for _ in range(2):
-            for first, seconds in took.items():
-                code = first + PROVED.format(rule=rule)
-                command = [sys.executable, "-c", code]
-                done = subprocess.run(command, capture_output=True, text=True, check=True)
-                seconds.append(float(done.stdout))
-        ratio = min(took[WITHOUT]) / min(took[""])
-        print(f"{rule} on the toy pairs: {ratio:.1f} x faster with quicktions than without")
 
 
 if __name__ == "__main__":
