@@ -20,7 +20,6 @@ FLOORS = [
     "lazy",
     "optional",
     "tracebacks",
-    "rational",
     "distributions",
     "arrays",
     "chance",

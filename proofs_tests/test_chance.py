@@ -20,7 +20,6 @@ from specref.chance import (
 )
 from specref.distributions import as_distribution, total_variation
 from specref.models import hashed_model
-from specref.rational import is_fraction
 from specref.rules import RULES
 from specref.strategies import distributions, iterations, model_pairs
 
@@ -290,7 +289,7 @@ def test_limit_on_sites_can_be_reached_exactly(monkeypatch):
     ],
 )
 def test_bad_draw(reading, weights, message):
-    weights = np.array(weights, dtype=object if is_fraction(weights[0]) else float)
+    weights = np.array(weights, dtype=object if isinstance(weights[0], Fraction) else float)
     with pytest.raises(ValueError, match=message):
         reading.draw(weights, "here")
 

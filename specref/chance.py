@@ -7,13 +7,13 @@ An algorithm asks `chance.draw(probabilities, site)` for a token index and
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from heapq import nlargest
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from specref.distributions import Probabilities, Probability, is_one
-from specref.rational import Fraction
 
 __all__ = [
     "Chance",

@@ -1,13 +1,12 @@
 """Probability vectors over a vocabulary: exact (`Fraction`) or float64, by the same code."""
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from specref.rational import Fraction, is_fraction
 
 Probability: TypeAlias = float | Fraction
 Probabilities: TypeAlias = NDArray[Any]
@@ -355,8 +354,7 @@ def _keep(p: Probabilities, tokens: list[int]) -> Probabilities:
 
 
 def _number(value: Any) -> Probability:
-    exact = is_fraction(value) or isinstance(value, ExactNumber)
-    return cast(Fraction, value) if exact else float(value)
+    return cast(Fraction, value) if isinstance(value, Fraction | ExactNumber) else float(value)
 
 
 def _show(vector: Probabilities) -> str:

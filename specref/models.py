@@ -3,12 +3,12 @@
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from numbers import Integral
 
 import numpy as np
 
 from specref.distributions import Probabilities, Row, as_distribution, normalise
-from specref.rational import Fraction
 from specref.vocabulary import Text, Tokens, Vocabulary
 
 REMEMBERED_CONTEXTS = 4096

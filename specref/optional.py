@@ -87,7 +87,7 @@ def _packages(requirements: str) -> tuple[Package, ...]:
     return tuple(Package(*one.split(">=")) for one in requirements.split())
 
 
-CORE = _packages("numpy>=1.26 scipy>=1.11 click>=8.2 rich>=13 z3-solver>=4.13 quicktions>=1.19")
+CORE = _packages("numpy>=1.26 scipy>=1.11 click>=8.2 rich>=13 z3-solver>=4.13")
 PARTS: Mapping[str, Part] = MappingProxyType(
     {
         "strategies": Part(

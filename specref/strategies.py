@@ -7,6 +7,7 @@ zeros, ties and point masses. Failing examples shrink to few simple rows and pri
 import itertools
 import re
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -16,7 +17,6 @@ from numpy.typing import ArrayLike
 from specref.distributions import Probabilities, as_distribution
 from specref.models import Model
 from specref.optional import PARTS
-from specref.rational import Fraction
 from specref.vocabulary import Tokens, Vocabulary
 
 try:

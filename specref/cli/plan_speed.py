@@ -1,12 +1,12 @@
 """``specref plan speed``: which lookahead, and what it gains."""
 
 import sys
+from fractions import Fraction
 from typing import NoReturn
 
 import click
 
 from specref.cli.group import HOLDS, json_option, show
-from specref.rational import Fraction
 from specref.report.machine import as_json, check_destination, write_json
 from specref.report.speed import speed_plan, speed_table
 from specref.report.speed_plot import draw_speed_plan, load_matplotlib

@@ -7,6 +7,7 @@ not prove anything: that is for the evidence about the whole law.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from heapq import nsmallest
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -17,7 +18,6 @@ from specref import chance
 from specref.arrays import NO_TOKEN, Floats
 from specref.distributions import Probability, push_forward
 from specref.models import Model
-from specref.rational import Fraction
 from specref.statistics.campaign.cases import CampaignCase
 from specref.statistics.campaign.prefix_tree import drafter_row
 from specref.vocabulary import Tokens
@@ -124,7 +124,7 @@ def _row(row: list[Probability], drawn: int) -> Row:
 
 
 def _told(value: Probability) -> float | str:
-    return value if isinstance(value, float) else str(value)
+    return str(value) if isinstance(value, Fraction) else value
 
 
 def as_number(told: float | str) -> Probability:

@@ -10,12 +10,12 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from specref.probing.calls import Call, EscapedError
-from specref.rational import Fraction, is_fraction
 
 
 @dataclass(eq=False)
@@ -286,10 +286,8 @@ def as_number(value: object) -> float | Fraction | None:
         if (plain := value.plain) is not None:
             return plain
         raise EscapedError(f"numbers of {value.coin.call} are combined")
-    if isinstance(value, int | float | np.number | np.bool_):
-        return float(value)
-    if is_fraction(value):
-        return value
+    if isinstance(value, int | float | np.number | np.bool_ | Fraction):
+        return value if isinstance(value, Fraction) else float(value)
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         return as_number(value.item())
     return None

@@ -5,6 +5,7 @@ is a batch whose completed blocks have, jointly, the product of the target's law
 """
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from functools import reduce
 from operator import itemgetter
 
@@ -14,7 +15,6 @@ from specref.distributions import Probability, is_exact, push_forward, total_var
 from specref.laws import Law, completed
 from specref.models import Model
 from specref.proofs.exact import Comparison
-from specref.rational import Fraction
 from specref.vocabulary import Tokens
 
 JointLaw = dict[tuple[Tokens, ...], Probability]

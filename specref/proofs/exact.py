@@ -4,6 +4,7 @@ import inspect
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
@@ -19,7 +20,6 @@ from specref.chance import (
 from specref.distributions import Probability, is_exact, push_forward, total_variation
 from specref.laws import Law, completed, first_tokens
 from specref.models import Model
-from specref.rational import Fraction
 from specref.vocabulary import Tokens
 
 ARGUMENTS = ("target", "drafter", "context", "lookahead", "chance")

@@ -6,8 +6,8 @@ have no string in common, although they write the same.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 
-from specref.rational import Fraction
 from specref.real_vocabularies.vocabulary import RealVocabulary
 
 

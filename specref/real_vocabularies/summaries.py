@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
-from specref.rational import Fraction
 from specref.theory.counting import spellings
 from specref.vocabulary import Text, Vocabulary
 

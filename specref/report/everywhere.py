@@ -1,13 +1,13 @@
 """Proofs for every p and q: the verdict in words, and as a record that can be replayed."""
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from rich.console import Group, RenderableType
 
 from specref.proofs.everywhere import Everywhere, Witness
 from specref.proofs.everywhere.rows import Row, Rows
-from specref.rational import Fraction
 from specref.report.layout import Prose
 from specref.vocabulary import Vocabulary
 

@@ -1,12 +1,12 @@
 """Expected tokens of each iteration of a loop that carries state to the next one."""
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 from specref.algorithms.greedy_block import Modification, Modifications
 from specref.chance import Chance, exact_distribution
 from specref.distributions import Probability
 from specref.models import Model
-from specref.rational import Fraction
 from specref.vocabulary import Tokens
 from specref.zoo.fixtures import ExactFixture
 from specref.zoo.parts.greedy_block import Iterate, Iterated

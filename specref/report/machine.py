@@ -5,12 +5,11 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
-
-from specref.rational import is_fraction
 
 STDOUT = "-"
 
@@ -20,7 +19,6 @@ def as_json(report: Any, **extra: Any) -> str:
 
     Examples
     --------
-    >>> from fractions import Fraction
     >>> print(as_json({"total_variation": Fraction(3, 8)}))
     {
       "total_variation": "3/8"
@@ -90,6 +88,6 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    if is_fraction(value) or (isinstance(value, float) and not math.isfinite(value)):
+    if isinstance(value, Fraction) or (isinstance(value, float) and not math.isfinite(value)):
         return str(value)
     return value

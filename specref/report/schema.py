@@ -16,6 +16,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from fractions import Fraction
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -26,7 +27,6 @@ from specref.contracts.table import CONTRACTS
 from specref.pairs import Profile
 from specref.proofs.everywhere.comparison import Relation
 from specref.proofs.everywhere.proof import Verdict
-from specref.rational import Fraction
 from specref.report.checkpoints import Verified
 from specref.report.everywhere import FORMAT
 from specref.report.listing import SECTIONS

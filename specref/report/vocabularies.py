@@ -2,9 +2,9 @@
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 
-from specref.rational import Fraction
 from specref.real_vocabularies.overlap import Overlap
 from specref.real_vocabularies.round_trips import RoundTrip
 from specref.real_vocabularies.sources import PUBLISHED

@@ -8,11 +8,11 @@ Latencies are tables as in `speed.latency`; goodput counts the residual or bonus
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import pairwise
 
 from specref.algorithms.companion.signals import check_lengths
 from specref.distributions import Probabilities, Probability
-from specref.rational import Fraction
 from specref.speed.latency import Rates, allocation, best, goodputs
 from specref.speed.speedup import survival
 

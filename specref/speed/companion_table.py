@@ -8,12 +8,12 @@ Rates are exact for exact observations; entropies are floats, in bits.
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import log2
 from typing import NamedTuple
 
 from specref.algorithms.lookahead import positions
 from specref.distributions import Probability
-from specref.rational import Fraction
 
 Edges = tuple[Probability, ...]
 

@@ -10,12 +10,12 @@ int.
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from specref.algorithms.lookahead import positions
 from specref.distributions import Probability
-from specref.rational import Fraction
 from specref.speed.speedup import survival
 
 Rates = Sequence[Probability]

@@ -9,16 +9,17 @@ place, only if acceptances are independent. Results are exact for `Fraction` and
 """
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from itertools import accumulate, islice, repeat
-from numbers import Rational, Real
+from numbers import Real
 from operator import mul
 from typing import TypeAlias
 
 from specref.algorithms.lookahead import positions
 from specref.distributions import ExactNumber, Probability
-from specref.rational import Fraction
 
 Acceptance: TypeAlias = Probability | Sequence[Probability]
+NUMBER = (float, int, Fraction)
 BISECTIONS = 60
 
 
@@ -149,7 +150,7 @@ def optimal_lookahead(
     _checked(cost)
     if lookahead_max is not None:
         survival(acceptance, lookahead_max)
-    elif isinstance(acceptance, float | Rational) and acceptance == 1 and cost < 1:
+    elif isinstance(acceptance, NUMBER) and acceptance == 1 and cost < 1:
         raise ValueError("lookahead_max is needed: at acceptance 1 more is always better")
     tokens: Probability = Fraction(1)
     lookahead = 0
@@ -204,7 +205,7 @@ def break_even_acceptance(lookahead: int, cost: Probability) -> float:
 
 def _rates(acceptance: Acceptance) -> Iterator[Probability]:
     """The acceptance of each position: endless for one number."""
-    if isinstance(acceptance, float | Rational):
+    if isinstance(acceptance, NUMBER):
         return repeat(_rate(acceptance, "acceptance"))
     if not len(acceptance):
         raise ValueError("acceptance is empty: expected at least one position")

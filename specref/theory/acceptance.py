@@ -14,6 +14,7 @@ verification accepts jointly: the first draft as standard does, and more of the 
 
 import operator
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import TypeAlias
 
@@ -23,7 +24,6 @@ from specref.algorithms.lookahead import LookaheadRule, fixed, positions
 from specref.algorithms.text.push_forward import conditional_psi
 from specref.distributions import Probabilities, Probability, normalise, relabel
 from specref.models import Model
-from specref.rational import Fraction
 from specref.theory import block as jointly
 from specref.vocabulary import Tokens, UntokenisableError, intersection, translate
 

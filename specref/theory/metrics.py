@@ -8,11 +8,10 @@ residual or bonus, is *emitted* and never accepted.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
-
-from specref.rational import Fraction
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from specref.chance import Step
-from specref.rational import Fraction
 from specref.vectors import flags, stepping
 from specref.vectors.cases import Case, Row, StepCase, Toy, VerifyCase
 from specref.vectors.collecting import RETIRED, cases

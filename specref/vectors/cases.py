@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TypeAlias
 
 from specref.models import Model
-from specref.rational import Fraction
 from specref.vocabulary import Tokens, Vocabulary
 
 Row: TypeAlias = tuple[Fraction, ...]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import accumulate, combinations
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
@@ -10,7 +11,6 @@ from specref.algorithms.standard import Draft
 from specref.chance import Chance
 from specref.distributions import Probability, as_distribution
 from specref.models import Model
-from specref.rational import Fraction
 from specref.rules import RULES, Verify
 from specref.vectors.cases import Coins, Row, VerifyCase
 from specref.vocabulary import Tokens, Vocabulary

@@ -1,10 +1,10 @@
 """The flags of a case: every flag that holds is listed, and no other."""
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from specref.rational import Fraction
 from specref.rules import RULES
 from specref.vectors.cases import Row, VerifyCase
 from specref.vectors.deciding import Outcome

@@ -1,12 +1,12 @@
 """How much precision a case needs: the narrowest floats in which its coins decide the same."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from itertools import accumulate
 from types import MappingProxyType
 
 import numpy as np
 
-from specref.rational import Fraction
 from specref.rules import RULES
 from specref.vectors.cases import VerifyCase
 from specref.vectors.deciding import Outcome

@@ -1,9 +1,9 @@
 """One iteration of an algorithm: its exact law, and replays that name every site."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from specref.chance import Chance, Path, Replayed, Step, Traced, enumerate_paths
-from specref.rational import Fraction
 from specref.rules import RULES
 from specref.vectors.cases import StepCase
 from specref.vocabulary import Tokens

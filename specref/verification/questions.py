@@ -6,6 +6,7 @@ they compute with logarithms, which no rational function of the rows is.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -17,7 +18,6 @@ from specref.chance import Chance
 from specref.distributions import Probabilities, Probability
 from specref.models import Model
 from specref.proofs.everywhere.slices import Plain
-from specref.rational import Fraction
 from specref.vocabulary import Tokens
 from specref.zoo import ALL
 from specref.zoo.entry import Entry

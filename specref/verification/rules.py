@@ -4,6 +4,7 @@ import pickle
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from fractions import Fraction
 
 from specref.algorithms import Step
 from specref.chance import MAX_PATHS, OutsideChanceError
@@ -11,7 +12,6 @@ from specref.chance import Step as Decision
 from specref.distributions import Probability
 from specref.pairs import Case, Profile
 from specref.proofs.exact import Difference, check_step
-from specref.rational import Fraction
 from specref.verification.judging import Result, Witness, received, result_of, sent
 from specref.verification.situations import TOY_PAIRS, Situation, situations
 from specref.vocabulary import Tokens

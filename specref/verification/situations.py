@@ -7,6 +7,7 @@ entries where there are many drafts or tokens, two tokens where there are many v
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -14,7 +15,6 @@ import numpy as np
 from specref.distributions import Probabilities, Row
 from specref.models import Model, hashed_model, iid_model
 from specref.pairs import SEEDED_PAIRS, Case, Pair, Profile, cases, toy_pairs
-from specref.rational import Fraction
 from specref.vocabulary import Tokens, Vocabulary
 
 TOY_PAIRS = "toy pairs"

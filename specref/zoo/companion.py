@@ -8,6 +8,7 @@ else can go wrong here others have: `drop-low-probability-draft`, `truncated-bon
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -18,7 +19,6 @@ from specref.algorithms.companion.signals import companion_acceptance, similarit
 from specref.chance import Chance
 from specref.distributions import Probability, Row
 from specref.models import Model, iid_model, table_model
-from specref.rational import Fraction
 from specref.speed.companion import greedy_length, optimal_length
 from specref.speed.latency import Rates, allocation, first_decline, goodputs
 from specref.vocabulary import Tokens, Vocabulary

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -9,7 +10,6 @@ from specref.algorithms.trees.topdown import Verify as VerifyTree
 from specref.chance import exact_distribution
 from specref.distributions import Probability, total_variation
 from specref.laws import Law
-from specref.rational import Fraction
 from specref.theory.metrics import Iteration
 from specref.vocabulary import Tokens
 from specref.zoo.fixtures import ExactFixture

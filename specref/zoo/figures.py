@@ -5,8 +5,8 @@ many lossy samplers: a higher figure is a symptom, never evidence.
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 
-from specref.rational import Fraction
 from specref.theory.metrics import (
     Iteration,
     acceptance_at_positions,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
@@ -10,7 +11,6 @@ from specref.distributions import Probability
 from specref.laws import Law, completed
 from specref.models import Model, hashed_model, iid_model
 from specref.pairs import order_one
-from specref.rational import Fraction
 from specref.vocabulary import Tokens, Vocabulary
 
 

@@ -1,10 +1,10 @@
 """Mutants whose target has other sampling parameters than plain sampling gives it."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 from specref.algorithms import standard
 from specref.distributions import Probabilities
-from specref.rational import Fraction
 from specref.zoo.entry import Entry
 from specref.zoo.parts.sampling_parameters import (
     NEUTRAL,

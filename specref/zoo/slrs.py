@@ -1,5 +1,6 @@
 """Mutants of string-level rejection sampling: psi is not the law of what is submitted."""
 
+from fractions import Fraction
 from functools import lru_cache
 from math import prod
 
@@ -7,7 +8,6 @@ import numpy as np
 
 from specref.distributions import Probabilities, Probability
 from specref.models import Model
-from specref.rational import Fraction
 from specref.vocabulary import Text, Tokens, Vocabulary
 from specref.zoo.entry import Entry
 from specref.zoo.parts.by_text import Submission, each, first, submitted

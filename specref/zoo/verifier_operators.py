@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -16,7 +17,6 @@ from specref.distributions import (
     top_p,
     with_temperature,
 )
-from specref.rational import Fraction
 from specref.zoo.entry import Entry
 from specref.zoo.parts.standard import ratio, residual_or_p, speculative
 from specref.zoo.standard import context

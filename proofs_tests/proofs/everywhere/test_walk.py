@@ -12,7 +12,6 @@ from specref.chance import OutsideChanceError
 from specref.proofs.everywhere.number import NotForAllError, Reading
 from specref.proofs.everywhere.rows import Chart, Models, Row, Sample, Space
 from specref.proofs.everywhere.walk import Walk, paths
-from specref.rational import is_fraction
 
 TWO = Vocabulary("ab")
 
@@ -64,7 +63,7 @@ def test_a_branch_that_was_possible_in_another_run_is_no_empty_beginning(
 def test_the_first_path_is_run_with_fractions_too() -> None:
     def otherwise(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
         p = target.next_token(())
-        return (chance.draw(p[::-1] if is_fraction(p[0]) else p, "token"),)
+        return (chance.draw(p[::-1] if isinstance(p[0], Fraction) else p, "token"),)
 
     def raising(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
         token = chance.draw(target.next_token(()), "token")

@@ -9,6 +9,7 @@ that break this are in `zoo.companion`; some keep each request's own law.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TypeAlias
 
 from specref.algorithms.companion.companion import Prior, check_vocabularies, rate
@@ -18,7 +19,6 @@ from specref.algorithms.standard import Draft, verify
 from specref.chance import Chance
 from specref.distributions import Probability
 from specref.models import Model
-from specref.rational import Fraction
 from specref.vocabulary import Tokens
 
 BatchStep: TypeAlias = Callable[[Model, Model, Sequence[Tokens], int, Chance], tuple[Tokens, ...]]

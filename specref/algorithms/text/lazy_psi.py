@@ -7,6 +7,7 @@ where none is left to be made they are equal. So every comparison comes out as w
 """
 
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -14,7 +15,6 @@ import numpy as np
 from specref.algorithms.lookahead import LookaheadRule, fixed
 from specref.distributions import Probabilities, Probability
 from specref.models import Model
-from specref.rational import Fraction
 from specref.vocabulary import Text, Tokens, Vocabulary
 
 

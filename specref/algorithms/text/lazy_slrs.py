@@ -12,6 +12,7 @@ to a residual: at most two evaluations of psi in expectation for a token, two wh
 """
 
 from collections.abc import Iterable
+from fractions import Fraction
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from specref.algorithms.text.slem import draft
 from specref.chance import Chance
 from specref.distributions import Probabilities, corrected, normalise
 from specref.models import Model
-from specref.rational import Fraction
 from specref.vocabulary import Tokens
 
 

@@ -11,13 +11,13 @@ paths on both sides, one with p kappa > Q and one with p kappa < Q. The drafter'
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
 from typing import TypeAlias
 
 from specref.algorithms.lookahead import Stop
 from specref.distributions import Probabilities, Probability
 from specref.models import Model
-from specref.rational import Fraction
 from specref.vocabulary import Tokens, UntokenisableError, Vocabulary
 
 Kernel: TypeAlias = Callable[[int], Mapping[Tokens, Probability]]

@@ -1,6 +1,7 @@
 """psi: the law of the target tokens that a drafted string becomes (Timor et al. 2025, 3.3)."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 from types import MappingProxyType
@@ -11,7 +12,6 @@ import numpy as np
 from specref.algorithms.lookahead import LookaheadRule, fixed, positions
 from specref.distributions import Probabilities, Probability
 from specref.models import Model
-from specref.rational import Fraction
 from specref.vocabulary import Text, Tokens, Vocabulary
 
 

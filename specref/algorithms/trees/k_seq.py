@@ -5,6 +5,7 @@ is accepted with probability 1 - (1 - beta)^k, and a token y of them with m(y) G
 G = 1 + (1 - beta) + … + (1 - beta)^(k-1). There is a residual iff m G <= p.
 """
 
+from fractions import Fraction
 from functools import lru_cache
 from numbers import Rational
 
@@ -17,7 +18,6 @@ from specref.distributions import (
     Probability,
     is_exact,
 )
-from specref.rational import Fraction
 from specref.validation import check_count, check_pair
 
 GRID = 64

@@ -23,6 +23,7 @@ so H has the tokens of the least p / q (tokens of one p / q all or none, s^k bei
 
 from collections import deque
 from collections.abc import Mapping
+from fractions import Fraction
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
@@ -30,7 +31,6 @@ import numpy as np
 
 from specref.algorithms.trees.siblings import remaining
 from specref.distributions import Probabilities, Probability, normalise, push_forward
-from specref.rational import Fraction
 from specref.validation import check_count, check_exact, check_law, check_pair
 from specref.vocabulary import Tokens
 

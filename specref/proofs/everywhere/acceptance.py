@@ -33,6 +33,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from math import prod
 from typing import TypeAlias
 
@@ -50,7 +51,6 @@ from specref.proofs.everywhere.slices import LongerBlockError
 from specref.proofs.everywhere.solver import Solver
 from specref.proofs.everywhere.walk import Choices, Path, paths, prefixes
 from specref.proofs.everywhere.watch import Watch
-from specref.rational import Fraction
 from specref.vocabulary import Tokens
 
 OWED = "modified"

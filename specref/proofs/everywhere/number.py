@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from math import isinf, isnan, nan
 from numbers import Rational
 from typing import Any, ClassVar, NoReturn
@@ -18,7 +19,6 @@ import numpy as np
 from specref.distributions import ExactNumber
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.polynomials import Product
-from specref.rational import Fraction
 
 MOST_COMPARED = 100_000
 LARGEST_SIZE = 1_000_000

@@ -6,11 +6,10 @@ coefficient. Sums are expanded over their common denominator, products are not.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property
 from math import gcd, isqrt
 from typing import TypeAlias
-
-from specref.rational import Fraction
 
 Monomial: TypeAlias = tuple[int, ...]
 """Variables, sorted, repeated as often as their exponent says."""

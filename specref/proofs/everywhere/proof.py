@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -30,7 +31,6 @@ from specref.proofs.exact import (
     proof,
     trace_to,
 )
-from specref.rational import Fraction
 from specref.vocabulary import Tokens, Vocabulary
 
 Verdict: TypeAlias = Literal["lossless", "lossy", "open"]

@@ -7,6 +7,7 @@ there is equal as functions.
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Literal, NamedTuple, TypeAlias
 
 from specref.models import Model
@@ -15,7 +16,6 @@ from specref.proofs.everywhere.field import prime_of
 from specref.proofs.everywhere.number import Number, Reading
 from specref.proofs.everywhere.polynomials import Polynomial, Product
 from specref.proofs.everywhere.simplex import signs_over_rows
-from specref.rational import Fraction
 from specref.vocabulary import Tokens, Vocabulary
 
 Clause: TypeAlias = tuple[Polynomial, int]

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import reduce
 from itertools import takewhile
 from typing import TypeAlias
@@ -30,7 +31,6 @@ from specref.proofs.everywhere.region import Event, Region
 from specref.proofs.everywhere.rows import Clause, Models, Sample, Space, clause, size_of
 from specref.proofs.everywhere.solver import Solver
 from specref.proofs.everywhere.walk import Choices, Path, paths, prefixes
-from specref.rational import Fraction
 from specref.vocabulary import Tokens
 
 

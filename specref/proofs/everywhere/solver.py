@@ -4,6 +4,7 @@ import importlib.util
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -11,7 +12,6 @@ from specref.proofs.everywhere import signs
 from specref.proofs.everywhere.linear import contradiction
 from specref.proofs.everywhere.polynomials import Polynomial, renamed
 from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample, random_row
-from specref.rational import Fraction
 
 Answer: TypeAlias = Sample | Literal["none", "open"]
 System: TypeAlias = dict[Polynomial, int]

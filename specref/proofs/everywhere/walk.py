@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import prod
-from numbers import Rational
 from typing import Any, TypeAlias
 
 from specref.algorithms import Step
@@ -12,7 +12,6 @@ from specref.proofs.everywhere import signs
 from specref.proofs.everywhere.number import NotForAllError, Number, Reading
 from specref.proofs.everywhere.region import Event
 from specref.proofs.everywhere.rows import Chart, Models, Sample, Space
-from specref.rational import Fraction
 from specref.vocabulary import Tokens
 
 Choices: TypeAlias = tuple[int, ...]
@@ -265,7 +264,7 @@ def prefixes(choices: Choices) -> Iterator[Choices]:
 def _exact(weight: Any, reading: Reading, site: str) -> Number:
     if isinstance(weight, Number):
         return weight
-    if isinstance(weight, Rational):
+    if isinstance(weight, int | Fraction):
         return reading.constant(weight)
     raise NotForAllError(
         f"chance was asked at {site} with {weight!r}: a proof needs exact numbers throughout, "

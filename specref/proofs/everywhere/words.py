@@ -3,12 +3,12 @@
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.polynomials import Polynomial, Product
 from specref.proofs.everywhere.rows import Clause, Row, Rows, Space
 from specref.proofs.everywhere.slices import Covered, Equation, Lossy
-from specref.rational import Fraction
 
 MOST_READINGS = 64
 

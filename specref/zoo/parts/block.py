@@ -5,6 +5,7 @@ the next token is from p. After an accepted EOS, p is the certainty of the end.
 """
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from math import log
 from typing import NamedTuple, TypeAlias
 
@@ -17,7 +18,6 @@ from specref.algorithms.text.slrs import propose
 from specref.chance import Chance
 from specref.distributions import Probabilities, Probability, normalise
 from specref.models import Model
-from specref.rational import Fraction
 from specref.vocabulary import Tokens
 from specref.zoo.parts.standard import one_hot
 

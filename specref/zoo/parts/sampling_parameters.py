@@ -8,6 +8,7 @@ factors of probabilities, so that everything stays exact.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -17,7 +18,6 @@ from specref.algorithms import Step, standard
 from specref.chance import Chance
 from specref.distributions import Probabilities, normalise, top_k_top_p, with_temperature
 from specref.models import Model, hashed_model
-from specref.rational import Fraction
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo.fixtures import ExactFixture, by_name
 from specref.zoo.parts.standard import Position, Verification, ratio, residual_or_p, speculative

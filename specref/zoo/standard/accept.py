@@ -1,7 +1,8 @@
 """Mutants that test the drafts wrongly: another ratio, another order, another stop."""
 
+from fractions import Fraction
+
 from specref.distributions import Probability
-from specref.rational import Fraction
 from specref.vocabulary import Tokens
 from specref.zoo.entry import Entry
 from specref.zoo.parts.standard import (

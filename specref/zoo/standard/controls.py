@@ -1,5 +1,7 @@
 """Controls: an unusual drafter, whose declared q is the law of the draft, verifier, or length."""
 
+from fractions import Fraction
+
 import numpy as np
 
 from specref.algorithms import standard
@@ -7,7 +9,6 @@ from specref.algorithms.standard import Draft
 from specref.chance import Chance
 from specref.distributions import Probabilities, normalise, top_k, with_temperature
 from specref.models import Model
-from specref.rational import Fraction
 from specref.vocabulary import Tokens
 from specref.zoo.entry import Entry
 from specref.zoo.parts.standard import Verification, argmax, one_hot, sampled, speculative

@@ -1,5 +1,6 @@
 """Mutants whose drafts do not come from the law that is declared for them."""
 
+from fractions import Fraction
 from typing import cast
 
 import numpy as np
@@ -8,7 +9,6 @@ from specref.algorithms.standard import Draft
 from specref.chance import Chance
 from specref.distributions import Probabilities, Probability, top_k, with_temperature
 from specref.models import Model
-from specref.rational import Fraction
 from specref.vocabulary import Tokens
 from specref.zoo.entry import Entry
 from specref.zoo.parts.standard import ratio, residual_or_p, speculative, verified

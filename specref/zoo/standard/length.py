@@ -1,10 +1,10 @@
 """Mutants that decide how many tokens count by looking at the tokens: dropped drafts, EOS."""
 
+from fractions import Fraction
 from itertools import takewhile
 
 from specref.algorithms import standard
 from specref.models import Model
-from specref.rational import Fraction
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo.entry import Entry
 from specref.zoo.parts.standard import Position, Verification, acceptance, speculative

@@ -1,10 +1,10 @@
 """Mutants that relax the acceptance test: intended by some, lossless for none."""
 
+from fractions import Fraction
 from math import exp, log
 
 from specref.algorithms import Step
 from specref.distributions import Probability, normalise
-from specref.rational import Fraction
 from specref.zoo.entry import Entry
 from specref.zoo.parts.standard import Position, argmax, one_hot, ratio, residual_or_p, speculative
 

@@ -1,5 +1,6 @@
 """Mutants that use one random number twice."""
 
+from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -9,7 +10,6 @@ from specref.algorithms import standard
 from specref.chance import Chance
 from specref.distributions import Probabilities, Probability, residual
 from specref.models import Model
-from specref.rational import Fraction
 from specref.vocabulary import Tokens
 from specref.zoo.entry import Entry
 from specref.zoo.parts.standard import Position, acceptance, ratio, speculative

@@ -22,7 +22,6 @@ from specref.distributions import corrected
 from specref.models import Model
 from specref.proofs.everywhere.rows import Space
 from specref.proofs.everywhere.walk import Walk
-from specref.rational import is_fraction
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo.parts.standard import Position, speculative
 
@@ -136,7 +135,7 @@ class Third:
     """Equal to the Fraction 1/3, and to nothing else."""
 
     def __eq__(self, other: object) -> bool:
-        return is_fraction(other) and 3 * other == 1
+        return isinstance(other, Fraction) and 3 * other == 1
 
     def __hash__(self) -> int:
         return hash(Fraction(1, 3))
@@ -278,7 +277,7 @@ ATTACKS = {
     "millionth call": Attack(Counting(), "counts its calls to a million", "proved"),
     "own randomness": Attack(by_itself, "draws from another source than chance", "error"),
     "kind of number": Attack(
-        first_token(lambda p: is_fraction(p[0]) and p[0] > Fraction(9999, 10_000)),
+        first_token(lambda p: isinstance(p[0], Fraction) and p[0] > Fraction(9999, 10_000)),
         "asks whether it is given Fractions",
         "proved",
     ),
@@ -288,7 +287,9 @@ ATTACKS = {
         "proved",
     ),
     "kind after a rejection": Attack(
-        speculative(recover=lambda at: at.p if is_fraction(at.p[0]) else corrected(at.p, at.q)),
+        speculative(
+            recover=lambda at: at.p if isinstance(at.p[0], Fraction) else corrected(at.p, at.q)
+        ),
         "asks for the kind of number on some paths",
         "error",
     ),
