@@ -15,7 +15,7 @@ from specref import exact_distribution
 from specref.adapters import reference
 from specref.algorithms import block, decode, standard
 from specref.chance import Sampled
-from specref.conformance.checks import acceptance, replay
+from specref.conformance.checks import CHECKS, acceptance, replay
 from specref.conformance.checks.decided import DECIDED
 from specref.conformance.diagnosis.bugs import compared_with
 from specref.conformance.report import Report
@@ -192,7 +192,10 @@ def test_block_verification_keeps_no_more_than_that() -> None:
 
 
 def test_the_reference_is_what_its_coins_decide() -> None:
-    report = check(with_coins(block.step), only=["replay", "boundary"])
+    # Rows are verified one by one here, and a rare draft takes thousands.
+    asked = [one.id for one in CHECKS if one.id.startswith(("replay", "boundary"))]
+    asked.remove("boundary/rare-draft")
+    report = check(with_coins(block.step), only=asked)
     assert report.exit_code == 0, report
     replayed = {r.id: r.status for r in report.results if r.id.startswith("replay/")}
     assert set(replayed.values()) == {Status.PASSED}
