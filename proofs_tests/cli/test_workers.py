@@ -104,7 +104,7 @@ def test_how_long_texts_take_is_said_before(
     monkeypatch.setattr(check_module, "ESTIMATES", (lambda judge, asked: seconds,))
     asked = ("--contract", "generate", "--only", "smoke", *options)
     result = specref("check", generates, *asked)
-    assert ("about 5 minutes (--seconds 12 for a quick look)" in result.stderr) == said
+    assert ("about 5 minutes (--seconds 6 for a quick look)" in result.stderr) == said
 
 
 def test_seconds_replace_the_power_that_is_asked_for() -> None:

@@ -237,7 +237,7 @@ def say_how_long(found: Target, options: CheckOptions) -> None:
     except BrokenContractError:
         return  # the checks will tell
     if minutes > 1:
-        told = f"{found.name}: about {minutes:.0f} minutes (--seconds 12 for a quick look)"
+        told = f"{found.name}: about {minutes:.0f} minutes (--seconds 6 for a quick look)"
         click.echo(told, err=True)
 
 

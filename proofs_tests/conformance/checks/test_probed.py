@@ -356,6 +356,28 @@ def test_a_slow_step_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.message == "cannot be probed: it takes more than 0 s"
 
 
+def test_drawing_leaves_seconds_for_laws() -> None:
+    report = check(stepping(right), contract="step", only=["joint"], seconds=0.5)
+    assert {"joint/probed", "joint/probed-ending", "joint/probed-8-drafts"} <= {
+        one.id for one in report.results if one.status == Status.PASSED
+    }
+
+
+@pytest.mark.parametrize(("given", "allowed"), [(None, 60), (600, 60), (12, 12), (1, 5)])
+def test_the_seconds_of_a_law(
+    given: float | None, allowed: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[float]()
+
+    def probing(*given: Any, seconds: float, **options: Any) -> Any:
+        asked.append(seconds)
+        return checks.ProbedBlock({}, {}, 0.0, 0.0, {}, None, {})
+
+    monkeypatch.setattr(checks, "probe_tokens", probing)
+    check(stepping(right), contract="step", only=["joint/probed-ending"], seconds=given)
+    assert asked == [allowed]
+
+
 def test_a_step_that_hangs_in_its_first_call_is_not_waited_for() -> None:
     def step(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
         time.sleep(5)

@@ -45,8 +45,9 @@ MOST_RUNS = 10_000
 # Enough to trace comparisons; a search takes far more. Drafts are random, too, in steps and loops.
 FEW_RUNS, RUNS_OF_STEPS, RUNS_OF_TEXTS = 500, 1_500, 3_000
 LONGEST_OF_STEPS = 8
-LONGEST, AGAIN = 60.0, 2
-"""Seconds for the law of a step or a loop, and how often one that is off is computed again."""
+SHORTEST, LONGEST, AGAIN = 5.0, 60.0, 2
+"""Seconds for the law of a step or a loop: the longest, or between both those that drawing is
+given; and how often a law that is off is computed again."""
 # Numbers that float32 has, too.
 TWO_LIKELY, EITHER, SURE = np.array([[0.75, 0.25, 0], [0.5, 0.5, 0], [1.0, 0, 0]])
 # The last id of 8 bits, the first of a second block of 1,024, the last of all; and ids of three
@@ -110,7 +111,9 @@ def settled(judge: Judge, law: Callable[[], ProbedBlock]) -> ProbedBlock:
 
 
 def _at_most(runs: int, judge: Judge) -> dict[str, Any]:
-    return {"max_runs": runs, "seconds": LONGEST if judge.seconds is None else judge.seconds}
+    # Laws are not drawn: they have no share of the seconds, which drawing may have used up.
+    given = judge.options.seconds
+    return {"max_runs": runs, "seconds": min(LONGEST, max(given or LONGEST, SHORTEST))}
 
 
 @dataclass(frozen=True)
