@@ -204,7 +204,7 @@ finally:
 @pytest.mark.usefixtures("few_trials")
 def test_verify_holds_and_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One rule of each kind; the next test has the others, without their proofs."""
-    kinds = ("standard", "slem", "top-drafts", "topdown", "companion-published")
+    kinds = ("standard", "slem", "greedy-block", "top-drafts", "topdown", "companion-published")
     monkeypatch.setattr(main_job, "TRIED", {name: RULES[name] for name in kinds})
     monkeypatch.setattr(group, "EVERY", math.inf)
     file = tmp_path / "report.json"

@@ -369,6 +369,15 @@ def test_expected_failures_do_not_stand_in_the_way() -> None:
     assert stale.exit_code == 2
 
 
+def test_a_known_failure_that_few_draws_do_not_show_is_not_called_gone() -> None:
+    asked = {"only": ["joint/wide"], "expected_failures": {"joint/wide": "known"}}
+    stale, short = check(clean, detect_tv=0.3, **asked), check(clean, seconds=2, **asked)
+    assert statuses(stale.results) == {"joint/wide": Status.UNEXPECTED_PASS}
+    assert statuses(short.results) == {"joint/wide": Status.INCONCLUSIVE}
+    assert short.results[0].message == "not seen in what was drawn within the seconds: known"
+    assert short.exit_code == 2
+
+
 def test_only_a_failure_is_expected_and_only_a_pass_unexpected() -> None:
     """A check that does not apply, or has not decided, is as it is."""
     ids = {"boundary/greedy-blocks": "not applicable", "joint/wide": "inconclusive"}

@@ -86,7 +86,7 @@ def check(
         The rule that it declares; then accepted lengths are judged as well.
     expected_failures : mapping, optional
         {id of a check: reason}. Failing there counts as expected_failure, passing as
-        unexpected_pass.
+        unexpected_pass; as inconclusive, where `seconds` end what is drawn.
     only : sequence of str, optional
         Ids of checks, or starts of them; the rest is not in the report.
     profile : {"quick", "standard", "thorough"}
@@ -361,6 +361,9 @@ def _run(
     if result.status == Status.FAILED:
         message = f"{reason} ({result.message})"
         return replace(result, status=Status.EXPECTED_FAILURE, message=message)
+    if result.status == Status.PASSED and one.statistical and judge.options.seconds is not None:
+        message = f"not seen in what was drawn within the seconds: {reason}"
+        return replace(result, status=Status.INCONCLUSIVE, message=message)
     if result.status == Status.PASSED:
         return replace(result, status=Status.UNEXPECTED_PASS, message=f"passed, though: {reason}")
     return result

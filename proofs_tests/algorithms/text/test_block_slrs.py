@@ -26,6 +26,7 @@ from specref.strategies import (
 )
 from specref.theory import at_most_n_max, conditional_psi, fixed, proposals, until_determined
 from specref.theory.block import accepted_prefixes, block_law, expected_block_length
+from specref.verification.rules import prove
 from specref.vocabulary import UntokenisableError
 from specref.zoo import ALL
 from specref.zoo.block_fixtures import TEXTS
@@ -60,6 +61,12 @@ def ending_mass(rows):
 def test_lossless(case, rule):
     proof = is_lossless(step_by(rule), *case)
     assert proof, proof.difference
+
+
+def test_lossless_on_all_toy_pairs():
+    report = prove(block_slrs.step, same_vocabulary=False)
+    assert (report.refuted, report.raised) == ((), ())
+    assert (report.proved, report.not_applicable) == (930, 16)
 
 
 @pytest.mark.parametrize("rule", [at_most_n_max, until_determined])

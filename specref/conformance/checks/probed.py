@@ -387,45 +387,30 @@ def _edges(judge: Judge, p: Floats, q: Floats, drafts: Tokens) -> Outcome:
     return edge(str(likeliest), likeliest.chance, events=[str(event) for event in events])
 
 
+exact = partial(Check, law=True, exact=True)
 CHECKS = (
     Check("boundary/zero-coin", DRAFTS, zero_coin, law=True),
     Check("boundary/empty-residual", DRAFTS, empty_residual, law=True),
-    Check("joint/probed", (DRAFTS, StepContract), probed, law=True, exact=True),
-    Check("joint/probed-ending", StepContract, probed_ending, law=True, exact=True),
+    exact("joint/probed", (DRAFTS, StepContract), probed),
+    exact("joint/probed-ending", StepContract, probed_ending),
     *(
-        Check(
-            f"joint/probed-{name}", TreeContract, partial(probed_tree, tree), law=True, exact=True
-        )
+        exact(f"joint/probed-{name}", TreeContract, partial(probed_tree, tree))
         for name, tree in TREES.items()
     ),
     *(
-        Check(
+        exact(
             f"joint/probed-{n}-drafts",
             VerifyContract if n > LONGEST_OF_STEPS else (VerifyContract, StepContract),
             partial(probed_drafts, n),
-            law=True,
-            exact=True,
         )
         for n in UNSURE
     ),
     *(
-        Check(
-            f"end-to-end/{name}",
-            GenerateContract,
-            partial(probed_text, text),
-            law=True,
-            exact=True,
-        )
+        exact(f"end-to-end/{name}", GenerateContract, partial(probed_text, text))
         for name, text in TEXTS.items()
     ),
     *(
-        Check(
-            f"joint/probed-{name}",
-            VerifyContract,
-            partial(probed_vocabulary, ids),
-            law=True,
-            exact=True,
-        )
+        exact(f"joint/probed-{name}", VerifyContract, partial(probed_vocabulary, ids))
         for name, ids in (("vocabulary", FEW), ("vocabulary-32k", MANY_BLOCKS))
     ),
 )
