@@ -29,7 +29,7 @@ def load_engine(
 ) -> Engine:  # fmt: skip
     """Drafts that are kept if the target draws the same token, beside plain decoding.
 
-    `greedy` is temperature 0, with one text after each of 64 prompts.
+    `greedy` is temperature 0, with one text after each of 80 prompts.
 
     mlx-lm says which tokens were drafted; how many drafts it proposed is seen by the sampler: a
     block has a row for each draft, and the target's, which are one more. It goes on after EOS, so

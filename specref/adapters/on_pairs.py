@@ -13,8 +13,12 @@ from specref.vocabulary import Tokens
 
 # The second repeats itself, so that what is looked up proposes something.
 PROMPTS: tuple[Tokens, ...] = ((), (0, 1, 2, 0, 1, 2, 0, 1), (3, 2, 1, 0))
-MANY: tuple[Tokens, ...] = tuple(product(range(4), repeat=3))
-"""For greedy texts, of which each prompt has one."""
+MANY: tuple[Tokens, ...] = (
+    *product(range(4), repeat=3),
+    *((a, b, c, d, a, b) for a, b in product(range(4), repeat=2) for c, d in [(a ^ 1, b ^ 1)]),
+)
+"""For greedy texts, of which each prompt has one. The longer ones begin again: with the law
+`ending`, what is looked up in them is right for some tokens, and some of those texts end then."""
 LONG = 24
 
 

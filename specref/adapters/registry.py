@@ -172,6 +172,7 @@ def _transformers_text(
     )
 
 
+BY_ARGMAX: dict[str, Any] = {"greedy": True, "law": "ending"}
 # Both orders of the two leave the same tokens of the laws that are known.
 NUCLEUS = {"temperature": 0.8, "top_p": 0.75}
 WIDE = {"temperature": 1.5, "top_p": 0.9}  # what is looked up is left
@@ -325,14 +326,14 @@ ALL = (
         openvino_genai,
         "openvino-genai-greedy",
         "OpenVINO GenAI LLMPipeline, draft_model, greedy",
-        greedy=True,
+        **BY_ARGMAX,
     ),
     _engine(
         openvino_genai,
         "openvino-genai-lookup-greedy",
         "OpenVINO GenAI LLMPipeline, prompt_lookup, greedy",
         lookup=True,
-        greedy=True,
+        **BY_ARGMAX,
     ),
     _engine(
         openvino_genai,
@@ -401,9 +402,9 @@ ALL = (
     ),
     _transformers_text("sd", "assistant_model"),
     _transformers_text("sd-top-p", "assistant_model, temperature and top-p", settings=NUCLEUS),
-    _transformers_text("sd-greedy", "assistant_model, greedy", greedy=True),
+    _transformers_text("sd-greedy", "assistant_model, greedy", **BY_ARGMAX),
     _transformers_text("pld", "prompt_lookup_num_tokens"),
-    _transformers_text("pld-greedy", "prompt_lookup_num_tokens, greedy", greedy=True),
+    _transformers_text("pld-greedy", "prompt_lookup_num_tokens, greedy", **BY_ARGMAX),
     _transformers_text(
         "tli", "assistant_tokenizer, sampling", known.TLI_TEXT, law="two-vocabularies"
     ),
@@ -470,7 +471,7 @@ ALL = (
             f"llama-cpp-text-greedy-{kind}",
             f"llama.cpp, temperature 0, {kind}",
             kind=kind,
-            greedy=True,
+            **BY_ARGMAX,
         )
         for kind in (
             *("draft-simple", "ngram-simple", "ngram-cache"),
@@ -485,7 +486,7 @@ ALL = (
         settings={"repeat_penalty": 3.0},
     ),
     _engine(mlx_lm, "mlx-lm-text", "mlx-lm speculative_generate_step"),
-    _engine(mlx_lm, "mlx-lm-text-greedy", "mlx-lm speculative_generate_step, greedy", greedy=True),
+    _engine(mlx_lm, "mlx-lm-text-greedy", "mlx-lm speculative_generate_step, greedy", **BY_ARGMAX),
     _engine(
         mlx_lm,
         "mlx-lm-text-min-p",

@@ -29,7 +29,7 @@ def load_engine(
 ) -> Engine:
     """An assistant (``sd``), one with another vocabulary (``tli``), or prompt lookup (``pld``).
 
-    `greedy` is decoding by argmax, with one text after each of 64 prompts.
+    `greedy` is decoding by argmax, with one text after each of 80 prompts.
 
     Drafts are counted by the lengths of the target's forward passes; those of the last block of a
     text are not known.

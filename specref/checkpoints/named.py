@@ -30,6 +30,15 @@ def _pair(target: dict[str, Any], drafter: dict[str, Any]) -> dict[str, Any]:
 # probability .04 to .10, and there are impossible tokens on both sides.
 TARGET = ("40 30 20 0 10", "60 0 20 10 10", "0 35 25 35 5", "25 25 0 46 4", "10 60 20 0 10")
 DRAFTER = ("20 40 20 15 5", "30 30 10 20 10", "25 10 40 20 5", "45 0 20 25 10", "10 30 40 16 4")
+# Argmaxes: a and b follow each other, c leads to d, and d to EOS; the drafter's b leads to c.
+ENDING = ("40 30 20 0 10", "10 60 10 15 5", "60 10 20 5 5", "10 5 20 55 10", "10 5 15 10 60")
+ENDING_DRAFTS = (
+    "20 40 20 15 5",
+    "15 50 10 20 5",
+    "20 15 50 10 5",
+    "10 15 20 45 10",
+    "10 10 20 10 50",
+)
 PAIRS = {
     "order-1": (
         "4 tokens and EOS; zeros in target and drafter",
@@ -42,6 +51,10 @@ PAIRS = {
     "lookback-3": (
         "the same rows, of the token 3 places back",
         _pair(_law("a b c d", *TARGET, back=3), _law("a b c d", *DRAFTER, back=3)),
+    ),
+    "ending": (
+        "for greedy texts: some end early, others repeat themselves; as far back as lookback",
+        _pair(_law("a b c d", *ENDING, back=2), _law("a b c d", *ENDING_DRAFTS, back=2)),
     ),
     "far": (
         "b: .10 in the target, .90 in the drafter, after every token",
