@@ -5,15 +5,16 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 JUDGED := gpu_tests/test_generations.py
-CUDA := $(PYTHON) -m pytest -k
+CUDA := $(PYTHON) -m pytest --deep -k
 
 DIST := build/dist-try
 
-.PHONY: help verify test bounds style lint docs linkcheck mutants benchmark engines dist clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
+.PHONY: help verify test deep bounds style lint docs linkcheck mutants benchmark engines dist clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
 
 help:
 	@echo "make verify     prove every rule over the toy pairs, and for every p and q (core dependencies only)"
-	@echo "make test       the whole test suite, linters and types (adds torch on the CPU)"
+	@echo "make test       tests, linters and types (adds torch on the CPU)"
+	@echo "make deep       the whole test suite: also the tests that take long, and all cases of each family"
 	@echo "make bounds     some of the tests, with the lowest versions that pyproject.toml declares"
 	@echo "make docs       the site of docs/, in build/site; make linkcheck: its links to the web"
 	@echo "make mutants    a sample of mutants of the code, and which of them no test notices"
@@ -28,12 +29,15 @@ verify: .venv/core
 	$(BIN)/python -m specref verify --everywhere --workers 2
 
 # Two processes on two cores: threads of theirs would wait for each other.
-test: export OMP_NUM_THREADS := 1
+test deep: export OMP_NUM_THREADS := 1
 # Memory that goes back to the system after each large array costs a fault a page when it comes.
-test: export MALLOC_TRIM_THRESHOLD_ := 4294967296
-test: export MALLOC_MMAP_THRESHOLD_ := 4294967296
+test deep: export MALLOC_TRIM_THRESHOLD_ := 4294967296
+test deep: export MALLOC_MMAP_THRESHOLD_ := 4294967296
 test: .venv/test style
 	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n 2 --dist loadfile && wait $$types
+
+deep: .venv/test style
+	$(BIN)/mypy & types=$$!; $(BIN)/pytest --deep -n 2 --dist loadfile && wait $$types
 
 bounds:
 	$(PYTHON) -m venv --clear build/bounds

@@ -1,15 +1,41 @@
-"""Without torch or Transformers, doctests of files that need them are skipped, by name.
+"""Which tests run by default, and which doctests without torch or Transformers.
 
-The collector of garbage leaves alone what collection left.
+A test marked `deep` takes long: it runs with `--deep`, or if it is named (`FILE::TEST`). Of a
+family marked `deep(one_in=4)`, one case in four runs by default: others show the same again.
+
+Without torch or Transformers, doctests of files that need them are skipped, by name. The collector
+of garbage leaves alone what collection left.
 """
 
 import gc
+from collections import Counter
 from importlib.util import find_spec
 
 import pytest
 
 MISSING = [name for name in ("torch", "transformers") if find_spec(name) is None]
 collect_ignore = ["specref/torch_backend", "specref/adapters/torch_backend.py"] if MISSING else []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--deep`."""
+    parser.addoption("--deep", action="store_true", help="run the tests marked deep, too")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is deep; of families, all but one in so many."""
+    if config.option.deep or any("::" in asked for asked in config.args):
+        return
+    kept, left_out = [], []
+    before: Counter[str] = Counter()
+    for item in items:
+        mark, family = item.get_closest_marker("deep"), item.nodeid.partition("[")[0]
+        one_in = mark.kwargs.get("one_in") if mark else 1
+        (kept if one_in and before[family] % one_in == 0 else left_out).append(item)
+        before[family] += 1
+    items[:] = kept
+    config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_configure(config: pytest.Config) -> None:

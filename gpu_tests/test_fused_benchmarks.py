@@ -17,6 +17,7 @@ from gpu_tests.benchmarks.figures import BATCH, VOCABULARY
 CASE = Case(3, 2, 100, "float32", "probabilities", "fused")
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("given", ["probabilities", "logits"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_fused_blocks_are_the_eager_ones(given: str, dtype: str, device: str) -> None:

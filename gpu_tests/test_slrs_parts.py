@@ -40,6 +40,7 @@ def test_ways_to_verify_are_in_order() -> None:
     assert any(turned["less"].values())
 
 
+@pytest.mark.deep
 @built
 def test_parts_are_measured(tmp_path: Path) -> None:
     sizes = {

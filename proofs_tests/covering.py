@@ -1,4 +1,4 @@
-"""Which tests run a line, as `pytest --cov=specref --cov-context=test` recorded it.
+"""Which tests run a line, as `pytest --deep --cov=specref --cov-context=test` recorded it.
 
 A line in the body of a function is covered by the tests that ran it. What runs on import (a
 constant, a table, a default, a function that makes a table) is covered by the tests of the

@@ -2,7 +2,8 @@
 
     python -m proofs_tests.mutation --rooms theory chance --sample 40 --seed 1
     python -m proofs_tests.mutation --again
-    pytest --cov=specref --cov-context=test; python -m proofs_tests.mutation --coverage .coverage
+    pytest --deep --cov=specref --cov-context=test
+    python -m proofs_tests.mutation --coverage .coverage
 
 Each mutant is one small change of one file, made in a copy of the tree; the tests of its room run
 there. Neither published tool does that here (September 2026). mutmut 3.8 mutates only functions
@@ -48,6 +49,9 @@ FAILED, BROKEN = "failed: ", "cannot be collected: "
 START = f"""import resource, sys, pytest
 
 class Tell:
+    def pytest_configure(self, config):
+        config.option.deep = True
+
     def pytest_runtest_logreport(self, report):
         if report.failed:
             print("\\n{FAILED}" + report.nodeid)

@@ -279,7 +279,7 @@ def test_architecture_page_lists_the_floors_in_order() -> None:
 # Test files of several modules of their folder, or of what is no module: docs, claims, benchmarks.
 CROSSING = {
     ".": (
-        "api architecture covering defaults docs mutation package pictures playground site "
+        "api architecture covering deep defaults docs mutation package pictures playground site "
         "without_torch"
     ),
     "adapters": "changed_engines samplers upstream_reports",

@@ -775,6 +775,7 @@ def spec_tree(moved: bool = True) -> type:
     return SpecTree
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("moved", [True, False])
 def test_sequoia_is_handed_a_tree_of_siblings(moved: bool, cloned: Any) -> None:
     widths = Counter[int]()

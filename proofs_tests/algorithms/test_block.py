@@ -78,6 +78,7 @@ def test_lossless_with_the_drafts_of_other_algorithms(rule, case):
     assert length(law(drafted_by(rule.draft), case)) >= length(law(rule.step, case))
 
 
+@pytest.mark.deep
 def test_lossless_on_all_toy_pairs():
     report = prove(block.step, "standard")
     assert (report.proved, report.refuted, report.raised) == (1296, (), ())

@@ -63,6 +63,7 @@ def test_a_step_is_lossless(case):
     assert verdict, verdict.difference
 
 
+@pytest.mark.deep
 def test_a_step_is_lossless_on_all_toy_pairs():
     report = prove(greedy_block.step, "standard")
     assert (report.proved, report.refuted, report.raised) == (1296, (), ())
@@ -324,6 +325,7 @@ def test_the_parts_together_are_the_clean_rule(name):
     assert law == first_tokens(greedy_block.iterate, fixture) == fixture.continued()
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("entry", [*MUTANTS, *CONTROLS], ids=lambda entry: entry.id)
 def test_entries_are_lossy_by_their_exact_distances_or_lossless(entry):
     found = {name: total_variation_on(entry, PAIRS[name]) for name in PAIRS}

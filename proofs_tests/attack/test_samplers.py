@@ -64,6 +64,7 @@ def randomness_for(verify, drafts, rng) -> dict:
     return {"rng": np.random.default_rng(rng.integers(2**63))} if "rng" in names else {}
 
 
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("name", LOSSLESS)
 def test_lossless(name: str) -> None:
     verify = fresh(name)

@@ -89,6 +89,7 @@ def test_what_one_kept_is_not_in_the_next() -> None:
     assert one.make()(same, same, prompts[1], 1, rng) == (1,)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     "name",
     [

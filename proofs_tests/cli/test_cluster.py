@@ -141,6 +141,7 @@ def timeless(verification: Verification) -> list[AlgorithmReport]:
     ]
 
 
+@pytest.mark.deep
 def test_the_zoo_on_a_cluster(address: str, tmp_path: Path) -> None:
     files = [tmp_path / "here.json", tmp_path / "there.json"]
     for file, where in zip(files, ([], ["--cluster", address]), strict=True):
@@ -170,6 +171,7 @@ class Killing(Executor):
         )
 
 
+@pytest.mark.deep
 def test_the_zoo_survives_the_death_of_a_worker(address: str) -> None:
     with cluster.executor_of(1, address) as executor:
         assert executor is not None

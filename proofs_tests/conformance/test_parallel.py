@@ -68,6 +68,7 @@ def record(report: Report) -> Any:
     return without_seconds(json.loads(as_json(kit_record(report))))
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("verify", [correct, lossy, refusing])
 def test_results_do_not_depend_on_where_checks_run(verify: Callable) -> None:
     options: dict[str, Any] = {"only": SOME, "one_hot": False}

@@ -254,6 +254,7 @@ def test_cases_are_declared_once_and_kept_empty() -> None:
 # False alarms, at a large alpha and with few trials.
 
 
+@pytest.mark.deep
 def test_false_alarms_are_fewer_than_alpha(monkeypatch: Any) -> None:
     # That bets in strata have mean at most 1 is shown exactly, in statistics/test_features.py.
     few = tuple(id_ for id_ in kit_false_alarms.ASKED if not id_.startswith("strata/"))

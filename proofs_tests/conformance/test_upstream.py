@@ -45,6 +45,7 @@ def test_argmax_verify_is_rejected_by_the_vllm_criterion():
     assert rejections("argmax-verify") >= RUNS // 2
 
 
+@pytest.mark.deep
 def test_a_bonus_bug_survives_the_vllm_criterion_and_the_kit_kills_it():
     assert rejections(BONUS_BUG) <= RUNS // 2
     killers = kit_killers(BONUS_BUG)

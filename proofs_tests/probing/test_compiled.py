@@ -44,6 +44,7 @@ def sampler(before: bool, lossy: bool) -> Callable[..., Any]:
     return verify
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("lossy", [False, True])
 def test_a_compiled_sampler_is_probed(before: bool, lossy: bool) -> None:
@@ -70,5 +71,6 @@ assert "torch._dynamo" in sys.modules
 """
 
 
+@pytest.mark.deep
 def test_the_compiler_is_imported_by_what_is_compiled_alone() -> None:
     subprocess.run([sys.executable, "-c", ALONE], cwd=ROOT, check=True)

@@ -138,12 +138,14 @@ PLANTED = {
 planted_bugs = pytest.mark.parametrize(("name", "cases"), PLANTED.items(), ids=PLANTED)
 
 
+@pytest.mark.deep(one_in=4)
 @planted_bugs
 def test_planted_bug_is_refuted_in_one_iteration(name, cases, counterexample):
     step = getattr(planted, name)
     assert counterexample(cases, lambda case: not lossy(is_lossless, step, *case))
 
 
+@pytest.mark.deep(one_in=4)
 @planted_bugs
 def test_planted_bug_is_refuted_in_the_decode_loop(name, cases, counterexample):
     step = getattr(planted, name)

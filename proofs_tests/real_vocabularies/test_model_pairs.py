@@ -160,6 +160,7 @@ def test_samples_are_held_out():
     assert [sample.kind for sample in prompts].count("code") == 20
 
 
+@pytest.mark.deep
 def test_tokenizers_are_what_training_gives(tmp_path):
     corpus = read_corpus()
     if difference := surroundings(CARD, corpus):

@@ -40,6 +40,7 @@ def judge(verify: Judged, *only: str) -> Any:
     return check(verify, only=only, detect_tv=0.1)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     ("dtype", "recovery"),
     [("float64", "inverse"), ("float32", "race"), ("float16", "inverse"), ("bfloat16", "race")],
@@ -50,6 +51,7 @@ def test_verification_passes(dtype: Any, recovery: Any) -> None:
     assert "not_applicable" not in {r.status for r in report.results if r.id.startswith("replay")}
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_row_seeds_pass(dtype: Any) -> None:
     report = judge(load_seeded_verify(dtype=dtype), "smoke", *SAMPLED)
@@ -69,6 +71,7 @@ def test_exact_matching_passes() -> None:
     assert report.exit_code == 0, report
 
 
+@pytest.mark.deep
 def test_joint_law_without_sampling() -> None:
     """The kit's own search for thresholds, which knows nothing of the code."""
     pair = FIXTURES["c"]
@@ -117,6 +120,7 @@ BUGS = {
 }
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, broken, checks = BUGS[bug]

@@ -68,6 +68,7 @@ def asked(left, right, target=TWO_TOKENS, drafter=None, *sizes: int) -> Answered
     return ask(Question(left, right, target, drafter or target, *(sizes or (1,))), 0, 60)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("left", "right", "rows", "relation"),
     [
@@ -94,6 +95,7 @@ def test_relations(left: str, right: str, rows, relation: str) -> None:
     assert answer.found.relation == relation
 
 
+@pytest.mark.deep
 def test_greedy_block_verification_emits_fewer_tokens_than_standard_in_two_iterations() -> None:
     """At some rows, though it accepts at least as many drafts in one, for all rows."""
     question = Question("greedy-block", "standard", TWO_TOKENS, TWO_TOKENS, 2, 2)
@@ -104,6 +106,7 @@ def test_greedy_block_verification_emits_fewer_tokens_than_standard_in_two_itera
     )
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(("rule", "formula"), DECLARED)
 def test_rules_accept_what_their_formulas_say(rule: str, formula: str) -> None:
     rows = (TWO_TOKENS,) if RULES[rule].same_vocabulary else LARGER
@@ -202,6 +205,7 @@ def test_a_rule_whose_drafts_are_not_drawn_from_q_can_accept_more_than_greedy_bl
     assert found.more is not None
 
 
+@pytest.mark.deep
 def test_free_estimates_are_among_the_rows_of_a_witness() -> None:
     """Of a companion, which are after longer texts than drafts have."""
     said = answer_sentence(asked("companion", "companion-rejecting", TWO_TOKENS, None, 2))
@@ -271,6 +275,7 @@ def test_the_page_has_the_sentences_of_the_record() -> None:
     assert asked == {key_of(one) for one in RECORD["answers"]}
 
 
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("one", WITH_ROWS, ids=named)
 def test_rows_of_the_record_are_as_it_says(one: dict[str, Any]) -> None:
     """By enumeration of the expected number of accepted drafts or of tokens, at these rows."""
@@ -282,6 +287,7 @@ def test_rows_of_the_record_are_as_it_says(one: dict[str, Any]) -> None:
             assert (left - right) * sign > 0
 
 
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("one", QUICK, ids=named)
 def test_theorems_of_the_record_are_proved_again(one: dict[str, Any]) -> None:
     rows = key_of(one)[2:]

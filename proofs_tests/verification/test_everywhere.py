@@ -175,6 +175,7 @@ def test_every_lossy_answer_has_rows() -> None:
 QUICK = [one for name in ("rules", "zoo") for one in recorded(name) if 0 < one.seconds < 0.12]
 
 
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("answer", QUICK, ids=lambda one: f"{one.box.rule}-{size(one.box)}")
 def test_quick_answers_come_out_again(answer: Answer) -> None:
     again = prove_box(answer.box, 0, 20)

@@ -30,6 +30,7 @@ WITNESSES = {
 }
 
 
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("id_", ALL)
 def test_mutants_are_killed_and_controls_pass(id_: str) -> None:
     stages = ("acceptance",) if ALL[id_].stage == "reporting" else STAGES
@@ -37,6 +38,7 @@ def test_mutants_are_killed_and_controls_pass(id_: str) -> None:
     assert row.problem is None
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("check", WITNESSES)
 def test_witnesses_are_killed_by_their_check(check: str) -> None:
     stage = check.split("/")[0]

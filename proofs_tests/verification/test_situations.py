@@ -121,6 +121,7 @@ def size(found: Refutation) -> tuple[int, int, int]:
     return case.lookahead, len(case.pair.target.vocabulary), len(case.context)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("situation", "name"), [(situation, name) for situation in BUGS for name in BUGS[situation]]
 )
@@ -160,6 +161,7 @@ FOUND_IN = {
 }
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("situation", FOUND_IN)
 def test_narrow_bugs_of_both_attacks_are_refuted(situation: str) -> None:
     """The pairs were extended after each attack; docs/losslessness.md tells what was missed."""

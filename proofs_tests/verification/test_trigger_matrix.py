@@ -48,6 +48,7 @@ def test_bugs_of_one_situation_have_lines_of_their_own() -> None:
     assert "| `end-id-masked`" not in page
 
 
+@pytest.mark.deep
 def test_all_strata_that_find_a_bug_are_told() -> None:
     one, every = (
         trigger_matrix(["four-drafts"], ["last-token-is-argmax"], every=every).rows[0]
@@ -130,6 +131,7 @@ def test_other_pages_count_the_situations() -> None:
     assert f"one of {len(TRIGGERS)} situations" in told
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("trigger", "bug", "killer"),
     [

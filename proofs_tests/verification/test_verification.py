@@ -356,6 +356,7 @@ def test_a_rule_may_draw_from_a_list() -> None:
     assert prove(listed).proved > 50
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("step", [slem.step, slrs.step])
 def test_vocabularies_that_cannot_be_read_are_not_applicable(step) -> None:
     report = prove(step, same_vocabulary=False)

@@ -63,6 +63,7 @@ def test_lossless(case, rule):
     assert proof, proof.difference
 
 
+@pytest.mark.deep
 def test_lossless_on_all_toy_pairs():
     report = prove(block_slrs.step, same_vocabulary=False)
     assert (report.refuted, report.raised) == ((), ())
@@ -111,6 +112,7 @@ def merges(case):
     return any(len(tokens) < lookahead for tokens in texts)
 
 
+@pytest.mark.deep
 def test_lossless_on_200_random_vocabulary_pairs():
     """By enumeration; 3 lookahead rules in turn. What the pairs have in them is counted."""
     seen = {"END": 0, "merged": 0, "EOS": 0, "context": 0}
@@ -134,6 +136,7 @@ def test_decode_loops_are_lossless(case, rule):
 TEXT_MUTANTS = [entry.id for entry in ALL.values() if entry.rule == "block-slrs"]
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("mutant", [name for name in TEXT_MUTANTS if not ALL[name].lossless])
 def test_the_same_proof_refutes_mutants(mutant, counterexample):
     step = ALL[mutant].step
@@ -173,6 +176,7 @@ def test_it_accepts_at_least_as_much_as_slrs_and_slem(case):
     assert by_block >= residual >= bonus >= exact_match
 
 
+@pytest.mark.deep
 def test_it_accepts_more_on_many_pairs():
     """200 random pairs; block > residual, residual > bonus, bonus > SLEM, each counted."""
     chains = [chain(random_case(seed)) for seed in range(200)]

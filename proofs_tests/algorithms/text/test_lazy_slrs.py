@@ -97,6 +97,7 @@ def test_bounds_hold_tighten_and_end_exact(question):
     assert certified(DraftTree, question)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("tree", [HalfTheFrontier, OnlySpellings, ShareOfAll, SettledAtOnce])
 def test_uncertified_bounds_are_rejected(tree, counterexample):
     assert counterexample(questions(), lambda question: certified(tree, question))

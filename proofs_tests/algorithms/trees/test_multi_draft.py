@@ -115,6 +115,7 @@ LIKE_STANDARD = [name for name in RULES if name != "SpecHub" and not name.starts
 FLOATS = [name for name in RULES if not name.startswith("optimal")]
 
 
+@pytest.mark.deep(one_in=4)
 @by_rule
 @SOME
 @given(data=st.data(), pair=pairs())
@@ -125,6 +126,7 @@ def test_the_token_is_from_p_and_accepted_as_often_as_the_formula_says(name, dat
     assert accepted == formula(name, *pair, drafts)
 
 
+@pytest.mark.deep(one_in=4)
 @by_rule
 @FEW
 @given(data=st.data(), case=iterations(model_pairs()))
@@ -135,6 +137,7 @@ def test_two_drafts_and_two_depths_are_lossless(name, data, case):
     assert proof, proof.difference
 
 
+@pytest.mark.deep(one_in=4)
 @by_rule
 @FEW
 @given(case=iterations(model_pairs(vocabularies(max_tokens=3, eos=True)), max_lookahead=1))
@@ -157,6 +160,7 @@ def test_either_model_may_end_texts_at_its_own_token(target, drafter, eos, looka
     assert is_lossless(step, ending, stopping, (), lookahead)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", LIKE_STANDARD)
 @SOME
 @given(case=iterations(model_pairs(), max_lookahead=3))
@@ -180,6 +184,7 @@ BUGS = {mutant.id: mutant.step.keywords["rule"] for mutant in ENTRIES} | {
 }
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("bug", BUGS)
 def test_the_same_proofs_refute_bugs(bug, counterexample):
     rule = BUGS[bug]
@@ -410,6 +415,7 @@ def test_a_rho_is_refused_iff_its_residual_is_negative(pair, drafts, rho):
         assert lossless_on(rule, pair, drafts)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", FLOATS)
 @SOME
 @given(data=st.data(), pair=pairs())

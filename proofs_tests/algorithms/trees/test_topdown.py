@@ -59,6 +59,7 @@ def test_decode_loops_are_lossless(rule, case):
     assert looped(RULES[rule], case, length=3)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("bug", BUGS)
 def test_the_same_proof_refutes_bugs(bug, counterexample):
     step = partial(BUGS[bug], branching=(2, 1))
@@ -136,6 +137,7 @@ def tree_name(pin):
     return f"{pin['rule']} {pin['inst']} {pin['branching']} {kind} replacement"
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("pin", PINS["tree"], ids=tree_name)
 def test_pinned_accepted_lengths(pin):
     """Computed once by an independent program."""
@@ -164,6 +166,7 @@ def test_the_likeliest_tokens_are_a_tree_too(rule, case):
     assert verified(rule, tree, target, context) == matched
 
 
+@pytest.mark.deep(one_in=2)
 @EACH_RULE
 @FEW
 @given(st.data())

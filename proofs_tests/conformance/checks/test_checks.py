@@ -325,6 +325,7 @@ def test_the_clean_sampler_of_each_contract_passes(contract: Contract) -> None:
     assert report.exit_code == 0
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", LOOK_ALIKES)
 def test_lossless_look_alikes_pass(name: str) -> None:
     report = check(LOOK_ALIKES[name], only=MINE, detect_tv=0.15)

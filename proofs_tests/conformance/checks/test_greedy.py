@@ -180,6 +180,7 @@ def judge_in(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     monkeypatch.setattr(greedy_strata, "drawn_pairs", lambda rng, count: [])
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("pick", "claims"),
     [(last, {}), (first, {"rule": "standard"}),
@@ -205,6 +206,7 @@ def test_argmax_verification_passes(
     assert wanted - asked == skipped
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("inputs", ["probs", "logits"])
 def test_low_precision_ties_as_it_is_given(
@@ -222,6 +224,7 @@ def test_low_precision_ties_as_it_is_given(
     assert report.exit_code == 0, report
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_are_found(bug: str) -> None:
     verify, killer = BUGS[bug]
@@ -436,6 +439,7 @@ TREE_SITUATIONS: dict[str, tuple[Callable[[Ints], bool], str]] = {
 }
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("situation", TREE_SITUATIONS)
 def test_trees_are_judged_greedily_in_situations(situation: str) -> None:
     acts, stratum = TREE_SITUATIONS[situation]

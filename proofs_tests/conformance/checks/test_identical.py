@@ -109,6 +109,7 @@ SHARING = {
 }
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", SHARING)
 def test_rows_whose_numbers_depend_on_each_other_fail(name: str) -> None:
     verify, message = SHARING[name]
@@ -144,6 +145,7 @@ def test_a_sampler_that_changes_what_it_is_given_is_given_copies() -> None:
     assert result(overwriting).status == Status.PASSED
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("bug", BASE_BUGS, ids=lambda bug: bug.id)
 def test_a_wrong_law_is_not_called_dependence(bug: Any) -> None:
     always = Trigger("always", "shape", lambda at: True)

@@ -110,6 +110,7 @@ def test_loops_are_called_by_what_they_name_in_every_check() -> None:
         assert not report.failures, report
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("change", "failing"),
     [
@@ -135,6 +136,7 @@ def test_nothing_drafted_is_not_a_pass() -> None:
     assert set(found.values()) == {Status.NOT_APPLICABLE}
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("rule", "asked"),
     [

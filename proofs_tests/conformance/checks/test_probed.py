@@ -115,6 +115,7 @@ def test_of_the_first_eight_drafts_all_but_two_pairs_meet() -> None:
     assert {*combinations(range(8), 2)} - met() == {(3, 7), (4, 7)}
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("pair", [(0, 1), (4, 5), (2, 6), (5, 7), (0, 7), (3, 7)])
 def test_coins_that_two_drafts_share_are_found_where_they_meet(pair: tuple[int, int]) -> None:
     report = check(sharing(*pair), only=EXACT[:3])
@@ -262,6 +263,7 @@ def test_the_law_of_a_lossless_step_or_loop_is_exact(contract: str, lossless: An
         assert result.evidence["total_variation"] < 1e-9
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("contract", "id_"),
     [*(("step", id_) for id_ in OF_STEPS), *(("generate", id_) for id_ in OF_TEXTS)],
@@ -297,6 +299,7 @@ CHANGES: dict[str, Seen] = {
 }
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_loop_that_reads_another_context_is_found(change: str) -> None:
     found = outcomes(plain(CHANGES[change]), "generate")

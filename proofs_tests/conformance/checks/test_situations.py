@@ -130,6 +130,7 @@ def test_a_stratum_fails_a_bug_that_acts_there(name):
 UNDRAWN = ("strata/own-shape", "strata/large-call")
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("contract", CLEAN)
 def test_a_lossless_sampler_passes_and_is_told_what_was_tried(contract):
     report = check(CLEAN[contract], contract=contract, only=["strata/"], detect_tv=0.15)
@@ -147,6 +148,7 @@ def test_a_lossless_sampler_passes_and_is_told_what_was_tried(contract):
     assert "strata/one-draft" in others
 
 
+@pytest.mark.deep
 def test_what_the_strata_promise_is_about_the_distance_that_was_asked_for():
     assert one_stratum("text-prompts", text).evidence["detectable_shift"] < 0.06
     assert one_stratum("text-prompts", text, detect_tv=0.02).evidence["detectable_shift"] < 0.025
@@ -159,6 +161,7 @@ def test_few_tokens_are_inconclusive(name):
     assert "too few to see much" in result.message
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", ["step-one-draft", "text-budget-of-1", "tree-no-laws"])
 def test_where_something_is_suspected_four_times_as_many_tokens_are_drawn(name, monkeypatch):
     sampler, options = CLEAN[CONTRACT_OF[name]], {"trials": 2_000}
@@ -287,6 +290,7 @@ def exactly(target_probs, draft_probs, draft_tokens, parents, *, rng):
     return reference.verify_tree(p, q, draft_tokens, parents, rng=rng)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     "claims",
     [
@@ -546,6 +550,7 @@ CACHES = {
 }
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("kind", CACHES)
 def test_caches_of_prompts_are_found_where_prompts_are_related(kind):
     def judged(name):

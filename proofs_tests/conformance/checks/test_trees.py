@@ -235,6 +235,7 @@ def variation(fixture: TreeFixture, place: Any, step: Ask) -> float:
     return sum(abs(float(output.get(x, 0) - expected.get(x, 0))) for x in keys) / 2
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("entry", LOSSLESS.values(), ids=LOSSLESS)
 def test_lossless_rules_are_so_at_every_place(entry: Ask) -> None:
     assert max(variation(fixture, place, entry.step) for fixture, place in PLACES) < 1e-12
@@ -268,6 +269,7 @@ def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("specref.conformance.dependence.CALLS", 16)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.usefixtures("few_blocks")
 @pytest.mark.parametrize("entry", MUTANTS.values(), ids=MUTANTS)
 def test_every_mutant_is_killed_and_named(entry: Ask) -> None:
@@ -280,6 +282,7 @@ def test_every_mutant_is_killed_and_named(entry: Ask) -> None:
     assert likeliest.ids == (entry.id,)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.usefixtures("undiagnosed")
 @pytest.mark.parametrize("entry", LOSSLESS.values(), ids=LOSSLESS)
 def test_lossless_rules_fail_iff_they_accept_otherwise(entry: Ask) -> None:
@@ -322,6 +325,7 @@ def test_the_sampler_of_the_docs_passes() -> None:
     assert set(statuses(report).values()) == {"passed"}
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.usefixtures("undiagnosed")
 @pytest.mark.parametrize(
     ("old", "new", "killer"),
@@ -608,6 +612,7 @@ def test_a_chain_is_a_tree() -> None:
     assert places == ((ROOT,), (0,))
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", ["torch-backend-tree", "torch-backend-tree-traversal"])
 def test_the_torch_backend_passes(name: str) -> None:
     pytest.importorskip("torch", reason="not_run (torch is not installed)")

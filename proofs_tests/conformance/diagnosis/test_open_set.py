@@ -73,6 +73,7 @@ def test_there_are_enough_bugs_outside_the_zoo() -> None:
     assert not set(BUGS) & set(LIBRARY)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", BUGS)
 def test_bugs_outside_the_zoo_are_lossy_and_none_of_its_laws(name: str) -> None:
     assert variation(name) > 0.01
@@ -87,6 +88,7 @@ def test_bugs_outside_the_zoo_are_lossy_and_none_of_its_laws(name: str) -> None:
         assert max(apart, default=1) > 0.005, other
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", BUGS)
 def test_a_batched_bug_has_the_law_of_its_step(name: str) -> None:
     """Alpha 1e-9 each; power: 20,000 blocks find a law that is 0.06 away."""
@@ -116,12 +118,14 @@ def test_a_batched_bug_has_the_law_of_its_step(name: str) -> None:
 CONTEXTS = [(), *((x,) for x in range(5)), *((x, y) for x in range(5) for y in range(5))]
 
 
+@pytest.mark.deep
 def test_wrong_fits_of_bugs_outside_the_zoo_are_rare() -> None:
     wrong = [name for name in BUGS if of_stranger(name).known]
     assert len(wrong) <= MOST_WRONG * len(BUGS), wrong
     assert not any(of_stranger(name).clean_fits for name in BUGS)
 
 
+@pytest.mark.deep
 def test_wrong_fits_of_bugs_left_out_of_the_library_are_rare() -> None:
     wrong = [name for name in SOME if of_known(name)[1].known]
     assert len(wrong) <= MOST_WRONG * len(SOME), wrong
@@ -134,6 +138,7 @@ def test_bugs_in_the_library_are_named() -> None:
         assert best.fits, name
 
 
+@pytest.mark.deep
 def test_what_the_kit_says_of_a_stranger_and_of_a_known_bug() -> None:
     """By the whole of `check`, at its own sample sizes. Each of these was called known once."""
     for name in ("square-root-ratio", "residual-squared", "residual-half-p"):
@@ -157,6 +162,7 @@ def nucleus(p: Any) -> Any:
     return back / back.sum(axis=-1, keepdims=True)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("p_read", "q_read", "name"),
     [
@@ -177,6 +183,7 @@ def test_a_sampler_that_applies_parameters_itself_is_named(
     assert name in report.diagnosis.candidates[0].ids
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("entry", [*variants()][::4], ids=lambda entry: entry.id)
 def test_parameters_in_the_verifier_are_lossy_and_told_apart(entry) -> None:
     law = [law_of(entry.step, place) for place in PLACES]

@@ -659,6 +659,7 @@ def test_an_id_that_ends_texts_and_cannot_be_emitted_is_missed(id_):
     assert result.status == Status.FAILED
 
 
+@pytest.mark.deep
 def test_ends_of_texts_are_no_false_alarm():
     for seed in range(10):
         (result,) = check(correct, only=["strata/vocabulary-ends"], seed=seed).results

@@ -398,6 +398,7 @@ def test_a_rule_that_spends_the_budget_is_left_open() -> None:
     assert found.open > 0
 
 
+@pytest.mark.deep
 def test_fewer_calls_of_the_solver_than_a_fifth_of_the_flips() -> None:
     found = is_lossless_everywhere(standard.step, "abc", lookahead=2)
     assert found

@@ -74,6 +74,7 @@ def off(law: Law, lookahead: int) -> float:
     return distance(completed(law, target, PROMPT, length, eos), own)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("name", "width", "lookahead"), [*product(DRAFTERS, (1, 64), [1]), ("bytes", 1, 2)]
 )
@@ -152,6 +153,7 @@ def text_law(length: int) -> Law:
     return found
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(("name", "lookahead"), [("bytes", 2), ("overlapping tokens", 1)])
 def test_law_of_texts_is_the_targets(name: str, lookahead: int) -> None:
     """Three tokens, or fewer up to EOS, of up to three iterations."""
@@ -168,6 +170,7 @@ def rejected(lookahead: int) -> bool:
         return "against full psi" in str(error)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 def test_law_of_a_block_rejects(bug: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     bug(monkeypatch)

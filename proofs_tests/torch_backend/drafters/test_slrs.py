@@ -239,6 +239,7 @@ def shaped(logits: Tensor) -> Tensor:
     return shape_logits(logits, temperature=0.8, top_p=0.9)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("shape", [softmax, shaped], ids=["softmax", "shaped"])
 @pytest.mark.parametrize("nodes", [1, 2, 512])
 @pytest.mark.parametrize("use_cache", [True, False])

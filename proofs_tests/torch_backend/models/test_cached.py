@@ -99,6 +99,7 @@ class Walk:
         return worst
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("use_cache", [True, False])
 @pytest.mark.parametrize("kind", ["sdpa", "eager"])
 def test_equals_the_model_in_float32(model: PreTrainedModel, kind: str, use_cache: bool) -> None:

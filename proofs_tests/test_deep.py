@@ -1,0 +1,53 @@
+"""What `make test` leaves to `make deep`."""
+
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = """
+import pytest
+
+@pytest.mark.deep(one_in=3)
+@pytest.mark.parametrize("n", range(7))
+def test_family(n):
+    pass
+
+@pytest.mark.deep
+def test_slow():
+    pass
+
+@pytest.mark.parametrize("n", [0, pytest.param(1, marks=pytest.mark.deep)])
+def test_some(n):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "passed", "deselected"),
+    [
+        ((), 4, 6),
+        (("--deep",), 10, 0),
+        (("test_it.py::test_slow",), 1, 0),
+        (("test_it.py::test_family[1]",), 1, 0),
+        (("-k", "slow"), 0, 10),
+    ],
+)
+def test_what_is_deep_runs_when_it_is_asked_for(
+    pytester: pytest.Pytester, arguments: tuple[str, ...], passed: int, deselected: int
+) -> None:
+    pytester.makeconftest((ROOT / "conftest.py").read_text())
+    pytester.makepyfile(test_it=TESTS)
+    pytester.makeini("[pytest]\nmarkers = deep: as in pyproject.toml")
+    found = pytester.runpytest_inprocess("-p", "no:randomly", *arguments)
+    found.assert_outcomes(passed=passed, deselected=deselected)
+
+
+def test_every_family_says_one_in_how_many() -> None:
+    for file in sorted(ROOT.glob("*_tests/**/test_*.py")):
+        for line in file.read_text().splitlines():
+            if line.startswith("@pytest.mark.deep("):
+                name, number = line.removesuffix(")").split("(")[1].split("=")
+                assert name == "one_in", file
+                assert int(number) > 1, file
