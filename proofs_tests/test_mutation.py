@@ -105,6 +105,7 @@ def test_a_quick_run_has_only_the_tests_that_import_the_file(root: Path) -> None
     assert killed[True] == 0 < killed[False]
 
 
+@pytest.mark.deep
 def test_survivors_are_put_to_the_tests_of_today(root: Path) -> None:
     output = root.parent / "mutants.json"
     options: dict[str, Any] = {"rooms": ROOMS, "root": root, "output": output}

@@ -130,6 +130,7 @@ def test_k_selects_by_id(run) -> None:
     assert set(outcomes(run(only, "-k", "smoke"))) == {"smoke/answers"}
 
 
+@pytest.mark.deep
 def test_seed_changes_the_run(run) -> None:
     def found(seed: str) -> str:
         result = run('lossy, only=["joint/wide"]', f"--specref-seed={seed}")
@@ -327,6 +328,7 @@ def test_several_implementations_of_one_test_have_their_names_in_the_ids(run) ->
     assert "two implementations are called 'lossy'" in result.stdout.str()
 
 
+@pytest.mark.deep
 def test_xdist_changes_nothing(run, pytester: pytest.Pytester) -> None:
     """Campaigns are shared in one process and drawn anew in another: from the same randomness."""
     pytester.makefile(".toml", known=ENTRY.format(id="joint/wide"))

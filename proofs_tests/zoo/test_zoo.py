@@ -580,6 +580,7 @@ def test_two_tokens_are_blind_to_a_residual_of_one(name: str) -> None:
     assert total_variation_on(MUTANTS[name], A) == 0
 
 
+@pytest.mark.deep
 def test_only_one_pair_of_mutants_has_the_same_laws() -> None:
     laws = {
         name: [fixture.output(entry.step) for fixture in FIXTURES.values()]

@@ -69,6 +69,7 @@ def false_alarms(temperature: float) -> int:
     return alarms
 
 
+@pytest.mark.deep
 def test_false_alarms() -> None:
     """With at most alpha each, 400 runs give more than 38 once in 10,000 times."""
     most = stats.binom.ppf(1 - 1e-4, RUNS, FALSE_ALARM)

@@ -154,6 +154,7 @@ def alarms(campaigns: int, bets: type[Bets], seed: int) -> int:
     return lossy
 
 
+@pytest.mark.deep
 def test_false_alarms() -> None:
     # 200 campaigns of one law, four looks each, at alpha 0.1; the expected count is at most 20.
     assert alarms(200, Bets, seed=5) <= stats.binom.isf(1e-6, 200, 0.1)
