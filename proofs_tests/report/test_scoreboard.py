@@ -34,6 +34,10 @@ ODD = result("joint/wide", "inconclusive", detectable_tv=0.8)
     [
         (record(POWER), "passed", "1 checks passed, 7 trials", False),
         (
+            record(result(TEXTS, "not_applicable"), result(f"{TEXTS}-same", "passed")),
+            *("passed", f"1 checks passed, 0 trials; {TEXTS}-same: m of {TEXTS}-same", False),
+        ),
+        (
             record(POWER, result(TEXTS, "failed", "lossy law"), finding="lossy law", exit_code=1),
             *("LOSSY", f"{TEXTS}: m of {TEXTS}", True),
         ),

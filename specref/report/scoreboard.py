@@ -31,6 +31,7 @@ VERDICTS: Mapping[str, str] = {
 }
 JUDGED, FOUND = frozenset({PASSED, KNOWN}), frozenset({"LOSSY", KNOWN})
 GREEDY = "greedy texts; no law is judged"
+TEXTS = "end-to-end/texts", "end-to-end/texts-same"
 COLUMNS = (
     Column("path"),
     Column("contract"),
@@ -177,7 +178,7 @@ def verdict_of(record: Mapping[str, Any], ending: str = "") -> dict[str, Any]:
 
 def _drawn(results: Sequence[Mapping[str, Any]]) -> str:
     """How much was drawn, and what was found that is no failure."""
-    texts = [one for one in results if one["id"] == "end-to-end/texts" and one["message"]]
+    texts = [one for one in results if one["id"] in TEXTS and one["message"]]
     told = [
         f"{one['id']}: {one['message']}" for one in texts if one["status"] != Status.NOT_APPLICABLE
     ]
