@@ -1,4 +1,4 @@
-# Two commands do everything on a fresh machine: `make verify` and `make test`.
+# Two commands set up all they need on a fresh machine: `make verify` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
 # Hundreds of processes import the same modules; many images forbid to keep what was compiled.

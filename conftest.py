@@ -1,7 +1,7 @@
 """Which tests run by default, and which doctests without torch or Transformers.
 
 A test marked `deep` takes long: it runs with `--deep`, or if it is named (`FILE::TEST`). Of a
-family marked `deep(one_in=4)`, one case in four runs by default: others show the same again.
+family marked `deep(one_in=4)`, one case in four runs by default, and all with `--deep`.
 
 Without torch or Transformers, doctests of files that need them are skipped, by name. The collector
 of garbage leaves alone what collection left.
@@ -24,15 +24,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is deep; of families, all but one in so many."""
-    if config.option.deep or any("::" in asked for asked in config.args):
+    """Leave out what is deep; of families, all but one in so many.
+
+    Of each group of so many the next one is kept, so that no parameter keeps one value only.
+    """
+    named = any("::" in asked for asked in config.args) or config.getoption("lf", False)
+    if config.option.deep or named:
         return
     kept, left_out = [], []
     before: Counter[str] = Counter()
     for item in items:
         mark, family = item.get_closest_marker("deep"), item.nodeid.partition("[")[0]
         one_in = mark.kwargs.get("one_in") if mark else 1
-        (kept if one_in and before[family] % one_in == 0 else left_out).append(item)
+        group, place = divmod(before[family], one_in or 1)
+        (kept if one_in and place == group % one_in else left_out).append(item)
         before[family] += 1
     items[:] = kept
     config.hook.pytest_deselected(items=left_out)
@@ -56,7 +61,8 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
-def pytest_report_header() -> list[str]:
+def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say what is left out, and why: of a doctest, pytest says only that it cannot be imported."""
     left_out = [*collect_ignore, "doctests of what imports them"] if MISSING else []
-    return [f"{one}: not_run ({', '.join(MISSING)} missing)" for one in left_out]
+    deep = [] if config.option.deep else ["tests marked deep: not_run (--deep runs them)"]
+    return [*deep, *(f"{one}: not_run ({', '.join(MISSING)} missing)" for one in left_out)]

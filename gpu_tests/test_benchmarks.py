@@ -172,7 +172,6 @@ def recorded(device: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.deep
 def test_a_tiny_record(recorded: Path, device: str) -> None:
     record = json.loads((recorded / "record.json").read_text())
     parts = {(part["part"], part["device"]): part for part in record["parts"]}

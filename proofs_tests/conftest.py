@@ -11,14 +11,10 @@ from hypothesis.strategies import SearchStrategy
 Case = TypeVar("Case")
 Search = Callable[[SearchStrategy[Case], Callable[[Case], Any]], Case]
 
-EXACT = settings(max_examples=40, deadline=None, derandomize=True, database=None)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Three times as many examples with `--deep`."""
-    settings.register_profile("exact", EXACT)
-    settings.register_profile("deep", EXACT, max_examples=120)
-    settings.load_profile("deep" if config.option.deep else "exact")
+settings.register_profile(
+    "exact", max_examples=120, deadline=None, derandomize=True, database=None
+)
+settings.load_profile("exact")
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,8 @@
 """What `make test` leaves to `make deep`."""
 
+import json
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -27,7 +30,7 @@ def test_some(n):
 @pytest.mark.parametrize(
     ("arguments", "passed", "deselected"),
     [
-        ((), 4, 6),
+        ((), 3, 7),
         (("--deep",), 10, 0),
         (("test_it.py::test_slow",), 1, 0),
         (("test_it.py::test_family[1]",), 1, 0),
@@ -40,8 +43,23 @@ def test_what_is_deep_runs_when_it_is_asked_for(
     pytester.makeconftest((ROOT / "conftest.py").read_text())
     pytester.makepyfile(test_it=TESTS)
     pytester.makeini("[pytest]\nmarkers = deep: as in pyproject.toml")
-    found = pytester.runpytest_inprocess("-p", "no:randomly", *arguments)
+    found = pytester.runpytest_subprocess(*arguments)
     found.assert_outcomes(passed=passed, deselected=deselected)
+
+
+def test_what_the_ledger_names_is_not_deep() -> None:
+    claims = tomllib.loads((ROOT / "docs" / "claims.toml").read_text())
+    named = set(re.findall(r"[\w/]+\.py::test_\w+", json.dumps(claims)))
+    assert len(named) > 100
+    marked = {
+        f"{file.relative_to(ROOT / 'proofs_tests')}::{name}"
+        for file in sorted(ROOT.glob("proofs_tests/**/test_*.py"))
+        for name in re.findall(
+            r"^@pytest\.mark\.deep.*?^def (\w+)\(", file.read_text(), re.DOTALL | re.MULTILINE
+        )
+    }
+    assert len(marked) > 100
+    assert named.isdisjoint(marked)
 
 
 def test_every_family_says_one_in_how_many() -> None:

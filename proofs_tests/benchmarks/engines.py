@@ -1,7 +1,7 @@
 """The scoreboard: every engine installed by itself, judged, and deleted again.
 
     python -m proofs_tests.benchmarks.engines [--only NAME] [--path NAME] [--again]
-        [--share] [--whole] [--seconds N]
+        [--share] [--whole] [--seconds N] [--limit N]
 
 Each engine gets an environment in a temporary folder, one at a time; PyPI is asked by pip. Rows
 are written as they come to docs/scoreboard.json, and then as a page. After an interruption the
@@ -32,13 +32,12 @@ from specref.adapters.engines import CUDA, ENGINES, Installable
 from specref.adapters.needs import clone
 from specref.adapters.registry import Implementation
 from specref.cli.engines import (
-    LIMIT,
     LOADING,
     SECONDS,
     judged_apart,
+    limit_for,
     quick,
     ran_in,
-    seconds_for,
 )
 from specref.cli.group import ended_as_by_ctrl_c
 from specref.contracts.table import CONTRACTS
@@ -72,8 +71,10 @@ class Judgement:
     ----------
     forms : mapping
         {contract: options of ``specref check``}.
-    limit : float
-        Seconds for a row.
+    seconds : float
+        For a path of texts.
+    limit : float, optional
+        Seconds for a row, if not those of `limit_for`.
     share : bool
         Environments see the packages of this interpreter, too, and specref as it is here.
     run : str
@@ -83,7 +84,8 @@ class Judgement:
     """
 
     forms: Mapping[str, Sequence[str]]
-    limit: float = LIMIT
+    seconds: float = SECONDS
+    limit: float | None = None
     share: bool = False
     run: str = ""
     paths: Sequence[str] = ()
@@ -236,7 +238,8 @@ def run(
                 row = judged_apart(
                     engine.name, path.name, contract, how.form(contract, engine.slow),
                     note=ran_in(engine), python=there.python, folder=Path(folder),
-                    limit=seconds_for(engine, how.limit), environment=there.variables,
+                    limit=how.limit or limit_for(engine, how.seconds),
+                    environment=there.variables,
                 )  # fmt: skip
                 add(replace(row, package=package, megabytes=megabytes, run=how.run))
     board.write()
@@ -336,7 +339,7 @@ def main() -> None:
     )
     parser.add_argument("--whole", action="store_true", help="all checks of samplers")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for a path of texts")
-    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for a path")
+    parser.add_argument("--limit", type=float, help="seconds for a path; 600, or three times N")
     parser.add_argument("--join", type=Path, help="a record whose rows are put in; none is judged")
     parser.add_argument("--record", type=Path, default=RECORD, help="the JSON; the page is beside")
     asked = parser.parse_args()
@@ -348,8 +351,9 @@ def main() -> None:
         name: () if asked.whole and not contract.timed else quick(contract, asked.seconds)
         for name, contract in CONTRACTS.items()
     }
-    options = words({one: v for one, v in vars(asked).items() if one not in ("record", "limit")})
-    how = Judgement(forms, asked.limit, asked.share, label(asked.record, options), asked.path)
+    options = words({one: v for one, v in vars(asked).items() if one != "record"})
+    began = label(asked.record, options)
+    how = Judgement(forms, asked.seconds, asked.limit, asked.share, began, asked.path)
     engines = [one for one in ENGINES.values() if not asked.only or one.name in asked.only]
     engines = [one for one in engines if how.chosen(one)]
     if not engines:

@@ -23,6 +23,10 @@ def row(model: Model, settings: Mapping[str, float]) -> list[str]:
     [
         ({}, "2/5 3/10 1/5 1/10"),
         ({"temperature": 0.5}, "8/15 3/10 2/15 1/30"),  # 16 + 9 + 4 + 1 = 30
+        ({"top_k": 2}, "4/7 3/7 0 0"),
+        ({"top_k": 1}, "1 0 0 0"),
+        ({"top_k": 9}, "2/5 3/10 1/5 1/10"),
+        ({"top_k": 3, "top_p": 0.71}, "4/7 3/7 0 0"),  # 7 of 9
         ({"top_p": 0.69}, "4/7 3/7 0 0"),
         ({"top_p": 0.71}, "4/9 1/3 2/9 0"),  # 4 + 3 are not enough
         ({"top_p": 0.39}, "1 0 0 0"),
@@ -53,6 +57,11 @@ def test_equal_tokens_are_cut_together_or_not_at_all() -> None:
     assert found is not None
     with pytest.raises(ValueError, match=r"top_p = 0\.7: rounding or order decides"):
         found.next_token(())
+    found = shaped(model, {"top_k": 2})
+    assert found is not None
+    with pytest.raises(ValueError, match="top_k = 2: rounding or order decides"):
+        found.next_token(())
+    assert row(model, {"top_k": 4}) == ["2/5", "1/5", "1/5", "1/5"]
 
 
 @pytest.mark.parametrize("settings", [{"top_p": 0.7}, {"top_p": 0.4}, {"min_p": 0.5}])
@@ -70,9 +79,14 @@ def test_a_penalty_depends_on_the_text() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"top_q": 0.5}, "settings has 'top_q': expected temperature, top_p, min_p or a penalty"),
+        (
+            {"top_q": 0.5},
+            "settings has 'top_q': expected temperature, top_k, top_p, min_p or a penalty",
+        ),
         ({"temperature": 0.0}, r"settings\['temperature'\] = 0.0: expected a number above 0$"),
         ({"top_p": 1.5}, r"settings\['top_p'\] = 1.5: expected a number above 0 and at most 1"),
+        ({"top_k": 1.5}, r"settings\['top_k'\] = 1.5: expected a whole number"),
+        ({"top_k": 0}, r"settings\['top_k'\] = 0: expected a number above 0$"),
         ({"min_p": float("nan")}, r"settings\['min_p'\] = nan: expected a number above 0 and"),
     ],
 )

@@ -116,11 +116,14 @@ def local():
         server.listen()
         client.connect(server.getsockname())
 
+def say():
+    print("two drafts, one kept")
+
 def flood():
     os.write(1, b"x" * 2**16)
 
-leaking, downloading, telephoning, local, flooding = map(
-    engine, (leak, download, telephone, local, flood)
+leaking, downloading, telephoning, local, flooding, saying = map(
+    engine, (leak, download, telephone, local, flood, say)
 )
 
 def sampler(target_probs, draft_probs, draft_tokens, *, rng):
@@ -194,6 +197,12 @@ def test_what_a_sampler_prints_is_told_and_changes_nothing(bad: Any) -> None:
     row = bad("sampler", "verify", *only)
     assert (row.verdict, row.power) == ("passed", "TV ≥ 0.4")
     assert row.evidence.endswith('; prints to standard output: {"results": []}')
+
+
+def test_what_an_engine_prints_is_told_and_changes_nothing(bad: Any) -> None:
+    row = bad("saying")
+    assert (row.verdict, row.judged) == ("passed", True)
+    assert row.evidence.endswith("; prints to standard output: two drafts, one kept")
 
 
 def test_what_a_sampler_prints_does_not_get_into_json(tmp_path: Path) -> None:
@@ -534,12 +543,12 @@ def test_the_board(
     file = tmp_path / "board.json"
     result = asked(monkeypatch, Judging(*rows), "--json", str(file))
     assert result.exit_code == code
-    assert "3 of 6 paths are installed, about 2 minutes" in result.stderr
+    assert "3 of 7 paths are installed, about 2 minutes" in result.stderr
     assert "transformers-text-sd" in result.stdout
     found = read_board(file)
     verdicts = [row[0] for row in rows if isinstance(row, tuple)]
-    verdicts[1:1] = ["not_run"] * 2  # transformers-text-sd-top-p, transformers-text-sd-greedy
-    verdicts[4:4] = ["not_run"] * (len(verdicts) > 3)  # transformers-text-pld-greedy
+    verdicts[1:1] = ["not_run"] * 3  # transformers-text-sd-top-p, -top-k and -greedy
+    verdicts[5:5] = ["not_run"] * (len(verdicts) > 4)  # transformers-text-pld-greedy
     assert [row.verdict for row in found] == verdicts
     assert "--seconds" in found[0].evidence
     assert max(map(len, result.stdout.splitlines())) <= 80
@@ -576,7 +585,7 @@ def test_every_implementation_of_others_is_of_one_engine() -> None:
 @pytest.mark.parametrize("contract", CONTRACTS.values(), ids=str)
 def test_every_contract_has_a_quick_form_of_its_own_checks(contract: Contract) -> None:
     options = board.quick(contract, 30)
-    power = ("--seconds", "30") if contract.timed else ("--detect-tv", "0.1")
+    power = ("--seconds", "30") if contract.timed else ("--detect-tv", "0.05")
     assert options[-2:] == power
     for only in options[1:-2:2]:
         assert any(one.is_for(contract) for one in chosen([only]))
@@ -588,7 +597,8 @@ def test_slow_engines_have_few_checks_and_more_time() -> None:
     options = board.quick(CONTRACTS["ragged"], 30, slow=True)
     assert options[-4:] == ("--detect-tv", "0.2", "--timeout", "300")
     assert "joint/probed" in options
-    assert [board.seconds_for(one, 600) for one in (vllm, mlx)] == [1200, 600]
+    assert [board.limit_for(one, 30) for one in (vllm, mlx)] == [1200, 600]
+    assert [board.limit_for(one, 600) for one in (vllm, mlx)] == [3600, 1800]
     assert bool(board.ran_in(vllm)) == bool(board.INTERPRETED)
     assert board.ran_in(mlx) == ""
 
@@ -597,7 +607,7 @@ def test_the_quick_form_of_a_contract_that_says_nothing_of_it_is_all_checks() ->
     class Own(Contract):
         """A contract."""
 
-    assert board.quick(Own("own", Sequence, ()), 30) == ("--detect-tv", "0.1")
+    assert board.quick(Own("own", Sequence, ()), 30) == ("--detect-tv", "0.05")
 
 
 def test_the_page_is_that_of_the_record(tmp_path: Path) -> None:

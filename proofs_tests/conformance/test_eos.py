@@ -44,7 +44,6 @@ def messages(implementation: Any, contract: str) -> dict[str, str]:
     return {result.id: result.message for result in report.failures}
 
 
-@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("implementation", "contract", "ids"),
     [

@@ -68,8 +68,9 @@ def record(report: Report) -> Any:
     return without_seconds(json.loads(as_json(kit_record(report))))
 
 
-@pytest.mark.deep(one_in=3)
-@pytest.mark.parametrize("verify", [correct, lossy, refusing])
+@pytest.mark.parametrize(
+    "verify", [pytest.param(correct, marks=pytest.mark.deep), lossy, refusing]
+)
 def test_results_do_not_depend_on_where_checks_run(verify: Callable) -> None:
     options: dict[str, Any] = {"only": SOME, "one_hot": False}
     here, there = check(verify, **options), check(verify, **options, executor=Sent())

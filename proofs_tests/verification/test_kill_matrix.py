@@ -5,6 +5,8 @@ spend alpha 1e-9 on each entry: 300 of them fail by chance with probability belo
 Seeds are fixed.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from specref.conformance.checks import CHECKS
@@ -38,12 +40,20 @@ def test_mutants_are_killed_and_controls_pass(id_: str) -> None:
     assert row.problem is None
 
 
-@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("check", WITNESSES)
 def test_witnesses_are_killed_by_their_check(check: str) -> None:
     stage = check.split("/")[0]
     (row,) = kill_matrix([WITNESSES[check]], stages=[stage], detect_tv=DETECT_TV).rows
     assert check in row.killers
+
+
+def test_results_do_not_depend_on_the_executor() -> None:
+    ids = [id_ for id_, entry in ALL.items() if entry.stage == "reporting"][:2]
+    with ThreadPoolExecutor(2) as executor:
+        there = kill_matrix(ids, stages=["acceptance"], executor=executor)
+    here = kill_matrix(ids, stages=["acceptance"])
+    assert [row.killers for row in there.rows] == [row.killers for row in here.rows]
+    assert all(row.killers for row in here.rows)
 
 
 def test_there_are_enough_mutants_and_controls() -> None:

@@ -121,7 +121,6 @@ def size(found: Refutation) -> tuple[int, int, int]:
     return case.lookahead, len(case.pair.target.vocabulary), len(case.context)
 
 
-@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("situation", "name"), [(situation, name) for situation in BUGS for name in BUGS[situation]]
 )

@@ -131,13 +131,15 @@ def test_other_pages_count_the_situations() -> None:
     assert f"one of {len(TRIGGERS)} situations" in told
 
 
-@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("trigger", "bug", "killer"),
     [
         ("step-eight-drafts", "reads-two-tokens", "strata/step-many-drafts"),
         ("text-after-40", "reads-two-tokens", "strata/text-prompts"),
-        ("tree-batch-of-1", "accepts-every-draft", "strata/tree-batches-to-32"),
+        pytest.param(
+            *("tree-batch-of-1", "accepts-every-draft", "strata/tree-batches-to-32"),
+            marks=pytest.mark.deep,
+        ),
     ],
 )
 def test_other_contracts_have_situations_too(trigger: str, bug: str, killer: str) -> None:

@@ -9,7 +9,7 @@ from specref.adapters.needs import FOLDER, NotInstalledError, clone, imported
 
 
 def remedy(repository: str) -> str:
-    """The command that clones a repository to where it is looked for.
+    """The commands that clone a repository to where it is looked for.
 
     Parameters
     ----------
@@ -19,15 +19,16 @@ def remedy(repository: str) -> str:
     Examples
     --------
     >>> remedy("jaymody/speculative-sampling")
-    'git clone https://github.com/jaymody/speculative-sampling \
+    'export SPECREF_GITHUB=${SPECREF_GITHUB:-~/clones} && \
+git clone https://github.com/jaymody/speculative-sampling \
 $SPECREF_GITHUB/jaymody/speculative-sampling'
-    >>> remedy("a/b@0c1d")
-    'git clone https://github.com/a/b $SPECREF_GITHUB/a/b@0c1d && \
-git -C $SPECREF_GITHUB/a/b@0c1d checkout 0c1d'
+    >>> remedy("a/b@0c1d").split(" && ")[2]
+    'git -C $SPECREF_GITHUB/a/b@0c1d checkout 0c1d'
     """
     place, (whole, _, commit) = f"${FOLDER}/{repository}", repository.partition("@")
     checkout = f" && git -C {place} checkout {commit}" if commit else ""
-    return f"git clone https://github.com/{whole} {place}{checkout}"
+    folder = f"export {FOLDER}=${{{FOLDER}:-~/clones}}"
+    return f"{folder} && git clone https://github.com/{whole} {place}{checkout}"
 
 
 def from_checkout(

@@ -30,8 +30,8 @@ def load_engine(
 ) -> Engine:  # fmt: skip
     """Speculative decoding of one kind, three drafts at most, beside plain decoding.
 
-    Settings are the server's (`temperature`, `top_p`, `min_p`, `repeat_penalty`), in their order;
-    `greedy` is temperature 0, with one text after each of 80 prompts.
+    Settings are the server's (`temperature`, `top_k`, `top_p`, `min_p`, `repeat_penalty`), in
+    their order; `greedy` is temperature 0, with one text after each of 80 prompts.
 
     Raises
     ------

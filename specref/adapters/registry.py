@@ -175,6 +175,7 @@ def _transformers_text(
 BY_ARGMAX: dict[str, Any] = {"greedy": True, "law": "ending"}
 # Both orders of the two leave the same tokens of the laws that are known.
 NUCLEUS = {"temperature": 0.8, "top_p": 0.75}
+TOP_K: dict[str, Any] = {"law": "ending", "settings": {"temperature": 0.8, "top_k": 2}}
 WIDE = {"temperature": 1.5, "top_p": 0.9}  # what is looked up is left
 
 
@@ -402,6 +403,7 @@ ALL = (
     ),
     _transformers_text("sd", "assistant_model"),
     _transformers_text("sd-top-p", "assistant_model, temperature and top-p", settings=NUCLEUS),
+    _transformers_text("sd-top-k", "assistant_model, temperature and top-k", **TOP_K),
     _transformers_text("sd-greedy", "assistant_model, greedy", **BY_ARGMAX),
     _transformers_text("pld", "prompt_lookup_num_tokens"),
     _transformers_text("pld-greedy", "prompt_lookup_num_tokens, greedy", **BY_ARGMAX),
@@ -424,6 +426,12 @@ ALL = (
         "llama-cpp-text-draft-simple-top-p",
         "llama.cpp, drafter's argmax, temperature and top-p",
         settings=NUCLEUS,
+    ),
+    _engine(
+        llama_cpp,
+        "llama-cpp-text-draft-simple-top-k",
+        "llama.cpp, drafter's argmax, temperature and top-k",
+        **TOP_K,
     ),
     _engine(
         llama_cpp,

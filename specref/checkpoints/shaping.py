@@ -1,4 +1,4 @@
-"""The law of the next token under sampler settings: temperature, top-p and min-p."""
+"""The law of the next token under sampler settings: temperature, top-k, top-p and min-p."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -22,9 +22,9 @@ def shaped(model: Model, settings: Mapping[str, float]) -> Model | None:
     ----------
     model : Model
     settings : mapping
-        `temperature`; `top_p`: the fewest of the likeliest tokens with so much mass together;
-        `min_p`: tokens with so much of the largest probability. A name that ends with
-        ``penalty`` depends on the text.
+        `temperature`; `top_k`: so many of the likeliest tokens; `top_p`: the fewest of the
+        likeliest with so much mass together; `min_p`: tokens with so much of the largest
+        probability. A name that ends with ``penalty`` depends on the text.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def shaped(model: Model, settings: Mapping[str, float]) -> Model | None:
     Raises
     ------
     ValueError
-        A setting is unknown, or not above 0; `top_p` or `min_p` is above 1.
+        A setting is unknown, or not above 0; `top_p` or `min_p` is above 1; `top_k` is not whole.
 
     Examples
     --------
@@ -52,6 +52,8 @@ def shaped(model: Model, settings: Mapping[str, float]) -> Model | None:
         if not (0 < value <= 1 or (value > 1 and name not in ("top_p", "min_p"))):
             most = " and at most 1" if name in ("top_p", "min_p") else ""
             raise ValueError(f"settings[{name!r}] = {value!r}: expected a number above 0{most}")
+        if name == "top_k" and value != int(value):
+            raise ValueError(f"settings['top_k'] = {value!r}: expected a whole number")
     if not set(settings) <= set(SHAPES):
         return None
 
@@ -68,6 +70,16 @@ def shaped(model: Model, settings: Mapping[str, float]) -> Model | None:
 def _at_temperature(row: Probabilities, temperature: float) -> Probabilities:
     power = 1 / temperature
     return row ** int(power) if power.is_integer() else row.astype(np.float64) ** power
+
+
+def _of_top_k(row: Probabilities, count: float) -> Probabilities:
+    ranked = -np.sort(-row[row > 0])
+    if count >= len(ranked):
+        return row
+    last, next_one = ranked[int(count) - 1], ranked[int(count)]
+    if last - next_one < MARGIN:
+        raise ValueError(f"top_k = {count!r}: rounding or order decides which are left of {row}")
+    return np.where(row >= last, row, 0 * row)
 
 
 def _of_top_p(row: Probabilities, mass: float) -> Probabilities:
@@ -88,5 +100,5 @@ def _of_min_p(row: Probabilities, share: float) -> Probabilities:
 
 
 SHAPES: Mapping[str, Shape] = MappingProxyType(
-    {"temperature": _at_temperature, "top_p": _of_top_p, "min_p": _of_min_p}
+    {"temperature": _at_temperature, "top_k": _of_top_k, "top_p": _of_top_p, "min_p": _of_min_p}
 )

@@ -40,6 +40,7 @@ SLOW = ("smoke/answers", "joint/wide", "joint/probed", "boundary/zero-coin")
 SLOW_POWER = ("--detect-tv", "0.2", "--timeout", "300")
 SECONDS, LOADING = 30.0, 10.0
 LIMIT = 600.0
+"""Seconds for a path, if no more than a third of that are asked for."""
 TAIL, LONGEST = 1 << 20, 200
 REPORT = re.compile(r"specref \S+: ")
 PASSED_ON = ("seconds", "detect_tv", "alpha", "seed", "timeout")
@@ -50,7 +51,7 @@ INTERPRETED = {} if CUDA else {"TRITON_INTERPRET": "1"}
 
 
 def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, ...]:
-    """The options of the quick form: some checks, at TV 0.1 (slow: 0.2) or for so many seconds.
+    """The options of the quick form: some checks, at TV 0.05 (slow: 0.2) or for so many seconds.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, 
     >>> quick(ENGINE, 30)
     ('--seconds', '30')
     """
-    power = ("--seconds", f"{seconds:g}") if contract.timed else ("--detect-tv", "0.1")
+    power = ("--seconds", f"{seconds:g}") if contract.timed else ("--detect-tv", "0.05")
     only = SLOW if slow else contract.quick_checks
     return (*(x for one in only for x in ("--only", one)), *(SLOW_POWER if slow else power))
 
@@ -118,7 +119,7 @@ def check_engines(context: click.Context, contract: str | None, json_file: str |
                             *asked,
                         ],
                         ran_in(engine),
-                        seconds_for(engine, LIMIT),
+                        limit_for(engine, given.get("seconds") or SECONDS),
                     )
                 )
                 if json_file and json_file != STDOUT:
@@ -141,8 +142,12 @@ def ran_in(engine: Installable) -> str:
     )
 
 
-def seconds_for(engine: Installable, limit: float) -> float:
-    """The limit of its paths, which is twice as long for slow ones."""
+def limit_for(engine: Installable, seconds: float) -> float:
+    """How long a path may take that is given so many seconds; slow ones twice as long.
+
+    Texts are drawn for as long as that; exact laws and the short checks come on top.
+    """
+    limit = max(LIMIT, 3 * seconds)
     return 2 * limit if engine.slow else limit
 
 
@@ -230,7 +235,11 @@ def judged_apart(
         if note:
             fields["evidence"] += f"; {note}"
         own = [line for line in takewhile(lambda line: not REPORT.match(line), printed) if line]
-        if own and len(own) < len(printed):
+        own = own if len(own) < len(printed) else []
+        own += [
+            one["evidence"]["printed"] for one in record["results"] if "printed" in one["evidence"]
+        ]
+        if own:
             fields["evidence"] += f"; prints to standard output: {_short(own[0])}"
     return Row(engine, path, contract, **_refused(fields, hosts), **told)
 

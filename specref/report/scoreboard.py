@@ -71,8 +71,9 @@ and devices than the adapter's nothing is said.
 
 Power is of the check that compares whole texts where there is one; `exact law` is the total
 variation of the completed block from the target's, with all randomness intercepted. MB is what the
-installation added to the packages that were there; later rows of a package have that of its first.
-With `share` all engines see torch and Transformers of one environment. Rows that one command
+installation added to the packages that were there (`shared`: nothing, the package was among them);
+later rows of a package have that of its first. With `--share` all engines see torch and
+Transformers of one environment. Rows that one command
 judged, also where it was interrupted and went on, are of one run. A run without a verdict does not
 replace one on the same version:
 
@@ -165,12 +166,14 @@ def verdict_of(record: Mapping[str, Any], ending: str = "") -> dict[str, Any]:
     elif record["exit_code"] == 0:
         verdict, shown = PASSED, []
     evidence = f"{shown[0]['id']}: {shown[0]['message']}" if shown else _drawn(results)
+    whole = not ending and record["complete"]
+    power = "" if verdict in FOUND or not whole else GREEDY if greedy else _power(results)
     if verdict == "inconclusive" and record["verdict"] != "INCONCLUSIVE":
         evidence = record["verdict"]
     return {
         "verdict": verdict,
         "evidence": INSTALLED.sub("", " ".join(evidence.split())),
-        "power": "" if verdict in FOUND else GREEDY if greedy else _power(results),
+        "power": power,
         "violated": bool(failed),
         "version": record["version"],
     }
@@ -347,7 +350,7 @@ def board_page(
         "|---|---|---|---|---|---|---|",
         *(
             _line(
-                row.package or row.engine, f"{row.megabytes}" if row.package else "",
+                row.package or row.engine, _size(row),
                 f"`{row.path}`", row.contract, _linked(row, sections), row.power,
                 _minutes(row) if row.seconds else "",
             )
@@ -369,6 +372,13 @@ def _linked(row: Row, sections: Mapping[str, str]) -> str:
     if row.verdict not in FOUND or row.path not in sections:
         return row.verdict
     return f"[{row.verdict}](trophies.md#{sections[row.path]})"
+
+
+def _size(row: Row) -> str:
+    """The megabytes that pip added, if it did."""
+    if not row.package or "/" in row.package:
+        return ""
+    return f"{row.megabytes}" if row.megabytes else "shared"
 
 
 def _minutes(row: Row) -> str:

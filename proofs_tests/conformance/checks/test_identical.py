@@ -109,7 +109,6 @@ SHARING = {
 }
 
 
-@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", SHARING)
 def test_rows_whose_numbers_depend_on_each_other_fail(name: str) -> None:
     verify, message = SHARING[name]

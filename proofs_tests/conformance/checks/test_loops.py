@@ -110,7 +110,6 @@ def test_loops_are_called_by_what_they_name_in_every_check() -> None:
         assert not report.failures, report
 
 
-@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(
     ("change", "failing"),
     [

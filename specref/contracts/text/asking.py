@@ -56,7 +56,10 @@ def read_text(raw: Any, engine: Engine, budget: int) -> Text:
         known = isinstance(token, Integral) and not isinstance(token, bool)
         if not known or not 0 <= int(token) < (size or math.inf):
             below = "" if size is None else f" < {size}"
-            raise BrokenContractError(f"token {index} is {token!r}: expected 0 <= id{below}")
+            raise BrokenContractError(
+                f"token {index} is {token!r}: expected 0 <= id{below} (padding, or the ids of "
+                "another tokenizer?)"
+            )
     if engine.end in tokens[:-1]:
         raise BrokenContractError(f"went on after EOS: {tokens[: budget + 1]}")
     if len(tokens) > budget:

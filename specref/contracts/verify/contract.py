@@ -67,6 +67,7 @@ class VerifyContract(BatchContract):
     quick_checks: ClassVar[tuple[str, ...]] = (
         "smoke",
         "joint/wide",
+        "joint/one-hot",
         "joint/probed",
         "boundary/zero-coin",
         "boundary/empty-residual",
