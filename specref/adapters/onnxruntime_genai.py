@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from specref.adapters.needs import require, require_names, tried
-from specref.adapters.on_pairs import Pair, on_pair
+from specref.adapters.on_pairs import MANY, PROMPTS, Pair, on_pair
 from specref.checkpoints.shaping import NO_SETTINGS
 from specref.contracts.text.contract import Engine, Respond, Text
 from specref.vocabulary import Tokens
@@ -20,9 +20,12 @@ OFF_BY_DEFAULT = ("ngram_size", "ngram_chained_lookup", "min_adaptive_k", "coold
 
 
 def load_engine(
-    law: str = "lookback", settings: Mapping[str, float] = NO_SETTINGS, **own: Any
-) -> Engine:
+    law: str = "lookback", settings: Mapping[str, float] = NO_SETTINGS, greedy: bool = False,
+    **own: Any,
+) -> Engine:  # fmt: skip
     """A draft model, or with `ngram_size` what the text said before; three drafts at most.
+
+    `greedy` is decoding by argmax, with one text after each of 80 prompts.
 
     Raises
     ------
@@ -33,6 +36,7 @@ def load_engine(
     import onnxruntime_genai as genai
 
     lookup, asked = "ngram_size" in own, {"max_draft_tokens": 3, **own}
+    given = {"do_sample": False} if greedy else settings
 
     def modes(pair: Pair) -> tuple[Respond, Respond]:
         with tried("Generator"):
@@ -56,7 +60,7 @@ def load_engine(
         prompt: Tokens, budget: int, seed: int,
     ) -> Text:  # fmt: skip
         ids, params = np.array([start, *prompt], np.int32), genai.GeneratorParams(model)
-        params.set_search_options(max_length=len(ids) + budget, random_seed=seed, **settings)
+        params.set_search_options(max_length=len(ids) + budget, random_seed=seed, **given)
         params.set_speculative_options(**own)
         generator = genai.Generator(model, params)
         generator.append_tokens(ids)
@@ -66,4 +70,7 @@ def load_engine(
         drafts = generator.get_speculative_stats()
         return Text(tokens, drafts["draft_tokens_proposed"], drafts["draft_tokens_accepted"])
 
-    return on_pair(modes, law, settings, "onnx", has_drafter=not lookup)
+    prompts = MANY if greedy else PROMPTS
+    return on_pair(
+        modes, law, settings, "onnx", prompts=prompts, has_drafter=not lookup, long=greedy
+    )

@@ -366,6 +366,19 @@ ALL = (
     ),
     _engine(
         onnxruntime_genai,
+        "onnxruntime-genai-greedy",
+        "onnxruntime-genai Generator, draft model, greedy",
+        **BY_ARGMAX,
+    ),
+    _engine(
+        onnxruntime_genai,
+        "onnxruntime-genai-ngram-greedy",
+        "onnxruntime-genai Generator, n-grams of the text, greedy",
+        ngram_size=2,
+        **BY_ARGMAX,
+    ),
+    _engine(
+        onnxruntime_genai,
         "onnxruntime-genai-top-p",
         "onnxruntime-genai Generator, draft model, temperature and top-p",
         settings=NUCLEUS,
