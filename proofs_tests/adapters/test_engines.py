@@ -42,9 +42,11 @@ class DefaultRejectionSamplingImpl:
     def forward(
         self, target_logits, draft_token_ids, bonus_token_ids, *, is_greedy, draft_probs=None
     ):
-        assert is_greedy is None
-        p, drafts = target_logits.softmax(-1), draft_token_ids
-        kept, last = kept_and_last(p, draft_probs, drafts)
+        p, q, drafts = target_logits.softmax(-1), draft_probs, draft_token_ids
+        if is_greedy is not None:
+            assert is_greedy.all()
+            p, q = torch.nn.functional.one_hot(p.argmax(-1), p.shape[-1]).float(), None
+        kept, last = kept_and_last(p, q, drafts)
         bonus = bonus_token_ids.roll(self.neighbour)
         last = torch.where(kept == drafts.shape[1], bonus, last)
         tokens = torch.cat([drafts, last[:, None]], dim=1).scatter(1, kept[:, None], last[:, None])
@@ -109,6 +111,17 @@ def test_right_functions_pass(name: str, module: str, names: Any, install: Any) 
     report = check(IMPLEMENTATIONS[name].load(), contract="ragged", only=ONLY, detect_tv=0.2)
     assert report.exit_code == 0, report
     assert report.counts["passed"] == len(ONLY)
+
+
+@pytest.mark.parametrize(
+    ("function", "code"), [(DefaultRejectionSamplingImpl, 0), (OfTheNeighbour, 1)]
+)
+def test_greedy_requests_are_compared_with_argmax(function: Any, code: int, install: Any) -> None:
+    install(LMDEPLOY, DefaultRejectionSamplingImpl=function)
+    greedy = IMPLEMENTATIONS["lmdeploy-greedy"].load()
+    report = check(greedy, contract="ragged", only=["boundary/greedy", "joint/wide"])
+    assert report.exit_code == code, report
+    assert report.counts["not_applicable"] >= 1, "no law is judged"
 
 
 @pytest.mark.parametrize(

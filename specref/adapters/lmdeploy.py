@@ -2,7 +2,7 @@
 
 Judged are the acceptance of drafts, the token after a rejection, and which bonus token a request
 gets. LMDeploy draws bonus tokens outside, with its ordinary sampler: that path is not judged, and
-neither are greedy requests in the same batch.
+neither are greedy requests beside sampled ones in one batch.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,10 @@ MODULE = "lmdeploy.pytorch.backends.{}.rejection_sampling"
 GIVEN = ("target_logits", "draft_token_ids", "bonus_token_ids", "is_greedy", "draft_probs")
 
 
-def load_verify() -> Callable[..., Any]:
+def load_verify(greedy: bool = False) -> Callable[..., Any]:
     """Its `forward` under the contract ``ragged``; all requests have equally many drafts.
+
+    With `greedy` all requests are.
 
     Raises
     ------
@@ -39,7 +41,7 @@ def load_verify() -> Callable[..., Any]:
     forward = imported(module, name)().forward
 
     @capable(
-        rule="standard", ragged=False, arrays="torch", dtype="float32",
+        rule="standard", ragged=False, arrays="torch", dtype="float32", greedy=greedy,
         device="cuda" if cuda else "cpu",
     )  # fmt: skip
     def verify(
@@ -53,7 +55,8 @@ def load_verify() -> Callable[..., Any]:
         drafts = draft_token_ids.view(len(num_draft_tokens), -1)
         p = target_logits.view(*drafts.shape, -1)
         q = None if draft_probs is None else draft_probs.view_as(p)
-        tokens: Tensor = forward(p, drafts, bonus_token_ids, is_greedy=None, draft_probs=q)[0]
+        argmax = bonus_token_ids >= 0 if greedy else None  # for each request
+        tokens: Tensor = forward(p, drafts, bonus_token_ids, is_greedy=argmax, draft_probs=q)[0]
         return tokens
 
     return verify

@@ -33,9 +33,9 @@ OFF_BY_DEFAULT = (
 )  # fmt: skip
 
 
-def load_verify() -> Callable[..., Any]:
+def load_verify(greedy: bool = False) -> Callable[..., Any]:
     """The function with probabilities or logits of the target, as its signature says; on CUDA if
-    there is any.
+    there is any. With `greedy` all requests are.
 
     Raises
     ------
@@ -54,14 +54,15 @@ def load_verify() -> Callable[..., Any]:
         raise NotInstalledError(f"rejection_sample has {len(target)} of {words}, expected one")
     device = "cuda" if cuda.is_available() else "cpu"
 
-    @capable(rule="standard", arrays="torch", dtype="float32", device=device)
+    @capable(rule="standard", arrays="torch", dtype="float32", device=device, greedy=greedy)
     def verify(
         *, draft_token_ids: Any, num_draft_tokens: Any, cu_num_draft_tokens: Any,
         target_logits: Any, draft_probs: Any, bonus_token_ids: Any, max_spec_len: int,
     ) -> Any:  # fmt: skip
         laws = target_logits if target == ["target_logits"] else target_logits.softmax(dim=-1)
         heat = laws.new_ones(len(bonus_token_ids))  # logits are divided by temperatures before
-        options = {"all_greedy": False, "all_random": True, "temperature": heat, "generators": {}}
+        modes = {"all_greedy": greedy, "all_random": not greedy}
+        options = {**modes, "temperature": heat * (not greedy), "generators": {}}
         return function(
             draft_token_ids=draft_token_ids.int(), num_draft_tokens=num_draft_tokens.tolist(),
             max_spec_len=max_spec_len, cu_num_draft_tokens=cu_num_draft_tokens.int(),

@@ -35,7 +35,13 @@ from specref.report.scoreboard import (
     write_board,
 )
 
-SLOW = ("smoke/answers", "joint/wide", "joint/probed", "boundary/zero-coin")
+SLOW = (
+    "smoke/answers",
+    "joint/wide",
+    "joint/probed",
+    "boundary/zero-coin",
+    "boundary/greedy-ties",
+)
 # A call of theirs with some thousand rows takes a minute on a busy machine.
 SLOW_POWER = ("--detect-tv", "0.2", "--timeout", "300")
 SECONDS, LOADING = 30.0, 10.0

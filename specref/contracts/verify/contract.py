@@ -71,6 +71,7 @@ class VerifyContract(BatchContract):
         "joint/probed",
         "boundary/zero-coin",
         "boundary/empty-residual",
+        "boundary/greedy",
     )
 
     def sample(self, fixture: Fixture, size: int, rng: np.random.Generator) -> Batch:
