@@ -39,6 +39,7 @@ def texts(pair: Pair, method: str, prompts: Texts, tokens: int, use_cache: bool)
     ).tokens
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("method", PAIRS)
 def test_caches_change_no_token_in_float64(lab: Lab, method: str) -> None:
     pair, (count, tokens) = lab.pair(PAIRS[method], torch.float64), lab.sizes.few

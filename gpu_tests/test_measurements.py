@@ -171,6 +171,7 @@ def test_price_stops_at_the_first_draft_below_it() -> None:
     assert lengths == [3, 1, 0]
 
 
+@pytest.mark.deep
 @built
 def test_commands_write_their_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures = pytest.importorskip("matplotlib.figure", reason="not_run (no matplotlib)")

@@ -188,6 +188,7 @@ def test_the_usual_width_is_judged_however_fast_another_was() -> None:
     assert slrs_generation.wider_claims([usual, plain]) == ""
 
 
+@pytest.mark.deep
 def test_command_renders_the_page_and_its_figures(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="not_run (matplotlib is not installed)")
     page = tmp_path / "slrs.md"

@@ -26,6 +26,7 @@ def test_contexts_of_psi_are_those_that_full_psi_asks_for(pieces: tuple[bytes, .
     assert contexts_of_psi(slrs) == len(full.asked)
 
 
+@pytest.mark.deep
 def test_rows_are_of_every_line() -> None:
     if not card_entries():
         pytest.skip("not_run (fixtures/models is not built)")

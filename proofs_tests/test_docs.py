@@ -101,7 +101,17 @@ def test_readme_oracle_example_is_fifteen_lines() -> None:
     assert len(example.splitlines()) <= 15
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if runnable(p)], ids=lambda page: page.stem)
+SLOW = ("ci", "everywhere", "low-precision", "scaling", "trophies", "vectors")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.deep] * (page.stem in SLOW), id=page.stem)
+        for page in PAGES
+        if runnable(page)
+    ],
+)
 def test_commands_do_what_the_page_says(page: Path) -> None:
     skip_without(page, [command.line for command in runnable(page)])
     assert [ran.problem for ran in run_page(page) if ran.problem] == []

@@ -88,6 +88,7 @@ def test_what_no_test_notices_survives_and_what_is_marked_is_not_run(root: Path)
     assert (root / "toy" / "sign.py").read_text() == SIGN
 
 
+@pytest.mark.deep
 def test_a_quick_run_has_only_the_tests_that_import_the_file(root: Path) -> None:
     (root / "tests" / "test_toy.py").write_text(TEST.replace("from toy.sign import sign", ""))
     (root / "tests" / "test_other.py").write_text(
@@ -127,6 +128,7 @@ def test_survivors_are_put_to_the_tests_of_today(root: Path) -> None:
     assert [one["since"] for one in found.survivors].count("survives") == 2
 
 
+@pytest.mark.deep
 def test_a_mutant_that_never_ends_is_timed_out_and_taken_back(root: Path) -> None:
     tree = Tree(root, root.parent / "copy")
     endless = next(one for one in mutants(WAIT, "toy/wait.py") if one.text == "x += 1")

@@ -227,6 +227,7 @@ def test_places_of_the_zoo_and_papers_are_links(built: Path) -> None:
     assert "https://arxiv.org/abs/2505.12398" in Page(built / "multi-draft.html").links
 
 
+@pytest.mark.deep
 def test_a_broken_link_and_a_page_out_of_reach_end_the_build(built: Path, build: Build) -> None:
     docs = build.folder / "docs"
     with (docs / "faq.md").open("a") as page:

@@ -363,6 +363,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str 
     return not_run
 
 
+@pytest.mark.deep
 def test_vllm_without_cuda_is_three_files_in_the_interpreter(alone: Any) -> None:
     before = {*sys.modules}
     assert alone() is None

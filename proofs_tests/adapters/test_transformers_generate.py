@@ -179,6 +179,7 @@ def test_acceptance_is_sum_min(generate: Generate, drafter: Model) -> None:
     assert low <= overlap(STILL.next_token(()), DRIFT.next_token(())) <= high
 
 
+@pytest.mark.deep
 def test_inflated() -> None:
     """TLI keeps more than sum min(p, q'), which no lossless rule can."""
     generate = Generate("tli", lookahead=1, order="reversed")
@@ -242,6 +243,7 @@ def test_sampled_text_is_not_greedy_decoding() -> None:
     assert not report.equal
 
 
+@pytest.mark.deep
 def test_entropy_finds_tli() -> None:
     generate = Generate("tli", order="reversed")
     text = generate(TARGET, OTHER, (0,), TOKENS, rng())

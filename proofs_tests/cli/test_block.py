@@ -50,6 +50,7 @@ def test_other_names_are_refused_with_those_that_there_are(command: str) -> None
     assert all(f"'{name}'" in result.output for name in declarable(tree=False))
 
 
+@pytest.mark.deep
 def test_the_main_job_proves_it_and_notices_its_mutants() -> None:
     """Where it is defined: pairs over one vocabulary."""
     some = [case for case in cases_of("quick") if case.lookahead == 2]

@@ -412,6 +412,7 @@ def test_json_is_readable_by_others(tmp_path: Path) -> None:
     assert_fits("plan", run("plan", "--mutant", "residual-is-p", "--json", "-").stdout)
 
 
+@pytest.mark.deep
 def test_prove_accepts_a_file_and_a_module(tmp_path: Path) -> None:
     rule = tmp_path / "rule.py"
     rule.write_text(RIGHT)
@@ -421,6 +422,7 @@ def test_prove_accepts_a_file_and_a_module(tmp_path: Path) -> None:
         assert "LOSSLESS" in result.output
 
 
+@pytest.mark.deep
 def test_prove_a_file_with_neighbours_and_dataclasses(tmp_path: Path) -> None:
     (tmp_path / "neighbour_of_rule.py").write_text(RIGHT)
     rule = tmp_path / "json.py"  # there is a module of that name already
@@ -429,6 +431,7 @@ def test_prove_a_file_with_neighbours_and_dataclasses(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
 
 
+@pytest.mark.deep
 def test_prove_counts_unreadable_vocabularies_as_not_applicable(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     rule = "specref.algorithms.text.slem:step"
@@ -511,6 +514,7 @@ def test_prove_does_not_judge_what_it_cannot(tmp_path: Path, code: str, words: s
     assert "LOSSY" not in result.output
 
 
+@pytest.mark.deep
 def test_prove_records_what_is_outside_of_chance(tmp_path: Path) -> None:
     rule, file = tmp_path / "rule.py", tmp_path / "report.json"
     rule.write_text(FROM_NUMPY)
@@ -577,6 +581,7 @@ def test_python_m_specref() -> None:
     assert result.stdout == ""
 
 
+@pytest.mark.deep
 def test_a_rule_for_one_vocabulary_is_told_so() -> None:
     rule = "specref.algorithms.block:step"
     result = run("prove", rule, "--pairs", "all")

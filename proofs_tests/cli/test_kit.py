@@ -278,6 +278,7 @@ def test_zoo_prints_the_matrix_and_writes_it(tmp_path: Path) -> None:
     assert rows["companion-judges-the-draft"]["total_variation"] == 0.25
 
 
+@pytest.mark.deep
 def test_a_page_says_how_to_run_it_again(tmp_path: Path) -> None:
     file = tmp_path / "zoo.html"
     given = ("returns-nothing", "companion-judges-the-draft", "--seed", "3")

@@ -90,6 +90,7 @@ def test_one_that_ignores_its_seed_is_noticed(
     assert "its generator is seeded anew in every call" in result["message"]
 
 
+@pytest.mark.deep
 def test_a_saved_case_of_a_program_is_replayed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +124,7 @@ UPSIDE_DOWN = {
 NAMING = "To have the bug named, if its law is that of a known one: --only joint"
 
 
+@pytest.mark.deep
 def test_who_is_stopped_before_the_laws_is_told_how_to_get_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

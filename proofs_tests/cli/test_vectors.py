@@ -268,6 +268,7 @@ def test_nothing_that_applies_is_no_pass() -> None:
     assert "no case was run" in result.output
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("target", ["with_rng", "with_torch"])
 def test_without_coins_laws_are_compared(samplers: str, target: str) -> None:
     """Every different question is asked, and cases that differ in coins alone are counted."""

@@ -58,6 +58,7 @@ def test_total_variation_alone_counts_as_lossy() -> None:
     assert campaign.report().verdict == Verdict.LOSSY
 
 
+@pytest.mark.deep
 def test_counts_do_not_depend_on_the_number_of_processes(monkeypatch) -> None:
     alone = alarms("m", 40, (3, 0, 0))
     assert (alone == alarms("m", 40, (3, 0, 0))).all()

@@ -44,6 +44,7 @@ def test_the_bug_is_named_by_many_more_blocks_than_convicted_it() -> None:
     assert report.diagnosis.candidates[0].ids == ("best-of-two", "residual-is-p")
 
 
+@pytest.mark.deep
 def test_the_verdict_is_the_same_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = check(LOSSY(), only=ONLY, detect_tv=0.15)
     monkeypatch.setattr(suite, "further", lambda judge, names: {})

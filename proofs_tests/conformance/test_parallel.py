@@ -79,6 +79,7 @@ def test_results_do_not_depend_on_where_checks_run(verify: Callable) -> None:
     assert (here.diagnosis is not None) == (verify is lossy)
 
 
+@pytest.mark.deep
 def test_in_processes_in_the_same_order() -> None:
     with ProcessPoolExecutor(2) as processes:
         seen: list[str] = []

@@ -277,6 +277,7 @@ def test_the_page_says_how_many_runs_are_on_record() -> None:
     assert f"below 3 / {runs:,} = {3 / runs:.4f}, with 95 % confidence" in page
 
 
+@pytest.mark.deep
 def test_the_benchmark_counts_false_alarms(monkeypatch: Any) -> None:
     monkeypatch.setattr(trials, "evidence_threshold", lambda alpha: -100.0)
     monkeypatch.setattr(kit_false_alarms, "ASKED", ("independence/rows-eos", "iterations/eos"))

@@ -124,6 +124,7 @@ def test_checks_in_asyncio() -> None:
     assert_clean(asyncio.run(several()))
 
 
+@pytest.mark.deep
 def test_checks_in_a_dask_worker() -> None:
     distributed = pytest.importorskip("distributed", reason="not_run (Dask is not installed)")
     options = {"n_workers": 1, "threads_per_worker": 3, "processes": False}

@@ -285,6 +285,7 @@ def test_test_that_does_not_call_its_check_fails(run) -> None:
     result.stdout.fnmatch_lines(["nothing was checked: the test did not call check()"])
 
 
+@pytest.mark.deep
 def test_results_are_not_shared_over_other_parameters(run) -> None:
     """The sampler is lossy in mode "bad" alone: a shared campaign would hide it."""
     tests = """

@@ -136,6 +136,7 @@ def test_the_loss_of_an_untrained_model_is_noticed(copy):
     assert loss > 0.75 * math.log(258)
 
 
+@pytest.mark.deep
 def test_pairs_are_those_of_the_card():
     measured = measuring.pairs(MODELS, RECIPES)
     assert len(measured) == len(PAIRS) == len(CARD["pairs"])

@@ -83,6 +83,7 @@ def step(target, drafter, context, lookahead, chance):
 """
 
 
+@pytest.mark.deep
 def test_a_comparison_shows_both_numbers(tmp_path: Path) -> None:
     asked = (*TWO_TOKENS, "--lookahead", "2", "--against", STANDARD)
     code, text = page_of(tmp_path, "prove", BLOCK, *asked)

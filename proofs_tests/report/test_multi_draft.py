@@ -15,6 +15,7 @@ F = Fraction
 PAGE = Path(__file__).parents[2] / "docs" / "multi-draft.md"
 
 
+@pytest.mark.deep
 def test_the_tables_of_the_page_are_those_of_its_command(tmp_path):
     """From a page whose tables are empty, by the command that the page names."""
     text, emptied = PAGE.read_text(), PAGE.read_text()

@@ -69,6 +69,7 @@ def test_verification_waits_for_nothing() -> None:
         without_device(validate, p, q, tokens)
 
 
+@pytest.mark.deep
 def test_verification_is_one_graph() -> None:
     compiled = torch.compile(verify, fullgraph=True, backend="eager")
     p, q, tokens, coins = ragged_batch()

@@ -213,6 +213,7 @@ EXACT = ["smoke/answers", "smoke/no-drafts", "smoke/one-hot", "replay/edge"]
 SAMPLED = ["smoke", "replay", "boundary", "joint/wide", "joint/eos", "independence/rows-wide"]
 
 
+@pytest.mark.deep
 def test_the_kit_finds_nothing(device: str) -> None:
     """With small batches in the interpreter, which takes one row after the other."""
     if device == "cuda":

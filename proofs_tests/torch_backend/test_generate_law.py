@@ -198,6 +198,7 @@ def test_paths_reject_other_blocks(
     assert off(paths, generation, text_law(pair(PAIRS[1])[0], {}, LENGTH)) > 1e-6
 
 
+@pytest.mark.deep
 def test_law_of_longer_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five tokens, at lookahead 3, in 19,523 rows of one batch."""
     paths, generation = driven(monkeypatch, PAIRS[1], {}, LENGTH + 1, 3)

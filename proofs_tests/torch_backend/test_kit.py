@@ -58,6 +58,7 @@ def test_row_seeds_pass(dtype: Any) -> None:
     assert report.exit_code == 0, report
 
 
+@pytest.mark.deep
 def test_exact_matching_passes() -> None:
     """SLEM's verification is lossless whatever drafts are drawn from."""
 

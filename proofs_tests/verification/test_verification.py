@@ -356,7 +356,7 @@ def test_a_rule_may_draw_from_a_list() -> None:
     assert prove(listed).proved > 50
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep
 @pytest.mark.parametrize("step", [slem.step, slrs.step])
 def test_vocabularies_that_cannot_be_read_are_not_applicable(step) -> None:
     report = prove(step, same_vocabulary=False)
@@ -402,6 +402,7 @@ def outcome(seed: int = 0, executor: Executor | None = None) -> Verification:
     return replace(verification, reports=tuple(reports))
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("small_job")
 def test_the_result_does_not_depend_on_the_workers() -> None:
     serial = outcome()

@@ -453,6 +453,7 @@ def test_trees_are_judged_greedily_in_situations(situation: str) -> None:
     assert failure.message.startswith(stratum)
 
 
+@pytest.mark.deep
 def test_trees_of_shapes_that_are_asked_for_are_judged_greedily_too() -> None:
     def wrong(p: Floats, q: Any, drafts: Ints, parents: Ints, *, rng: Any) -> Any:
         at = p.shape[2] == 77 and p.dtype == np.float32

@@ -408,6 +408,7 @@ def test_assumptions_are_told() -> None:
     assert told.startswith("seeds drawn by Generator.integers")
 
 
+@pytest.mark.deep
 def test_what_has_to_be_searched_for_is_given_up_soon() -> None:
     """Coins that are plain floats are not traced."""
 

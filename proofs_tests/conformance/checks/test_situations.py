@@ -453,6 +453,7 @@ def test_own_shapes_of_steps_are_judged():
     assert clean.passed
 
 
+@pytest.mark.deep
 def test_own_shapes_of_trees_are_judged():
     when = type(ALL["tree"].triggers[0])("own", "shape", lambda at: at.rows == 5)
     bug = next(one for one in ALL["tree"].bugs if one.id == "residual-is-p")
@@ -599,6 +600,7 @@ def mask_of_16_bits(target, drafter, context, tokens, rng):
     return found
 
 
+@pytest.mark.deep
 def test_a_mask_of_16_drafts_is_found_where_drafts_are_nearly_always_kept():
     assert one_stratum("text-easy", mask_of_16_bits, "generate").status == Status.FAILED
     assert one_stratum("text-prompts", mask_of_16_bits, "generate").status == Status.PASSED

@@ -404,6 +404,7 @@ def test_a_greedy_text_may_go_through_any_of_equal_siblings() -> None:
     assert greedy_texts(batch).tolist() == [[1, 2, 0, -1]]
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("undiagnosed")
 def test_target_only_verification_is_lossless_where_siblings_differ() -> None:
     """With replacement it is at TV 0.13 and 0.08; without, power is for TV 0.2."""

@@ -253,6 +253,7 @@ def test_ctrl_c_while_rows_are_drawn_keeps_what_was_found(monkeypatch) -> None:
     assert (found.interrupted, found.verdict, found.open) == (True, "open", 8)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("step", [standard.step, algorithm_5, PLANTED["two corners"].step])
 def test_one_seed_gives_one_record_whatever_runs_it(step) -> None:
     alone = is_lossless_everywhere(step, "ab", lookahead=2, seed=3)

@@ -119,6 +119,7 @@ def test_other_errors_of_types_do_not() -> None:
     assert not hasattr(raised.value, "__notes__")
 
 
+@pytest.mark.deep
 def test_processor_time_of_other_threads_does_not_count(short_grace: float) -> None:
     watch = Watch(1e-9)
     burnt = time.process_time() + 1.5 * short_grace
@@ -136,6 +137,7 @@ def test_processor_time_of_other_threads_does_not_count(short_grace: float) -> N
     assert watch.run(watch.of(wait)) == "ended"
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("short_grace")
 def test_a_thread_that_was_given_up_is_not_taken_for_the_next_one() -> None:
     """It catches what is to end it, and returns while another run is watched."""

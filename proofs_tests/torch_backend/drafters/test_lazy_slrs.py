@@ -153,7 +153,7 @@ def text_law(length: int) -> Law:
     return found
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep
 @pytest.mark.parametrize(("name", "lookahead"), [("bytes", 2), ("overlapping tokens", 1)])
 def test_law_of_texts_is_the_targets(name: str, lookahead: int) -> None:
     """Three tokens, or fewer up to EOS, of up to three iterations."""
