@@ -133,7 +133,7 @@ def test_rows_that_share_numbers_are_called_dependent_and_not_a_wrong_law(name: 
 @pytest.mark.parametrize(
     ("name", "diagnosed"),
     [
-        ("residual is p", True),
+        pytest.param("residual is p", True, marks=pytest.mark.deep),
         ("lenient", False),
         ("q of the row before", False),
         ("batch of one", False),

@@ -32,7 +32,7 @@ WITNESSES = {
 }
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=16)
 @pytest.mark.parametrize("id_", ALL)
 def test_mutants_are_killed_and_controls_pass(id_: str) -> None:
     stages = ("acceptance",) if ALL[id_].stage == "reporting" else STAGES
