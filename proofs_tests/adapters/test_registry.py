@@ -135,12 +135,15 @@ def rejection_sample(
     """A twin of vLLM's older function in plain Python: it knows only what it is handed."""
     import torch
 
-    assert sampling_metadata.all_random
+    assert sampling_metadata.all_random != sampling_metadata.all_greedy
     assert draft_token_ids.dtype == cu_num_draft_tokens.dtype == torch.int32
     assert target_probs.is_contiguous()
     x = draft_token_ids.long()
     at = torch.arange(len(x))
     p, q = target_probs, draft_probs
+    if sampling_metadata.all_greedy:
+        assert not sampling_metadata.temperature.any()
+        p, q = torch.eye(p.shape[1])[p.argmax(dim=1)], None
     if q is None:
         q = torch.eye(p.shape[1])[x]
     rejected = (torch.rand(len(x)) >= p[at, x] / q[at, x]).tolist()
@@ -231,6 +234,18 @@ def test_vllm_with_a_planted_bug_is_found(function: Any, name: str, vllm: Any) -
     vllm(with_tokens_backwards)
     wrong = IMPLEMENTATIONS["vllm"].load()
     assert check(wrong, contract="ragged", only=["joint/wide"], trials=3_000).failures
+
+
+def test_greedy_requests_of_vllm_are_compared_with_argmax(vllm: Any) -> None:
+    @functools.wraps(rejection_sample)
+    def with_the_last_of_tokens(**given):
+        return rejection_sample(**{**given, "target_probs": given["target_probs"].flip(1)})
+
+    for function, failed in ((rejection_sample, False), (with_the_last_of_tokens, True)):
+        vllm(function)
+        greedy = IMPLEMENTATIONS["vllm-greedy"].load()
+        report = check(greedy, contract="ragged", only=["boundary/greedy-ties"])
+        assert report.exit_code == failed, report
 
 
 def misnamed(draft_token_ids, target_logits, temperature, seed): ...

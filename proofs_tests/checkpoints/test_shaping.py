@@ -86,6 +86,7 @@ def test_a_penalty_depends_on_the_text() -> None:
         ({"temperature": 0.0}, r"settings\['temperature'\] = 0.0: expected a number above 0$"),
         ({"top_p": 1.5}, r"settings\['top_p'\] = 1.5: expected a number above 0 and at most 1"),
         ({"top_k": 1.5}, r"settings\['top_k'\] = 1.5: expected a whole number"),
+        ({"top_k": float("inf")}, r"settings\['top_k'\] = inf: expected a whole number"),
         ({"top_k": 0}, r"settings\['top_k'\] = 0: expected a number above 0$"),
         ({"min_p": float("nan")}, r"settings\['min_p'\] = nan: expected a number above 0 and"),
     ],

@@ -83,7 +83,6 @@ STEPS_AND_CASES = {
 
 
 @pytest.mark.parametrize(("steps", "cases"), STEPS_AND_CASES.values(), ids=STEPS_AND_CASES)
-@settings(max_examples=40)
 @given(data=st.data())
 def test_iteration_and_decode_loop_are_lossless(steps, cases, data):
     case, looped = data.draw(cases), data.draw(st.sampled_from(steps))

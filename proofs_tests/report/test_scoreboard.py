@@ -83,7 +83,24 @@ def test_verdicts(report: dict[str, Any], verdict: str, evidence: str, violated:
 def test_power(results: list[dict[str, Any]], power: str) -> None:
     assert verdict_of(record(*results))["power"] == power
     greedy = record(*results, capabilities={"greedy": True})
-    assert verdict_of(greedy)["power"] == "greedy texts; no law is judged"
+    assert verdict_of(greedy)["power"] == "greedy; no law is judged"
+
+
+def test_what_did_not_end_has_no_power() -> None:
+    """It would be that of another check than the one that was interrupted."""
+    assert verdict_of(record(POWER), "time limit")["power"] == ""
+    assert verdict_of(record(POWER, complete=False))["power"] == ""
+
+
+def test_what_pip_did_not_add_is_shared_and_a_clone_has_no_size() -> None:
+    packages = ("e 1.0", 3), ("e 1.0", 0), ("owner/name 0c1d", 0), ("", 0)
+    rows = [Row("e", "e", "text", "passed", "", package=x, megabytes=n) for x, n in packages]
+    (_, *lines), sizes = (
+        board_page(rows).split("| engine, version | MB |"),
+        ("3", "shared", "", ""),
+    )
+    table = [line for line in lines[0].splitlines() if "`e` | text | passed" in line]
+    assert tuple(line.split("|")[2].strip() for line in table) == sizes
 
 
 def test_paths_of_a_machine_are_left_out() -> None:

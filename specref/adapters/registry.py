@@ -151,6 +151,16 @@ def _engine(
     )
 
 
+def _ragged(
+    module: Any, name: str, text: str, greedy: bool = False, apart: tuple[str, ...] = ()
+) -> Implementation:
+    """A sampler of an engine, from a module with `load_verify`, `PACKAGES` and `REMEDY`."""
+    make = partial(module.load_verify, greedy=greedy)
+    return Implementation(
+        name, RAGGED, text, make, module.PACKAGES, module.REMEDY, greedy, apart=apart
+    )
+
+
 def _text(path: str, **options: Any) -> Callable[..., Any]:
     from specref.adapters.transformers_text import load_engine
 
@@ -397,41 +407,13 @@ ALL = (
         flashspec.PACKAGES,
         flashspec.REMEDY,
     ),
-    Implementation(
-        "lmdeploy",
-        RAGGED,
-        "LMDeploy rejection sampling",
-        lmdeploy.load_verify,
-        lmdeploy.PACKAGES,
-        lmdeploy.REMEDY,
+    _ragged(lmdeploy, "lmdeploy", "LMDeploy rejection sampling"),
+    _ragged(
+        lmdeploy, "lmdeploy-greedy", "LMDeploy rejection sampling, greedy requests", greedy=True
     ),
-    Implementation(
-        "lmdeploy-greedy",
-        RAGGED,
-        "LMDeploy rejection sampling, greedy requests",
-        partial(lmdeploy.load_verify, greedy=True),
-        lmdeploy.PACKAGES,
-        lmdeploy.REMEDY,
-        greedy=True,
-    ),
-    Implementation(
-        "vllm-greedy",
-        RAGGED,
-        "vLLM rejection_sample, greedy requests",
-        partial(vllm.load_verify, greedy=True),
-        vllm.PACKAGES,
-        vllm.REMEDY,
-        greedy=True,
-        apart=("vllm",),
-    ),
-    Implementation(
-        "vllm",
-        RAGGED,
-        "vLLM rejection_sample",
-        vllm.load_verify,
-        vllm.PACKAGES,
-        vllm.REMEDY,
-        apart=("vllm",),
+    _ragged(vllm, "vllm", "vLLM rejection_sample", apart=("vllm",)),
+    _ragged(
+        vllm, "vllm-greedy", "vLLM rejection_sample, greedy requests", greedy=True, apart=("vllm",)
     ),
     _transformers_text("sd", "assistant_model"),
     _transformers_text("sd-top-p", "assistant_model, temperature and top-p", settings=NUCLEUS),

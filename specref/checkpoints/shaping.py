@@ -52,7 +52,7 @@ def shaped(model: Model, settings: Mapping[str, float]) -> Model | None:
         if not (0 < value <= 1 or (value > 1 and name not in ("top_p", "min_p"))):
             most = " and at most 1" if name in ("top_p", "min_p") else ""
             raise ValueError(f"settings[{name!r}] = {value!r}: expected a number above 0{most}")
-        if name == "top_k" and value != int(value):
+        if name == "top_k" and value % 1:
             raise ValueError(f"settings['top_k'] = {value!r}: expected a whole number")
     if not set(settings) <= set(SHAPES):
         return None

@@ -30,7 +30,7 @@ VERDICTS: Mapping[str, str] = {
     Finding.NOT_EXERCISED: "not_exercised",
 }
 JUDGED, FOUND = frozenset({PASSED, KNOWN}), frozenset({"LOSSY", KNOWN})
-GREEDY = "greedy texts; no law is judged"
+GREEDY = "greedy; no law is judged"
 TEXTS = "end-to-end/texts", "end-to-end/texts-same"
 COLUMNS = (
     Column("path"),
