@@ -6,7 +6,8 @@
 Each engine gets an environment in a temporary folder, one at a time; PyPI is asked by pip. Rows
 are written as they come to docs/scoreboard.json, and then as a page. After an interruption the
 same command goes on: rows of the same version of the engine are kept, with ``--again`` those of
-the run that was interrupted. One that cannot be installed has rows that say so.
+the run that was interrupted, and the texts of a path that came to no verdict (in a hidden folder
+beside the record) are taken by the next run. One that cannot be installed has rows that say so.
 """
 
 import argparse
@@ -235,15 +236,24 @@ def run(
                 continue
             for path in wanted:
                 contract = str(path.contract)
+                texts = texts_of(record, package, path.name) if path.contract.of_engines else None
                 row = judged_apart(
                     engine.name, path.name, contract, how.form(contract, engine.slow),
                     note=ran_in(engine), python=there.python, folder=Path(folder),
                     limit=how.limit or limit_for(engine, how.seconds),
-                    environment=there.variables,
+                    environment=there.variables, texts=texts,
                 )  # fmt: skip
                 add(replace(row, package=package, megabytes=megabytes, run=how.run))
     board.write()
     return list(rows.values())
+
+
+def texts_of(record: Path, package: str, path: str) -> Path:
+    """The file for the texts of a path, in a folder beside the record."""
+    folder = record.with_name(f".{record.stem}")
+    folder.mkdir(exist_ok=True)
+    name = re.sub(r"[^\w.-]", "-", f"{path} {package}")
+    return folder / f"{name}.jsonl"
 
 
 class Board:

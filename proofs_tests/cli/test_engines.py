@@ -299,6 +299,50 @@ def test_what_ends_otherwise_is_a_row(
     assert row.seconds < apart.GRACE
 
 
+FALLING = """
+import os, random
+from specref import Model, Vocabulary
+from specref.contracts.text import Engine, Text
+
+LAW = Model(Vocabulary("ab"), lambda _: [0.5, 0.5])
+
+def asked(prompt, budget, seed):
+    with open("calls", "a") as calls:
+        calls.write(".")
+    if os.path.getsize("calls") == 400:
+        os.abort()
+    rng = random.Random(seed)
+    return Text([rng.choices((0, 1), (0.5, 0.5))[0] for _ in range(budget)], budget, budget)
+
+falling = Engine(asked, prompts=[(0, 1)], law=LAW)
+"""
+
+
+def test_texts_of_a_process_that_was_ended_are_taken_by_the_next(tmp_path: Path) -> None:
+    """The second process asks for the others; together they ask as one that is left alone."""
+    (tmp_path / "fallible.py").write_text(FALLING)
+    texts = runner.texts_of(tmp_path / "board.json", "fallible 1.0", "fallible:falling")
+    assert texts == tmp_path / ".board" / "fallible-falling-fallible-1.0.jsonl"
+
+    def row() -> Row:
+        return board.judged_apart(
+            "fallible", "fallible:falling", "text", ("--detect-tv", "0.3"), texts=texts,
+            folder=tmp_path, environment={**os.environ, "PYTHONPATH": str(runner.ROOT)},
+        )  # fmt: skip
+
+    def calls() -> int:
+        return (tmp_path / "calls").stat().st_size
+
+    assert row().verdict == "crashed"
+    assert (calls(), texts.exists()) == (400, True)
+    second, asked = row(), calls()
+    assert (second.verdict, "--texts" in second.command) == ("passed", False)
+    assert not texts.exists()
+    third, alone = row(), calls() - asked
+    assert second.evidence == f"{third.evidence}; 360 texts of an earlier run"
+    assert asked - alone == 40  # what the first check asks is not kept
+
+
 def test_what_was_found_before_a_crash_counts(tmp_path: Path) -> None:
     failed = {"id": "smoke/texts", "status": "failed", "finding": "broken contract"}
     found = {**failed, "message": "no text", "evidence": {}}

@@ -179,6 +179,7 @@ def judged_apart(
     memory: float = MOST_MEMORY,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
+    texts: Path | None = None,
 ) -> Row:
     """The row of ``specref check PATH`` in another process, whatever becomes of that.
 
@@ -202,15 +203,19 @@ def judged_apart(
         Variables of the process; those of this one by default.
     folder : Path, optional
         Where it runs.
+    texts : Path, optional
+        A file for whole texts as they come: if the process is ended, a second run goes on from
+        them. It is deleted after a verdict. Not with other contracts.
     """
     named = ["--contract", contract] if ":" in path else []
     asked = ["check", path, *named, *arguments]
+    kept = ["--texts", str(texts)] if texts else []
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="specref-") as scratch:
         report, refused, *logs = (
             Path(scratch, name) for name in ("report.json", "refused", "stdout", "stderr")
         )
-        command = [python, "-m", "specref.cli.offline", *asked, "--json", str(report)]
+        command = [python, "-m", "specref.cli.offline", *asked, *kept, "--json", str(report)]
         variables = {
             **(os.environ if environment is None else environment),
             **NO_DOWNLOADS,
@@ -247,7 +252,10 @@ def judged_apart(
         ]
         if own:
             fields["evidence"] += f"; prints to standard output: {_short(own[0])}"
-    return Row(engine, path, contract, **_refused(fields, hosts), **told)
+    row = Row(engine, path, contract, **_refused(fields, hosts), **told)
+    if texts and row.judged:
+        texts.unlink(missing_ok=True)
+    return row
 
 
 def _refused(fields: dict[str, Any], hosts: Sequence[str]) -> dict[str, Any]:
