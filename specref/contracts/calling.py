@@ -169,6 +169,8 @@ class Verifier:
             short = np.setdiff1d(np.arange(len(batch)), full)[:FEW]
             if all(self._raises(batch[one : one + 1], rng) for one in short.tolist()):
                 return " (ragged=false if it never gets rows with fewer drafts)"
+        if row is None and 0 < len(full) < len(batch) and not self._raises(batch[full], rng):
+            return " (ragged=false if all rows of a call have equally many drafts)"
         return ""
 
     def _raises(self, batch: Batch, rng: np.random.Generator) -> bool:

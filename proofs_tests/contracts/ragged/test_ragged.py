@@ -384,7 +384,7 @@ def test_each_kind_of_randomness_is_probed_exactly(named: str) -> None:
         return sampled(num_draft_tokens, draft_token_ids, target_probs, drawn_from.__getitem__)
 
     one = {"generators": by_generators, "generator": by_generator, "seeds": by_seeds}[named]
-    report = check(one, contract="ragged", only=["smoke/batch-of-one", "joint/probed"])
+    report = check(one, contract=RAGGED, only=["smoke/batch-of-one", "joint/probed"])
     assert report.counts["passed"] == 2, report
 
 
@@ -495,7 +495,7 @@ def test_a_sampler_that_writes_into_its_arguments_is_found() -> None:
         target_probs[:] = 0
         return out
 
-    report = check(verify, contract="ragged", only=["smoke/inputs-unchanged"])
+    report = check(verify, contract=RAGGED, only=["smoke/inputs-unchanged"])
     assert "target_probs[0, " in report.failures[0].message
 
 
@@ -583,3 +583,23 @@ def test_broken_answers_are_named(kind: str) -> None:
     verifier = RAGGED.verifier(Subject(verify, Capabilities()))
     with pytest.raises(BrokenContractError, match=message):
         verifier(batch, np.random.default_rng(1))
+
+
+def test_a_crash_on_unequal_lengths_names_the_claim_that_would_spare_it() -> None:
+    def equal_only(*, draft_token_ids, num_draft_tokens, target_probs, draft_probs, rng):
+        rows, size = len(num_draft_tokens), target_probs.shape[1]
+        p, drafts = target_probs.reshape(rows, -1, size), draft_token_ids.reshape(rows, -1)
+        q = None if draft_probs is None else draft_probs.reshape(rows, -1, size)
+        return clean(p, q, drafts, rng=rng)
+
+    def never(*, draft_token_ids, num_draft_tokens, target_probs, draft_probs, rng):
+        if len(num_draft_tokens) > 1:
+            raise ValueError("one request")
+
+    hint = "(ragged=false if all rows of a call have equally many drafts)"
+    found = {
+        one: check(one, contract=RAGGED, only=["smoke/answers"]).failures
+        for one in (equal_only, never)
+    }
+    assert [hint in failures[0].message for failures in found.values()] == [True, False]
+    assert not check(equal_only, contract=RAGGED, only=["smoke"], ragged=False).failures
