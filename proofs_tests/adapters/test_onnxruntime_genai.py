@@ -22,7 +22,7 @@ SETTINGS = {"temperature": 0.8, "top_p": 0.75}
 def test_it_is_not_run_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "onnxruntime_genai", None)
     names = [name for name in IMPLEMENTATIONS if name.startswith("onnxruntime-genai")]
-    assert len(names) == 7
+    assert len(names) == 9
     for name in names:
         assert IMPLEMENTATIONS[name].not_run == "not_run (onnxruntime_genai is not installed)"
     with pytest.raises(NotInstalledError, match="pip install onnxruntime-genai onnx"):

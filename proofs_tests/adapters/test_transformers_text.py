@@ -50,7 +50,8 @@ def test_drafts_are_counted_and_seeds_obeyed(
 
 def test_they_are_registered() -> None:
     known = [name for name in IMPLEMENTATIONS if name.startswith("transformers-text-")]
-    paths = "sd", "sd-top-p", "sd-top-k", "sd-greedy", "pld", "pld-greedy", "tli"
+    settings = "", "-top-p", "-top-k", "-penalty", "-greedy"
+    paths = *(f"sd{one}" for one in settings), "pld", "pld-top-p", "pld-greedy", "tli"
     assert known == [f"transformers-text-{path}" for path in paths]
     assert [one.check for one in IMPLEMENTATIONS[known[-1]].known] == ["end-to-end/texts"]
 

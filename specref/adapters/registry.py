@@ -399,6 +399,20 @@ ALL = (
         "onnxruntime-genai Generator, draft model, repetition penalty",
         settings={"repetition_penalty": 3.0},
     ),
+    _engine(
+        onnxruntime_genai,
+        "onnxruntime-genai-ngram-top-p",
+        "onnxruntime-genai Generator, n-grams of the text, temperature and top-p",
+        ngram_size=2,
+        settings=WIDE,
+    ),
+    _engine(
+        onnxruntime_genai,
+        "onnxruntime-genai-ngram-penalty",
+        "onnxruntime-genai Generator, n-grams of the text, repetition penalty",
+        ngram_size=2,
+        settings={"repetition_penalty": 1.3},
+    ),
     Implementation(
         "flashspec",
         RAGGED,
@@ -418,8 +432,16 @@ ALL = (
     _transformers_text("sd", "assistant_model"),
     _transformers_text("sd-top-p", "assistant_model, temperature and top-p", settings=NUCLEUS),
     _transformers_text("sd-top-k", "assistant_model, temperature and top-k", **TOP_K),
+    _transformers_text(
+        "sd-penalty",
+        "assistant_model, repetition penalty",
+        settings={"repetition_penalty": 3.0},
+    ),
     _transformers_text("sd-greedy", "assistant_model, greedy", **BY_ARGMAX),
     _transformers_text("pld", "prompt_lookup_num_tokens"),
+    _transformers_text(
+        "pld-top-p", "prompt_lookup_num_tokens, temperature and top-p", settings=WIDE
+    ),
     _transformers_text("pld-greedy", "prompt_lookup_num_tokens, greedy", **BY_ARGMAX),
     _transformers_text(
         "tli", "assistant_tokenizer, sampling", known.TLI_TEXT, law="two-vocabularies"
