@@ -85,7 +85,9 @@ dist: .venv/core
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
 	$(PYTHON) -m venv $(DIST)
-	$(DIST)/bin/pip install --quiet --disable-pip-version-check dist/*.whl
+	$(DIST)/bin/pip install --quiet --disable-pip-version-check dist/*.tar.gz
+	cd $(DIST) && bin/specref vectors --check
+	$(DIST)/bin/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*.whl
 	mkdir $(DIST)/empty
 	$(DIST)/bin/python -c "from importlib.metadata import metadata as of; page = of('specref').get_payload(); \
 		assert '# specref' in page and '](docs/' not in page, 'the page of the package has links to files'"

@@ -57,7 +57,7 @@ SECTIONS = {
 BELOW = {
     "algorithms": ("Rules", [f"generated/rules/{name}" for name in RULES]),
     "claims": ("Papers", [f"generated/papers/{one}" for one in site.claims.SOURCES]),
-    "api": ("Modules", [f"generated/api/{one}" for one in ("specref", *site.api.ROOMS)]),
+    "api": ("Modules", [f"generated/api/{one}" for one in ("specref", *site.api.MODULES)]),
 }  # fmt: skip
 
 REPOSITORIES = [cite for entry in ALL.values() for cite in entry.cites if "#" not in cite]

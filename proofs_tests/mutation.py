@@ -1,11 +1,11 @@
 """Sampled mutation testing: which changes of the code do the tests not notice?
 
-    python -m proofs_tests.mutation --rooms theory chance --sample 40 --seed 1
+    python -m proofs_tests.mutation --areas theory chance --sample 40 --seed 1
     python -m proofs_tests.mutation --again
     pytest --deep --cov=specref --cov-context=test
     python -m proofs_tests.mutation --coverage .coverage
 
-Each mutant is one small change of one file, made in a copy of the tree; the tests of its room run
+Each mutant is one small change of one file, made in a copy of the tree; the tests of its area run
 there. Neither published tool does that here (September 2026). mutmut 3.8 mutates only functions
 and methods without decorator, so no module constant, table or property; it chooses tests by a
 recorded run of the whole suite, and draws no sample. cosmic-ray 8.7 writes its mutants into the
@@ -65,13 +65,13 @@ sys.exit(pytest.main(sys.argv[1:], plugins=[Tell()]))"""
 
 
 @dataclass(frozen=True)
-class Room:
+class Area:
     """Code, the tests that are to notice its mutants, and the share that they should notice.
 
     Attributes
     ----------
     code : tuple of str
-        Files and folders; a file belongs to the room that names it most closely.
+        Files and folders; a file belongs to the area that names it most closely.
     tests : tuple of str
         Patterns of the ends of paths. Those of them that import the module of a mutant run
         first, then those that write its name, then the others.
@@ -90,21 +90,21 @@ class Room:
 
 EVERYWHERE = ("/test_api.py", "/test_defaults.py")
 KIT = ("adapters", "conformance", "contracts", "probing", "process", "vectors")
-ROOMS: dict[str, Room] = {
-    "chance": Room(("specref/chance.py",), ("/test_chance.py", "/proofs/*"), 0.98),
-    "distributions": Room(
+AREAS: dict[str, Area] = {
+    "chance": Area(("specref/chance.py",), ("/test_chance.py", "/proofs/*"), 0.98),
+    "distributions": Area(
         ("specref/distributions.py",),
         ("/test_distributions.py", "/test_models.py", "/proofs/*"),
         0.98,
     ),
-    "algorithms": Room(
+    "algorithms": Area(
         ("specref/algorithms",),
         ("/algorithms/*", "/proofs/*"),
         0.98,
         ("/theory/*", "/claims/*", "/verification/test_verification.py"),
     ),
-    "theory": Room(("specref/theory",), ("/theory/*", "/algorithms/*", "/speed/*"), 0.98),
-    "proofs": Room(
+    "theory": Area(("specref/theory",), ("/theory/*", "/algorithms/*", "/speed/*"), 0.98),
+    "proofs": Area(
         ("specref/proofs", "specref/laws.py", "specref/rules.py", "specref/verification"),
         (
             "/proofs/*",
@@ -117,19 +117,19 @@ ROOMS: dict[str, Room] = {
         0.98,
         slow=("/verification/test_kill_matrix.py", "/verification/test_trigger_matrix.py"),
     ),
-    "statistics": Room(
+    "statistics": Area(
         ("specref/statistics",),
         ("/statistics/*", "/theory/test_acceptance.py"),
         0.95,
         ("/conformance/checks/test_checks.py", "/conformance/checks/test_rounded.py"),
     ),
-    "kit": Room(
-        tuple(f"specref/{room}" for room in KIT),
-        ("/examples/*", *(f"/{room}/*" for room in KIT)),
+    "kit": Area(
+        tuple(f"specref/{area}" for area in KIT),
+        ("/examples/*", *(f"/{area}/*" for area in KIT)),
         0.92,
         ("/verification/test_kill_matrix.py", "/cli/*", "/pytest_plugin/*"),
     ),
-    "torch_backend": Room(
+    "torch_backend": Area(
         ("specref/torch_backend",),
         ("/torch_backend/*",),
         0.95,
@@ -261,7 +261,7 @@ def _is_text(*nodes: ast.expr) -> bool:
 
 @dataclass
 class Result:
-    """What became of the mutants of a room.
+    """What became of the mutants of a area.
 
     Attributes
     ----------
@@ -351,13 +351,13 @@ class Tree:
         file.write_bytes(source)
 
 
-def files_of(name: str, rooms: Mapping[str, Room], root: Path) -> list[str]:
-    """The files of a room that belong to no narrower one."""
+def files_of(name: str, areas: Mapping[str, Area], root: Path) -> list[str]:
+    """The files of a area that belong to no narrower one."""
 
     def owner(path: str) -> str:
         fitting = [
-            (len(part), room)
-            for room, one in rooms.items()
+            (len(part), area)
+            for area, one in areas.items()
             for part in one.code
             if path == part or path.startswith(f"{part}/")
         ]
@@ -365,23 +365,23 @@ def files_of(name: str, rooms: Mapping[str, Room], root: Path) -> list[str]:
 
     found = {
         file.relative_to(root).as_posix()
-        for part in rooms[name].code
+        for part in areas[name].code
         for file in ([root / part] if part.endswith(".py") else (root / part).rglob("*.py"))
     }
     return sorted(path for path in found if owner(path) == name)
 
 
-def tests_of(room: Room, path: str, root: Path, quick: bool) -> list[list[str]]:
+def tests_of(area: Area, path: str, root: Path, quick: bool) -> list[list[str]]:
     """Rounds of tests: a mutant that survives one is put to the next.
 
-    The doctests of its file and the tests of its room that import it, those of its name first;
+    The doctests of its file and the tests of its area that import it, those of its name first;
     those that write its name in the folder that mirrors its package; with `quick` that is all.
-    Then the others of its room, those of that folder first, and further ones.
+    Then the others of its area, those of that folder first, and further ones.
     """
     known = sorted(root.rglob("test_*.py"))
     files, further, slow = (
         [one for one in known if any(fnmatch(one.as_posix(), f"*{end}") for end in patterns)]
-        for patterns in (room.tests, (*room.further, *EVERYWHERE), room.slow)
+        for patterns in (area.tests, (*area.further, *EVERYWHERE), area.slow)
     )
     module = path.removesuffix(".py").replace("/", ".")
     stem = module.rsplit(".", 1)[1]
@@ -403,15 +403,15 @@ def tests_of(room: Room, path: str, root: Path, quick: bool) -> list[list[str]]:
 
 
 def _chosen(
-    room: Room, mutant: Mutant, root: Path, covering: Covering | None, quick: bool = False
+    area: Area, mutant: Mutant, root: Path, covering: Covering | None, quick: bool = False
 ) -> list[list[str]]:
     if covering:
-        return covering_tests(room, mutant, root, covering)
-    return tests_of(room, mutant.path, root, quick)
+        return covering_tests(area, mutant, root, covering)
+    return tests_of(area, mutant.path, root, quick)
 
 
 def covering_tests(
-    room: Room, mutant: Mutant, root: Path, covering: Covering, limit: int = 200
+    area: Area, mutant: Mutant, root: Path, covering: Covering, limit: int = 200
 ) -> list[list[str]]:
     """Rounds of the tests that run the line of a mutant, at most `limit` in each but for a file's.
 
@@ -425,8 +425,8 @@ def covering_tests(
         if rounds[-1] and len(rounds[-1]) + len(several) > limit:
             rounds.append([])
         rounds[-1] += several
-    further = tests_of(replace(room, tests=()), mutant.path, root, quick=False)[1:]
-    return [*filter(None, rounds), *tests_of(room, mutant.path, root, quick=True), *further]
+    further = tests_of(replace(area, tests=()), mutant.path, root, quick=False)[1:]
+    return [*filter(None, rounds), *tests_of(area, mutant.path, root, quick=True), *further]
 
 
 def _defined(source: str) -> Iterator[str]:
@@ -477,7 +477,7 @@ def run(
     size: int,
     seed: int,
     *,
-    rooms: Mapping[str, Room] = ROOMS,
+    areas: Mapping[str, Area] = AREAS,
     root: Path = ROOT,
     output: Path = OUTPUT,
     equivalent: Mapping[str, str] | None = None,
@@ -487,14 +487,14 @@ def run(
     covering: Covering | None = None,
     results: dict[str, Result] | None = None,
 ) -> dict[str, Result]:
-    """Run a sample of the mutants of some rooms; `output` is up to date after each of them.
+    """Run a sample of the mutants of some areas; `output` is up to date after each of them.
 
     Parameters
     ----------
     names : sequence of str
-        The rooms. Others keep what `output` has of them.
+        The areas. Others keep what `output` has of them.
     size : int
-        Mutants of a room.
+        Mutants of a area.
     equivalent : mapping, optional
         {key: reason}: mutants that are not run.
     limit : float
@@ -519,9 +519,9 @@ def run(
         runner = Runner(trees, limit)
         try:
             for name in names:
-                files = files_of(name, rooms, root)
+                files = files_of(name, areas, root)
                 possible, drawn = sampled(files, root, size, f"{seed}/{name}")
-                result = Result(rooms[name].target, seed, possible, len(drawn), quick=quick)
+                result = Result(areas[name].target, seed, possible, len(drawn), quick=quick)
                 results[name] = result
                 running = {}
                 for one in drawn:
@@ -529,7 +529,7 @@ def run(
                     if reason := (equivalent or {}).get(key(found)):
                         result.equivalent.append({**found, "reason": reason})
                     else:
-                        tests = _chosen(rooms[name], one, root, covering, quick)
+                        tests = _chosen(areas[name], one, root, covering, quick)
                         running[pool.submit(runner.code, one, tests)] = found
                 for done in as_completed(running):
                     _count(result, done.result(), running[done])
@@ -546,7 +546,7 @@ def run(
 def again(
     names: Sequence[str],
     *,
-    rooms: Mapping[str, Room] = ROOMS,
+    areas: Mapping[str, Area] = AREAS,
     root: Path = ROOT,
     output: Path = OUTPUT,
     equivalent: Mapping[str, str] | None = None,
@@ -570,7 +570,7 @@ def again(
                     found["since"] = "the code has changed"
                 else:
                     survives = any(
-                        runner.code(one, _chosen(rooms[name], one, root, covering)) == 0
+                        runner.code(one, _chosen(areas[name], one, root, covering)) == 0
                         for one in same
                     )
                     found["since"] = "survives" if survives else "noticed"
@@ -646,8 +646,8 @@ def _save(output: Path, results: Mapping[str, Result]) -> None:
 
 
 def table(results: Mapping[str, Result]) -> str:
-    """A line for each room; the interval is that of the binomial distribution, at 95 %."""
-    lines = [f"{'room':<14} mutants  run  killed  timed out  survived  equivalent   score"]
+    """A line for each area; the interval is that of the binomial distribution, at 95 %."""
+    lines = [f"{'area':<14} mutants  run  killed  timed out  survived  equivalent   score"]
     for name, one in results.items():
         noticed = one.killed + len(one.timed_out)
         low = binomial_interval(noticed, one.judged, 0.05)[0] if one.judged else 0.0
@@ -664,8 +664,8 @@ def table(results: Mapping[str, Result]) -> str:
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rooms", nargs="+", choices=ROOMS, default=list(ROOMS))
-    parser.add_argument("--sample", type=int, default=30, help="mutants of each room")
+    parser.add_argument("--areas", nargs="+", choices=AREAS, default=list(AREAS))
+    parser.add_argument("--sample", type=int, default=30, help="mutants of each area")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for a mutant")
@@ -680,13 +680,13 @@ def main() -> None:
     results: dict[str, Result] = {}
     if given.again:
         options = {"equivalent": equivalent, "limit": given.limit, "covering": covering}
-        for result in again(given.rooms, **options).values():
+        for result in again(given.areas, **options).values():
             for found in result.survivors:
                 print(f"{found['at']}: {found['since']}")
         return
     try:
         run(
-            given.rooms,
+            given.areas,
             given.sample,
             given.seed,
             equivalent=equivalent,

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import defaultdict
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from specref.conformance.status import Stage
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.table import VERIFY
 from specref.examples import lossy
+from specref.rules import RULES
 from specref.statistics import InconclusiveWarning
 from specref.verification import prove
 from specref.zoo import ALL
@@ -115,6 +117,14 @@ SLOW = ("ci", "everywhere", "low-precision", "scaling", "trophies", "vectors")
 def test_commands_do_what_the_page_says(page: Path) -> None:
     skip_without(page, [command.line for command in runnable(page)])
     assert [ran.problem for ran in run_page(page) if ran.problem] == []
+
+
+@pytest.mark.parametrize("page", ["ci", "everywhere", "scaling", "vectors"])
+def test_what_a_slow_page_shows_is_printed(page: str) -> None:
+    """Its other commands, and the page low-precision, are left to `make deep`."""
+    ran = run_page(ROOT / "docs" / f"{page}.md", shown=True)
+    assert ran
+    assert [one.problem for one in ran if one.problem] == []
 
 
 @pytest.mark.parametrize(
@@ -265,8 +275,41 @@ def test_the_page_of_the_zoo_says_of_every_entry_what_it_is() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_somewhere(page: Path) -> None:
-    for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-        assert (page.parent / link).exists(), link
+    for link, _, anchor in re.findall(r"\]\(([^)#:]*)(#([^)]+))?\)", page.read_text()):
+        there = page.parent / link if link else page
+        assert there.exists(), link
+        assert not anchor or there.suffix != ".md" or anchor in anchors(there), (link, anchor)
+
+
+def anchors(page: Path) -> set[str]:
+    """Names of headings, as the site and forges write them, and of marked places.
+
+    Examples
+    --------
+    >>> anchors(ROOT / "SECURITY.md")
+    {'security'}
+    """
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+    titles = [
+        re.sub(r"\[(.*?)\]\(.*?\)", r"\1", one) for one in re.findall(r"^#+ (.*)", text, re.M)
+    ]
+    slugs = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in titles}
+    return slugs | set(re.findall(r'id="([^"]+)"', text))
+
+
+def test_readme_counts_the_rules_that_are_proved() -> None:
+    readme = (ROOT / "README.md").read_text()
+    said = re.findall(
+        r"every random path of the (\d+)\s+lossless ones.*?proves (\d+)", readme, re.S
+    )
+    page = (ROOT / "docs" / "everywhere_rules.md").read_text()
+    verdicts: dict[str, set[str]] = defaultdict(set)
+    for rule, verdict in re.findall(r"^\| ([\w-]+) \| \d \| \d \| (\w+) \|", page, re.M):
+        verdicts[rule].add(verdict)
+    lossless = {rule.name for rule in RULES.values() if rule.lossless}
+    proved = {rule for rule in lossless if verdicts[rule] == {"proved"}}
+    assert said == [(str(len(lossless)), str(len(proved)))]
+    assert lossless - proved == {"k-seq"}
 
 
 def test_readme_counts_the_vectors() -> None:

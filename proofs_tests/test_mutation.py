@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proofs_tests import mutation
-from proofs_tests.mutation import Mutant, Result, Room, Tree, described, files_of, key, mutants
+from proofs_tests.mutation import Area, Mutant, Result, Tree, described, files_of, key, mutants
 
 SIGN = '''"""The sign of a number, 1 for 0."""
 
@@ -31,7 +31,7 @@ def test_sign():
 def test_wait():
     assert wait(2) == 0
 """
-ROOMS = {"toy": Room(("toy",), ("test_toy.py",), 0.9), "wait": Room(("toy/wait.py",), (), 0.5)}
+AREAS = {"toy": Area(("toy",), ("test_toy.py",), 0.9), "wait": Area(("toy/wait.py",), (), 0.5)}
 SURVIVORS = {
     "if (x <= 0):",
     "if x < 1:",
@@ -58,7 +58,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def ran(root: Path, size: int = 99, **options: Any) -> Result:
     output = root.parent / "mutants.json"
-    return mutation.run(["toy"], size, 1, rooms=ROOMS, root=root, output=output, **options)["toy"]
+    return mutation.run(["toy"], size, 1, areas=AREAS, root=root, output=output, **options)["toy"]
 
 
 def changed(found: dict[str, str]) -> str:
@@ -96,10 +96,10 @@ def test_a_quick_run_has_only_the_tests_that_import_the_file(root: Path) -> None
         "    sign = import_module('toy.sign').sign\n"
         "    assert (sign(-1), sign(5), sign()) == (-1, 1, 1)\n"
     )
-    rooms = {**ROOMS, "toy": Room(("toy",), ("test_other.py",), 0.9)}
+    areas = {**AREAS, "toy": Area(("toy",), ("test_other.py",), 0.9)}
     output, killed = root.parent / "mutants.json", {}
     for quick in (True, False):
-        found = mutation.run(["toy"], 4, 1, rooms=rooms, root=root, output=output, quick=quick)
+        found = mutation.run(["toy"], 4, 1, areas=areas, root=root, output=output, quick=quick)
         killed[quick] = found["toy"].killed
         assert Result(**json.loads(output.read_text())["toy"]).quick == quick
         assert ("quick" in mutation.table(found)) == quick
@@ -109,7 +109,7 @@ def test_a_quick_run_has_only_the_tests_that_import_the_file(root: Path) -> None
 @pytest.mark.deep
 def test_survivors_are_put_to_the_tests_of_today(root: Path) -> None:
     output = root.parent / "mutants.json"
-    options: dict[str, Any] = {"rooms": ROOMS, "root": root, "output": output}
+    options: dict[str, Any] = {"areas": AREAS, "root": root, "output": output}
     first = ran(root)
     (root / "tests" / "test_toy.py").write_text(TEST + "    assert sign(0) == 1\n")
     (root / "toy" / "sign.py").write_text("\n" + SIGN.replace("= 3", "= 5"))
@@ -211,9 +211,9 @@ def test_a_sample_depends_on_its_seed_alone(root: Path) -> None:
     assert {len(one) for _, one in drawn} == {5}
 
 
-def test_a_file_belongs_to_the_narrowest_room(root: Path) -> None:
-    assert files_of("toy", ROOMS, root) == ["toy/__init__.py", "toy/sign.py"]
-    assert files_of("wait", ROOMS, root) == ["toy/wait.py"]
+def test_a_file_belongs_to_the_narrowest_area(root: Path) -> None:
+    assert files_of("toy", AREAS, root) == ["toy/__init__.py", "toy/sign.py"]
+    assert files_of("wait", AREAS, root) == ["toy/wait.py"]
 
 
 IMPORTS = {
@@ -234,26 +234,26 @@ def test_the_tests_of_a_module_are_those_that_import_it(tmp_path: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     names = tuple(f"/{name}" for name in IMPORTS)
-    room = Room(("specref/theory",), names[:1] + names[2:5], 1.0, (names[1], *names[4:]))
+    area = Area(("specref/theory",), names[:1] + names[2:5], 1.0, (names[1], *names[4:]))
     path = "specref/theory/psi.py"
     mine = ["test_psi.py", "test_module.py", "test_name.py"]
-    assert mutation.tests_of(room, path, tmp_path, False) == [
+    assert mutation.tests_of(area, path, tmp_path, False) == [
         [path, *mine],
         ["test_other.py"],
         ["test_whole.py", "test_word.py"],
     ]
     path = "specref/theory/counting.py"  # imported by none
-    rounds = mutation.tests_of(room, path, tmp_path, False)
+    rounds = mutation.tests_of(area, path, tmp_path, False)
     others = sorted(set(IMPORTS) - {"test_whole.py", "test_word.py"})
     assert rounds[:2] == [[path], others]
-    slow = replace(room, slow=(names[0], names[2]))
+    slow = replace(area, slow=(names[0], names[2]))
     assert mutation.tests_of(slow, path, tmp_path, False)[1] == others[2:]
     assert mutation.tests_of(slow, "specref/theory/psi.py", tmp_path, False)[0][1:] == mine
     near = tmp_path / "proofs_tests" / "theory" / "test_near.py"
     near.parent.mkdir(parents=True)
     near.write_text("psi = 1")
     (near.parent / "test_far.py").write_text("epsilon = 1")
-    whole = replace(room, tests=("/theory/*", *room.tests))
+    whole = replace(area, tests=("/theory/*", *area.tests))
     first = [["specref/theory/psi.py", *mine], ["proofs_tests/theory/test_near.py"]]
     for quick in (True, False):
         rounds = mutation.tests_of(whole, "specref/theory/psi.py", tmp_path, quick)
@@ -324,7 +324,7 @@ def test_bytes_before_a_mutant_may_be_several_to_a_character() -> None:
 
 def test_the_record_is_one_of_todays_form() -> None:
     record = {name: Result(**one) for name, one in json.loads(mutation.OUTPUT.read_text()).items()}
-    assert set(record) == set(mutation.ROOMS)
+    assert set(record) == set(mutation.AREAS)
     for name, one in record.items():
         assert 0 < one.score <= 1, name
         assert one.judged + len(one.equivalent) <= one.sampled <= one.possible, name

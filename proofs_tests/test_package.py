@@ -168,3 +168,29 @@ def test_the_action_leaves_with_the_code_of_the_verdict(tmp_path, target, argume
     assert summary.count("```") == 2
     assert f"exit-code={code}\n" in (tmp_path / "output").read_text()
     assert (tmp_path / "report.json").exists() == (code != 2)
+
+
+USER = """from fractions import Fraction
+
+from specref import Model, Vocabulary, check, exact_distribution, prove
+from specref.algorithms import standard
+from specref.examples.correct import verify
+
+model = Model(Vocabulary("ab"), lambda _: [Fraction(1, 2)] * 2)
+law = exact_distribution(lambda chance: standard.step(model, model, (), 1, chance))
+code: int = check(verify).exit_code
+proved: str = str(prove(standard.step))
+reveal_type(law)
+wrong: str = check(verify, seed="1").verdict
+"""
+
+
+@pytest.mark.deep
+def test_a_user_s_mypy_sees_the_types_and_finds_no_error_in_specref(tmp_path):
+    (tmp_path / "user.py").write_text(USER)
+    asked = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", "cache", "user.py"]
+    done = subprocess.run(asked, capture_output=True, text=True, cwd=tmp_path)
+    revealed, wrong, found = done.stdout.splitlines()
+    assert 'is "dict[tuple[int, ...], float | fractions.Fraction]"' in revealed
+    assert wrong.startswith('user.py:12: error: Argument "seed" to "check"'), done.stdout
+    assert found == "Found 1 error in 1 file (checked 1 source file)"

@@ -143,7 +143,6 @@ def program(rule: str) -> str:
     return f"{node()} {SCRIPT} --serve {rule}"
 
 
-@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(("rule", "smoke"), [("standard", "smoke"), ("block", "smoke/answers")])
 def test_its_verifier_is_called_lossless(rule: str, smoke: str) -> None:
     asked_for = [smoke, "replay/coin-by-coin", "joint/wide", "joint/deep", "joint/eos"]

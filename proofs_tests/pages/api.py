@@ -19,7 +19,7 @@ import specref
 from proofs_tests.pages.console_blocks import BLOCK, PAGES, ROOT
 
 API = ROOT / "docs" / "api.md"
-ROOMS = (
+MODULES = (
     "specref.algorithms",
     "specref.chance",
     "specref.models",
@@ -111,15 +111,15 @@ def page() -> str:
     top = {name: getattr(specref, name) for name in specref.__all__}
     sections = [table("`specref`", top)]
     listed = {("specref", name) for name in top}
-    for room in ROOMS:
-        module = import_module(room)
+    for path in MODULES:
+        module = import_module(path)
         names = {name: getattr(module, name) for name in own_names(module) if name not in top}
-        listed |= {(room, name) for name in names}
-        sections.append(table(f"`{room}`", names))
+        listed |= {(path, name) for name in names}
+        sections.append(table(f"`{path}`", names))
     used = {one for source in PAGES for one in imports(source)} - listed
     others = {
-        f"{room}.{name}": getattr(import_module(room), name)
-        for room, name in used
+        f"{path}.{name}": getattr(import_module(path), name)
+        for path, name in used
         if name not in top
     }
     sections.append(table("Used by other pages", others))

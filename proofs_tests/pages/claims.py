@@ -33,8 +33,8 @@ claims of itself, `--claim`, is another thing: `specref list claims`.
 EXAMPLES = """
 Statements of other papers whose rules are here (Sun et al. 2024, SpecTr, SpecInfer, …) were not
 examined one by one. Tests are named by the row, and on the site by the page of its source.
-All need `pip install -e '.[strategies,pytest]'`. The first line runs those of row H5.2, the others
-show what some rows state:
+All need `pip install -e '.[strategies,pytest]'`. The first line runs those of row H5.2, and with
+another file and number those of another row; the others show what some rows state:
 
 <!-- not run (specref prove): README shows it -->
 <!-- not run (specref vocabularies): README runs it -->

@@ -189,14 +189,25 @@ def _command(line: str, printed: Sequence[str] | None, said: list[Marker]) -> Co
     )
 
 
-def run_page(page: Path) -> list[Ran]:
-    """The commands of a page, run one after the other in a folder with the files of all pages."""
+def run_page(page: Path, shown: bool = False) -> list[Ran]:
+    """The commands of a page, run one after the other in a folder with the files of all pages.
+
+    Parameters
+    ----------
+    page : Path
+    shown : bool
+        Only those whose output the page shows.
+    """
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files().items():
             path = Path(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        return [run(one, folder) for one in commands(page) if not one.not_run]
+        return [
+            run(one, folder)
+            for one in commands(page)
+            if not one.not_run and (one.expected is not None or not shown)
+        ]
 
 
 def run(command: Command, folder: str) -> Ran:

@@ -89,7 +89,7 @@ def pages() -> Iterator[tuple[str, str]]:
         yield f"papers/{source}", paper_page(source, ledger[source], ledger["verdicts"])
     yield "references", REFERENCES
     yield "cli", cli_page()
-    for module in ("specref", *api.ROOMS):
+    for module in ("specref", *api.MODULES):
         yield f"api/{module}", api_page(module)
     for section in ("contracts", "claims", "checks", "names"):
         yield LISTED_AS.get(section, section), listing_page(section)
@@ -97,6 +97,9 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 REFERENCES = """# Papers that are named
+
+Four sources have pages with a verdict on each statement; the others are named for their rules,
+and were not examined statement by statement.
 
 ```{bibliography}
 :all:

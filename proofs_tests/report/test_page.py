@@ -12,6 +12,7 @@ import shlex
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -414,16 +415,23 @@ def test_contrast_is_enough_in_light_and_dark() -> None:
 WIDE = html_page("wide", element("pre", "x" * 300, style="white-space: pre"))
 
 
-@pytest.mark.parametrize("name", ["failing", "zoo"])
-def test_pages_fit_a_phone(name: str, pages: dict[str, str], tmp_path: Path) -> None:
-    found = measured(pages[name], tmp_path, 390)
+PHONES = [("failing", False), ("failing", True), ("zoo", False), ("passing", True)]
+MORE_PHONES = [one for one in product(NAMES, (False, True)) if one not in PHONES]
+
+
+@pytest.mark.parametrize(
+    ("name", "dark"),
+    [*PHONES, *(pytest.param(*one, marks=pytest.mark.deep) for one in MORE_PHONES)],
+)
+def test_pages_fit_a_phone(name: str, dark: bool, pages: dict[str, str], tmp_path: Path) -> None:
+    found = measured(pages[name], tmp_path, 390, dark=dark)
     assert found["window"] == 390
     assert found["width"] <= 390
     assert found["right"] <= 390.5
     assert found["svg"] <= 361
     assert found["left"] >= -1.5
     assert found["overlaps"] == 0
-    assert found["background"] == "rgb(255, 255, 255)"
+    assert found["background"] == ("rgb(13, 17, 23)" if dark else "rgb(255, 255, 255)")
 
 
 def test_the_browser_notices_what_does_not_fit(tmp_path: Path) -> None:

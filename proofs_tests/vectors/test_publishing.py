@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from proofs_tests.helpers.vectors.files import CASES, FILES, FOLDER, ROOT, rule
-from specref.vectors import building, collecting, publishing
-from specref.vectors.editions import EDITIONS
+from specref.vectors import building, collecting, editions, publishing
+from specref.vectors.editions import EDITIONS, Edition
 from specref.vectors.reading import load_cases
 
 PINNED = {
@@ -58,6 +58,26 @@ def test_a_new_case_needs_a_new_version():
     published = publishing.read_published(FOLDER)
     with pytest.raises(ValueError, match="they need a spec version of their own"):
         publishing.ids_text(published, with_case("slrs/more/001"))
+
+
+@pytest.mark.usefixtures("prebuilt")
+def test_a_new_folder_has_the_ids_in_the_order_of_publication(tmp_path, monkeypatch):
+    """New cases come after all older ones, wherever their group stands in the code."""
+    new = with_case("slem/aa/001")
+    slem = {**new["slem"], "cases": sorted(new["slem"]["cases"], key=lambda case: case["id"])}
+    monkeypatch.setattr(publishing, "build_file", {**new, "slem": slem}.__getitem__)
+    (older := tmp_path / "older").mkdir()
+    lines = (FOLDER / "published.txt").read_text().splitlines(keepends=True)
+    lines += [f"slem/aa/001 {publishing.fingerprint({'id': 'slem/aa/001'})}\n"]
+    (older / "published.txt").write_text("".join(lines))
+    monkeypatch.setattr(publishing, "FOLDER", older)
+    edition = Edition(len(lines), hashlib.sha256("".join(lines).encode()).hexdigest())
+    known = {**EDITIONS, "1.99": edition}
+    monkeypatch.setattr(editions, "EDITIONS", known)
+    monkeypatch.setattr(editions, "SPEC_VERSION", "1.99")
+    publishing.write(tmp_path / "newer")
+    assert (tmp_path / "newer" / "published.txt").read_text() == "".join(lines)
+    assert publishing.differences(tmp_path / "newer") == []
 
 
 def test_a_change_is_refused_though_published_is_deleted():

@@ -98,7 +98,7 @@ def check_command(
     form and in a process of its own; a crash is a row. Exit code 1 if one of them fails where that
     is not expected; 2 if an installed one has no verdict, or none is installed.
 
-    A sampler in NumPy takes 2 to 30 seconds, those that fail early the least; whole texts take
+    A sampler in NumPy takes 2 to 35 seconds, those that fail early the least; whole texts take
     minutes, and how many is said before. With --seconds 10 drawing takes 10 s in all, and what
     else checks do a few seconds more.
 

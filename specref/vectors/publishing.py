@@ -39,7 +39,7 @@ def write(folder: Path, executor: Executor | None = None) -> list[str]:
     OSError
         The folder cannot be written to.
     """
-    texts = build_texts(read_published(folder), executor)
+    texts = build_texts(published_before(folder), executor)
     folder.mkdir(parents=True, exist_ok=True)
     for name in texts:
         if (folder / name).is_dir():
@@ -76,7 +76,7 @@ def _about_ids(folder: Path, files: Mapping[str, Record]) -> list[str]:
     if not path.exists():
         return [f"{IDS} is missing"]
     try:
-        text = ids_text(read_published(folder), files)
+        text = ids_text(published_before(folder), files)
     except ValueError as error:
         return [str(error)]
     return [f"{IDS} differs"] * (path.read_bytes() != text.encode())
@@ -142,6 +142,11 @@ def read_published(folder: Path) -> dict[str, str]:
             raise ValueError(f"{IDS}, line {number}: {line!r}: expected a new id, and 16 digits")
         published[id_] = value
     return published
+
+
+def published_before(folder: Path) -> dict[str, str]:
+    """As `read_published`; for a folder without ids, those of the package, whose order stays."""
+    return read_published(folder) or read_published(FOLDER)
 
 
 def _refuse(ids: Iterable[str], why: str) -> None:

@@ -9,12 +9,21 @@ import re
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from proofs_tests.benchmarks.two_sample import Texts, completed_law, target_law, trials_needed
+from proofs_tests.benchmarks.power import declared, iterations_needed, without
+from proofs_tests.benchmarks.two_sample import (
+    NAMES,
+    Texts,
+    completed_law,
+    target_law,
+    trials_needed,
+)
+from proofs_tests.pages.console_blocks import ROOT
 from specref.simulate import draw_blocks, tabulate
 from specref.statistics import TwoSample, Verdict
 from specref.statistics.two_sample.bets import STAKES, VIEWS, Bets, Visits
@@ -518,3 +527,24 @@ def test_the_page_says_how_many_times_as_many() -> None:
     ratios = [row[i + 1] / row[i] for row in ROWS.values() for i in (0, 2)]
     assert len(ratios) == 10
     assert f"needs {min(ratios):.1f} to {max(ratios):.1f} times the blocks" in PAGE
+
+
+def test_the_page_has_what_the_benchmark_measures() -> None:
+    """The range of ratios is that of the table, and the quickest mutant is measured anew."""
+    page = (ROOT / "docs" / "statistics.md").read_text()
+    ((low, high),) = re.findall(r"it needs ([\d.]+) to ([\d.]+) times the blocks", page)
+    table = page.split("| mutant | wide: campaign / two-sample |")[1].split("\n\n")[0]
+    rows = re.findall(
+        r"^\| ([\w-]+) \| ([\d,]+) / ([\d,]+) \| ([\d,]+) / ([\d,]+) \|$", table, re.M
+    )
+    counts = {row[0]: [int(one.replace(",", "")) for one in row[1:]] for row in rows}
+    ratios = [row[i + 1] / row[i] for row in counts.values() for i in (0, 2)]
+    assert [f"{min(ratios):.1f}", f"{max(ratios):.1f}"] == [low, high]
+    assert list(counts) == list(NAMES)
+    name, measured = "bonus-argmax", []
+    for fixture in (FIXTURES["wide"], FIXTURES["eos"]):
+        blind = without(declared(fixture), set(MUTANTS))
+        known = [iterations_needed(blind, fixture, MUTANTS[name], seed) for seed in range(5)]
+        unknown = [trials_needed(fixture, MUTANTS[name], seed) for seed in range(5)]
+        measured += [median(known), median(unknown)]
+    assert measured == counts[name]
