@@ -98,7 +98,7 @@ class Judgement:
     def form(self, contract: str, slow: bool) -> Sequence[str]:
         """The options for a path."""
         if slow:
-            return quick(CONTRACTS[contract], SECONDS, slow)
+            return quick(CONTRACTS[contract], self.seconds, slow)
         return self.forms.get(contract, ())
 
 

@@ -43,7 +43,8 @@ SLOW = (
     "boundary/greedy-ties",
 )
 # A call of theirs with some thousand rows takes a minute on a busy machine.
-SLOW_POWER = ("--detect-tv", "0.2", "--timeout", "300")
+SLOW_TIMEOUT = ("--timeout", "300")
+LONG = 600.0
 SECONDS, LOADING = 30.0, 10.0
 LIMIT = 600.0
 """Seconds for a path, if no more than a third of that are asked for."""
@@ -57,14 +58,14 @@ INTERPRETED = {} if CUDA else {"TRITON_INTERPRET": "1"}
 
 
 def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, ...]:
-    """The options of the quick form: some checks, at TV 0.05 (slow: 0.2) or for so many seconds.
+    """The options of the quick form: some checks, at TV 0.05 or for so many seconds.
 
     Parameters
     ----------
     contract : Contract
     seconds : float
     slow : bool
-        Only what takes few calls.
+        Only what takes few calls, at TV 0.2, or at 0.1 if there are ten minutes for it.
 
     Examples
     --------
@@ -73,8 +74,10 @@ def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, 
     ('--seconds', '30')
     """
     power = ("--seconds", f"{seconds:g}") if contract.timed else ("--detect-tv", "0.05")
+    if slow:
+        power = ("--detect-tv", "0.1" if seconds >= LONG else "0.2", *SLOW_TIMEOUT)
     only = SLOW if slow else contract.quick_checks
-    return (*(x for one in only for x in ("--only", one)), *(SLOW_POWER if slow else power))
+    return (*(x for one in only for x in ("--only", one)), *power)
 
 
 def check_engines(context: click.Context, contract: str | None, json_file: str | None) -> int:
