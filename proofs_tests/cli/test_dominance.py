@@ -90,6 +90,43 @@ def test_open_is_2() -> None:
     assert "open for" in result.output
 
 
+LESS = """
+from specref.algorithms import autoregressive, standard
+
+def step(target, drafter, context, lookahead, chance):
+    block = standard.step(target, drafter, context, lookahead, chance)
+    return block[:1] if len(block) > 1 else (0,)
+"""
+
+
+def test_what_accepts_less_and_is_lossy_is_answered_by_no(tmp_path: Path) -> None:
+    """That it accepts at most as many cannot be shown: it is no lossless rule."""
+    (tmp_path / "less.py").write_text(LESS)
+    page = tmp_path / "page.html"
+    rule = f"{tmp_path / 'less.py'}:step"
+    result = run("prove", rule, *TWO_TOKENS, "--against", STANDARD, "--html", str(page))
+    said = " ".join(result.output.split())
+    assert result.exit_code == 1
+    assert f"No: {STANDARD} accepts more drafts at " in said
+    assert "pieces open), since " in said
+    assert said.count("is lossy") == 2
+    assert "Open" not in said
+    assert "since" in page.read_text()
+
+
+def test_vocabularies_that_a_rule_cannot_read_are_named(tmp_path: Path) -> None:
+    """SLEM reads texts: of a, b, c and b, c, d there is one that a tokeniser cannot read."""
+    file, page = tmp_path / "record.json", tmp_path / "page.html"
+    asked = ("--everywhere", "--pairs", "two", "--json", str(file), "--html", str(page))
+    result = run("prove", "specref.algorithms.tli:step", *asked, "--against", "slem")
+    record = json.loads(file.read_text())
+    assert record["not_applicable"] == ["a, b, c and b, c, d"]
+    assert len(record["comparisons"]) == 3
+    for said in (result.output, page.read_text()):
+        assert "not applicable to a, b, c and b, c, d" in said
+    assert_fits("prove-against", file.read_text())
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

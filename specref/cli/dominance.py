@@ -29,6 +29,7 @@ from specref.report.dominance import (
     dominance_report,
 )
 from specref.report.dominance_html import comparison_html, dominance_html
+from specref.report.everywhere import listed
 from specref.report.everywhere_table import within_docs
 from specref.report.machine import as_json, write_json
 from specref.verification.dominance import STOPPED, ask_all, questions_of
@@ -51,12 +52,14 @@ def compare_rules(
     require_z3()
     both = vocabularies(tokens, pairs)
     found: list[Comparison] = []
+    left_out: list[str] = []
     with progress(len(both), f"pairs, at most {budget:g} s a claim") as advance:
         for target, drafter in both:
             try:
                 for step in steps:
                     first_runs(step, target, drafter, lookahead, seed, Watch(budget))
             except UntokenisableError:
+                left_out.append(f"{listed(target)} and {listed(drafter)}")
                 continue
             except Exception as error:
                 misused(f"{' or '.join(names)} {named(error)}")
@@ -82,11 +85,12 @@ def compare_rules(
                 misused(f"{told}; rules that raise somewhere are not compared")
             if found[-1].interrupted:
                 break
-    show(comparison_report(*names, found), json_file)
+    show(comparison_report(*names, found, left_out), json_file)
     if json_file:
-        write_json(json_file, as_json(comparison_record(*names, found)))
+        record = {**comparison_record(*names, found), "not_applicable": left_out}
+        write_json(json_file, as_json(record))
     if html_file:
-        write_json(html_file, comparison_html(*names, found, command_line()))
+        write_json(html_file, comparison_html(*names, found, left_out, command_line()))
     if found and found[-1].interrupted:
         sys.exit(INTERRUPTED)
     if any(one.less for one in found):

@@ -73,9 +73,11 @@ def quick(contract: Contract, seconds: float, slow: bool = False) -> tuple[str, 
     >>> quick(ENGINE, 30)
     ('--seconds', '30')
     """
-    power = ("--seconds", f"{seconds:g}") if contract.timed else ("--detect-tv", "0.05")
+    power: tuple[str, ...] = "--detect-tv", "0.05"
     if slow:
-        power = ("--detect-tv", "0.1" if seconds >= LONG else "0.2", *SLOW_TIMEOUT)
+        power = "--detect-tv", "0.1" if seconds >= LONG else "0.2", *SLOW_TIMEOUT
+    elif contract.timed:
+        power = "--seconds", f"{seconds:g}"
     only = SLOW if slow else contract.quick_checks
     return (*(x for one in only for x in ("--only", one)), *power)
 

@@ -27,16 +27,32 @@ COLUMNS = {
 STYLES = {"neither": "bold", "open": "bold yellow", "at least": "bold green", "more": "bold green"}
 
 
-def comparison_report(left: str, right: str, found: Sequence[Comparison]) -> Any:
+def comparison_report(
+    left: str, right: str, found: Sequence[Comparison], left_out: Sequence[str]
+) -> Any:
     """What is proved of two rules, for each pair of vocabularies."""
     parts = []
     for one in found:
-        answer = "No" if one.less else "Yes" if one.at_least.proved else "Open"
-        parts.append(
-            Prose(f"{answer}: {sentence(left, right, one)}", STYLES.get(one.relation, ""))
-        )
+        parts.append(Prose(answer(left, right, one), STYLES.get(one.relation, "")))
         parts.append(Prose(f"  {counts(left, right, one)}"))
+    parts += [Prose(f"not applicable to {one}") for one in left_out]
     return Group(*parts)
+
+
+def answer(left: str, right: str, found: Comparison) -> str:
+    """Whether one rule accepts at least as much as another: yes, no, or open; and the sentence."""
+    if found.relation != "open" or not found.less:
+        told = "No" if found.less else "Yes" if found.at_least.proved else "Open"
+        return f"{told}: {sentence(left, right, found)}"
+    does, what = _counted(found)
+    premise = found.at_most.premise
+    why = f", since {left} is {premise.verdict}" if premise is not None and not premise else ""
+    rows = f"every p and q over {box(found.target, found.drafter, found.lookahead)}"
+    pieces = f"{_regions(found)}, {found.at_most.open} pieces open"
+    return (
+        f"No: {right} {does} more {what} at {_gap(found, found.less, True)}. Whether it {does} at "
+        f"least as many for {rows}, is open ({pieces}){why}."
+    )
 
 
 def sentence(left: str, right: str, found: Comparison) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from specref.proofs.everywhere.comparison import Comparison, Gap, Relation
 from specref.report.charts import bars
-from specref.report.dominance import answer_sentence, box, counts, sentence
+from specref.report.dominance import answer, answer_sentence, box, counts
 from specref.report.everywhere_html import ABOUT, UNIFORM, rows_table
 from specref.report.page import (
     Markup,
@@ -29,7 +29,9 @@ RELATIONS: dict[Relation, str] = {
 }
 
 
-def comparison_html(left: str, right: str, found: Sequence[Comparison], command: str = "") -> str:
+def comparison_html(
+    left: str, right: str, found: Sequence[Comparison], left_out: Sequence[str], command: str = ""
+) -> str:
     """A page that says which of two rules accepts more, with rows at which they differ."""
     proved = bool(found) and all(one.at_least.proved for one in found)
     kind = "bad" if any(one.less for one in found) else "good" if proved else "open"
@@ -37,7 +39,7 @@ def comparison_html(left: str, right: str, found: Sequence[Comparison], command:
     sections = (
         section(
             f"Over {box(one.target, one.drafter, one.lookahead)}",
-            element("p", sentence(left, right, one)),
+            element("p", answer(left, right, one)),
             element("p", counts(left, right, one), class_="soft"),
             *(_gap(left, right, one, gap) for gap in (one.more, one.less) if gap),
         )
@@ -50,6 +52,7 @@ def comparison_html(left: str, right: str, found: Sequence[Comparison], command:
             kind,
             "; ".join(headlines) or "Nothing was compared",
             element("p", f"What {left} accepts, against {right}."),
+            *(element("p", f"not applicable to {one}") for one in left_out),
             element("p", ABOUT, class_="soft"),
         ),
         *sections,

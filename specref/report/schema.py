@@ -388,6 +388,7 @@ AGAINST: dict[str, Schema] = {
     "against": TEXT,
     "comparisons": listed(ref("comparison")),
 }
+UNREAD = said("Pairs of vocabularies that one of the rules cannot read.", IDS)
 PACKAGE = record(
     name=TEXT,
     least=said("The oldest version that will do.", TEXT),
@@ -501,7 +502,10 @@ KINDS: Mapping[str, tuple[str, Schema]] = {
     "engines": ("specref check engines", record(**BOARD)),
     "prove": ("specref prove RULE", PROOF),
     "prove-everywhere": ("specref prove RULE --everywhere", EVERYWHERE),
-    "prove-against": ("specref prove RULE --everywhere --against OTHER", record(**AGAINST)),
+    "prove-against": (
+        "specref prove RULE --everywhere --against OTHER",
+        record(**AGAINST, not_applicable=UNREAD),
+    ),
     "verify": (
         "specref verify",
         record(**form_of(Verification)["properties"], ok=said("Whether every check holds.", YES)),
