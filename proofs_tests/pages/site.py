@@ -468,6 +468,7 @@ def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str])
 {rules}Written from the [ledger of claims](../../claims.md), which has all sources in one table.
 {len(judged)} statements have a verdict, {len(others)} {have} none:
 [{NOT_COVERED.lower()}](#not-covered-{key}).{FIND if "editions" in source else ""}
+Tests are run in a checkout, with `pip install -e '.[strategies,pytest]'`.
 
 {verdicts}
 {overview}

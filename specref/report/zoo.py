@@ -54,7 +54,7 @@ def _zoo_row(row: Row) -> list[Text]:
 
 LEGEND = (
     "Cells: failed / asked checks of a stage. TV: the largest exact total variation on the "
-    "pairs of its rule, where it is a step. Controls are lossless and must pass."
+    "pairs that the checks use, where it is a step. Controls are lossless and must pass."
 )
 
 
@@ -117,10 +117,11 @@ TITLE = """# The zoo
 Every planted bug and every lossless look-alike, under every check that can be put to it. Written
 by `specref zoo --markdown docs/zoo.md` (seed {seed}, --detect-tv {detect_tv:g}): {killed} of
 {mutants} mutants killed, {passed} of {controls} controls passed. The rule is the clean one; of a
-figure, its definition. TV is the largest exact total variation on the pairs of the rule: of the
-completed block where the entry is a step, of the first tokens where it is a loop that carries
-something, of the joint law of two requests where it is a step of a batch. Figures that are
-reported wrongly, verifiers that break their contract, and dependence between rows have none.
+figure, its definition. TV is the largest exact total variation on the pairs of models that the
+checks use (on others it may be larger): of the completed block where the entry is a step, of the
+first tokens where it is a loop that carries something, of the joint law of two requests where it
+is a step of a batch. Figures that are reported wrongly, verifiers that break their contract, and
+dependence between rows have none.
 """
 
 
