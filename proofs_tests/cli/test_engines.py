@@ -641,7 +641,7 @@ def test_slow_engines_have_few_checks_and_more_time() -> None:
     """Their kernels run in Triton's interpreter; rows say so."""
     vllm, mlx = ENGINES["vllm"], ENGINES["mlx-lm"]
     options = board.quick(CONTRACTS["ragged"], 30, slow=True)
-    assert options[-4:] == ("--detect-tv", "0.2", "--timeout", "300")
+    assert options[-4:] == ("--detect-tv", "0.2", "--timeout", "900")
     assert runner.Judgement({}, 600).form("ragged", slow=True)[-4:-2] == ("--detect-tv", "0.1")
     assert "joint/probed" in options
     assert [board.limit_for(one, 30) for one in (vllm, mlx)] == [1200, 600]
