@@ -232,7 +232,7 @@ def test_many_rules_of_one_shape_are_a_table_too() -> None:
         ["greedy-block", "", "standard", ""],
         ["recursive-rejection", "standard", "", ""],
     ]
-    assert not any(line.startswith("|") for line in dominance_page(answers[:5], "c").splitlines())
+    assert not any(line.startswith("|") for line in dominance_page(answers[:2], "c").splitlines())
 
 
 def test_ctrl_c_keeps_what_was_found_and_the_page_says_so() -> None:

@@ -12,7 +12,7 @@ from specref.report.layout import Prose
 from specref.verification.dominance import LEFT_OUT, Answered
 from specref.vocabulary import Vocabulary
 
-MANY = 8
+MANY = 4
 """Rules of one shape from which on their relations are a table as well."""
 TURNED = {"more": "less", "less": "more", "at least": "at most", "at most": "at least"}
 COLUMN = {"at least": "more", "at most": "less"}
