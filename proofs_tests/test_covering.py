@@ -8,7 +8,7 @@ from coverage import CoverageData
 
 from proofs_tests import mutation
 from proofs_tests.covering import Covering
-from proofs_tests.mutation import Mutant, Room
+from proofs_tests.mutation import Area, Mutant
 
 CODE = """LIMIT = 3
 TWICE = 2 * LIMIT
@@ -89,13 +89,13 @@ def test_rounds_are_those_tests_and_then_what_may_notice_unseen(covering: Coveri
         file = covering.root / "tests" / test
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("from specref.toy.code import Kind\n" * (file.stem == "test_other"))
-    room = Room(("specref/toy",), ("/toy/test_*", "/test_other.py"), 0.9, ("/test_last.py",))
+    area = Area(("specref/toy",), ("/toy/test_*", "/test_other.py"), 0.9, ("/test_last.py",))
     path = "specref/toy/code.py"
     last = [[path, "tests/test_other.py"], ["tests/test_last.py"]]
 
     def rounds(line: int, limit: int = 200) -> list[list[str]]:
         mutant = Mutant(path, line, 0, 0, "")
-        return mutation.covering_tests(room, mutant, covering.root, covering, limit)
+        return mutation.covering_tests(area, mutant, covering.root, covering, limit)
 
     assert rounds(6) == [[MINE, CALL, SIZE], *last]
     assert rounds(6, 2) == [[MINE, CALL], [SIZE], *last]
