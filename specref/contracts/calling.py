@@ -169,7 +169,8 @@ class Verifier:
             short = np.setdiff1d(np.arange(len(batch)), full)[:FEW]
             if all(self._raises(batch[one : one + 1], rng) for one in short.tolist()):
                 return " (ragged=false if it never gets rows with fewer drafts)"
-        if row is None and 0 < len(full) < len(batch) and not self._raises(batch[full], rng):
+        some = row is None and 0 < len(full) < len(batch)
+        if some and not self._raises(batch[full], rng) and self._raises(batch, rng):
             return " (ragged=false if all rows of a call have equally many drafts)"
         return ""
 
