@@ -103,7 +103,7 @@ def test_readme_oracle_example_is_fifteen_lines() -> None:
     assert len(example.splitlines()) <= 15
 
 
-SLOW = ("ci", "everywhere", "low-precision", "scaling", "trophies", "vectors")
+SLOW = ("checkpoints", "ci", "everywhere", "low-precision", "scaling", "trophies", "vectors")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_commands_do_what_the_page_says(page: Path) -> None:
     assert [ran.problem for ran in run_page(page) if ran.problem] == []
 
 
-@pytest.mark.parametrize("page", ["ci", "everywhere", "scaling", "vectors"])
+@pytest.mark.parametrize("page", ["checkpoints", "ci", "everywhere", "scaling", "vectors"])
 def test_what_a_slow_page_shows_is_printed(page: str) -> None:
     """Its other commands, and the page low-precision, are left to `make deep`."""
     ran = run_page(ROOT / "docs" / f"{page}.md", shown=True)
