@@ -261,7 +261,7 @@ def _is_text(*nodes: ast.expr) -> bool:
 
 @dataclass
 class Result:
-    """What became of the mutants of a area.
+    """What became of the mutants of an area.
 
     Attributes
     ----------
@@ -352,7 +352,7 @@ class Tree:
 
 
 def files_of(name: str, areas: Mapping[str, Area], root: Path) -> list[str]:
-    """The files of a area that belong to no narrower one."""
+    """The files of an area that belong to no narrower one."""
 
     def owner(path: str) -> str:
         fitting = [
@@ -494,7 +494,7 @@ def run(
     names : sequence of str
         The areas. Others keep what `output` has of them.
     size : int
-        Mutants of a area.
+        Mutants of an area.
     equivalent : mapping, optional
         {key: reason}: mutants that are not run.
     limit : float
