@@ -80,6 +80,19 @@ def test_a_saved_case_is_replayed(tmp_path: Path) -> None:
     assert saved in " ".join(result.output.split())
 
 
+def test_cases_of_two_samplers_in_one_folder_do_not_replace_each_other(tmp_path: Path) -> None:
+    foreign = tmp_path / "joint-wide-seed-0.json"
+    foreign.write_text("not ours")
+    (tmp_path / "other.py").write_text("from specref.examples.lossy import verify\n")
+    other = (f"{tmp_path / 'other.py'}:verify", *LOSSY[1:])
+    for sampler in (LOSSY, other, LOSSY):
+        specref("check", *sampler, "--save", str(tmp_path))
+    assert foreign.read_text() == "not ours"
+    foreign.unlink()
+    cases = {one.name: json.loads(one.read_text())["target"] for one in tmp_path.glob("*.json")}
+    assert cases == {"joint-wide-seed-0-2.json": LOSSY[0], "joint-wide-seed-0-3.json": other[0]}
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": "another"}'])
 def test_a_file_that_is_no_case_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "case.json"

@@ -93,7 +93,18 @@ VERDICTS = [
         [PASSED, result(Status.UNEXPECTED_PASS, "joint/deep")],
         "expected failures that passed, to be taken off the list: joint/deep",
     ),
-    ([PASSED, result(Status.INCONCLUSIVE)], "INCONCLUSIVE"),
+    (
+        [PASSED, result(Status.INCONCLUSIVE)],
+        "INCONCLUSIVE: inconclusive joint/wide; see there",
+    ),
+    (
+        [PASSED, *(result(Status.NOT_RUN, f"joint/{n}") for n in range(5))],
+        "INCONCLUSIVE: not_run joint/0, joint/1, joint/2 and 2 more; see there",
+    ),
+    (
+        [result(Status.NOT_APPLICABLE)],
+        "INCONCLUSIVE: no check that was asked for applies under contract verify",
+    ),
     (
         [PASSED, result(Status.NOT_APPLICABLE, "joint/one-hot")],
         "no difference from lossless in 1 of the 2 checks that were asked for, the others do not "

@@ -223,6 +223,10 @@ def test_a_failure_says_which_convention_it_follows():
     both = "--policy accept-up-to --policy closed-cdf"
     assert notes["coin-at-ratio/003"] == f"what {both} --last descending expects"
     assert notes["zeros-at-the-ends/001"] == "what --last descending expects"
+    usual = run(inverse(), FILES["standard"]["cases"], policies=["accept-up-to"])
+    assert "what --last inverse or race without --policy expects" in {
+        one.note for one in usual.failures
+    }
     wrong = run(inverse(residual=lambda p, q: p), FILES["standard"]["cases"])
     assert any(not one.note for one in wrong.failures)
 

@@ -1,5 +1,6 @@
 """The work of ``specref check``: implementations are judged, and reports written."""
 
+import itertools
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -26,7 +27,7 @@ from specref.conformance.expectations import load_expected
 from specref.conformance.options import CheckOptions, Listener
 from specref.conformance.parallel import Workers
 from specref.conformance.report import Interrupted, Report
-from specref.conformance.saved import failing_cases
+from specref.conformance.saved import failing_cases, load_case
 from specref.conformance.status import CheckResult, Status
 from specref.conformance.strata.shape import Shape, shapes
 from specref.conformance.suite import chosen, judged, prepare
@@ -266,10 +267,25 @@ def _found_or_not_run(
 def _save(report: Report, target: str, timeout: float | None, save: str | None) -> None:
     cases = failing_cases(report, target, timeout) if save else {}
     for name, case in cases.items():
-        file = Path(str(save)) / name
+        file = _free(Path(str(save)) / name, target)
         file.parent.mkdir(parents=True, exist_ok=True)
         write_json(str(file), as_json(case))
         click.echo(f"saved {file}: specref replay {file}", err=True)
+
+
+def _free(file: Path, target: str) -> Path:
+    """The file, or the next beside it that has no case of another implementation."""
+    numbered = (file.with_stem(f"{file.stem}-{n}") for n in itertools.count(2))
+    return next(
+        one for one in itertools.chain([file], numbered) if not one.exists() or _holds(one, target)
+    )
+
+
+def _holds(file: Path, target: str) -> bool:
+    try:
+        return str(load_case(str(file))["target"]) == target
+    except ValueError:
+        return False
 
 
 def _records(reports: list[Report]) -> Mapping[str, object]:

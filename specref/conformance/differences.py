@@ -258,10 +258,10 @@ def told(id_: str, found: Difference) -> list[str]:
     how = "in its exact law" if trials is None else f"in {trials:,} {found['of']} drawn there"
     lines = [f"{id_}, {found['place']}: furthest off, {how}"]
     block, first = found["blocks"][0], found["first_tokens"][0]
-    lines.append(f"  {found['of'][:-1]} {tuple(block['tokens'])}: {_both(block)}")
+    lines.append(f"  {found['of'][:-1]} {tuple(block['tokens'])}: {_both(block, trials)}")
     apart = abs(float(as_number(first["observed"])) - float(as_number(first["expected"])))
     same = trials is None and apart < ROUNDING
-    said = "s: no difference" if same else f" {first['tokens'][0]}: {_both(first)}"
+    said = "s: no difference" if same else f" {first['tokens'][0]}: {_both(first, trials)}"
     lines.append(f"  first token{said}")
     for row in found["rows"]:
         drawn = block["tokens"][len(row["prefix"])]
@@ -270,22 +270,29 @@ def told(id_: str, found: Difference) -> list[str]:
     return lines
 
 
-def _both(one: Difference) -> str:
+def _both(one: Difference, trials: int | None) -> str:
     expected, observed = numbers(one["expected"], one["observed"])
-    if one["count"] is None:
+    if trials is None:
         return f"expected {expected}, has {observed}"
-    return f"expected {expected}, observed {observed} ({times_seen(one['count'])} times)"
+    return f"expected {expected}, observed {observed} ({times_seen(one, trials)})"
 
 
-def times_seen(count: float) -> str:
-    """How often a completed block was seen: no whole number if the target continued some.
+def times_seen(one: Difference, trials: int) -> str:
+    """How often a block was seen, and the standard error of its probability under its law.
+
+    No whole number if the target continued some; the standard error is at most that.
 
     Examples
     --------
-    >>> times_seen(1200.0), times_seen(31.25)
-    ('1,200', '31.2')
+    >>> times_seen({"count": 31.25, "expected": 0.2}, 100)
+    '31.2 times, s.e. 0.0400'
+    >>> times_seen({"count": 1200.0, "expected": 0.0}, 2_000)
+    '1,200 times'
     """
-    return f"{count:,.1f}".removesuffix(".0")
+    p = float(as_number(one["expected"]))
+    count = f"{one['count']:,.1f}".removesuffix(".0")
+    error = f", s.e. {_decimal((p * (1 - p) / trials) ** 0.5)}" if 0 < p < 1 else ""
+    return f"{count} times{error}"
 
 
 def row_text(row: Row, drawn: int | None = None) -> str:

@@ -244,7 +244,7 @@ class Report:
         if stale:
             return f"expected failures that passed, to be taken off the list: {', '.join(stale)}"
         if self.exit_code:
-            return "INCONCLUSIVE"
+            return f"INCONCLUSIVE: {self._undecided()}"
         known = self.counts[Status.EXPECTED_FAILURE]
         if self.lossy_as_expected:
             return f"LOSSY as expected: {known} known failures, and nothing else ({self.power})"
@@ -252,6 +252,15 @@ class Report:
         rare = [r for r in self.results if r.finding == Finding.EDGE and r.status == Status.PASSED]
         edges = f"; edges of uniforms in {', '.join(r.id for r in rare)}" if rare else ""
         return f"no difference from lossless{self._asked()}{but} ({self.power}){edges}"
+
+    def _undecided(self) -> str:
+        """Which checks have no verdict, or that none applies."""
+        for status in (Status.INCONCLUSIVE, Status.NOT_RUN):
+            ids = [result.id for result in self.results if result.status == status]
+            if ids:
+                more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
+                return f"{status} {', '.join(ids[:3])}{more}; see there"
+        return f"no check that was asked for applies under contract {self.contract}"
 
     def _asked(self) -> str:
         """In how many checks, if some were left out."""

@@ -242,8 +242,8 @@ def _law(report: Report) -> list[str]:
         element("p", where, " ", failed if report.worst else SCATTERED),
         element(
             "div",
-            _probabilities(f"{titled}, as token ids", found["blocks"], _name),
-            _probabilities("First token", first, lambda one: f"token {one['tokens'][0]}"),
+            _probabilities(f"{titled}, as token ids", found["blocks"], found["trials"], _name),
+            _probabilities("First token", first, found["trials"], _first),
             class_="pictures",
         ),
         element("h3", f"p and q along {_name(found['blocks'][0])}"),
@@ -263,19 +263,28 @@ def _law(report: Report) -> list[str]:
 
 
 def _probabilities(
-    title: str, records: Sequence[Difference], name_of: Callable[[Difference], str]
+    title: str,
+    records: Sequence[Difference],
+    trials: int | None,
+    name_of: Callable[[Difference], str],
 ) -> Markup:
-    entries, exact = [], all(one["count"] is None for one in records)
+    entries = []
     for one in records:
         expected, observed = numbers(one["expected"], one["observed"])
         lengths = [(side, float(as_number(one[side]))) for side in ("expected", "observed")]
-        has = f"has {observed}" if exact else f"{observed} seen ({times_seen(one['count'])})"
-        entries.append((name_of(one), f"{expected} expected, {has}", lengths))
+        seen = f"has {observed}"
+        if trials is not None:
+            seen = f"{observed} seen ({times_seen(one, trials)})"
+        entries.append((name_of(one), f"{expected} expected, {seen}", lengths))
     return bars(
         entries,
         f"{title}: " + "; ".join(f"{name}: {told}" for name, told, _ in entries),
-        joined((f"{title}: ", legend(observed="its exact law" if exact else "seen"))),
+        joined((f"{title}: ", legend(observed="its exact law" if trials is None else "seen"))),
     )
+
+
+def _first(one: Difference) -> str:
+    return f"token {one['tokens'][0]}"
 
 
 def _name(one: Difference) -> str:

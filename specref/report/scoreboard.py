@@ -168,7 +168,7 @@ def verdict_of(record: Mapping[str, Any], ending: str = "") -> dict[str, Any]:
     evidence = f"{shown[0]['id']}: {shown[0]['message']}" if shown else _drawn(results)
     whole = not ending and record["complete"]
     power = "" if verdict in FOUND or not whole else GREEDY if greedy else _power(results)
-    if verdict == "inconclusive" and record["verdict"] != "INCONCLUSIVE":
+    if verdict == "inconclusive" and not open_:
         evidence = record["verdict"]
     return {
         "verdict": verdict,

@@ -217,7 +217,7 @@ class Trial(Asked):
             return self.result(case, Status.FAILED, note=str(error))
         if got == self.expected(case):
             return self.result(case, Status.PASSED, got)
-        return self.result(case, Status.FAILED, got, other_convention(case, got))
+        return self.result(case, Status.FAILED, got, other_convention(case, got, self.policies))
 
     def expected(self, case: Mapping[str, Any]) -> Tokens:
         """The expected block, under the conventions of this implementation."""
@@ -290,13 +290,14 @@ def outcomes(case: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [case["expected"], *case.get("either", ())]
 
 
-def other_convention(case: Mapping[str, Any], got: Tokens) -> str:
-    """Which other convention gives this block, in words."""
+def other_convention(case: Mapping[str, Any], got: Tokens, mine: Sequence[str]) -> str:
+    """Which convention other than that with policies `mine` gives this block, in words."""
     for one in outcomes(case):
         draws = [name for name, block in one["tokens"].items() if tuple(block) == got]
         if draws:
             policies = "".join(f"--policy {name} " for name in one.get("policies", ()))
-            return f"what {policies}--last {' or '.join(draws)} expects"
+            without = " without --policy" if mine and not policies else ""
+            return f"what {policies}--last {' or '.join(draws)}{without} expects"
     return ""
 
 
