@@ -112,7 +112,10 @@ Drag p and q, choose a rule, and step through an iteration. It is
 
 <iframe class="playground" src="../playground.html" title="Playground"></iframe>
 """
-WAY_BACK = '<p><a href="index.html" target="_top">specref</a></p>'
+WAY_BACK = (
+    '<p><a href="index.html" target="_top">specref</a> · '
+    '<a href="glossary.html" target="_top">the words of this page</a></p>'
+)
 """Of the playground as a page of its own; in a checkout there is no such page."""
 
 
