@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from specref.chance import Exact, Traced
-from specref.models import hashed_model, iid_model
-from specref.rules import RULES, between, declarable, rule_of
+from specref.chance import Exact, Traced, exact_distribution
+from specref.models import Model, hashed_model, iid_model
+from specref.rules import RULES, Rule, between, declarable, rule_of
 from specref.vocabulary import Vocabulary
 
 VECTORS = Path(__file__).resolve().parent.parent / "specref" / "vectors" / "v1"
@@ -45,6 +45,14 @@ def test_what_has_no_closed_form_is_not_computed(name: str) -> None:
     for figure in (RULES[name].acceptance_rate, RULES[name].acceptance_by_position):
         with pytest.raises(ValueError, match=f"rule '{name}': no closed form of its accepted"):
             figure(TARGET, DRAFTER)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_equal_rows_are_accepted_by_the_rules_that_say_so(rule: Rule) -> None:
+    rows = ["1/6", "1/3", "1/2"], ["1/5", "3/5", "1/5"], [0, "1/4", "3/4"]
+    model = Model(ABC, lambda context: rows[len(context) % 3])
+    law = exact_distribution(lambda chance: rule.step(model, model, (), 2, chance))
+    assert (min(map(len, law)) == 3) == rule.accepts_equals
 
 
 @pytest.mark.parametrize("name", ["recursive-rejection", "matching", "k-seq"])

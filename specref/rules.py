@@ -91,7 +91,7 @@ class Rule:
         Whether the drafter never drafts what the target lacks, but draws from the rest of q,
         renormalised.
     accepts_equals : bool
-        Whether a draft is accepted at every position where p = q.
+        Whether a draft that is verified is accepted at every position where p = q.
     accepted_lengths : callable, optional
         (target, drafter, context, lookahead) -> P(accepted length = 0), P(= 1), ….
     accepts_first : callable, optional

@@ -11,7 +11,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from proofs_tests.pages import api, claims
 from proofs_tests.pages.console_blocks import ROOT
 from proofs_tests.pages.when import WHEN
 from specref import Model, Vocabulary, is_lossless
-from specref.chance import Replayed, Traced, enumerate_paths, shown
+from specref.chance import Replayed, Traced, enumerate_paths, exact_distribution, shown
 from specref.cli import COMMANDS
 from specref.models import iid_model
 from specref.report.listing import SECTIONS, listing_of
@@ -229,11 +229,18 @@ def rows_of(title: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
 # Rules
 
 
+JOINT = ("block", "greedy-block")
+"""Rules that keep as much as standard on the usual pair, and more on another."""
+
+
 def pair(rule: Rule) -> tuple[Model, Model]:
     """The toy pair that a rule is shown on."""
     if rule.by_text:
         target = iid_model(Vocabulary("ab"), ["2/3", "1/3"])
         return target, iid_model(Vocabulary(["a", "b", "ab"]), ["1/4", "1/4", "1/2"])
+    if rule.name in JOINT:
+        two = Vocabulary("ab")
+        return iid_model(two, ["1/3", "2/3"]), iid_model(two, ["2/3", "1/3"])
     even, odd = ["1/3", 0, "2/3"], ["1/2", "1/3", "1/6"]
     target = Model(Vocabulary("abc"), lambda context: odd if len(context) % 2 else even)
     drafter = Vocabulary("abc" if rule.same_vocabulary else "bcx")
@@ -249,7 +256,9 @@ def rule_page(rule: Rule) -> str:
         "from": "; ".join(cited(paper) for paper in rule.papers),
         "vocabulary of the drafter": TEXTS[rule.vocabularies],
         "lossless": is_lossless_said(rule),
-        "a draft is accepted wherever p = q": "yes" if rule.accepts_equals else "no",
+        "a draft that is verified is accepted wherever p = q": "yes"
+        if rule.accepts_equals
+        else "no",
         "may be declared under the contracts": ", ".join(told["contracts"]) or "none",
         "when to take it": f"{WHEN[rule.name]} [Which rule?](../../algorithms.md)",
         "published test vectors": "[yes](../../vectors.md)" if rule.vectors else "no",
@@ -339,8 +348,11 @@ def example(rule: Rule) -> str:
     order = [(len({*verdicts(t)}), path.weight) for t, path in zip(traces, paths, strict=True)]
     best = max(range(len(paths)), key=order.__getitem__)
     proof = is_lossless(rule.step, target, drafter, lookahead=LOOKAHEAD)
-    mean = sum(len(path.outcome) * path.weight for path in paths)
+    mean = expected_tokens(rule, target, drafter)
     many = "1 token" if mean == 1 else f"{mean} tokens"
+    usual = RULES["standard"]
+    if rule.same_vocabulary and rule is not usual:
+        many += f" (standard: {expected_tokens(usual, target, drafter)})"
     rows = []
     for name, model in (("p", target), ("q", drafter)):
         tokens = ", ".join(model.vocabulary.tokens)
@@ -361,6 +373,12 @@ block {paths[best].outcome}, probability {paths[best].weight}
 Enumerated when this page was built: {len(paths)} random paths, {many} in expectation, and a
 total variation of {proof.total_variation} between the completed block and the target.
 """
+
+
+def expected_tokens(rule: Rule, target: Model, drafter: Model) -> Any:
+    """The mean length of a block, by all random paths."""
+    law = exact_distribution(lambda chance: rule.step(target, drafter, (), LOOKAHEAD, chance))
+    return sum(len(block) * mass for block, mass in law.items())
 
 
 def verdicts(trace: Traced) -> list[bool]:
@@ -459,8 +477,7 @@ def paper_page(key: str, source: Mapping[str, Any], meanings: Mapping[str, str])
     have = "has" if len(others) == 1 else "have"
     verdicts = "".join(f"* **{name}**: {meaning}\n" for name, meaning in meanings.items())
     in_short = source.get("in_short", "")
-    for row in judged:
-        in_short = re.sub(rf"\b{row['id']}\b(?!\.)", f"[{row['id']}](#{anchor(row)})", in_short)
+    in_short = with_rows(in_short)
     return f"""# {name}
 
 {in_short and f"**In short:** {in_short}{PARAGRAPH}"}\
@@ -562,6 +579,32 @@ def uses(rule: Rule, source: str) -> bool:
     return any(paper.startswith(source) for paper in rule.papers)
 
 
+PAPERS = "docs/generated/papers"
+
+
+@cache
+def row_pages() -> Mapping[str, str]:
+    """{id: the page of papers that has the row}."""
+    ledger = tomllib.loads(claims.LEDGER.read_text(encoding="utf-8"))
+    return {row["id"]: key for key in claims.SOURCES for row in ledger[key]["rows"]}
+
+
+def with_rows(text: str) -> str:
+    """Markdown of a page of papers whose rows are links.
+
+    Examples
+    --------
+    >>> with_rows("as H5.6, not as B.99")
+    'as [H5.6](timor.md#claim-h5-6), not as B.99'
+    """
+
+    def link(found: re.Match[str]) -> str:
+        page = row_pages().get(found[0])
+        return f"[{found[0]}]({page}.md#{anchor({'id': found[0]})})" if page else found[0]
+
+    return re.sub(r"\b[A-Z]\d*\.\d+[a-z]?\b", link, text)
+
+
 def anchor(row: Mapping[str, Any]) -> str:
     """The name of a row in links."""
     return f"claim-{row['id'].lower().replace('.', '-')}"
@@ -572,7 +615,7 @@ def statement(row: Mapping[str, Any]) -> str:
     lines = [
         f"({anchor(row)})=\n### {row['id']}: {row['verdict']}\n",
         f"*{row['place']}*\n\n{row['says']}.\n",
-        f"**Found:** {row['found']}.\n",
+        f"**Found:** {with_rows(relinked(row['found'], 'docs', PAPERS))}.\n",
     ]
     if "command" in row:
         lines.append(f"```sh\n{row['command']}\n```\n")

@@ -12,12 +12,12 @@ norm(R_i), or after all n drafts from p. What h_i is for 0/0 does not matter: th
 p = q, so that P_{i+1} = 1, and the walk back never comes to i.
 
 The same holds for sub-laws q, whose rest is the probability that drafting ends after x_1 … x_i
-with nothing more to verify: END, which the target never says. What is shown, from the last draft
-back: given that x_1 … x_i is drafted, it is accepted with probability P_i, and then p follows.
-A draft y comes next and is accepted with probability min(q, P_i p)(y), END with 0. The walk comes
-to i with 1 less their sum, which is sum R_i + 1 - P_i; so it stops at i, with y next, with
-probability R_i(y). Together that is P_i p(y); at i = 0, p(y). Full acceptance is the case q = 0,
-where R_n = P_n p. An accepted EOS is followed by nothing, and nothing more is drafted.
+with nothing more to verify: END, which the target never says. Why that is lossless, by induction
+from the last draft back: given that x_1 … x_i is drafted, it is accepted with probability P_i, and
+then p follows. A draft y comes next and is accepted with probability min(q, P_i p)(y), END with 0.
+The walk comes to i with 1 less their sum, which is sum R_i + 1 - P_i; so it stops at i, with y
+next, with probability R_i(y). Together that is P_i p(y); at i = 0, p(y). Full acceptance is the
+case q = 0, where R_n = P_n p. An accepted EOS is followed by nothing, and nothing more is drafted.
 """
 
 from typing import NamedTuple

@@ -99,8 +99,8 @@ def check_command(
     is not expected; 2 if an installed one has no verdict, or none is installed.
 
     A sampler in NumPy takes 2 to 35 seconds, in torch up to 80, those that fail early the least;
-    whole texts take minutes, and how many is said before. With --seconds 10 drawing takes 10 s in all; exact laws
-    and independence come on top.
+    whole texts take minutes, and how many is said before. With --seconds 10 drawing takes 10 s in
+    all; exact laws and independence come on top.
 
     Exit codes: 0 lossless at the declared power, 1 lossy or a broken contract (or accepted
     lengths that are not those of --algorithm), 2 misuse, inconclusive, not answered in time, not

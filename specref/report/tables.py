@@ -43,7 +43,10 @@ def _plan_notes(mutants: bool, tv: float | None, trials: int | None) -> list[str
             "bet on the bug has won; floor 0: it does what the target excludes, and that is "
             "seen 999 times in 1,000."
         ]
-    proved = "Proved, for any sampler, 999 times in 1,000."
+    proved = (
+        "Cells: completed blocks that the target can produce; more need more blocks (your own "
+        "pair: specref.statistics.plan_distance). Proved, for any sampler, 999 times in 1,000."
+    )
     if tv is not None:
         return [proved, f"Typically a campaign needs {typical_trials(tv):,} (measured: 12 / TV²)."]
     if trials is not None:
