@@ -280,6 +280,46 @@ def trace_to(
     return program(chance), chance
 
 
+def shares_of(
+    tokens: Tokens, step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
+) -> tuple[tuple[str, Probability], ...]:
+    """What the probability of a prefix of the completed block is the sum of, largest first.
+
+    Paths with the same verdicts on drafts, and the same last draw, are one share.
+
+    Examples
+    --------
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> from specref.zoo.standard.printed import algorithm_5
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/2", "1/2"], ["3/4", "1/4"]))
+    >>> for branch, share in shares_of((1, 1), algorithm_5, p, q, (), 1):
+    ...     print(share, branch)
+    1/4 accept[0] yes, residual
+    1/8 accept[0] no, residual, then the target
+    """
+    program = _program(step, target, drafter, context, lookahead)
+    shares: dict[str, Probability] = {}
+    for path in enumerate_paths(program):
+        block = path.outcome
+        if _agreement(block, tokens) < min(len(block), len(tokens)):
+            continue
+        rest, mass = tokens[len(block) :], path.weight
+        if rest and target.vocabulary.ends(block):
+            continue
+        for i, token in enumerate(rest, len(block)):
+            mass *= target.next_token((*context, *tokens[:i]))[token]
+        chance = Traced(Exact(path.choices))
+        program(chance)
+        said = [f"{one.site} {one.said}" for one in chance.steps if isinstance(one.choice, bool)]
+        drawn = [one.site for one in chance.steps if not isinstance(one.choice, bool)]
+        said += drawn[-1:] if len(drawn) > 1 or not said else []
+        branch = ", ".join(said + ["then the target"] * bool(rest)) or "no decision"
+        if mass:
+            shares[branch] = shares.get(branch, 0) + mass
+    return tuple(sorted(shares.items(), key=lambda item: -item[1]))
+
+
 def _agreement(left: Tokens, right: Tokens) -> int:
     """The length of the common prefix."""
     pairs = zip(left, right, strict=False)

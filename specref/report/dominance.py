@@ -35,6 +35,9 @@ def comparison_report(
     for one in found:
         parts.append(Prose(answer(left, right, one), STYLES.get(one.relation, "")))
         parts.append(Prose(f"  {counts(left, right, one)}"))
+        for name, premise in ((left, one.at_most.premise), (right, one.at_least.premise)):
+            if premise is None:
+                parts.append(Prose(f"  whether {name} is lossless was not asked"))
     parts += [Prose(f"not applicable to {one}") for one in left_out]
     return Group(*parts)
 

@@ -13,6 +13,12 @@ from specref.vocabulary import Vocabulary
 
 FORMAT = "specref rows 1"
 MOST_CONDITIONS = 12
+NOT_SAID = (
+    "Nothing is said of other numbers of tokens or drafts, of contexts before the first draft, or "
+    "of EOS.",
+    "Nothing is said of a second draft (--tokens 2 --lookahead 2), of other numbers of tokens, of "
+    "contexts before the first draft, or of EOS.",
+)
 
 
 def everywhere_report(name: str, found: Sequence[Everywhere], left_out: Sequence[str]) -> Any:
@@ -24,6 +30,8 @@ def everywhere_report(name: str, found: Sequence[Everywhere], left_out: Sequence
         if one.witness:
             parts.append(Prose(_witness(one, one.witness)))
     parts += [Prose(f"{name}: not applicable to {one}") for one in left_out]
+    if any(one.verdict == "lossless" for one in found):
+        parts.append(Prose(NOT_SAID[found[0].lookahead == 1], "dim"))
     return Group(*parts)
 
 

@@ -12,6 +12,8 @@ from specref.verification.judging import MAX_TEXTS
 from specref.verification.rules import MOST_PATHS
 from specref.vocabulary import Vocabulary
 
+MOST_SHARES = 4
+
 
 def rule_report(name: str, report: RuleReport) -> RenderableType:
     """The counts, the smallest counterexample with its trace, the first error, the situations."""
@@ -111,6 +113,10 @@ def rule_record(name: str, report: RuleReport) -> dict[str, object]:
                 "total_variation": str(refutation.total_variation),
                 "difference": str(refutation.difference),
                 "block": refutation.block,
+                "shares": [
+                    {"branch": branch, "probability": str(share)}
+                    for branch, share in refutation.shares
+                ],
                 "trace": refutation.trace.splitlines(),
             }
             for refutation in report.refuted
@@ -154,10 +160,34 @@ def _refutation(refutation: Refutation) -> str:
         *(f"  {line}" for line in _vocabulary_lines(pair)),
         f"  total variation of the completed block: {refutation.total_variation}",
         f"  {refutation.difference}",
+        *_shares(refutation),
+        *_later_rows(refutation),
         f"  a path, block {block}{after_eos}:",
         *("    " + line for line in refutation.trace.splitlines()),
     ]
     return "\n".join(lines)
+
+
+def _shares(refutation: Refutation) -> list[str]:
+    shares = refutation.shares if len(refutation.shares) > 1 else ()
+    lines = [f"  {refutation.difference.output} is the sum of"] * bool(shares)
+    lines += [f"    {share} {branch}" for branch, share in shares[:MOST_SHARES]]
+    if rest := shares[MOST_SHARES:]:
+        lines.append(f"    {sum(share for _, share in rest)} {len(rest)} more")
+    return lines
+
+
+def _later_rows(refutation: Refutation) -> list[str]:
+    """The rows after the first tokens of the difference."""
+    case, tokens = refutation.case, refutation.difference.tokens
+    lines = []
+    for n in range(1, len(tokens)):
+        after = (*case.context, *tokens[:n])
+        line = f"  after {tokens[:n]}: p = ({shown(case.pair.target.next_token(after))})"
+        if case.pair.same_vocabulary and n < case.lookahead:
+            line += f", q = ({shown(case.pair.drafter.next_token(after))})"
+        lines.append(line)
+    return lines
 
 
 def _vocabulary_lines(pair: Pair) -> list[str]:

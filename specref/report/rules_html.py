@@ -88,6 +88,13 @@ def _counterexample(refutation: Refutation) -> list[Markup]:
                 ]
             ),
             element("div", wrong, laws if rows else "", class_="pictures"),
+            table(
+                ("branch", f"its share of {difference.output}"),
+                ((branch, str(share)) for branch, share in refutation.shares),
+                ("name", "name"),
+            )
+            if len(refutation.shares) > 1
+            else "",
         ),
         section(
             f"A path to the block {refutation.block}, decision by decision",

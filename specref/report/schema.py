@@ -327,7 +327,18 @@ PROOF = record(
     refuted=said(
         "The counterexamples, the smallest first.",
         listed(
-            record(case=TEXT, total_variation=FRACTION, difference=TEXT, block=TOKENS, trace=IDS)
+            record(
+                case=TEXT,
+                total_variation=FRACTION,
+                difference=TEXT,
+                block=TOKENS,
+                shares=said(
+                    "What the probability of `difference` is the sum of: the verdicts on drafts "
+                    "and the last draw that lead there.",
+                    listed(record(branch=TEXT, probability=FRACTION)),
+                ),
+                trace=IDS,
+            )
         ),
     ),
     raised=listed(record(case=TEXT, type=TEXT, error=TEXT)),

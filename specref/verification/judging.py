@@ -9,7 +9,14 @@ from specref.chance import MAX_PATHS, OutsideChanceError, TooManyPathsError
 from specref.chance import Step as Decision
 from specref.distributions import Probability
 from specref.pairs import Case
-from specref.proofs.exact import Difference, asks_chance, output_distribution, proof, trace_to
+from specref.proofs.exact import (
+    Difference,
+    asks_chance,
+    output_distribution,
+    proof,
+    shares_of,
+    trace_to,
+)
 from specref.vocabulary import Tokens, UntokenisableError
 
 Verdict: TypeAlias = Literal[
@@ -20,12 +27,13 @@ MAX_TEXTS = 100_000
 
 @dataclass(frozen=True)
 class Witness:
-    """How a rule differs from the target: by how much, first where, and a traced path to it."""
+    """How a rule differs: by how much, first where, of what that is the sum, and a traced path."""
 
     total_variation: Probability
     difference: Difference
     block: Tokens
     steps: tuple[Decision, ...]
+    shares: tuple[tuple[str, Probability], ...]
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,8 @@ def result_of(step: Step, case: Case, max_paths: int = MAX_PATHS) -> Result:
         if difference is not None:
             block, trace = trace_to(difference.tokens, step, *arguments)
             steps = tuple(replace(one, site=str(one.site)) for one in trace.steps)
-            witness = Witness(found.total_variation, difference, block, steps)
+            shares = shares_of(difference.tokens, step, *arguments)
+            witness = Witness(found.total_variation, difference, block, steps, shares)
         asked = paths > 1 or asks_chance(step, *arguments)
     except KeyboardInterrupt:
         raise

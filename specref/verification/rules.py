@@ -31,6 +31,7 @@ class Refutation:
     difference: Difference
     block: Tokens
     steps: tuple[Decision, ...]
+    shares: tuple[tuple[str, Probability], ...]
 
     @property
     def trace(self) -> str:
@@ -292,7 +293,7 @@ def _report(tallies: Sequence[_Tally], every: int) -> RuleReport:
 
 
 def _refutation(case: Case, found: Witness) -> Refutation:
-    return Refutation(case, found.total_variation, found.difference, found.block, found.steps)
+    return Refutation(case, **vars(found))
 
 
 def _results(

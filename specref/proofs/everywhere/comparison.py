@@ -267,6 +267,13 @@ class _Claims:
             if isinstance(side, Verified)
             for block in scouted(side.watched, *size).values()
         )
+        most = self.iterations * (self.lookahead + 1)
+        if self.length > most:
+            raise TypeError(
+                f"a block has {self.length} tokens: expected at most {most}, those of "
+                f"{self.iterations} iteration{'s' * (self.iterations > 1)} with lookahead "
+                f"{self.lookahead} (a step of several iterations is not compared)"
+            )
         for number in range(RANDOM_ROWS):
             if not (self.more and self.less):
                 self._try(random_rows(self.space, self._longest, f"{self.seed} compare {number}"))
