@@ -5,6 +5,7 @@ Run from the root of a checkout, or by `make docs`:
     python -m sphinx -W --keep-going docs build/site
 """
 
+import html
 import re
 import sys
 from pathlib import Path
@@ -43,6 +44,7 @@ bibtex_bibfiles = ["references.bib"]
 default_role, smartquotes = "literal", False  # two hyphens are an option
 napoleon_google_docstring, napoleon_use_ivar = False, True
 autodoc_typehints = "none"
+autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 
 # Pages that are written, in the sections of docs/index.md, after those that it lists.
@@ -60,6 +62,8 @@ BELOW = {
     "api": ("Modules", [f"generated/api/{one}" for one in ("specref", *site.api.MODULES)]),
 }  # fmt: skip
 
+LONG_NAME, PAUSE = 11, re.compile(r"(?<=[/._\]])(?=\w)")
+PRE = '<span class="pre">{}</span>'
 REPOSITORIES = [cite for entry in ALL.values() for cite in entry.cites if "#" not in cite]
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+(#\d+)?")
 PAPERS = site.named_papers("url")
@@ -158,6 +162,52 @@ def breakable(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             ][1:]
 
 
+def breakable_cells(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Let a long name in a table go on in the next line after / . _ and ], and nowhere else."""
+    if app.builder.format != "html":
+        return
+    pause = nodes.raw("", "<wbr>", format="html")
+    for entry in doctree.findall(nodes.entry):
+        literals = list(entry.findall(nodes.literal))
+        texts = (one for one in entry.findall(nodes.Text) if one.parent not in literals)
+        for node in [*literals, *(one for one in texts if not nested(one, nodes.reference))]:
+            if not any(len(word) > LONG_NAME for word in node.astext().split()):
+                continue
+            if isinstance(node, nodes.literal):
+                words = (PAUSE.split(word) for word in node.astext().split(" "))
+                code = " ".join("<wbr>".join(map(PRE.format, map(html.escape, x))) for x in words)
+                code = f'<code class="docutils literal notranslate">{code}</code>'
+                node.parent.replace(node, nodes.raw("", code, format="html"))
+            else:
+                pieces = PAUSE.split(node.astext())
+                told = [part for x in pieces for part in (pause.deepcopy(), nodes.Text(x))]
+                node.parent.replace(node, told[1:])
+
+
+def nested(node: nodes.Node, kind: type[nodes.Node]) -> bool:
+    """Whether a node is in one of a kind."""
+    return any(isinstance(one, kind) for one in ancestors(node))
+
+
+def one_by_one(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Docstrings as napoleon reads them: a colon is none of a type, one attribute an entry."""
+    if what in ("property", "attribute"):
+        lines.insert(0, "")
+    if "Attributes" not in lines:
+        return
+    start = lines.index("Attributes") + 2
+    while start < len(lines) and lines[start]:
+        end = start + 1
+        while end < len(lines) and lines[end].startswith(" "):
+            end += 1
+        named, colon, kind = lines[start].partition(" : ")
+        told = [[f"{one}{colon}{kind}", *lines[start + 1 : end]] for one in named.split(", ")]
+        lines[start:end] = [line for one in told for line in one]
+        start += sum(map(len, told))
+
+
 def in_full_size(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Make a plot a link to its file, which a phone can enlarge."""
     plots = list(doctree.findall(nodes.image)) if app.builder.format == "html" else []
@@ -184,6 +234,8 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", written)
     app.connect("source-read", arranged)
     app.connect("doctree-resolved", breakable)
+    app.connect("doctree-resolved", breakable_cells)
+    app.connect("autodoc-process-docstring", one_by_one, priority=100)  # before napoleon
     app.connect("doctree-resolved", in_full_size)
     app.connect("build-finished", with_pictures)
     app.connect("sphinx-click-process-description", examples_as_code)

@@ -269,6 +269,7 @@ def rule_page(rule: Rule) -> str:
     ]
     said = [(inspect.getdoc(module) or "").partition(PARAGRAPH)[2]]
     said += [paragraphs(listing)] if listing is not module else []
+    said = [one.removeprefix(f"{told['text']}").lstrip() for one in said]
     if any(said):
         parts += ["## What it does, and why\n", *(f"{one}\n" for one in said)]
     return "\n".join(
@@ -453,7 +454,7 @@ def bugs(rule: Rule) -> str:
 
 From [the zoo](../../zoo.md), where the checks that find each are listed:
 
-{rows_of(("id", "formula", "", "seen in"), rows)}"""
+{rows_of(("id", "formula", "law", "seen in"), rows)}"""
 
 
 # Papers

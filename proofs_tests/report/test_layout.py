@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from unittest.mock import patch
@@ -62,7 +63,12 @@ def test_reports_of_the_kit_fit(options: tuple[str, ...], width: int, tmp_path: 
     file = tmp_path / "report.json"
     text = printed(width, "check", *options, "--json", str(file))
     check_fits(text, width)
-    seen = [one for one in json.loads(file.read_text())["results"] if asked(one)]
+    results = [one for one in json.loads(file.read_text())["results"] if asked(one)]
+    blocked = Counter(one["message"] for one in results if one["status"] == "not_run")
+    for why, number in blocked.items():
+        assert number > 1
+        assert f"{number} not_run {why}" in " ".join(text.split())
+    seen = [one for one in results if one["status"] != "not_run"]
     assert {one["id"] for one in seen} <= words(text)
     assert {one["status"] for one in seen} <= words(text)
     for one in seen:

@@ -158,6 +158,22 @@ class Report:
         return min(told, key=lambda result: result.status != Status.FAILED, default=None)
 
     @property
+    def worst_exactly(self) -> CheckResult | None:
+        """The first failure whose law was computed, not sampled, if that is not `worst`."""
+        failed = (r for r in self.failures if r.finding == Finding.LAW and r is not self.worst)
+        compared = ((one, one.evidence.get("difference")) for one in failed)
+        return next((one for one, law in compared if law and law["trials"] is None), None)
+
+    @property
+    def blocked(self) -> Mapping[str, tuple[str, ...]]:
+        """{why: ids} of the checks that were not run for a reason that several share."""
+        found: dict[str, tuple[str, ...]] = {}
+        for one in self.results:
+            if one.status == Status.NOT_RUN:
+                found[one.message] = (*found.get(one.message, ()), one.id)
+        return {why: ids for why, ids in found.items() if len(ids) > 1}
+
+    @property
     def growth(self) -> list[str]:
         """How the evidence of `worst` grew; without that, of the first failure with looks."""
         looked = [self.worst] if self.worst else [r for r in self.failures if r.growth][:1]

@@ -158,7 +158,7 @@ def _check_counts(tokens: Ints, counts: Ints, batch: Batch) -> None:
         row = int(wrong.argmax())
         raise BrokenContractError(
             f"counts[{row}] = {counts[row]}: expected 1 to {most[row]} "
-            f"({most[row] - 1} drafts and one more)",
+            f"({most[row] - 1} drafts and one more); tokens[{row}] = {tokens[row].tolist()[:8]}",
             row,
         )
     padded = np.arange(tokens.shape[1]) >= counts[:, None]

@@ -69,6 +69,8 @@ class Contract(ABC):
         The sizes that a user may choose: of "vocabulary", "lookahead" and "batch".
     tried_on : str
         Where distances are detected, for reports.
+    rows_said : str
+        What rows of p and q in a report are, where that needs saying.
     trees : bool
         Whether drafts form trees.
     of_engines : bool
@@ -94,6 +96,7 @@ class Contract(ABC):
     written: ClassVar[bool] = True
     shaped: ClassVar[tuple[str, ...]] = ()
     tried_on: ClassVar[str] = "on fixtures"
+    rows_said: ClassVar[str] = ""
     trees: ClassVar[bool] = False
     of_engines: ClassVar[bool] = False
     counts_calls: ClassVar[bool] = False

@@ -49,6 +49,7 @@ BY_ITSELF = "To have the bug named, if its law is that of a known one: --only jo
 
 def kit_report(report: Report) -> RenderableType:
     """The header, a row for each check that applies, the diagnosis, counts and verdict."""
+    blocked = report.blocked
     rows = [
         (
             result.id,
@@ -58,14 +59,20 @@ def kit_report(report: Report) -> RenderableType:
         )
         for result in report.results
         if result.status != Status.NOT_APPLICABLE
+        and not (result.status == Status.NOT_RUN and result.message in blocked)
     ]
     parts: list[RenderableType] = [Prose(header(report), "dim"), "", Table(COLUMNS, rows), ""]
-    if report.worst:
-        parts += [Prose("\n".join(told(report.worst.id, report.worst.evidence["difference"]))), ""]
+    parts += [Prose(f"{len(ids)} not_run {why}") for why, ids in blocked.items()]
+    parts += [""] * bool(blocked)
+    shown = list(filter(None, (report.worst, report.worst_exactly)))
+    for one in shown:
+        parts += [Prose("\n".join(told(one.id, one.evidence["difference"]))), ""]
+    if shown and report.contract.rows_said:
+        parts += [Prose(report.contract.rows_said, "dim"), ""]
     parts += [part for line in report.growth for part in (Prose(line), "")]
     for ids, lines in report.tracebacks.items():
         parts.append(Text("\n".join([f"traceback of {ids}:", *(f"  {x}" for x in lines)])))
-    if any(result.status != Status.NOT_APPLICABLE for result in report.strata):
+    if any(result.status in (Status.PASSED, Status.FAILED) for result in report.strata):
         parts.append(Prose(SHIFTS.format(len(NAMES)), "dim"))
     parts += [Prose(f"not tried: {one.id}: {one.message}", "yellow") for one in _untried(report)]
     parts += [Prose(line, "dim") for line in not_applicable(report)]

@@ -240,6 +240,7 @@ def _law(report: Report) -> list[str]:
     first = sorted(found["first_tokens"], key=lambda one: list(one["tokens"]))
     return [
         element("p", where, " ", failed if report.worst else SCATTERED),
+        element("p", f"{report.contract.rows_said}.") if report.contract.rows_said else "",
         element(
             "div",
             _probabilities(f"{titled}, as token ids", found["blocks"], found["trials"], _name),

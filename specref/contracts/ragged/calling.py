@@ -9,6 +9,7 @@ import numpy as np
 from specref.arrays import NO_TOKEN, Floats, Ints
 from specref.contracts.batch import Answer, Batch
 from specref.contracts.calling import Verifier
+from specref.contracts.errors import BrokenContractError
 from specref.contracts.ragged.parameters import BONUS, named
 from specref.contracts.verify.drawing import draw_tokens
 from specref.statistics.floats.coins import Coins, race_winner
@@ -102,7 +103,11 @@ class RaggedVerifier(Verifier):
         return np.asarray((ends <= (coins.final * ends[:, -1])[:, None]).sum(axis=1))
 
     def read_answer(self, raw: Any, batch: Batch) -> Answer:
-        return super().read_answer(padded(raw, batch), batch)
+        try:
+            return super().read_answer(padded(raw, batch), batch)
+        except BrokenContractError as error:
+            told = f"{error} (num_draft_tokens = {brief(batch.lens)})"
+            raise BrokenContractError(told, error.row) from None
 
 
 def likeliest(laws: Floats) -> tuple[Ints, Floats]:
@@ -162,6 +167,18 @@ def padded(raw: Any, batch: Batch) -> Any:
     missing = max(0, columns + 1 - array.shape[1])
     whole = np.pad(array, ((0, 0), (0, missing)), constant_values=NO_TOKEN)
     return whole[:, : columns + 1], length
+
+
+def brief(lens: Ints) -> str:
+    """How many drafts the first requests of a call have.
+
+    Examples
+    --------
+    >>> brief(np.array([2, 0])), brief(np.arange(20))
+    ('[2, 0]', '[0, 1, 2, 3, 4, 5, 6, 7, …]')
+    """
+    first = ", ".join(map(str, lens[:8].tolist()))
+    return f"[{first}, …]" if len(lens) > 8 else f"[{first}]"
 
 
 def plain(values: Any) -> Any:
