@@ -47,7 +47,9 @@ def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
             module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # a user's module may raise anything
         reason = f"{type(error).__name__}: {error}"
-        raise ImportError(f"cannot import {module_name!r}: {reason}") from None
+        a_file = isinstance(error, ModuleNotFoundError) and error.name == module_name
+        told = f" (of a file elsewhere: path/to/{module_name}.py:{function_name})" * a_file
+        raise ImportError(f"cannot import {module_name!r}: {reason}{told}") from None
     function = getattr(module, function_name, MISSING)
     if function is MISSING:
         raise ValueError(f"{module_name!r} has no function {function_name!r}")

@@ -46,9 +46,10 @@ def recursive_rejection(
     *,
     replacement: bool = False,
 ) -> Verdict:
-    """The first sibling that is accepted, or a token of the last residual.
+    """The first of siblings drawn without replacement that is accepted, or of the last residual.
 
-    Sites ``draft[depth][j]``, ``accept[depth][j]``, ``residual``.
+    With `replacement`, siblings may be alike. Sites ``draft[depth][j]``, ``accept[depth][j]``,
+    ``residual``.
 
     Examples
     --------

@@ -146,7 +146,7 @@ def large_call(judge: Judge) -> Outcome:
 def own_shapes(judge: Judge) -> Outcome:
     """A campaign at the shapes that were asked for, in each dtype that was."""
     if not judge.options.shapes:
-        return not_applicable("no shape was asked for")
+        return not_applicable("no shape was asked for (--vocabulary, --lookahead, --batch)")
     claims = own_claims(judge)
     level = judge.level / len(claims)
     outcome = outcome_of([own_campaign(judge, one, level) for one in claims], judge)

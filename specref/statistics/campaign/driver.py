@@ -176,6 +176,7 @@ def assert_lossless(
     InconclusiveWarning
         The budget could not certify `eps`; the report says how many trials would.
     """
+    __tracebackhide__ = True
     report = run(
         campaign,
         sampler,
