@@ -104,14 +104,16 @@ def test_workflows_in_docs_are_yaml_and_name_inputs_of_the_action():
     shown = [yaml.safe_load(one) for one in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
     jobs = [job for one in shown for job in one.get("jobs", {"": one}).values()]
     steps = [step for job in jobs for step in job["steps"]]
-    assert len(shown) == 3
+    assert len(shown) == 4
     assert all(("uses" in step) != ("run" in step) for step in steps)
-    for workflow, job in zip(shown[:2], jobs, strict=False):  # whole, to be pasted
+    for workflow, job in zip(shown[:3], jobs, strict=False):  # whole, to be pasted
         assert workflow.keys() == {"name", True, "jobs"}  # YAML reads `on` as a truth value
         assert job.keys() == {"runs-on", "timeout-minutes", "steps"}
-    (ours,) = [step["with"] for step in steps if step.get("uses") == "OWNER/specref@REF"]
-    assert ours.keys() <= action["inputs"].keys()
-    assert {name for name, one in action["inputs"].items() if one.get("required")} <= ours.keys()
+    ours = [step["with"] for step in steps if step.get("uses") == "OWNER/specref@REF"]
+    assert len(ours) == 2
+    needed = {name for name, one in action["inputs"].items() if one.get("required")}
+    assert all(needed <= given.keys() <= action["inputs"].keys() for given in ours)
+    assert all(f"| `{name}` |" in text for name in action["inputs"])
     assert action["outputs"].keys() == {"exit-code", "report"}
     assert "outputs are `exit-code` and `report`" in " ".join(text.split())
 

@@ -277,7 +277,7 @@ class Report:
                 more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
                 return f"{status} {', '.join(ids[:3])}{more}; see there"
         said = f"no check that was asked for applies under contract {self.contract}"
-        return ": ".join([said, *list(self.switched_off)[:1]])
+        return ": ".join(filter(None, [said, *list(self.switched_off)[:1]]))
 
     def _asked(self) -> str:
         """In how many checks, if some were left out."""
