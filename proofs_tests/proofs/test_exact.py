@@ -18,6 +18,7 @@ from specref.distributions import residual, total_variation
 from specref.models import iid_model
 from specref.proofs import is_lossless_loop
 from specref.proofs.batches import is_jointly_lossless
+from specref.proofs.exact import shares_of
 from specref.rules import RULES
 from specref.strategies import (
     heterogeneous_pairs,
@@ -27,6 +28,7 @@ from specref.strategies import (
     token_level_pairs,
 )
 from specref.theory import at_most_n_max, fixed, until_determined
+from specref.zoo import FIXTURES, MUTANTS
 from specref.zoo.standard.printed import algorithm_5
 
 SAME = iterations(model_pairs(), max_lookahead=3)
@@ -361,3 +363,20 @@ def test_a_proof_shows_what_comes_out_too_often():
         "Proof(lossless=False, total_variation=3/8, paths=3, P(0, 0) = 0, the target's is 1/4)"
     )
     assert repr(is_lossless(standard.step, target, drafter)).endswith("paths=5)")
+
+
+STEPS = [entry for entry in MUTANTS.values() if entry.rule in ("standard", "block")]
+
+
+@pytest.mark.parametrize("entry", STEPS, ids=lambda entry: entry.id)
+def test_the_shares_of_a_difference_add_up_to_it(entry):
+    refuted = 0
+    for fixture in FIXTURES.values():
+        given = fixture.target, fixture.drafter, (), fixture.lookahead
+        difference = is_lossless(entry.step, *given).difference
+        if difference is not None:
+            refuted += 1
+            shares = shares_of(difference, entry.step, *given)
+            assert sum(share for _, share in shares) == difference.output
+            assert [share for _, share in shares] == sorted((x for _, x in shares), reverse=True)
+    assert refuted or entry.case is not None

@@ -281,11 +281,17 @@ def trace_to(
 
 
 def shares_of(
-    tokens: Tokens, step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
+    difference: Difference,
+    step: Step,
+    target: Model,
+    drafter: Model,
+    context: Tokens,
+    lookahead: int,
 ) -> tuple[tuple[str, Probability], ...]:
-    """What the probability of a prefix of the completed block is the sum of, largest first.
+    """What the probability of a difference is the sum of, largest first.
 
-    Paths with the same verdicts on drafts, and the same last draw, are one share.
+    Paths with the same verdicts on drafts, and the same last draw, are one share. Of a text that
+    ends, the smallest difference may be that no block ends there: those that go on are left out.
 
     Examples
     --------
@@ -293,13 +299,15 @@ def shares_of(
     >>> from specref.vocabulary import Vocabulary
     >>> from specref.zoo.standard.printed import algorithm_5
     >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/2", "1/2"], ["3/4", "1/4"]))
-    >>> for branch, share in shares_of((1, 1), algorithm_5, p, q, (), 1):
+    >>> for branch, share in shares_of(Difference((1, 1), 3 / 8, 1 / 4), algorithm_5, p, q, (), 1):
     ...     print(share, branch)
     1/4 accept[0] yes, residual
     1/8 accept[0] no, residual, then the target
     """
+    tokens = difference.tokens
     program = _program(step, target, drafter, context, lookahead)
     shares: dict[str, Probability] = {}
+    going_on: dict[str, Probability] = {}
     for path in enumerate_paths(program):
         block = path.outcome
         if _agreement(block, tokens) < min(len(block), len(tokens)):
@@ -312,11 +320,15 @@ def shares_of(
         chance = Traced(Exact(path.choices))
         program(chance)
         said = [f"{one.site} {one.said}" for one in chance.steps if isinstance(one.choice, bool)]
-        drawn = [one.site for one in chance.steps if not isinstance(one.choice, bool)]
-        said += drawn[-1:] if len(drawn) > 1 or not said else []
+        drawn = [str(one.site) for one in chance.steps if not isinstance(one.choice, bool)]
+        said += [site for site in drawn[-1:] if not site.startswith("draft") or not said]
         branch = ", ".join(said + ["then the target"] * bool(rest)) or "no decision"
+        on = len(block) > len(tokens) and target.vocabulary.ends(tokens)
         if mass:
-            shares[branch] = shares.get(branch, 0) + mass
+            into = going_on if on else shares
+            into[branch] = into.get(branch, 0) + mass
+    if sum(shares.values()) != difference.output:
+        shares = {one: shares.get(one, 0) + going_on.get(one, 0) for one in shares | going_on}
     return tuple(sorted(shares.items(), key=lambda item: -item[1]))
 
 

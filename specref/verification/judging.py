@@ -91,7 +91,7 @@ def result_of(step: Step, case: Case, max_paths: int = MAX_PATHS) -> Result:
         if difference is not None:
             block, trace = trace_to(difference.tokens, step, *arguments)
             steps = tuple(replace(one, site=str(one.site)) for one in trace.steps)
-            shares = shares_of(difference.tokens, step, *arguments)
+            shares = shares_of(difference, step, *arguments)
             witness = Witness(found.total_variation, difference, block, steps, shares)
         asked = paths > 1 or asks_chance(step, *arguments)
     except KeyboardInterrupt:

@@ -46,7 +46,7 @@ def recursive_rejection(
     *,
     replacement: bool = False,
 ) -> Verdict:
-    """The first of siblings drawn without replacement that is accepted, or of the last residual.
+    """The first accepted of siblings drawn without replacement, or a token of the last residual.
 
     With `replacement`, siblings may be alike. Sites ``draft[depth][j]``, ``accept[depth][j]``,
     ``residual``.
