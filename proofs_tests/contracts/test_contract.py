@@ -230,7 +230,11 @@ def test_a_call_that_hangs_is_a_named_failure() -> None:
         "NOT ANSWERED in time (smoke/answers); nothing found says that its law is off"
     )
     hung, blocked = report.results
-    assert hung.message == "did not return within 0.2 s"
+    called = re.fullmatch(
+        r"did not return within 0.2 s \((.*)\); it is still running", hung.message
+    )
+    assert called
+    assert re.fullmatch(r"[\d,]+ rows, \d drafts, \d tokens(, without draft_probs)?", called[1])
     assert hung.evidence["hung"]
     assert "time.sleep(30)" in "\n".join(hung.traceback)
     assert "specref" not in "\n".join(hung.traceback)

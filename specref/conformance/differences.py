@@ -25,6 +25,7 @@ from specref.vocabulary import Tokens
 SHOWN = 8
 LONGEST = 9
 ROUNDING = 1e-9
+NOISE = 4
 Difference: TypeAlias = dict[str, Any]
 Row: TypeAlias = list[float | str] | dict[str, Any]
 """Of p or q: all entries, or of a long row those that are shown."""
@@ -260,8 +261,12 @@ def told(id_: str, found: Difference) -> list[str]:
     block, first = found["blocks"][0], found["first_tokens"][0]
     lines.append(f"  {found['of'][:-1]} {tuple(block['tokens'])}: {_both(block, trials)}")
     apart = abs(float(as_number(first["observed"])) - float(as_number(first["expected"])))
-    same = trials is None and apart < ROUNDING
-    said = "s: no difference" if same else f" {first['tokens'][0]}: {_both(first, trials)}"
+    p = float(as_number(first["expected"]))
+    said = f" {first['tokens'][0]}: {_both(first, trials)}"
+    if trials is None and apart < ROUNDING:
+        said = "s: no difference"
+    elif trials and 0 < apart <= NOISE * (p * (1 - p) / trials) ** 0.5:
+        said = f"s: none is off by more than {NOISE} standard errors"
     lines.append(f"  first token{said}")
     for row in found["rows"]:
         drawn = block["tokens"][len(row["prefix"])]

@@ -40,6 +40,13 @@ class Batch:
         return {name: getattr(self, name) for name in names}
 
     @property
+    def sizes(self) -> str:
+        """How large it is, for messages."""
+        rows, drafts = self.draft_tokens.shape
+        without = ", without draft_probs" * (self.draft_probs is None)
+        return f"{rows:,} rows, {drafts} drafts, {self.target_probs.shape[-1]:,} tokens{without}"
+
+    @property
     def most(self) -> Ints:
         """The most tokens each row may get."""
         return self.lens + 1

@@ -119,6 +119,8 @@ class Verifier:
         """As `__call__`, for callers that run it within a deadline of their own."""
         step = self.capabilities.batch or max(1, len(batch))
         parts = []
+        if deadline:
+            deadline.asked = lambda: batch[:step].sizes
         if coins is None and 0 < len(batch) <= step:
             answer = self._call(batch, rng, None)
             if deadline:

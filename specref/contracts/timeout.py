@@ -27,10 +27,17 @@ class HungError(BrokenContractError):
 
 
 class Deadline:
-    """The time at which user code last returned, in work that calls it many times."""
+    """The time at which user code last returned, in work that calls it many times.
+
+    Attributes
+    ----------
+    asked : callable, optional
+        Says what it was asked for last.
+    """
 
     def __init__(self) -> None:
         self.last, self.abandoned = time.monotonic(), False
+        self.asked: Callable[[], str] | None = None
         self._releases: list[Callable[[], None]] = []
 
     def abandon(self) -> None:
@@ -108,7 +115,8 @@ def within(
         while thread.is_alive():
             left = SLICE if seconds is None else deadline.last + seconds - time.monotonic()
             if left <= 0:
-                raise HungError(f"did not return within {seconds:g} s", stack_lines(thread))
+                asked = f" ({deadline.asked()}); it is still running" if deadline.asked else ""
+                raise HungError(f"did not return within {seconds:g} s{asked}", stack_lines(thread))
             thread.join(min(left, SLICE))
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):

@@ -34,6 +34,15 @@ class ProbedBlock:
     uninterpreted : str or None
     by_drafts : mapping
         {drafts: the law of the block after them}.
+
+    Examples
+    --------
+    >>> from specref.examples.lossy import verify
+    >>> from specref.models import iid_model
+    >>> from specref.vocabulary import Vocabulary
+    >>> p, q = (iid_model(Vocabulary("ab"), row) for row in (["1/2", "1/2"], [1, 0]))
+    >>> print(probe_block(verify, p, q))
+    TV 0.25, within 1e-12: block (0, 0) has 0.375, the target's is 0.25
     """
 
     output: dict[Tokens, float]
@@ -43,6 +52,20 @@ class ProbedBlock:
     failures: dict[str, float]
     uninterpreted: str | None
     by_drafts: Mapping[Tokens, Probed]
+
+    def __str__(self) -> str:
+        """The distance, and the block that is furthest off."""
+        if self.uninterpreted:
+            return f"not interpreted: {self.uninterpreted}"
+        blocks = self.output.keys() | self.expected.keys()
+        apart = {x: abs(self.output.get(x, 0.0) - self.expected.get(x, 0.0)) for x in blocks}
+        worst = max(sorted(apart), key=apart.__getitem__)
+        has, should = (law.get(worst, 0.0) for law in (self.output, self.expected))
+        failed = "".join(f"; {error}: {chance:.4g}" for error, chance in self.failures.items())
+        return (
+            f"TV {self.total_variation:.4g}, within {self.error_bound:.2g}: "
+            f"block {worst} has {has:.4g}, the target's is {should:.4g}{failed}"
+        )
 
     @property
     def assumptions(self) -> tuple[str, ...]:

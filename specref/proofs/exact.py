@@ -14,6 +14,7 @@ from specref.chance import (
     Chance,
     Exact,
     OutsideChanceError,
+    Path,
     Traced,
     enumerate_paths,
 )
@@ -271,11 +272,16 @@ def asks_chance(
 def trace_to(
     tokens: Tokens, step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
 ) -> tuple[Tokens, Traced]:
-    """The likeliest path among those whose blocks agree longest with `tokens`, traced."""
+    """A path whose block agrees longest with `tokens`, if possible as its last token; traced.
+
+    Of those the likeliest.
+    """
     program = _program(step, target, drafter, context, lookahead)
-    closest = max(
-        enumerate_paths(program), key=lambda path: (_agreement(path.outcome, tokens), path.weight)
-    )
+
+    def closeness(path: Path[Tokens]) -> tuple[int, bool, Probability]:
+        return _agreement(path.outcome, tokens), len(path.outcome) == len(tokens), path.weight
+
+    closest = max(enumerate_paths(program), key=closeness)
     chance = Traced(Exact(closest.choices))
     return program(chance), chance
 
@@ -382,6 +388,11 @@ def check_step(step: Step) -> None:
         signature.bind(*ARGUMENTS)
     except TypeError:
         raise TypeError(f"step takes {signature}: expected ({', '.join(ARGUMENTS)})") from None
+    if "tokens" in signature.parameters:
+        raise TypeError(
+            f"step takes {signature}: expected ({', '.join(ARGUMENTS)}); a function of `tokens` "
+            "is a loop"
+        )
 
 
 def _check_arguments(step: Step, target: Model, drafter: Model, context: Tokens) -> None:

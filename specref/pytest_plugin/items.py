@@ -97,6 +97,7 @@ class Session:
             f"{self.subject.name}, contract {judge.contract}, seed {self.seed}, {power}",
             *(result.traceback if result.error is None else ()),  # else it is chained
             *(told(check.id, result.evidence["difference"]) if _compared(result) else ()),
+            *filter(None, [judge.contract.rows_said if _compared(result) else ""]),
             *str(diagnosed(self._alone(check), [result]) or "").splitlines(),
             "again:",
             f"    pytest {shlex.quote(nodeid)} {again}",
