@@ -62,7 +62,7 @@ BELOW = {
     "api": ("Modules", [f"generated/api/{one}" for one in ("specref", *site.api.MODULES)]),
 }  # fmt: skip
 
-LONG_NAME, PAUSE = 11, re.compile(r"(?<=[/._\]])(?=\w)")
+LONG_NAME, PAUSE = 11, re.compile(r"(?<=[/_\]])(?=\w)|(?<=\.)(?=[A-Za-z_])")
 PRE = '<span class="pre">{}</span>'
 REPOSITORIES = [cite for entry in ALL.values() for cite in entry.cites if "#" not in cite]
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+(#\d+)?")
@@ -194,7 +194,7 @@ def one_by_one(
 ) -> None:
     """Docstrings as napoleon reads them: a colon is none of a type, one attribute an entry."""
     if what in ("property", "attribute"):
-        lines.insert(0, "")
+        lines[:0] = ["..", ""]  # an empty comment, in which there is no colon
     if "Attributes" not in lines:
         return
     start = lines.index("Attributes") + 2

@@ -356,3 +356,11 @@ def test_every_statement_is_on_the_page_of_its_paper() -> None:
             found = part.split(title)[1].split("**Found:** ")[1].split(".\n")[0]
             unlinked = re.compile(r"\[([^]]*)\]\([^)]*\)")
             assert unlinked.sub(r"\1", found) == unlinked.sub(r"\1", row["found"])
+
+
+def test_no_docstring_of_a_property_is_read_as_a_type(built: Path) -> None:
+    """Napoleon takes what is before a colon for one."""
+    pages_of_names = list((built / "generated" / "api").glob("*.html"))
+    assert len(pages_of_names) > 10
+    for page in pages_of_names:
+        assert not re.search(r'class="field-\w+">Type', page.read_text(encoding="utf-8")), page

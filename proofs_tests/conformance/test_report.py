@@ -95,11 +95,11 @@ VERDICTS = [
     ),
     (
         [PASSED, result(Status.INCONCLUSIVE)],
-        "INCONCLUSIVE: inconclusive joint/wide; see there",
+        "INCONCLUSIVE: inconclusive joint/wide",
     ),
     (
         [PASSED, *(result(Status.NOT_RUN, f"joint/{n}") for n in range(5))],
-        "INCONCLUSIVE: not_run joint/0, joint/1, joint/2 and 2 more; see there",
+        "INCONCLUSIVE: not_run joint/0, joint/1, joint/2 and 2 more",
     ),
     (
         [result(Status.NOT_APPLICABLE)],

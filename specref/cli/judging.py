@@ -267,25 +267,29 @@ def _found_or_not_run(
 def _save(report: Report, target: str, timeout: float | None, save: str | None) -> None:
     cases = failing_cases(report, target, timeout) if save else {}
     for name, case in cases.items():
-        file = _free(Path(str(save)) / name, target)
+        file = _free(Path(str(save)) / name, case)
         file.parent.mkdir(parents=True, exist_ok=True)
         write_json(str(file), as_json(case))
         click.echo(f"saved {file}: specref replay {file}", err=True)
 
 
-def _free(file: Path, target: str) -> Path:
-    """The file, or the next beside it that has no case of another implementation."""
+def _free(file: Path, case: Mapping[str, Any]) -> Path:
+    """The file, or the next beside it that holds nothing but such a case."""
     numbered = (file.with_stem(f"{file.stem}-{n}") for n in itertools.count(2))
     return next(
-        one for one in itertools.chain([file], numbered) if not one.exists() or _holds(one, target)
+        one for one in itertools.chain([file], numbered) if not one.exists() or _holds(one, case)
     )
 
 
-def _holds(file: Path, target: str) -> bool:
+def _holds(file: Path, case: Mapping[str, Any]) -> bool:
+    """Whether a file has a case of the same implementation, called in the same way."""
     try:
-        return str(load_case(str(file))["target"]) == target
-    except ValueError:
+        known = load_case(str(file))
+    except (ValueError, TypeError, OSError):
         return False
+    return all(
+        known.get(name) == case[name] for name in ("target", "folder", "contract", "claims")
+    )
 
 
 def _records(reports: list[Report]) -> Mapping[str, object]:

@@ -48,7 +48,8 @@ def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
     except (Exception, SystemExit) as error:  # a user's module may raise anything
         reason = f"{type(error).__name__}: {error}"
         a_file = isinstance(error, ModuleNotFoundError) and error.name == module_name
-        told = f" (of a file elsewhere: path/to/{module_name}.py:{function_name})" * a_file
+        path = module_name.replace(".", "/")
+        told = f" (of a file elsewhere: path/to/{path}.py:{function_name})" * a_file
         raise ImportError(f"cannot import {module_name!r}: {reason}{told}") from None
     function = getattr(module, function_name, MISSING)
     if function is MISSING:

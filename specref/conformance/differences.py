@@ -266,7 +266,7 @@ def told(id_: str, found: Difference) -> list[str]:
     if trials is None and apart < ROUNDING:
         said = "s: no difference"
     elif trials and 0 < apart <= NOISE * (p * (1 - p) / trials) ** 0.5:
-        said = f"s: none is off by more than {NOISE} standard errors"
+        said += f", within {NOISE} s.e."
     lines.append(f"  first token{said}")
     for row in found["rows"]:
         drawn = block["tokens"][len(row["prefix"])]

@@ -159,8 +159,10 @@ class Report:
 
     @property
     def worst_exactly(self) -> CheckResult | None:
-        """The first failure whose law was computed, not sampled, if that is not `worst`."""
-        failed = (r for r in self.failures if r.finding == Finding.LAW and r is not self.worst)
+        """The first failure whose law was computed, if that of `worst` was sampled."""
+        if self.worst is None or self.worst.evidence["difference"]["trials"] is None:
+            return None
+        failed = (one for one in self.failures if one.finding == Finding.LAW)
         compared = ((one, one.evidence.get("difference")) for one in failed)
         return next((one for one, law in compared if law and law["trials"] is None), None)
 
@@ -275,7 +277,7 @@ class Report:
             ids = [result.id for result in self.results if result.status == status]
             if ids:
                 more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
-                return f"{status} {', '.join(ids[:3])}{more}; see there"
+                return f"{status} {', '.join(ids[:3])}{more}"
         said = f"no check that was asked for applies under contract {self.contract}"
         return ": ".join(filter(None, [said, *list(self.switched_off)[:1]]))
 

@@ -39,8 +39,7 @@ class Batch:
         names = ("target_probs", "draft_probs", "draft_tokens")
         return {name: getattr(self, name) for name in names}
 
-    @property
-    def sizes(self) -> str:
+    def told_sizes(self) -> str:
         """How large it is, for messages."""
         rows, drafts = self.draft_tokens.shape
         without = ", without draft_probs" * (self.draft_probs is None)

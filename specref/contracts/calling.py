@@ -119,19 +119,18 @@ class Verifier:
         """As `__call__`, for callers that run it within a deadline of their own."""
         step = self.capabilities.batch or max(1, len(batch))
         parts = []
-        if deadline:
-            deadline.asked = lambda: batch[:step].sizes
+        deadline = deadline or Deadline()
         if coins is None and 0 < len(batch) <= step:
+            deadline.asked = batch.told_sizes
             answer = self._call(batch, rng, None)
-            if deadline:
-                deadline.restart()
+            deadline.restart()
             return answer
         for start in range(0, len(batch), step):
-            chunk = slice(start, start + step)
-            own = None if coins is None else deepcopy(coins[chunk])
-            parts.append(self._call(batch[chunk], rng, own))
-            if deadline:
-                deadline.restart()
+            chunk = batch[start : start + step]
+            own = None if coins is None else deepcopy(coins[start : start + step])
+            deadline.asked = chunk.told_sizes
+            parts.append(self._call(chunk, rng, own))
+            deadline.restart()
         if len(parts) == 1:
             return parts[0]
         return Answer(

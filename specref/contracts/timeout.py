@@ -62,7 +62,7 @@ class Deadline:
         """Note that a call has returned; end the work if it was abandoned."""
         if self.abandoned:
             raise SystemExit
-        self.last = time.monotonic()
+        self.last, self.asked = time.monotonic(), None
 
 
 _DEADLINE: ContextVar[Deadline | None] = ContextVar("specref_pulse", default=None)

@@ -278,8 +278,11 @@ def trace_to(
     """
     program = _program(step, target, drafter, context, lookahead)
 
-    def closeness(path: Path[Tokens]) -> tuple[int, bool, Probability]:
-        return _agreement(path.outcome, tokens), len(path.outcome) == len(tokens), path.weight
+    def closeness(path: Path[Tokens]) -> tuple[int, bool, bool, Probability]:
+        block = path.outcome
+        agreed = _agreement(block, tokens)
+        leads_there = agreed == min(len(block), len(tokens))
+        return agreed, leads_there, len(block) == len(tokens), path.weight
 
     closest = max(enumerate_paths(program), key=closeness)
     chance = Traced(Exact(closest.choices))
@@ -388,10 +391,10 @@ def check_step(step: Step) -> None:
         signature.bind(*ARGUMENTS)
     except TypeError:
         raise TypeError(f"step takes {signature}: expected ({', '.join(ARGUMENTS)})") from None
-    if "tokens" in signature.parameters:
+    if list(signature.parameters)[3:4] == ["tokens"]:
         raise TypeError(
-            f"step takes {signature}: expected ({', '.join(ARGUMENTS)}); a function of `tokens` "
-            "is a loop"
+            f"step takes {signature}: expected ({', '.join(ARGUMENTS)}); with `tokens` in "
+            "place of `lookahead` it is a loop: specref check --contract generate"
         )
 
 

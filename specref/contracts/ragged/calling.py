@@ -106,7 +106,8 @@ class RaggedVerifier(Verifier):
         try:
             return super().read_answer(padded(raw, batch), batch)
         except BrokenContractError as error:
-            told = f"{error} (num_draft_tokens = {brief(batch.lens)})"
+            row = f", [{error.row}] = {batch.lens[error.row]}" if error.row is not None else ""
+            told = f"{error} (num_draft_tokens = {brief(batch.lens)}{row})"
             raise BrokenContractError(told, error.row) from None
 
 
