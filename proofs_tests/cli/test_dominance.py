@@ -53,6 +53,33 @@ def test_several_iterations_are_compared_by_their_tokens(tmp_path: Path) -> None
     assert_fits("prove-against", file.read_text())
 
 
+LENIENT = """
+from specref.algorithms import standard
+
+def step(target, drafter, context, lookahead, chance):
+    return (chance.draw(drafter.next_token(context), "draft[0]"),) * 2
+
+def twice(target, drafter, context, lookahead, chance):
+    first = standard.step(target, drafter, context, lookahead, chance)
+    return first + standard.step(target, drafter, (*context, *first), lookahead, chance)
+"""
+
+
+def test_losslessness_that_was_not_asked_is_said_and_longer_steps_are_refused(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "rules.py"
+    file.write_text(LENIENT)
+    result = run("prove", f"{file}:step", *TWO_TOKENS, "--against", "standard")
+    said = " ".join(result.output.split())
+    assert said.startswith("Yes: ")
+    assert "rules.py:step is lossless was not asked" in said
+    assert "whether standard is lossless" not in said
+    longer = run("prove", f"{file}:twice", *TWO_TOKENS, "--against", "standard")
+    assert longer.exit_code == 2
+    assert "expected at most 2, those of 1 iteration with lookahead 1" in longer.output
+
+
 RAISING = """
 from specref.algorithms import standard
 

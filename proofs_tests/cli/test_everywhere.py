@@ -47,8 +47,12 @@ def test_proved_is_0_and_says_for_what() -> None:
     result = run("prove", STANDARD, "--everywhere", "--tokens", "2")
     assert result.exit_code == 0
     assert "lossless for every p and q over 2 tokens" in result.output
-    assert "10 regions, 0 open, error of the identity tests <= 2^-126" in " ".join(
-        result.output.split()
+    said = " ".join(result.output.split())
+    assert "10 regions, 0 open, error of the identity tests <= 2^-126" in said
+    assert "Nothing is said of a second draft (--tokens 2 --lookahead 2)" in said
+    longer = run("prove", STANDARD, "--everywhere", "--tokens", "2", "--lookahead", "2")
+    assert "Nothing is said of other numbers of tokens or drafts" in " ".join(
+        longer.output.split()
     )
 
 

@@ -91,6 +91,19 @@ def test_cases_of_two_samplers_in_one_folder_do_not_replace_each_other(tmp_path:
     foreign.unlink()
     cases = {one.name: json.loads(one.read_text())["target"] for one in tmp_path.glob("*.json")}
     assert cases == {"joint-wide-seed-0-2.json": LOSSY[0], "joint-wide-seed-0-3.json": other[0]}
+    specref("check", *LOSSY, "--claim", "ragged=false", "--save", str(tmp_path))
+    (tmp_path / "joint-wide-seed-0-4.json").mkdir()
+    specref("check", *LOSSY, "--claim", "batch=64", "--save", str(tmp_path))
+    claims = [
+        json.loads((tmp_path / f"joint-wide-seed-0{n}.json").read_text())["claims"]
+        for n in ("", "-2", "-3", "-5")
+    ]
+    assert [(one["ragged"], one["batch"]) for one in claims] == [
+        (False, None),
+        (True, None),
+        (True, None),
+        (True, 64),
+    ]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": "another"}'])

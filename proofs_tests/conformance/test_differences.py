@@ -316,3 +316,26 @@ def test_what_does_not_apply_is_counted_and_listed() -> None:
         "other_contracts": report.other_contracts,
         "switched_off": report.switched_off,
     }
+
+
+@pytest.mark.parametrize(("times", "noise"), [(540, True), (570, False)])
+def test_a_first_token_within_its_error_is_said_to_be(times: int, noise: bool) -> None:
+    """1,000 blocks of a fair coin; the standard error of a probability is 0.0158."""
+    coin = iid_model(Vocabulary("ab"), [0.5, 0.5])
+    campaign = Campaign(eps=None)
+    case = campaign.case(coin, coin, (), 0, mutants={})
+    seen = Counter({(0,): times, (1,): 1_000 - times})
+    campaign.add(case, np.repeat([[0], [1]], [times, 1_000 - times], axis=0))
+    (line,) = (one for one in told("here", seen_on(case, seen)) if "first token" in one)
+    assert "times, s.e. 0.0158)" in line
+    assert line.endswith("within 4 s.e.") == noise
+
+
+def test_an_exact_law_is_shown_beside_a_sampled_one_and_once() -> None:
+    both = check(lossy, one_hot=False, only=["joint/wide", "joint/probed"])
+    assert both.worst is not None
+    assert both.worst_exactly is not None
+    assert (both.worst.id, both.worst_exactly.id) == ("joint/wide", "joint/probed")
+    alone = check(lossy, one_hot=False, only=["joint/probed", "joint/probed-5-drafts"])
+    assert alone.worst is not None
+    assert (alone.worst.id, alone.worst_exactly) == ("joint/probed", None)

@@ -18,7 +18,7 @@ from specref.distributions import residual, total_variation
 from specref.models import iid_model
 from specref.proofs import is_lossless_loop
 from specref.proofs.batches import is_jointly_lossless
-from specref.proofs.exact import shares_of
+from specref.proofs.exact import check_step, shares_of, trace_to
 from specref.rules import RULES
 from specref.strategies import (
     heterogeneous_pairs,
@@ -379,4 +379,13 @@ def test_the_shares_of_a_difference_add_up_to_it(entry):
             shares = shares_of(difference, entry.step, *given)
             assert sum(share for _, share in shares) == difference.output
             assert [share for _, share in shares] == sorted((x for _, x in shares), reverse=True)
+            block, _ = trace_to(difference.tokens, entry.step, *given)
+            both = min(len(block), len(difference.tokens))
+            assert not difference.output or block[:both] == difference.tokens[:both]
     assert refuted or entry.case is not None
+
+
+def test_a_loop_is_no_step_and_a_context_may_have_any_name():
+    with pytest.raises(TypeError, match="in place of `lookahead` it is a loop: specref check"):
+        check_step(lambda target, drafter, context, tokens, chance: ())
+    check_step(lambda target, drafter, tokens, lookahead, chance: ())

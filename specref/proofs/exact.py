@@ -272,17 +272,17 @@ def asks_chance(
 def trace_to(
     tokens: Tokens, step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
 ) -> tuple[Tokens, Traced]:
-    """A path whose block agrees longest with `tokens`, if possible as its last token; traced.
+    """A path to `tokens`, which end its block if that is possible; traced.
 
-    Of those the likeliest.
+    If none leads there, one whose block agrees with them longest. Of those the likeliest.
     """
     program = _program(step, target, drafter, context, lookahead)
 
-    def closeness(path: Path[Tokens]) -> tuple[int, bool, bool, Probability]:
+    def closeness(path: Path[Tokens]) -> tuple[bool, int, bool, Probability]:
         block = path.outcome
         agreed = _agreement(block, tokens)
         leads_there = agreed == min(len(block), len(tokens))
-        return agreed, leads_there, len(block) == len(tokens), path.weight
+        return leads_there, agreed, len(block) == len(tokens), path.weight
 
     closest = max(enumerate_paths(program), key=closeness)
     chance = Traced(Exact(closest.choices))
