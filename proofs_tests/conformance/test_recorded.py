@@ -1,0 +1,20 @@
+"""What a check asks of a sampler at a seed, and what it says of it, does not change unnoticed."""
+
+import json
+
+import pytest
+
+from proofs_tests.helpers.recorded import RECORD, SUBJECTS, recorded
+from specref.contracts.table import CONTRACTS
+
+
+@pytest.mark.strata
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_checks_ask_and_say_what_is_on_record(subject: str) -> None:
+    known, found = json.loads(RECORD.read_text())[subject], recorded(subject)
+    changed = {one for one in {**known, **found} if known.get(one) != found.get(one)}
+    assert not changed, {one: (known.get(one), found.get(one)) for one in sorted(changed)}
+
+
+def test_all_contracts_are_on_record() -> None:
+    assert {one.contract for one in SUBJECTS.values()} == {*CONTRACTS}

@@ -1,0 +1,150 @@
+"""What checks ask of samplers at a seed, and what they say of these.
+
+    python -m proofs_tests.helpers.recorded
+
+writes the record again. Each line has the status of a check, how many calls it made, a digest of
+the sizes and ids in these, and one of its message and evidence. A change of any of them changes
+what earlier verdicts, detectable distances and counts of false alarms were of.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from proofs_tests.helpers.bugs.verifiers import BUGS, clean
+from proofs_tests.helpers.engines import LOSSY, Speculating, engine, sampling
+from specref.adapters import reference
+from specref.algorithms import standard
+from specref.chance import Sampled
+from specref.conformance.options import CheckOptions
+from specref.conformance.strata.table import STRATA
+from specref.conformance.suite import prepare
+from specref.models import Model
+from specref.report.machine import as_json
+from specref.theory.metrics import METRICS
+from specref.vocabulary import Tokens
+
+RECORD = Path(__file__).with_name("recorded.json")
+
+
+class Subject(NamedTuple):
+    """What is checked, under which contract, by which checks."""
+
+    contract: str
+    implementation: Callable[..., Any]
+    only: tuple[str, ...] | None = None
+    trials: int = 200
+
+
+def drafted(drafter: Model, context: Tokens, lookahead: int, rng: np.random.Generator) -> Any:
+    """Drafts, with the laws that they come from."""
+    tokens: Tokens = ()
+    rows = []
+    for _ in range(lookahead):
+        rows.append(np.array(drafter.next_token((*context, *tokens)), dtype=np.float64))
+        tokens = (*tokens, int(rng.choice(len(rows[-1]), p=rows[-1])))
+    return tokens, np.array(rows)
+
+
+def generated(
+    target: Model, drafter: Model, context: Tokens, tokens: int, rng: np.random.Generator
+) -> Tokens:
+    """Text by standard speculative decoding with two drafts."""
+    text, chance = (), Sampled(rng)
+    while len(text) < tokens and not target.vocabulary.ends(text):
+        text += standard.step(target, drafter, (*context, *text), 2, chance)
+    return text[:tokens]
+
+
+SAMPLED = ("smoke", "boundary", "joint", "independence", "iterations")
+SUBJECTS: Mapping[str, Subject] = {
+    "verify": Subject("verify", reference.verify),
+    "verify, without coins": Subject("verify", clean, SAMPLED),
+    "verify, lenient": Subject(
+        "verify", BUGS["lenient"](), ("joint", "acceptance", "strata/one-draft")
+    ),
+    "verify, rows share noise": Subject(
+        "verify", BUGS["rows share noise"](), ("smoke", "independence", "strata/batches-to-16")
+    ),
+    "ragged": Subject(
+        "ragged",
+        reference.verify_ragged,
+        ("smoke", "boundary", "replay", "joint/wide", "strata/bare"),
+    ),
+    "tree": Subject("tree", reference.verify_tree),
+    "step": Subject("step", reference.step),
+    "generate": Subject("generate", generated),
+    "drafter": Subject("drafter", drafted),
+    "metrics": Subject("metrics", METRICS["acceptance_rate"]),
+    "text": Subject("text", engine(Speculating(), plain=sampling()), trials=10_000),
+    "text, lossy": Subject("text", engine(LOSSY["residual is p"]), trials=10_000),
+}
+OF_A_RUN = ("seconds", "traceback")
+LEFT_OUT = ("strata/late-calls", "strata/large-call")
+
+
+def recorded(subject: str) -> dict[str, str]:
+    """{check: what is on record of it}."""
+    contract, implementation, only, trials = SUBJECTS[subject]
+    calls: list[str] = []
+    heard = implementation if contract == "text" else listening(implementation, calls)
+    options = CheckOptions(contract=contract, only=only, trials=trials, seed=1, timeout=None)  # type: ignore[arg-type]
+    judge, asked = prepare(heard, options)
+    judge.calls_made = max(one.after for one in STRATA)
+    found = {}
+    for one in asked:
+        if not one.is_for(judge.contract) or one.id in LEFT_OUT:
+            continue
+        calls.clear()
+        result = one.run(judge)
+        said = json.dumps([result.message, rounded(json.loads(as_json(dict(result.evidence))))])
+        found[one.id] = f"{result.status} {len(calls)} {digest(calls)} {digest([said])}"
+    return found
+
+
+def listening(implementation: Callable[..., Any], calls: list[str]) -> Callable[..., Any]:
+    """The same function, which notes what it is asked."""
+
+    @wraps(implementation)
+    def heard(*given: Any, **named: Any) -> Any:
+        calls.append(" ".join(map(told, (*given, *named.values()))))
+        return implementation(*given, **named)
+
+    return heard
+
+
+def told(value: Any) -> str:
+    """Ids as they are, laws by their shapes; nothing of generators and models."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {value.tolist() if value.dtype.kind == 'i' else ''}"
+    return repr(value) if isinstance(value, int | tuple | None) else type(value).__name__
+
+
+def digest(lines: list[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8]
+
+
+def rounded(value: Any) -> Any:
+    """Numbers to two decimals: the last ones depend on versions and processors."""
+    match value:
+        case bool() | int() | str() | None:
+            return value
+        case float():
+            return f"{value:.2f}"
+        case Mapping():
+            return {name: rounded(one) for name, one in value.items() if name not in OF_A_RUN}
+        case _:
+            return [rounded(one) for one in value]
+
+
+def main() -> None:
+    RECORD.write_text(json.dumps({one: recorded(one) for one in SUBJECTS}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
