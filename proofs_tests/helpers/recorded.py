@@ -9,6 +9,7 @@ what earlier verdicts, detectable distances and counts of false alarms were of.
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
@@ -102,7 +103,9 @@ def recorded(subject: str) -> dict[str, str]:
             continue
         calls.clear()
         result = one.run(judge)
-        said = json.dumps([result.message, rounded(json.loads(as_json(dict(result.evidence))))])
+        said = json.dumps(
+            [rounded(result.message), rounded(json.loads(as_json(dict(result.evidence))))]
+        )
         found[one.id] = f"{result.status} {len(calls)} {digest(calls)} {digest([said])}"
     return found
 
@@ -130,9 +133,11 @@ def digest(lines: list[str]) -> str:
 
 
 def rounded(value: Any) -> Any:
-    """Numbers to two decimals: the last ones depend on versions and processors."""
+    """Numbers to two decimals: the last ones depend on versions and processors. No places."""
     match value:
-        case bool() | int() | str() | None:
+        case str():
+            return re.sub(r" at \S+:\d+", "", value)
+        case bool() | int() | None:
             return value
         case float():
             return f"{value:.2f}"
