@@ -2,7 +2,7 @@
 
 import json
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,10 @@ import pytest
 from specref import Vocabulary
 from specref.algorithms import Step, greedy_block
 from specref.chance import Chance, Traced, enumerate_paths
-from specref.models import Model
+from specref.models import Model, hashed_model
 from specref.pairs import Profile
 from specref.proofs.everywhere import compare_everywhere
+from specref.proofs.everywhere.acceptance import Verified
 from specref.report.dominance import (
     answer_sentence,
     answers_record,
@@ -28,6 +29,7 @@ from specref.verification.dominance import (
     FORMULAS,
     LEFT_OUT,
     ONE_VOCABULARY,
+    OPTIMUM_OF_TWO,
     STOPPED,
     TWO_VOCABULARIES,
     Answered,
@@ -114,6 +116,20 @@ def test_rules_accept_what_their_formulas_say(rule: str, formula: str) -> None:
     assert answer.found is not None
     assert answer.found.relation == "equal"
     assert f"What {rule} accepts is {formula}, for every p and q" in answer_sentence(answer)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("rule", "formula"), [*DECLARED, ("optimal", OPTIMUM_OF_TWO)])
+def test_rules_accept_at_given_rows_what_their_formulas_say(rule: str, formula: str, seed) -> None:
+    names = (TWO_TOKENS,) * 2 if RULES[rule].same_vocabulary else LARGER[::-1]
+    target, drafter = (hashed_model(Vocabulary(one), f"{one} {seed}") for one in names)
+    closed, tokens = FORMULAS[formula], range(len(names[0]))
+    lookahead = min(closed.longest, 2)
+    texts = [text for n in range(1, lookahead + 1) for text in product(tokens, repeat=n)]
+    groups = [texts] if closed.total else [[text] for text in texts]
+    accepted = Verified(RULES[rule].step).sums(target, drafter, lookahead, groups)
+    assert accepted == closed.sums(target, drafter, lookahead, groups)
+    assert any(accepted)
 
 
 def test_the_formula_of_another_rule_is_refuted() -> None:

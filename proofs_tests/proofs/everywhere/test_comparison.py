@@ -216,3 +216,8 @@ def test_bad_arguments(monkeypatch) -> None:
     monkeypatch.setattr(comparison, "is_installed", lambda: False)
     with pytest.raises(ModuleNotFoundError, match="pip install z3-solver"):
         compare_everywhere(block.step, standard.step, "ab")
+
+
+def test_what_was_found_is_shown_in_a_line() -> None:
+    found = compare_everywhere(standard.step, autoregressive.step, "ab", lookahead=1, budget=60)
+    assert repr(found) == "Comparison('more', regions=4)"

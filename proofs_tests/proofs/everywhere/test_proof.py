@@ -498,3 +498,11 @@ def test_a_proof_leaves_no_number_behind() -> None:
     proved = bool(is_lossless_everywhere(block.step, "abc", lookahead=1))
     assert proved
     assert readings() == before
+
+
+def test_what_was_found_is_shown_in_a_line() -> None:
+    found = is_lossless_everywhere(standard.step, "ab", lookahead=1)
+    assert (
+        repr(found) == f"Everywhere('lossless', regions=4, lossy=0, open=0, paths={found.paths})"
+    )
+    assert found.paths > 4
