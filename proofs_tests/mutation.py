@@ -79,6 +79,8 @@ class Area:
         Patterns of tests that run if it survives these, too; and then `EVERYWHERE`.
     slow : tuple of str
         Patterns of those of `tests` that run only for the modules that they import.
+    first : tuple of str
+        Patterns of tests that run before others, if they run the line of a mutant: quick ones.
     """
 
     code: tuple[str, ...]
@@ -86,6 +88,7 @@ class Area:
     target: float
     further: tuple[str, ...] = ()
     slow: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
 
 
 EVERYWHERE = ("/test_api.py", "/test_defaults.py")
@@ -128,6 +131,7 @@ AREAS: dict[str, Area] = {
         ("/examples/*", *(f"/{area}/*" for area in KIT)),
         0.92,
         ("/verification/test_kill_matrix.py", "/cli/*", "/pytest_plugin/*"),
+        first=("*/test_recorded.py::*",),
     ),
     "torch_backend": Area(
         ("specref/torch_backend",),
@@ -420,6 +424,7 @@ def covering_tests(
     """
     rounds: list[list[str]] = [[]]
     tests = covering.tests(mutant.path, mutant.line)
+    tests.sort(key=lambda test: not any(fnmatch(test, pattern) for pattern in area.first))
     for _, of_file in itertools.groupby(tests, lambda test: test.partition("::")[0]):
         several = list(of_file)
         if rounds[-1] and len(rounds[-1]) + len(several) > limit:

@@ -110,3 +110,17 @@ def test_a_product_of_entries_is_zero_where_one_of_them_is() -> None:
             {(first, signs.NONZERO), (second, signs.ZERO), zero},
         ]
         assert [set(one.clauses) for one in pieces] == expected
+
+
+def test_an_equation_is_solved_for_a_variable_whose_slope_is_no_zero() -> None:
+    """Of p(a) + p(a|a) q(a|a) = 1/2, which is linear in three, p(a) has the slope 1."""
+    recording = Recording()
+    space = recording.space
+    first, *later = (space.entries(Row(*row))[0] for row in (("p", ()), ("p", (0,)), ("q", (0,))))
+    half = polynomials.difference(first, polynomials.constant(Fraction(1, 2)))
+    form = polynomials.plus(polynomials.times(*later), half)
+    (piece,) = recording._on(
+        recording.start([]), polynomials.sign_polynomial(form)[0], Cover((), space)
+    )
+    (solved,) = piece.chart.solved
+    assert space.variables[solved] == (Row("p", ()), 0)

@@ -149,3 +149,15 @@ def test_a_sample_of_another_chart_may_have_a_pole() -> None:
     found = Solver(Counts()).find(Chart(space, {}), [wish], [pole], "")
     assert isinstance(found, Sample)
     assert found.row(Row("q", ()))[0] > 0
+
+
+def test_z3_leaves_ctrl_c_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would answer "unknown", and what was asked would go on without it."""
+    import z3
+
+    given = {}
+    monkeypatch.setattr(z3.Solver, "set", lambda self, name, value: given.update({name: value}))
+    _chart, asked = that(Fraction(1, 10), signs.ZERO)
+    Solver(Counts())._model({asked[0]: asked[1]})
+    assert given["ctrl_c"] is False
+    assert given.keys() == {"rlimit", "timeout", "ctrl_c"}
