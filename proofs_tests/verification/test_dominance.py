@@ -259,6 +259,7 @@ def test_ctrl_c_keeps_what_was_found_and_the_page_says_so() -> None:
 
     answers = ask_all(questions, advance=stop)
     assert [one.note for one in answers] == ["", STOPPED]
+    assert answers[1].seconds == 0
     page = dominance_page(answers, "command")
     assert page.count("\n* ") == 2 + len(LEFT_OUT)
     assert "standard and tli: not run: interrupted." in page

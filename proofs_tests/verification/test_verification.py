@@ -56,6 +56,15 @@ def test_a_lossless_step_with_another_acceptance_law_fails() -> None:
     assert not any("lossy" in failure for failure in failures)
 
 
+def test_a_published_rule_that_is_lossy_is_refuted_case_by_case() -> None:
+    (lossy, *_) = (rule for rule in RULES.values() if not rule.lossless)
+    cases = [case for case in cases_of("quick") if applies(lossy, case.pair)]
+    reports = [check_case(lossy, case) for case in cases]
+    assert any(report.refuted for report in reports)
+    assert all(report.cases + report.not_applicable == 1 for report in reports)
+    assert all(report.refuted <= report.cases for report in reports)
+
+
 def test_a_step_that_is_right_only_at_the_empty_context_fails_in_the_loop() -> None:
     def forgetful(target, drafter, context, lookahead, chance):
         return standard.step(target, drafter, context[:0], lookahead, chance)

@@ -7,6 +7,7 @@ probability below 1e-3 at its own number of trials; seeds are fixed.
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -49,6 +50,7 @@ from specref.contracts.table import DRAFTER, GENERATE, STEP, VERIFY
 from specref.examples import lossy
 from specref.examples.correct import verify as correct
 from specref.models import Model
+from specref.statistics.campaign.verdict import AcceptanceResult, Conformance
 from specref.statistics.floats.coins import Coins, verify_float64
 from specref.theory.metrics import METRICS
 from specref.vocabulary import Tokens
@@ -726,3 +728,15 @@ def test_who_does_not_claim_how_coins_are_read_may_read_them_by_their_place() ->
     assert result.message.startswith("claims neither row_seeds nor ")
     claimed = asked("replay/permuted", from_the_end, row_seeds=True)
     assert claimed.status == Status.FAILED
+
+
+@pytest.mark.parametrize(
+    ("gap", "allowance", "wrong"),
+    [(0.31, 0.0, True), (-0.31, 0.0, True), (0.29, 0.0, False), (0.31, 0.02, False)],
+)
+def test_accepted_lengths_may_miss_by_the_tolerance_more(gap, allowance, wrong) -> None:
+    """A difference that is surely there, and above what its sample allows for."""
+    result = AcceptanceResult("place", Conformance.DEVIATES, 1.0, 1.0 - gap, gap, 0.3)
+    assert acceptance.deviates(result, allowance) is wrong
+    conforming = replace(result, conformance=Conformance.CONFORMS)
+    assert not acceptance.deviates(conforming, 0.0)

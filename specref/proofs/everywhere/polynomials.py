@@ -281,7 +281,7 @@ def _factored(polynomial: Polynomial) -> Product:
     """
     whole = Product(Fraction(1), {polynomial: 1})
     counts = Counter(v for monomial, _ in polynomial.terms for v in monomial)
-    if len(polynomial.terms[-1][0]) == 1 == len(max(polynomial.terms, key=_degree)[0]):
+    if all(len(monomial) < 2 for monomial, _ in polynomial.terms):
         return whole
     if len(counts) == 1 and len(max(polynomial.terms, key=_degree)[0]) > 2:
         return _by_rational_roots(polynomial) or whole
