@@ -17,6 +17,7 @@ import ast
 import difflib
 import itertools
 import json
+import math
 import os
 import queue
 import random
@@ -26,6 +27,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
@@ -277,8 +279,9 @@ class Result:
         noticed; it may be as right as the code, and slower. A survivor may have `since`: what
         became of it after the draw, which leaves the score as it was drawn.
     quick : bool
-        Only the tests that import the file of a mutant, or write its name, were run: what
-        survived these may be noticed by others, and the score is a lower bound.
+        Not all tests were run: only those that import the file of a mutant, or write its name,
+        or as many as there was time for. What survived these may be noticed by others, and the
+        score is a lower bound.
     """
 
     target: float
@@ -415,7 +418,7 @@ def _chosen(
 
 
 def covering_tests(
-    area: Area, mutant: Mutant, root: Path, covering: Covering, limit: int = 200
+    area: Area, mutant: Mutant, root: Path, covering: Covering, limit: int = 50
 ) -> list[list[str]]:
     """Rounds of the tests that run the line of a mutant, at most `limit` in each but for a file's.
 
@@ -488,6 +491,7 @@ def run(
     equivalent: Mapping[str, str] | None = None,
     workers: int = 1,
     limit: float = LIMIT,
+    enough: float = math.inf,
     quick: bool = False,
     covering: Covering | None = None,
     results: dict[str, Result] | None = None,
@@ -503,7 +507,9 @@ def run(
     equivalent : mapping, optional
         {key: reason}: mutants that are not run.
     limit : float
-        Seconds for the tests of a mutant.
+        Seconds for a round of the tests of a mutant.
+    enough : float
+        Seconds after which no more rounds are run against a mutant: it has survived.
     quick : bool
         Run only the tests that import the file of a mutant, or write its name.
     covering : Covering, optional
@@ -521,12 +527,13 @@ def run(
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
         root = Tree(root, Path(folder) / "root").copy  # the checkout may change meanwhile
         trees = [Tree(root, Path(folder) / str(index)) for index in range(workers)]
-        runner = Runner(trees, limit)
+        runner = Runner(trees, limit, enough)
+        few = quick or enough < math.inf
         try:
             for name in names:
                 files = files_of(name, areas, root)
                 possible, drawn = sampled(files, root, size, f"{seed}/{name}")
-                result = Result(areas[name].target, seed, possible, len(drawn), quick=quick)
+                result = Result(areas[name].target, seed, possible, len(drawn), quick=few)
                 results[name] = result
                 running = {}
                 for one in drawn:
@@ -591,8 +598,8 @@ def alike(mutant: Mutant, found: Mapping[str, str], root: Path) -> bool:
 class Runner:
     """Trees in which mutants are tried; what fails is tried again without the mutant."""
 
-    def __init__(self, trees: Sequence[Tree], limit: float) -> None:
-        self.limit, self.stopped = limit, False
+    def __init__(self, trees: Sequence[Tree], limit: float, enough: float = math.inf) -> None:
+        self.limit, self.enough, self.stopped = limit, enough, False
         self._free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
         self._clean: set[tuple[str, ...]] = set()
         for tree in trees:
@@ -601,8 +608,11 @@ class Runner:
     def code(self, mutant: Mutant, rounds: Sequence[Sequence[str]]) -> int | None:
         """The exit code of the first tests that notice a mutant, None if they take too long."""
         tree = self._free.get()
+        begun = time.monotonic()
         try:
             for tests in rounds:
+                if time.monotonic() - begun > self.enough:
+                    break
                 with tree.with_mutant(mutant):
                     code, printed = tree.run(tests, self.limit)
                 if self.stopped:
@@ -673,7 +683,10 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=30, help="mutants of each area")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for a mutant")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for a round of tests")
+    parser.add_argument(
+        "--enough", type=float, default=math.inf, help="seconds of tests after which it survives"
+    )
     parser.add_argument("--quick", action="store_true", help="only tests that name the file")
     parser.add_argument("--coverage", type=Path, help="the tests that ran a line, as recorded")
     parser.add_argument("--again", action="store_true", help="the survivors of the last draws")
@@ -697,6 +710,7 @@ def main() -> None:
             equivalent=equivalent,
             workers=given.workers,
             limit=given.limit,
+            enough=given.enough,
             quick=given.quick,
             covering=covering,
             results=results,

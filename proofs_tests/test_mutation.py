@@ -104,6 +104,19 @@ def test_a_quick_run_has_only_the_tests_that_import_the_file(root: Path) -> None
         assert Result(**json.loads(output.read_text())["toy"]).quick == quick
         assert ("quick" in mutation.table(found)) == quick
     assert killed[True] == 0 < killed[False]
+    late = mutation.run(["toy"], 4, 1, areas=areas, root=root, output=output, enough=-1.0)
+    assert (late["toy"].killed, late["toy"].quick) == (0, True)
+
+
+def test_quick_tests_run_first_of_those_that_run_the_line(root: Path) -> None:
+    class Known:
+        def tests(self, path: str, line: int) -> list[str]:
+            return ["tests/test_a.py::one", "tests/test_b.py::two", "tests/test_a.py::three"]
+
+    area = Area(("toy",), (), 0.9, first=("*/test_b.py::*",))
+    (mutant, *_) = mutation.mutants(SIGN, "toy/sign.py")
+    first, *_ = mutation.covering_tests(area, mutant, root, Known())  # type: ignore[arg-type]
+    assert first == ["tests/test_b.py::two", "tests/test_a.py::one", "tests/test_a.py::three"]
 
 
 @pytest.mark.deep
