@@ -3,7 +3,7 @@
     python -m proofs_tests.helpers.recorded
 
 writes the record again. Each line has the status of a check, how many calls it made, a digest of
-the sizes and ids in these, and one of its message and evidence. A change of any of them changes
+the arguments of these, and one of its message and evidence. A change of any of them changes
 what earlier verdicts, detectable distances and counts of false alarms were of.
 """
 
@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from proofs_tests.helpers.bugs.verifiers import BUGS, clean
 from proofs_tests.helpers.engines import LOSSY, Speculating, engine, sampling
 from specref.adapters import reference
 from specref.algorithms import standard
+from specref.arrays import Floats, Ints
 from specref.chance import Sampled
 from specref.conformance.options import CheckOptions
 from specref.conformance.strata.table import STRATA
@@ -40,6 +42,7 @@ class Subject(NamedTuple):
     implementation: Callable[..., Any]
     only: tuple[str, ...] | None = None
     trials: int = 200
+    claims: Mapping[str, Any] = MappingProxyType({})
 
 
 def drafted(drafter: Model, context: Tokens, lookahead: int, rng: np.random.Generator) -> Any:
@@ -62,6 +65,42 @@ def generated(
     return text[:tokens]
 
 
+def by_argmax(p: Floats, q: Floats | None, drafts: Ints, *, rng: Any) -> tuple[Ints, Ints]:
+    """At temperature 0: drafts are kept while they are the argmax."""
+    best, rows = p.argmax(axis=2), np.arange(len(drafts))
+    kept = np.logical_and.accumulate(drafts == best[:, :-1], axis=1).sum(axis=1)
+    tokens = np.pad(
+        np.where(np.arange(drafts.shape[1]) < kept[:, None], drafts, -1), ((0, 0), (0, 1))
+    )
+    tokens[:, -1] = -1
+    tokens[rows, kept] = best[rows, kept]
+    return tokens, kept + 1
+
+
+def step_by_argmax(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, rng: np.random.Generator
+) -> Tokens:
+    """The same for models, one draft after the other."""
+    block: Tokens = ()
+    for place in range(lookahead + 1):
+        after = (*context, *block)
+        block += (int(np.argmax(target.next_token(after))),)
+        ended = target.vocabulary.ends(block) or place == lookahead
+        if ended or block[-1] != int(np.argmax(drafter.next_token(after))):
+            break
+    return block
+
+
+def of_logits(p: Floats, q: Floats | None, drafts: Ints, *, rng: Any) -> tuple[Ints, Ints]:
+    """Rows are given as logits in float32."""
+    return clean(softmax(p), None if q is None else softmax(q), drafts, rng=rng)
+
+
+def softmax(logits: Floats) -> Floats:
+    weights = np.exp(logits.astype(np.float64) - logits.max(axis=2, keepdims=True))
+    return weights / weights.sum(axis=2, keepdims=True)
+
+
 SAMPLED = ("smoke", "boundary", "joint", "independence", "iterations")
 SUBJECTS: Mapping[str, Subject] = {
     "verify": Subject("verify", reference.verify),
@@ -72,6 +111,13 @@ SUBJECTS: Mapping[str, Subject] = {
     "verify, rows share noise": Subject(
         "verify", BUGS["rows share noise"](), ("smoke", "independence", "strata/batches-to-16")
     ),
+    "verify, greedy": Subject("verify", by_argmax, claims={"greedy": True}),
+    "verify, logits": Subject(
+        "verify",
+        of_logits,
+        ("smoke", "boundary", "joint/wide", "acceptance/wide", "strata/large-logits"),
+        claims={"inputs": "logits", "dtype": "float32", "tolerance": 1e-6},
+    ),
     "ragged": Subject(
         "ragged",
         reference.verify_ragged,
@@ -79,22 +125,26 @@ SUBJECTS: Mapping[str, Subject] = {
     ),
     "tree": Subject("tree", reference.verify_tree),
     "step": Subject("step", reference.step),
+    "step, greedy": Subject("step", step_by_argmax, claims={"greedy": True}),
     "generate": Subject("generate", generated),
     "drafter": Subject("drafter", drafted),
     "metrics": Subject("metrics", METRICS["acceptance_rate"]),
     "text": Subject("text", engine(Speculating(), plain=sampling()), trials=10_000),
     "text, lossy": Subject("text", engine(LOSSY["residual is p"]), trials=10_000),
 }
+LARGE = 1 << 17
 OF_A_RUN = ("seconds", "traceback")
 LEFT_OUT = ("strata/late-calls", "strata/large-call")
 
 
 def recorded(subject: str) -> dict[str, str]:
     """{check: what is on record of it}."""
-    contract, implementation, only, trials = SUBJECTS[subject]
+    contract, implementation, only, trials, claims = SUBJECTS[subject]
     calls: list[str] = []
     heard = implementation if contract == "text" else listening(implementation, calls)
-    options = CheckOptions(contract=contract, only=only, trials=trials, seed=1, timeout=None)  # type: ignore[arg-type]
+    options = CheckOptions(
+        contract=contract, only=only, trials=trials, seed=1, timeout=None, claims=claims
+    )  # type: ignore[arg-type]
     judge, asked = prepare(heard, options)
     judge.calls_made = max(one.after for one in STRATA)
     found = {}
@@ -122,9 +172,12 @@ def listening(implementation: Callable[..., Any], calls: list[str]) -> Callable[
 
 
 def told(value: Any) -> str:
-    """Ids as they are, laws by their shapes; nothing of generators and models."""
+    """Ids, and a digest of laws to three decimals if they are not large; only types of others."""
     if isinstance(value, np.ndarray):
-        return f"{value.dtype} {value.shape} {value.tolist() if value.dtype.kind == 'i' else ''}"
+        size = f"{value.dtype} {value.shape}"
+        if value.dtype == np.float64 and value.size < LARGE:
+            return f"{size} {hashlib.sha256((value.round(3) + 0.0).tobytes()).hexdigest()[:8]}"
+        return f"{size} {value.tolist()}" if value.dtype.kind == "i" else size
     return repr(value) if isinstance(value, int | tuple | None) else type(value).__name__
 
 
