@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from proofs_tests.helpers.recorded_proofs import RECORD, boxes, taken
 from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms.companion import companion, rejecting
 from specref.models import Model, iid_model, table_model
@@ -32,6 +33,7 @@ from specref.zoo import ALL
 
 LETTERS = ("a", "b")
 DOCS = Path(__file__).parents[2] / "docs"
+BOXES, WAYS = boxes(), json.loads(RECORD.read_text())
 
 
 def test_every_rule_is_asked_at_every_size() -> None:
@@ -227,3 +229,9 @@ def test_ctrl_c_keeps_what_was_found() -> None:
     answers = prove_boxes(boxes, budget=60, advance=stop)
     assert [answer.verdict for answer in answers] == ["proved", "not run"]
     assert answers[1].note == STOPPED
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_proofs_take_what_is_on_record(name: str) -> None:
+    """One seed gives one result, and the same way to it."""
+    assert taken(BOXES[name]) == WAYS[name]

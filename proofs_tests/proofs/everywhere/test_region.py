@@ -309,3 +309,16 @@ def test_a_divisor_may_be_0_only_where_the_weight_vanishes(
     (variable,) = q[0].powers
     assert bool(region.clauses) == required
     assert bool(region.known(variable) & signs.ZERO) != required
+
+
+def test_entries_of_a_row_are_known_to_be_no_less_than_zero() -> None:
+    """Where p(a) = q(a), p(c) is 1 - q(a) - p(b), of two rows."""
+    space = Space(LETTERS, LETTERS, 0)
+    p, q = space.entries(P), space.entries(Q)
+    (first,) = next(iter(p[0].powers)).variables
+    chart = Chart(space, {first: q[0]})
+    last = polynomials.substituted(next(iter(p[2].powers)), {first: q[0]})
+    (polynomial,) = last.powers
+    assert space.signs(polynomial) == signs.ANY
+    region = Region(chart, Sample(chart, {}, "key"), (), lambda clauses: False)
+    assert region.known(polynomial) == signs.AT_LEAST_ZERO

@@ -1,11 +1,13 @@
 """What the solver says of conditions on rows: rows at which they hold, or that there are none."""
 
 from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from specref import Vocabulary
-from specref.proofs.everywhere import polynomials, signs
+from specref.proofs.everywhere import polynomials, signs, solver
 from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample, Space, clause
 from specref.proofs.everywhere.solver import Counts, Solver, joined
 
@@ -161,3 +163,19 @@ def test_z3_leaves_ctrl_c_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
     Solver(Counts())._model({asked[0]: asked[1]})
     assert given["ctrl_c"] is False
     assert given.keys() == {"rlimit", "timeout", "ctrl_c"}
+
+
+def test_a_point_with_roots_is_approximated_until_it_fits() -> None:
+    """p(a) q(b) = 1/10 where p(a) is a root: no rational fits, with however many digits."""
+    asked = []
+
+    class Root:
+        def approx(self, digits: int) -> Any:
+            asked.append(digits)
+            return SimpleNamespace(numerator_as_long=lambda: 1, denominator_as_long=lambda: 3)
+
+    model = SimpleNamespace(eval=lambda unknown, model_completion: Root())
+    _, (polynomial, _) = that(Fraction(1, 10), signs.ZERO)
+    variables = sorted(polynomial.variables)
+    assert solver._rational(model, variables, variables, {polynomial: signs.ZERO}) == "open"
+    assert asked == [digits for digits in (3, 9, 20, 60) for _ in variables]
