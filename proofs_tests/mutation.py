@@ -121,6 +121,7 @@ AREAS: dict[str, Area] = {
         ),
         0.98,
         slow=("/verification/test_kill_matrix.py", "/verification/test_trigger_matrix.py"),
+        first=("*::test_proofs_take_what_is_on_record*",),
     ),
     "statistics": Area(
         ("specref/statistics",),
