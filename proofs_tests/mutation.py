@@ -278,7 +278,8 @@ class Result:
     timed_out, survivors, equivalent : list
         {at, diff}, the last with the reason why no test can notice. One that timed out counts as
         noticed; it may be as right as the code, and slower. A survivor may have `since`: what
-        became of it after the draw, which leaves the score as it was drawn.
+        became of it after the draw, which leaves the score as it was drawn. Only one that is
+        found to be equivalent, with a reason, counts no more.
     quick : bool
         Not all tests were run: only those that import the file of a mutant, or write its name,
         or as many as there was time for. What survived these may be noticed by others, and the
@@ -566,20 +567,28 @@ def again(
     limit: float = LIMIT,
     covering: Covering | None = None,
 ) -> dict[str, Result]:
-    """Put the survivors in `output` to the tests of today, and note `since` what came of each."""
-    known = json.loads(output.read_text())
+    """Put the survivors in `output` to the tests of today, and note `since` what came of each.
+
+    Those that are listed by now as mutants that no test can notice count no more.
+    """
+    known, reasons = json.loads(output.read_text()), equivalent or {}
     results = {name: Result(**known[name]) for name in names if name in known}
     with tempfile.TemporaryDirectory() as folder:
         root = Tree(root, Path(folder) / "root").copy
         runner = Runner([Tree(root, Path(folder) / "0")], limit)
         for name, result in results.items():
+            listed = [one for one in result.survivors if key(one) in reasons]
+            result.equivalent += [
+                {"at": one["at"], "diff": one["diff"], "reason": reasons[key(one)]}
+                for one in listed
+            ]
+            result.survivors = [one for one in result.survivors if one not in listed]
+            _save(output, results)
             for found in result.survivors:
                 path = found["at"].rsplit(":", 1)[0]
                 source = (root / path).read_text() if (root / path).exists() else ""
                 same = [one for one in mutants(source, path) if alike(one, found, root)]
-                if key(found) in (equivalent or {}):
-                    found["since"] = "listed as equivalent"
-                elif not same:
+                if not same:
                     found["since"] = "the code has changed"
                 else:
                     survives = any(
