@@ -415,17 +415,22 @@ def _chosen(
     area: Area, mutant: Mutant, root: Path, covering: Covering | None, quick: bool = False
 ) -> list[list[str]]:
     if covering:
-        return covering_tests(area, mutant, root, covering)
+        return covering_tests(area, mutant, root, covering, quick=quick)
     return tests_of(area, mutant.path, root, quick)
 
 
 def covering_tests(
-    area: Area, mutant: Mutant, root: Path, covering: Covering, limit: int = 50
+    area: Area,
+    mutant: Mutant,
+    root: Path,
+    covering: Covering,
+    limit: int = 50,
+    quick: bool = False,
 ) -> list[list[str]]:
     """Rounds of the tests that run the line of a mutant, at most `limit` in each but for a file's.
 
     Then, for what coverage does not see: the doctests of its file, the tests that import it or
-    write its name in the folder that mirrors its package, and further ones.
+    write its name in the folder that mirrors its package, and further ones, but with `quick`.
     """
     rounds: list[list[str]] = [[]]
     tests = covering.tests(mutant.path, mutant.line)
@@ -435,7 +440,9 @@ def covering_tests(
         if rounds[-1] and len(rounds[-1]) + len(several) > limit:
             rounds.append([])
         rounds[-1] += several
-    further = tests_of(replace(area, tests=()), mutant.path, root, quick=False)[1:]
+    further = (
+        [] if quick else tests_of(replace(area, tests=()), mutant.path, root, quick=False)[1:]
+    )
     return [*filter(None, rounds), *tests_of(area, mutant.path, root, quick=True), *further]
 
 
@@ -543,7 +550,7 @@ def run(
                     if reason := (equivalent or {}).get(key(found)):
                         result.equivalent.append({**found, "reason": reason})
                     else:
-                        tests = _chosen(areas[name], one, root, covering, quick)
+                        tests = _chosen(areas[name], one, root, covering, few)
                         running[pool.submit(runner.code, one, tests)] = found
                 for done in as_completed(running):
                     _count(result, done.result(), running[done])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from specref.probing.points import Point
 from specref.probing.probe import probe
 
 rng = np.random.default_rng(1)
@@ -25,3 +26,15 @@ def test_a_threshold_that_moves_with_another_number_is_no_side_of_a_box(sampler)
     assert found.uninterpreted is not None
     assert found.uninterpreted.endswith("its cells are neither boxes nor a race")
     assert found.runs < 2_000
+
+
+def test_points_are_moved_by_shares_of_their_range_and_stay_in_it() -> None:
+    """A request without a range of its own has (0, 1)."""
+    point = Point({1: (0.25, 0.5)}, probe=3)
+    moved = point.shifted([0, 1], 0.125)
+    assert moved.uniform(0) == pytest.approx(point.uniform(0) + 0.125)
+    assert moved.uniform(1) == pytest.approx(point.uniform(1) + 0.125 / 4)
+    assert (moved.pace, moved.arrival(0)) == (1.125, 1.125)
+    assert moved.uniform(2) == point.uniform(2)
+    far = point.shifted([0, 1], 1.0), point.shifted([0, 1], -1.0)
+    assert [(one.uniform(0), one.uniform(1)) for one in far] == [(1.0, 0.5), (0.0, 0.25)]

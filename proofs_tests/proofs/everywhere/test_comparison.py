@@ -123,6 +123,8 @@ def test_a_formula_that_is_wrong_on_few_rows_has_a_witness(factor) -> None:
     assert found.relation == ("more" if factor < 1 else "less")
     assert gap is not None
     assert gap.right == factor * gap.left
+    assert found.at_least.by_text
+    assert found.at_most.by_text
 
 
 def test_a_formula_that_is_wrong_where_the_target_has_a_zero_has_a_witness() -> None:

@@ -61,7 +61,7 @@ class AtLeast:
     ----------
     proved : bool
     by_text : bool
-        Whether that was shown for each text that accepted drafts may start with. If not, for the
+        Whether it was asked for each text that accepted drafts may start with. If not, for the
         expected number alone.
     parts : tuple of Part
     premise : Everywhere or None
