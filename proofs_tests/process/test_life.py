@@ -124,10 +124,14 @@ def test_what_follows_an_answer_is_not_lost(tmp_path: Path) -> None:
 
 
 def test_a_line_between_answers_is_noticed(tmp_path: Path) -> None:
-    file = tmp_path / "written"
-    late = f"if said['id']: print(json.dumps(said | dict(id=2)), flush=True); {logged(file)}"
+    asked, file = tmp_path / "asked", tmp_path / "written"
+    late = (
+        f"while said['id'] and not os.path.exists({str(asked)!r}): time.sleep(0.001)\n    "
+        f"if said['id']: print(json.dumps(said | dict(id=2)), flush=True); {logged(file)}"
+    )
     with Process(toy(tmp_path, after=late)) as program:
         ask(program)
+        asked.touch()  # until then the answer was read alone
         wait_for(file)
         with pytest.raises(BrokenContractError, match="before it was asked"):
             ask(program)

@@ -716,6 +716,13 @@ def test_figures_are_compared_on_a_long_log_too() -> None:
     assert check(right, contract="metrics", metric="acceptance_rate").exit_code == 0
 
 
+@pytest.mark.parametrize("answer", [None, "0.5", (0.5,), [0.5, "x"], 2.0, float("nan")])
+def test_a_figure_that_is_no_number_or_another_one_fails(answer: Any) -> None:
+    for metric in ("acceptance_rate", "acceptance_at_positions"):
+        report = check(lambda log: answer, contract="metrics", metric=metric)
+        assert [one.id for one in report.failures] == ["acceptance/reported"]
+
+
 def test_who_does_not_claim_how_coins_are_read_may_read_them_by_their_place() -> None:
     """A row that takes its coins from the other end of the batch is lossless, and moves."""
 

@@ -140,10 +140,17 @@ def of_two_signs(p: Any, q: Any, weigh: Weigh) -> Told:
     return [(p[0] - q[0]) * (p[2] - q[2]) > 0]
 
 
+def of_the_other_sign(p: Any, q: Any, weigh: Weigh) -> Told:
+    """The same, where p(a) > q(a)."""
+    weigh((p[0] - q[0]) / 2)
+    return [(p[0] - q[0]) * (p[2] - q[2]) > 0]
+
+
+UNASKED = of_two_signs, of_the_other_sign
 PROGRAMS = (
     accepted, rejected, by_products, by_quotients, a_weight_that_divides_later,
     unchecked_quotient, squares_divide, that_vanishes, of_a_difference, of_a_negative_product,
-    of_a_negative_difference, of_two_signs,
+    of_a_negative_difference,
 )  # fmt: skip
 
 
@@ -222,6 +229,11 @@ def test_where_the_conditions_hold_it_runs_as_at_the_sample(program: Callable[..
     assert_runs_as_at_samples(program)
 
 
+@pytest.mark.parametrize("program", UNASKED, ids=lambda program: program.__name__)
+def test_what_a_positive_weight_says_holds_at_the_other_rows(program: Callable[..., Told]) -> None:
+    assert_runs_as_at_samples(program)
+
+
 def assert_runs_as_at_samples(program: Callable[..., Told]) -> None:
     rng = random.Random(program.__name__)
     seen: list[str] = []
@@ -239,7 +251,7 @@ def assert_runs_as_at_samples(program: Callable[..., Told]) -> None:
             if problem == "weight 0":
                 assert weight.at(there.value) == 0, (p_there, q_there)
             elif problem == "weight below 0":  # the program should have compared before
-                assert program is of_two_signs, (p_there, q_there)
+                assert program in UNASKED, (p_there, q_there)
             else:
                 assert problem == "", (p_there, q_there, region.clauses)
             seen.append(problem)
@@ -265,6 +277,22 @@ def test_what_a_positive_weight_says_of_its_one_factor_is_no_condition() -> None
         found = region_at(program, [quarter, quarter, half], [half, quarter, quarter])
         assert found is not None
         assert len(found[0].clauses) == conditions
+
+
+def test_what_is_known_of_the_parts_of_a_number_is_no_condition() -> None:
+    """Where p(a) > q(a), p(b) + (p(a) - q(a)) is positive, though no factor is known to be."""
+
+    def quotient(p: Any, q: Any, weigh: Weigh) -> Told:
+        return [p[0] > q[0], (p[1] + (p[0] - q[0])) / (p[0] - q[0]) > 0]
+
+    def product(p: Any, q: Any, weigh: Weigh) -> Told:
+        return [p[0] > q[0], (p[1] + (p[0] - q[0])) * (p[0] - q[0]) > 0]
+
+    half, quarter = Fraction(1, 2), Fraction(1, 4)
+    for program in (quotient, product):
+        found = region_at(program, [half, quarter, quarter], [quarter, half, quarter])
+        assert found is not None
+        assert len(found[0].clauses) == 1
 
 
 def test_it_is_found_if_poles_are_taken_for_zeros(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -230,8 +230,7 @@ class Solver:
             terms = []
             for monomial, coefficient in polynomial.terms:
                 factors = [self._variable(v) for v in monomial]
-                product = z3.Product(factors) if len(factors) > 1 else (factors or [1])[0]
-                terms.append(coefficient * product)
+                terms.append(coefficient * (z3.Product(factors) if factors else 1))
             self._expressions[polynomial] = z3.Sum(terms) if len(terms) > 1 else terms[0]
         return self._expressions[polynomial]
 
