@@ -266,8 +266,9 @@ class Covering:
         apart: list[Clause] = []
         left: list[Piece] = []
         for v in sorted(set(min(terms, key=lambda term: (len(set(term)), term)))):
-            entry = polynomials.variable(v if v >= 0 else -1 - v)
-            if v < 0:
+            if v >= 0:
+                entry = polynomials.variable(v)
+            else:
                 row = self.space.row_of(-1 - v)
                 others = (w for w in sorted(polynomial.variables) if self.space.row_of(w) == row)
                 entry = reduce(
