@@ -92,6 +92,8 @@ def test_a_block_that_the_target_excludes_comes_first(blocks: list[Tokens], wors
     assert tuple(first["tokens"]) == worst
     if worst != (0, 0, 0):
         assert (first["expected"], first["observed"], first["count"]) == (0, 0.01, 1)
+        heads = {tuple(one["tokens"]): one["observed"] for one in found["first_tokens"]}
+        assert heads[worst[:1]] == pytest.approx(0.01)
     assert [tuple(row["prefix"]) for row in found["rows"]] == [
         worst[:n] for n in range(len(worst))
     ]

@@ -146,10 +146,17 @@ def test_a_stratum_ends_with_its_seconds(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_fewer_calls_before_are_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge, _ = prepare(correct, CheckOptions())
+    made = []
+
+    def counted(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+        made.append(len(drafts))
+        return correct(p, q, drafts, rng=rng)
+
+    judge, _ = prepare(counted, CheckOptions())
     late = replace(LATE, after=judge.calls_made + 400)
     found = strata.judged(late, judge)
     assert found.status == Status.PASSED
+    assert judge.calls_made == len(made) > 400
     hurried, _ = prepare(correct, CheckOptions(seconds=0.002))
     found = strata.judged(replace(LATE, after=1_000_000), hurried)
     assert found.status == Status.INCONCLUSIVE
