@@ -316,13 +316,14 @@ def shares_of(
     tokens = difference.tokens
     program = _program(step, target, drafter, context, lookahead)
     shares: dict[str, Probability] = {}
-    going_on: dict[str, Probability] = {}
     for path in enumerate_paths(program):
         block = path.outcome
         if _agreement(block, tokens) < min(len(block), len(tokens)):
             continue
         rest, mass = tokens[len(block) :], path.weight
         if rest and target.vocabulary.ends(block):
+            continue
+        if len(block) > len(tokens) and target.vocabulary.ends(tokens):
             continue
         for i, token in enumerate(rest, len(block)):
             mass *= target.next_token((*context, *tokens[:i]))[token]
@@ -332,12 +333,8 @@ def shares_of(
         drawn = [str(one.site) for one in chance.steps if not isinstance(one.choice, bool)]
         said += [site for site in drawn[-1:] if not site.startswith("draft") or not said]
         branch = ", ".join(said + ["then the target"] * bool(rest)) or "no decision"
-        on = len(block) > len(tokens) and target.vocabulary.ends(tokens)
         if mass:
-            into = going_on if on else shares
-            into[branch] = into.get(branch, 0) + mass
-    if sum(shares.values()) != difference.output:
-        shares = {one: shares.get(one, 0) + going_on.get(one, 0) for one in shares | going_on}
+            shares[branch] = shares.get(branch, 0) + mass
     return tuple(sorted(shares.items(), key=lambda item: -item[1]))
 
 
