@@ -518,7 +518,8 @@ def run(
     limit : float
         Seconds for a round of the tests of a mutant.
     enough : float
-        Seconds after which no more rounds are run against a mutant: it has survived.
+        Seconds after which no more rounds are run against a mutant: it has survived. If given,
+        tests that do not name its file, or are not known to run its line, are left out.
     quick : bool
         Run only the tests that import the file of a mutant, or write its name.
     covering : Covering, optional

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from proofs_tests.helpers.recorded import RECORD, SUBJECTS, recorded
+from specref.conformance.checks import drafting, reporting
 from specref.contracts.table import CONTRACTS
 
 
@@ -14,6 +15,14 @@ def test_checks_ask_and_say_what_is_on_record(subject: str) -> None:
     known, found = json.loads(RECORD.read_text())[subject], recorded(subject)
     changed = {one for one in {**known, **found} if known.get(one) != found.get(one)}
     assert not changed, {one: (known.get(one), found.get(one)) for one in sorted(changed)}
+
+
+def test_other_arguments_and_other_words_are_not_on_record(monkeypatch) -> None:
+    known = json.loads(RECORD.read_text())
+    monkeypatch.setattr(drafting, "SHAPES", drafting.SHAPES[1:])
+    assert recorded("drafter") != known["drafter"]
+    monkeypatch.setattr(reporting, "LOGS", reporting.LOGS[:1])
+    assert recorded("metrics") != known["metrics"]
 
 
 def test_all_contracts_are_on_record() -> None:
