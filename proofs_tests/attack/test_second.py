@@ -187,6 +187,7 @@ NEW_CLAIMS = {"greedy_beside_sampled": {"greedy_at_zero": True}}
 
 
 @pytest.mark.strata
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", SINCE)
 def test_what_was_missed_at_first_and_is_found_since(name: str) -> None:
     one = SECOND[name]

@@ -28,6 +28,7 @@ from specref.cli.workers import ctrl_c_later, worker_processes
 from specref.pairs import Case
 from specref.rules import RULES, Rule
 from specref.verification import AlgorithmReport, cases_of, main_job, sampled
+from specref.verification.rules import RuleReport
 from specref.verification.situations import TOY_PAIRS
 
 RIGHT = "from specref.algorithms.standard import step\n"
@@ -203,9 +204,10 @@ finally:
 
 @pytest.mark.usefixtures("few_trials")
 def test_verify_holds_and_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One rule of each kind; the next test has the others, without their proofs."""
+    """One rule of each kind, one case in four; the next test has the others, without proofs."""
     kinds = ("standard", "slem", "greedy-block", "top-drafts", "topdown", "companion-published")
     monkeypatch.setattr(main_job, "TRIED", {name: RULES[name] for name in kinds})
+    monkeypatch.setattr(main_job, "cases_of", lambda profile: cases_of(profile)[::4])
     monkeypatch.setattr(group, "EVERY", math.inf)
     file = tmp_path / "report.json"
     result = run("verify", "--json", str(file), "--seed", "3")
@@ -462,17 +464,10 @@ def test_prove_names_both_vocabularies(tmp_path: Path) -> None:
 
 
 def test_prove_nothing_is_not_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing = prove_module.prove(standard.step).__class__(0, (), (), 0, 0, 16)
+    nothing = RuleReport(0, (), (), 0, 0, 16)
     monkeypatch.setattr(prove_module, "prove", lambda *arguments, **options: nothing)
     result = run("prove", "specref.algorithms.text.slem:step")
     assert_one_line_error(result, "nothing was proved")
-
-
-def test_prove_refutes_the_printed_algorithm_5() -> None:
-    result = run("prove", "specref.zoo.standard.printed:algorithm_5")
-    assert result.exit_code == 1
-    for part in ("biased coin", "lookahead 1", "3/8", "p = (1/2, 1/2), q = (3/4, 1/4)"):
-        assert part in result.output
 
 
 def test_prove_shows_a_trace_and_writes_json(tmp_path: Path) -> None:

@@ -368,6 +368,7 @@ def test_a_proof_shows_what_comes_out_too_often():
 STEPS = [entry for entry in MUTANTS.values() if entry.rule in ("standard", "block")]
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("entry", STEPS, ids=lambda entry: entry.id)
 def test_the_shares_of_a_difference_add_up_to_it(entry):
     refuted = 0

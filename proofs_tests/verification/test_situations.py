@@ -121,6 +121,7 @@ def size(found: Refutation) -> tuple[int, int, int]:
     return case.lookahead, len(case.pair.target.vocabulary), len(case.context)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     ("situation", "name"), [(situation, name) for situation in BUGS for name in BUGS[situation]]
 )

@@ -11,7 +11,7 @@ from specref.vocabulary import Tokens
 
 LOOP_TOKENS = 3
 LOOP_LOOKAHEAD = 2
-LOOP_PATHS = 1_000
+LOOP_PATHS = 400
 """The most random paths of an iteration whose loop is proved, too."""
 
 
