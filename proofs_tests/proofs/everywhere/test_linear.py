@@ -104,3 +104,10 @@ def test_large_eliminations_are_not_tried() -> None:
     above = [clause(signs.NEGATIVE, one=number, x=1, y=-1) for number in range(1, 31)]
     assert contradiction([*below, *above]) is None
     assert contradiction([below[0], *above]) == frozenset([0, 1])
+
+
+def test_eliminations_lead_to_100_conditions_at_most() -> None:
+    below = [clause(signs.POSITIVE, one=-number, x=1, y=-1) for number in range(1, 11)]
+    above = [clause(signs.NEGATIVE, one=number, x=1, y=-1) for number in range(1, 11)]
+    assert contradiction([*below, *above]) == frozenset([0, 10])
+    assert contradiction([*below, *above, clause(signs.POSITIVE, one=1)]) is None
