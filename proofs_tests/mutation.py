@@ -427,12 +427,13 @@ def covering_tests(
     limit: int = 50,
     quick: bool = False,
 ) -> list[list[str]]:
-    """Rounds of the tests that run the line of a mutant, at most `limit` in each but for a file's.
+    """Rounds of tests: the doctests of its file, then those that run the line of a mutant.
 
-    Then, for what coverage does not see: the doctests of its file, the tests that import it or
-    write its name in the folder that mirrors its package, and further ones, but with `quick`.
+    Of these there are at most `limit` in a round, but for those of one file. Then, for what
+    coverage does not see: the tests that import it or write its name in the folder that mirrors
+    its package, and further ones, but with `quick`.
     """
-    rounds: list[list[str]] = [[]]
+    rounds: list[list[str]] = [[mutant.path], []]
     tests = covering.tests(mutant.path, mutant.line)
     tests.sort(key=lambda test: not any(fnmatch(test, pattern) for pattern in area.first))
     for _, of_file in itertools.groupby(tests, lambda test: test.partition("::")[0]):
@@ -440,10 +441,11 @@ def covering_tests(
         if rounds[-1] and len(rounds[-1]) + len(several) > limit:
             rounds.append([])
         rounds[-1] += several
+    (_, *mine), *near = tests_of(area, mutant.path, root, quick=True)
     further = (
         [] if quick else tests_of(replace(area, tests=()), mutant.path, root, quick=False)[1:]
     )
-    return [*filter(None, rounds), *tests_of(area, mutant.path, root, quick=True), *further]
+    return [*filter(None, [*rounds, mine]), *near, *further]
 
 
 def _defined(source: str) -> Iterator[str]:

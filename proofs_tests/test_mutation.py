@@ -108,14 +108,15 @@ def test_a_quick_run_has_only_the_tests_that_import_the_file(root: Path) -> None
     assert (late["toy"].killed, late["toy"].quick) == (0, True)
 
 
-def test_quick_tests_run_first_of_those_that_run_the_line(root: Path) -> None:
+def test_doctests_run_first_and_then_quick_tests_of_those_that_run_the_line(root: Path) -> None:
     class Known:
         def tests(self, path: str, line: int) -> list[str]:
             return ["tests/test_a.py::one", "tests/test_b.py::two", "tests/test_a.py::three"]
 
     area = Area(("toy",), (), 0.9, first=("*/test_b.py::*",))
     (mutant, *_) = mutation.mutants(SIGN, "toy/sign.py")
-    first, *_ = mutation.covering_tests(area, mutant, root, Known())  # type: ignore[arg-type]
+    doctests, first, *_ = mutation.covering_tests(area, mutant, root, Known())  # type: ignore[arg-type]
+    assert doctests == ["toy/sign.py"]
     assert first == ["tests/test_b.py::two", "tests/test_a.py::one", "tests/test_a.py::three"]
 
 
