@@ -466,6 +466,8 @@ def test_draws_without_replacement():
     law = probe(lambda: tuple(rng.choice(3, 2, replace=False, p=[0.5, 0.25, 0.25]))).distribution
     assert law[0, 1] == pytest.approx(0.25)
     assert law[1, 0] == pytest.approx(1 / 6)
+    whole = probe(lambda: tuple(rng.choice(3, 3, replace=False, p=[0.5, 0.25, 0.25]))).distribution
+    assert whole == pytest.approx({(*two, 3 - sum(two)): weight for two, weight in law.items()})
     two = torch().tensor([0.5, 0.25, 0.25])
     again = probe(lambda: tuple(torch().multinomial(two, 2))).distribution
     assert total_variation(law, again) <= 1e-12

@@ -1,6 +1,7 @@
 """Bugs that act in one situation: the toy pairs prove the rule, the situations refute it."""
 
 import hashlib
+import json
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from proofs_tests.helpers.bugs.narrow_steps import FIRST, SECOND, LastOfSix, Standard, Unseen
+from proofs_tests.helpers.recorded_cases import RECORD, recorded
 from specref.algorithms import Step, standard
 from specref.algorithms.standard import acceptance
 from specref.chance import TooManyPathsError
@@ -26,6 +28,7 @@ from specref.verification import (
     rule_cases,
     rules,
 )
+from specref.verification import situations as every
 from specref.verification.judging import Result, received, sent
 from specref.verification.rules import Refutation
 from specref.verification.situations import situations
@@ -119,6 +122,18 @@ def size(found: Refutation) -> tuple[int, int, int]:
     """What is smallest in the counterexample that is shown."""
     case = found.case
     return case.lookahead, len(case.pair.target.vocabulary), len(case.context)
+
+
+def test_rules_are_tried_on_the_cases_on_record() -> None:
+    assert recorded() == json.loads(RECORD.read_text())
+
+
+def test_other_rows_are_not_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(every, "_either", lambda condition, model, other: other)
+    (changed,) = recorded(["equal rows"]).values()
+    number, rows = json.loads(RECORD.read_text())["equal rows"]
+    assert changed[0] == number
+    assert changed[1] != rows
 
 
 @pytest.mark.deep(one_in=2)

@@ -158,6 +158,7 @@ def test_one_seed_gives_one_result() -> None:
         other.bits,
     )
     assert one.bits >= 100
+    assert all(part.mistakes >= 0 for side in (one.at_least, one.at_most) for part in side.parts)
 
 
 def test_ctrl_c_keeps_the_witnesses() -> None:

@@ -169,7 +169,12 @@ def test_what_is_told_apart_by_residues_is_counted(models: Models) -> None:
         work()
         return reading.mistakes - before
 
-    assert Reading(reading.prime, reading.values).mistakes == 0
+    fresh = Reading(reading.prime, reading.values)
+    assert fresh.mistakes == 0
+    two = fresh.constant(2)
+    before = fresh.mistakes
+    fresh.sign(two)
+    assert fresh.mistakes == before, "no other number has a sign yet"
     sizes = [reading.constant(one).size for one in (0, 1, -7, Fraction(5, 8), Fraction(-9, 2))]
     assert sizes == [1, 1, 3, 4, 4]
     both = a.size + b.size

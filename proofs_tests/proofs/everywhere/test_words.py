@@ -59,3 +59,13 @@ def test_the_smallest_denominator_that_fails_is_found(size: int) -> None:
 def test_no_simpler_rows_are_kept_if_none_fails() -> None:
     rows = {ROW: [Fraction(89, 97), Fraction(8, 97)]}
     assert simplified(rows, lambda other: other == rows) == rows
+
+
+def test_rows_are_not_replaced_by_others_that_are_as_long() -> None:
+    """In thirtieths, the row of p becomes one of as many digits; the row of q is not to change."""
+    p = [Fraction(1, 11), Fraction(2, 11), Fraction(8, 11)]
+    other = [Fraction(1, 10), Fraction(1, 6), Fraction(11, 15)]
+    q = [Fraction(1, 7), Fraction(2, 7), Fraction(4, 7)]
+    rows = {ROW: p, Row("q", ()): q}
+    fails = [rows, {**rows, ROW: other}]
+    assert simplified(rows, lambda found: found in fails) == rows
