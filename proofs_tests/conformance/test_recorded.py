@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from proofs_tests.helpers.recorded import RECORD, SUBJECTS, recorded
+from proofs_tests.helpers.recorded import RECORD, SUBJECTS, TABLES, recorded, tables
 from specref.conformance.checks import drafting, reporting
 from specref.contracts.table import CONTRACTS
 
@@ -15,6 +15,10 @@ def test_checks_ask_and_say_what_is_on_record(subject: str) -> None:
     known, found = json.loads(RECORD.read_text())[subject], recorded(subject)
     changed = {one for one in {**known, **found} if known.get(one) != found.get(one)}
     assert not changed, {one: (known.get(one), found.get(one)) for one in sorted(changed)}
+
+
+def test_strata_are_those_on_record() -> None:
+    assert tables() == json.loads(RECORD.read_text())[TABLES]
 
 
 def test_other_arguments_and_other_words_are_not_on_record(monkeypatch) -> None:

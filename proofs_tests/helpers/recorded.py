@@ -2,9 +2,10 @@
 
     python -m proofs_tests.helpers.recorded
 
-writes the record again. Each line has the status of a check, how many calls it made, a digest of
-the arguments of these, and one of its message and evidence. A change of any of them changes
-what earlier verdicts, detectable distances and counts of false alarms were of.
+writes the record again: of the tables of strata, and of the subjects. Each line of these has the
+status of a check, how many calls it made, a digest of the arguments of these, and one of its
+message and evidence. A change of any of them changes what earlier verdicts, detectable distances
+and counts of false alarms were of.
 """
 
 import hashlib
@@ -25,7 +26,7 @@ from specref.algorithms import standard
 from specref.arrays import Floats, Ints
 from specref.chance import Sampled
 from specref.conformance.options import CheckOptions
-from specref.conformance.strata.table import STRATA
+from specref.conformance.strata.table import STEP_STRATA, STRATA, TEXT_STRATA, TREE_STRATA
 from specref.conformance.suite import prepare
 from specref.models import Model
 from specref.report.machine import as_json
@@ -132,6 +133,7 @@ SUBJECTS: Mapping[str, Subject] = {
     "text": Subject("text", engine(Speculating(), plain=sampling()), trials=10_000),
     "text, lossy": Subject("text", engine(LOSSY["residual is p"]), trials=10_000),
 }
+TABLES = "strata, as the tables have them"
 LARGE = 1 << 17
 OF_A_RUN = ("seconds", "traceback")
 LEFT_OUT = ("strata/late-calls", "strata/large-call")
@@ -158,6 +160,14 @@ def recorded(subject: str) -> dict[str, str]:
         )
         found[one.id] = f"{result.status} {len(calls)} {digest(calls)} {digest([said])}"
     return found
+
+
+def tables() -> dict[str, str]:
+    """{stratum: a digest of its shapes, laws, ways and cost}."""
+    return {
+        one.name: digest([repr(one)])
+        for one in (*STRATA, *STEP_STRATA, *TEXT_STRATA, *TREE_STRATA)
+    }
 
 
 def listening(implementation: Callable[..., Any], calls: list[str]) -> Callable[..., Any]:
@@ -201,7 +211,8 @@ def rounded(value: Any) -> Any:
 
 
 def main() -> None:
-    RECORD.write_text(json.dumps({one: recorded(one) for one in SUBJECTS}, indent=1) + "\n")
+    record = {TABLES: tables(), **{one: recorded(one) for one in SUBJECTS}}
+    RECORD.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

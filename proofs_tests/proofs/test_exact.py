@@ -368,6 +368,16 @@ def test_a_proof_shows_what_comes_out_too_often():
 STEPS = [entry for entry in MUTANTS.values() if entry.rule in ("standard", "block")]
 
 
+def test_a_trace_leads_to_the_block_itself_though_a_longer_one_be_likelier():
+    def step(target, drafter, context, lookahead, chance):
+        return (0,) if chance.accept(Fraction(1, 4), "short") else (0, 1)
+
+    coin = iid_model(Vocabulary("ab"), ["1/2", "1/2"])
+    assert trace_to((0,), step, coin, coin, (), 1)[0] == (0,)
+    assert trace_to((0, 1), step, coin, coin, (), 1)[0] == (0, 1)
+    assert trace_to((0, 0), step, coin, coin, (), 1)[0] == (0,)
+
+
 @pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("entry", STEPS, ids=lambda entry: entry.id)
 def test_the_shares_of_a_difference_add_up_to_it(entry):
