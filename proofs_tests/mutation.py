@@ -427,13 +427,18 @@ def covering_tests(
     limit: int = 50,
     quick: bool = False,
 ) -> list[list[str]]:
-    """Rounds of tests: the doctests of its file, then those that run the line of a mutant.
+    """Rounds of tests: the doctests of its file with `EVERYWHERE`, then those that run its line.
 
     Of these there are at most `limit` in a round, but for those of one file. Then, for what
     coverage does not see: the tests that import it or write its name in the folder that mirrors
     its package, and further ones, but with `quick`.
     """
-    rounds: list[list[str]] = [[mutant.path], []]
+    everywhere = [
+        one.relative_to(root).as_posix()
+        for one in sorted(root.rglob("test_*.py"))
+        if one.as_posix().endswith(EVERYWHERE)
+    ]
+    rounds: list[list[str]] = [[mutant.path, *everywhere], []]
     tests = covering.tests(mutant.path, mutant.line)
     tests.sort(key=lambda test: not any(fnmatch(test, pattern) for pattern in area.first))
     for _, of_file in itertools.groupby(tests, lambda test: test.partition("::")[0]):
