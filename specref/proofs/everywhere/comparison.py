@@ -252,7 +252,6 @@ class _Claims:
         self.watch = Watch(budget)
         self.left, self.right = (_side(one, iterations, self.watch) for one in (left, right))
         self.formulas = [one for one in (left, right) if isinstance(one, Formula)]
-        self.length = 0
         self.more: Gap | None = None
         self.less: Gap | None = None
         self.at_least = self.at_most = AtLeast()
