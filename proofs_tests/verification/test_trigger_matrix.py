@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -13,7 +14,8 @@ from specref.verification.trigger_matrix import (
     bugs_of,
     trigger_matrix,
 )
-from specref.verification.triggered import ALL, bugs_at
+from specref.verification.triggered import ALL, bugs_at, tree_verifier
+from specref.zoo import situations
 from specref.zoo.triggers import BASE_BUGS, TRIGGERS
 
 pytestmark = pytest.mark.strata
@@ -149,6 +151,22 @@ def test_other_contracts_have_situations_too(trigger: str, bug: str, killer: str
     page = trigger_markdown(TriggerMatrix((row,), 0))
     assert f"## Contract {bugs_of(trigger).contract}\n" in page
     assert "1 of 1 found (100.0%): 1 situations" in page
+
+
+def test_a_bug_in_trees_sees_the_call_the_row_and_the_nodes() -> None:
+    seen = set()
+
+    def never(at: situations.Decision) -> bool:
+        seen.add((at.call, at.asked, at.size, at.row, at.rows, at.laws))
+        return False
+
+    when = situations.Situation("never", "shape", never)
+    verify = tree_verifier(situations.TREE_BUGS[0], when)
+    p, rng = np.full((2, 4, 3), 1 / 3), np.random.default_rng(1)
+    drafts, parents = np.array([[0, 0, 2], [1, -1, -1]]), np.array([[-1, 0, 1], [-1, -2, -2]])
+    verify(p, None, drafts, parents, rng=rng)
+    verify(p[:1], np.full((1, 3, 3), 1 / 3), drafts[:1], parents[:1], rng=rng)
+    assert seen == {(0, 3, 3, 0, 2, False), (0, 1, 3, 1, 2, False), (1, 3, 3, 0, 1, True)}
 
 
 def test_contracts_of_triggers_are_known() -> None:
