@@ -85,22 +85,24 @@ def test_tests_of_a_line(covering: Covering, line: int, tests: list[str]) -> Non
 
 
 def test_rounds_are_those_tests_and_then_what_may_notice_unseen(covering: Covering) -> None:
-    for test in ("toy/test_a.py", "toy/test_code.py", "test_other.py", "test_last.py"):
+    names = "toy/test_a.py", "toy/test_code.py", "test_other.py", "test_last.py", "test_api.py"
+    for test in names:
         file = covering.root / "tests" / test
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("from specref.toy.code import Kind\n" * (file.stem == "test_other"))
     area = Area(("specref/toy",), ("/toy/test_*", "/test_other.py"), 0.9, ("/test_last.py",))
     path = "specref/toy/code.py"
-    last = [[path, "tests/test_other.py"], ["tests/test_last.py"]]
+    first = [path, "tests/test_api.py"]
+    last = [["tests/test_other.py"], ["tests/test_api.py", "tests/test_last.py"]]
 
     def rounds(line: int, limit: int = 200) -> list[list[str]]:
         mutant = Mutant(path, line, 0, 0, "")
         return mutation.covering_tests(area, mutant, covering.root, covering, limit)
 
-    assert rounds(6) == [[MINE, CALL, SIZE], *last]
-    assert rounds(6, 2) == [[MINE, CALL], [SIZE], *last]
-    assert rounds(12) == [[CALL], *last]
-    assert rounds(17) == last
+    assert rounds(6) == [first, [MINE, CALL, SIZE], *last]
+    assert rounds(6, 2) == [first, [MINE, CALL], [SIZE], *last]
+    assert rounds(12) == [first, [CALL], *last]
+    assert rounds(17) == [first, *last]
 
 
 def test_a_record_of_other_code_is_refused(covering: Covering, tmp_path: Path) -> None:
