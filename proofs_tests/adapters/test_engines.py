@@ -17,7 +17,9 @@ torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
 pytestmark = pytest.mark.usefixtures("undiagnosed")
 
 ONLY = ["smoke/answers", "smoke/one-hot", "boundary/disjoint", "boundary/certain", "joint/wide"]
-GREEDY = [f"boundary/greedy-{kind}" for kind in ("blocks", "one-hot", "ties", "large")]
+GREEDY = [
+    f"boundary/greedy-{kind}" for kind in ("blocks", "one-hot", "ties", "large", "randomness")
+]
 LMDEPLOY = "lmdeploy.pytorch.backends.default.rejection_sampling"
 FLASHSPEC = "flashspec.sampling.rejection"
 

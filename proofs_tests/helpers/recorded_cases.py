@@ -1,10 +1,10 @@
-"""The cases on which `prove` tries a rule.
+"""The cases on which `prove` tries a rule in the profile quick.
 
     python -m proofs_tests.helpers.recorded_cases
 
 writes the record again. Each line has how many cases a situation has, and a digest of their names,
-vocabularies, contexts and lookaheads, and of rows after texts of up to three tokens. Another case
-changes what earlier proofs were of.
+vocabularies, contexts and lookaheads, and of the rows after texts of at most three tokens that are
+the first or the last of the vocabulary. Another case changes what earlier proofs were of.
 """
 
 import json

@@ -365,9 +365,6 @@ def test_a_proof_shows_what_comes_out_too_often():
     assert repr(is_lossless(standard.step, target, drafter)).endswith("paths=5)")
 
 
-STEPS = [entry for entry in MUTANTS.values() if entry.rule in ("standard", "block")]
-
-
 def test_a_trace_leads_to_the_block_itself_though_a_longer_one_be_likelier():
     def step(target, drafter, context, lookahead, chance):
         return (0,) if chance.accept(Fraction(1, 4), "short") else (0, 1)
@@ -376,6 +373,9 @@ def test_a_trace_leads_to_the_block_itself_though_a_longer_one_be_likelier():
     assert trace_to((0,), step, coin, coin, (), 1)[0] == (0,)
     assert trace_to((0, 1), step, coin, coin, (), 1)[0] == (0, 1)
     assert trace_to((0, 0), step, coin, coin, (), 1)[0] == (0,)
+
+
+STEPS = [entry for entry in MUTANTS.values() if entry.rule in ("standard", "block")]
 
 
 @pytest.mark.deep(one_in=2)
