@@ -46,19 +46,21 @@ def verify(
     p_drafted = target_probs[rows[:, None], column, draft_tokens]
     q_drafted = draft_probs[rows[:, None], column, draft_tokens]
     accepted = rng.random(draft_tokens.shape) * q_drafted < p_drafted
-    kept = np.logical_and.accumulate(accepted & (draft_tokens >= 0), axis=1).sum(axis=1)
+    drafted = draft_tokens >= 0
+    kept = np.logical_and.accumulate(accepted & drafted, axis=1).sum(axis=1)
     last = target_probs[rows, kept]
-    rejected = np.flatnonzero(kept < (draft_tokens >= 0).sum(axis=1))
-    residual = np.maximum(last[rejected] - draft_probs[rejected, kept[rejected]], 0)
-    left = residual.any(axis=1)  # nothing is, after a rejection by rounding alone
-    last[rejected[left]] = residual[left]
+    (rejected,) = (kept < drafted.sum(axis=1)).nonzero()
+    if rejected.size:
+        residual = np.maximum(last[rejected] - draft_probs[rejected, kept[rejected]], 0)
+        left = residual.any(axis=1)  # nothing is, after a rejection by rounding alone
+        last[rejected[left]] = residual[left]
     tokens = np.full((batch, lookahead + 1), -1)
-    tokens[:, :lookahead] = np.where(np.arange(lookahead) < kept[:, None], draft_tokens, -1)
+    tokens[:, :lookahead] = np.where(column < kept[:, None], draft_tokens, -1)
     tokens[rows, kept] = _drawn(last, rng)
     return tokens, kept + 1
 
 
 def _drawn(weights: Floats, rng: np.random.Generator) -> Ints:
-    ends = np.cumsum(weights, axis=1)
+    ends = weights.cumsum(axis=1)
     u = rng.random((len(weights), 1)) * ends[:, -1:]
-    return np.asarray((ends <= u).sum(axis=1))
+    return np.asarray((ends > u).argmax(axis=1))
