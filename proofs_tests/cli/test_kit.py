@@ -322,6 +322,19 @@ def test_a_registered_name_with_a_contract_is_all_that_are_registered_for_it() -
     assert "transformers-generate-slem" in names
 
 
+@pytest.mark.parametrize(
+    ("asked", "detected"),
+    [((), 0.1), (("--profile", "thorough"), 0.01), (("--detect-tv", "0.3"), 0.3)],
+)
+def test_a_slow_sampler_is_judged_coarsely_unless_more_is_asked_for(
+    asked: tuple[str, ...], detected: float
+) -> None:
+    if IMPLEMENTATIONS["torch-backend"].not_run:
+        pytest.skip("not_run (torch is not installed)")
+    result = specref("check", "torch-backend", "--only", "smoke/answers", *asked)
+    assert f"set to detect TV ≥ {detected:g} " in " ".join(result.output.split())
+
+
 def test_what_is_not_installed_is_not_run(tmp_path: Path) -> None:
     if IMPLEMENTATIONS["vllm"].not_run is None:
         pytest.skip("vllm is installed")

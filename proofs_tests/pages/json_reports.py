@@ -45,8 +45,9 @@ assert record["exit_code"] == 0
 ```
 
 Statuses, findings and exit codes are in
-[judge-your-sampler.md](judge-your-sampler.md#3-read-the-verdict). `specref replay CASE.json`
-writes what `specref check` does, with one check. No other command has `--json`.
+[judge-your-sampler.md](judge-your-sampler.md#3-read-the-verdict). Of a case
+of `specref check`, `specref replay CASE.json` writes what that does, with one check;
+of rows that `specref prove` saved it writes none. No other command has `--json`.
 
 | command | schema |
 |---|---|

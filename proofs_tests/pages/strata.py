@@ -40,7 +40,7 @@ The situations in which the kit judges outside of its fixtures, each by a campai
 check `strata/NAME` ([how it bets](statistics.md#strata)). V is the size of the vocabulary. Written
 from the tables that the checks take them from by `python -m proofs_tests.pages.strata`; a test
 compares. A report says of each which shift would have been found: the more tokens, the smaller.
-*Tokens* is a factor on their number.
+The column *tokens* multiplies how many are drawn.
 
 Targets and drafters are families of random laws, each over shuffled ids, or with its likeliest
 tokens at the ends of blocks and of integer formats, or in a last partial block of 1,024.

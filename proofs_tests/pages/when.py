@@ -18,7 +18,7 @@ WHEN: Mapping[str, str] = {
     "block-slrs": "Where SLRS would be taken, and drafts may be accepted jointly.",
     "lazy-slrs": "Where SLRS would be taken: it accepts the same, by bounds of psi in its place.",
     "path-slrs": "For two vocabularies by text, if coins shall be tossed and psi not computed; it "
-    "accepts less than SLRS.",
+    "accepts as much as SLRS, or less.",
     "recursive-rejection": "For several drafts of one position: the default.",
     "matching": "For several drafts of one position, if the sampler draws from p anyway and looks "
     "whether that was drafted.",

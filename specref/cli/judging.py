@@ -120,7 +120,8 @@ class Asked:
         more = load_expected(self.expected, found.name) if self.expected else {}
         wanted = tuple(asked.only) if asked.only else ""
         contract = CONTRACTS[self.contract] if self.contract else found.contract or VERIFY
-        free = asked.detect_tv is None and asked.seconds is None
+        asked_for = (asked.detect_tv, asked.seconds, asked.profile)
+        free = asked_for == (None, None, CheckOptions().profile)
         return replace(
             asked,
             contract=contract,

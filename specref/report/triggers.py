@@ -91,8 +91,9 @@ TITLE = """# Situations
 
 A bug may act in one situation alone: at one batch size, for one kind of row, when something is not
 passed. Each situation below was met by an implementation that is right everywhere else, with each
-of these bugs; the cell is the first check of a default run that fails it, a stratum where nothing
-else is said. Written by `specref zoo --triggers --markdown docs/triggers.md`. {total}.
+of these bugs; the cell is the first stratum that fails it or, where
+none does, the first of the other checks that are named below.
+Written by `specref zoo --triggers --markdown docs/triggers.md`. {total}.
 """
 SECTION = """## Contract {contract}
 

@@ -7,8 +7,7 @@ from proofs_tests.helpers.attack.lossless import LOSSLESS
 from proofs_tests.helpers.attack.lossy import LOSSY
 
 COMMAND = (
-    "python -m proofs_tests.pages.attack --workers 2 \\\n"
-    "  --json docs/attack.json --markdown docs/attack.md"
+    "python -m proofs_tests.pages.attack --workers 2 \\\n  --json attack.json --markdown attack.md"
 )
 DISTANCE = 0.02  # what a lossy sampler promises in its situation
 

@@ -16,7 +16,7 @@ from proofs_tests.pages.attack.page import (
 
 COMMAND = (
     "python -m proofs_tests.pages.attack --second --workers 2 \\\n"
-    "  --json docs/attack-second.json --markdown docs/attack-second.md"
+    "  --json attack-second.json --markdown attack-second.md"
 )
 
 # Why a lossy sampler passed or a lossless one failed; a test holds these to the record.

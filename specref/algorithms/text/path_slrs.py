@@ -4,7 +4,7 @@ For any law kappa(path | t) over drafts whose text starts with the target token 
 (t, path) have the target p(t) kappa(path | t) and were drafted with Q(path): rejection sampling of
 pairs is lossless, and forgetting the path leaves p. It reads the drafter along single paths only,
 at most two in expectation: the drafted one, and those proposed for the residual. In return it
-accepts less than SLRS with psi, which it equals with the drafter's conditional law
+accepts no more than SLRS with psi, which it equals with the drafter's conditional law
 (`specref.algorithms.text.path_kernels`).
 """
 
