@@ -36,6 +36,15 @@ DOCS = Path(__file__).parents[2] / "docs"
 BOXES, WAYS = boxes(), json.loads(RECORD.read_text())
 
 
+NOTHING: dict[str, Any] = {
+    **dict.fromkeys(("regions", "lossy", "open", "equations", "paths", "calls", "bits"), 0),
+    **dict.fromkeys(("total_variation", "witness", "right"), ""),
+    "conditions": (),
+    "seconds": 0.0,
+}
+"""What is counted of a box that was not run."""
+
+
 def test_every_rule_is_asked_at_every_size() -> None:
     boxes = boxes_of("quick")
     asked = {(box.rule, len(box.target), box.lookahead) for box in boxes}
@@ -98,11 +107,13 @@ def test_what_cannot_be_run_says_why() -> None:
     answer = prove_box(Box("union", LETTERS, LETTERS, -1), 0, 20)
     assert answer.verdict == "not run"
     assert "lookahead = -1" in answer.note
+    assert answer == Answer(answer.box, "not run", **NOTHING, note=answer.note)
 
 
 def test_a_vocabulary_that_cannot_be_read_is_not_applicable() -> None:
     answer = prove_box(Box("slem", ("a", "b", "c"), ("b", "c", "d"), 1), 0, 20)
     assert answer.verdict == "n/a"
+    assert answer == Answer(answer.box, "n/a", **NOTHING, note=answer.note)
 
 
 def test_a_verdict_against_the_tables_is_told() -> None:
