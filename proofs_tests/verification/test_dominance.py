@@ -139,11 +139,11 @@ def test_the_formula_of_another_rule_is_refuted() -> None:
     assert said.startswith("What tli accepts is not min(p, q), 0 for what the drafter lacks: at ")
 
 
-def test_seconds_are_those_that_the_question_took(monkeypatch: pytest.MonkeyPatch) -> None:
-    readings = iter((3.0, 5.5))
+def test_seconds_are_those_that_the_question_took_in_hundredths(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter((3.0, 5.125))
     clock = SimpleNamespace(process_time=lambda: next(readings))
     monkeypatch.setattr("specref.verification.dominance.time", clock)
-    assert asked("autoregressive", "standard").seconds == 2.5
+    assert asked("autoregressive", "standard").seconds == 2.12
 
 
 def test_sentences_say_which_accepts_more_and_where() -> None:
