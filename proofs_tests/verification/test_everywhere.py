@@ -64,6 +64,11 @@ def test_profiles_ask_more() -> None:
     assert asked["quick"] == {(2, 2), (3, 1)}
     assert asked["standard"] == asked["quick"] | {(2, 3), (3, 2)}
     assert asked["thorough"] == asked["standard"] | {(4, 1)}
+    by_text = {
+        profile: {box.lookahead for box in boxes_of(profile) if box.target != box.drafter}
+        for profile in asked
+    }
+    assert by_text == {"quick": {1}, "standard": {2}, "thorough": {2}}
 
 
 @pytest.mark.parametrize("step", [companion.predictable_step, rejecting.step])
