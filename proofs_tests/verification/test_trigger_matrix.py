@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from specref.cli import main
 from specref.report.triggers import trigger_markdown, trigger_record
+from specref.report.zoo_html import trigger_html
 from specref.verification.trigger_matrix import (
     TriggerMatrix,
     TriggerRow,
@@ -84,6 +85,14 @@ def test_what_is_missed_is_named() -> None:
     record = trigger_record(matrix)
     assert record["missed"] == matrix.missed
     assert [row["kind"] for row in record["rows"]] == ["row", "shape", "row"]
+
+
+@pytest.mark.parametrize(
+    ("found", "headline"), [(19, "Enough of them are found"), (18, "Too few of them are found")]
+)
+def test_one_of_twenty_may_be_missed(found: int, headline: str) -> None:
+    matrix = TriggerMatrix((FOUND,) * found + (MISSED,) * (20 - found), 0)
+    assert headline in trigger_html(matrix)
 
 
 @pytest.mark.parametrize(

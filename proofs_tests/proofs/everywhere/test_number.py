@@ -88,6 +88,13 @@ def test_fractions_may_stand_on_the_left(models: Models) -> None:
     assert p[0] < math.inf
 
 
+@pytest.mark.parametrize("whole", range(4))
+def test_products_with_what_is_a_whole_number_everywhere(models: Models, whole: int) -> None:
+    p, _ = rows(models)
+    number = p[0] - p[0] + whole
+    assert (number * p[1]).value == (p[1] * number).value == Fraction(whole, 3)
+
+
 def test_a_tie_at_the_sample_is_no_answer(models: Models) -> None:
     p, _ = rows(models)
     with pytest.raises(TieError):

@@ -125,11 +125,13 @@ USUAL = tuple(name for name in DRAFTERS if name != "same")
 
 def _least_left(p: Floats, q: Floats) -> Bools:
     """Tokens with p > q that are not among the 1,024 with the largest p - q."""
-    if p.shape[-1] <= BLOCK:
-        return np.zeros(p.shape, dtype=bool)
-    left = p - q
-    least = np.partition(left, -BLOCK, axis=-1)[..., -BLOCK, None]
-    return np.asarray((left > 0) & (left < least))
+    chosen = np.zeros(p.shape, dtype=bool)
+    for row, left in zip(chosen, p - q, strict=True):
+        (more,) = np.nonzero(left > 0)
+        if len(more) > BLOCK:
+            least = np.partition(left[more], -BLOCK)[-BLOCK]
+            row[more[left[more] < least]] = True
+    return chosen
 
 
 SETS: Mapping[str, Callable[[Floats, Floats, Ints], Bools]] = MappingProxyType(
