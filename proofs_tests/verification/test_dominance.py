@@ -139,7 +139,9 @@ def test_the_formula_of_another_rule_is_refuted() -> None:
     assert said.startswith("What tli accepts is not min(p, q), 0 for what the drafter lacks: at ")
 
 
-def test_seconds_are_those_that_the_question_took_in_hundredths(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seconds_are_those_that_the_question_took_in_hundredths(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     readings = iter((3.0, 5.125))
     clock = SimpleNamespace(process_time=lambda: next(readings))
     monkeypatch.setattr("specref.verification.dominance.time", clock)

@@ -151,7 +151,9 @@ def test_the_rank_is_that_of_p_minus_q() -> None:
     wanted[[x for x in order[1_024:] if p[x] > q[x]]] = True
     assert wanted.any()
     assert (found == wanted).all()
-    assert not SETS["p > q, rank > 1,024"](p[None, :1_024], q[None, :1_024], np.arange(1_024)).any()
+    assert not SETS["p > q, rank > 1,024"](
+        p[None, :1_024], q[None, :1_024], np.arange(1_024)
+    ).any()
 
 
 @pytest.mark.parametrize("size", [6, 1_100, 70_001])
