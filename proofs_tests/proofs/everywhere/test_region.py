@@ -279,6 +279,17 @@ def test_what_a_positive_weight_says_of_its_one_factor_is_no_condition() -> None
         assert len(found[0].clauses) == conditions
 
 
+def test_a_square_asks_for_no_sign_of_its_root() -> None:
+    def square(p: Any, q: Any, weigh: Weigh) -> Told:
+        return [(p[0] - q[0]) * (p[0] - q[0]) > 0]
+
+    half, quarter = Fraction(1, 2), Fraction(1, 4)
+    found = region_at(square, [half, quarter, quarter], [quarter, half, quarter])
+    assert found is not None
+    ((_, allowed),) = found[0].clauses
+    assert allowed == signs.NONZERO
+
+
 def test_what_is_known_of_the_parts_of_a_number_is_no_condition() -> None:
     """Where p(a) > q(a), p(b) + (p(a) - q(a)) is positive, though no factor is known to be."""
 
