@@ -28,6 +28,10 @@ from specref.contracts.tree.nodes import as_verifier
 from specref.distributions import total_variation
 from specref.models import iid_model
 from specref.probing import edge_events, probe, probe_block, probe_verify
+from specref.probing.calls import EscapedError
+from specref.probing.probe import MAX_PATHS, MAX_RUNS
+from specref.probing.program import Program
+from specref.probing.tracing import traced_cells
 from specref.probing.trees import probe_trees
 from specref.statistics.campaign.levels import total_variation_test
 from specref.vocabulary import Vocabulary
@@ -687,6 +691,115 @@ def test_functions_of_a_number_have_their_law(below_a_quarter):
     traced = probe(lambda: (int(below_a_quarter(rng.random(1)[0])),))
     assert traced.distribution == pytest.approx({(0,): 0.75, (1,): 0.25}, abs=1e-9)
     assert traced.way == "traced"
+
+
+def draw64(n=1):
+    return torch().rand(n, dtype=torch().float64)
+
+
+def asks_for_more(rng):
+    u = rng.random()
+    if isinstance(u, float):
+        rng.random()
+    return u < 0.25
+
+
+# Uses of a number that no trace follows: (code, why, the probability of True).
+UNTRACED = {
+    "with itself": (
+        lambda rng: (u := rng.random()) * 2 < u + 0.5, "two numbers made of one", 0.5,
+    ),
+    "float": (lambda rng: float(rng.random()) < 0.25, "is converted to a float", 0.25),
+    "int": (lambda rng: int(rng.random() * 100) < 25, "is converted to an integer", 0.25),
+    "int below 0": (lambda rng: int(rng.random() * 2 - 1.5) < 0, "converted to an integer", 0.25),
+    "pole": (lambda rng: 1 / (rng.random() - 0.5) > 4, "that is not monotone", 0.25),
+    "square": (lambda rng: (rng.random() - 0.5) ** 2 < 1 / 16, "that is not monotone", 0.5),
+    "abs": (lambda rng: abs(rng.random() - 0.5) < 1 / 8, "that is not monotone", 0.25),
+    "log below 0": (
+        lambda rng: np.log(rng.random(1) - 0.5)[0] > -2, "NaN in places", 0.5 - math.exp(-2),
+    ),
+    "its type": (asks_for_more, "a replay with numbers asks for others", 0.25),
+    "tensor as float": (lambda rng: float(draw64()) < 0.25, "leaves torch", 0.25),
+    "tensor as int": (lambda rng: int(draw64() * 4) < 1, "leaves torch", 0.25),
+    "tensor elsewhere": (lambda rng: np.from_dlpack(draw64())[0] < 0.25, "leaves torch", 0.25),
+    "tensor of int": (lambda rng: (draw64() * 4).long()[0] < 1, "to integers", 0.25),
+    "sine": (lambda rng: draw64().sin()[0] < 0.5, "torch operation sin on", math.asin(0.5)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNTRACED)
+def test_what_cannot_be_traced_says_why_and_is_searched(name):
+    code, why, chance = UNTRACED[name]
+    rng = np.random.default_rng(1)
+    probed = probe(lambda: (int(code(rng)),))
+    assert probed.way == "searched"
+    assert why in str(probed.untraced)
+    assert probed.distribution == pytest.approx({(0,): 1 - chance, (1,): chance}, abs=1e-9)
+
+
+def lost_before(rng):
+    first, second, third = rng.exponential(size=3)
+    won = first < second
+    return won, (second if won else first) < third
+
+
+def won_before(rng):
+    first, second = rng.exponential(size=2)
+    won = first < second
+    return won, (first if won else second) < 1
+
+
+def bounded_before(rng):
+    u, v = rng.random(2)
+    return u < 0.5, -np.log(u) < -np.log(v)
+
+
+def raced_in_two_ways(rng):
+    x, y = -np.log(rng.random(2)), -np.log1p(-rng.random(2))
+    first = [a if a < 2 * b else 2 * b for a, b in (x, y)]
+    return (first[0] < first[1],)
+
+
+NO_RACES = {
+    lost_before: "is used again after a race",
+    won_before: "is compared with a number after a race",
+    bounded_before: "a bounded number of",
+    raced_in_two_ways: "race in two ways",
+    lambda rng: (rng.exponential() < 5 - rng.exponential(),): "not in an exponential race",
+    lambda rng: (rng.random() + rng.random() < 1,): "are combined",
+}
+"""Comparisons whose law is not that of a race of fresh noise."""
+
+
+@pytest.mark.parametrize(("code", "why"), NO_RACES.items())
+def test_noise_that_something_is_known_of_has_no_exact_law(code, why):
+    rng = np.random.default_rng(1)
+
+    def program():
+        return tuple(map(int, code(rng)))
+
+    with pytest.raises(EscapedError, match=why):
+        traced_cells(Program(lambda source: program(), program, MAX_RUNS), MAX_PATHS)
+    probed = probe(program)
+    assert (probed.way, probed.distribution) == ("none", {})
+    assert "neither boxes nor a race" in str(probed.uninterpreted)
+
+
+@pytest.mark.parametrize(
+    ("draw", "below"),
+    [
+        (lambda t: t.uniform_(1, 3), 1.5),
+        (lambda t: t.uniform_(-1), -0.5),
+        (lambda t: t.uniform_(**{"from": -1}), -0.5),
+        (lambda t: t.uniform_(to=2), 0.5),
+        (lambda t: t.uniform_(0, 2), 0.5),
+        (lambda t: t.uniform_(), 0.25),
+    ],
+)
+def test_bounds_of_uniform_(draw, below):
+    probed = probe(lambda: (int(draw(torch().empty(1, dtype=torch().float64)) < below),))
+    assert probed.distribution == {(0,): 0.75, (1,): 0.25}
+    assert probed.way == "traced"
 
 
 def test_choices_by_cumulated_weights():
