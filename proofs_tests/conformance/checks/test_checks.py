@@ -578,6 +578,20 @@ def test_steps_that_never_ask_chance_are_not_enumerated() -> None:
     assert "takes no decision from chance: it asked for nothing" in result.message
 
 
+def test_what_a_sampler_does_not_take_is_not_applicable() -> None:
+    for id_, sampler, options, why in (
+        ("joint/one-hot", correct, {"one_hot": False}, "does not take draft_probs=None"),
+        (
+            "smoke/calls-deterministic",
+            without_rng,
+            {"contract": "step", "seeded": False},
+            "does not claim to be deterministic under a seed",
+        ),
+    ):
+        result = asked(id_, sampler, **options)
+        assert (result.status, result.message) == (Status.NOT_APPLICABLE, why)
+
+
 def test_too_few_trials_say_what_was_seen_and_what_it_takes() -> None:
     """The lossy sampler has nearly decided evidence after 300 trials: that is not hidden."""
     result = asked("joint/wide", lossy.verify, trials=300, one_hot=False)

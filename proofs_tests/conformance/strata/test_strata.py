@@ -150,6 +150,18 @@ def test_programs_are_judged_by_rare_tokens_at_smaller_vocabularies():
     assert large.message.startswith("numbers are sent as text: ask for")
 
 
+@pytest.mark.parametrize(
+    ("name", "claims", "why"),
+    [
+        ("no-laws", {"one_hot": False}, "does not take draft_probs=None"),
+        ("large-call", {"batch": 139}, "takes 139 rows a call: too few for so many numbers"),
+    ],
+)
+def test_what_a_sampler_does_not_take_is_not_applicable(name, claims, why):
+    result = one_stratum(name, verifier(), claims=claims)
+    assert (result.status, result.message) == (Status.NOT_APPLICABLE, why)
+
+
 def test_it_is_said_that_bugs_are_not_compared_if_only_strata_fail():
     report = check(without_rare_tokens, only=["strata/laws-rare"], one_hot=False)
     assert (report.exit_code, report.diagnosis) == (1, None)
