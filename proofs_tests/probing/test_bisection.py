@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from specref.probing.bisection import searched_cells
+from specref.probing.calls import CannotInterpretError
 from specref.probing.points import Point
-from specref.probing.probe import probe
+from specref.probing.probe import MAX_RUNS, probe
+from specref.probing.program import Program
 
 rng = np.random.default_rng(1)
 
@@ -26,6 +29,22 @@ def test_a_threshold_that_moves_with_another_number_is_no_side_of_a_box(sampler)
     assert found.uninterpreted is not None
     assert found.uninterpreted.endswith("its cells are neither boxes nor a race")
     assert found.runs < 2_000
+
+
+@pytest.mark.parametrize("other", [2, 3])
+def test_a_run_that_differs_from_one_on_equal_numbers_is_noticed(other: int) -> None:
+    """The second run is on the numbers of the first; no change of the third's makes it differ."""
+    runs = 0
+
+    def forgetful() -> tuple[int, ...]:
+        nonlocal runs
+        runs += 1
+        return (int(rng.random() < 2), int(runs == other))
+
+    program = Program(lambda source: forgetful(), forgetful, MAX_RUNS)
+    with pytest.raises(CannotInterpretError, match="not intercepted: equal numbers differ"):
+        searched_cells(program)
+    assert runs >= other
 
 
 def test_points_are_moved_by_shares_of_their_range_and_stay_in_it() -> None:

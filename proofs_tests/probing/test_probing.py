@@ -830,6 +830,7 @@ def test_block_with_an_uninterpreted_call():
     probed = probe_block(verify, fixture.target, fixture.drafter)
     assert "Generator.normal" in str(probed.uninterpreted)
     assert (probed.output, probed.total_variation) == ({}, 1.0)
+    assert str(probed) == f"not interpreted: {probed.uninterpreted}"
 
 
 def test_a_trace_that_a_replay_contradicts_is_not_used():

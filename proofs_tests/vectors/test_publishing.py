@@ -131,9 +131,21 @@ def test_regeneration_is_byte_identical():
     assert publishing.differences(FOLDER) == []
 
 
+def test_two_cases_of_one_id_are_refused(monkeypatch):
+    known = building.cases("block")
+    monkeypatch.setattr(building, "cases", lambda rule: [*known[:2], known[1]])
+    id_ = building.build_case(known[1])["id"]
+    with pytest.raises(ValueError, match=f"^block: two cases have the id {id_}$"):
+        building.build_file("block")
+
+
 @pytest.mark.usefixtures("prebuilt")
 def test_differences_are_named(tmp_path):
     publishing.write(tmp_path)
+    path = tmp_path / "slrs.json"
+    record = json.loads(path.read_text())
+    several = len(record["cases"])
+    path.write_text(json.dumps({**record, "cases": record["cases"][:-1]}))
     path = tmp_path / "union.json"
     path.write_text(path.read_text().replace('"u": 0.5}', '"u": 0.4}', 1))
     (tmp_path / "slem.json").unlink()
@@ -142,6 +154,7 @@ def test_differences_are_named(tmp_path):
         "union.json differs, first at union/partly-shared/001",
         "tli.json differs",
         "slem.json is missing",
+        f"slrs.json differs: {several - 1} cases, expected {several}",
     ]
 
 

@@ -263,6 +263,23 @@ def test_errors_are_failures_with_their_message():
     assert [one.note for one in done.failures] == ["raised RuntimeError: no kernel"] * 2
 
 
+def test_errors_are_failures_of_those_without_coins():
+    def at_times(p, q, drafts, *, rng):
+        if rng.random() < 0.25:
+            raise RuntimeError("no kernel")
+        return verify(p, q, drafts, rng=rng)
+
+    def shapeless(p, q, drafts, *, rng):
+        return rng.random() < 0.25
+
+    (one,), (other,) = (
+        run(code, FILES["standard"]["cases"][:1]).failures for code in (at_times, shapeless)
+    )
+    assert one.note.startswith("raises RuntimeError: no kernel")
+    assert one.note.endswith(" with probability 0.25")
+    assert "returned a bool: expected a pair (tokens, counts)" in other.note
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
