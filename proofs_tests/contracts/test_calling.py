@@ -21,7 +21,7 @@ from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, rows
 from specref.contracts.model_calls import generate_call, read_tokens, step_call
 from specref.contracts.sampling import Steps, batch_sizes, until_eos
-from specref.contracts.timeout import Deadline, HungError, described, within
+from specref.contracts.timeout import Deadline, HungError, described, user_code, within
 from specref.contracts.verify.drawing import draw_batch, draw_tokens, sample_batch
 from specref.contracts.verify.sampling import Alone, Blocks, IdlePairs, Iterations
 from specref.models import as_float
@@ -72,6 +72,21 @@ def test_work_that_does_not_end_is_left_behind_and_ends_at_its_next_restart() ->
     release.set()
     assert ended.wait(30)
     assert deadline.abandoned
+
+
+def test_nothing_is_held_any_more_once_work_is_abandoned() -> None:
+    deadline, released = Deadline(), list[str]()
+    with deadline.releasing(lambda: released.append("first")):
+        deadline.abandon()
+        assert released == ["first"]
+        with pytest.raises(SystemExit), deadline.releasing(lambda: released.append("second")):
+            pytest.fail("went on")
+    assert released == ["first", "second", "first"]
+
+
+def test_an_interrupt_of_user_code_is_no_broken_contract() -> None:
+    with pytest.raises(KeyboardInterrupt), user_code(str):
+        raise KeyboardInterrupt
 
 
 def test_the_time_counts_from_the_last_restart() -> None:
@@ -350,6 +365,20 @@ def test_a_crash_on_a_shorter_row_names_the_claim_that_would_spare_it() -> None:
     failures = check(full_rows_only, only=["smoke"]).failures
     assert any("ragged=false" in one.message for one in failures)
     assert not check(full_rows_only, only=["smoke"], ragged=False, one_hot=False).failures
+
+
+@pytest.mark.parametrize(("arrays", "named"), [("numpy", True), ("torch", False)])
+def test_a_crash_on_arrays_names_the_claim_that_asks_for_tensors(arrays: Any, named: bool) -> None:
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        raise TypeError("log_softmax(): expected Tensor as input, but got numpy.ndarray")
+
+    if arrays == "torch":
+        pytest.importorskip("torch", reason="not_run (torch is not installed)")
+    rng = np.random.default_rng(1)
+    batch = sample_batch(CHAIN_FIXTURES["wide"], 4, rng)
+    with pytest.raises(BrokenContractError) as caught:
+        Verifier(verify, Capabilities(arrays=arrays))(batch, rng)
+    assert str(caught.value).endswith(" (claim arrays=torch for tensors)") == named
 
 
 def test_a_crash_without_draft_probs_names_the_claim_that_would_spare_it() -> None:
