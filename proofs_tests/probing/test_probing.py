@@ -638,6 +638,15 @@ def seeded():
     np.random.set_state(states[1])  # noqa: NPY002
 
 
+@pytest.mark.parametrize("made", [copy.deepcopy, lambda rng: rng.spawn(2)[1]])
+def test_generators_made_of_one_are_probed_too(made):
+    rng = np.random.default_rng(1)
+    probed = probe(lambda: (int(made(rng).random() < 0.25), int(rng.random() < 0.5)))
+    law = {(a, b): (0.375, 0.125)[a] for a in range(2) for b in range(2)}
+    assert probed.distribution == law
+    assert probed.way == "traced"
+
+
 @pytest.mark.usefixtures("seeded")
 @pytest.mark.parametrize("name", CALLS)
 def test_what_numpy_takes_is_taken_and_has_its_law(name):
