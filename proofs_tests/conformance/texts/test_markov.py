@@ -14,6 +14,8 @@ from scipy import stats
 from proofs_tests.helpers.first_order import chain
 from specref.algorithms import Step, decode
 from specref.chance import Sampled
+from specref.conformance.checks.texts import transitions
+from specref.conformance.status import Finding, Status
 from specref.conformance.texts.greedy import greedy_text, judge_greedy
 from specref.conformance.texts.markov import Chain, judge_markov
 from specref.contracts.generate import Generate
@@ -251,3 +253,12 @@ def test_what_is_no_text_stops_the_campaign(text: list, said: str) -> None:
     report = judge_markov(lambda *given: text, coin, coin, tokens=10, seed=1)
     assert str(report.stopped).startswith(said)
     assert report.verdict == Verdict.INCONCLUSIVE
+    outcome = transitions(report, 0.05)
+    assert (outcome.status, outcome.finding) == (Status.FAILED, Finding.CONTRACT)
+    assert outcome.message == report.stopped
+
+
+def test_the_frames_of_what_raises_are_told() -> None:
+    outcome = transitions(judged(lambda *given: 1 / 0), 0.05)
+    assert outcome.message == "generate raised ZeroDivisionError: division by zero"
+    assert "lambda *given: 1 / 0" in "\n".join(outcome.evidence["traceback"])
