@@ -12,9 +12,10 @@ from typing import Any
 from proofs_tests.pages.console_blocks import ROOT
 from specref.conformance.checks.strata import ASKED
 from specref.conformance.strata.calling import WAYS
+from specref.conformance.strata.campaign import LONGER, NAMES, PLACES, SUSPECT
 from specref.conformance.strata.endings import MASS
 from specref.conformance.strata.laws import ORDINARY, USUAL, WORDS
-from specref.conformance.strata.stratum import LONGER, NAMES, PLACES, SUSPECT, Stratum
+from specref.conformance.strata.stratum import Stratum
 from specref.conformance.strata.table import (
     BESIDE_GREEDY,
     CLOSE,

@@ -10,8 +10,8 @@ import numpy as np
 
 from specref.conformance.options import CheckOptions
 from specref.conformance.strata.calling import Called, called
+from specref.conformance.strata.campaign import Found
 from specref.conformance.strata.laws import Pool
-from specref.conformance.strata.stratum import Found
 from specref.conformance.trial import Trial, TrialReport
 from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier

@@ -13,7 +13,7 @@ from specref.conformance.differences import told
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.calling import ABSENT
-from specref.conformance.strata.stratum import NAMES
+from specref.conformance.strata.campaign import NAMES
 from specref.conformance.strata.table import OWN as OWN_STRATUM
 from specref.report.layout import Column, Prose, Table
 

@@ -16,6 +16,7 @@ from specref.conformance.checks.strata import CHECKS as STRATA_CHECKS
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Status
 from specref.conformance.strata import stratum, table, texts, trees
+from specref.conformance.strata.campaign import Seen
 from specref.conformance.strata.laws import (
     DRAFTERS,
     FEATURES,
@@ -27,7 +28,7 @@ from specref.conformance.strata.laws import (
     drawn_pool,
 )
 from specref.conformance.strata.shape import Shape
-from specref.conformance.strata.stratum import Seen, drawn
+from specref.conformance.strata.stratum import drawn
 from specref.conformance.strata.table import drawn_pairs
 from specref.conformance.suite import check, prepare
 from specref.contracts.capabilities import capable

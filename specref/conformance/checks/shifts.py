@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from specref.conformance.checks.check import failed, inconclusive, passed
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
+from specref.conformance.strata.campaign import NAMES, Found
 from specref.conformance.strata.shape import ranges
-from specref.conformance.strata.stratum import NAMES, Found
 from specref.statistics.features import tokens_to_detect
 
 USELESS = 0.5

@@ -9,7 +9,7 @@ from specref.conformance.checks.shifts import outcome_of, scale, tokens_needed
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
 from specref.conformance.strata import texts, trees
-from specref.conformance.strata.stratum import Found
+from specref.conformance.strata.campaign import Found
 from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA, TREE_STRATA
 from specref.conformance.strata.texts import CallStratum, run_calls
 from specref.conformance.strata.trees import TreeStratum, run_trees

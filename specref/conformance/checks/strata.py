@@ -19,8 +19,9 @@ from specref.conformance.checks.situations import call_campaign, tree_campaign
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome, Status
 from specref.conformance.strata.calling import BesideGreedy, Called, Changed
+from specref.conformance.strata.campaign import PLACES, Found
 from specref.conformance.strata.shape import Shape
-from specref.conformance.strata.stratum import PLACES, Found, Stratum, run
+from specref.conformance.strata.stratum import Stratum, run
 from specref.conformance.strata.table import (
     BESIDE_GREEDY,
     FEWEST_FIRST,

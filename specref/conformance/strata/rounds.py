@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from specref.conformance.strata.campaign import Campaign, Found, Tokens
 from specref.conformance.strata.shape import Sized
-from specref.conformance.strata.stratum import Campaign, Found, Tokens
 
 S = TypeVar("S", bound=Sized)
 MOST_CELLS = 1 << 20

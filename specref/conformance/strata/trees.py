@@ -11,10 +11,11 @@ import numpy as np
 
 from specref.algorithms.trees.topdown import Branching
 from specref.arrays import Bools, Ints
+from specref.conformance.strata.campaign import Campaign, Found, Tokens
 from specref.conformance.strata.laws import ORDINARY, USUAL, Pool, drawn_pool
 from specref.conformance.strata.rounds import played
 from specref.conformance.strata.shape import told
-from specref.conformance.strata.stratum import Campaign, Found, Tokens, most_pairs
+from specref.conformance.strata.stratum import most_pairs
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.fixtures import Rows

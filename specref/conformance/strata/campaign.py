@@ -1,0 +1,224 @@
+"""Bets on the tokens that a stratum yields, and what they have shown."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from specref.arrays import Bools, Floats, Ints
+from specref.conformance.strata.laws import AGAIN, FEATURES, WORDS, Pool, of_each
+from specref.conformance.strata.shape import Sized
+from specref.contracts.capabilities import Capabilities
+from specref.statistics.features import FeatureSums
+
+SUSPECT, LONGER = math.log(100), 4
+"""From this evidence on a campaign goes on for so many times its tokens, unless it decides."""
+NAMES = (*FEATURES, AGAIN)
+PLACES: Mapping[str, Callable[["Tokens"], Bools]] = MappingProxyType(
+    {
+        "anywhere": lambda at: np.ones_like(at.row, dtype=bool),
+        "at position 0": lambda at: at.position == 0,
+        "from position 1": lambda at: at.position > 0,
+        "from position 3": lambda at: at.position > 2,
+        "after all drafts": lambda at: at.position == at.drafts,
+        "in row 0": lambda at: at.row == 0,
+        "in the last row": lambda at: at.row == at.rows - 1,
+        "in odd rows": lambda at: at.row % 2 == 1,
+        "from row 8": lambda at: at.row >= 8,
+        "from row 64": lambda at: at.row >= 64,
+        "from row 256": lambda at: at.row >= 256,
+        "from row 1,024": lambda at: at.row >= 1_024,
+        "in rows with fewer drafts": lambda at: at.drafts < at.lookahead,
+        "in the first call": lambda at: at.call == 0,
+        "in odd calls": lambda at: at.call % 2 == 1,
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """The tokens of answers to calls of one shape, and where each of them is.
+
+    Attributes
+    ----------
+    token, pair, position, drafts : ndarray of int, shape (tokens,)
+        The token, the pair of laws at its position, that position, the drafts of its row.
+    row, call : ndarray of int, shape (tokens,)
+        The row of its call, and the number of the call in the stratum.
+    rows, lookahead : int
+        Of every call.
+    """
+
+    token: Ints
+    pair: Ints
+    position: Ints
+    drafts: Ints
+    row: Ints
+    call: Ints
+    rows: int
+    lookahead: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a stratum has shown.
+
+    Attributes
+    ----------
+    log10_evidence, log10_threshold : float
+    worst : str
+        The feature and the place with the most evidence, in words.
+    shift : float
+        The observed shift of that feature: a mean over tokens.
+    impossible : str
+        The first token with p = 0; empty if there was none.
+    calls, rows, tokens : int
+    before : int
+        Earlier calls, as far as they were counted.
+    detectable : float
+        The shift of any of the features, anywhere, that would have been found.
+    by_shape : mapping
+        The same for the tokens of each shape alone.
+    dtype : str
+    """
+
+    log10_evidence: float
+    log10_threshold: float
+    worst: str
+    shift: float
+    impossible: str
+    calls: int
+    rows: int
+    tokens: int
+    before: int
+    detectable: float
+    by_shape: Mapping[Sized, float]
+    dtype: str
+
+    @property
+    def lossy(self) -> bool:
+        """Whether the law is not the target's."""
+        return bool(self.impossible) or self.log10_evidence >= self.log10_threshold
+
+
+class Seen:
+    """The tokens of each pair of a pool that were emitted before.
+
+    Parameters
+    ----------
+    pool : Pool
+
+    Examples
+    --------
+    >>> pool = drawn_pool(np.random.default_rng(1), 4, 1, ["flat"])
+    >>> again, chance = Seen(pool).add(np.zeros(4, dtype=np.int64), np.array([2, 2, 0, 2]))
+    >>> again.tolist(), chance.tolist()
+    ([False, True, False, True], [0.0, 0.25, 0.25, 0.5])
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.before = np.zeros(pool.p.shape, dtype=bool)
+        self.mass = np.zeros(len(pool.p))
+
+    def add(self, pair: Ints, token: Ints) -> tuple[Bools, Floats]:
+        """Whether each token was emitted before, and how probable it was that it would be."""
+        new = ~self.before[pair, token]
+        (open_,) = new.nonzero()
+        _, first = np.unique((pair * self.pool.size + token)[open_], return_index=True)
+        new[:] = False
+        new[open_[first]] = True
+        won = np.where(new, self.pool.p[pair, token], 0.0)
+        chance = np.zeros(len(token))
+        for one, here in of_each(pair):
+            more = won[here]
+            total = self.mass[one] + more.cumsum()
+            chance[here] = total - more
+            self.mass[one] = total[-1]
+        self.before[pair, token] = True
+        return ~new, np.clip(chance, 0, 1)
+
+
+class Campaign:
+    """Bets on the tokens of a stratum: in each feature, at each place, and in each shape.
+
+    Parameters
+    ----------
+    shapes : sequence of Shape
+    pools : mapping
+        {vocabulary: its pool}.
+    claims : Capabilities
+    places : mapping
+        {name: tokens -> which of them are there}; the first is everywhere.
+    """
+
+    def __init__(
+        self,
+        shapes: Sequence[Sized],
+        pools: Mapping[int, Pool],
+        claims: Capabilities,
+        places: Mapping[str, Callable[[Any], Bools]] = PLACES,
+    ) -> None:
+        self.dtype, self.places = claims.dtype, places
+        self.pools, self.seen = pools, {size: Seen(pool) for size, pool in pools.items()}
+        self.index = {shape: len(places) + i for i, shape in enumerate(dict.fromkeys(shapes))}
+        self.sums = FeatureSums((len(places) + len(self.index), len(NAMES)), claims.tolerance)
+        self.impossible = ""
+        self.calls = self.rows = self.before = 0
+
+    def add(self, shape: Sized, tokens: Tokens) -> None:
+        """Bet on the tokens of a call."""
+        pool = self.pools[shape.vocabulary]
+        chance = pool.p[tokens.pair, tokens.token]
+        for at in np.flatnonzero(chance <= 0)[:1].tolist():
+            self.impossible = self.impossible or (
+                f"row {tokens.row[at]}: token {tokens.token[at]} at position "
+                f"{tokens.position[at]} has p = 0 ({shape})"
+            )
+        again, seen = self.seen[shape.vocabulary].add(tokens.pair, tokens.token)
+        values = np.column_stack([pool.features(tokens.pair, tokens.token), again])
+        mean = np.column_stack([pool.mean[tokens.pair], seen])
+        variance = np.column_stack([pool.variance[tokens.pair], seen * (1 - seen)])
+        chosen = np.zeros((len(self.places) + len(self.index), len(again)), dtype=bool)
+        for index, place in enumerate(self.places.values()):
+            chosen[index] = place(tokens)
+        chosen[self.index[shape]] = True
+        self.sums.add(values, mean, variance, chosen)
+
+    def decided(self, alpha: float) -> bool:
+        """Whether what it has found so far is lossy."""
+        return bool(self.impossible) or self.sums.log_evidence >= -math.log(alpha)
+
+    @property
+    def longer(self) -> int:
+        """How many times the usual number of tokens are drawn, by the evidence so far.
+
+        When evidence is weighed is free: that it ever reaches 1 / alpha has probability alpha.
+        """
+        return LONGER if self.sums.log_evidence >= SUSPECT else 1
+
+    def found(self, alpha: float) -> Found:
+        """The evidence so far, and the shifts that so many tokens would have shown."""
+        sums = self.sums
+        (place, chosen), more = sums.most
+        where = [*self.places, *(f"with {shape}" for shape in self.index)][place]
+        detectable = sums.detectable(alpha)
+        # A feature that is the same for all possible tokens shifts by impossible ones alone.
+        shifts = np.where(sums.variance > 0, detectable, 0.0)
+        return Found(
+            sums.log_evidence / math.log(10),
+            -math.log10(alpha),
+            f"too {'many' if more else 'few'} tokens {WORDS[NAMES[chosen]]}, {where}",
+            float(sums.excess[place, chosen] / max(sums.tokens[place, chosen], 1)),
+            self.impossible,
+            self.calls,
+            self.rows,
+            int(sums.tokens[0, 0]),
+            self.before,
+            float(shifts[0].max()),
+            {shape: float(shifts[index].max()) for shape, index in self.index.items()},
+            self.dtype,
+        )
