@@ -113,6 +113,7 @@ class Seen:
 
     Examples
     --------
+    >>> from specref.conformance.strata.laws import drawn_pool
     >>> pool = drawn_pool(np.random.default_rng(1), 4, 1, ["flat"])
     >>> again, chance = Seen(pool).add(np.zeros(4, dtype=np.int64), np.array([2, 2, 0, 2]))
     >>> again.tolist(), chance.tolist()

@@ -1,6 +1,5 @@
 """A stratum: one kind of situation, and the campaign of bets on the tokens that it yields."""
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +11,12 @@ from specref.conformance.strata.calling import Called
 from specref.conformance.strata.campaign import Campaign, Found, Tokens
 from specref.conformance.strata.endings import ending_pool
 from specref.conformance.strata.laws import ORDINARY, USUAL, Pool, drawn_pool
+from specref.conformance.strata.rounds import played
 from specref.conformance.strata.shape import Shape
 from specref.contracts.batch import Batch
 from specref.contracts.timeout import Deadline, within
 
-POOL_CELLS, MOST_CELLS, MOST_PAIRS, ROWS = 1 << 20, 1 << 20, 42, 64
+POOL_CELLS, MOST_PAIRS, ROWS = 1 << 20, 42, 64
 WARM_UP = Shape(4, 1, 1)
 
 
@@ -162,14 +162,12 @@ def run(
     (spare,) = rng.spawn(1)  # what follows must not depend on how many calls there were before
     claims = verifier.capabilities
     ragged = claims.ragged and stratum.ragged
-    campaign, passed, deadline = Campaign(shapes, known, claims), 0, Deadline()
+    campaign, deadline = Campaign(shapes, known, claims), Deadline()
     campaign.before = before
     # Small batches are called more often, so that every shape has its share of the rows.
     most = min(ROWS, max(shape.batch for shape in shapes))
-    turns = {shape: max(1, most // shape.batch) for shape in shapes}
-    in_turn = sum(shape.cells * calls for shape, calls in turns.items())
 
-    def ask(shape: Shape, calls: int) -> None:
+    def ask(shape: Shape, calls: int) -> Tokens:
         batch = drawn(
             shape._replace(batch=shape.batch * calls), known[shape.vocabulary], rng, ragged=ragged
         )
@@ -177,12 +175,9 @@ def run(
         cuts = [slice(i * shape.batch, (i + 1) * shape.batch) for i in range(calls)]
         answers = [verifier.answer(given[cut], rng, deadline=deadline) for cut in cuts]
         blocks = np.concatenate([answer.tokens for answer in answers])
-        campaign.add(shape, tokens_of(batch, blocks, shape.batch, campaign.calls))
-        campaign.calls, campaign.rows = campaign.calls + calls, campaign.rows + len(batch)
-        advance(len(batch))
+        return tokens_of(batch, blocks, shape.batch, campaign.calls)
 
-    def rounds() -> Found:
-        nonlocal passed
+    def work() -> Found:
         begun = time.perf_counter()
         warming = drawn(WARM_UP._replace(batch=stratum.after), warm, rng, ragged=ragged)
         for call in range(before, stratum.after):
@@ -191,25 +186,16 @@ def run(
             verifier.raw(warming[call : call + 1], spare)
             campaign.before = call + 1
             deadline.restart()
-        # Each round is as long as those before it together, so that evidence is weighed seldom.
-        done, round_, begun = 0, 1, time.perf_counter()
-        while True:
-            for shape, calls in turns.items():
-                together = max(1, MOST_CELLS // shape.cells)
-                for start in range(0, calls * round_, together):
-                    ask(shape, min(together, calls * round_ - start))
-            done, passed = done + round_, passed + in_turn * round_
-            seen = int(campaign.sums.tokens[0, 0])
-            lossy = campaign.decided(alpha)
-            more = campaign.longer
-            left = min(
-                (more * tokens - seen) * done / max(seen, 1), (more * cells - passed) / in_turn
-            )
-            if seconds is not None:
-                spent = time.perf_counter() - begun
-                left = math.floor((seconds - spent) * done / spent)
-            if lossy or left <= 0:
-                return campaign.found(alpha)
-            round_ = min(done, math.ceil(left))
+        return played(
+            campaign,
+            tuple(dict.fromkeys(shapes)),
+            ask,
+            lambda shape: max(1, most // shape.batch),
+            alpha,
+            tokens,
+            cells,
+            advance,
+            seconds,
+        )
 
-    return within(verifier.timeout, rounds, deadline)
+    return within(verifier.timeout, work, deadline)
