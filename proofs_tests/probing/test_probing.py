@@ -706,6 +706,11 @@ def draw64(n=1):
     return torch().rand(n, dtype=torch().float64)
 
 
+def by_its_type(rng):
+    u = rng.random()
+    return isinstance(u, float) and 0.375 < u < 0.625
+
+
 def asks_for_more(rng):
     u = rng.random()
     if isinstance(u, float):
@@ -727,7 +732,8 @@ UNTRACED = {
     "log below 0": (
         lambda rng: np.log(rng.random(1) - 0.5)[0] > -2, "NaN in places", 0.5 - math.exp(-2),
     ),
-    "its type": (asks_for_more, "a replay with numbers asks for others", 0.25),
+    "its type": (by_its_type, "which no trace leads to", 0.25),
+    "more of its type": (asks_for_more, "a replay with numbers asks for others", 0.25),
     "tensor as float": (lambda rng: float(draw64()) < 0.25, "leaves torch", 0.25),
     "tensor as int": (lambda rng: int(draw64() * 4) < 1, "leaves torch", 0.25),
     "tensor elsewhere": (lambda rng: np.from_dlpack(draw64())[0] < 0.25, "leaves torch", 0.25),

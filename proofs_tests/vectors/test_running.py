@@ -22,6 +22,7 @@ FORMATS = ["float16", "float32", "float64"]
 
 def failing(implementation, rule_="standard", **options):
     done = run(implementation, FILES[rule_]["cases"], algorithm=rule_, **options)
+    assert bool(done) == (done.exit_code == 0)
     return {one.id.split("/", 1)[1] for one in done.failures}
 
 
