@@ -139,7 +139,7 @@ def test_the_formula_of_another_rule_is_refuted() -> None:
     assert said.startswith("What tli accepts is not min(p, q), 0 for what the drafter lacks: at ")
 
 
-def test_seconds_are_those_that_the_question_took_in_hundredths(
+def test_seconds_are_those_that_the_question_took(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     readings = iter((3.0, 5.125))
