@@ -29,9 +29,9 @@ python -m gpu_tests.benchmarks.ngrams --markdown docs/ngrams.md --plot docs/ngra
 The drafts of *The N-Grammys* (Stewart et al. 2024) on `fixtures/models/target`: {prompts} code
 prompts, up to {tokens} new tokens each, in float32; sampled at temperature 1 with the seeds from
 {seed} on. Exact match emits the target's own text whatever is drafted, so that each text is
-generated once. Tables are the target's own. *Tokens per call* is 1 + the mean number of accepted
-draft tokens, but for what goes beyond the end of a text; k is the number of drafts, w their
-length.
+generated once. Tables are the target's own. *Tokens per call* is the tokens of a text over the
+calls of the target: 1 + the accepted drafts of a call, without what goes beyond the end of the
+text; k is the number of drafts, w their length.
 
 {texts}
 

@@ -13,12 +13,13 @@ from specref.conformance.strata.table import STRATA
 
 def test_numbers_of_the_judge_page_are_those_of_the_code() -> None:
     page = " ".join((ROOT / "docs" / "judge-your-sampler.md").read_text().split())
-    rows, calls, _ = zip(*identical.SIZES[:2], strict=True)
+    rows, calls, sizes = zip(*identical.SIZES, strict=True)
     numbers = situations.MANY_ROWS * (situations.MANY_DRAFTS + 1) * situations.MANY_IDS
     said = (
         f"until there are {further.BLOCKS:,} in all, or for {further.SECONDS:g} s",
         f"at least {ranking.ENOUGH:,} blocks were seen",
-        f"({calls[0]} calls of {rows[0]:,} and {calls[1]:,} calls of {rows[1]})",
+        f"({calls[0]} calls of {rows[0]:,}, {calls[1]:,} of {rows[1]}, {calls[2]} of {rows[2]}, "
+        f"and {calls[3]} of {rows[3]} over {sizes[3]:,} tokens)",
         f"One more call, of more than 2^{int(math.log2(numbers))} numbers",
         f"if the chance is below {RARE_EDGE:g},",
         f"what comes after {max(one.after for one in STRATA):,} calls",

@@ -166,7 +166,7 @@ def test_few_tokens_are_inconclusive(name):
 def test_where_something_is_suspected_four_times_as_many_tokens_are_drawn(name, monkeypatch):
     sampler, options = CLEAN[CONTRACT_OF[name]], {"trials": 2_000}
     usual = one_stratum(name, sampler, **options)
-    monkeypatch.setattr("specref.conformance.strata.stratum.SUSPECT", -math.inf)
+    monkeypatch.setattr("specref.conformance.strata.campaign.SUSPECT", -math.inf)
     longer = one_stratum(name, sampler, **options)
     assert (usual.status, longer.status) == (Status.PASSED, Status.PASSED)
     drawn = [tokens_of(one.message) for one in (usual, longer)]

@@ -15,7 +15,7 @@ from specref.cli import main
 from specref.conformance.checks.strata import CHECKS as STRATA_CHECKS
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Status
-from specref.conformance.strata import stratum, table, texts, trees
+from specref.conformance.strata import campaign, table, texts, trees
 from specref.conformance.strata.campaign import Seen
 from specref.conformance.strata.laws import (
     DRAFTERS,
@@ -235,7 +235,7 @@ def test_a_call_for_which_there_is_no_memory_is_not_held_against_a_sampler():
 
 def test_where_something_is_suspected_four_times_as_many_tokens_are_drawn(monkeypatch):
     usual = one_stratum("one-draft", verifier(), trials=4_000)
-    monkeypatch.setattr("specref.conformance.strata.stratum.SUSPECT", -math.inf)
+    monkeypatch.setattr("specref.conformance.strata.campaign.SUSPECT", -math.inf)
     longer = one_stratum("one-draft", verifier(), trials=4_000)
     drawn = [
         int(one.message.split(": ")[1].split()[0].replace(",", "")) for one in (usual, longer)
@@ -599,7 +599,7 @@ def said(name, at):
     raise AssertionError(name)
 
 
-@pytest.mark.parametrize("places", [stratum.PLACES, texts.PLACES, trees.PLACES])
+@pytest.mark.parametrize("places", [campaign.PLACES, texts.PLACES, trees.PLACES])
 def test_a_place_has_the_tokens_that_its_name_says(places):
     number = np.arange(1_100)
     position, drafts = number % 5, number // 5 % 5
