@@ -160,8 +160,8 @@ def unjudged(record: Mapping[str, Any]) -> list[str]:
         return []
     names = ", ".join(record["not_judged"])
     return [
-        "The record is not complete: the command below goes on with it. Not judged so far: "
-        f"{names or 'none'}.",
+        "The record is not complete; at its commit the command below goes on with a copy. "
+        f"Not judged so far: {names or 'none'}.",
         "",
     ]
 

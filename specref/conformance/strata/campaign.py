@@ -17,13 +17,8 @@ from specref.statistics.features import FeatureSums
 SUSPECT, LONGER = math.log(100), 4
 """From this evidence on a campaign goes on for so many times its tokens, unless it decides."""
 NAMES = (*FEATURES, AGAIN)
-PLACES: Mapping[str, Callable[["Tokens"], Bools]] = MappingProxyType(
+ROW_PLACES: Mapping[str, Callable[["Tokens"], Bools]] = MappingProxyType(
     {
-        "anywhere": lambda at: np.ones_like(at.row, dtype=bool),
-        "at position 0": lambda at: at.position == 0,
-        "from position 1": lambda at: at.position > 0,
-        "from position 3": lambda at: at.position > 2,
-        "after all drafts": lambda at: at.position == at.drafts,
         "in row 0": lambda at: at.row == 0,
         "in the last row": lambda at: at.row == at.rows - 1,
         "in odd rows": lambda at: at.row % 2 == 1,
@@ -31,6 +26,16 @@ PLACES: Mapping[str, Callable[["Tokens"], Bools]] = MappingProxyType(
         "from row 64": lambda at: at.row >= 64,
         "from row 256": lambda at: at.row >= 256,
         "from row 1,024": lambda at: at.row >= 1_024,
+    }
+)
+PLACES: Mapping[str, Callable[["Tokens"], Bools]] = MappingProxyType(
+    {
+        "anywhere": lambda at: np.ones_like(at.row, dtype=bool),
+        "at position 0": lambda at: at.position == 0,
+        "from position 1": lambda at: at.position > 0,
+        "from position 3": lambda at: at.position > 2,
+        "after all drafts": lambda at: at.position == at.drafts,
+        **ROW_PLACES,
         "in rows with fewer drafts": lambda at: at.drafts < at.lookahead,
         "in the first call": lambda at: at.call == 0,
         "in odd calls": lambda at: at.call % 2 == 1,

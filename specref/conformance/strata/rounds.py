@@ -26,6 +26,8 @@ def played(
 ) -> Found:
     """What a campaign has found after rounds of calls, each as long as those before it together.
 
+    So evidence is weighed seldom.
+
     Parameters
     ----------
     ask : callable

@@ -1,4 +1,4 @@
-"""A stratum: one kind of situation, and the campaign of bets on the tokens that it yields."""
+"""A stratum: one kind of situation, its batches, and the calls of a sampler in it."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -11,7 +11,7 @@ import numpy as np
 
 from specref.algorithms.trees.topdown import Branching
 from specref.arrays import Bools, Ints
-from specref.conformance.strata.campaign import Campaign, Found, Tokens
+from specref.conformance.strata.campaign import ROW_PLACES, Campaign, Found, Tokens
 from specref.conformance.strata.laws import ORDINARY, USUAL, Pool, drawn_pool
 from specref.conformance.strata.rounds import played
 from specref.conformance.strata.shape import told
@@ -162,13 +162,7 @@ PLACES: Mapping[str, Callable[[Tokens], Bools]] = MappingProxyType(
         "from depth 2": lambda at: at.position > 1,
         "from depth 3": lambda at: at.position > 2,
         "below the deepest nodes": lambda at: at.position == at.drafts,
-        "in row 0": lambda at: at.row == 0,
-        "in the last row": lambda at: at.row == at.rows - 1,
-        "in odd rows": lambda at: at.row % 2 == 1,
-        "from row 8": lambda at: at.row >= 8,
-        "from row 64": lambda at: at.row >= 64,
-        "from row 256": lambda at: at.row >= 256,
-        "from row 1,024": lambda at: at.row >= 1_024,
+        **ROW_PLACES,
         "in the first call": lambda at: at.call == 0,
         "in odd calls": lambda at: at.call % 2 == 1,
     }
