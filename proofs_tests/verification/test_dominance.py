@@ -123,7 +123,7 @@ def test_rules_accept_what_their_formulas_say(rule: str, formula: str) -> None:
 @pytest.mark.parametrize(("rule", "formula"), [*DECLARED, ("optimal", OPTIMUM_OF_TWO)])
 def test_rules_accept_at_given_rows_what_their_formulas_say(rule: str, formula: str, seed) -> None:
     names = (TWO_TOKENS,) * 2 if RULES[rule].same_vocabulary else LARGER[::-1]
-    target, drafter = (hashed_model(Vocabulary(one), f"{one} {seed}") for one in names)
+    target, drafter = (hashed_model(Vocabulary(one), f"{i} {seed}") for i, one in enumerate(names))
     closed, tokens = FORMULAS[formula], range(len(names[0]))
     lookahead = min(closed.longest, 2)
     texts = [text for n in range(1, lookahead + 1) for text in product(tokens, repeat=n)]
