@@ -68,6 +68,7 @@ DRAFTERS: Mapping[str, str] = {
     "without": "the target without tokens that have half of its mass, as nearly as these come",
     "other": "the target, tokens shuffled",
     "same": "the target",
+    "trimmed": "the target without its least likely tokens, which have at most 3 % of its mass",
 }
 
 
@@ -103,6 +104,7 @@ def of_drafts(one: Stratum) -> tuple[str, ...]:
         one.endings and f"p = {MASS:g} for an id that ends texts, which is never drafted",
         one.pairs is not None and f"{one.pairs} pair{'s' * (one.pairs > 1)} of laws",
         one.after and f"after {one.after:,} calls",
+        one.greedy_first and "after one call in each shape whose laws are all certain",
     ]
     shapes = one.shapes
     sizes = (
@@ -199,7 +201,7 @@ def page() -> str:
     close = ", ".join(f"`{one.name}`" for one in (CLOSE, CLOSE_TREES))
     parts.append(
         "* `strata/own-shape` has the shapes that a user asks for, `strata/large-call` one call "
-        "of more than 2^24 numbers, which is looked at for impossible first tokens alone.\n"
+        "of more than 2^24 numbers, which is looked at for impossible tokens alone.\n"
         "* Samplers that decode by argmax are judged at these shapes too, exactly, and at "
         f"{close}: targets of the family close.\n"
         "* A tree verifier that takes one tree for all rows is given targets of "

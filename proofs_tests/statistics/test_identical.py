@@ -7,6 +7,7 @@ import pytest
 
 from specref.statistics.identical import (
     alike_at,
+    association,
     detectable_share,
     evenness,
     evenness_at,
@@ -157,3 +158,25 @@ def test_hits_without_and_with_all_rows_are_counted():
             evenness_at(np.full(50, hits), 20, hits / 20)[0],
         )
         assert evenness(np.full(50, hits), 20, 0.25)[0] == pytest.approx(min(found))
+
+
+@pytest.mark.parametrize("law", [([0.5, 0.5], [0.2, 0.3, 0.5]), ([0.9, 0.1], [0.0, 0.0, 1.0])])
+def test_association_is_won_by_no_pair_of_independent_laws(law):
+    """The mean of the e-value over all 1,296 texts of four pairs is at most 1, exactly."""
+    left, right = (np.array(one) for one in law)
+    cells = list(itertools.product(range(2), range(3)))
+    mean = 0.0
+    for text in itertools.product(cells, repeat=4):
+        one, other = np.array(text).T
+        chance = (left[one] * right[other]).prod()
+        mean += chance * np.exp(association(one, other, (2, 3))) if chance else 0.0
+    assert 0.01 < mean <= 1
+
+
+def test_association_is_of_pairs_not_of_laws():
+    rng = np.random.default_rng(1)
+    left, right = rng.integers(3, size=4_000), rng.integers(2, size=4_000)
+    assert association(left, right, (3, 2)) < 0
+    assert association(left, np.ones_like(right), (3, 2)) < 0
+    partly = np.where(np.arange(4_000) % 4 == 0, left % 2, right)
+    assert association(left, partly, (3, 2)) > 30

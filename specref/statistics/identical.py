@@ -108,6 +108,34 @@ def detectable_share(n: int, size: int, alpha: float, distance: int, beta: float
     return float((bound + noise) / ((size - 1) * pairs))
 
 
+def association(left: Ints, right: Ints, sizes: tuple[int, int]) -> float:
+    """The log-evidence that paired values depend on each other, whatever the laws of both are.
+
+    What a uniform mixture of all joint laws gives the pairs, over the most that two laws give them
+    which are independent: an e-value, since the true laws give no more than that.
+
+    Parameters
+    ----------
+    left, right : ndarray of int, shape (n,)
+        From 0 to the first of `sizes`, and to the second.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> left, right = rng.integers(2, size=(2, 1_000))
+    >>> association(left, right, (2, 2)) < 0, association(left, left, (2, 2)) > 600
+    (True, True)
+    """
+    counts = np.bincount(left * sizes[1] + right, minlength=math.prod(sizes)).reshape(sizes)
+    joint = scipy.special.gammaln(counts + 1).sum()
+    joint += scipy.special.gammaln(counts.size) - scipy.special.gammaln(counts.size + len(left))
+    apart = 0.0
+    for margin in (counts.sum(axis=0), counts.sum(axis=1)):
+        seen = margin[margin > 0]
+        apart += float((seen * np.log(seen / len(left))).sum())
+    return float(joint) - apart
+
+
 def evenness(hits: Ints, rows: int, chance: float) -> tuple[float, bool]:
     """The log-evidence that the hits of calls are too even, or too uneven; and which.
 

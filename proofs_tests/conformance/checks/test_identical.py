@@ -1,6 +1,7 @@
 """Identical rows: what shares, opposes or spreads random numbers fails; what does not, passes."""
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from specref.conformance.status import Finding, Status
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
 from specref.contracts.table import VERIFY
+from specref.examples.correct import verify
 from specref.statistics.campaign.levels import ALPHA
 from specref.statistics.identical import detectable_share
 from specref.zoo import ALL
@@ -91,6 +93,31 @@ def copied_if(holds: Any) -> Any:
     return drawing(coins)
 
 
+def sixteen_bits(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    """Each call has a generator of its own, whose seed has 16 bits."""
+    own = np.random.default_rng(rng.integers(1 << 16))
+    return verify(target_probs, draft_probs, draft_tokens, rng=own)
+
+
+def by_the_longest(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    """Uniforms lie one after another; rows are sought as if all were as long as the longest."""
+    flat = rng.random(int((draft_tokens >= 0).sum()))
+    at = np.arange(draft_tokens.size).reshape(draft_tokens.shape) % len(flat)
+    taken = iter((flat[at], rng.random((len(at), 1))))
+    given = SimpleNamespace(random=lambda size: next(taken))
+    return verify(target_probs, draft_probs, draft_tokens, rng=given)
+
+
+def one_row_late(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    """Uniforms lie one after another, and each row starts where it should end."""
+    lens = (draft_tokens >= 0).sum(axis=1)
+    flat = rng.random(int(lens.sum()))
+    at = (lens.cumsum()[:, None] + np.arange(draft_tokens.shape[1])) % len(flat)
+    taken = iter((flat[at], rng.random((len(lens), 1))))
+    given = SimpleNamespace(random=lambda size: next(taken))
+    return verify(target_probs, draft_probs, draft_tokens, rng=given)
+
+
 SHARING = {
     "three rows": (copied_if(lambda rows, size: rows == 3), "2 apart, share random numbers"),
     "many tokens": (copied_if(lambda rows, size: size > 16_384), "1 apart, share random numbers"),
@@ -105,14 +132,23 @@ SHARING = {
         LOSSY["noise_for_all_rows_when_large"].make(),
         "identical rows 1 apart, share random numbers",
     ),
+    "seeds of 16 bits": (sixteen_bits, "calls .* gave 64 identical rows the same tokens"),
+    "offsets one row late": (
+        one_row_late,
+        "a row of 2 drafts and the row of 1 after it share random numbers",
+    ),
+    "rows of the longest, round and round": (
+        by_the_longest,
+        "rows of two drafts and of one, in turn, 6,144 apart, share random numbers",
+    ),
     "spread": (ALL["spread-uniforms"].make(), "too evenly: random numbers are spread over them"),
 }
 
 
 @pytest.mark.parametrize("name", SHARING)
 def test_rows_whose_numbers_depend_on_each_other_fail(name: str) -> None:
-    verify, message = SHARING[name]
-    found = result(verify)
+    sharing, message = SHARING[name]
+    found = result(sharing)
     assert found.status == Status.FAILED
     assert found.finding == Finding.DEPENDENCE
     assert re.search(message, found.message)
@@ -124,7 +160,7 @@ def test_independent_rows_pass_and_are_told_what_would_have_been_found(which: An
     found = result(verifier(), which)
     assert found.status == Status.PASSED
     statistical = sum(one.statistical and one.is_for(VERIFY) for one in ALL_CHECKS)
-    level = ALPHA / statistical / 8  # four sizes of batches, two tests of each
+    level = ALPHA / statistical / 10  # four sizes of batches and unequal rows, two tests of each
     least = detectable_share(4 * 8_192, 4, level, 2 * 8_192)
     assert 0.03 < least < 0.06
     said = f"4 calls of 8,192 identical rows: {least:.1%} of pairs with equal numbers at any"

@@ -256,7 +256,69 @@ def test_errors_name_the_shape_not_the_context():
 
     result = one_stratum("step-contexts", raising)
     assert result.finding == Finding.CONTRACT
-    assert "KeyError: 'page 512' (at V 8, context 600, lookahead 3)" in result.message
+    assert "KeyError: 'page 512' (at V 8, context 513, lookahead 3)" in result.message
+
+
+def reading(context_of):
+    """A rule that reads another context, which it chooses by what it has met."""
+    met = []
+
+    def step(target, drafter, context, lookahead, rng):
+        read = context_of(tuple(context), met)
+        met.append((target, tuple(context)))
+        return standard.step(target, drafter, read, lookahead, Sampled(rng))
+
+    return step
+
+
+def other_order(context, met):
+    """The first of the contexts that have the same tokens."""
+    bag = sorted(context)
+    return next((one for _, one in met if sorted(one) == bag), context)
+
+
+def behind_a_loop(context, met):
+    """In a loop of 16 tokens, it loses the first."""
+    return context[1:] if len(context) > 32 and context[:16] == context[16:32] else context
+
+
+@pytest.mark.parametrize("context_of", [other_order, behind_a_loop])
+def test_contexts_in_another_order_and_in_loops_are_tried(context_of):
+    found = one_stratum("step-contexts-related", reading(context_of))
+    assert (found.status, found.finding) == (Status.FAILED, Finding.LAW)
+
+
+def test_the_same_context_is_tried_with_other_models():
+    known = {}
+
+    def blind(target, drafter, context, lookahead, rng):
+        """Laws are remembered by the context alone."""
+        model = known.setdefault(tuple(context), target)
+        first = Model(
+            target.vocabulary,
+            lambda text: (model if text == tuple(context) else target).next_token(text),
+        )
+        return standard.step(first, drafter, context, lookahead, Sampled(rng))
+
+    found = one_stratum("step-contexts-related", blind)
+    assert (found.status, found.finding) == (Status.FAILED, Finding.LAW)
+
+
+def test_residuals_that_are_small_are_met():
+    def step(target, drafter, context, lookahead, rng):
+        chance, drafts = Sampled(rng), ()
+        while len(drafts) < lookahead:
+            p, q = (model.next_token((*context, *drafts)) for model in (target, drafter))
+            (draft,) = rng.choice(len(q), 1, p=q / q.sum())
+            if rng.random() * q[draft] >= p[draft]:
+                left = np.maximum(p - q, 0)
+                few = left.sum() < 0.05
+                return (*drafts, chance.draw(p if few else left / left.sum(), "residual"))
+            drafts = (*drafts, int(draft))
+        return (*drafts, chance.draw(target.next_token((*context, *drafts)), "bonus"))
+
+    found = one_stratum("step-long-drafts", step)
+    assert (found.status, found.finding) == (Status.FAILED, Finding.LAW)
 
 
 def test_ids_out_of_range_are_refused_by_the_models():

@@ -155,8 +155,9 @@ def calls_problem(judge: Judge, strata: Sequence[CallStratum]) -> Outcome | None
         rng = judge.rng(f"greedy/{stratum.name}")
         calling = Calling(stratum, judge.implementation, judge.timeout, rng)
         for shape in stratum.shapes:
-            target, calls = calling.models[shape.vocabulary][0], max(2, TOKENS // shape.most)
+            calls = max(2, TOKENS // shape.most)
             for place, text in zip(*calling.texts(shape, calls), strict=True):
+                target, _ = calling.models[shape.vocabulary, place.turn]
                 if found := first_departure(target, place.context, text):
                     return failed(f"{stratum.name}, {place.name}: {found}")
     return None

@@ -5,22 +5,25 @@ from functools import partial
 
 import numpy as np
 
-from specref.arrays import Ints, one_hot_rows
+from specref.arrays import NO_TOKEN, Ints, one_hot_rows
 from specref.conformance.checks.check import Check, failed, not_applicable, passed
 from specref.conformance.checks.strata import sent_as_text
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.conformance.strata.calling import Called
-from specref.contracts.batch import Batch
+from specref.contracts.batch import Answer, Batch
 from specref.contracts.ragged.contract import RaggedContract
 from specref.contracts.timeout import Deadline, within
 from specref.contracts.verify.contract import VerifyContract
-from specref.statistics.identical import alike_at, detectable_share, evenness
+from specref.statistics.identical import alike_at, association, detectable_share, evenness
 
 SIZE = 4
 LARGE = 32_768
 # Rows of a call, calls, tokens of the vocabulary.
 SIZES = ((1 << 13, 4, SIZE), (64, 1_024, SIZE), (3, 400, SIZE), (2, 400, LARGE))
+LENS, UNEQUAL, UNEQUAL_CALLS = (2, 1), 1 << 13, 2
+TESTS = len(SIZES) + 1
+NEGLIGIBLE, MARGIN = 1e-20, 0.05
 
 
 def identical(rows: int, vocabulary: int = SIZE) -> Batch:
@@ -29,6 +32,17 @@ def identical(rows: int, vocabulary: int = SIZE) -> Batch:
     p = np.zeros((rows, 2, vocabulary))
     p[:, :, :SIZE] = 1 / SIZE
     return Batch(p, one_hot_rows(none[:, None], vocabulary), none[:, None], none + 1, none)
+
+
+def unequal(rows: int) -> Batch:
+    """Rows of two certain drafts and of one, in turn, and two tokens as likely at each place."""
+    lens = np.resize(LENS, rows)
+    missing = np.arange(max(LENS)) >= lens[:, None]
+    p = np.full((rows, max(LENS) + 1, 2), 0.5)
+    p[:, 1:][missing] = (0, 1)
+    drafts = np.where(missing, NO_TOKEN, 0)
+    q = one_hot_rows(np.where(missing, 1, 0), 2)
+    return Batch(p, q, drafts, lens, np.zeros(rows, dtype=np.int64))
 
 
 def independent(way: str, judge: Judge) -> Outcome:
@@ -44,8 +58,8 @@ def independent(way: str, judge: Judge) -> Outcome:
         rows = min(judge.capabilities.batch or rows, rows)
         batch = identical(rows, vocabulary)
         first = within(judge.timeout, partial(first_tokens, verifier, batch, calls, judge))
-        level = judge.level / len(SIZES) / 2
-        if wrong := alike(first, level) or uneven(first, level):
+        level = judge.level / TESTS / 2
+        if wrong := alike(first, level) or uneven(first, level) or repeated(first):
             return wrong
         n = first.size
         least = detectable_share(n, SIZE, level, n // 2)
@@ -54,18 +68,44 @@ def independent(way: str, judge: Judge) -> Outcome:
             f"{calls:,} calls of {rows:,} identical rows{over}: {least:.1%} of pairs with equal "
             f"numbers at any distance up to {n // 2:,} would have been found"
         )
+    if judge.capabilities.ragged and (wrong := ragged(verifier, judge)):
+        return wrong
     return passed("; ".join(told))
 
 
-def alike(first: Ints, level: float) -> Outcome | None:
+def alike(first: Ints, level: float, size: int = SIZE) -> Outcome | None:
     """The outcome if rows at some distance are alike, within calls or over them."""
-    found = alike_at(first.ravel(), SIZE, level)
+    found = alike_at(first.ravel(), size, level)
     if found is None:
         return None
     distance, mean = found
     how = "share random numbers" if mean > 0 else "get opposite random numbers"
     where = f"{distance:,} apart" + ", over calls" * (distance >= first.shape[1])
-    return failed(f"identical rows {where}, {how}", distance=distance, resemblance=mean)
+    rows = "identical rows" if size == SIZE else "rows of two drafts and of one, in turn,"
+    return failed(f"{rows} {where}, {how}", distance=distance, resemblance=mean)
+
+
+def repeated(first: Ints) -> Outcome | None:
+    """The outcome if two calls gave all rows the same tokens: seeds have few bits, for example.
+
+    Independent calls hardly do, unless the law of a row is wrong, and gives a token too often.
+    """
+    calls, rows = first.shape
+    shares = np.stack([(first == token).mean(axis=0) for token in range(SIZE)])
+    equal = np.minimum((shares**2).sum(axis=0) + MARGIN, 1)
+    if math.log(math.comb(calls, 2)) + np.log(equal).sum() > math.log(NEGLIGIBLE):
+        return None
+    _, index, times = np.unique(first, axis=0, return_index=True, return_counts=True)
+    again = index[times > 1]
+    if not again.size:
+        return None
+    one = int(again.min())
+    other = int(np.flatnonzero((first == first[one]).all(axis=1))[1])
+    return failed(
+        f"calls {one + 1:,} and {other + 1:,} of {calls:,} gave {rows:,} identical rows the same "
+        "tokens: they share random numbers",
+        calls=[one, other],
+    )
 
 
 def uneven(first: Ints, level: float) -> Outcome | None:
@@ -83,10 +123,35 @@ def uneven(first: Ints, level: float) -> Outcome | None:
     return None
 
 
+def ragged(verifier: Called, judge: Judge) -> Outcome | None:
+    """The outcome if rows of two drafts and of one, in turn, share random numbers."""
+    batch = unequal(min(judge.capabilities.batch or UNEQUAL, UNEQUAL))
+    asked = partial(all_answers, verifier, batch, UNEQUAL_CALLS * UNEQUAL // len(batch), judge)
+    answers, level = within(judge.timeout, asked), judge.level / TESTS / 3
+    kept = np.stack([answer.counts for answer in answers]) - 1
+    for first, (one, other) in enumerate((LENS, LENS[::-1])):
+        after = kept[:, first + 1 :: 2]
+        left, right = kept[:, first::2][:, : after.shape[1]].ravel(), after.ravel()
+        evidence = association(left, right, (one + 1, other + 1))
+        if evidence >= -math.log(level):
+            return failed(
+                f"a row of {one} draft{'s' * (one > 1)} and the row of {other} after it share "
+                f"random numbers: evidence 10^{evidence / math.log(10):.0f} in "
+                f"{left.size:,} pairs that how many drafts they keep depends on each other",
+                log10_evidence=evidence / math.log(10),
+            )
+    return alike(np.stack([answer.tokens[:, 0] for answer in answers]), level, 2)
+
+
+def all_answers(verifier: Called, batch: Batch, calls: int, judge: Judge) -> list[Answer]:
+    """The answers to the same batch in repeated calls."""
+    deadline, rng = Deadline(), judge.rng(f"identical/{verifier.way}/{len(batch)}")
+    return [verifier.answer(batch, rng, deadline=deadline) for _ in range(calls)]
+
+
 def first_tokens(verifier: Called, batch: Batch, calls: int, judge: Judge) -> Ints:
     """The first token of each row of each call."""
-    deadline, rng = Deadline(), judge.rng(f"identical/{verifier.way}/{len(batch)}")
-    answers = [verifier.answer(batch, rng, deadline=deadline) for _ in range(calls)]
+    answers = all_answers(verifier, batch, calls, judge)
     return np.stack([answer.tokens[:, 0] for answer in answers])
 
 

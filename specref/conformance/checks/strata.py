@@ -112,34 +112,44 @@ def first_answered(judge: Judge) -> Found:
 
 
 def large_call(judge: Judge) -> Outcome:
-    """No impossible first token in one call whose laws have more than 2^24 numbers.
+    """No impossible token in one call whose laws have more than 2^24 numbers.
 
-    Above that float32 rounds odd numbers. Drafts have odd ids, and are certain; the first ones
-    are impossible, and their neighbours likely.
+    Above that float32 rounds odd numbers. Drafts have odd ids, and are certain. In each row some
+    of them are certain of the target, too; where the next token comes from, the neighbours of the
+    draft are likely, or other ids after the last one.
     """
     if (most := judge.capabilities.batch) and most < MANY_ROWS:
         return not_applicable(f"takes {most} rows a call: too few for so many numbers")
     if sent_as_text(judge):
         return not_applicable("numbers are sent as text: too many for one call")
     rng = judge.rng("large call")
-    rows, none = np.arange(MANY_ROWS), np.zeros(MANY_ROWS, dtype=np.int64)
-    drafts = 1 + 2 * rng.integers(MANY_IDS // 2 - 1, size=(MANY_ROWS, MANY_DRAFTS))
+    rows, places = np.arange(MANY_ROWS)[:, None], np.arange(MANY_DRAFTS)
+    none = np.zeros(MANY_ROWS, dtype=np.int64)
+    ids = 1 + 2 * rng.integers(MANY_IDS // 2 - 1, size=(MANY_ROWS, MANY_DRAFTS + 1))
+    kept = rng.integers(MANY_DRAFTS + 1, size=MANY_ROWS)
+    drafts = ids[:, :-1]
     p, q = np.zeros((MANY_ROWS, MANY_DRAFTS + 1, MANY_IDS)), None
     if not judge.capabilities.one_hot:
         q = np.zeros((MANY_ROWS, MANY_DRAFTS, MANY_IDS))
-        q[rows[:, None], np.arange(MANY_DRAFTS), drafts] = 1
-    p[:, 1:, 0] = 1
+        q[rows, places, drafts] = 1
     for side in (-1, 1):
-        p[rows, 0, drafts[:, 0] + side] = 0.5
+        p[rows[:, 0], kept, ids[rows[:, 0], kept] + side] = 0.5
+    before, behind = places < kept[:, None], np.arange(MANY_DRAFTS + 1) > kept[:, None]
+    p[:, :-1][before, drafts[before]] = 1
+    p[behind, 0] = 1
     batch = Batch(p, q, drafts, none + MANY_DRAFTS, none)
     try:
-        tokens = judge.called()(batch, rng).tokens[:, 0]
+        tokens = judge.called()(batch, rng).tokens
     except BrokenContractError as error:
         if isinstance(error.__cause__, MemoryError):
             return not_applicable("has not enough memory for so many numbers")
         raise
-    for row in np.flatnonzero(p[rows, 0, tokens] <= 0)[:1].tolist():
-        return failed(f"row {row}: token {tokens[row]} at position 0 has p = 0", row=row)
+    row, place = np.nonzero(tokens >= 0)
+    for at in np.flatnonzero(p[row, place, tokens[row, place]] <= 0)[:1].tolist():
+        one, position = int(row[at]), int(place[at])
+        return failed(
+            f"row {one}: token {tokens[one, position]} at position {position} has p = 0", row=one
+        )
     shape = str(Shape(MANY_IDS, MANY_DRAFTS, MANY_ROWS))
     return passed(f"{shape}: no impossible token", tried=shape)
 

@@ -12,6 +12,7 @@ from specref.conformance.strata.end_ids import is_end_id
 
 BLOCK, SHORT, HEAD = 1_024, 256, 64
 AT_ONCE, FEW = 1 << 16, 64
+TRIMMED = 0.03
 LARGEST_16_BIT = 1 << 16
 
 
@@ -104,6 +105,14 @@ def _without(p: Floats, rng: np.random.Generator) -> Floats:
     return q if q.any() else p
 
 
+def _trimmed(p: Floats, rng: np.random.Generator) -> Floats:
+    """The target without its least likely tokens, which have at most 3 % of the mass."""
+    order = np.argsort(p, kind="stable")
+    q = p.copy()
+    q[order[np.cumsum(p[order]) <= TRIMMED]] = 0
+    return q
+
+
 def _other(p: Floats, rng: np.random.Generator) -> Floats:
     return rng.permutation(p)
 
@@ -118,9 +127,10 @@ DRAFTERS: Mapping[str, Callable[[Floats, np.random.Generator], Floats]] = Mappin
         "without": _without,
         "other": _other,
         "same": _same,
+        "trimmed": _trimmed,
     }
 )
-USUAL = tuple(name for name in DRAFTERS if name != "same")
+USUAL = tuple(name for name in DRAFTERS if name not in ("same", "trimmed"))
 
 
 def _least_left(p: Floats, q: Floats) -> Bools:
@@ -278,6 +288,10 @@ class Pool:
     def size(self) -> int:
         """The number of tokens of the vocabulary."""
         return int(self.p.shape[1])
+
+    def turned(self, turn: int) -> "Pool":
+        """The same pairs, each where the one so many before it was."""
+        return Pool(np.roll(self.p, -turn, axis=0), np.roll(self.q, -turn, axis=0))
 
     def drafted(self, pair: Ints, rng: np.random.Generator) -> Ints:
         """A token of the drafter of each of these pairs.

@@ -45,6 +45,8 @@ class Stratum:
         How many pairs of laws there are, if not as many as usual.
     after : int
         How many calls there are before.
+    greedy_first : bool
+        Whether all laws of the first call in each shape are certain; nothing is bet on it.
     cost : float
         Factor on the calls, and on the numbers that are passed.
     alone : bool
@@ -62,6 +64,7 @@ class Stratum:
     endings: bool = False
     pairs: int | None = None
     after: int = 0
+    greedy_first: bool = False
     cost: float = 1.0
     alone: bool = False
 
@@ -166,6 +169,7 @@ def run(
     campaign.before = before
     # Small batches are called more often, so that every shape has its share of the rows.
     most = min(ROWS, max(shape.batch for shape in shapes))
+    several = tuple(dict.fromkeys(shapes))
 
     def ask(shape: Shape, calls: int) -> Tokens:
         batch = drawn(
@@ -186,9 +190,13 @@ def run(
             verifier.raw(warming[call : call + 1], spare)
             campaign.before = call + 1
             deadline.restart()
+        for shape in several if stratum.greedy_first else ():
+            greedy = drawn_pool(spare, shape.vocabulary, 4, ("certain",), ("same",))
+            verifier.raw(drawn(shape, greedy, spare, ragged=ragged), spare)
+            deadline.restart()
         return played(
             campaign,
-            tuple(dict.fromkeys(shapes)),
+            several,
             ask,
             lambda shape: max(1, most // shape.batch),
             alpha,

@@ -26,9 +26,9 @@ STRATA: tuple[Stratum, ...] = (
     Stratum("many-drafts", shapes([6, 33], [4, 5, 8], [4, 64]), cost=2),
     Stratum(
         "long-drafts",
-        shapes([6, 33], [9, 17, 33], [4, 16]),
+        shapes([6, 33], [9, 16, 17, 33], [4, 16]),
         ("peaked", "confident", "zipf"),
-        ("near",),
+        ("near", "trimmed"),
         cost=4,
         alone=True,
     ),
@@ -72,7 +72,13 @@ STRATA: tuple[Stratum, ...] = (
     Stratum("laws-confident", shapes([8, 50], [1, 3], [64]), ("peaked", "confident"), SHARPER),
     Stratum("laws-rare", shapes([2_000], [2], [64]), ("long tail", "zipf"), cost=3),
     Stratum("laws-zeros", shapes([8, 64], [3], [64]), ("truncated",), ("cut", "sharp", "wrong")),
-    Stratum("laws-mixed", shapes([8, 50], [1], [4, 16]), ("certain", "zipf", "confident"), WIDER),
+    Stratum(
+        "laws-mixed",
+        shapes([8, 50], [1], [4, 16]),
+        ("certain", "zipf", "confident"),
+        WIDER,
+        greedy_first=True,
+    ),
     Stratum("drafter-wrong", shapes([8, 50], [1, 3], [64]), drafters=("wrong",)),
     Stratum("bare", shapes([3, 6, 40], [1, 3], [1, 16, 64]), way="bare", ragged=False),
     Stratum(
@@ -102,14 +108,14 @@ STRATA: tuple[Stratum, ...] = (
 )
 
 # Of drafters that are nearly always right: many drafts in a row are kept.
-EASY = ("same",) * 10 + ("cut",)
+EASY = ("same",) * 3 + ("trimmed",) * 8 + ("cut",)
 STEP_STRATA: tuple[CallStratum, ...] = (
     CallStratum("step-one-draft", call_shapes(SMALL, [0, 3], [1])),
     CallStratum("step-many-drafts", call_shapes([6, 33], [2], [5, 8])),
-    CallStratum("step-long-drafts", call_shapes([6], [2], [9, 17, 33]), drafters=EASY),
-    CallStratum("step-contexts", call_shapes([8], [3, 41, 600], [3])),
+    CallStratum("step-long-drafts", call_shapes([6, 33], [2], [9, 16, 17, 33]), drafters=EASY),
+    CallStratum("step-contexts", call_shapes([8], [3, 41, 513, 600], [3])),
     CallStratum("step-contexts-of-1100", call_shapes([8], [1_100], [1]), cost=0.2),
-    CallStratum("step-contexts-related", call_shapes([8], [16, 64], [3]), related=True),
+    CallStratum("step-contexts-related", call_shapes([8], [16, 64], [3]), related=True, cost=1),
     CallStratum("step-vocabulary-hundreds", call_shapes([100, 257, 1_000], [3], [1, 3]), cost=0.4),
     CallStratum(
         "step-vocabulary-thousands",
@@ -136,9 +142,14 @@ TEXT_STRATA: tuple[CallStratum, ...] = (
     CallStratum("text-budget-of-1", call_shapes([8], [0, 1, 3, 40], [1], text=True), cost=0.4),
     CallStratum("text-budget-above-500", call_shapes([8], [3], [530], text=True)),
     CallStratum("text-easy", call_shapes([8], [3], [530], text=True), drafters=EASY, cost=2),
-    CallStratum("text-long-prompts", call_shapes([8], [41, 600], [8], text=True)),
+    CallStratum("text-long-prompts", call_shapes([8], [41, 513, 600], [8], text=True)),
     CallStratum("text-prompts-of-1100", call_shapes([8], [1_100], [3], text=True), cost=0.2),
-    CallStratum("text-prompts-related", call_shapes([8], [16, 64], [4], text=True), related=True),
+    CallStratum(
+        "text-prompts-related",
+        call_shapes([8], [16, 64], [4], text=True),
+        related=True,
+        cost=1,
+    ),
     CallStratum(
         "text-vocabulary-hundreds",
         call_shapes([100, 257, 1_000], [3], [12], text=True),

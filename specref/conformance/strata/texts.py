@@ -89,9 +89,17 @@ def call_shapes(
 
 @dataclass(frozen=True)
 class CallPlace(Place):
-    """The place of one call, named by its shape: its context may be long."""
+    """The place of one call, named by its shape: its context may be long.
+
+    Attributes
+    ----------
+    shape : CallShape
+    turn : int
+        How many pairs of laws further on the models are that are given.
+    """
 
     shape: CallShape
+    turn: int = 0
 
     @property
     def name(self) -> str:
@@ -179,7 +187,7 @@ def text_tokens(
         for i, pair in enumerate(pairs_along(place.context, text, pairs)):
             at = start + i
             again = at > 1 and whole[at - 1] == whole[at - 2]
-            columns.append((text[i], pair, i, number, at, again))
+            columns.append((text[i], (pair + place.turn) % pairs, i, number, at, again))
     token, pair_, position, calls, before, twice = np.array(columns).T
     last = places[0].shape.most - 1
     return TextTokens(
@@ -191,9 +199,10 @@ def text_tokens(
 class Calling:
     """Calls a function of two models, whose laws depend on all of the context, in a stratum.
 
-    Contexts are drawn for each call. If they are related, one in four is drawn, so that its last
-    third is its first; it comes again, then with what was returned and two tokens more, then
-    with another first token.
+    Contexts are drawn for each call. If they are related, one in seven is drawn, so that its last
+    third is its first. It comes again, with other models, with what was returned and two tokens
+    more, with another first token, and with its first two tokens exchanged; then its first
+    quarter alone, over and over.
 
     Attributes
     ----------
@@ -214,25 +223,34 @@ class Calling:
         sizes = dict.fromkeys(shape.vocabulary for shape in stratum.shapes)
         self.pools = {size: drawn_pool(rng, size, most_pairs(size), *laws) for size in sizes}
         self.models = {
-            size: hashed_pair(pool, vocabulary_of(size, ends=stratum.ends))
+            (size, turn): hashed_pair(pool.turned(turn), vocabulary_of(size, ends=stratum.ends))
             for size, pool in self.pools.items()
+            for turn in range(1 + stratum.related)
         }
-        self._contexts = {shape: self._of_shape(shape) for shape in stratum.shapes}
+        self._places = {shape: self._of_shape(shape) for shape in stratum.shapes}
         self._returned: dict[CallShape, Text] = {}
 
-    def _of_shape(self, shape: CallShape) -> Generator[Text, Text | None, None]:
-        """The contexts of calls of a shape; it is sent what the last call returned."""
+    def _of_shape(self, shape: CallShape) -> Generator[CallPlace, Text | None, None]:
+        """The places of calls of a shape; it is sent what the last call returned."""
+
+        def at(context: Text, turn: int = 0) -> CallPlace:
+            return CallPlace(context, shape.asked, shape, turn)
+
         while True:
             context = self._drawn(shape, shape.context)
             if not self.stratum.related:
-                yield context
+                yield at(context)
                 continue
-            third = shape.context // 3
+            third, quarter = shape.context // 3, shape.context // 4
             context = (*context[: shape.context - third], *context[:third])
-            yield context
-            text = (yield context) or ()
-            yield (*context, *text, *self._drawn(shape, 2))
-            yield ((context[0] + 1) % shape.vocabulary, *context[1:])
+            first, second, *others = context
+            yield at(context)
+            yield at(context)
+            text = (yield at(context, 1)) or ()
+            yield at((*context, *text, *self._drawn(shape, 2)))
+            yield at(((first + 1) % shape.vocabulary, second, *others))
+            yield at((second, first, *others))
+            yield at(context[:quarter] * 4)
 
     def _drawn(self, shape: CallShape, tokens: int) -> Text:
         """A context; where there is an EOS, one in two has it, but not as the last token."""
@@ -249,22 +267,20 @@ class Calling:
         BrokenContractError
             It raises, or returns no tokens, too many or too few.
         """
-        contexts = self._contexts[shape]
+        coming = self._places[shape]
         if not self.stratum.related:
-            return self._called(shape, [next(contexts) for _ in range(calls)])
-        places, texts = list[CallPlace](), list[Text]()
+            places = tuple(next(coming) for _ in range(calls))
+            return places, self._called(shape, places)
+        met, texts = list[CallPlace](), list[Text]()
         for _ in range(calls):
-            place, (self._returned[shape],) = self._called(
-                shape, [contexts.send(self._returned.get(shape))]
-            )
-            places, texts = [*places, *place], [*texts, self._returned[shape]]
-        return tuple(places), texts
+            met.append(coming.send(self._returned.get(shape)))
+            (self._returned[shape],) = self._called(shape, met[-1:])
+            texts.append(self._returned[shape])
+        return tuple(met), texts
 
-    def _called(
-        self, shape: CallShape, contexts: Sequence[Text]
-    ) -> tuple[tuple[CallPlace, ...], list[Text]]:
-        places = tuple(CallPlace(context, shape.asked, shape) for context in contexts)
-        fixture = Fixture(self.stratum.name, *self.models[shape.vocabulary], places)
+    def _called(self, shape: CallShape, places: Sequence[CallPlace]) -> list[Text]:
+        models = self.models[shape.vocabulary, places[0].turn]
+        fixture = Fixture(self.stratum.name, *models, tuple(places))
         blocks = Steps(self._one, fixture, shape.most, self.timeout)(len(places), self.rng)[1]
         texts = [until_end(fixture, tuple(row[row >= 0].tolist())) for row in blocks]
         for text in texts:
@@ -274,11 +290,11 @@ class Calling:
                     + ", or fewer up to EOS" * self.stratum.ends
                     + f" ({shape})"
                 )
-        return places, texts
+        return texts
 
     def _one(self, place: Place, rng: np.random.Generator) -> Any:
         assert isinstance(place, CallPlace)
-        models = self.models[place.shape.vocabulary]
+        models = self.models[place.shape.vocabulary, place.turn]
         return self.give((*models, place.context, place.shape.asked), rng)
 
 
