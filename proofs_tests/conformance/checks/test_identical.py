@@ -135,11 +135,11 @@ SHARING = {
     "seeds of 16 bits": (sixteen_bits, "calls .* gave 64 identical rows the same tokens"),
     "offsets one row late": (
         one_row_late,
-        "a row of 2 drafts and the row of 1 after it share random numbers",
+        "a row of 2 drafts and the row of 1 draft after it share random numbers",
     ),
     "rows of the longest, round and round": (
         by_the_longest,
-        "rows of two drafts and of one, in turn, 6,144 apart, share random numbers",
+        "rows of 2 drafts among others, 3,072 apart, share random numbers",
     ),
     "spread": (ALL["spread-uniforms"].make(), "too evenly: random numbers are spread over them"),
 }
@@ -185,6 +185,31 @@ def test_a_sampler_that_changes_what_it_is_given_is_given_copies() -> None:
 def test_a_wrong_law_is_not_called_dependence(bug: Any) -> None:
     always = Trigger("always", "shape", lambda at: True)
     assert result(triggered(bug, always)).status == Status.PASSED
+
+
+@pytest.mark.parametrize("drafts", [1, 2])
+def test_a_wrong_law_of_rows_of_some_length_is_not_called_dependence(drafts: int) -> None:
+    def rejecting(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        tokens, counts = verify(target_probs, draft_probs, draft_tokens, rng=rng)
+        wrong = (draft_tokens >= 0).sum(axis=1) == drafts
+        if draft_tokens.shape[1] == 2:
+            tokens[wrong, 1:], counts[wrong] = -1, 1
+            tokens[wrong, 0] = 1
+        return tokens, counts
+
+    assert result(rejecting).status == Status.PASSED
+
+
+@pytest.mark.parametrize(("batch", "calls"), [(1, 0), (2, 1_024), (100, 163)])
+def test_samplers_of_small_batches_are_not_called_for_ever(batch: int, calls: int) -> None:
+    met = []
+
+    def counting(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        met.append(target_probs.shape[2])
+        return verify(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    assert result(counting, claims={"batch": batch}).status == Status.PASSED
+    assert met.count(2) == calls
 
 
 def test_a_token_that_never_comes_is_not_called_dependence() -> None:

@@ -9,6 +9,7 @@ from proofs_tests.helpers.attack.lossy import LOSSY
 from proofs_tests.helpers.attack.second.entry import Entry
 from proofs_tests.helpers.attack.second.tables import SECOND
 from proofs_tests.helpers.attack.situations import Situation
+from proofs_tests.helpers.attack.third.tables import THIRD
 
 
 @dataclass(frozen=True)
@@ -37,4 +38,5 @@ FIRST = {
 ATTACKS = {
     "first": Attack(FIRST, {name: lossy.situation for name, lossy in LOSSY.items()}),
     "second": Attack(SECOND, {}),
+    "third": Attack(THIRD, {}),
 }

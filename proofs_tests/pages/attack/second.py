@@ -120,27 +120,51 @@ LOSSLESS = """\
 
 
 def page(record: Mapping[str, Any]) -> str:
+    contracts = [samplers.contract for samplers in CONTRACTS]
+    return page_of(record, "A second attack on the verdicts", AUTHORS, THEN, NOW, contracts, LOSSY)
+
+
+def page_of(
+    record: Mapping[str, Any],
+    title: str,
+    authors: str,
+    then: str,
+    now: Mapping[str, str],
+    contracts: Sequence[str],
+    lossy_ones: str,
+) -> str:
+    """The page of an attack on several contracts.
+
+    Parameters
+    ----------
+    authors, then : str
+        What comes before the summary, and after it.
+    now : mapping
+        {sampler: why it is or was missed, and what finds it}.
+    lossy_ones : str
+        The head of the table of lossy samplers.
+    """
     rows = record["rows"]
     lossy = [row for row in rows if row["expected"] == "lossy"]
     lossless = [row for row in rows if row["expected"] == "lossless"]
     none = "None of the {} that were judged."
     return "\n".join(
         [
-            "# A second attack on the verdicts",
+            f"# {title}",
             "",
-            AUTHORS,
+            authors,
             f"Default checks, seed {record['seed']}, of the kit at {record['revision']}.",
             "",
             f"**{summary(rows)}**",
             "",
             *unjudged(record),
-            *by_contract(rows),
+            *by_contract(rows, contracts),
             "",
-            THEN,
-            *section("Misses", missed(rows), none.format(len(lossy)), NOW),
-            *missed_before(rows),
-            *section("False alarms", alarms(rows), none.format(len(lossless)), NOW),
-            LOSSY,
+            then,
+            *section("Misses", missed(rows), none.format(len(lossy)), now),
+            *missed_before(rows, now),
+            *section("False alarms", alarms(rows), none.format(len(lossless)), now),
+            lossy_ones,
             *(
                 f"| {row['sampler']} | {claims_of(row)} | {row['what']} | "
                 f"{check_of(row) or '**missed**'} | {finding_of(row)} | {row['seconds']:.0f} |"
@@ -158,25 +182,23 @@ def page(record: Mapping[str, Any]) -> str:
     )
 
 
-def missed_before(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Those that the kit at a9b37bd missed and this one finds."""
+def missed_before(rows: Sequence[Mapping[str, Any]], now: Mapping[str, str]) -> list[str]:
+    """Those that an earlier kit missed and this one finds."""
     found = {row["sampler"] for row in rows} - {row["sampler"] for row in missed(rows)}
-    lines = [f"* `{name}`: {why}" for name, why in NOW.items() if name in found]
+    lines = [f"* `{name}`: {why}" for name, why in now.items() if name in found]
     told = "Found by checks that were made or changed for them:"
     return ["## Missed before", "", told, "", *lines, ""] if lines else []
 
 
-def by_contract(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def by_contract(rows: Sequence[Mapping[str, Any]], contracts: Sequence[str]) -> list[str]:
     """A row of each contract: how many lossy samplers were found, and lossless ones passed."""
     lines = ["| contract | lossy, found | lossless, passed |", "|---|---|---|"]
-    for samplers in CONTRACTS:
-        own = [row for row in rows if row["contract"] == samplers.contract]
+    for contract in contracts:
+        own = [row for row in rows if row["contract"] == contract]
         lossy = [row for row in own if row["expected"] == "lossy"]
         lossless = [row for row in own if row["expected"] == "lossless"]
         found, passed = len(lossy) - len(missed(lossy)), len(lossless) - len(alarms(lossless))
-        lines.append(
-            f"| `{samplers.contract}` | {found} of {len(lossy)} | {passed} of {len(lossless)} |"
-        )
+        lines.append(f"| `{contract}` | {found} of {len(lossy)} | {passed} of {len(lossless)} |")
     return lines
 
 

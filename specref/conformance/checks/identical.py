@@ -21,7 +21,7 @@ SIZE = 4
 LARGE = 32_768
 # Rows of a call, calls, tokens of the vocabulary.
 SIZES = ((1 << 13, 4, SIZE), (64, 1_024, SIZE), (3, 400, SIZE), (2, 400, LARGE))
-LENS, UNEQUAL, UNEQUAL_CALLS = (2, 1), 1 << 13, 2
+LENS, UNEQUAL, UNEQUAL_CALLS, MOST_CALLS = (2, 1), 1 << 13, 2, 1_024
 TESTS = len(SIZES) + 1
 NEGLIGIBLE, MARGIN = 1e-20, 0.05
 
@@ -73,7 +73,9 @@ def independent(way: str, judge: Judge) -> Outcome:
     return passed("; ".join(told))
 
 
-def alike(first: Ints, level: float, size: int = SIZE) -> Outcome | None:
+def alike(
+    first: Ints, level: float, size: int = SIZE, rows: str = "identical rows"
+) -> Outcome | None:
     """The outcome if rows at some distance are alike, within calls or over them."""
     found = alike_at(first.ravel(), size, level)
     if found is None:
@@ -81,7 +83,6 @@ def alike(first: Ints, level: float, size: int = SIZE) -> Outcome | None:
     distance, mean = found
     how = "share random numbers" if mean > 0 else "get opposite random numbers"
     where = f"{distance:,} apart" + ", over calls" * (distance >= first.shape[1])
-    rows = "identical rows" if size == SIZE else "rows of two drafts and of one, in turn,"
     return failed(f"{rows} {where}, {how}", distance=distance, resemblance=mean)
 
 
@@ -103,8 +104,7 @@ def repeated(first: Ints) -> Outcome | None:
     other = int(np.flatnonzero((first == first[one]).all(axis=1))[1])
     return failed(
         f"calls {one + 1:,} and {other + 1:,} of {calls:,} gave {rows:,} identical rows the same "
-        "tokens: they share random numbers",
-        calls=[one, other],
+        "tokens: they share random numbers"
     )
 
 
@@ -125,22 +125,33 @@ def uneven(first: Ints, level: float) -> Outcome | None:
 
 def ragged(verifier: Called, judge: Judge) -> Outcome | None:
     """The outcome if rows of two drafts and of one, in turn, share random numbers."""
-    batch = unequal(min(judge.capabilities.batch or UNEQUAL, UNEQUAL))
-    asked = partial(all_answers, verifier, batch, UNEQUAL_CALLS * UNEQUAL // len(batch), judge)
-    answers, level = within(judge.timeout, asked), judge.level / TESTS / 3
+    rows = min(judge.capabilities.batch or UNEQUAL, UNEQUAL)
+    if rows < len(LENS):
+        return None
+    calls = min(UNEQUAL_CALLS * UNEQUAL // rows, MOST_CALLS)
+    asked = partial(all_answers, verifier, unequal(rows), calls, judge)
+    answers, level = within(judge.timeout, asked), judge.level / TESTS / 4
     kept = np.stack([answer.counts for answer in answers]) - 1
-    for first, (one, other) in enumerate((LENS, LENS[::-1])):
-        after = kept[:, first + 1 :: 2]
-        left, right = kept[:, first::2][:, : after.shape[1]].ravel(), after.ravel()
+    first = np.stack([answer.tokens[:, 0] for answer in answers])
+    for start, (one, other) in enumerate((LENS, LENS[::-1])):
+        after = kept[:, start + 1 :: 2]
+        left, right = kept[:, start::2][:, : after.shape[1]].ravel(), after.ravel()
         evidence = association(left, right, (one + 1, other + 1))
         if evidence >= -math.log(level):
             return failed(
-                f"a row of {one} draft{'s' * (one > 1)} and the row of {other} after it share "
-                f"random numbers: evidence 10^{evidence / math.log(10):.0f} in "
-                f"{left.size:,} pairs that how many drafts they keep depends on each other",
+                f"a row of {drafts(one)} and the row of {drafts(other)} after it share random "
+                f"numbers: evidence 10^{evidence / math.log(10):.0f} in {left.size:,} pairs that "
+                "how many drafts they keep depends on each other",
                 log10_evidence=evidence / math.log(10),
             )
-    return alike(np.stack([answer.tokens[:, 0] for answer in answers]), level, 2)
+        if wrong := alike(first[:, start::2], level, 2, f"rows of {drafts(one)} among others,"):
+            return wrong
+    return None
+
+
+def drafts(count: int) -> str:
+    """So many drafts, in words."""
+    return f"{count} draft{'s' * (count > 1)}"
 
 
 def all_answers(verifier: Called, batch: Batch, calls: int, judge: Judge) -> list[Answer]:
