@@ -39,6 +39,7 @@ def test_every_miss_and_every_alarm_has_a_reason_and_nothing_else() -> None:
     assert wrong | ({*SINCE} & found) == {*REASONS} - {*RECORD["not_judged"]}
 
 
+@pytest.mark.strata
 @pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", SINCE)
 def test_what_was_missed_at_first_is_found(name: str) -> None:
