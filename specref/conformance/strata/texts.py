@@ -200,8 +200,8 @@ class Calling:
     """Calls a function of two models, whose laws depend on all of the context, in a stratum.
 
     Contexts are drawn for each call. If they are related, one in seven is drawn, so that its last
-    third is its first. It comes again, with other models, with what was returned and two tokens
-    more, with another first token, and with its first two tokens exchanged; then its first
+    third is its first. It comes again, then with what was returned and two tokens more, with other
+    models, with another first token, and with its first two tokens exchanged; then its first
     quarter alone, over and over.
 
     Attributes
@@ -245,9 +245,9 @@ class Calling:
             context = (*context[: shape.context - third], *context[:third])
             first, second, *others = context
             yield at(context)
-            yield at(context)
-            text = (yield at(context, 1)) or ()
+            text = (yield at(context)) or ()
             yield at((*context, *text, *self._drawn(shape, 2)))
+            yield at(context, 1)
             yield at(((first + 1) % shape.vocabulary, second, *others))
             yield at((second, first, *others))
             yield at(context[:quarter] * 4)
