@@ -274,7 +274,8 @@ def test_the_page_says_how_many_runs_are_on_record() -> None:
     runs = record["runs"]
     assert record["alpha"] == 1e-9
     assert f"none of {runs:,} runs failed any check at alpha 1e-9" in page
-    assert f"below 3 / {runs:,} < {math.ceil(3e4 / runs) / 1e4:.4f}, with 95 % confidence" in page
+    most = math.ceil((1 - 0.05 ** (1 / runs)) * 1e4) / 1e4
+    assert f"below 1 - 0.05^(1 / {runs:,}) < {most:.4f}, with 95 % confidence" in page
 
 
 @pytest.mark.deep
