@@ -200,6 +200,18 @@ def test_a_wrong_law_of_rows_of_some_length_is_not_called_dependence(drafts: int
     assert result(rejecting).status == Status.PASSED
 
 
+def test_rows_of_unequal_length_come_with_their_lengths() -> None:
+    """A sampler that takes all rows to be of one length unless it is told otherwise is right."""
+
+    def told(
+        target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any, lens: Any = None
+    ) -> Any:
+        assert lens is not None or (draft_tokens >= 0).all()
+        return verify(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    assert {result(told, which).status for which in (WITH_COINS, BARE)} == {Status.PASSED}
+
+
 @pytest.mark.parametrize(("batch", "calls"), [(1, 0), (2, 1_024), (100, 163)])
 def test_samplers_of_small_batches_are_not_called_for_ever(batch: int, calls: int) -> None:
     met = []

@@ -26,21 +26,22 @@ REASONS: Mapping[str, str] = {
     "step_stop_bits": "texts end in strata of 1 and 3 drafts alone.",
     "step_small_residual": "as `gives_up_after_16_tries`.",
     "step_short_ids": "steps have vocabularies of 5,003 tokens at most.",
-    "step_hybrid_lookup": "no context said the same twice.",
+    "step_hybrid_lookup": "no context said the same three times.",
     "generate_unordered_fingerprint": "no prompt had the tokens of another in another order.",
     "generate_short_seed": "each text has its law, and no prompt comes often enough for two to be "
     "equal.",
-    "generate_streak_fallback": "drafters are seldom refused six times in a row.",
+    "generate_streak_fallback": "six refusals in a row may be too seldom; it was not looked into.",
     "generate_chunk_of_one": "no prompt had 128 n + 1 tokens.",
-    "generate_default_no_repeat": "no text repeats 12 of its own tokens.",
+    "generate_default_no_repeat": "texts may seldom repeat 12 tokens; it was not looked into.",
     "ragged_noise_of_random_rows": "beside requests at temperature 0, what others share is not "
     "looked at.",
     "ragged_padded_coin_index": "as `ragged_offsets_one_row_late`.",
     "ragged_seed_plus_position": "as `ragged_offsets_one_row_late`.",
     "ragged_binary_temperature": "temperatures are 0.5, 1 and 2.",
-    "ragged_split_long_request": "no request of nine drafts or more comes among short ones alone.",
+    "ragged_split_long_request": "a long request may not come among short ones; it was not looked "
+    "into.",
     "tree_sixteen_siblings": "no tree has more than 10 siblings.",
-    "tree_cached_topology": "trees that agree in their first 16 parents agree in all.",
+    "tree_cached_topology": "such pairs of trees may not come; it was not looked into.",
     "tree_stride_of_first": "what two trees of a call share is not looked at where they differ.",
     "tree_sixty_four_rows": "no tree has more than 60 nodes.",
 }
