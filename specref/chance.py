@@ -33,6 +33,7 @@ MAX_PATHS = 1_000_000
 MAX_SITES = 1_000
 ROUNDING = 1e-9
 SHOWN = 8
+LARGE = 64
 LONG_ROW = 12
 FIRST_AGAIN, EVERY_AGAIN = 32, 16
 
@@ -223,7 +224,15 @@ class Sampled(Chance):
         """Say yes iff the next uniform is below `probability` (never at 0, always at 1)."""
         return bool(self.rng.random() < _in_unit(probability, site))
 
-    def choose(self, weights: Sequence[Probability], site: str) -> int:
+    def draw(self, probabilities: Probabilities, site: str) -> int:
+        """As for `Chance`; large vectors of float64 are validated without a loop."""
+        weights = np.asarray(probabilities)
+        large = weights.dtype == np.float64 and weights.size > LARGE
+        if large and (weights >= 0).all() and is_one(weights.sum()):
+            return self.choose(weights, site)
+        return super().draw(probabilities, site)
+
+    def choose(self, weights: Sequence[Probability] | Probabilities, site: str) -> int:
         cumulative = np.cumsum(np.asarray(weights, dtype=np.float64))
         point = self.rng.random() * cumulative[-1]
         # A product that rounds up to the total must not pass the last possible token.

@@ -1,5 +1,6 @@
 """Probability vectors over a vocabulary: exact (`Fraction`) or float64, by the same code."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from numbers import Rational, Real
@@ -58,9 +59,29 @@ def as_distribution(
     Traceback (most recent call last):
     ValueError: q[1] = -0.5: expected a non-negative probability
     """
-    vector = _as_vector(values, name)
+    exact = _are_fractions_of_one(values)
+    vector = np.array(values) if exact else _as_vector(values, name)
     if size is not None and len(vector) != size:
         raise ValueError(f"{name} has length {len(vector)}: expected {size}")
+    if not exact:
+        _check(vector, name)
+    vector.flags.writeable = False
+    return vector[:]  # a view, which cannot be made writeable again
+
+
+def _are_fractions_of_one(values: Row) -> bool:
+    """Whether this is a vector of Fractions that is a distribution; asked in integers, fast."""
+    if type(values) is not np.ndarray or values.dtype != object or values.ndim != 1:
+        return False
+    entries = values.tolist()
+    if not all(type(entry) is Fraction for entry in entries):
+        return False
+    common = math.lcm(*(entry.denominator for entry in entries))
+    parts = [entry.numerator * (common // entry.denominator) for entry in entries]
+    return bool(sum(parts) == common and min(parts) >= 0)
+
+
+def _check(vector: Probabilities, name: str) -> None:
     suspects = vector if is_exact(vector) or not (vector >= 0).all() else ()
     for index, value in enumerate(suspects):
         if not value >= 0:
@@ -68,8 +89,6 @@ def as_distribution(
     total = vector.sum()
     if not is_one(total):
         raise ValueError(f"{name} sums to {total}: expected 1{_remedy(total)}")
-    vector.flags.writeable = False
-    return vector[:]  # a view, which cannot be made writeable again
 
 
 def is_one(total: Probability) -> bool:

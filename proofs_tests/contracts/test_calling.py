@@ -4,6 +4,7 @@ import threading
 import time
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from proofs_tests.helpers.bugs.verifiers import clean
 from specref.algorithms import standard
 from specref.arrays import NO_TOKEN
 from specref.conformance.suite import check
-from specref.contracts.batch import draw_batch_coins
+from specref.contracts.batch import Batch, draw_batch_coins, joined
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.errors import BrokenContractError
@@ -389,3 +390,74 @@ def test_a_crash_without_draft_probs_names_the_claim_that_would_spare_it() -> No
 
     failures = check(sampled_only, only=["smoke"]).failures
     assert any("one_hot=false" in one.message for one in failures)
+
+
+def cut_batch(rows: int = 12) -> Batch:
+    return sample_batch(CHAIN_FIXTURES["wide"], rows, np.random.default_rng(1))
+
+
+def asked(verify: Any, *, together: bool, rows: int = 3) -> Any:
+    """The answers to a batch that is cut, each read as it comes or all of them together."""
+    batch, rng, deadline = cut_batch(), np.random.default_rng(2), Deadline()
+    verifier = Verifier(verify, Capabilities())
+    if together:
+        return verifier.answers(batch, rows, rng, deadline)
+    parts = (batch[first : first + rows] for first in range(0, len(batch), rows))
+    return joined([verifier.answer(part, rng, deadline=deadline) for part in parts])
+
+
+def reusing(kept: dict[Any, Any], *given: Any, rng: Any) -> Any:
+    """Answers in arrays that the next call fills anew."""
+    answer = clean(*given, rng=rng)
+    known = kept.setdefault(answer[0].shape, answer)
+    for old, new in zip(known, answer, strict=True):
+        old[...] = new
+    return known
+
+
+@pytest.mark.parametrize("rows", [1, 3, 5, 12, 20])
+def test_answers_that_are_read_together_are_those_of_the_calls(rows: int) -> None:
+    for verify in (
+        clean,
+        partial(reusing, {}),
+        lambda p, q, x, *, rng: list(map(np.ndarray.tolist, clean(p, q, x, rng=rng))),
+    ):
+        both = [asked(verify, together=together, rows=rows) for together in (True, False)]
+        for one, other in zip(*both, strict=True):
+            assert (one == other).all()
+
+
+def wrong_at(calls: list[int], *given: Any, rng: Any, at: int, then: int = 99) -> Any:
+    """The answer of call `at` has a token that there is not; call `then` raises."""
+    calls.append(len(given[2]))
+    tokens, counts = clean(*given, rng=rng)
+    if len(calls) == at:
+        tokens[1, 0] = 77
+    if len(calls) == then:
+        raise KeyError("gone")
+    return tokens, counts
+
+
+@pytest.mark.parametrize("given", [{"at": 2}, {"at": 2, "then": 4}, {"at": 9, "then": 3}])
+def test_what_is_wrong_is_told_as_if_each_answer_were_read_by_itself(given: Any) -> None:
+    errors = []
+    for together in (True, False):
+        with pytest.raises(BrokenContractError) as caught:
+            asked(partial(wrong_at, [], **given), together=together)
+        errors.append(caught.value)
+    assert str(errors[0]) == str(errors[1])
+    assert errors[0].row == errors[1].row
+    assert errors[0].evidence == errors[1].evidence
+    assert (errors[0].row == 1) == ("tokens[1" in str(errors[0])) == (given["at"] == 2)
+
+
+def test_small_calls_are_told_their_sizes_while_they_run() -> None:
+    deadline, told = Deadline(), []
+
+    def verify(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+        told.append(deadline.asked())  # type: ignore[misc]
+        return clean(p, q, drafts, rng=rng)
+
+    Verifier(verify, Capabilities()).answers(cut_batch(), 5, np.random.default_rng(2), deadline)
+    assert [said.split(",")[0] for said in told] == ["5 rows", "5 rows", "2 rows"]
+    assert deadline.asked is None

@@ -129,6 +129,7 @@ def test_every_trigger_holds_somewhere_and_not_everywhere() -> None:
             base[0], size=1_000, asked=501, ends=True, laws=False, rows=1, p=np.full(20, 0.05)
         ),
         replace(base[0], size=9, ends=True, context=(8, 0)),
+        replace(base[0], size=65_600, ends=True, position=8),
         replace(base[0], rows=2_000, row=1_500, laws=False, position=16, asked=17),
         replace(base[0], draft=None, siblings=()),
         replace(base[0], rows=600, row=300, siblings=(), draft=None),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,12 +81,21 @@ class Batch:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(NamedTuple):
     """Blocks padded with -1, shape (B, K + 1)."""
 
     tokens: Ints
     counts: Ints
+
+
+def joined(answers: Sequence[Answer]) -> Answer:
+    """The answers to the calls that a batch was cut into, as one."""
+    if len(answers) == 1:
+        return answers[0]
+    return Answer(
+        np.concatenate([answer.tokens for answer in answers]),
+        np.concatenate([answer.counts for answer in answers]),
+    )
 
 
 def read_answer(raw: Any, batch: Batch) -> Answer:
@@ -99,23 +108,32 @@ def read_answer(raw: Any, batch: Batch) -> Answer:
         do not match tokens, or a token before the last is not a draft; with the first row for
         which that is so.
     """
-    if not isinstance(raw, Sequence) or isinstance(raw, str) or len(raw) != 2:
-        raise BrokenContractError(f"returned {_kind(raw)}: expected a pair (tokens, counts)")
-    tokens = _integers("tokens", raw[0], len(batch), batch.widths)
-    if missing := batch.widths[-1] - tokens.shape[1]:
-        tokens = np.pad(tokens, ((0, 0), (0, missing)), constant_values=NO_TOKEN)
-    counts = _integers("counts", raw[1], len(batch))
-    if not _valid(tokens, counts, batch):
-        _check_counts(tokens, counts, batch)
+    answer = usual(raw, batch) or _converted(raw, batch)
+    if not valid(answer, batch):
+        _check_counts(answer, batch)
         size = batch.target_probs.shape[2]
-        wrong = (tokens >= size) | (tokens < NO_TOKEN)
-        _refuse("tokens", tokens, wrong, f"expected 0 <= id < {size}, or -1")
-        _check_drafts(tokens, counts, batch)
-    return Answer(tokens, counts)
+        wrong = (answer.tokens >= size) | (answer.tokens < NO_TOKEN)
+        _refuse("tokens", answer.tokens, wrong, f"expected 0 <= id < {size}, or -1")
+        _check_drafts(answer, batch)
+    return answer
 
 
-def _valid(tokens: Ints, counts: Ints, batch: Batch) -> bool:
-    """All that is checked of tokens and counts, at once; what is wrong is found afterwards."""
+def usual(raw: Any, batch: Batch) -> Answer | None:
+    """A copy of a pair of int64 arrays of the right shapes, not yet checked; None for others."""
+    if not isinstance(raw, tuple) or len(raw) != 2:
+        return None
+    tokens, counts = raw
+    shape = len(batch), batch.widths[-1]
+    if not type(tokens) is type(counts) is np.ndarray or tokens.shape != shape:
+        return None
+    if counts.shape != shape[:1] or not tokens.dtype == counts.dtype == np.int64:
+        return None
+    return Answer(tokens.copy(), counts.copy())
+
+
+def valid(answer: Answer, batch: Batch) -> bool:
+    """All that is checked of an answer, at once; what is wrong is found afterwards."""
+    tokens, counts = answer.tokens, answer.counts
     inside = np.arange(tokens.shape[1]) < counts[:, None]
     wrong = (tokens >= 0) != inside
     wrong |= tokens >= batch.target_probs.shape[2]
@@ -125,10 +143,16 @@ def _valid(tokens: Ints, counts: Ints, batch: Batch) -> bool:
     return not np.count_nonzero(wrong)
 
 
+def _converted(raw: Any, batch: Batch) -> Answer:
+    if not isinstance(raw, Sequence) or isinstance(raw, str) or len(raw) != 2:
+        raise BrokenContractError(f"returned {_kind(raw)}: expected a pair (tokens, counts)")
+    tokens = _integers("tokens", raw[0], len(batch), batch.widths)
+    if missing := batch.widths[-1] - tokens.shape[1]:
+        tokens = np.pad(tokens, ((0, 0), (0, missing)), constant_values=NO_TOKEN)
+    return Answer(tokens, _integers("counts", raw[1], len(batch)))
+
+
 def _integers(name: str, values: Any, rows: int, widths: range | None = None) -> Ints:
-    usual = (rows,) if widths is None else (rows, widths[-1])
-    if type(values) is np.ndarray and values.dtype == np.int64 and values.shape == usual:
-        return values.copy()
     try:
         array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
     except Exception as error:  # arrays of user code may raise anything
@@ -157,8 +181,8 @@ def _refuse(name: str, array: Any, wrong: Any, why: str) -> None:
         raise BrokenContractError(f"{name}[{index}] = {array[tuple(where)]}: {why}", row)
 
 
-def _check_counts(tokens: Ints, counts: Ints, batch: Batch) -> None:
-    most = batch.most
+def _check_counts(answer: Answer, batch: Batch) -> None:
+    tokens, counts, most = answer.tokens, answer.counts, batch.most
     wrong = (counts < 1) | (counts > most)
     if wrong.any():
         row = int(wrong.argmax())
@@ -178,7 +202,8 @@ def _check_counts(tokens: Ints, counts: Ints, batch: Batch) -> None:
         )
 
 
-def _check_drafts(tokens: Ints, counts: Ints, batch: Batch) -> None:
+def _check_drafts(answer: Answer, batch: Batch) -> None:
+    tokens, counts = answer.tokens, answer.counts
     kept = np.arange(tokens.shape[1] - 1) < counts[:, None] - 1
     wrong = kept & ~batch.drafted(tokens)
     if wrong.any():

@@ -184,7 +184,9 @@ def _contexts(contract: str) -> tuple[Situation, ...]:
             "ids",
             lambda at: len(at.context[-2:]) > len({*at.context[-2:]}),
         ),
+        Situation(f"{contract}-vocabulary-above-65536", "shape", lambda at: at.size > 65_536),
         Situation(f"{contract}-ends", "ids", lambda at: at.ends),
+        Situation(f"{contract}-ends-late", "ids", lambda at: at.ends and at.position >= 8),
         Situation(
             f"{contract}-eos-before",
             "ids",

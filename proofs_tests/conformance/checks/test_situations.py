@@ -51,6 +51,8 @@ FOUND = {
     "step-laws-peaked": ("step-top-above-0.9", "accepts-every-draft"),
     "step-laws-rare": ("step-draft-p-below-0.01", "accepts-every-draft"),
     "step-laws-zeros": ("step-zeros-in-p", "residual-is-p"),
+    "step-vocabulary-65k": ("step-vocabulary-above-65536", "last-token-is-argmax"),
+    "step-ending-late": ("step-ends-late", "accepts-every-draft"),
     "step-ending": ("step-eos-before", "last-token-is-argmax"),
     "text-prompts": ("text-context-3-on", "reads-two-tokens"),
     "text-budget-of-1": ("text-budget-of-1", "last-token-is-argmax"),
@@ -65,6 +67,8 @@ FOUND = {
     "text-laws-flat": ("text-top-below-0.1", "residual-is-p"),
     "text-laws-peaked": ("text-top-above-0.9", "accepts-every-draft"),
     "text-laws-zeros": ("text-zeros-in-p", "residual-is-p"),
+    "text-vocabulary-65k": ("text-vocabulary-above-65536", "last-token-is-argmax"),
+    "text-ending-late": ("text-ends-late", "accepts-every-draft"),
     "text-ending": ("text-eos-before", "reads-two-tokens"),
     "tree-siblings": ("tree-eight-siblings", "accepts-every-draft"),
     "tree-deep": ("tree-depth-3-on", "last-token-is-argmax"),
@@ -139,7 +143,7 @@ def test_a_lossless_sampler_passes_and_is_told_what_was_tried(contract):
     assert {result.status for result in found.values()} == {Status.PASSED}
     for result in found.values():
         shift = result.evidence["detectable_shift"]
-        assert 0 < shift < 0.4
+        assert 0 < shift < 0.5
         assert f"a shift ≥ {shift:.2g} would have been found" in result.message
         assert result.message.startswith("V ")
     assert report.exit_code == 0

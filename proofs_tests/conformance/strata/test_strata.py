@@ -517,9 +517,9 @@ def digest(value):
 
 
 TABLES = {
-    "rows": ((*table.STRATA, table.FIRST), "520662760019"),
-    "steps": (table.STEP_STRATA, "e1223e007dd1"),
-    "texts": (table.TEXT_STRATA, "e3d003c1d238"),
+    "rows": ((*table.STRATA, table.FIRST), "0bf27c7dc7cd"),
+    "steps": (table.STEP_STRATA, "1e61b3a298eb"),
+    "texts": (table.TEXT_STRATA, "1d32171bee6f"),
     "trees": (table.TREE_STRATA, "18b064a701ec"),
 }
 

@@ -14,6 +14,7 @@ import pytest
 
 from proofs_tests.helpers.bugs.verifiers import clean
 from specref.adapters import IMPLEMENTATIONS
+from specref.arrays import NO_TOKEN
 from specref.conformance.checks import greedy_strata, identical
 from specref.conformance.status import Status
 from specref.conformance.strata.calling import called
@@ -24,6 +25,7 @@ from specref.contracts.errors import BrokenContractError
 from specref.contracts.ragged.calling import TEMPERATURES, RaggedVerifier, likeliest
 from specref.contracts.ragged.parameters import problem
 from specref.contracts.table import RAGGED, VERIFY, contracts_of, signed
+from specref.contracts.timeout import Deadline
 from specref.statistics.floats.coins import race_winner
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")
@@ -448,7 +450,7 @@ def test_rows_are_those_of_the_requests_in_turn() -> None:
 def test_logits_are_those_of_the_temperature_of_each_request() -> None:
     batch, given = layout(logits())
     assert given["cu_num_draft_tokens"].tolist() == [2, 4, 5, 5]
-    assert given["temperature"].tolist() == [*TEMPERATURES, TEMPERATURES[0]]
+    assert given["temperature"].tolist() == list(TEMPERATURES[:4])
     assert given["max_spec_len"] == 2
     hot = np.repeat(given["temperature"], batch.lens)[:, None]
     p = np.concatenate([batch.target_probs[row, :n] for row, n in enumerate(batch.lens)])
@@ -603,3 +605,24 @@ def test_a_crash_on_unequal_lengths_names_the_claim_that_would_spare_it() -> Non
     }
     assert [hint in failures[0].message for failures in found.values()] == [True, False]
     assert not check(equal_only, contract=RAGGED, only=["smoke"], ragged=False).failures
+
+
+def test_calls_that_leave_tokens_behind_the_count_unset_are_read_together_too() -> None:
+    def unset(
+        draft_token_ids: Any,
+        num_draft_tokens: Any,
+        target_probs: Any,
+        draft_probs: Any,
+        *,
+        rng: Any,
+    ) -> Any:
+        requests, most = len(num_draft_tokens), int(num_draft_tokens.max(initial=0)) + 1
+        tokens, counts = np.full((requests, 3), 7), np.ones(requests, dtype=np.int64)
+        tokens[:, 0] = rng.integers(5, size=requests)
+        return tokens[:, : max(most, 3)], counts
+
+    verifier = RaggedVerifier(unset, Capabilities())
+    batch = RAGGED.sample(RAGGED.fixtures["wide"], 12, np.random.default_rng(1))
+    answer = verifier.answers(batch, 5, np.random.default_rng(2), Deadline())
+    assert (answer.tokens[:, 1:] == NO_TOKEN).all()
+    assert answer.counts.tolist() == [1] * 12

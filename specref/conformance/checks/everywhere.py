@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from specref.chance import Chance, OutsideChanceError, TooManyPathsError
 from specref.conformance.checks.check import Check, failed, not_applicable, passed
@@ -11,11 +11,11 @@ from specref.conformance.status import Outcome
 from specref.contracts.step import StepContract
 from specref.contracts.timeout import within
 from specref.models import Model
-from specref.proofs.everywhere import Everywhere, is_lossless_everywhere
-from specref.proofs.everywhere.proof import spelled_rows
-from specref.proofs.everywhere.solver import is_installed
 from specref.tracebacks import own_traceback
 from specref.vocabulary import Tokens
+
+if TYPE_CHECKING:
+    from specref.proofs.everywhere import Everywhere
 
 LETTERS = ("a", "b")
 LOOKAHEADS = (1, 2)
@@ -27,6 +27,10 @@ def everywhere(judge: Judge) -> Outcome:
     """Whether an iteration is lossless whatever p and q are, as far as a few seconds go."""
     if "chance" not in judge.keywords:
         return not_applicable("not exercised: takes no chance")
+    # Imported where it is needed: other checks start without it.
+    from specref.proofs.everywhere.proof import spelled_rows
+    from specref.proofs.everywhere.solver import is_installed
+
     if not is_installed():
         return not_applicable("not exercised: z3 is not installed; pip install z3-solver")
     proved: list[str] = []
@@ -56,8 +60,9 @@ def everywhere(judge: Judge) -> Outcome:
     return passed(said + f"; {rest}" * bool(rest))
 
 
-def _asked(judge: Judge, lookahead: int) -> Everywhere | str:
+def _asked(judge: Judge, lookahead: int) -> "Everywhere | str":
     """What is found; or why the function cannot be run with numbers that stand for all rows."""
+    from specref.proofs.everywhere import is_lossless_everywhere
 
     def step(
         target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
@@ -82,7 +87,9 @@ def _line(error: Exception) -> str:
     return f" (line {own.tb_lineno} of {Path(own.tb_frame.f_code.co_filename).name})"
 
 
-def _failed(found: Everywhere) -> Outcome:
+def _failed(found: "Everywhere") -> Outcome:
+    from specref.proofs.everywhere.proof import spelled_rows
+
     witness = found.witness
     assert witness is not None
     rows = spelled_rows(found, witness.rows)

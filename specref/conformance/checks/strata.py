@@ -1,11 +1,14 @@
 """Stage strata: the situations that engines meet, each judged by bets on the emitted tokens."""
 
+import math
+import mmap
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from specref.arrays import Floats
 from specref.conformance.checks.check import (
     DRAFTS,
     Check,
@@ -128,9 +131,9 @@ def large_call(judge: Judge) -> Outcome:
     ids = 1 + 2 * rng.integers(MANY_IDS // 2 - 1, size=(MANY_ROWS, MANY_DRAFTS + 1))
     kept = rng.integers(MANY_DRAFTS + 1, size=MANY_ROWS)
     drafts = ids[:, :-1]
-    p, q = np.zeros((MANY_ROWS, MANY_DRAFTS + 1, MANY_IDS)), None
+    p, q = zeros((MANY_ROWS, MANY_DRAFTS + 1, MANY_IDS)), None
     if not judge.capabilities.one_hot:
-        q = np.zeros((MANY_ROWS, MANY_DRAFTS, MANY_IDS))
+        q = zeros((MANY_ROWS, MANY_DRAFTS, MANY_IDS))
         q[rows, places, drafts] = 1
     for side in (-1, 1):
         p[rows[:, 0], kept, ids[rows[:, 0], kept] + side] = 0.5
@@ -152,6 +155,18 @@ def large_call(judge: Judge) -> Outcome:
         )
     shape = str(Shape(MANY_IDS, MANY_DRAFTS, MANY_ROWS))
     return passed(f"{shape}: no impossible token", tried=shape)
+
+
+def zeros(shape: tuple[int, ...]) -> Floats:
+    """As `numpy.zeros`, but only parts that are written take memory and time.
+
+    Examples
+    --------
+    >>> zeros((2, 3)).tolist()
+    [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    empty = mmap.mmap(-1, math.prod(shape) * np.dtype(np.float64).itemsize)
+    return np.frombuffer(empty).reshape(shape)
 
 
 def own_shapes(judge: Judge) -> Outcome:

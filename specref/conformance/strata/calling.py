@@ -13,7 +13,7 @@ import numpy as np
 
 from specref.arrays import Floats, Ints
 from specref.conformance.texts.argmax import departures, likeliest
-from specref.contracts.batch import Answer, Batch
+from specref.contracts.batch import Answer, Batch, joined
 from specref.contracts.calling import Verifier
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.keywords import GENERATORS
@@ -296,6 +296,15 @@ class BesideGreedy(Called):
             )
         others = slice(1 - self._first, None, 2)
         return Answer(answer.tokens[others], answer.counts[others])
+
+    def answers(
+        self, batch: Batch, rows: int, rng: np.random.Generator, deadline: Deadline
+    ) -> Answer:
+        """The answers to calls of so many rows each."""
+        firsts = range(0, len(batch), rows)
+        return joined([
+            self.answer(batch[first : first + rows], rng, deadline=deadline) for first in firsts
+        ])  # fmt: skip
 
 
 class KeptGenerators(Called):

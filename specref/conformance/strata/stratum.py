@@ -176,10 +176,8 @@ def run(
             shape._replace(batch=shape.batch * calls), known[shape.vocabulary], rng, ragged=ragged
         )
         given = batch if stratum.laws else batch.without_q()
-        cuts = [slice(i * shape.batch, (i + 1) * shape.batch) for i in range(calls)]
-        answers = [verifier.answer(given[cut], rng, deadline=deadline) for cut in cuts]
-        blocks = np.concatenate([answer.tokens for answer in answers])
-        return tokens_of(batch, blocks, shape.batch, campaign.calls)
+        answer = verifier.answers(given, shape.batch, rng, deadline)
+        return tokens_of(batch, answer.tokens, shape.batch, campaign.calls)
 
     def work() -> Found:
         begun = time.perf_counter()

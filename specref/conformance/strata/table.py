@@ -43,6 +43,7 @@ STRATA: tuple[Stratum, ...] = (
         SPREAD,
         APART,
         ragged=False,
+        pairs=12,  # each target in each order of ids
         cost=10,
         alone=True,
     ),
@@ -123,6 +124,9 @@ STEP_STRATA: tuple[CallStratum, ...] = (
         ("zipf", "close"),
         cost=0.3,
     ),
+    CallStratum(
+        "step-vocabulary-65k", call_shapes([65_600], [3], [1]), ("zipf", "flat"), cost=0.15
+    ),
     CallStratum("step-last-id", call_shapes([65, 129], [3], [1, 2]), cost=0.4),
     CallStratum("step-laws-flat", call_shapes([50], [3], [3]), ("flat", "long tail"), cost=0.5),
     CallStratum(
@@ -136,6 +140,7 @@ STEP_STRATA: tuple[CallStratum, ...] = (
         ("cut", "sharp", "wrong", "without"),
     ),
     CallStratum("step-ending", call_shapes([5, 12], [3], [1, 3]), ends=True),
+    CallStratum("step-ending-late", call_shapes([12], [3], [12]), drafters=EASY, ends=True),
 )
 TEXT_STRATA: tuple[CallStratum, ...] = (
     CallStratum("text-prompts", call_shapes(SMALL[:2], [0, 1, 3, 8, 17], [2, 24], text=True)),
@@ -161,6 +166,12 @@ TEXT_STRATA: tuple[CallStratum, ...] = (
         ("zipf", "close"),
         cost=0.3,
     ),
+    CallStratum(
+        "text-vocabulary-65k",
+        call_shapes([65_600], [3], [4], text=True),
+        ("zipf", "flat"),
+        cost=0.15,
+    ),
     CallStratum("text-last-id", call_shapes([65, 129], [3], [6], text=True), cost=0.4),
     CallStratum("text-laws-flat", call_shapes([50], [3], [20], text=True), ("flat", "long tail")),
     CallStratum(
@@ -175,6 +186,9 @@ TEXT_STRATA: tuple[CallStratum, ...] = (
         ("cut", "sharp", "wrong", "without"),
     ),
     CallStratum("text-ending", call_shapes([5, 12], [0, 3], [3, 40], text=True), ends=True),
+    CallStratum(
+        "text-ending-late", call_shapes([12], [3], [40], text=True), drafters=EASY, ends=True
+    ),
 )
 TREE_STRATA: tuple[TreeStratum, ...] = (
     # Of drafters that are often refused, so that the last siblings are read.

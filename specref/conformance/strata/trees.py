@@ -255,10 +255,8 @@ def run_trees(
             other = np.flatnonzero(rng.random(rows) < OTHERS)
             place[other] += ways * rng.integers(1, others + 1, size=len(other))
         batch = draw_trees(fixture, known, start, place, rng)
-        blocks = np.concatenate([
-            verifier.answer(batch[first : first + shape.batch], rng, deadline=deadline).tokens
-            for first in range(0, rows, shape.batch)
-        ])[:, : shape.depth + 1]  # fmt: skip
+        answer = verifier.answers(batch, shape.batch, rng, deadline)
+        blocks = answer.tokens[:, : shape.depth + 1]
         return tree_tokens(batch, blocks, start, known.child, shape.batch, campaign.calls)
 
     def turns(shape: TreeShape) -> int:

@@ -14,8 +14,8 @@ from specref.contracts.ragged.parameters import BONUS, named
 from specref.contracts.verify.drawing import draw_tokens
 from specref.statistics.floats.coins import Coins, race_winner
 
-TEMPERATURES = (0.5, 2.0, 1.0)
-"""Of the requests of a call in turn; powers of two, which do not round logits."""
+TEMPERATURES = (0.5, 2.0, 1.0, 0.75, 1.5)
+"""Of the requests of a call in turn; the first three are powers of two, which round no logits."""
 
 
 class RaggedVerifier(Verifier):

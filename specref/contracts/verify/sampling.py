@@ -13,6 +13,14 @@ from specref.contracts.sampling import Batches, Drawn, until_eos
 from specref.contracts.timeout import Deadline
 from specref.contracts.verify.drawing import draw_batch
 
+AT_ONCE = 256
+"""Rows that are drawn at once for small calls; even, so that no pair is cut."""
+
+
+def cut(place: Ints) -> Sequence[Ints]:
+    """Places for batches that are cut into calls."""
+    return np.split(place, range(AT_ONCE, len(place), AT_ONCE))
+
 
 class Blocks(Batches):
     """One iteration of the contract ``verify``, rows of all places mixed in each batch.
@@ -23,10 +31,13 @@ class Blocks(Batches):
         Factor on trials: with so many more, a place with drafts gets its equal share.
     key : str
         The name of the randomness of its campaigns.
+    rows : int or None
+        Of each call; None for all of a batch.
     """
 
     cost: ClassVar[float] = 1.0
     key: ClassVar[str] = "Blocks"
+    rows: ClassVar[int | None] = None
 
     def __init__(self, verifier: Verifier, fixture: Fixture, *, one_hot: bool = False) -> None:
         super().__init__(verifier, fixture, fixture.lookahead)
@@ -40,7 +51,10 @@ class Blocks(Batches):
     def _batch(self, place: Ints, rng: np.random.Generator, deadline: Deadline) -> Drawn:
         batch = draw_batch(self.fixture, self.tables, self.tables.root[place], place, rng)
         given = batch.without_q() if self.one_hot else batch
-        answer = self.verifier.answer(given, rng, deadline=deadline)
+        if self.rows is None:
+            answer = self.verifier.answer(given, rng, deadline=deadline)
+        else:
+            answer = self.verifier.answers(given, self.rows, rng, deadline)
         return place, until_eos(self.fixture, answer.tokens), batch.draft_tokens
 
 
@@ -48,9 +62,10 @@ class Alone(Blocks):
     """The same in batches of a single row, which code may treat specially."""
 
     key: ClassVar[str] = "Alone"
+    rows: ClassVar[int | None] = 1
 
     def _places(self, trials: int) -> Sequence[Ints]:
-        return np.split(np.arange(trials) % len(self.fixture.places), trials)
+        return cut(np.arange(trials) % len(self.fixture.places))
 
 
 class IdlePairs(Blocks):
@@ -58,6 +73,7 @@ class IdlePairs(Blocks):
 
     cost: ClassVar[float] = 1.5
     key: ClassVar[str] = "BesideIdle"
+    rows: ClassVar[int | None] = 2
 
     @classmethod
     def refusal(cls, fixture: Fixture, capabilities: Capabilities) -> str:
@@ -70,7 +86,7 @@ class IdlePairs(Blocks):
         idle = lookaheads.index(0)
         live = [index for index, lookahead in enumerate(lookaheads) if lookahead]
         pairs = np.array([pair for index in live for pair in ((index, idle), (idle, index))])
-        return list(pairs[np.arange(max(1, trials // 2)) % len(pairs)])
+        return cut(pairs[np.arange(max(1, trials // 2)) % len(pairs)].ravel())
 
 
 class Iterations(Batches):

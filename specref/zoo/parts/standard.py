@@ -1,7 +1,7 @@
 """Standard speculative decoding in parts. With no part replaced it is `standard.step`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from specref.algorithms import Step, standard
@@ -36,7 +36,8 @@ class Position:
 
     def to(self, i: int) -> "Position":
         """Another position, clamped to 0 … n."""
-        return replace(self, i=max(0, min(i, len(self.drafts))))
+        i = max(0, min(i, len(self.drafts)))
+        return Position(self.target, self.drafter, self.context, self.drafts, self.chance, i)
 
     @property
     def next(self) -> "Position":
