@@ -652,7 +652,7 @@ class Runner:
     def _check(self, tree: Tree, tests: tuple[str, ...]) -> None:
         if tests not in self._clean:
             code, printed = tree.run(tests, self.limit)
-            if code != 0:
+            if code not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
                 why = f"end with {code}" if code else f"take longer than {self.limit:g} s"
                 raise RuntimeError(
                     f"{' '.join(tests)}: {why} without a mutant\n{printed[-2_000:]}"

@@ -216,6 +216,11 @@ def test_what_fails_without_a_mutant_judges_nothing(root: Path, test: str, messa
         ran(root)
 
 
+def test_a_file_without_tests_that_cannot_be_imported_any_more_notices_it(root: Path) -> None:
+    (root / "tests" / "test_toy.py").write_text("from toy.sign import sign\nassert sign(-1) < 0\n")
+    assert ran(root, 30).killed > 0
+
+
 def test_tests_that_take_too_long_without_a_mutant_judge_nothing(root: Path) -> None:
     with pytest.raises(RuntimeError, match=r"take longer than 0\.01 s without a mutant"):
         ran(root, limit=0.01)

@@ -243,17 +243,18 @@ class Lazy:
             if other.coin is self.coin:
                 raise EscapedError(f"two numbers made of one, {self.coin.call}, are compared")
             return between(other)
-        number = as_number(other)
+        number = other if type(other) is float else as_number(other)  # most are floats
         if number is None:
             return NotImplemented
         if plain is not None:
             return bool(order(plain, number))
         key = order, number
-        if key not in self.decided:  # a vocabulary has few different numbers, and many equal ones
-            self.decided[key] = self.comparisons.decide(
+        known = self.decided.get(key)
+        if known is None:  # a vocabulary has few different numbers, and many equal ones
+            known = self.decided[key] = self.comparisons.decide(
                 self, lambda value: bool(order(self.at(value), number))
             )
-        return self.decided[key]
+        return known
 
     def __bool__(self) -> bool:
         if (plain := self.plain) is not None:

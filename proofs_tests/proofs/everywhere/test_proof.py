@@ -282,14 +282,16 @@ def test_until_open_stops_at_the_first_outcome_that_is_open() -> None:
 
 
 def test_until_open_stops_each_job_of_an_executor() -> None:
+    told: list[object] = []
     with ThreadPoolExecutor(1) as pool:
-        asked = {"budget": 1e-9, "executor": pool}
+        asked = {"budget": 1e-9, "executor": pool, "advance": told.append}
         stopped, whole = (
             is_lossless_everywhere(standard.step, "ab", until_open=until_open, **asked)
             for until_open in (True, False)
         )
     assert (stopped.verdict, stopped.open) == (whole.verdict, whole.open) == ("open", 4)
     assert len(stopped.slices) < len(whole.slices) == 4
+    assert told == [*stopped.slices, *whole.slices]
 
 
 def in_a_corner(does):
