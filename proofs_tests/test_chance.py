@@ -484,3 +484,30 @@ def test_weights_are_the_same_up_to_rounding_and_no_further():
     asked = chance.Request((0.0, 1.0), "a")
     for gap, same in ((chance.ROUNDING, True), (1.01 * chance.ROUNDING, False)):
         assert asked.same(chance.Request((gap, 1.0), "a")) is same
+
+
+@pytest.mark.parametrize("size", [64, 65, 3_000])
+def test_large_vectors_are_drawn_from_as_small_ones_are(size):
+    """As if `choose` had been given the list, which is what small vectors are turned into."""
+    rng = np.random.default_rng(size)
+    p = rng.permutation(np.where(np.arange(size) < size // 2, 0, np.arange(size))) / 1.0
+    p /= p.sum()
+    for uniform in (0.0, *rng.random(20).tolist(), LAST_UNIFORM):
+        token = Sampled(Fixed(uniform)).draw(p, "draw")
+        assert token == Sampled(Fixed(uniform)).choose(p.tolist(), "draw")
+        assert p[token] > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda p: np.where(np.arange(100) == 7, -p, p), ValueError, "of token 7"),
+        (lambda p: np.where(np.arange(100) == 7, np.nan, p), ValueError, "nan of token 7"),
+        (lambda p: p * 0, ValueError, "nothing to draw from"),
+        (lambda p: p * 1.01, ValueError, "sum to 1.01"),
+        (lambda p: p[None], TypeError, ""),
+    ],
+)
+def test_large_vectors_that_are_no_law_are_refused_as_small_ones_are(change, error, message):
+    with pytest.raises(error, match=message):
+        Sampled(Fixed(0.5)).draw(change(np.full(100, 0.01)), "draw")

@@ -313,3 +313,24 @@ def test_messages_show_eight_probabilities(size, shown):
     with pytest.raises(ValueError, match="all zero") as refused:
         normalise(np.zeros(size, dtype=int))
     assert f"weights {shown} are" in str(refused.value)
+
+
+def test_fractions_of_numpy_integers_are_summed_without_overflow():
+    primes = (1_000_003, 1_000_033, 1_000_037, 1_000_039)
+    shares = [part for p in primes for part in ((1, 4 * p), (p - 1, 4 * p))]
+    row = np.array([Fraction(np.int64(a), np.int64(b)) for a, b in shares], dtype=object)
+    assert as_distribution(row).sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([Fraction(1, 2), Fraction(1, 3)], "q sums to 5/6: expected 1 exactly"),
+        ([Fraction(3, 2), Fraction(-1, 2)], r"q\[1\] = -1/2: expected a non-negative"),
+        ([Fraction(1, 2)] * 2, "q has length 2: expected 3"),
+    ],
+)
+def test_arrays_of_fractions_are_checked_as_lists_are(values, message):
+    for row in (values, np.array(values, dtype=object)):
+        with pytest.raises(ValueError, match=message):
+            as_distribution(row, "q", 3 if "length" in message else 2)

@@ -227,7 +227,7 @@ class Sampled(Chance):
     def draw(self, probabilities: Probabilities, site: str) -> int:
         """As for `Chance`; large vectors of float64 are validated without a loop."""
         weights = np.asarray(probabilities)
-        large = weights.dtype == np.float64 and weights.size > LARGE
+        large = weights.dtype == np.float64 and weights.ndim == 1 and weights.size > LARGE
         if large and (weights >= 0).all() and is_one(weights.sum()):
             return self.choose(weights, site)
         return super().draw(probabilities, site)

@@ -76,8 +76,9 @@ def _are_fractions_of_one(values: Row) -> bool:
     entries = values.tolist()
     if not all(type(entry) is Fraction for entry in entries):
         return False
-    common = math.lcm(*(entry.denominator for entry in entries))
-    parts = [entry.numerator * (common // entry.denominator) for entry in entries]
+    ratios = [(int(entry.numerator), int(entry.denominator)) for entry in entries]
+    common = math.lcm(*(below for _, below in ratios))
+    parts = [above * (common // below) for above, below in ratios]
     return bool(sum(parts) == common and min(parts) >= 0)
 
 

@@ -461,3 +461,16 @@ def test_small_calls_are_told_their_sizes_while_they_run() -> None:
     Verifier(verify, Capabilities()).answers(cut_batch(), 5, np.random.default_rng(2), deadline)
     assert [said.split(",")[0] for said in told] == ["5 rows", "5 rows", "2 rows"]
     assert deadline.asked is None
+
+
+def test_no_call_has_more_rows_than_are_taken() -> None:
+    seen: list[int] = []
+
+    def verify(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+        seen.append(len(drafts))
+        return clean(p, q, drafts, rng=rng)
+
+    verifier = Verifier(verify, Capabilities(batch=2))
+    answer = verifier.answers(cut_batch(), 3, np.random.default_rng(2), Deadline())
+    assert seen == [2] * 6
+    assert len(answer.tokens) == 12

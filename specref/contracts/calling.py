@@ -146,8 +146,10 @@ class Verifier:
     ) -> Answer:
         """The answers to calls of so many rows each, cut from a batch; as from `answer` for each.
 
-        They are checked together, which takes less time where calls are small and many.
+        They are checked together, which takes less time where calls are small and many. So if one
+        hangs, nothing is said of the answers before it.
         """
+        rows = min(rows, self.capabilities.batch or rows)
         batch = self.shaped(batch)
         parts = [batch[first : first + rows] for first in range(0, len(batch), rows)]
         copies: list[Answer] = []

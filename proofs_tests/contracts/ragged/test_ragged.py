@@ -5,6 +5,7 @@ find a distance of 0.1, 999 times in 1,000. Each planted bug is farther off, or 
 """
 
 import inspect
+import math
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -626,3 +627,11 @@ def test_calls_that_leave_tokens_behind_the_count_unset_are_read_together_too() 
     answer = verifier.answers(batch, 5, np.random.default_rng(2), Deadline())
     assert (answer.tokens[:, 1:] == NO_TOKEN).all()
     assert answer.counts.tolist() == [1] * 12
+
+
+@pytest.mark.parametrize(("dtype", "count"), [("float64", 5), ("float32", 3)])
+def test_temperatures_that_round_logits_are_for_double_precision(dtype: Any, count: int) -> None:
+    verifier = RaggedVerifier(logits(), Capabilities(dtype=dtype))
+    found = verifier.temperatures(7).tolist()
+    assert found == list(np.resize(TEMPERATURES[:count], 7))
+    assert all(math.frexp(one)[0] == 0.5 for one in TEMPERATURES[:3])

@@ -158,14 +158,17 @@ def large_call(judge: Judge) -> Outcome:
 
 
 def zeros(shape: tuple[int, ...]) -> Floats:
-    """As `numpy.zeros`, but only parts that are written take memory and time.
+    """As `numpy.zeros`; where the system can, only parts that are written take memory.
 
     Examples
     --------
     >>> zeros((2, 3)).tolist()
     [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    empty = mmap.mmap(-1, math.prod(shape) * np.dtype(np.float64).itemsize)
+    if not hasattr(mmap, "MAP_PRIVATE"):
+        return np.zeros(shape)
+    size = math.prod(shape) * np.dtype(np.float64).itemsize
+    empty = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     return np.frombuffer(empty).reshape(shape)
 
 

@@ -11,7 +11,7 @@ from specref.arrays import Floats, Ints
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Subject
-from specref.contracts.ragged.calling import TEMPERATURES, RaggedVerifier
+from specref.contracts.ragged.calling import TEMPERATURES, UNROUNDED, RaggedVerifier
 from specref.contracts.ragged.parameters import (
     DRAFT_LAWS,
     DRAFTS,
@@ -106,7 +106,9 @@ class RaggedContract(VerifyContract):
     programs: ClassVar[bool] = False
     rows_said: ClassVar[str] = (
         "rows are laws after temperature: a function that takes `temperature` is given "
-        f"{', '.join(map('{:g}'.format, TEMPERATURES))} for the requests of a call in turn, so "
+        f"{', '.join(map('{:g}'.format, TEMPERATURES[:UNROUNDED]))}, in float64 also "
+        f"{' and '.join(map('{:g}'.format, TEMPERATURES[UNROUNDED:]))}, "
+        "for the requests of a call in turn, so "
         f"{TEMPERATURES[0]:g} for a single one, as in joint/probed"
     )
 
