@@ -505,7 +505,7 @@ def test_large_vectors_are_drawn_from_as_small_ones_are(size):
         (lambda p: np.where(np.arange(100) == 7, np.nan, p), ValueError, "nan of token 7"),
         (lambda p: p * 0, ValueError, "nothing to draw from"),
         (lambda p: p * 1.01, ValueError, "sum to 1.01"),
-        (lambda p: p[None], TypeError, ""),
+        (lambda p: p[None], TypeError, "not supported between"),
     ],
 )
 def test_large_vectors_that_are_no_law_are_refused_as_small_ones_are(change, error, message):
