@@ -16,6 +16,7 @@ from specref.proofs.everywhere import comparison, is_lossless_everywhere
 from specref.proofs.everywhere.acceptance import Formula
 from specref.proofs.everywhere.comparison import compare_everywhere
 from specref.proofs.everywhere.rows import Row
+from specref.proofs.everywhere.walk import paths
 from specref.rules import RULES
 from specref.verification.dominance import by_token
 
@@ -224,3 +225,17 @@ def test_bad_arguments(monkeypatch) -> None:
 def test_what_was_found_is_shown_in_a_line() -> None:
     found = compare_everywhere(standard.step, autoregressive.step, "ab", lookahead=1, budget=60)
     assert repr(found) == "Comparison('more', regions=4)"
+
+
+def test_paths_are_counted_as_they_are_followed(monkeypatch) -> None:
+    followed = []
+
+    def noted(*arguments, **options):
+        for path in paths(*arguments, **options):
+            followed.append(path)
+            yield path
+
+    monkeypatch.setattr("specref.proofs.everywhere.acceptance.paths", noted)
+    found = compare_everywhere(standard.step, autoregressive.step, "ab")
+    parts = (*found.at_least.parts, *found.at_most.parts)
+    assert sum(part.paths for part in parts) == len(followed) > 0

@@ -95,6 +95,13 @@ def test_products_with_what_is_a_whole_number_everywhere(models: Models, whole: 
     assert (number * p[1]).value == (p[1] * number).value == Fraction(whole, 3)
 
 
+def test_nothing_is_made_of_adding_zero_and_multiplying_by_one(models: Models) -> None:
+    number, zero, one = rows(models)[0][0], *map(models.reading.constant, (0, 1))
+    assert zero + number is number + zero is number
+    assert one * number is number * one is number
+    assert number * zero is zero * number is zero
+
+
 def test_a_tie_at_the_sample_is_no_answer(models: Models) -> None:
     p, _ = rows(models)
     with pytest.raises(TieError):
