@@ -1,14 +1,16 @@
 """The table of rules: what it says, and what it refuses to say."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from specref.chance import Exact, Traced, exact_distribution
 from specref.models import Model, hashed_model, iid_model
-from specref.rules import RULES, Rule, between, declarable, rule_of
+from specref.rules import RULES, Rule, between, declarable, likely, rule_of
 from specref.vocabulary import Vocabulary
 
 VECTORS = Path(__file__).resolve().parent.parent / "specref" / "vectors" / "v1"
@@ -27,11 +29,17 @@ OPTIONAL = {
     "verify": "standard block",
     "coins": "standard block",
     "verify_tree": "topdown traversal",
+    "restricts": "tli",
+    "draws_from_q": "autoregressive standard union tli slem slrs block greedy-block block-slrs "
+    "lazy-slrs path-slrs companion companion-rejecting companion-published",
+    "by_text": "slem slrs block-slrs lazy-slrs path-slrs",
+    "same_vocabulary": "standard block greedy-block recursive-rejection matching k-seq top-drafts "
+    "spechub optimal topdown traversal ngrams companion companion-rejecting companion-published",
 }
 
 
 @pytest.mark.parametrize("part", OPTIONAL)
-def test_a_part_that_is_optional_is_left_out_knowingly(part: str) -> None:
+def test_what_not_all_rules_have_is_left_out_knowingly(part: str) -> None:
     """What is derived from the table leaves out a rule without it."""
     assert [n for n, rule in RULES.items() if getattr(rule, part)] == OPTIONAL[part].split()
 
@@ -103,3 +111,27 @@ def test_lossless_rules_may_be_declared() -> None:
     trees = [name for name in lossless if RULES[name].verify_tree]
     assert list(declarable(tree=True)) == trees
     assert list(declarable(tree=False)) == [name for name in lossless if name not in trees]
+
+
+def test_a_verifier_says_how_it_reads_its_coins() -> None:
+    standard = RULES["standard"]
+    for change in ({"verify": None}, {"coins": None}):
+        with pytest.raises(ValueError, match=r"coins = .*: expected with `verify`, and only then"):
+            replace(standard, **change)
+
+
+@pytest.mark.parametrize("name", [name for name, rule in RULES.items() if rule.accepts_first])
+def test_a_first_draft_is_accepted_as_often_as_the_closed_form_says(name: str) -> None:
+    rule = RULES[name]
+    assert rule.accepts_first is not None
+    for target, drafter in ((TARGET, DRAFTER), (iid_model(ABC, ["1/6", "1/3", "1/2"]), TARGET)):
+        law = exact_distribution(partial(rule.step, target, drafter, (), 1))
+        accepted = sum(mass for block, mass in law.items() if len(block) == 2)
+        assert accepted == rule.accepts_first(target.next_token(()), drafter.next_token(()))
+
+
+def test_a_likely_draft_is_accepted_three_times_in_four() -> None:
+    exactly, less = Fraction(3, 4), Fraction(7, 10)
+    assert [likely(rates) for rates in ([], [exactly], [less], [1, exactly, less, 1])] == [
+        0, 1, 0, 2,
+    ]  # fmt: skip
