@@ -1,5 +1,6 @@
 """The work of ``specref check``: implementations are judged, and reports written."""
 
+import gc
 import itertools
 import sys
 from collections.abc import Callable, Mapping
@@ -202,6 +203,7 @@ def _judged(found: Target, asked: Asked, on_report: Callable[[Report], None]) ->
     if options.seconds is None:
         say_how_long(found, options)
     _keep_freed_memory()
+    gc.freeze()  # what was imported stays, and need not be looked through again and again
     with (
         executor_of(asked.workers, asked.cluster) as executor,
         progress(total, "checks") as advance,
