@@ -518,8 +518,8 @@ def digest(value):
 
 TABLES = {
     "rows": ((*table.STRATA, table.FIRST), "0bf27c7dc7cd"),
-    "steps": (table.STEP_STRATA, "1e61b3a298eb"),
-    "texts": (table.TEXT_STRATA, "1d32171bee6f"),
+    "steps": (table.STEP_STRATA, "d83a05019083"),
+    "texts": (table.TEXT_STRATA, "f3e8e94e0885"),
     "trees": (table.TREE_STRATA, "18b064a701ec"),
 }
 

@@ -125,7 +125,7 @@ STEP_STRATA: tuple[CallStratum, ...] = (
         cost=0.3,
     ),
     CallStratum(
-        "step-vocabulary-65k", call_shapes([65_600], [3], [1]), ("zipf", "flat"), cost=0.15
+        "step-vocabulary-65k", call_shapes([65_600], [3], [1]), ("zipf", "flat"), cost=0.2
     ),
     CallStratum("step-last-id", call_shapes([65, 129], [3], [1, 2]), cost=0.4),
     CallStratum("step-laws-flat", call_shapes([50], [3], [3]), ("flat", "long tail"), cost=0.5),
@@ -170,7 +170,7 @@ TEXT_STRATA: tuple[CallStratum, ...] = (
         "text-vocabulary-65k",
         call_shapes([65_600], [3], [4], text=True),
         ("zipf", "flat"),
-        cost=0.15,
+        cost=0.2,
     ),
     CallStratum("text-last-id", call_shapes([65, 129], [3], [6], text=True), cost=0.4),
     CallStratum("text-laws-flat", call_shapes([50], [3], [20], text=True), ("flat", "long tail")),
