@@ -153,3 +153,9 @@ def test_an_unknown_id_is_refused() -> None:
 def test_every_check_of_the_kit_can_be_put_to_the_zoo() -> None:
     assert set(WITNESSES) <= {check.id for check in CHECKS}
     assert set(MUTANTS) <= set(ALL)
+
+
+@pytest.mark.parametrize("id_", ["inverted-ratio", "accept-with-p"])
+def test_steps_that_can_verify_given_drafts_are_judged_row_by_row(id_: str) -> None:
+    (row,) = kill_matrix([id_], stages=["boundary"], detect_tv=DETECT_TV).rows
+    assert any(check.startswith("boundary/") for check in row.killers)
