@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import Counter
+from dataclasses import astuple
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -187,7 +188,7 @@ def test_drafting_ends_with_eos_in_ragged_batches_alone() -> None:
 
 def test_a_row_alone_in_its_batch_is_ragged_all_the_same() -> None:
     fixture = CHAIN_FIXTURES["eos"]
-    tables, rng = rows(fixture, fixture.lookahead), np.random.default_rng(1)
+    tables, rng = rows(fixture), np.random.default_rng(1)
     for _ in range(200):
         batch = draw_batch(fixture, tables, tables.root[:1], np.zeros(1, dtype=int), rng)
         if batch.draft_tokens[0, 0] == fixture.eos:
@@ -198,11 +199,17 @@ def test_a_row_alone_in_its_batch_is_ragged_all_the_same() -> None:
 
 def test_tables_know_every_prefix_and_cannot_be_changed() -> None:
     fixture = CHAIN_FIXTURES["eos"]
-    tables = rows(fixture, 2)
-    node = tables.child[tables.child[tables.root[1], 2], 0]
-    assert (tables.p[node] == as_float(fixture.target).next_token((1, 2, 0))).all()
-    assert (tables.q[node] == as_float(fixture.drafter).next_token((1, 2, 0))).all()
-    assert (tables.child[node] == -1).all()
+    tables = rows(fixture, 1)
+    target, drafter = as_float(fixture.target), as_float(fixture.drafter)
+    for index, (context, lookahead) in enumerate(map(astuple, fixture.places)):
+        node = tables.root[index]
+        for token in range(1 + lookahead):
+            assert (tables.p[node] == target.next_token(context)).all()
+            assert (tables.q[node] == drafter.next_token(context)).all()
+            node, context = tables.child[node, token], (*context, token)
+        assert (tables.p[node] == target.next_token(context)).all()
+        assert np.isnan(tables.q[node]).all()
+        assert (tables.child[node] == -1).all()
     with pytest.raises(ValueError, match="read-only"):
         tables.p[node] = 0
 

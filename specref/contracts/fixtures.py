@@ -108,8 +108,9 @@ class Rows:
     root : ndarray of int, shape (places,)
         The node of each place.
     p, q : ndarray, shape (nodes, V)
+        NaN for q where the tables end: nothing is drafted there.
     child : ndarray of int, shape (nodes, V)
-        -1 at the depth where the tables end.
+        -1 where the tables end.
     """
 
     root: Ints
@@ -124,14 +125,17 @@ class Rows:
 
 
 @cache
-def rows(fixture: Fixture, depth: int) -> Rows:
-    """Tabulate both models after every prefix of up to `depth` tokens.
+def rows(fixture: Fixture, before: int = 0) -> Rows:
+    """Tabulate both models after all drafts of a place, and up to `before` tokens before them.
 
     Examples
     --------
-    >>> tables = rows(CHAIN_FIXTURES["wide"], depth=1)
+    >>> fixture = CHAIN_FIXTURES["wide"]
+    >>> [place.lookahead for place in fixture.places]
+    [2, 2, 1, 0]
+    >>> tables = rows(fixture)
     >>> tables.p.shape, tables.root
-    ((24, 5), array([ 0,  6, 12, 18]))
+    ((69, 5), array([ 0, 31, 62, 68]))
     """
     size = len(fixture.target.vocabulary)
     root: list[int] = []
@@ -139,6 +143,7 @@ def rows(fixture: Fixture, depth: int) -> Rows:
     child: list[list[int]] = []
     for place in fixture.places:
         root.append(len(contexts))
+        depth = before + place.lookahead
         queue: list[Tokens] = [()]
         for prefix in queue:
             deeper = len(prefix) < depth
@@ -146,9 +151,12 @@ def rows(fixture: Fixture, depth: int) -> Rows:
             child.append([first + x if deeper else NO_TOKEN for x in range(size)])
             queue += [(*prefix, x) for x in range(size)] if deeper else []
         contexts += [(*place.context, *prefix) for prefix in queue]
-    models = fixture.target, fixture.drafter
-    p, q = (np.stack([m.next_token(c) for c in contexts]).astype(np.float64) for m in models)
-    tables = np.array(root), p, q, np.array(child)
+    children = np.array(child)
+    p = np.array([fixture.target.next_token(context) for context in contexts], dtype=np.float64)
+    q = np.full_like(p, np.nan)
+    for node in np.flatnonzero(children[:, 0] >= 0).tolist():
+        q[node] = fixture.drafter.next_token(contexts[node])
+    tables = np.array(root), p, q, children
     for table in tables:
         table.setflags(write=False)
     return Rows(*tables)

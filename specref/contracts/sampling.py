@@ -56,9 +56,9 @@ def batch_sizes(trials: int, largest: int | None = None) -> Sequence[int]:
 class Batches(ABC):
     """Trials of all places in turn, two of each, cut into batches of many sizes."""
 
-    def __init__(self, verifier: Verifier, fixture: Fixture, depth: int) -> None:
+    def __init__(self, verifier: Verifier, fixture: Fixture, before: int = 0) -> None:
         self.verifier, self.fixture = verifier, fixture
-        self.tables = rows(fixture, depth)
+        self.tables = rows(fixture, before)
 
     def __call__(self, trials: int, rng: np.random.Generator) -> Drawn:
         deadline = Deadline()

@@ -132,19 +132,20 @@ class Seen:
 
     def add(self, pair: Ints, token: Ints) -> tuple[Bools, Floats]:
         """Whether each token was emitted before, and how probable it was that it would be."""
-        new = ~self.before[pair, token]
+        place = pair * self.pool.size + token
+        new = ~self.before.take(place)
         (open_,) = new.nonzero()
-        _, first = np.unique((pair * self.pool.size + token)[open_], return_index=True)
+        _, first = np.unique(place[open_], return_index=True)
         new[:] = False
         new[open_[first]] = True
-        won = np.where(new, self.pool.p[pair, token], 0.0)
+        won = np.where(new, self.pool.p.take(place), 0.0)
         chance = np.zeros(len(token))
         for one, here in of_each(pair):
             more = won[here]
             total = self.mass[one] + more.cumsum()
             chance[here] = total - more
             self.mass[one] = total[-1]
-        self.before[pair, token] = True
+        self.before.put(place, True)
         return ~new, np.clip(chance, 0, 1)
 
 
@@ -186,8 +187,8 @@ class Campaign:
             )
         again, seen = self.seen[shape.vocabulary].add(tokens.pair, tokens.token)
         values = np.column_stack([pool.features(tokens.pair, tokens.token), again])
-        mean = np.column_stack([pool.mean[tokens.pair], seen])
-        variance = np.column_stack([pool.variance[tokens.pair], seen * (1 - seen)])
+        mean = np.column_stack([pool.mean.take(tokens.pair, axis=0), seen])
+        variance = np.column_stack([pool.variance.take(tokens.pair, axis=0), seen * (1 - seen)])
         chosen = np.zeros((len(self.places) + len(self.index), len(again)), dtype=bool)
         for index, place in enumerate(self.places.values()):
             chosen[index] = place(tokens)

@@ -139,7 +139,8 @@ def _least_left(p: Floats, q: Floats) -> Bools:
     for row, left in zip(chosen, p - q, strict=True):
         (more,) = np.nonzero(left > 0)
         if len(more) > BLOCK:
-            least = np.partition(left[more], -BLOCK)[-BLOCK]
+            # Of the negated: partitions of many ties near the largest take 20 times as long.
+            least = -np.partition(-left[more], BLOCK - 1)[BLOCK - 1]
             row[more[left[more] < least]] = True
     return chosen
 
@@ -250,7 +251,7 @@ class Pool:
     p, q : ndarray, shape (pairs, V)
     ends : ndarray, shape (pairs, V)
         Cumulative sums of q.
-    sets : tuple of ndarray of bool, each of shape (pairs, V)
+    sets : tuple of ndarray of bool, each of shape (pairs, V), or (V,) if of ids alone
     mean, variance : ndarray, shape (pairs, features)
         Of each feature under p; that of a set is whether a token is in it.
     """
@@ -280,8 +281,9 @@ class Pool:
 
     def features(self, pair: Ints, token: Ints) -> Floats:
         """The features of tokens of some pairs, shape (tokens, features)."""
-        p, q = self.p[pair, token], self.q[pair, token]
-        chosen = [one[pair, token] for one in self.sets]
+        place = pair * self.size + token  # in flat arrays, which are read much faster
+        p, q = self.p.take(place), self.q.take(place)
+        chosen = (one.take(token if one.ndim == 1 else place) for one in self.sets)
         return np.column_stack([*chosen, *(share(p, q) for share in SHARES.values())])
 
     @property
@@ -305,7 +307,7 @@ class Pool:
         """
         u = rng.random(len(pair)) * self.ends[pair, -1]
         if self.size <= FEW:
-            return np.asarray(np.add.reduce(self.ends[pair] <= u[:, None], axis=1))
+            return np.asarray(np.add.reduce(self.ends.take(pair, axis=0) <= u[:, None], axis=1))
         tokens = np.zeros(len(pair), dtype=np.int64)
         for one, here in of_each(pair):
             tokens[here] = self.ends[one].searchsorted(u[here], side="right")
@@ -364,7 +366,7 @@ def moments_of(p: Floats, q: Floats) -> tuple[tuple[Bools, ...], Floats, Floats]
             others.append((index, chosen))
             sets[index] = np.empty(p.shape, dtype=bool)
             continue
-        sets[index] = np.broadcast_to(one, p.shape)
+        sets[index] = one
         (members,) = one.nonzero()
         mean[:, index] = (
             np.einsum("ij,j->i", p, one) if len(members) > FEW else p[:, members].sum(1)

@@ -105,7 +105,7 @@ def drawn(shape: Shape, pool: Pool, rng: np.random.Generator, *, ragged: bool) -
         shorter = rng.random(rows) < 0.25
         lens[shorter] = rng.integers(most, size=int(shorter.sum()))
     drafts = pool.drafted(pair[:, :most].ravel(), rng).reshape(rows, most)
-    p, q = pool.p[pair], pool.q[pair[:, :most]]
+    p, q = pool.p.take(pair, axis=0), pool.q.take(pair[:, :most], axis=0)
     missing = np.arange(most) >= lens[:, None]
     if missing.any():
         p[:, 1:][missing] = q[missing] = np.arange(size) == size - 1

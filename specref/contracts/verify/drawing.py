@@ -46,7 +46,7 @@ def draw_batch(
     allowed = fixture.lookaheads[place]
     going: slice | Ints = slice(None)  # as an index, much cheaper than all rows in an array
     lens = np.zeros(len(node), dtype=np.int64)
-    p[:, 0] = tables.p[node]
+    p[:, 0] = tables.p.take(node, axis=0)
     for i in range(most):
         more = np.flatnonzero(allowed > i)
         if len(more) < len(node):
@@ -54,11 +54,11 @@ def draw_batch(
             allowed, node = allowed[more], node[more]
         if not len(node):
             break
-        q[going, i] = tables.q[node]
-        drafts[going, i] = token = drawn_below(tables.ends[node], rng)
+        q[going, i] = tables.q.take(node, axis=0)
+        drafts[going, i] = token = drawn_below(tables.ends.take(node, axis=0), rng)
         lens[going] = i + 1
         node = tables.child[node, token]
-        p[going, i + 1] = tables.p[node]
+        p[going, i + 1] = tables.p.take(node, axis=0)
         if fixture.ragged and fixture.eos is not None:
             allowed[token == fixture.eos] = 0
     return Batch(p, q, drafts, lens, place)
@@ -66,6 +66,6 @@ def draw_batch(
 
 def sample_batch(fixture: Fixture, size: int, rng: np.random.Generator) -> Batch:
     """A batch with rows of every place."""
-    tables = rows(fixture, fixture.lookahead)
+    tables = rows(fixture)
     place = np.arange(size) % len(fixture.places)
     return draw_batch(fixture, tables, tables.root[place], place, rng)

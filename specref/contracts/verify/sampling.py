@@ -40,7 +40,7 @@ class Blocks(Batches):
     rows: ClassVar[int | None] = None
 
     def __init__(self, verifier: Verifier, fixture: Fixture, *, one_hot: bool = False) -> None:
-        super().__init__(verifier, fixture, fixture.lookahead)
+        super().__init__(verifier, fixture)
         self.one_hot = one_hot
 
     @classmethod
@@ -93,7 +93,7 @@ class Iterations(Batches):
     """Texts from repeated calls of the contract ``verify``; each row continues its own text."""
 
     def __init__(self, verifier: Verifier, fixture: Fixture, tokens: int) -> None:
-        super().__init__(verifier, fixture, tokens - 1 + fixture.lookahead)
+        super().__init__(verifier, fixture, tokens - 1)
         self.tokens = tokens
 
     def _batch(self, place: Ints, rng: np.random.Generator, deadline: Deadline) -> Drawn:
