@@ -94,6 +94,8 @@ def _check(vector: Probabilities, name: str) -> None:
 
 def is_one(total: Probability) -> bool:
     """Whether a total is 1: exactly for exact numbers, within 1e-9 for floats."""
+    if type(total) is float:  # asking for the kind of number takes ten times as long
+        return abs(total - 1) <= FLOAT_TOLERANCE
     if isinstance(total, Rational | ExactNumber):
         return bool(total == 1)
     return bool(abs(total - 1) <= FLOAT_TOLERANCE)

@@ -12,9 +12,9 @@ from typing import Any
 from proofs_tests.pages.console_blocks import ROOT
 from specref.conformance.checks.strata import ASKED
 from specref.conformance.strata.calling import WAYS
-from specref.conformance.strata.campaign import LONGER, NAMES, PLACES, SUSPECT
+from specref.conformance.strata.campaign import LONGER, PLACES, SUSPECT
 from specref.conformance.strata.endings import MASS
-from specref.conformance.strata.laws import ORDINARY, USUAL, WORDS
+from specref.conformance.strata.laws import FEATURES, ORDINARY, USUAL, WORDS
 from specref.conformance.strata.stratum import Stratum
 from specref.conformance.strata.table import (
     BESIDE_GREEDY,
@@ -179,8 +179,8 @@ def page() -> str:
         "\n## What is bet on\n\nIn every stratum, at every place, that too many or too few "
     )
     parts.append("tokens come of a kind, or that a mean is off:\n\n")
-    parts += [f"* tokens {WORDS[name]};\n" for name in NAMES[:-1]]
-    parts.append(f"* tokens {WORDS[NAMES[-1]]}.\n\n")
+    parts += [f"* tokens {WORDS[name]};\n" for name in FEATURES[:-1]]
+    parts.append(f"* tokens {WORDS[FEATURES[-1]]}.\n\n")
     parts.append(f"Places of batches of drafts: {listed(PLACES)}. Of steps and texts: ")
     parts.append(f"{listed(TEXT_PLACES)}. Of trees: {listed(TREE_PLACES)}. ")
     parts.append(

@@ -41,18 +41,18 @@ class Unseen:
         return self.value
 
 
-def _deciding(name: str) -> Callable[..., Any]:
-    """The method of int of this name, which decides the tokens that it is given."""
+def _deciding(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """The operation on the value of a token, which it decides."""
 
     def method(self: Unseen, *others: object) -> Any:
-        plain = (operator.index(x) if isinstance(x, Unseen) else x for x in others)
-        return getattr(operator.index(self), name)(*plain)
+        return operation(self.__index__(), *others)
 
     return method
 
 
-for _name in ("eq", "ne", "lt", "le", "gt", "ge", "hash", "bool", "repr", "str", "format"):
-    setattr(Unseen, f"__{_name}__", _deciding(f"__{_name}__"))
+_COMPARISONS = operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge
+for _operation in (*_COMPARISONS, hash, bool, repr, str, format):
+    setattr(Unseen, f"__{_operation.__name__}__", _deciding(_operation))
 
 
 Integral.register(Unseen)

@@ -13,7 +13,7 @@ from specref.conformance.differences import told
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.calling import ABSENT
-from specref.conformance.strata.campaign import NAMES
+from specref.conformance.strata.laws import FEATURES
 from specref.conformance.strata.table import OWN as OWN_STRATUM
 from specref.report.layout import Column, Prose, Table
 
@@ -73,7 +73,7 @@ def kit_report(report: Report) -> RenderableType:
     for ids, lines in report.tracebacks.items():
         parts.append(Text("\n".join([f"traceback of {ids}:", *(f"  {x}" for x in lines)])))
     if any(result.status in (Status.PASSED, Status.FAILED) for result in report.strata):
-        parts.append(Prose(SHIFTS.format(len(NAMES)), "dim"))
+        parts.append(Prose(SHIFTS.format(len(FEATURES)), "dim"))
     parts += [Prose(f"not tried: {one.id}: {one.message}", "yellow") for one in _untried(report)]
     parts += [Prose(line, "dim") for line in not_applicable(report)]
     parts += [Prose(f"warning: {warning}", "yellow") for warning in report.warnings]

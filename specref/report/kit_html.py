@@ -13,7 +13,7 @@ from specref.conformance.diagnosis.report import SHOWN, Candidate
 from specref.conformance.differences import Difference, as_number, numbers, row_text, times_seen
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
-from specref.conformance.strata.campaign import NAMES
+from specref.conformance.strata.laws import FEATURES
 from specref.report.charts import bars, curve, intervals, legend
 from specref.report.kit import SHIFTS, not_applicable, why_unnamed
 from specref.report.page import (
@@ -423,7 +423,7 @@ def _tried(report: Report) -> list[str]:
             )
         )
     return [
-        element("p", SHIFTS.format(len(NAMES)), class_="soft"),
+        element("p", SHIFTS.format(len(FEATURES)), class_="soft"),
         table(
             ("stratum", "status", "tried", "shift that would have been found"),
             rows,

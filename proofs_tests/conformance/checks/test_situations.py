@@ -15,9 +15,9 @@ from specref.cli import main
 from specref.conformance.checks.situations import CHECKS as SITUATION_CHECKS
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Finding, Status
-from specref.conformance.strata.campaign import NAMES, Campaign
+from specref.conformance.strata.campaign import Campaign
 from specref.conformance.strata.contexts import hashed_pair, pairs_along, vocabulary_of
-from specref.conformance.strata.laws import WORDS, drawn_pool
+from specref.conformance.strata.laws import FEATURES, WORDS, drawn_pool
 from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA, TREE_STRATA
 from specref.conformance.strata.texts import CallPlace, CallShape, text_tokens
 from specref.conformance.strata.trees import (
@@ -486,7 +486,7 @@ def test_trees_have_the_laws_of_their_paths(ragged):
 
 
 def test_every_feature_has_words():
-    assert list(WORDS) == list(NAMES)
+    assert list(WORDS) == list(FEATURES)
     assert len(set(WORDS.values())) == len(WORDS)
 
 

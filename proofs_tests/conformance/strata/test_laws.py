@@ -8,6 +8,7 @@ import pytest
 
 from specref.conformance.strata.laws import (
     DRAFTERS,
+    FEATURES,
     ORDERS,
     SETS,
     SHARES,
@@ -167,7 +168,9 @@ def test_means_and_variances_are_those_under_p(size: int) -> None:
         values += [np.nan_to_num(q / (p + q))]
         values += [np.nan_to_num(np.maximum(q - p, 0) / q)]
         values += [np.nan_to_num(np.maximum(p - q, 0) / p)]
-    assert len(values) == len(SETS) + len(SHARES) == mean.shape[1]
+    assert len(values) == len(SETS) + len(SHARES) == len(FEATURES) - 1
+    assert not mean[:, -1].any()
+    assert not variance[:, -1].any()
     for index, value in enumerate(values):
         expected = (p * value).sum(axis=1)
         spread = (p * value**2).sum(axis=1) - expected**2

@@ -491,12 +491,20 @@ def test_pools_are_laws_and_know_the_means_of_their_features(size):
     for laws in (pool.p, pool.q):
         assert laws.sum(axis=1) == pytest.approx(np.ones(14))
         assert (laws >= 0).all()
-    pair = np.repeat(np.arange(14), size)
-    values = pool.features(pair, np.tile(np.arange(size), 14)).reshape(14, size, len(FEATURES))
+    pair, token = np.repeat(np.arange(14), size), np.tile(np.arange(size), 14)
+    values = pool.features(pair, token, np.zeros(len(pair), dtype=bool))
+    values = values.reshape(14, size, len(FEATURES))
     mean = np.einsum("ij,ijk->ik", pool.p, values)
     assert mean == pytest.approx(pool.mean, abs=1e-12)
     square = np.einsum("ij,ijk->ik", pool.p, values**2)
     assert square - mean**2 == pytest.approx(pool.variance, abs=1e-12)
+    again, seen = token % 3 == 1, np.where(token % 3 == 1, 0.25, 0.75)
+    assert (pool.features(pair, token, again)[:, -1] == again).all()
+    means, variances = pool.expected(pair, seen)
+    assert (means[:, :-1] == pool.mean[pair, :-1]).all()
+    assert (variances[:, :-1] == pool.variance[pair, :-1]).all()
+    assert (means[:, -1] == seen).all()
+    assert (variances[:, -1] == 0.1875).all()
 
 
 def test_every_family_of_laws_meets_every_other():
@@ -517,7 +525,7 @@ def digest(value):
 
 
 TABLES = {
-    "rows": ((*table.STRATA, table.FIRST), "0bf27c7dc7cd"),
+    "rows": ((*table.STRATA, table.FIRST), "971353efb8cd"),
     "steps": (table.STEP_STRATA, "d83a05019083"),
     "texts": (table.TEXT_STRATA, "f3e8e94e0885"),
     "trees": (table.TREE_STRATA, "18b064a701ec"),

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from specref.conformance.checks.check import failed, inconclusive, passed
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
-from specref.conformance.strata.campaign import NAMES, Found
+from specref.conformance.strata.campaign import Found
+from specref.conformance.strata.laws import FEATURES
 from specref.conformance.strata.shape import ranges
 from specref.statistics.features import tokens_to_detect
 
@@ -16,7 +17,7 @@ USELESS = 0.5
 def tokens_needed(judge: Judge, level: float, places: int, cost: float) -> int:
     """Tokens of a stratum with bets at so many places, unless their number is given."""
     return judge.trials or int(
-        cost * tokens_to_detect(judge.detect_tv, level, places * len(NAMES))
+        cost * tokens_to_detect(judge.detect_tv, level, places * len(FEATURES))
     )
 
 

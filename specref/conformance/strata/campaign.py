@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from specref.arrays import Bools, Floats, Ints
-from specref.conformance.strata.laws import AGAIN, FEATURES, WORDS, Pool, of_each
+from specref.conformance.strata.laws import FEATURES, WORDS, Pool
 from specref.conformance.strata.shape import Sized
 from specref.contracts.capabilities import Capabilities
 from specref.statistics.features import FeatureSums
 
 SUSPECT, LONGER = math.log(100), 4
 """From this evidence on a campaign goes on for so many times its tokens, unless it decides."""
-NAMES = (*FEATURES, AGAIN)
 ROW_PLACES: Mapping[str, Callable[["Tokens"], Bools]] = MappingProxyType(
     {
         "in row 0": lambda at: at.row == 0,
@@ -139,12 +138,17 @@ class Seen:
         new[:] = False
         new[open_[first]] = True
         won = np.where(new, self.pool.p.take(place), 0.0)
-        chance = np.zeros(len(token))
-        for one, here in of_each(pair):
-            more = won[here]
-            total = self.mass[one] + more.cumsum()
-            chance[here] = total - more
-            self.mass[one] = total[-1]
+        # A row for each pair, in which its tokens come one after the other.
+        order = pair.argsort(kind="stable")
+        pairs, first, many = np.unique(pair[order], return_index=True, return_counts=True)
+        row = np.arange(len(pairs)).repeat(many)
+        at = row, np.arange(len(pair)) - first[row]
+        more = np.zeros((len(pairs), many.max(initial=0)))
+        more[at] = won[order]
+        total = np.hstack([self.mass[pairs, None], more]).cumsum(axis=1)
+        chance = np.empty(len(token))
+        chance[order] = total[:, :-1][at]
+        self.mass[pairs] = total[:, -1]
         self.before.put(place, True)
         return ~new, np.clip(chance, 0, 1)
 
@@ -172,7 +176,7 @@ class Campaign:
         self.dtype, self.places = claims.dtype, places
         self.pools, self.seen = pools, {size: Seen(pool) for size, pool in pools.items()}
         self.index = {shape: len(places) + i for i, shape in enumerate(dict.fromkeys(shapes))}
-        self.sums = FeatureSums((len(places) + len(self.index), len(NAMES)), claims.tolerance)
+        self.sums = FeatureSums((len(places) + len(self.index), len(FEATURES)), claims.tolerance)
         self.impossible = ""
         self.calls = self.rows = self.before = 0
 
@@ -186,9 +190,8 @@ class Campaign:
                 f"{tokens.position[at]} has p = 0 ({shape})"
             )
         again, seen = self.seen[shape.vocabulary].add(tokens.pair, tokens.token)
-        values = np.column_stack([pool.features(tokens.pair, tokens.token), again])
-        mean = np.column_stack([pool.mean.take(tokens.pair, axis=0), seen])
-        variance = np.column_stack([pool.variance.take(tokens.pair, axis=0), seen * (1 - seen)])
+        values = pool.features(tokens.pair, tokens.token, again)
+        mean, variance = pool.expected(tokens.pair, seen)
         chosen = np.zeros((len(self.places) + len(self.index), len(again)), dtype=bool)
         for index, place in enumerate(self.places.values()):
             chosen[index] = place(tokens)
@@ -218,7 +221,7 @@ class Campaign:
         return Found(
             sums.log_evidence / math.log(10),
             -math.log10(alpha),
-            f"too {'many' if more else 'few'} tokens {WORDS[NAMES[chosen]]}, {where}",
+            f"too {'many' if more else 'few'} tokens {WORDS[FEATURES[chosen]]}, {where}",
             float(sums.excess[place, chosen] / max(sums.tokens[place, chosen], 1)),
             self.impossible,
             self.calls,

@@ -184,8 +184,8 @@ SHARES: Mapping[str, Callable[[Floats, Floats], Floats]] = MappingProxyType(
         "(p - q)+ / p": lambda p, q: _ratio(np.maximum(p - q, 0), p),
     }
 )
-FEATURES = (*SETS, *SHARES)
 AGAIN = "seen before"
+FEATURES = (*SETS, *SHARES, AGAIN)
 
 WORDS: Mapping[str, str] = MappingProxyType(
     {
@@ -253,7 +253,8 @@ class Pool:
         Cumulative sums of q.
     sets : tuple of ndarray of bool, each of shape (pairs, V), or (V,) if of ids alone
     mean, variance : ndarray, shape (pairs, features)
-        Of each feature under p; that of a set is whether a token is in it.
+        Of each feature under p; that of a set is whether a token is in it. 0 for `AGAIN`, which
+        is not known from the laws alone.
     """
 
     p: Floats
@@ -279,12 +280,30 @@ class Pool:
     def _moments(self) -> tuple[tuple[Bools, ...], Floats, Floats]:
         return moments_of(self.p, self.q)
 
-    def features(self, pair: Ints, token: Ints) -> Floats:
-        """The features of tokens of some pairs, shape (tokens, features)."""
+    def features(self, pair: Ints, token: Ints, again: Bools) -> Floats:
+        """The features of tokens of some pairs, shape (tokens, features).
+
+        Parameters
+        ----------
+        pair, token : ndarray of int, shape (tokens,)
+        again : ndarray of bool, shape (tokens,)
+            Whether each was seen before.
+        """
         place = pair * self.size + token  # in flat arrays, which are read much faster
         p, q = self.p.take(place), self.q.take(place)
-        chosen = (one.take(token if one.ndim == 1 else place) for one in self.sets)
-        return np.column_stack([*chosen, *(share(p, q) for share in SHARES.values())])
+        found = np.empty((len(pair), len(FEATURES)))
+        for index, one in enumerate(self.sets):
+            found[:, index] = one.take(token if one.ndim == 1 else place)
+        for index, share in enumerate(SHARES.values(), len(SETS)):
+            found[:, index] = share(p, q)
+        found[:, -1] = again
+        return found
+
+    def expected(self, pair: Ints, seen: Floats) -> tuple[Floats, Floats]:
+        """The means and variances of `features` under p; `seen` is how probable `again` was."""
+        mean, variance = self.mean.take(pair, axis=0), self.variance.take(pair, axis=0)
+        mean[:, -1], variance[:, -1] = seen, seen * (1 - seen)
+        return mean, variance
 
     @property
     def size(self) -> int:

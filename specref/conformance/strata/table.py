@@ -54,7 +54,7 @@ STRATA: tuple[Stratum, ...] = (
         APART,
         ragged=False,
         padding=267,
-        cost=28,
+        cost=20,
         alone=True,
     ),
     Stratum(
@@ -66,7 +66,7 @@ STRATA: tuple[Stratum, ...] = (
         cost=6,
         alone=True,
     ),
-    Stratum("no-laws", shapes([5, 40], [1, 3, 5], [1, 16, 64]), laws=False, cost=1.5),
+    Stratum("no-laws", shapes([5, 40], [1, 3, 5], [1, 16, 64]), laws=False),
     Stratum("laws-flat", shapes([50, 300], [3], [64]), ("flat", "long tail")),
     Stratum("laws-fine", shapes([5_003], [1], [64]), ("flat",), ("near",), pairs=1, cost=4),
     Stratum("laws-peaked", shapes([8, 50], [3], [64]), ("peaked", "confident", "steep")),
