@@ -74,11 +74,11 @@ def test_work_that_is_no_drawing_is_not_counted(monkeypatch: pytest.MonkeyPatch)
 def test_checks_whose_power_takes_more_have_more_seconds() -> None:
     asked = [one for one in CHECKS if one.id in ("strata/vocabulary-128k", "strata/one-draft")]
     large, small = sorted(
-        (float(Clock(15.0, asked, VERIFY).apart(n) or 0) for n in range(2)), reverse=True
+        (float(Clock(11.0, asked, VERIFY).apart(n) or 0) for n in range(2)), reverse=True
     )
-    assert (large, small) == (14.0, 1.0)
+    assert (large, small) == (10.0, 1.0)
     number = [one.id for one in asked].index("strata/vocabulary-128k")
-    assert Clock(15.0, asked, VERIFY).apart(number) == large
+    assert Clock(11.0, asked, VERIFY).apart(number) == large
 
 
 def test_others_draw_if_nobody_else_does() -> None:

@@ -217,13 +217,18 @@ TREES = (
     Situation("tree-one-sibling", "shape", lambda at: len(at.siblings) == 1),
     Situation("tree-four-siblings", "shape", lambda at: len(at.siblings) >= 4),
     Situation("tree-eight-siblings", "shape", lambda at: len(at.siblings) >= 8),
+    Situation("tree-siblings-above-16", "shape", lambda at: len(at.siblings) > 16),
     Situation("tree-fourth-sibling", "row", lambda at: bool(at.draft) and len(at.elder) >= 3),
+    Situation(
+        "tree-seventeenth-sibling", "row", lambda at: bool(at.draft) and len(at.elder) >= 16
+    ),
     Situation("tree-token-again", "ids", lambda at: at.repeats),
     Situation("tree-depth-2-on", "row", lambda at: at.position >= 2),
     Situation("tree-depth-3-on", "row", lambda at: at.position >= 3),
     Situation("tree-depth-5-on", "row", lambda at: at.position >= 5),
     Situation("tree-nodes-above-6", "shape", lambda at: at.asked > 6),
     Situation("tree-nodes-above-12", "shape", lambda at: at.asked > 12),
+    Situation("tree-nodes-above-64", "shape", lambda at: at.asked > 64),
     Situation("tree-no-laws", "mode", lambda at: not at.laws),
     Situation("tree-batch-of-1", "shape", lambda at: at.rows == 1),
     Situation("tree-batch-3-to-8", "shape", lambda at: 3 <= at.rows <= 8),

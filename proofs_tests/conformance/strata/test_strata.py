@@ -528,7 +528,7 @@ TABLES = {
     "rows": ((*table.STRATA, table.FIRST), "971353efb8cd"),
     "steps": (table.STEP_STRATA, "d83a05019083"),
     "texts": (table.TEXT_STRATA, "f3e8e94e0885"),
-    "trees": (table.TREE_STRATA, "18b064a701ec"),
+    "trees": (table.TREE_STRATA, "17464a007866"),
 }
 
 

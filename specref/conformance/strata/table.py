@@ -198,6 +198,11 @@ TREE_STRATA: tuple[TreeStratum, ...] = (
         drafters=("other", "wrong", "cut", "without"),
     ),
     TreeStratum(
+        "tree-twenty-siblings",
+        tree_shapes([40], [(20,), (1, 20)], [16]),
+        drafters=("other", "wrong", "without"),
+    ),
+    TreeStratum(
         "tree-deep",
         tree_shapes([6], [(1, 1, 1), (2, 2, 1), (2, 1, 1, 1), (1,) * 5, (1,) * 8], [16]),
     ),
@@ -215,6 +220,7 @@ TREE_STRATA: tuple[TreeStratum, ...] = (
         ),
         cost=0.5,
     ),
+    TreeStratum("tree-above-64-nodes", tree_shapes([24], [(10, 4, 1), (4, 4, 4)], [4])),
     TreeStratum("tree-batches-to-32", tree_shapes([7], [(2, 1)], [1, 3, 8, 32])),
     TreeStratum(
         "tree-batches-to-1500", tree_shapes([7], [(2, 1)], [100, 256, 600, 1_000, 1_024, 1_500])
