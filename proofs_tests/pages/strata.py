@@ -121,6 +121,7 @@ def of_calls(one: CallStratum) -> tuple[str, ...]:
     more = [
         one.ends and "the last token ends a text",
         one.related and "contexts resemble those before them",
+        one.memory and f"how many tokens laws depend on: {one.memory}",
     ]
     sizes = (
         [shape.vocabulary for shape in one.shapes],

@@ -96,6 +96,11 @@ class Decision:
         """Whether an elder sibling has the token of the draft."""
         return self.draft is not None and self.draft.token in self.elder
 
+    def said(self, size: int) -> bool:
+        """Whether the last tokens, so many, came before in the same order."""
+        last, whole = self.context[-size:], self.context
+        return any(whole[i : i + size] == last for i in range(len(whole) - size))
+
     @property
     def prompt(self) -> int:
         """The tokens of the context that are not of the call."""
@@ -210,6 +215,7 @@ TEXTS = (
     Situation("text-budget-above-500", "shape", lambda at: at.asked > 500),
     Situation("text-position-16-on", "row", lambda at: at.position >= 16),
     Situation("text-last-token", "row", lambda at: at.position == at.asked - 1),
+    Situation("text-said-12-tokens", "ids", lambda at: at.said(12)),
     *_contexts("text"),
     *_values("text"),
 )

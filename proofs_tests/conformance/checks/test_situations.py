@@ -62,6 +62,7 @@ FOUND = {
     "text-prompts-related": ("text-context-3-on", "reads-two-tokens"),
     "text-vocabulary-thousands": ("text-vocabulary-above-1024", "rejects-every-draft"),
     "text-last-id": ("text-context-3-on", "last-token-is-argmax"),
+    "text-repeats": ("text-said-12-tokens", "residual-is-p"),
     "text-long-prompts": ("text-after-512", "last-token-is-argmax"),
     "text-vocabulary-hundreds": ("text-vocabulary-above-128", "rejects-every-draft"),
     "text-laws-flat": ("text-top-below-0.1", "residual-is-p"),
@@ -422,17 +423,31 @@ def test_impossible_tokens_are_found_at_once():
 # What is bet on.
 
 
-def test_the_pair_of_each_token_is_that_of_the_models():
-    rng = np.random.default_rng(1)
+@pytest.mark.parametrize("memory", [None, 1, 3])
+def test_the_pair_of_each_token_is_that_of_the_models(memory):
+    rng, met = np.random.default_rng(1), set()
     for size in (5, 300):
         pool = drawn_pool(rng, size, 9)
-        target, drafter = hashed_pair(pool, vocabulary_of(size, ends=False))
+        target, drafter = hashed_pair(pool, vocabulary_of(size, ends=False), memory)
         for length in (0, 1, 4, 60):
             context, tokens = (tuple(rng.integers(size, size=n).tolist()) for n in (length, 7))
-            for i, pair in enumerate(pairs_along(context, tokens, 9)):
+            for i, pair in enumerate(pairs_along(context, tokens, 9, memory)):
                 whole = (*context, *tokens[:i])
+                met.add(pair)
                 assert (target.next_token(whole) == pool.p[pair]).all()
                 assert (drafter.next_token(list(whole)) == pool.q[pair]).all()
+                if memory and i >= memory:
+                    last = whole[len(whole) - memory :]
+                    assert (target.next_token((2, *last)) == pool.p[pair]).all()
+    assert len(met) == 9
+
+
+def test_a_short_memory_chooses_among_as_few_laws():
+    """Of one token: five laws, so that texts of nearly certain targets repeat."""
+    pool = drawn_pool(np.random.default_rng(1), 5, 40)
+    text = tuple(np.random.default_rng(2).integers(5, size=300).tolist())
+    assert len(set(pairs_along((0,), text, 40, memory=1))) <= 5
+    assert len(set(pairs_along((0,), text, 40))) == len(pool.p)
 
 
 def test_contexts_that_differ_anywhere_have_other_laws():

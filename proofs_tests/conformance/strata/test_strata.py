@@ -526,8 +526,8 @@ def digest(value):
 
 TABLES = {
     "rows": ((*table.STRATA, table.FIRST), "971353efb8cd"),
-    "steps": (table.STEP_STRATA, "d83a05019083"),
-    "texts": (table.TEXT_STRATA, "f3e8e94e0885"),
+    "steps": (table.STEP_STRATA, "4b04bc622ccd"),
+    "texts": (table.TEXT_STRATA, "7803e6636b40"),
     "trees": (table.TREE_STRATA, "17464a007866"),
 }
 

@@ -23,6 +23,8 @@ class Hashed(Model):
     ----------
     vocabulary : Vocabulary
     rows : ndarray, shape (laws, V)
+    memory : int, optional
+        If given, the law is chosen by as many tokens alone, the last ones; texts repeat then.
 
     Examples
     --------
@@ -31,8 +33,9 @@ class Hashed(Model):
     [0.5, 0.0, 0.0, 0.0]
     """
 
-    def __init__(self, vocabulary: Vocabulary, rows: Floats) -> None:
+    def __init__(self, vocabulary: Vocabulary, rows: Floats, memory: int | None = None) -> None:
         super().__init__(vocabulary, self._row)
+        self.memory = memory
         self.rows: list[Floats] = [np.array(row) for row in rows]
         for row in self.rows:
             row.setflags(write=False)
@@ -44,7 +47,7 @@ class Hashed(Model):
     def _row(self, context: Sequence[int]) -> Floats:
         if len(context) and not 0 <= min(context) <= max(context) < len(self.rows[0]):
             self.vocabulary.check(tuple(context), "context")
-        return self.rows[zlib.crc32(as_bytes(context)) % len(self.rows)]
+        return self.rows[zlib.crc32(as_bytes(remembered(context, self.memory))) % len(self.rows)]
 
 
 def as_bytes(tokens: Sequence[int]) -> bytes:
@@ -52,7 +55,14 @@ def as_bytes(tokens: Sequence[int]) -> bytes:
     return array("I", tokens).tobytes()
 
 
-def pairs_along(context: Tokens, text: Tokens, pairs: int) -> Iterator[int]:
+def remembered(context: Sequence[int], memory: int | None) -> Sequence[int]:
+    """The last tokens of a context, as many as are remembered; all of them if that is None."""
+    return context if memory is None else context[max(0, len(context) - memory) :]
+
+
+def pairs_along(
+    context: Tokens, text: Tokens, pairs: int, memory: int | None = None
+) -> Iterator[int]:
     """Which of so many pairs of laws each token of a text is drawn from, after a context.
 
     Examples
@@ -63,6 +73,11 @@ def pairs_along(context: Tokens, text: Tokens, pairs: int) -> Iterator[int]:
     >>> list(pairs_along((0,), (1, 1), 3))
     [1, 2]
     """
+    if memory is not None:
+        whole = (*context, *text)
+        for end in range(len(context), len(whole)):
+            yield zlib.crc32(as_bytes(remembered(whole[:end], memory))) % pairs
+        return
     state = zlib.crc32(as_bytes(context))
     for token in text:
         yield state % pairs
@@ -75,6 +90,8 @@ def vocabulary_of(size: int, *, ends: bool) -> Vocabulary:
     return Vocabulary(tokens, eos=tokens[-1]) if ends else numbered(size)
 
 
-def hashed_pair(pool: Pool, vocabulary: Vocabulary) -> tuple[Hashed, Hashed]:
+def hashed_pair(
+    pool: Pool, vocabulary: Vocabulary, memory: int | None = None
+) -> tuple[Hashed, Hashed]:
     """Target and drafter with the pairs of a pool: after each context both have the same pair."""
-    return Hashed(vocabulary, pool.p), Hashed(vocabulary, pool.q)
+    return Hashed(vocabulary, pool.p, memory), Hashed(vocabulary, pool.q, memory)

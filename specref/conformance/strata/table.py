@@ -110,6 +110,8 @@ STRATA: tuple[Stratum, ...] = (
 
 # Of drafters that are nearly always right: many drafts in a row are kept.
 EASY = ("same",) * 3 + ("trimmed",) * 8 + ("cut",)
+# Of targets that are nearly certain of a token.
+LIKELY = ("peaked", "confident")
 STEP_STRATA: tuple[CallStratum, ...] = (
     CallStratum("step-one-draft", call_shapes(SMALL, [0, 3], [1])),
     CallStratum("step-many-drafts", call_shapes([6, 33], [2], [5, 8])),
@@ -147,6 +149,9 @@ TEXT_STRATA: tuple[CallStratum, ...] = (
     CallStratum("text-budget-of-1", call_shapes([8], [0, 1, 3, 40], [1], text=True), cost=0.4),
     CallStratum("text-budget-above-500", call_shapes([8], [3], [530], text=True)),
     CallStratum("text-easy", call_shapes([8], [3], [530], text=True), drafters=EASY, cost=2),
+    CallStratum(
+        "text-repeats", call_shapes([8, 50], [3], [200], text=True), LIKELY, EASY, memory=1
+    ),
     CallStratum("text-long-prompts", call_shapes([8], [41, 513, 600], [8], text=True)),
     CallStratum("text-prompts-of-1100", call_shapes([8], [1_100], [3], text=True), cost=0.2),
     CallStratum(

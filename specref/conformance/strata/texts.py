@@ -108,7 +108,7 @@ class CallPlace(Place):
 
 @dataclass(frozen=True)
 class CallStratum:
-    """One kind of situation of functions of two models, whose laws depend on the whole context.
+    """One kind of situation of functions of two models.
 
     Attributes
     ----------
@@ -120,6 +120,8 @@ class CallStratum:
         Whether the last token of the vocabulary ends a text; inside of a context it may come.
     related : bool
         Whether contexts resemble those before them; see `Calling`.
+    memory : int or None
+        How many tokens of the context the laws depend on; None for all.
     cost : float
         Factor on the tokens.
     """
@@ -130,6 +132,7 @@ class CallStratum:
     drafters: tuple[str, ...] = USUAL
     ends: bool = False
     related: bool = False
+    memory: int | None = None
     cost: float = 0.7
 
 
@@ -170,7 +173,11 @@ PLACES: Mapping[str, Callable[[TextTokens], Bools]] = MappingProxyType(
 
 
 def text_tokens(
-    places: Sequence[CallPlace], texts: Sequence[Text], pairs: int, call: int
+    places: Sequence[CallPlace],
+    texts: Sequence[Text],
+    pairs: int,
+    call: int,
+    memory: int | None = None,
 ) -> TextTokens:
     """The tokens of calls at these places, the first of them with this number.
 
@@ -184,7 +191,7 @@ def text_tokens(
     columns: list[tuple[int, ...]] = []
     for number, (place, text) in enumerate(zip(places, texts, strict=True), call):
         whole, start = (*place.context, *text), len(place.context)
-        for i, pair in enumerate(pairs_along(place.context, text, pairs)):
+        for i, pair in enumerate(pairs_along(place.context, text, pairs, memory)):
             at = start + i
             again = at > 1 and whole[at - 1] == whole[at - 2]
             columns.append((text[i], (pair + place.turn) % pairs, i, number, at, again))
@@ -197,7 +204,7 @@ def text_tokens(
 
 
 class Calling:
-    """Calls a function of two models, whose laws depend on all of the context, in a stratum.
+    """Calls a function of two models in a stratum.
 
     Contexts are drawn for each call. If they are related, one in seven is drawn, so that its last
     third is its first. It comes again, then with what was returned and two tokens more, with other
@@ -223,7 +230,9 @@ class Calling:
         sizes = dict.fromkeys(shape.vocabulary for shape in stratum.shapes)
         self.pools = {size: drawn_pool(rng, size, most_pairs(size), *laws) for size in sizes}
         self.models = {
-            (size, turn): hashed_pair(pool.turned(turn), vocabulary_of(size, ends=stratum.ends))
+            (size, turn): hashed_pair(
+                pool.turned(turn), vocabulary_of(size, ends=stratum.ends), stratum.memory
+            )
             for size, pool in self.pools.items()
             for turn in range(1 + stratum.related)
         }
@@ -326,7 +335,7 @@ def run_calls(
     def ask(shape: CallShape, calls: int) -> TextTokens:
         places, texts = calling.texts(shape, calls)
         pairs = len(calling.pools[shape.vocabulary].p)
-        return text_tokens(places, texts, pairs, campaign.calls)
+        return text_tokens(places, texts, pairs, campaign.calls, stratum.memory)
 
     def turns(shape: CallShape) -> int:
         return max(1, IN_TURN // shape.most)
