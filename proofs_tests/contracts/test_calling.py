@@ -188,7 +188,7 @@ def test_drafting_ends_with_eos_in_ragged_batches_alone() -> None:
 
 def test_a_row_alone_in_its_batch_is_ragged_all_the_same() -> None:
     fixture = CHAIN_FIXTURES["eos"]
-    tables, rng = rows(fixture), np.random.default_rng(1)
+    tables, rng = rows(fixture, 0), np.random.default_rng(1)
     for _ in range(200):
         batch = draw_batch(fixture, tables, tables.root[:1], np.zeros(1, dtype=int), rng)
         if batch.draft_tokens[0, 0] == fixture.eos:
@@ -212,6 +212,34 @@ def test_tables_know_every_prefix_and_cannot_be_changed() -> None:
         assert (tables.child[node] == -1).all()
     with pytest.raises(ValueError, match="read-only"):
         tables.p[node] = 0
+
+
+@pytest.mark.parametrize("before", [0, 1])
+@pytest.mark.parametrize("fixture", CHAIN_FIXTURES.values(), ids=CHAIN_FIXTURES)
+def test_nothing_is_known_of_drafts_where_tables_end_and_nowhere_else(
+    fixture: Fixture, before: int
+) -> None:
+    tables = rows(fixture, before)
+    ends = (tables.child < 0).all(axis=1)
+    assert (ends == (tables.child < 0).any(axis=1)).all()
+    assert np.isnan(tables.q[ends]).all()
+    assert np.isfinite(tables.q[~ends]).all()
+    assert np.isfinite(tables.p).all()
+
+
+@pytest.mark.parametrize("tokens", [1, 3])
+@pytest.mark.parametrize("fixture", CHAIN_FIXTURES.values(), ids=CHAIN_FIXTURES)
+def test_texts_of_all_places_are_drafted_from_laws_that_are_known(
+    fixture: Fixture, tokens: int
+) -> None:
+    def known(target_probs, draft_probs, draft_tokens, *, rng):
+        assert np.isfinite(draft_probs).all()
+        assert np.isfinite(target_probs).all()
+        return clean(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    sampler = Iterations(Verifier(known, Capabilities()), fixture, tokens)
+    place = sampler(2_000, np.random.default_rng(1))[0]
+    assert set(place.tolist()) == set(range(len(fixture.places)))
 
 
 @pytest.mark.parametrize("largest", [None, 1, 10, 5_000])

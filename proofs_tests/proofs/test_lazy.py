@@ -1,11 +1,18 @@
-"""The lazy enumerator: steps that insist on drawn tokens, and the limit that laws share."""
+"""The lazy enumerator: what an undecided token is, and the limit that laws share."""
 
+import math
+import operator
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
 import pytest
 
 from specref.algorithms import Step, standard
 from specref.chance import MAX_SITES, Chance, TooManyPathsError
 from specref.models import Model, iid_model
-from specref.proofs.lazy import Enumerator, ReadableModel
+from specref.proofs.lazy import Enumerator, ReadableModel, Unseen
 from specref.vocabulary import Tokens, Vocabulary
 
 AB = Vocabulary("ab")
@@ -67,3 +74,34 @@ def test_tokens_that_nothing_looks_at_are_limited_too(more: int, asked: str) -> 
         return
     with pytest.raises(TooManyPathsError, match=r"more than 1000 random decisions \(at t\)"):
         law()
+
+
+OTHERS = (0, 1, 3, 1.0, 1.5, math.nan, np.float64(1), np.int64(1), Fraction(1), Fraction(1, 2))
+OPERATIONS = operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("other", OTHERS, ids=repr)
+def test_an_unseen_token_is_compared_as_its_value_is(
+    operation: Callable[[Any, Any], bool], other: Any
+) -> None:
+    assert operation(Unseen((), lambda: 1), other) == operation(1, other)
+    if not isinstance(other, Fraction):  # which asks integers for their numerator
+        assert operation(other, Unseen((), lambda: 1)) == operation(other, 1)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("pair", [(0, 1), (1, 1), (1, 0)])
+def test_unseen_tokens_are_compared_with_each_other(
+    operation: Callable[[Any, Any], bool], pair: tuple[int, int]
+) -> None:
+    one, two = (Unseen((), lambda value=value: value) for value in pair)
+    assert operation(one, two) == operation(*pair)
+
+
+def test_an_unseen_token_is_written_hashed_and_sorted_as_its_value_is() -> None:
+    tokens = [Unseen((), lambda value=value: value) for value in (2, 0, 1)]
+    assert [int(token) for token in sorted(tokens)] == [0, 1, 2]
+    assert {2: "two"}[cast(int, tokens[0])] == "two"
+    assert (repr(tokens[0]), str(tokens[1]), f"{tokens[2]:03d}") == ("2", "0", "001")
+    assert (bool(tokens[0]), bool(tokens[1])) == (True, False)

@@ -125,7 +125,7 @@ class Rows:
 
 
 @cache
-def rows(fixture: Fixture, before: int = 0) -> Rows:
+def rows(fixture: Fixture, before: int) -> Rows:
     """Tabulate both models after all drafts of a place, and up to `before` tokens before them.
 
     Examples
@@ -133,7 +133,7 @@ def rows(fixture: Fixture, before: int = 0) -> Rows:
     >>> fixture = CHAIN_FIXTURES["wide"]
     >>> [place.lookahead for place in fixture.places]
     [2, 2, 1, 0]
-    >>> tables = rows(fixture)
+    >>> tables = rows(fixture, before=0)
     >>> tables.p.shape, tables.root
     ((69, 5), array([ 0, 31, 62, 68]))
     """

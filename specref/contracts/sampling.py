@@ -56,7 +56,7 @@ def batch_sizes(trials: int, largest: int | None = None) -> Sequence[int]:
 class Batches(ABC):
     """Trials of all places in turn, two of each, cut into batches of many sizes."""
 
-    def __init__(self, verifier: Verifier, fixture: Fixture, before: int = 0) -> None:
+    def __init__(self, verifier: Verifier, fixture: Fixture, before: int) -> None:
         self.verifier, self.fixture = verifier, fixture
         self.tables = rows(fixture, before)
 

@@ -183,7 +183,7 @@ class Campaign:
     def add(self, shape: Sized, tokens: Tokens) -> None:
         """Bet on the tokens of a call."""
         pool = self.pools[shape.vocabulary]
-        chance = pool.p[tokens.pair, tokens.token]
+        chance = pool.p[tokens.pair, tokens.token]  # raises for ids that do not exist
         for at in np.flatnonzero(chance <= 0)[:1].tolist():
             self.impossible = self.impossible or (
                 f"row {tokens.row[at]}: token {tokens.token[at]} at position "

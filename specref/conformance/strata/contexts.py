@@ -1,4 +1,4 @@
-"""Models whose laws depend on every token of the context, for functions of two models."""
+"""Models whose laws depend on every token of the context, or on the last ones alone."""
 
 import zlib
 from array import array
@@ -17,14 +17,15 @@ class Hashed(Model):
     """A model with one of given laws after each context, chosen by a hash of the whole context.
 
     Contexts that differ in any token, or in their length, have laws that are no more alike than
-    any two of those given. A sampler that forgets some of the context reads another law.
+    any two of those given. A sampler that forgets some of the context reads another law. With
+    `memory` that holds for the last tokens alone, and texts repeat.
 
     Parameters
     ----------
     vocabulary : Vocabulary
     rows : ndarray, shape (laws, V)
     memory : int, optional
-        If given, the law is chosen by as many tokens alone, the last ones; texts repeat then.
+        The law is chosen by so many tokens, the last ones; by all, if it is left out.
 
     Examples
     --------
@@ -47,17 +48,14 @@ class Hashed(Model):
     def _row(self, context: Sequence[int]) -> Floats:
         if len(context) and not 0 <= min(context) <= max(context) < len(self.rows[0]):
             self.vocabulary.check(tuple(context), "context")
-        return self.rows[zlib.crc32(as_bytes(remembered(context, self.memory))) % len(self.rows)]
+        if self.memory is not None:
+            context = context[max(0, len(context) - self.memory) :]
+        return self.rows[zlib.crc32(as_bytes(context)) % len(self.rows)]
 
 
 def as_bytes(tokens: Sequence[int]) -> bytes:
     """Token ids as the bytes that are hashed."""
     return array("I", tokens).tobytes()
-
-
-def remembered(context: Sequence[int], memory: int | None) -> Sequence[int]:
-    """The last tokens of a context, as many as are remembered; all of them if that is None."""
-    return context if memory is None else context[max(0, len(context) - memory) :]
 
 
 def pairs_along(
@@ -76,7 +74,7 @@ def pairs_along(
     if memory is not None:
         whole = (*context, *text)
         for end in range(len(context), len(whole)):
-            yield zlib.crc32(as_bytes(remembered(whole[:end], memory))) % pairs
+            yield zlib.crc32(as_bytes(whole[max(0, end - memory) : end])) % pairs
         return
     state = zlib.crc32(as_bytes(context))
     for token in text:

@@ -39,7 +39,7 @@ def draw_trees(
 
 def sample_trees(fixture: TreeFixture, size: int, rng: np.random.Generator) -> TreeBatch:
     """A batch with rows of every place."""
-    tables = rows(fixture)
+    tables = rows(fixture, 0)
     place = np.arange(size) % len(fixture.places)
     return draw_trees(fixture, tables, tables.root[place], place, rng)
 

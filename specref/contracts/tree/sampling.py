@@ -14,7 +14,7 @@ class Trees(Batches):
     """One iteration on trees of all places of a fixture, mixed in each batch."""
 
     def __init__(self, verifier: Verifier, fixture: TreeFixture) -> None:
-        super().__init__(verifier, fixture)
+        super().__init__(verifier, fixture, 0)
         self.trees = fixture
 
     def _batch(self, place: Ints, rng: np.random.Generator, deadline: Deadline) -> Drawn:

@@ -66,6 +66,6 @@ def draw_batch(
 
 def sample_batch(fixture: Fixture, size: int, rng: np.random.Generator) -> Batch:
     """A batch with rows of every place."""
-    tables = rows(fixture)
+    tables = rows(fixture, 0)
     place = np.arange(size) % len(fixture.places)
     return draw_batch(fixture, tables, tables.root[place], place, rng)

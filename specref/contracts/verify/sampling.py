@@ -40,7 +40,7 @@ class Blocks(Batches):
     rows: ClassVar[int | None] = None
 
     def __init__(self, verifier: Verifier, fixture: Fixture, *, one_hot: bool = False) -> None:
-        super().__init__(verifier, fixture)
+        super().__init__(verifier, fixture, 0)
         self.one_hot = one_hot
 
     @classmethod
