@@ -119,7 +119,7 @@ def decisions(asked: int, context: tuple[int, ...], branching: tuple[int, ...]) 
 def test_every_trigger_holds_somewhere_and_not_everywhere() -> None:
     few = decisions(1, (), (1,)) + decisions(4, (1, 2), (2, 1))
     many = decisions(20, (3, 3), (8, 1, 1, 1)) + decisions(8, (0,) * 41, (4,))
-    base = [*few, *many]
+    base = [*few, *many, *decisions(70, (), (20,))]
     large = [
         replace(at, size=2_000, context=(*at.context, *(1,) * 1_100), rows=1_024, row=1_023)
         for at in base[:5]
