@@ -34,7 +34,7 @@ def zoo_command(**options: Any) -> NoReturn:
     Exit code 1 on a surviving mutant, an idle check, or a control that fails; with --triggers if
     fewer than 95 % are found. With IDS, only those are run, and checks are not called idle.
 
-    The whole zoo takes 8 minutes on one core, --triggers 25, shared by all cores; a mutant 2
+    The whole zoo takes 8 minutes on one core, --triggers 30, shared by all cores; a mutant 2
     seconds on average.
 
     \b

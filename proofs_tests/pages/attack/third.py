@@ -30,8 +30,7 @@ REASONS: Mapping[str, str] = {
     "generate_unordered_fingerprint": "no prompt had the tokens of another in another order.",
     "generate_short_seed": "each text has its law, and no prompt comes often enough for two to be "
     "equal.",
-    "generate_streak_fallback": "one token after six refused blocks is changed; 10,880 tokens of "
-    "drafters that are mostly wrong did not show it either.",
+    "generate_streak_fallback": "only the token after six refused blocks is changed.",
     "generate_chunk_of_one": "no prompt had 128 n + 1 tokens.",
     "generate_default_no_repeat": "under laws of the whole context no text repeats.",
     "ragged_noise_of_random_rows": "beside requests at temperature 0, what others share is not "
@@ -42,8 +41,8 @@ REASONS: Mapping[str, str] = {
     "ragged_split_long_request": "a long request may not come among short ones; it was not looked "
     "into.",
     "tree_sixteen_siblings": "no tree had more than 10 siblings.",
-    "tree_cached_topology": "trees of as many nodes, the same ones up to the sixteenth, do not "
-    "come. Where they did, one of two seeds showed it.",
+    "tree_cached_topology": "no stratum pairs trees of as many nodes that differ after the "
+    "sixteenth.",
     "tree_stride_of_first": "what two trees of a call share is not looked at where they differ.",
     "tree_sixty_four_rows": "no tree had more than 60 nodes.",
 }

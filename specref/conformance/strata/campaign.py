@@ -140,9 +140,9 @@ class Seen:
         won = np.where(new, self.pool.p.take(place), 0.0)
         # A row for each pair, in which its tokens come one after the other.
         order = pair.argsort(kind="stable")
-        pairs, first, many = np.unique(pair[order], return_index=True, return_counts=True)
+        pairs, starts, many = np.unique(pair[order], return_index=True, return_counts=True)
         row = np.arange(len(pairs)).repeat(many)
-        at = row, np.arange(len(pair)) - first[row]
+        at = row, np.arange(len(pair)) - starts[row]
         more = np.zeros((len(pairs), many.max(initial=0)))
         more[at] = won[order]
         total = np.hstack([self.mass[pairs, None], more]).cumsum(axis=1)

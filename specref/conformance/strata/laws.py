@@ -139,7 +139,7 @@ def _least_left(p: Floats, q: Floats) -> Bools:
     for row, left in zip(chosen, p - q, strict=True):
         (more,) = np.nonzero(left > 0)
         if len(more) > BLOCK:
-            # Of the negated: partitions of many ties near the largest take 20 times as long.
+            # Of the negated: partitions of many ties near the largest take many times as long.
             least = -np.partition(-left[more], BLOCK - 1)[BLOCK - 1]
             row[more[left[more] < least]] = True
     return chosen
