@@ -1,4 +1,4 @@
-"""After a conviction the kit draws on, for the diagnosis alone: no verdict counts those blocks."""
+"""After a conviction the kit asks on, for the explanation."""
 
 import time
 from dataclasses import replace
@@ -14,6 +14,7 @@ from specref.conformance.further import further
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
 from specref.conformance.report import Interrupted
+from specref.conformance.status import Finding, Status
 from specref.conformance.suite import check, diagnosed
 from specref.contracts.capabilities import capabilities_of
 from specref.contracts.contract import Subject
@@ -136,3 +137,74 @@ def test_nothing_is_drawn_on_of_what_passed_was_interrupted_or_hangs() -> None:
     assert calls[0] == before_last[0]
     assert caught.value.report.diagnosis is not None
     assert np.isfinite(caught.value.report.diagnosis.trials)
+
+
+# Strata that a failure blocks.
+
+STRATA = ["joint/wide", "strata/one-draft", "strata/vocabulary-128k"]
+
+
+def outcomes(verify: Any, only: list[str] = STRATA, **options: Any) -> dict[str, Any]:
+    return {r.id: r for r in check(verify, only=only, detect_tv=0.15, **options).results}
+
+
+@pytest.mark.strata
+def test_a_failure_does_not_hide_in_which_situations_a_sampler_fails() -> None:
+    """Wrong in many rows, as in stage joint, and in the last row of a few."""
+    lossy = LOSSY()
+
+    def verify(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+        answers = [one(p, q, drafts, rng=rng) for one in (clean, lossy)]
+        wrong = len(p) - 1 if len(p) < 600 else 0
+        return tuple(np.concatenate([a[:wrong], b[wrong:]]) for a, b in zip(*answers, strict=True))
+
+    only = ["joint/wide", "strata/batches-to-16", "strata/vocabulary-128k"]
+    found = outcomes(verify, only)
+    assert found["joint/wide"].status == Status.FAILED
+    assert found["strata/batches-to-16"].status == Status.FAILED
+    assert "in the last row" in found["strata/batches-to-16"].message
+    assert found["strata/vocabulary-128k"].message == "blocked by joint/wide"  # not cheap
+    # It has the share of alpha that it has anyway.
+    alone = outcomes(verify, only[1:2])
+    assert facts([found["strata/batches-to-16"]]) == facts(alone.values())
+
+
+@pytest.mark.strata
+def test_strata_of_dependent_blocks_of_no_answers_and_in_bad_form_stay_blocked() -> None:
+    """Their bets take independence for granted."""
+    found = outcomes(BUGS["rows share uniforms"]())
+    assert found["joint/wide"].finding == Finding.DEPENDENCE
+    assert found["strata/one-draft"].message == "blocked by joint/wide"
+    asked = ["smoke/no-drafts", *STRATA]
+    found = outcomes(BUGS["bonus of the longest row"](), asked)
+    assert found["strata/one-draft"].message == "blocked by smoke/no-drafts"
+
+    def hangs(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+        time.sleep(1)
+
+    found = outcomes(hangs, timeout=0.1)
+    assert found["joint/wide"].finding == Finding.UNANSWERED
+    assert found["strata/one-draft"].message == "blocked by joint/wide"
+
+
+@pytest.mark.strata
+def test_what_strata_have_not_decided_in_time_says_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Right in small batches, so strata would go on to their end."""
+    lossy, asked = LOSSY(), [0]
+
+    def verify(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+        if drafts.shape[1] == 1:  # not in joint/wide
+            asked[0] += 1
+            time.sleep(0.002)
+        return (clean if len(p) < 600 else lossy)(p, q, drafts, rng=rng)
+
+    monkeypatch.setattr(module, "EXPLAINING", 0.3)
+    rows: list[int] = []
+    found = outcomes(verify, ["joint/wide", "strata/one-draft", "strata/laws-flat"],
+                     advance=rows.append)  # fmt: skip
+    late = "blocked by joint/wide; other strata were tried for 0.3 s"
+    assert found["strata/one-draft"].message == found["strata/laws-flat"].message == late
+    assert 0 < asked[0] < 160
+    assert sum(rows) > found["joint/wide"].evidence["trials"]

@@ -1,10 +1,19 @@
-"""More blocks from a sampler that has failed, used only for its diagnosis, not for verdicts."""
+"""What is asked of a sampler that has failed, so that its failure is explained."""
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from specref.conformance.checks.check import Check
 from specref.conformance.judge import Judge
+from specref.conformance.status import (
+    CheckResult,
+    Finding,
+    Outcome,
+    Stage,
+    Status,
+    blocker,
+)
 from specref.conformance.trial import tallied
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import Place
@@ -14,6 +23,55 @@ Counts = Mapping[Place, Counter[Tokens]]
 BLOCKS = 200_000
 SECONDS = 20.0
 LARGEST = 1 << 14
+EXPLAINING, CHEAP = 10.0, 1.5
+"""Seconds for strata that a failure blocks, and the most weight of one that is worth them."""
+
+
+def explains(one: Check, before: Sequence[CheckResult]) -> bool:
+    """Whether a blocked check may tell in which situations a sampler fails.
+
+    Cheap strata may, if blocks are independent: their bets take that for granted. Each has its own
+    share of alpha, whether it is blocked or not. Nothing that hangs is called again.
+    """
+    if one.stage != Stage.STRATA or one.weight > CHEAP:
+        return False
+    silent = {Finding.UNANSWERED, Finding.DEPENDENCE}
+    return blocker(Stage.JOINT, before) is None and not any(r.finding in silent for r in before)
+
+
+def explained(
+    one: Check,
+    judge: Judge,
+    before: Sequence[CheckResult],
+    run: Callable[[Check], CheckResult],
+) -> CheckResult:
+    """The result of a check that a failure blocks, if `explains`; not_run if time is short.
+
+    All of them together have 10 s. What one has drawn when they end says nothing, unless it has
+    decided by then.
+    """
+    spent = sum(result.seconds for result in before if result.stage == Stage.STRATA)
+    until, advance, late = time.perf_counter() + EXPLAINING - spent, judge.advance, False
+    seconds = 0.0
+
+    def in_time(trials: int) -> None:
+        nonlocal late
+        advance(trials)
+        late = time.perf_counter() > until
+        if late:
+            raise TimeoutError(f"{EXPLAINING:g} s are over")
+
+    if spent < EXPLAINING:
+        judge.advance = in_time
+        try:
+            result = run(one)
+        finally:
+            judge.advance = advance
+        if not late:
+            return result
+        seconds = result.seconds
+    why = f"blocked by {blocker(one.stage, before)}; other strata were tried for {EXPLAINING:g} s"
+    return one.result(Outcome(Status.NOT_RUN, why), seconds)
 
 
 def further(judge: Judge, names: Sequence[str]) -> Mapping[str, Counts]:

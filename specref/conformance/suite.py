@@ -14,7 +14,7 @@ from specref.conformance.checks import CHECKS, Check
 from specref.conformance.checks.check import few_threads
 from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose, unnamed
 from specref.conformance.diagnosis.bugs import compared_with
-from specref.conformance.further import further
+from specref.conformance.further import explained, explains, further
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions, Listener, Profile, timeout_of
 from specref.conformance.pace import Clock
@@ -353,7 +353,9 @@ def _run(
     blocking = blocker(one.stage, before)
     unasked = one.law and judge.capabilities.greedy
     if blocking is not None and one.is_for(judge.contract) and not unasked:
-        return one.result(Outcome(Status.NOT_RUN, f"blocked by {blocking}"))
+        if not explains(one, before):
+            return one.result(Outcome(Status.NOT_RUN, f"blocked by {blocking}"))
+        run = partial(explained, judge=judge, before=before, run=run)
     result, expected = run(one), judge.options.expected_failures
     if one.id not in expected:
         return result
