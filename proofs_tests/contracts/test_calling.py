@@ -398,8 +398,8 @@ def test_a_crash_on_a_shorter_row_names_the_claim_that_would_spare_it() -> None:
             raise IndexError("token -1")
         return clean(p, q, drafts, rng=rng)
 
-    failures = check(full_rows_only, only=["smoke"]).failures
-    assert any("ragged=false" in one.message for one in failures)
+    results = check(full_rows_only, only=["smoke"]).results
+    assert any("ragged=false" in one.message for one in results)
     assert not check(full_rows_only, only=["smoke"], ragged=False, one_hot=False).failures
 
 
@@ -414,7 +414,7 @@ def test_a_crash_on_arrays_names_the_claim_that_asks_for_tensors(arrays: Any, na
     batch = sample_batch(CHAIN_FIXTURES["wide"], 4, rng)
     with pytest.raises(BrokenContractError) as caught:
         Verifier(verify, Capabilities(arrays=arrays))(batch, rng)
-    assert str(caught.value).endswith(" (claim arrays=torch for tensors)") == named
+    assert str(caught.value).endswith(" (--claim arrays=torch for tensors)") == named
 
 
 def test_a_crash_without_draft_probs_names_the_claim_that_would_spare_it() -> None:
@@ -423,8 +423,8 @@ def test_a_crash_without_draft_probs_names_the_claim_that_would_spare_it() -> No
             raise TypeError("draft_probs is None")
         return clean(p, q, drafts, rng=rng)
 
-    failures = check(sampled_only, only=["smoke"]).failures
-    assert any("one_hot=false" in one.message for one in failures)
+    results = check(sampled_only, only=["smoke"]).results
+    assert any("one_hot=false" in one.message for one in results)
 
 
 def cut_batch(rows: int = 12) -> Batch:

@@ -55,6 +55,11 @@ from specref.statistics.campaign.levels import ALPHA
 )
 @claim_option
 @click.option(
+    "--strict",
+    is_flag=True,
+    help="Exit code 2 if something optional could not be tried; else the verdict lists it.",
+)
+@click.option(
     "--isolate",
     is_flag=True,
     help="Ask an engine in a process of its own, so that the kit outlives a crash of it.",

@@ -3,7 +3,7 @@
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,12 @@ from specref.conformance.strata.laws import Pool
 from specref.conformance.trial import Trial, TrialReport
 from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
-from specref.contracts.capabilities import Capabilities
+from specref.contracts.capabilities import Capabilities, explicit_claims
 from specref.contracts.contract import Subject, ignored
 from specref.contracts.fixtures import Fixture, Place
 from specref.contracts.keywords import accepted_keywords
 from specref.contracts.sampling import TEXT, Sampler
+from specref.contracts.situations import Limits
 from specref.contracts.text.journal import Journal
 from specref.rules import DEFAULT, RULES, Rule
 from specref.vocabulary import Tokens
@@ -53,6 +54,12 @@ class Judge:
         Where texts of an engine are kept.
     laws : mapping
         {stratum: {vocabulary: its pairs of laws}}, for strata whose laws are not drawn anew.
+    left_out : dict
+        {claim: why}: claims that held by default, until the implementation raised there.
+    untried : list of str
+        What the check that runs could not try.
+    limits : Limits
+        The sizes that could not be tried.
     """
 
     subject: Subject
@@ -67,6 +74,9 @@ class Judge:
     first_drafts: tuple[int, int] | None = None
     journal: Journal | None = None
     laws: Mapping[str, Mapping[int, Pool]] = field(default_factory=dict, repr=False)
+    left_out: dict[str, str] = field(default_factory=dict)
+    untried: list[str] = field(default_factory=list)
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def implementation(self) -> Callable[..., Any]:
@@ -80,6 +90,18 @@ class Judge:
     @property
     def capabilities(self) -> Capabilities:
         return self.subject.capabilities
+
+    def may_leave_out(self, claim: str) -> bool:
+        """Whether a claim holds, and by default alone."""
+        claimed = explicit_claims(self.implementation, self.options.claims)
+        return claim not in claimed and bool(getattr(self.capabilities, claim))
+
+    def leave_out(self, claim: str, why: str) -> None:
+        """Go on without a claim that held by default."""
+        self.left_out[claim] = why
+        less: dict[str, Any] = {claim: False}
+        claims = replace(self.capabilities, **less)
+        self.subject = replace(self.subject, capabilities=claims)
 
     @property
     def timeout(self) -> float | None:
@@ -124,12 +146,15 @@ class Judge:
     def verifier(self) -> Verifier:
         """A verifier, which calls the implementation of a contract of batches."""
         verifier: Verifier = self.contract.verifier(self.subject)
+        verifier.limits = self.limits
         return verifier
 
     def called(self, way: str = "plain", claims: Capabilities | None = None) -> Called:
         """A verifier that calls in one way, maybe with other claims."""
         kind = called(way, type(self.verifier))
-        return kind(self.implementation, claims or self.capabilities, self.timeout)
+        verifier = kind(self.implementation, claims or self.capabilities, self.timeout)
+        verifier.limits = self.limits
+        return verifier
 
     def refusal(self, name: str) -> str:
         """Why the implementation is not tried on a fixture; empty if it is."""

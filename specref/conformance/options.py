@@ -56,6 +56,8 @@ class CheckOptions:
         Shapes to judge it at besides: (vocabulary, lookahead, batch).
     dtypes : tuple of str
         The dtypes at those shapes, instead of the claimed one.
+    strict : bool
+        Whether a run is undecided in which something optional could not be tried.
     texts : str or None
         The file that texts of an engine are written to, and taken from by a second run.
     """
@@ -77,6 +79,7 @@ class CheckOptions:
     claims: Mapping[str, Any] = field(default_factory=dict)
     shapes: tuple[Shape, ...] = ()
     dtypes: tuple[Dtype, ...] = ()
+    strict: bool = False
     texts: str | None = None
 
     def __post_init__(self) -> None:

@@ -106,6 +106,7 @@ def kept_by(judge: Judge) -> Kept:
         "memo": dict(judge.memo),
         "first": judge.first,
         "first_drafts": judge.first_drafts,
+        "left_out": dict(judge.left_out),
     }
 
 
@@ -176,6 +177,8 @@ class Ahead:
         self.judge.memo |= kept["memo"]
         self.judge.first = self.judge.first or kept["first"]
         self.judge.first_drafts = self.judge.first_drafts or kept["first_drafts"]
+        for claim, why in kept["left_out"].items():
+            self.judge.leave_out(claim, why)
         return result
 
     def cancel(self) -> None:

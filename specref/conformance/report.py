@@ -14,6 +14,8 @@ from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Contract
 
 RUNNING = "interrupted while it ran"
+FEW = 8
+"""Of what was not tried, so many are in the verdict."""
 VERDICTS: Mapping[Finding, str] = {
     Finding.DEPENDENCE: "LOSSY: blocks are not independent ({})",
     Finding.LAW: "LOSSY: the law is not the target's ({})",
@@ -176,6 +178,15 @@ class Report:
         return {why: ids for why, ids in found.items() if len(ids) > 1}
 
     @property
+    def not_tried(self) -> Mapping[str, tuple[str, ...]]:
+        """{what was not tried, and why: ids of the checks that asked for it}."""
+        found: dict[str, tuple[str, ...]] = {}
+        for one in self.results:
+            for said in one.not_tried:
+                found[said] = (*found.get(said, ()), one.id)
+        return found
+
+    @property
     def growth(self) -> list[str]:
         """How the evidence of `worst` grew; without that, of the first failure with looks."""
         looked = [self.worst] if self.worst else [r for r in self.failures if r.growth][:1]
@@ -209,12 +220,15 @@ class Report:
         """0: not distinguishable from lossless at the declared power, 1: violation, 2: undecided.
 
         Checks that do not apply do not matter; outdated expected failures, and checks that
-        were not run, not answered or not decided, leave the run undecided.
+        were not run, not answered or not decided, leave the run undecided. So does what could
+        not be tried, with the option `strict`; else the verdict lists it.
         """
         if self.failures:
             return 1
         seen = {result.status for result in self.results}
-        undecided = seen & {Status.INCONCLUSIVE, Status.NOT_RUN, Status.UNEXPECTED_PASS}
+        open_ = {Status.INCONCLUSIVE, Status.NOT_RUN, Status.UNEXPECTED_PASS}
+        undecided = any(one.status in open_ and not one.not_tried for one in self.results)
+        undecided |= self.options.strict and bool(self.not_tried)
         return 2 if undecided or not seen & {Status.PASSED, Status.EXPECTED_FAILURE} else 0
 
     @property
@@ -248,7 +262,19 @@ class Report:
     @property
     def verdict(self) -> str:
         """The verdict in one line."""
-        return "; ".join(filter(None, (self._verdict(), self.never)))
+        return "; ".join(filter(None, (self._verdict(), self.never, self._untried())))
+
+    def _untried(self) -> str:
+        """What was not tried, and why; empty if there is nothing."""
+        found: dict[str, list[str]] = {}
+        for said in self.not_tried:
+            situation, _, why = said.rpartition(" (")
+            found.setdefault(why, []).append(situation)
+        told = (
+            "; ".join(some[:FEW]) + f" and {len(some) - FEW} more" * (len(some) > FEW) + f" ({why}"
+            for why, some in found.items()
+        )
+        return f"not tried: {', '.join(told)}" if found else ""
 
     def _verdict(self) -> str:
         if self.finding is not None:
@@ -274,10 +300,13 @@ class Report:
     def _undecided(self) -> str:
         """Which checks have no verdict, or that none applies."""
         for status in (Status.INCONCLUSIVE, Status.NOT_RUN):
-            ids = [result.id for result in self.results if result.status == status]
+            left = (one for one in self.results if one.status == status and not one.not_tried)
+            ids = [result.id for result in left]
             if ids:
                 more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
                 return f"{status} {', '.join(ids[:3])}{more}"
+        if self.not_tried:
+            return "strict: not all was tried" if self.options.strict else "nothing was tried"
         said = f"no check that was asked for applies under contract {self.contract}"
         return ": ".join(filter(None, [said, *list(self.switched_off)[:1]]))
 

@@ -115,6 +115,11 @@ class CheckResult:
         return self.finding in LOSSY
 
     @property
+    def not_tried(self) -> tuple[str, ...]:
+        """What the implementation could not be tried at, though no claim leaves it out."""
+        return tuple(self.evidence.get("not_tried", ()))
+
+    @property
     def traceback(self) -> tuple[str, ...]:
         """The traceback of the implementation's exception, limited to its own frames."""
         return tuple(self.evidence.get("traceback", ()))

@@ -69,6 +69,7 @@ def check(
     on_report: Callable[[Report], None] = lambda report: None,
     shapes: Sequence[tuple[int, int, int]] = (),
     dtypes: Sequence[Dtype] = (),
+    strict: bool = False,
     texts: str | None = None,
     executor: Executor | None = None,
     **claims: Any,
@@ -119,6 +120,9 @@ def check(
         Shapes at which it is judged besides, by the check ``strata/own-shape``.
     dtypes : sequence of str, optional
         What it is given there, instead of the dtype that it claims.
+    strict : bool
+        Whether exit code 2 is given to a run in which something optional could not be tried, such
+        as calls without `draft_probs` where the sampler raises; else the verdict lists it.
     texts : str, optional
         Under the contract ``text``: a file that texts are written to as they come. A second run
         takes them from there, and asks the engine only for what is missing.
@@ -171,6 +175,7 @@ def check(
         claims=claims,
         shapes=tuple(Shape(*shape) for shape in shapes),
         dtypes=tuple(dtypes),
+        strict=strict,
         texts=texts,
     )
     listener = Listener(advance, on_start, on_result, on_report)

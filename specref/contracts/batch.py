@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from specref.arrays import NO_TOKEN, Floats, Ints
 from specref.contracts.errors import BrokenContractError
+from specref.contracts.situations import told_sizes
 from specref.statistics.floats.coins import Coins
 
 MOST_SHOWN = 16
@@ -41,9 +42,13 @@ class Batch:
 
     def told_sizes(self) -> str:
         """How large it is, for messages."""
+        return told_sizes(self.sizes) + ", without draft_probs" * (self.draft_probs is None)
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Tokens of the vocabulary, drafts of a row, rows."""
         rows, drafts = self.draft_tokens.shape
-        without = ", without draft_probs" * (self.draft_probs is None)
-        return f"{rows:,} rows, {drafts} drafts, {self.target_probs.shape[-1]:,} tokens{without}"
+        return self.target_probs.shape[-1], drafts, rows
 
     @property
     def most(self) -> Ints:

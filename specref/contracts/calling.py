@@ -21,17 +21,15 @@ from specref.contracts.batch import (
     valid,
 )
 from specref.contracts.capabilities import Capabilities
-from specref.contracts.errors import BrokenContractError
+from specref.contracts.errors import BrokenContractError, UntriedError
 from specref.contracts.keywords import GENERATORS, NAMED, accepted_keywords
 from specref.contracts.logits import SHIFTS, as_logits
-from specref.contracts.timeout import Deadline, described, within
+from specref.contracts.situations import LARGE, Limits, is_memory, stumbled
+from specref.contracts.timeout import Deadline, described, patience, within
 from specref.contracts.turns import turn
 from specref.statistics.floats.coins import Coins
 
 __all__ = ["Verifier", "global_randomness", "within"]
-
-
-FEW = 8
 
 
 @contextmanager
@@ -82,9 +80,16 @@ class Verifier:
     ----------
     copies : bool
         Whether it is given copies of laws; else the laws of a batch serve one call.
+    sizes_named : bool
+        Whether a user asked for the sizes of the calls; else large ones may fail.
+    limits : Limits
+        The sizes that could not be tried.
+    sizes : tuple of int
+        Those of the last call, as `Batch.sizes`.
     """
 
     copies: bool = True
+    sizes_named: bool = False
 
     def __init__(
         self,
@@ -95,6 +100,7 @@ class Verifier:
         self.implementation, self.capabilities = implementation, capabilities
         self.timeout = timeout
         self.keywords = self.keywords_of(implementation)
+        self.limits, self.sizes = Limits(), (0, 0, 0)
 
     @staticmethod
     def keywords_of(implementation: Callable[..., Any]) -> frozenset[str]:
@@ -129,14 +135,14 @@ class Verifier:
         parts = []
         deadline = deadline or Deadline()
         if coins is None and 0 < len(batch) <= step:
-            deadline.asked = batch.told_sizes
+            self._asks(batch, deadline)
             answer = self._read(partial(self.raw, batch, rng), batch, rng)
             deadline.restart()
             return answer
         for start in range(0, len(batch), step):
             chunk = batch[start : start + step]
             own = None if coins is None else deepcopy(coins[start : start + step])
-            deadline.asked = chunk.told_sizes
+            self._asks(chunk, deadline)
             parts.append(self._read(partial(self.raw, chunk, rng, own), chunk, rng, own))
             deadline.restart()
         return joined(parts)
@@ -160,7 +166,7 @@ class Verifier:
 
         try:
             for part in parts:
-                deadline.asked = part.told_sizes
+                self._asks(part, deadline)
                 copies.append(self._read(partial(self.raw, part, rng), part, rng, later=True))
                 deadline.restart()
         except BrokenContractError:
@@ -168,6 +174,18 @@ class Verifier:
             raise
         found = joined(copies)
         return found if valid(found, batch) else joined(read_each())
+
+    def _asks(self, batch: Batch, deadline: Deadline) -> None:
+        """Note what is asked, and refuse what is larger than what could not be tried."""
+        self.sizes = batch.sizes
+        if error := self.limits.why_not(self.sizes):
+            why = f"no smaller than {error.situation}: {error.why}"
+            raise UntriedError(f"not asked: {why}", batch.told_sizes(), error.why, by_size=True)
+        deadline.ask(batch.told_sizes, patience(self.timeout) if self.is_large(batch) else None)
+
+    def is_large(self, batch: Batch) -> bool:
+        """Whether a call is so large that no contract makes an implementation take it."""
+        return not self.sizes_named and batch.target_probs.size > LARGE
 
     def _read(
         self,
@@ -188,36 +206,48 @@ class Verifier:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # user code may raise anything
-            row = self._offender(batch, rng, coins, type(error))
-            where = f"in a batch of {len(batch)}" if row is None else f"at row {row}"
-            hint = self.hint(error, batch, row, rng)
-            broken = BrokenContractError(f"raised {described(error, where)}{hint}", row)
+            broken = self._raised(error, batch, rng, coins)
             broken.__cause__ = error
         if broken.row is not None and broken.row < len(batch):
             broken.evidence |= batch.facts(broken.row)
         raise broken
 
-    def hint(
-        self, error: BaseException, batch: Batch, row: int | None, rng: np.random.Generator
-    ) -> str:
-        """A hint at the claim that avoids this call, or at a missing parameter; may be empty."""
+    def _raised(
+        self,
+        error: BaseException,
+        batch: Batch,
+        rng: np.random.Generator,
+        coins: Coins | None,
+    ) -> BrokenContractError:
+        """What it means that user code raised in a call."""
+        if is_memory(error) and self.is_large(batch):
+            told = f"raised {described(error)}"
+            return UntriedError(told, batch.told_sizes(), "not enough memory", by_size=True)
+        row = self._offender(batch, rng, coins, type(error))
+        where = f"in a batch of {len(batch)}" if row is None else f"at row {row}"
+        told, why = f"raised {described(error, where)}", f"raises {type(error).__name__}"
+        alone = row is not None and not hasattr(batch, "parents")
+        asked = batch[row : (row or 0) + 1] if alone else batch
+        if one := stumbled(asked, lambda batch: self.raises(batch, rng)):
+            return UntriedError(f"{told} ({one.hint})", one.said, why, claim=one.claim, row=row)
+        if way := self.optional_way(batch, rng):
+            return UntriedError(told, way, why, row=row)
+        return BrokenContractError(f"{told}{self.hint(error)}", row)
+
+    def optional_way(self, batch: Batch, rng: np.random.Generator) -> str:
+        """The way of calling, in words, if it is optional and a call raises by it alone."""
+        return ""
+
+    def hint(self, error: BaseException) -> str:
+        """A hint at a claim, or at a missing parameter; may be empty."""
         if isinstance(error, KeyError) and set(error.args) & set(NAMED):
             return " (what is passed by name has to be a parameter of its own, not in **keywords)"
         if self.capabilities.arrays == "numpy" and "ndarray" in described(error):
-            return " (claim arrays=torch for tensors)"
-        if batch.draft_probs is None:
-            return " (one_hot=false if it is never called without draft_probs)"
-        full = np.flatnonzero(batch.lens == batch.draft_tokens.shape[1])
-        if row is not None and row not in full and len(full):
-            short = np.setdiff1d(np.arange(len(batch)), full)[:FEW]
-            if all(self._raises(batch[one : one + 1], rng) for one in short.tolist()):
-                return " (ragged=false if it never gets rows with fewer drafts)"
-        some = row is None and 0 < len(full) < len(batch)
-        if some and not self._raises(batch[full], rng) and self._raises(batch, rng):
-            return " (ragged=false if all rows of a call have equally many drafts)"
+            return " (--claim arrays=torch for tensors)"
         return ""
 
-    def _raises(self, batch: Batch, rng: np.random.Generator) -> bool:
+    def raises(self, batch: Batch, rng: np.random.Generator) -> bool:
+        """Whether a call raises now."""
         try:
             self.raw(batch, rng)
         except BaseException:  # user code may raise anything

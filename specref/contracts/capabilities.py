@@ -1,6 +1,6 @@
 """The capabilities that an implementation claims."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from types import MappingProxyType
@@ -12,6 +12,8 @@ from specref.theory.metrics import METRICS
 Dtype: TypeAlias = Literal["float64", "float32", "float16", "bfloat16"]
 CAPABILITIES = "specref_capabilities"
 CLAIMABLE = "specref_claimable"
+CLAIMED = "specref_claimed"
+"""Attribute of implementations: the names of what they claim; the rest is by default."""
 AS_TEXT = "specref_as_text"
 """Attribute of implementations that are sent numbers as text, which takes a microsecond each."""
 FLAGS = (
@@ -135,6 +137,7 @@ def capable(**claims: Any) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         setattr(function, CAPABILITIES, record)
+        setattr(function, CLAIMED, frozenset(claims))
         return function
 
     return decorate
@@ -162,3 +165,14 @@ def capabilities_of(implementation: Callable[..., Any], **claims: Any) -> Capabi
                 f"{', '.join(sorted(possible))}"
             )
     return replace(record, **claims)
+
+
+def explicit_claims(implementation: Callable[..., Any], claims: Iterable[str]) -> frozenset[str]:
+    """The names of what is claimed, by an implementation or for it, and not only by default.
+
+    Examples
+    --------
+    >>> sorted(explicit_claims(capable(ragged=False)(lambda p, q, drafts: None), ["one_hot"]))
+    ['one_hot', 'ragged']
+    """
+    return frozenset(claims) | getattr(implementation, CLAIMED, frozenset())

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-from specref.contracts.errors import BrokenContractError
+from specref.contracts.errors import BrokenContractError, UntriedError
 from specref.tracebacks import stack_lines
 
 Result = TypeVar("Result")
@@ -17,28 +17,87 @@ SLICE = 0.5
 TIMEOUT = 60.0
 """Seconds that a call may take, by default."""
 
+PATIENCE, PATIENT = 10.0, 6
+"""Seconds for what nobody asked for by name, such as a large call; more with a longer timeout."""
+
+
+def patience(timeout: float | None) -> float | None:
+    """Seconds after which a situation that nobody asked for by name is not tried.
+
+    Examples
+    --------
+    >>> patience(5), patience(TIMEOUT), patience(600), patience(None)
+    (5, 10.0, 100.0, None)
+    """
+    return None if timeout is None else min(timeout, max(PATIENCE, timeout / PATIENT))
+
 
 class HungError(BrokenContractError):
     """A call did not return in time; later calls would also time out."""
 
-    def __init__(self, message: str, stack: tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str) -> None:
         super().__init__(message)
-        self.evidence |= {"hung": True, **({"traceback": stack} if stack else {})}
+        self.evidence["hung"] = True
 
 
 class Deadline:
     """The time at which user code last returned, in work that calls it many times.
 
+    Parameters
+    ----------
+    most : float, optional
+        Seconds for all of the work.
+
     Attributes
     ----------
     asked : callable, optional
         Says what it was asked for last.
+    limit : float, optional
+        Seconds for that call, if no contract makes it take so large a call.
     """
 
-    def __init__(self) -> None:
-        self.last, self.abandoned = time.monotonic(), False
+    def __init__(self, most: float | None = None) -> None:
+        self.started = self.last = time.monotonic()
+        self.most, self.abandoned = most, False
         self.asked: Callable[[], str] | None = None
+        self.limit: float | None = None
         self._releases: list[Callable[[], None]] = []
+
+    def ask(self, asked: Callable[[], str], limit: float | None = None) -> None:
+        """Note that user code is called: for what, and how long it may take."""
+        self.asked, self.limit = asked, limit
+
+    def left(self, seconds: float | None) -> float:
+        """Seconds until user code is late, where a call may take so many.
+
+        Raises
+        ------
+        HungError
+            A call did not return in time.
+        UntriedError
+            It is so large that this says nothing, or the work as a whole takes too long.
+        """
+        now, ask, limit = time.monotonic(), self.asked, self.limit
+        asked = f" ({ask()})" if ask else ""
+        if self.most is not None and now >= self.started + self.most:
+            why = f"more than {self.most:g} s"
+            raise UntriedError(f"took {why} in all", "", why, by_size=True)
+        if ask and limit is not None and now >= self.last + limit:
+            late = f"did not return within {limit:g} s{asked}"
+            raise UntriedError(late, ask(), f"more than {limit:g} s", by_size=True)
+        if seconds is not None and now >= self.last + seconds:
+            still = "; it is still running" if asked else ""
+            raise HungError(f"did not return within {seconds:g} s{asked}{still}")
+        ends = [self.last + one for one in (seconds, limit) if one is not None]
+        if self.most is not None:
+            ends.append(self.started + self.most)
+        return min([SLICE, *(end - now for end in ends)])
+
+    def waited(self) -> None:
+        """Note that the time so far was no time of user code; end the work if abandoned."""
+        if self.abandoned:
+            raise SystemExit
+        self.last = time.monotonic()
 
     def abandon(self) -> None:
         """Note that nobody waits for the work any more, and release what it holds."""
@@ -60,9 +119,8 @@ class Deadline:
 
     def restart(self) -> None:
         """Note that a call has returned; end the work if it was abandoned."""
-        if self.abandoned:
-            raise SystemExit
-        self.last, self.asked = time.monotonic(), None
+        self.waited()
+        self.asked = self.limit = None
 
 
 _DEADLINE: ContextVar[Deadline | None] = ContextVar("specref_pulse", default=None)
@@ -90,6 +148,8 @@ def within(
     ------
     BrokenContractError
         The work raised, or (`HungError`) did not return.
+    UntriedError
+        As for `Deadline.left`.
 
     Examples
     --------
@@ -113,12 +173,11 @@ def within(
     try:
         # In slices: Python handles a signal that comes at the very start of a wait only after it.
         while thread.is_alive():
-            left = SLICE if seconds is None else deadline.last + seconds - time.monotonic()
-            if left <= 0:
-                asked = f" ({deadline.asked()}); it is still running" if deadline.asked else ""
-                raise HungError(f"did not return within {seconds:g} s{asked}", stack_lines(thread))
-            thread.join(min(left, SLICE))
+            thread.join(deadline.left(seconds))
     except BaseException as error:
+        if isinstance(error, HungError):
+            stack = stack_lines(thread)
+            error.evidence |= {"traceback": stack} if stack else {}
         if isinstance(error, KeyboardInterrupt):
             error.add_note("\n".join(stack_lines(thread)))
         deadline.abandon()

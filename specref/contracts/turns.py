@@ -41,7 +41,7 @@ def turn(begin: Callable[[], Callable[[], None]]) -> Iterator[None]:
     deadline = deadline_here()
     for _ in range(int(LONGEST / SLICE)):
         acquired = _LOCK.acquire(timeout=SLICE)
-        deadline.restart()
+        deadline.waited()
         if acquired:
             break
     else:

@@ -167,6 +167,7 @@ def kit_record(report: Report) -> dict[str, object]:
         "complete": report.complete,
         "counts": report.counts,
         "warnings": report.warnings,
+        "not_tried": report.not_tried,
         "strata": [_stratum(result) for result in report.strata],
         "not_applicable": {
             "other_contracts": report.other_contracts,

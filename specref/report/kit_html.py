@@ -98,6 +98,7 @@ def _article(report: Report) -> Markup:
         section("Diagnosis", *_diagnosis(report)),
         section("What was tried", *_tried(report)),
         section("Checks", *_checks(report)),
+        section("Not tried", *(element("p", one) for one in report.not_tried)),
         section("Warnings", *(element("p", warning) for warning in report.warnings)),
         section("Run it again", *_again(report)),
     )

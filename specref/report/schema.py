@@ -199,6 +199,7 @@ EVIDENCE: dict[str, Schema] = {
     ),
     "error_bound": said("By how much `total_variation` may be off.", FLOAT),
     "detectable_shift": said("The shift that would have been found in a stratum.", FLOAT),
+    "not_tried": said("What could not be tried, and why.", IDS),
     "tried": said("The shapes of a stratum.", TEXT),
     "by_shape": said("{shape: the shift that would have been found}.", table(optional(FLOAT))),
     "pair": said("The pair of models of a stratum.", TEXT),
@@ -270,6 +271,7 @@ REPORT = record(
     complete=said("False until the last check, and after an interruption.", YES),
     counts=said("Checks by status.", record(**{str(one): WHOLE for one in Status})),
     warnings=IDS,
+    not_tried=said("{what could not be tried, and why: ids of checks}.", table(IDS)),
     strata=said(
         "The checks of strata once more, with what was tried.",
         listed(

@@ -114,7 +114,8 @@ def accepted_alone(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rn
 
 
 def needs_q(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
-    return clean(target_probs, draft_probs + 0, draft_tokens, rng=rng)
+    tokens, counts = clean(target_probs, draft_probs, draft_tokens, rng=rng)
+    return tokens, counts - (draft_probs is None)
 
 
 def in_place(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:

@@ -310,9 +310,9 @@ def test_situations_of_what_is_not_taken_are_left_out(monkeypatch: pytest.Monkey
     report = judged(plain_arrays, only=["boundary/greedy-situations"])
     assert report.exit_code == 0, report
     (passed,) = report.results
-    assert passed.message.startswith("in 2 strata; not judged: strided-arrays (")
-    assert "transposed-arrays (" in passed.message
-    assert "p is strided" in passed.message
+    assert passed.not_tried == tuple(
+        f"with {kind} arrays (raises TypeError)" for kind in ("strided", "transposed")
+    )
 
 
 def test_every_check_of_greedy_decoding_finds_a_bug() -> None:

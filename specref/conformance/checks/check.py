@@ -2,14 +2,15 @@
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from specref.conformance.judge import Judge
 from specref.conformance.status import CheckResult, Finding, Outcome, Stage, Status
 from specref.contracts.contract import BatchContract, Contract, ModelContract
-from specref.contracts.errors import BrokenContractError
+from specref.contracts.errors import BrokenContractError, UntriedError
+from specref.contracts.situations import SITUATIONS
 from specref.contracts.table import CONTRACTS
 from specref.contracts.timeout import HungError, described
 from specref.tracebacks import traceback_lines
@@ -17,6 +18,8 @@ from specref.tracebacks import traceback_lines
 DRAFTS, CALLS = BatchContract, ModelContract
 RARE_EDGE = 1e-12
 GREEDY = "decodes greedily: no token is random; checks named greedy judge it"
+SITUATIONAL = frozenset({Stage.BOUNDARY, Stage.INDEPENDENCE, Stage.STRATA})
+"""Stages whose calls may be larger than an implementation has to take."""
 LOW_PRECISION = "low precision: the law is not exact"
 
 
@@ -40,6 +43,8 @@ class Check:
         Whether it needs laws without rounding; low precision has none.
     weight : float
         Its part of `seconds`, beside those of other checks: about what the default power takes.
+    large : bool
+        Whether its calls may be larger than an implementation has to take, whatever the stage.
     """
 
     id: str
@@ -50,6 +55,7 @@ class Check:
     law: bool = False
     exact: bool = False
     weight: float = 1.0
+    large: bool = False
 
     @property
     def stage(self) -> Stage:
@@ -75,18 +81,39 @@ class Check:
         elif self.exact and judge.capabilities.dtype in ("float16", "bfloat16"):
             outcome = not_applicable(LOW_PRECISION)
         else:
-            try:
-                with few_threads():
-                    outcome = self.ask(judge)
-            except HungError as error:
-                outcome = unanswered(str(error), **error.evidence)
-            except BrokenContractError as error:
-                outcome = broken(error)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # says nothing about the implementation
-                outcome = inconclusive(f"the check itself raised {described(error)}")
+            with few_threads():
+                outcome = self._outcome(judge)
         return self.result(outcome, time.perf_counter() - started)
+
+    def _outcome(self, judge: Judge) -> Outcome:
+        """What comes of asking, again without what the implementation cannot be tried at."""
+        judge.untried.clear()
+        try:
+            outcome = self.ask(judge)
+        except UntriedError as error:
+            if error.claim is not None and judge.may_leave_out(error.claim):
+                judge.leave_out(error.claim, error.said)
+                return told_untried(self._outcome(judge), [error.said], str(error))
+            outcome = self._untried(error)
+        except HungError as error:
+            outcome = unanswered(str(error), **error.evidence)
+        except BrokenContractError as error:
+            outcome = broken(error)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # says nothing about the implementation
+            outcome = inconclusive(f"the check itself raised {described(error)}")
+        return told_untried(refused(outcome, judge), judge.untried)
+
+    def _untried(self, error: UntriedError) -> Outcome:
+        """The outcome where nothing is left to ask."""
+        if error.claim is not None:  # somebody has claimed it
+            return broken(error)
+        if error.by_size and not (self.large or self.stage in SITUATIONAL):
+            in_time = error.__cause__ is None
+            return unanswered(str(error), hung=True) if in_time else broken(error)
+        said = error.said if error.situation else f"{self.id} ({error.why})"
+        return untried(said, str(error))
 
     def result(self, outcome: Outcome, seconds: float = 0.0) -> CheckResult:
         """The result of this check with a given outcome."""
@@ -166,6 +193,35 @@ def not_applicable(message: str) -> Outcome:
 def not_run(message: str) -> Outcome:
     """Another failure has to be fixed first."""
     return Outcome(Status.NOT_RUN, message)
+
+
+def untried(said: str, message: str = "") -> Outcome:
+    """The implementation cannot be tried there: nothing is said of it, good or bad."""
+    told = f"not tried: {said}" + f": {message}" * bool(message)
+    return Outcome(Status.NOT_RUN, told, {"not_tried": [said]})
+
+
+def told_untried(outcome: Outcome, said: Sequence[str], why: str = "") -> Outcome:
+    """An outcome with what was left out of it, and why at more length."""
+    known = list(outcome.evidence.get("not_tried", ()))
+    new = [one for one in dict.fromkeys(said) if one not in known]
+    told = f"not tried: {'; '.join(new)}" if new else ""
+    message = "; ".join(filter(None, [outcome.message, told])) + f": {why}" * bool(why)
+    if message == outcome.message:
+        return outcome
+    return replace(
+        outcome, message=message, evidence={**outcome.evidence, "not_tried": [*known, *new]}
+    )
+
+
+def refused(outcome: Outcome, judge: Judge) -> Outcome:
+    """What does not apply to claims that were left out was not tried."""
+    if outcome.status != Status.NOT_APPLICABLE:
+        return outcome
+    for one in SITUATIONS:
+        if one.claim in judge.left_out and one.refused in outcome.message:
+            return untried(judge.left_out[one.claim])
+    return outcome
 
 
 def inconclusive(message: str, **evidence: object) -> Outcome:

@@ -9,7 +9,7 @@ from specref.conformance.checks.check import failed, not_applicable, passed
 from specref.conformance.checks.strata import PAIRS, as_sent, own_claims
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
-from specref.conformance.strata.calling import Called, Changed
+from specref.conformance.strata.calling import Called
 from specref.conformance.strata.laws import drawn_pool
 from specref.conformance.strata.stratum import Stratum, drawn, most_pairs, pools
 from specref.conformance.strata.table import (
@@ -28,7 +28,7 @@ from specref.conformance.texts.argmax import departures, greedy_block, likeliest
 from specref.conformance.texts.greedy import first_departure
 from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
-from specref.contracts.errors import BrokenContractError
+from specref.contracts.errors import UntriedError
 from specref.contracts.tree.batch import TreeBatch, TreeVerifier
 from specref.contracts.tree.drawing import draw_trees
 from specref.contracts.tree.fixtures import WITH
@@ -49,23 +49,22 @@ def situations(judge: Judge) -> Outcome:
         return UNCLAIMED
     if judge.contract.trees:
         return _tree_situations(judge)
-    tried, left_out = list[str](), list[str]()
+    tried = list[str]()
     for stratum, verifier in _asked(judge):
         without_laws = not stratum.laws and not verifier.capabilities.one_hot
         if stratum.after or without_laws or verifier.refusal():
             continue
         try:
             problem = _in_stratum(judge, stratum, verifier)
-        except BrokenContractError as error:
-            if not isinstance(verifier, Changed):
+        except UntriedError as error:
+            if error.claim is not None:
                 raise
-            left_out.append(f"{stratum.name} ({str(error).splitlines()[0]})")
+            judge.untried.append(error.said)
             continue
         if problem:
             return problem
         tried.append(stratum.name)
-    said = f"in {len(tried)} strata"
-    return passed(f"{said}; not judged: {', '.join(left_out)}" if left_out else said)
+    return passed(f"in {len(tried)} strata")
 
 
 def _asked(judge: Judge) -> Iterator[tuple[Stratum, Called]]:

@@ -410,7 +410,7 @@ CHECKS = (
         for name, text in TEXTS.items()
     ),
     *(
-        exact(f"joint/probed-{name}", VerifyContract, partial(probed_vocabulary, ids))
+        exact(f"joint/probed-{name}", VerifyContract, partial(probed_vocabulary, ids), large=True)
         for name, ids in (("vocabulary", FEW), ("vocabulary-32k", MANY_BLOCKS))
     ),
 )

@@ -1,8 +1,9 @@
 """Stage strata of the contracts `step`, `generate` and `tree`: bets on the emitted tokens."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from specref.conformance.checks.check import Check, not_applicable
 from specref.conformance.checks.shifts import outcome_of, scale, tokens_needed
@@ -10,14 +11,18 @@ from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
 from specref.conformance.strata import texts, trees
 from specref.conformance.strata.campaign import Found
+from specref.conformance.strata.shape import Sized
 from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA, TREE_STRATA
 from specref.conformance.strata.texts import CallStratum, run_calls
-from specref.conformance.strata.trees import TreeStratum, run_trees
+from specref.conformance.strata.trees import TreeShape, TreeStratum, run_trees
 from specref.contracts.calling import Verifier
+from specref.contracts.errors import UntriedError
 from specref.contracts.generate import GenerateContract
+from specref.contracts.situations import told_sizes
 from specref.contracts.step import StepContract
 from specref.contracts.tree.contract import TreeContract
 
+S = TypeVar("S", bound=Sized)
 CELLS = 100_000_000
 SPELLINGS = 100
 
@@ -70,8 +75,54 @@ def tree_campaign(
     """The campaign of a stratum of trees."""
     tokens = tokens_needed(judge, level, len(trees.PLACES) + len(stratum.shapes), stratum.cost)
     cells = int(CELLS * scale(judge) * cost)
-    rng = judge.rng(f"strata/{stratum.name}")
-    return run_trees(stratum, verifier, level, tokens, cells, rng, judge.advance, judge.seconds)
+
+    def at(shapes: Sequence[TreeShape]) -> Found:
+        left, rng = replace(stratum, shapes=tuple(shapes)), judge.rng(f"strata/{stratum.name}")
+        return run_trees(left, verifier, level, tokens, cells, rng, judge.advance, judge.seconds)
+
+    return as_far_as_possible(judge, verifier, stratum.shapes, at)
+
+
+def as_far_as_possible(
+    judge: Judge, verifier: Verifier, shapes: Sequence[S], run: Callable[[Sequence[S]], Found]
+) -> Found:
+    """What a campaign finds at those of its shapes that the verifier can be tried at.
+
+    Raises
+    ------
+    UntriedError
+        It can be tried at none of them, or something else than a size stands in the way.
+    """
+    left = tuple(shapes)
+    while True:
+        errors = {shape: judge.limits.why_not(sizes_of(shape)) for shape in left}
+        for shape, why in errors.items():
+            if why is not None:
+                judge.untried.append(f"{told_sizes(sizes_of(shape))} ({why.why})")
+        left = tuple(shape for shape, why in errors.items() if why is None)
+        if not left:
+            raise next(filter(None, errors.values()))
+        try:
+            return run(left)
+        except UntriedError as error:
+            if not error.by_size:
+                raise
+            judge.limits.note(verifier.sizes, error)
+            if not any(judge.limits.why_not(sizes_of(one)) for one in left):
+                raise
+
+
+def sizes_of(shape: Sized) -> tuple[int, int, int]:
+    """Tokens of the vocabulary, drafts of a row, rows.
+
+    Examples
+    --------
+    >>> from specref.conformance.strata.shape import Shape
+    >>> sizes_of(Shape(8, 2, 64))
+    (8, 2, 64)
+    """
+    named = shape.sizes
+    return named["V"], named.get("lookahead", named.get("nodes", 0)), named["batch"]
 
 
 KINDS: tuple[tuple[type, tuple[tuple[str, Callable[[Judge], Outcome]], ...]], ...] = (

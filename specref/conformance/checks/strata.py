@@ -2,7 +2,7 @@
 
 import math
 import mmap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,10 +18,10 @@ from specref.conformance.checks.check import (
     passed,
 )
 from specref.conformance.checks.shifts import outcome_of, scale, tokens_needed
-from specref.conformance.checks.situations import call_campaign, tree_campaign
+from specref.conformance.checks.situations import as_far_as_possible, call_campaign, tree_campaign
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome, Status
-from specref.conformance.strata.calling import BesideGreedy, Called, Changed
+from specref.conformance.strata.calling import BesideGreedy, Called
 from specref.conformance.strata.campaign import PLACES, Found
 from specref.conformance.strata.shape import Shape
 from specref.conformance.strata.stratum import Stratum, run
@@ -41,7 +41,6 @@ from specref.conformance.strata.table import (
 from specref.contracts.batch import Batch
 from specref.contracts.capabilities import AS_TEXT, Capabilities
 from specref.contracts.contract import Contract
-from specref.contracts.errors import BrokenContractError
 from specref.contracts.ragged.contract import RaggedContract
 from specref.contracts.step import StepContract
 from specref.contracts.tree.batch import TreeVerifier
@@ -65,12 +64,7 @@ def judged(stratum: Stratum, judge: Judge) -> Outcome:
     sent = as_sent(stratum, judge)
     if sent is None:
         return not_applicable("numbers are sent as text: ask for such a --vocabulary")
-    try:
-        found = campaign(sent, verifier, judge, judge.level)
-    except BrokenContractError as error:
-        if not isinstance(verifier, Changed):
-            raise
-        return not_applicable(f"not judged {verifier.way}: {str(error).splitlines()[0]}")
+    found = campaign(sent, verifier, judge, judge.level)
     outcome = outcome_of([found], judge)
     if isinstance(verifier, BesideGreedy) and verifier.departure:
         return failed(verifier.departure, **outcome.evidence)
@@ -141,12 +135,7 @@ def large_call(judge: Judge) -> Outcome:
     p[:, :-1][before, drafts[before]] = 1
     p[behind, 0] = 1
     batch = Batch(p, q, drafts, none + MANY_DRAFTS, none)
-    try:
-        tokens = judge.called()(batch, rng).tokens
-    except BrokenContractError as error:
-        if isinstance(error.__cause__, MemoryError):
-            return not_applicable("has not enough memory for so many numbers")
-        raise
+    tokens = judge.called()(batch, rng).tokens
     row, place = np.nonzero(tokens >= 0)
     for at in np.flatnonzero(p[row, place, tokens[row, place]] <= 0)[:1].tolist():
         one, position = int(row[at]), int(place[at])
@@ -198,8 +187,11 @@ def own_campaign(judge: Judge, claims: Capabilities, level: float) -> Found:
     if judge.contract.trees:
         trees = own_trees(shapes).fitted(claims)
         verifier = TreeVerifier(judge.implementation, claims, judge.timeout)
+        verifier.sizes_named = True
         return tree_campaign(trees, verifier, judge, level, OWN_COST)
-    return campaign(own_stratum(shapes), judge.called(claims=claims), judge, level, OWN_COST)
+    called = judge.called(claims=claims)
+    called.sizes_named = True
+    return campaign(own_stratum(shapes), called, judge, level, OWN_COST)
 
 
 def as_sent(stratum: Stratum, judge: Judge) -> Stratum | None:
@@ -225,14 +217,18 @@ def campaign(
     tokens = tokens_needed(judge, level, len(PLACES) + len(shapes), stratum.cost)
     cells = CELLS * scale(judge) * stratum.cost * cost
     cells /= SLOWER_AS_TEXT if sent_as_text(judge) else 1
-    rng = judge.rng(f"strata/{stratum.name}")
     wanted = tokens, int(cells)
     calls, seconds = judge.calls_made, judge.seconds
     known = judge.laws.get(stratum.name)
     times = seconds, judge.options.seconds
-    found = run(
-        stratum, shapes, verifier, level, calls, *wanted, rng, judge.advance, *times, known
-    )
+
+    def at(shapes: Sequence[Shape]) -> Found:
+        rng = judge.rng(f"strata/{stratum.name}")
+        return run(
+            stratum, shapes, verifier, level, calls, *wanted, rng, judge.advance, *times, known
+        )
+
+    found = as_far_as_possible(judge, verifier, shapes, at)
     judge.calls_made = found.before + found.calls
     return found
 

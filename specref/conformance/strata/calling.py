@@ -18,6 +18,7 @@ from specref.contracts.calling import Verifier
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.keywords import GENERATORS
 from specref.contracts.logits import as_logits
+from specref.contracts.situations import to_blame
 from specref.contracts.timeout import Deadline
 from specref.statistics.floats.coins import Coins
 
@@ -39,6 +40,10 @@ class Called(Verifier):
     ----------
     way : str
         How arguments differ, for messages.
+    optional : bool
+        Whether an implementation need not take them so; then one that raises is not tried so.
+    kind : type
+        The verifier of the contract.
 
     Notes
     -----
@@ -47,15 +52,25 @@ class Called(Verifier):
 
     copies = False
     way: ClassVar[str] = "as the contract says"
+    optional: ClassVar[bool] = False
+    kind: ClassVar[type[Verifier]] = Verifier
 
     def refusal(self) -> str:
         """Why it cannot be called in this way; empty if it can."""
         return ""
 
+    def optional_way(self, batch: Batch, rng: np.random.Generator) -> str:
+        if not self.optional:
+            return ""
+        plain = self.kind(self.implementation, self.capabilities, self.timeout)
+        blamed = to_blame(lambda: self.raises(batch, rng), lambda: plain.raises(batch, rng))
+        return self.way if blamed else ""
+
 
 class Bare(Called):
     """Without those of `coins` and `lens` that have defaults; for batches of equal lengths."""
 
+    optional = True
     way = "without coins and lens"
 
     def _left_out(self) -> tuple[str, ...]:
@@ -79,6 +94,8 @@ class Bare(Called):
 
 class Changed(Called, ABC):
     """With every array changed by `one`."""
+
+    optional = True
 
     @abstractmethod
     def one(self, array: Any) -> Any:
@@ -366,5 +383,7 @@ def called(way: str, kind: type[Verifier]) -> type[Called]:
     >>> called("int32", Verifier).way
     'with int32 ids'
     """
-    made: type[Called] = type(f"{WAYS[way].__name__}{kind.__name__}", (WAYS[way], kind), {})
+    made: type[Called] = type(
+        f"{WAYS[way].__name__}{kind.__name__}", (WAYS[way], kind), {"kind": kind}
+    )
     return made

@@ -141,7 +141,9 @@ class TreeStratum:
             return "does not take draft_probs=None"
         if set(self.ways) == {WITH} and not claims.repeats:
             return "does not take siblings that repeat"
-        if self.beside and (not claims.ragged or claims.batch == 1):
+        if self.beside and not claims.ragged:
+            return "does not take ragged batches: different trees in one call"
+        if self.beside and claims.batch == 1:
             return "does not take different trees in one call"
         return ""
 

@@ -127,11 +127,3 @@ class TreeVerifier(Verifier):
         self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return super().arguments(as_tree(batch), rng, coins)
-
-    def hint(
-        self, error: BaseException, batch: Batch, row: int | None, rng: np.random.Generator
-    ) -> str:
-        """As for `Verifier`, with a hint at trees without nodes."""
-        if row is not None and not batch.lens[row]:
-            return " (empty_trees=false if it never gets trees without nodes)"
-        return super().hint(error, batch, row, rng)
