@@ -24,6 +24,7 @@ from specref.statistics.campaign.campaign import Campaign, View
 from specref.statistics.campaign.cases import CampaignCase
 from specref.statistics.campaign.error_budget import bound_share, evidence_threshold
 from specref.statistics.campaign.interval import trials_to_detect
+from specref.statistics.campaign.least import Least, least_on, most_off
 from specref.statistics.campaign.levels import BETA
 from specref.statistics.campaign.verdict import CampaignReport, Interval
 from specref.vocabulary import Tokens
@@ -44,6 +45,10 @@ class TrialReport:
         Whether the total-variation test found a difference.
     worst : Interval
         The total variation at the place where blocks fit the target's law least.
+    least : Least
+        What the law is off by there at least, about.
+    most_off : str
+        Of texts the token at a position that is off most there, in words.
     hits : mapping
         How often a block with drafts ended in a "residual" or a "bonus" token.
     kept : mapping
@@ -74,6 +79,8 @@ class TrialReport:
     threshold: float
     far: bool
     worst: Interval
+    least: Least
+    most_off: str
     hits: Mapping[str, int]
     kept: Mapping[Place, Mapping[int, int]]
     blocks: Mapping[Place, Mapping[Tokens, int]]
@@ -302,9 +309,11 @@ class Trial:
         report = self.campaign.report()
         misfits = {case.name: misfit(case.counts, case.tree.p) for case in self.cases}
         worst = max(report.intervals, key=lambda interval: misfits[interval.case])
+        there = next(one for one in self.cases if one.name == worst.case)
+        off = there.tree, there.counts, there.trials - there.impossible
         shown = next((i for i, one in enumerate(self.cases) if one.impossible), None)
         if shown is None:
-            shown = [one.name for one in self.cases].index(worst.case)
+            shown = self.cases.index(there)
         return TrialReport(
             report=report,
             law=self.law / math.log(10),
@@ -312,6 +321,8 @@ class Trial:
             threshold=evidence_threshold(self.alpha / 2) / math.log(10),
             far=any(found.estimate > found.threshold for found in report.intervals),
             worst=worst,
+            least=least_on(there.tree, there.counts, there.trials, there.impossible),
+            most_off="" if self.tokens is None else most_off(*off),
             hits=self._hits(),
             kept=dict(zip(self.fixture.places, self.kept, strict=True)),
             blocks=dict(zip(self.fixture.places, self.blocks, strict=True)),

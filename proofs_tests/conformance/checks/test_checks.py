@@ -603,7 +603,7 @@ def test_too_few_trials_say_what_was_seen_and_what_it_takes() -> None:
     found = f"only TV ≥ {evidence['detectable_tv']:.3f} would have been found ("
     assert f"300 trials are too few: {found}" in result.message
     assert f"evidence 10^{evidence['log10_evidence']:.1f}, where 10^10.9 decides" in result.message
-    bounds = ["TV about {:.3f} in [{:.3f}, {:.3f}]".format(*tv) for tv in evidence["tv"].values()]
+    bounds = (f"TV in [{low:.4f}, {high:.4f}]" for _, low, high in evidence["tv"].values())
     assert any(words in result.message for words in bounds)
 
 

@@ -15,7 +15,7 @@ from specref.statistics.campaign.verdict import (
     describe,
 )
 
-FAR = Interval("c", 1_000, 0.12345, 0.01, 0.2, 0.05, 0.06)
+FAR = Interval("c", 1_000, 0.12345, 0.01, 0.2, 0.05, 0.06, 0.04)
 NEAR = replace(FAR, case="m", estimate=0.00004, lower=0.0, upper=0.01, detectable=1.0)
 LENGTHS = AcceptanceResult("c", Conformance.CONFORMS, 1.23456, 1.2, 0.01, 0.1)
 SUSPECTS = (Suspect("residual-is-p", 12.34), Suspect("q > p", 10.0))
@@ -38,8 +38,8 @@ REPORT = CampaignReport(
 )
 FIGURES = """2,000 trials, 12,345 tokens, view boundary, alpha 2e-09, seed 7, 1.3 s
   evidence 10^3.0 (LOSSY at 10^9.0), anytime p 0.001
-  c: TV 0.1235 in [0.0100, 0.2000], would find >= 0.0600
-  m: TV 0.0000 in [0.0000, 0.0100], would find nothing yet
+  c: TV in [0.0100, 0.2000] (seen 0.1235, of one law 0.0400), would find >= 0.0600
+  m: TV in [0.0000, 0.0100] (seen 0.0000, of one law 0.0400), would find nothing yet
 """
 AT_C = FIGURES.splitlines(keepends=True)[2]
 SUSPECTED = """  suspect residual-is-p: 10^12.3

@@ -31,10 +31,15 @@ OPEN = replace(REPORT, verdict=Verdict.INCONCLUSIVE, needed=12_345, to_find=(0.0
 FIGURES = """2,000 texts on each side, 12,345 tokens, alpha 2e-09, seed 7, 1.3 s
   evidence 10^3.0 (LOSSY at 10^9.0), anytime p 0.001
 """
-DISTANCE = "  TV 0.1235 in [0.0100, 0.2000], would find >= 0.1500"
+SAID = "  TV in [0.0100, 0.2000] (seen 0.1235, of one law 0.1000), would find"
+DISTANCE = f"{SAID} >= 0.1500"
 SUSPECTED = """
   suspect prefix: token 2 after (3, 1), more often: 10^12.3
   suspect other: 10^2.0"""
+
+
+def of(noise: float) -> str:
+    return DISTANCE.replace("law 0.1000", f"law {noise:.4f}")
 
 
 def wanted(about: str) -> str:
@@ -50,12 +55,11 @@ def wanted(about: str) -> str:
         (REPORT, f"LOSSY: {FIGURES}{DISTANCE}{SUSPECTED}"),
         (
             replace(REPORT, detectable=None, suspects=(), stopped="out of memory\nline"),
-            f"LOSSY: {FIGURES}  stopped early: out of memory\n    line\n"
-            "  TV 0.1235 in [0.0100, 0.2000], would find nothing yet",
+            f"LOSSY: {FIGURES}  stopped early: out of memory\n    line\n{SAID} nothing yet",
         ),
         (OPEN, f"INCONCLUSIVE: {FIGURES}{DISTANCE}{wanted('about')}"),
-        (replace(OPEN, noise=0.5), f"INCONCLUSIVE: {FIGURES}{DISTANCE}{wanted('about')}"),
-        (replace(OPEN, noise=0.51), f"INCONCLUSIVE: {FIGURES}{DISTANCE}{wanted('at least')}"),
+        (replace(OPEN, noise=0.5), f"INCONCLUSIVE: {FIGURES}{of(0.5)}{wanted('about')}"),
+        (replace(OPEN, noise=0.51), f"INCONCLUSIVE: {FIGURES}{of(0.51)}{wanted('at least')}"),
         (
             replace(OPEN, trials=0),
             f"INCONCLUSIVE: 0{FIGURES[5:]}{DISTANCE}{wanted('at least')}",

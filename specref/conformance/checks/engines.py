@@ -250,7 +250,7 @@ def against_plain(judge: Judge, samplers: Sequence[Asking], tv: float) -> Outcom
             f"all {samplers[0].drafts.texts:,} texts of both modes are {next(iter(kinds))}: do "
             "seeds reach the engine? (greedy=true if no token is random)"
         )
-    return two_sample_outcome(judge, reports, looks, tv, together, short=short)
+    return two_sample_outcome(judge, tests, reports, looks, tv, together, short=short)
 
 
 def sizes(trials: int | None) -> Iterator[int]:
@@ -270,6 +270,7 @@ def sizes(trials: int | None) -> Iterator[int]:
 
 def two_sample_outcome(
     judge: Judge,
+    tests: list[TwoSample],
     reports: list[TwoSampleReport],
     looks: list[tuple[int, float]],
     tv: float,
@@ -292,9 +293,9 @@ def two_sample_outcome(
         Whether texts have one token: few of them, which show large distances alone, will do.
     """
     engine = engine_of(judge)
-    pairs = list(zip(engine.prompts, reports, strict=True))
-    lossy = [pair for pair in pairs if pair[1].verdict == Verdict.LOSSY]
-    prompt, worst = max(lossy or pairs, key=lambda pair: pair[1].log10_evidence)
+    each = list(zip(engine.prompts, reports, tests, strict=True))
+    lossy = [one for one in each if one[1].verdict == Verdict.LOSSY]
+    prompt, worst, test = max(lossy or each, key=lambda one: one[1].log10_evidence)
     detectable = max(report.detectable or 1.0 for report in reports)
     decided = -math.log10(judge.level / 2)
     highest = max(evidence for _, evidence in looks)
@@ -304,16 +305,15 @@ def two_sample_outcome(
         "log10_threshold": decided,
         "looks": looks,
         "detectable_tv": detectable,
-        "tv": {str(prompt): (r.estimate, r.lower, r.upper) for prompt, r in pairs},
+        "tv": {str(prompt): (r.estimate, r.lower, r.upper) for prompt, r, _ in each},
     }
     if lossy or together >= decided:
-        after = "texts of each" if lossy else f"texts of each after each of {len(pairs)} prompts"
+        after = "texts of each" if lossy else f"texts of each after each of {len(each)} prompts"
         suspects = [suspect.component for suspect in worst.suspects]
         most = f"; most of all {suspects[0]}" if suspects else ""
         return failed(
-            f"texts differ from those of plain mode: TV about {worst.estimate:.3f} (of one law "
-            f"{worst.noise:.3f}) after {prompt}, evidence 10^{highest:.0f} after {worst.trials:,} "
-            f"{after}{most}",
+            f"texts differ from those of plain mode: {test.least()} after "
+            f"{prompt}, evidence 10^{highest:.0f} after {worst.trials:,} {after}{most}",
             **numbers,
             suspects=suspects,
         )

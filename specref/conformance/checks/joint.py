@@ -50,12 +50,8 @@ def outcome_of(judge: Judge, found: TrialReport, tv: float | None = None) -> Out
     if (limited and detectable > USELESS) or (judge.trials is not None and detectable > tv):
         needed, worst = found.needed(tv), found.worst
         reached = "nothing" if detectable == 1 else f"only TV ≥ {detectable:.3f}"
-        distance = (
-            f", and TV about {worst.estimate:.3f} in [{worst.lower:.3f}, {worst.upper:.3f}] at "
-            f"{worst.case}"
-            if worst.upper - worst.lower < 1
-            else ""
-        )
+        bounded = worst.upper - worst.lower < 1
+        distance = f", and {worst} at {worst.case}" if bounded else ""
         enough = (
             f"takes {needed:,} trials"
             if needed
@@ -83,10 +79,10 @@ def _finding(found: TrialReport) -> str:
             "dependent ones"
         )
     worst = found.worst
-    bound = f" (at least {worst.lower:.3f})" if worst.lower else ""
+    most = f"; most of all {found.most_off}" if found.most_off else ""
     return (
-        f"the law is not the target's: TV about {worst.estimate:.3f}{bound} at {worst.case}, "
-        f"evidence 10^{found.law:.0f} after {report.trials:,} trials"
+        f"the law is not the target's: {found.least} at {worst.case}, evidence "
+        f"10^{found.law:.0f} after {report.trials:,} trials{most}"
     )
 
 

@@ -95,10 +95,9 @@ def transitions(report: CampaignReport, tv: float, needed: int | None = None) ->
     """The outcome of bets on every transition; `needed` is set if there were too few tokens."""
     numbers: dict[str, object] = {"tokens": report.tokens, "log10_evidence": report.log10_evidence}
     if report.verdict == Verdict.LOSSY:
-        found = max(interval.estimate for interval in report.intervals)
         return failed(
             report.impossible
-            or f"transitions are not the target's: TV about {found:.3f}, evidence "
+            or f"transitions are not the target's: {report.least}, evidence "
             f"10^{report.log10_evidence:.0f} after {report.tokens:,} tokens",
             **numbers,
         )

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from specref.arrays import Floats, Ints
 from specref.conformance.diagnosis.table import Table
+from specref.statistics.campaign.least import Cells, off_by
 
 WEAKEST = 0.01
 STRENGTHS = np.geomspace(WEAKEST, 1, 25)
@@ -45,7 +46,7 @@ class Likelihoods:
     against : ndarray
         The same at the strength with the least evidence against it.
     distance : ndarray
-        The largest total variation between frequencies and law on a case.
+        The largest total variation between frequencies and law on a case, less noise.
     """
 
     strength: Floats
@@ -167,7 +168,8 @@ def _largest(value: Callable[[Floats], Floats], trials: Floats) -> Floats:
 
 
 def _distance(table: Table, strengths: Floats) -> Floats:
-    totals = np.bincount(table.node, table.counts)[table.node]
-    excess = np.maximum(table.counts - totals * table.law(strengths), 0)
+    totals = np.bincount(table.node, table.counts)[table.node].astype(np.float64)
+    excess, _ = off_by(Cells(table.counts, totals, np.minimum(table.law(strengths), 1)), 0.0)
     trials = table.by_case(table.counts)
-    return np.asarray((table.by_case(excess) / trials * table.predicted).max(axis=1))
+    off = (table.by_case(excess) / trials * table.predicted).max(axis=1)
+    return np.asarray(np.maximum(off, 0))

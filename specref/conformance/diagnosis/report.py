@@ -34,8 +34,8 @@ class Candidate:
         It does not fit, but agrees with the data if it touches a share of blocks below 1, or
         if lengths are ignored; or it would fit if there were more blocks.
     distance : float
-        The largest total variation between observed frequencies and law on a case (above 0 for
-        the true bug as well). On the basis of next tokens the mean over prefixes.
+        The largest total variation between observed frequencies and law on a case, less what
+        noise makes of it on average. On the basis of next tokens the mean over prefixes.
     no_law_on : tuple of str
         Cases on which the bug fails, and has no law.
     """

@@ -20,6 +20,7 @@ from specref.statistics.campaign.cases import CampaignCase, declare
 from specref.statistics.campaign.error_budget import LOOKS, bound_share, evidence_threshold
 from specref.statistics.campaign.evidence import Evidence
 from specref.statistics.campaign.interval import interval, needed_trials
+from specref.statistics.campaign.least import least_on
 from specref.statistics.campaign.levels import ALPHA
 from specref.statistics.campaign.prefix_tree import walk
 from specref.statistics.campaign.traces import as_drafts, impossible_traces
@@ -341,7 +342,10 @@ class Campaign:
             )
             for case in seen
         )
-        verdict, needed = self._verdict(intervals), None
+        verdict, needed, least = self._verdict(intervals), None, None
+        if verdict == Verdict.LOSSY and seen:
+            found = (least_on(c.tree, c.counts, c.trials, c.impossible) for c in seen)
+            least = max(found, key=lambda one: one.sure)
         if verdict == Verdict.INCONCLUSIVE and self.eps is not None:
             needed = max((self.needed(case) or 0 for case in self.cases), default=None)
         return CampaignReport(
@@ -362,6 +366,7 @@ class Campaign:
             seconds=time.perf_counter() - self._started,
             stopped=self.stopped,
             left_out=sum(len(case.left_out) for case in self.cases),
+            least=least,
         )
 
     def needed(self, case: CampaignCase) -> int | None:

@@ -36,10 +36,11 @@ def interval(
     estimate = float(np.abs(observed - law).sum() + impossible / trials) / 2
     deviation = math.sqrt(math.log(1 / alpha) / (2 * trials))
     bias = math.sqrt(len(law) / trials) / 2
-    threshold = allowance + expected_total_variation(law, trials) + deviation
+    noise = expected_total_variation(law, trials)
+    threshold = allowance + noise + deviation
     detectable = min(1.0, threshold + math.sqrt(math.log(1 / BETA) / (2 * trials)))
     lower, upper = max(0.0, estimate - bias - deviation), min(1.0, estimate + deviation)
-    return Interval(case, trials, estimate, lower, upper, threshold, detectable)
+    return Interval(case, trials, estimate, lower, upper, threshold, detectable, noise)
 
 
 def needed_trials(tree: PrefixTree, eps: float, alpha: float, power: float = 0.9) -> int:

@@ -63,6 +63,10 @@ class PrefixTree:
 
     def completed(self, counts: Floats, trials: int) -> Floats:
         """The mass of every completed block: counted tokens, then p where blocks had ended."""
+        return np.asarray(self.mass(counts, trials)[self.leaves])
+
+    def mass(self, counts: Floats, trials: int) -> Floats:
+        """How often completed blocks start with each prefix and token; shape (nodes, V)."""
         arriving = np.zeros(len(self.p))
         arriving[0] = trials
         mass = np.empty_like(self.p)
@@ -72,7 +76,7 @@ class PrefixTree:
             mass[here] = counts[here] + ended[:, None] * self.p[here]
             onward = self.child[here] >= 0
             arriving[self.child[here][onward]] = mass[here][onward]
-        return np.asarray(mass[self.leaves])
+        return mass
 
 
 def prefix_tree(

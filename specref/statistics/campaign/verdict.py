@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+from specref.statistics.campaign.least import Least
 from specref.vocabulary import Tokens
 
 
@@ -40,6 +41,8 @@ class Interval:
     detectable : float
         Any sampler at least this far is found LOSSY with probability 0.999: proved, for
         every alternative. The bets usually need a tenth of that many trials.
+    noise : float
+        The mean of the estimate of as many whole blocks of a lossless sampler.
     """
 
     case: str
@@ -49,6 +52,22 @@ class Interval:
     upper: float
     threshold: float
     detectable: float
+    noise: float
+
+    def __str__(self) -> str:
+        return in_bounds(self.lower, self.upper, self.estimate, self.noise)
+
+
+def in_bounds(lower: float, upper: float, estimate: float, noise: float) -> str:
+    """The words of all messages: an estimate is never told without its noise.
+
+    Examples
+    --------
+    >>> in_bounds(0.0, 0.1, 0.05, 0.04)
+    'TV in [0.0000, 0.1000] (seen 0.0500, of one law 0.0400)'
+    """
+    told = f"seen {estimate:.4f}, of one law {noise:.4f}"
+    return f"TV in [{lower:.4f}, {upper:.4f}] ({told})"
 
 
 @dataclass(frozen=True)
@@ -87,6 +106,8 @@ class CampaignReport:
         Why the sampler gave fewer blocks than asked for; if it raised, with its traceback.
     left_out : int
         How many known bugs are not bet on, over all cases; each case says which, and why.
+    least : Least or None
+        If LOSSY, how far off the law is at least, about, on the case where that is surest.
     suspects : tuple of Suspect
         The strongest components, in order.
     """
@@ -108,6 +129,7 @@ class CampaignReport:
     seconds: float
     stopped: str | None = None
     left_out: int = 0
+    least: Least | None = None
 
     @property
     def anytime_p(self) -> float:
@@ -143,8 +165,7 @@ class CampaignReport:
         ]
         for found in self.intervals:
             seen = "nothing yet" if found.detectable == 1 else f">= {found.detectable:.4f}"
-            bounds = f"[{found.lower:.4f}, {found.upper:.4f}]"
-            lines.append(f"  {found.case}: TV {found.estimate:.4f} in {bounds}, would find {seen}")
+            lines.append(f"  {found.case}: {found}, would find {seen}")
         if self.verdict == Verdict.LOSSY:
             lines += [f"  suspect {s.component}: 10^{s.log10_evidence:.1f}" for s in self.suspects]
         lines += [

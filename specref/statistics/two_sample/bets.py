@@ -24,10 +24,13 @@ import numpy as np
 
 from specref.arrays import Ints
 from specref.statistics.campaign.bets import log_mean
+from specref.statistics.campaign.least import Cells
 from specref.statistics.campaign.verdict import Suspect
 from specref.statistics.two_sample.texts import END, Prefixes
 
 VIEWS = ("prefix", "position", "previous", "anywhere")
+DISJOINT = ("prefix", "position")
+"""Views whose cells at one place, or after as many tokens, a text visits once at most."""
 STAKES = np.array([0.9, 0.5, 0.25, 0.1])
 SUSPECT_STAKE = 0.9
 SHRINKAGE = 10.0
@@ -44,7 +47,7 @@ class Visits(NamedTuple):
     times: Ints
 
 
-class Cells:
+class Places:
     """Numbers the events that are counted: a token, or the end of a text, at a place of a view."""
 
     def __init__(self) -> None:
@@ -109,7 +112,7 @@ class Bets:
     """
 
     def __init__(self) -> None:
-        self.cells = Cells()
+        self.cells = Places()
         self.wealth = np.zeros((len(VIEWS), len(STAKES)))
         self.peak = 0.0
         self.hits = 0
@@ -134,6 +137,19 @@ class Bets:
     def text_counts(self) -> Ints:
         """How often each text was seen; shape (2, different texts)."""
         return self.counts[:, self.cells.texts]
+
+    def views(self) -> list[Cells]:
+        """The cells of each position, and those after prefixes of one length."""
+        groups: dict[tuple[str, int], list[int]] = {}
+        for (view, place, _), number in self.cells.names.items():
+            if view in DISJOINT:
+                at = self.cells.prefixes.depth[place] if view == "prefix" else place
+                groups.setdefault((view, at), []).append(number)
+        found = []
+        for numbers in groups.values():
+            seen = self.counts[:, numbers].astype(np.float64)
+            found.append(Cells(seen[0], seen.sum(axis=0), np.full(len(numbers), 0.5)))
+        return found
 
     def suspects(self) -> tuple[Suspect, ...]:
         """The cells that would have won most, each with a bet on itself alone."""

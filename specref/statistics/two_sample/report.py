@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from specref.statistics.campaign.verdict import Suspect, Verdict, indented
+from specref.statistics.campaign.verdict import Suspect, Verdict, in_bounds, indented
 
 REPEATING = 0.5
 
@@ -86,7 +86,7 @@ class TwoSampleReport:
             f"alpha {self.alpha:g}, seed {self.seed}, {self.seconds:.1f} s",
             f"  evidence 10^{self.log10_evidence:.1f} (LOSSY at "
             f"10^{-math.log10(self.alpha / 2):.1f}), anytime p {self.anytime_p:.2g}",
-            f"  TV {self.estimate:.4f} in [{self.lower:.4f}, {self.upper:.4f}], would find "
+            f"  {in_bounds(self.lower, self.upper, self.estimate, self.noise)}, would find "
             + found,
         ]
         if self.stopped:

@@ -9,6 +9,7 @@ import math
 import time
 
 from specref.arrays import Ints
+from specref.statistics.campaign.least import Least, least_of
 from specref.statistics.campaign.levels import ALPHA
 from specref.statistics.campaign.verdict import Verdict
 from specref.statistics.two_sample.bets import Bets
@@ -121,6 +122,13 @@ class TwoSample:
     def decided_lossy(self) -> bool:
         """Whether evidence, a bound, or an earlier report has decided already."""
         return self.peak >= -math.log(self.alpha / 2) or self._lower > 0 or self._too_far
+
+    def least(self) -> Least:
+        """How far the laws are apart at least, by beginnings of texts or by one of their tokens.
+
+        A number with its standard error, which is no bound: `report` has one.
+        """
+        return least_of(self._bets.views(), max(self.trials, 1), both=True)
 
     def report(self) -> TwoSampleReport:
         """The verdict so far.
