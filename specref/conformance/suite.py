@@ -29,6 +29,7 @@ from specref.conformance.status import (
     blocker,
 )
 from specref.conformance.strata.shape import Shape
+from specref.conformance.watched import asked_elsewhere
 from specref.contracts.capabilities import Capabilities, Dtype, capabilities_of
 from specref.contracts.contract import Contract, Subject
 from specref.contracts.keywords import accepted_keywords
@@ -361,7 +362,7 @@ def _run(
         if not explains(one, before):
             return one.result(Outcome(Status.NOT_RUN, f"blocked by {blocking}"))
         run = partial(explained, judge=judge, before=before, run=run)
-    result, expected = run(one), judge.options.expected_failures
+    result, expected = with_contexts(run(one), judge), judge.options.expected_failures
     if one.id not in expected:
         return result
     reason = expected[one.id]
@@ -374,6 +375,15 @@ def _run(
     if result.status == Status.PASSED:
         return replace(result, status=Status.UNEXPECTED_PASS, message=f"passed, though: {reason}")
     return result
+
+
+def with_contexts(result: CheckResult, judge: Judge) -> CheckResult:
+    """The first failure of a law, with the contexts that a function of models asks about."""
+    if judge.watched or result.status != Status.FAILED or result.finding != Finding.LAW:
+        return result
+    judge.watched = True
+    why = asked_elsewhere(judge)
+    return replace(result, message=f"{result.message}; {why}") if why else result
 
 
 def rare_edges(results: Sequence[CheckResult]) -> tuple[str, ...]:
