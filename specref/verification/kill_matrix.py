@@ -22,7 +22,7 @@ from specref.conformance.status import Stage, Status
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
 from specref.contracts.fixtures import CHAIN_FIXTURES
-from specref.contracts.table import GENERATE, METRICS, STEP, TREE
+from specref.contracts.table import GENERATE, METRICS, STEP, TREE, contract_named
 from specref.contracts.tree.nodes import as_verifier as as_tree_verifier
 from specref.models import Model
 from specref.proofs.batches import is_jointly_lossless
@@ -246,7 +246,8 @@ def _asked(
     if entry.make is not None:
         # Controls are lossless in another way: their blocks and accepted lengths are their own.
         claims = {} if entry.lossless else {"rule": "standard", "recovery": "race"}
-        yield capable(**claims)(entry.make()), CheckOptions(**whole)
+        wanted = CheckOptions(contract=contract_named(entry.contract), **whole)
+        yield capable(**claims)(entry.make()), wanted
     elif entry.generate is not None:
         yield _generate(entry.generate), CheckOptions(contract=GENERATE, **whole)
     elif entry.figure is not None:

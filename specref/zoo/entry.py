@@ -87,6 +87,8 @@ class Entry:
         As `companion.batch.fixed_budget_step`; its fixture is every request of a batch.
     make : callable, optional
         () -> a batched verifier of its own, since some keep state.
+    contract : str
+        The contract that the batched verifier is put to.
     shows : {"row", "rows", "calls", "coins"}, optional
         Where the departure of a batched verifier can be seen: in the law of one row, only in
         the joint law of the rows of a call, only in that of several calls, or only with coins
@@ -115,6 +117,7 @@ class Entry:
     iterate: Iterate | None = None
     batch_step: Callable[..., tuple[Tokens, ...]] | None = None
     make: Callable[[], Verify] | None = None
+    contract: Literal["verify", "ragged"] = "verify"
     shows: Literal["row", "rows", "calls", "coins"] | None = None
     figure: Figure | None = None
     verify_tree: VerifyTree | None = None

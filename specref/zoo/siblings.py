@@ -96,7 +96,7 @@ ENTRIES = (
         rules.changed(rules.likeliest_first),
         rule="recursive-rejection",
         formula="drawn without replacement, sorted by q, verified as if drawn in that order",
-        symptom="Right for siblings drawn with replacement in an order of their own.",
+        symptom="Biased wherever a row has several siblings: the order of drawing is lost.",
         hint="Keep the order of drawing: that is what q, less the elder, is the law of.",
         cites=("ggml-org/llama.cpp#5625",),
         distances=exactly(s1="11/60", m="343/1980", m3="130/693", c="83/360"),

@@ -35,7 +35,7 @@ ENTRIES = (
         given=True,
         rule="topdown",
         formula="drawn with replacement; of equal siblings the first is kept, with its subtree",
-        symptom="As `siblings-duplicates-skipped`, at every node.",
+        symptom="Tokens that were drawn twice are under-weighted, at every node.",
         hint="Merge nodes for the forward pass alone, and verify every one that was drawn.",
         distances=exactly(s1="0", m="1/24", m3="1/16", c="1/36", eos="0"),
         note="0 where the first residual is one point mass.",

@@ -71,6 +71,32 @@ def min_p(row: Probabilities, floor: Fraction | float) -> Probabilities:
     return normalise(np.where(row >= floor * row.max(), row, row * 0))
 
 
+def in_bfloat16(row: Probabilities) -> Probabilities:
+    """Each probability rounded to eight significant bits, ties to even, and not normalised.
+
+    Examples
+    --------
+    >>> in_bfloat16(np.array([1 / 3, 2 / 3])).tolist()
+    [0.333984375, 0.66796875]
+    """
+    return np.array([_in_eight_bits(x) for x in row], dtype=row.dtype)
+
+
+def _in_eight_bits(x: Probability) -> Probability:
+    if x == 0:
+        return x
+    unit = Fraction(1, 128)
+    while x < 128 * unit:
+        unit /= 2
+    low, high = 128, 256  # low units <= x < high units, but for x = 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if x >= middle * unit else (low, middle)
+    rest = 2 * (x - low * unit)
+    up = rest > unit or (rest == unit and low % 2 == 1)
+    return (low + up) * unit
+
+
 ENTRIES = (
     Entry(
         "verifier-top-k",
@@ -114,6 +140,23 @@ ENTRIES = (
             p=partial(with_temperature, temperature=SHARP),
             q=partial(with_temperature, temperature=SHARP),
         ),
+    ),
+    Entry(
+        "verifier-q-never-written",
+        "operator",
+        formula="q read as 0 by the verifier: p / 0 accepts, and the residual is p",
+        symptom="Every draft that p allows is kept, so the output is nearly the drafter's.",
+        hint="Fill the buffer of draft probabilities before the verifier reads it.",
+        step=reading(q=lambda row: 0 * row),
+        cites=("zhongkaifu/TensorSharp#74",),
+    ),
+    Entry(
+        "verifier-q-in-bfloat16",
+        "operator",
+        formula="q read in bfloat16 by the verifier, p in full precision",
+        symptom="Everything is off by parts in a thousand, as rounding to eight bits does it.",
+        hint="Keep q in float32 from the draft to the ratio, or declare a tolerance.",
+        step=reading(q=in_bfloat16),
     ),
 )
 

@@ -228,6 +228,21 @@ def bonus_of_longest(batch: Batch, count: Ints) -> Floats:
     return np.where((count == batch.lens)[:, None], bonus, usual)
 
 
+def bonus_of_row_before(batch: Batch, count: Ints) -> Floats:
+    """The weights, bonus tokens from p after all drafts of the request before."""
+    usual, bonus = weights(batch, count), np.roll(batch.p[batch.rows, batch.lens], 1, axis=0)
+    return np.where((count == batch.lens)[:, None], bonus, usual)
+
+
+def committed_together(batch: Batch, count: Ints, last: Ints) -> Blocks:
+    """As many drafts of each row as of the row with the fewest; then a token drawn from p."""
+    least = count.min(initial=batch.drafts.shape[1])
+    own = np.flatnonzero(count > least)
+    last = last.copy()
+    last[own] = winner(batch.p[own, least], batch.race[own])
+    return write(batch, np.full_like(count, least), last)
+
+
 def without_fallback(batch: Batch, count: Ints) -> Floats:
     """(p - q)+ even where it is nothing but zeros."""
     p, rejected = batch.p[batch.rows, count], count < batch.lens

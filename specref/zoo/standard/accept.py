@@ -74,6 +74,18 @@ ENTRIES = (
         step=speculative(accept=lambda at: at.px, recover=lambda at: at.p),
     ),
     Entry(
+        "match-or-ratio",
+        "accept",
+        formula="accept if t = x for some t ~ p, or else with probability min(1, p / q)",
+        symptom="Drafted tokens are over-weighted: each has two chances to be kept.",
+        hint="Decide once: by comparing with t, and then emit t, or by u q < p, never by both.",
+        step=speculative(
+            accept=lambda at: 1 - (1 - at.px) * (1 - ratio(at.px, at.qx)),
+            recover=lambda at: residual_or_p(at.p, at.q),
+        ),
+        cites=("alibaba/rtp-llm#1295",),
+    ),
+    Entry(
         "argmax-verify",
         "accept",
         formula="accept iff x = argmax p, otherwise emit argmax p",

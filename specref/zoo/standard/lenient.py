@@ -60,7 +60,7 @@ ENTRIES = (
         "lenience-10-9",
         "accept",
         formula="accept with probability min(1, 10/9 p / q)",
-        symptom="As lenience-5-4, too weak for most sample sizes.",
+        symptom="A small bias towards the drafter, too small for most sample sizes.",
         hint="Multiply neither side of the ratio, or declare the rule lossy.",
         step=lenient(Fraction(10, 9)),
         cites=("arXiv:2211.17192", "lucidrains/speculative-decoding"),

@@ -19,6 +19,21 @@ def deficit_on_last(at: Position) -> Probabilities:
     return excess
 
 
+def deficit_on_least_likely(at: Position) -> Probabilities:
+    """The same over tokens sorted by p, as top-k leaves them: clamped to the least likely."""
+    excess: Probabilities = np.maximum(at.p - at.q, 0)
+    kept = np.flatnonzero(at.p)
+    excess[kept[at.p[kept].argmin()]] += 1 - excess.sum()
+    return excess
+
+
+def deficit_on_first(at: Position) -> Probabilities:
+    """The same where nothing found is read as index 0, as argmax reads it."""
+    excess: Probabilities = np.maximum(at.p - at.q, 0)
+    excess[0] += 1 - excess.sum()
+    return excess
+
+
 ENTRIES = (
     Entry(
         "residual-is-p",
@@ -63,6 +78,22 @@ ENTRIES = (
         symptom="The last token id comes out far too often.",
         hint="Scale u by the sum of the residual.",
         step=speculative(recover=deficit_on_last),
+    ),
+    Entry(
+        "residual-unnormalised-sorted",
+        "residual",
+        formula="tokens sorted by p; recovered by u in [0, 1) on the sum of (p - q)+, or the last",
+        symptom="The least likely token that top-k or top-p keeps comes out far too often.",
+        hint="Scale u by the sum of the residual.",
+        step=speculative(recover=deficit_on_least_likely),
+    ),
+    Entry(
+        "residual-unnormalised-argmax",
+        "residual",
+        formula="recovered token = argmax of cumulative sum of (p - q)+ > u, u in [0, 1)",
+        symptom="Token 0 comes out far too often: it stands for nothing found.",
+        hint="Scale u by the sum of the residual.",
+        step=speculative(recover=deficit_on_first),
     ),
     Entry(
         "residual-row-off-by-one",

@@ -1,0 +1,102 @@
+"""Mutants that need temperatures: verifiers of the contract ``ragged``, with logits."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from specref.arrays import NO_TOKEN, Floats, Ints
+from specref.zoo.entry import Entry
+from specref.zoo.parts.batched import Blocks, Verify, verifier
+
+Temperatures = Callable[[Floats], Floats]
+"""The temperatures of the requests of a call -> those that a verifier reads for them."""
+PADDING = -1.0
+RANKS = 2
+CLEAN = verifier()
+
+
+def own(temperature: Floats) -> Floats:
+    """The temperature of each request."""
+    return temperature
+
+
+def none(temperature: Floats) -> Floats:
+    """1 for each request."""
+    return np.ones_like(temperature)
+
+
+def behind_padding(temperature: Floats) -> Floats:
+    """Two ranks, each padded to a power of two; temperatures are filled in without gaps.
+
+    Examples
+    --------
+    >>> behind_padding(np.array([0.5, 0.6, 0.7, 0.8, 0.9])).tolist()
+    [0.5, 0.6, 0.7, 0.9, -1.0]
+    """
+    half = -(-len(temperature) // RANKS)
+    width = 1 << (half - 1).bit_length() if half else 0
+    filled = np.full(RANKS * width, PADDING)
+    filled[: len(temperature)] = temperature
+    row = np.arange(len(temperature))
+    return filled[np.where(row < half, row, width + row - half)]
+
+
+def laws(logits: Floats, temperature: Floats) -> Floats:
+    """The softmax of each row at its temperature; below 0 that of the likeliest token."""
+    hot = np.where(temperature > 0, temperature, 1e-9)[:, None]
+    weights = np.exp((logits - logits.max(axis=1, keepdims=True)) / hot)
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def ragged(*, of_p: Temperatures = own, of_q: Temperatures = own) -> Verify:
+    """A verifier of the contract ``ragged``, which reads temperatures for p and for q."""
+
+    def verify(
+        *,
+        draft_token_ids: Ints,
+        num_draft_tokens: Ints,
+        target_logits: Floats,
+        draft_logits: Floats | None,
+        temperature: Floats,
+        rng: np.random.Generator,
+    ) -> Blocks:
+        lens, most = num_draft_tokens, int(num_draft_tokens.max(initial=0))
+        drafted = np.arange(most) < lens[:, None]
+        row = np.repeat(np.arange(len(lens)), lens)
+        rows = np.repeat(np.arange(len(lens)), lens + 1)
+        p = np.zeros((len(lens), most + 1, target_logits.shape[1]))
+        p[np.arange(most + 1) <= lens[:, None]] = laws(target_logits, of_p(temperature)[rows])
+        drafts = np.full((len(lens), most), NO_TOKEN)
+        drafts[drafted] = draft_token_ids
+        q = None
+        if draft_logits is not None:
+            q = np.zeros((len(lens), most, p.shape[2]))
+            q[drafted] = laws(draft_logits, of_q(temperature)[row])
+        return CLEAN(p, q, drafts, rng=rng, lens=lens)
+
+    return verify
+
+
+def entry(id_: str, make: Callable[[], Verify], **described: Any) -> Entry:
+    """A mutant that is put to the contract ``ragged``."""
+    return Entry(id_, "batch", make=make, contract="ragged", shows="row", **described)
+
+
+ENTRIES = (
+    entry(
+        "temperature-missing-in-q",
+        lambda: ragged(of_q=none),
+        formula="drafts at the request's temperature, q read as softmax(logits) without it",
+        symptom="Requests at temperature 1 are right, all others are drawn to or from the drafter.",
+        hint="Divide the drafter's logits by the request's temperature, as for drafting.",
+    ),
+    entry(
+        "temperature-behind-padding",
+        lambda: ragged(of_p=behind_padding),
+        formula="two ranks padded to powers of two, temperatures filled in without gaps",
+        symptom="The last requests of a batch have others' temperatures, or decode greedily.",
+        hint="Pad temperatures rank by rank, as logits are padded.",
+        cites=("vllm-project/tpu-inference#2860",),
+    ),
+)
