@@ -96,6 +96,7 @@ def further(judge: Judge, names: Sequence[str]) -> Mapping[str, Counts]:
 def _drawn(judge: Judge, name: str, missing: int, seconds: float) -> Counts:
     seen, places = judge.memo[f"blocks/{name}"], judge.fixture(name).places
     counts: dict[Place, Counter[Tokens]] = {place: Counter() for place in places}
+    judge.further_sizes[name] = sizes = []
     sampler, rng = judge.one_iteration(name), judge.rng(f"further/{name}")
     speed, pair = seen.report.trials / max(seen.seconds, 1e-6), 2 * len(places)
     done, started, left = 0, time.perf_counter(), seconds
@@ -109,6 +110,7 @@ def _drawn(judge: Judge, name: str, missing: int, seconds: float) -> Counts:
             break
         for index, one in enumerate(places):
             counts[one] += tallied(blocks[place == index])
+        sizes.append(len(place))
         done += len(place)
         spent = time.perf_counter() - started
         speed, left = done / spent, seconds - spent

@@ -42,6 +42,8 @@ class Judge:
         Campaigns that checks share.
     further : dict
         {fixture: counts of blocks} that were drawn later for the diagnosis.
+    further_sizes : dict
+        {fixture: how many of them were drawn at once}.
     calls_made : int
         How often it was called in strata.
     first : Found, optional
@@ -70,6 +72,7 @@ class Judge:
     advance: Callable[[int], None] = lambda trials: None
     memo: dict[str, TrialReport] = field(default_factory=dict, repr=False)
     further: dict[str, Mapping[Place, Counter[Tokens]]] = field(default_factory=dict, repr=False)
+    further_sizes: dict[str, list[int]] = field(default_factory=dict, repr=False)
     calls_made: int = 0
     first: Found | None = None
     seconds: float | None = None

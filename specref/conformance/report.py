@@ -29,6 +29,7 @@ VERDICTS: Mapping[Finding, str] = {
     Finding.NOT_EXERCISED: "NOT_EXERCISED: no draft is known to have been accepted ({}), so "
     "nothing was learned of speculation",
 }
+UNDRAFTED = "BROKEN CONTRACT ({}): a block goes on after a token that was not drafted there"
 
 
 @dataclass(frozen=True, repr=False)
@@ -278,8 +279,10 @@ class Report:
 
     def _verdict(self) -> str:
         if self.finding is not None:
-            first = next(result.id for result in self.wrong if result.finding == self.finding)
-            return VERDICTS[self.finding].format(first)
+            first = next(result for result in self.wrong if result.finding == self.finding)
+            if first.evidence.get("undrafted"):
+                return UNDRAFTED.format(first.id)
+            return VERDICTS[self.finding].format(first.id)
         if not self.complete:
             running = [r.id for r in self.results if r.message == RUNNING]
             why = f"interrupted in {', '.join(running)}" if running else "not finished"

@@ -120,6 +120,11 @@ class CheckResult:
         return tuple(self.evidence.get("not_tried", ()))
 
     @property
+    def exact(self) -> bool:
+        """Whether it has a distance from the target that was computed, not sampled."""
+        return "total_variation" in self.evidence and "error_bound" in self.evidence
+
+    @property
     def traceback(self) -> tuple[str, ...]:
         """The traceback of the implementation's exception, limited to its own frames."""
         return tuple(self.evidence.get("traceback", ()))

@@ -10,6 +10,7 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
+from specref.conformance.batch_bugs import batch_bug
 from specref.conformance.checks import CHECKS, Check
 from specref.conformance.checks.check import few_threads
 from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose, unnamed
@@ -37,6 +38,7 @@ from specref.contracts.table import contract_named, signed
 from specref.contracts.text.contract import Engine
 from specref.contracts.text.journal import Journal
 from specref.contracts.timeout import TIMEOUT
+from specref.contracts.verify.contract import VerifyContract
 from specref.rules import RULES
 from specref.statistics.campaign.levels import ALPHA
 
@@ -452,9 +454,19 @@ def diagnosed(
     hung = any(result.evidence.get("hung") for result in results)
     with few_threads():
         seen, rule = observed(judge, draw_on=draw_on and not hung), judge.rule
-    if not seen:
-        return None
-    return diagnose(seen, compared_with(rule), algorithm=rule, laws=laws_compared(rule))
+        if not seen:
+            return None
+        found = diagnose(seen, compared_with(rule), algorithm=rule, laws=laws_compared(rule))
+        wrong = [one for one in results if one.status == Status.FAILED and one.lossy]
+        exact = [(one.evidence["total_variation"], one.id) for one in wrong if one.exact]
+        found = replace(
+            found, elsewhere=tuple(one.id for one in wrong), largest=max(exact, default=None)
+        )
+        told = found.known or found.clean_fits or found.tokens_fit
+        if told or not isinstance(judge.contract, VerifyContract) or not judge.further:
+            return found
+        candidate = batch_bug(judge)
+        return found if candidate is None else found.with_first(candidate)
 
 
 def observed(judge: Judge, *, draw_on: bool) -> list[Observed]:

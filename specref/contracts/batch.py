@@ -213,11 +213,26 @@ def _check_drafts(answer: Answer, batch: Batch) -> None:
     wrong = kept & ~batch.drafted(tokens)
     if wrong.any():
         row = int(wrong.any(axis=1).argmax())
-        raise BrokenContractError(
+        error = BrokenContractError(
             f"tokens[{row}] = {tokens[row].tolist()}: expected {batch.origin} "
-            f"{batch.draft_tokens[row].tolist()} up to the last token",
+            f"{batch.draft_tokens[row].tolist()} up to the last token{_whose(answer, batch, row)}",
             row,
         )
+        error.evidence["undrafted"] = True
+        raise error
+
+
+def _whose(answer: Answer, batch: Batch, row: int) -> str:
+    """The first other request whose drafts a block has; empty for trees, or if there is none."""
+    if type(batch) is not Batch:
+        return ""
+    most = batch.draft_tokens.shape[1]
+    kept = np.arange(most) < answer.counts[row] - 1
+    same = ((batch.draft_tokens == answer.tokens[row, :most]) | ~kept).all(axis=1)
+    others = np.flatnonzero(same & (batch.lens >= answer.counts[row] - 1))
+    if not others.size:
+        return ""
+    return f"; those of row {others[0]} fit: do requests get each other's blocks?"
 
 
 def _kind(value: Any) -> str:

@@ -391,7 +391,7 @@ def _diagnosis(report: Report) -> list[str]:
     if diagnosis is None:
         why = why_unnamed(report)
         return [element("p", why)] if why else []
-    ranking = diagnosis.clean_fits or diagnosis.dependent
+    ranking = diagnosis.unseen or diagnosis.dependent
     shown = () if ranking else diagnosis.candidates[:SHOWN]
     summary = str(diagnosis).split("\n1. ")[0]
     return [element("p", summary), *(_candidate(i, one) for i, one in enumerate(shown, 1))]

@@ -43,9 +43,9 @@ def behind_padding(temperature: Floats) -> Floats:
 
 
 def laws(logits: Floats, temperature: Floats) -> Floats:
-    """The softmax of each row at its temperature; below 0 that of the likeliest token."""
-    hot = np.where(temperature > 0, temperature, 1e-9)[:, None]
-    weights = np.exp((logits - logits.max(axis=1, keepdims=True)) / hot)
+    """The softmax of each row at its temperature; what is forbidden stays so at any."""
+    heated = np.where(np.isneginf(logits), -np.inf, logits / temperature[:, None])
+    weights = np.exp(heated - heated.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
@@ -58,22 +58,25 @@ def ragged(*, of_p: Temperatures = own, of_q: Temperatures = own) -> Verify:
         num_draft_tokens: Ints,
         target_logits: Floats,
         draft_logits: Floats | None,
+        bonus_token_ids: Ints,
         temperature: Floats,
         rng: np.random.Generator,
     ) -> Blocks:
         lens, most = num_draft_tokens, int(num_draft_tokens.max(initial=0))
         drafted = np.arange(most) < lens[:, None]
         row = np.repeat(np.arange(len(lens)), lens)
-        rows = np.repeat(np.arange(len(lens)), lens + 1)
-        p = np.zeros((len(lens), most + 1, target_logits.shape[1]))
-        p[np.arange(most + 1) <= lens[:, None]] = laws(target_logits, of_p(temperature)[rows])
+        p = np.ones((len(lens), most + 1, target_logits.shape[1]))
+        p[:, :-1][drafted] = laws(target_logits, of_p(temperature)[row])
         drafts = np.full((len(lens), most), NO_TOKEN)
         drafts[drafted] = draft_token_ids
         q = None
         if draft_logits is not None:
             q = np.zeros((len(lens), most, p.shape[2]))
             q[drafted] = laws(draft_logits, of_q(temperature)[row])
-        return CLEAN(p, q, drafts, rng=rng, lens=lens)
+        tokens, counts = CLEAN(p, q, drafts, rng=rng, lens=lens)
+        kept = np.flatnonzero(counts > lens)
+        tokens[kept, lens[kept]] = bonus_token_ids[kept]
+        return tokens, counts
 
     return verify
 
@@ -88,14 +91,14 @@ ENTRIES = (
         "temperature-missing-in-q",
         lambda: ragged(of_q=none),
         formula="drafts at the request's temperature, q read as softmax(logits) without it",
-        symptom="Requests at temperature 1 are right, all others are drawn to or from the drafter.",
+        symptom="Requests at temperature 1 are right; elsewhere drafts weigh too much or little.",
         hint="Divide the drafter's logits by the request's temperature, as for drafting.",
     ),
     entry(
         "temperature-behind-padding",
         lambda: ragged(of_p=behind_padding),
         formula="two ranks padded to powers of two, temperatures filled in without gaps",
-        symptom="The last requests of a batch have others' temperatures, or decode greedily.",
+        symptom="The last requests of a batch have others' temperatures, or that of padding, -1.",
         hint="Pad temperatures rank by rank, as logits are padded.",
         cites=("vllm-project/tpu-inference#2860",),
     ),

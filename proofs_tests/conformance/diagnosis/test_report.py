@@ -128,3 +128,29 @@ def test_bugs_that_cannot_be_told_apart_share_a_line() -> None:
     assert both.stage == f"{BUG.stage} / {OTHER.stage}"
     assert replace(both, entries=(BUG, BUG)).stage == BUG.stage
     assert both.cites == tuple(dict.fromkeys((*BUG.cites, *OTHER.cites)))
+
+
+def test_what_other_situations_show_is_not_explained_by_blocks_that_are_right() -> None:
+    """A bug of some blocks, weakly seen, is no explanation of a failure elsewhere."""
+    some = replace(FITS, fits=False, resembles=True, strengths=(0.04,))
+    found = replace(FOUND, candidates=(some,), tokens_fit=True, elsewhere=("strata/x",))
+    assert found.unseen
+    assert "residual-is-q" not in str(found)
+    assert "strata/x" in str(found)
+    assert not replace(found, candidates=(FITS,)).unseen
+    assert not replace(found, elsewhere=()).unseen
+    assert not replace(found, tokens_fit=False).unseen
+
+
+@pytest.mark.parametrize(("distance", "small"), [(0.0012, True), (0.3, False)])
+def test_a_small_exact_distance_is_called_rounding(distance: float, small: bool) -> None:
+    largest = (distance, "joint/probed")
+    found = replace(FOUND, tokens_fit=True, clean_fits=True, largest=largest)
+    assert ("low-precision.md" in str(found)) == small
+    assert ("0.0012" in str(found)) == small
+
+
+def test_a_candidate_of_batches_comes_first() -> None:
+    found = replace(FOUND, candidates=(LESS,)).with_first(FITS)
+    assert found.known
+    assert [one.ids for one in found.candidates] == [FITS.ids, LESS.ids]

@@ -1,9 +1,10 @@
 """The result of a diagnosis, and its text."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 from specref.conformance.diagnosis.table import Basis
+from specref.statistics.floats.floats import EQUIVALENCE_MARGIN
 from specref.zoo import Entry
 
 SHOWN = 3
@@ -118,6 +119,11 @@ class Diagnosis:
         The number of blocks needed to say that a bug fits.
     dependent : tuple of str
         Campaigns in which the rows of a batch depend on each other; then no law is compared.
+    elsewhere : tuple of str
+        The checks that show that a law is wrong. If the tokens that were compared are right, these
+        failed in situations that the comparison does not have.
+    largest : (float, str), optional
+        The largest distance from the target that was computed without sampling, and its check.
     """
 
     candidates: tuple[Candidate, ...]
@@ -132,6 +138,17 @@ class Diagnosis:
     alpha: float
     enough: int
     dependent: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    largest: tuple[float, str] | None = None
+
+    def with_first(self, candidate: Candidate) -> "Diagnosis":
+        """The same with one more candidate, which explains the data where the others do not."""
+        return replace(self, candidates=(candidate, *self.candidates))
+
+    @property
+    def unseen(self) -> bool:
+        """Whether what failed does not show in the blocks that were compared."""
+        return self.clean_fits or (self.tokens_fit and bool(self.elsewhere) and not self.known)
 
     @property
     def known(self) -> bool:
@@ -154,9 +171,12 @@ class Diagnosis:
             yield "No known bug is named: laws are told apart by independent blocks."
         elif not self.cases:
             yield "Nothing can be compared: the clean rule has no exact law on any case."
-        elif self.clean_fits:
-            yield f"No known bug is named: {seen} fit the clean rule."
-            yield "What failed is above: these blocks do not show it."
+        elif self.unseen:
+            fit = "the clean rule" if self.clean_fits else "the target's distribution of tokens"
+            yield f"No known bug is named: {seen} fit {fit}."
+            where = f" ({', '.join(self.elsewhere[:SHOWN])})" if self.elsewhere else ""
+            yield f"What failed is above{where}: these blocks do not show it."
+            yield from self._rounding()
         else:
             yield f"{self._verdict()}, judging by {seen}."
             if self.resembling and self.basis == "next tokens":
@@ -165,8 +185,16 @@ class Diagnosis:
                 yield "It would have to touch a share of the blocks, not all of them."
             if self.resembling and self.trials < self.enough:
                 yield f"Fewer than {self.enough:,} blocks are too few to say that it fits."
-            if self.tokens_fit:
+            if self.tokens_fit and not self.elsewhere:
                 yield "Block lengths are not the clean rule's; the tokens show no difference here."
+
+    def _rounding(self) -> Iterator[str]:
+        """What a small exact distance looks like."""
+        if self.largest is not None and self.largest[0] <= EQUIVALENCE_MARGIN["bfloat16"]:
+            distance, where = self.largest
+            yield f"The largest distance that was computed is TV {distance:.2g} ({where})."
+            yield "Rounding does that: look for p or q in bfloat16, float16 or integers, and read"
+            yield "docs/low-precision.md."
 
     def _verdict(self) -> str:
         if not self.candidates:
@@ -177,7 +205,7 @@ class Diagnosis:
         return f"Resembles a {kind}" if self.resembling else "Unlike anything known"
 
     def _ranking(self) -> Iterator[str]:
-        if self.clean_fits or self.dependent:
+        if self.unseen or self.dependent:
             return
         for rank, candidate in enumerate(self.candidates[:SHOWN], 1):
             lossless = ", lossless" * candidate.lossless

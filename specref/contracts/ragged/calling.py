@@ -111,7 +111,9 @@ class RaggedVerifier(Verifier):
         except BrokenContractError as error:
             row = f", [{error.row}] = {batch.lens[error.row]}" if error.row is not None else ""
             told = f"{error} (num_draft_tokens = {brief(batch.lens)}{row})"
-            raise BrokenContractError(told, error.row) from None
+            retold = BrokenContractError(told, error.row)
+            retold.evidence |= error.evidence
+            raise retold from None
 
 
 def likeliest(laws: Floats) -> tuple[Ints, Floats]:
