@@ -328,7 +328,9 @@ WRONG_ANSWERS = {
 @pytest.mark.parametrize("fault", WRONG_ANSWERS)
 def test_a_wrong_answer_is_a_broken_contract_with_a_name(tmp_path: Path, fault: str) -> None:
     (result,) = judged(toy(tmp_path, at_verify=fault), "smoke/answers").results
-    assert result.status == "failed"
+    optional = "0 in asked['lens']" in fault  # then it is judged without such rows
+    assert result.status == ("passed" if optional else "failed")
+    assert bool(result.not_tried) == optional
     assert WRONG_ANSWERS[fault] in result.message
     assert "\n" not in result.message
 

@@ -66,8 +66,8 @@ def test_reports_of_the_kit_fit(options: tuple[str, ...], width: int, tmp_path: 
     results = [one for one in json.loads(file.read_text())["results"] if asked(one)]
     blocked = Counter(one["message"] for one in results if one["status"] == "not_run")
     for why, number in blocked.items():
-        assert number > 1
-        assert f"{number} not_run {why}" in " ".join(text.split())
+        alone = number == 1  # in the table
+        assert alone or f"{number} not_run {why}" in " ".join(text.split())
     seen = [one for one in results if one["status"] != "not_run"]
     assert {one["id"] for one in seen} <= words(text)
     assert {one["status"] for one in seen} <= words(text)

@@ -58,6 +58,8 @@ class Judge:
         Whether a failure was explained by the contexts that models were asked about.
     laws : mapping
         {stratum: {vocabulary: its pairs of laws}}, for strata whose laws are not drawn anew.
+    told : tuple of str
+        What the names, annotations and defaults of the implementation say.
     left_out : dict
         {claim: why}: claims that held by default, until the implementation raised there.
     untried : list of str
@@ -80,6 +82,7 @@ class Judge:
     journal: Journal | None = None
     watched: bool = False
     laws: Mapping[str, Mapping[int, Pool]] = field(default_factory=dict, repr=False)
+    told: tuple[str, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)
     untried: list[str] = field(default_factory=list)
     limits: Limits = field(default_factory=Limits)

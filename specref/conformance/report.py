@@ -50,6 +50,8 @@ class Report:
         The known bugs that may explain a failure.
     complete : bool
         False while `check` runs, and where it was interrupted.
+    told : tuple of str
+        What it is given by the names, annotations and defaults of its parameters.
     """
 
     options: CheckOptions
@@ -60,6 +62,7 @@ class Report:
     seconds: float = 0.0
     complete: bool = True
     python: str = field(default_factory=platform.python_version)
+    told: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -31,7 +31,7 @@ from specref.conformance.status import (
 )
 from specref.conformance.strata.shape import Shape
 from specref.conformance.watched import asked_elsewhere
-from specref.contracts.capabilities import Capabilities, Dtype, capabilities_of
+from specref.contracts.capabilities import Capabilities, Dtype, capabilities_of, explicit_claims
 from specref.contracts.contract import Contract, Subject
 from specref.contracts.keywords import accepted_keywords
 from specref.contracts.table import contract_named, signed
@@ -218,6 +218,7 @@ def judged(
             diagnosis,
             time.perf_counter() - started,
             complete,
+            told=judge.told,
         )
 
     def so_far(why: str) -> list[CheckResult]:
@@ -267,6 +268,8 @@ def prepare(
     accepted_keywords(implementation)
     rule = {} if options.algorithm is None else {"rule": options.algorithm}
     capabilities = capabilities_of(implementation, **{**rule, **options.claims})
+    explicit = explicit_claims(implementation, options.claims)
+    capabilities, told = options.contract.read(implementation, capabilities, explicit)
     reachable(capabilities)
     for dtype in options.dtypes:
         reachable(replace(capabilities, dtype=dtype))
@@ -280,7 +283,7 @@ def prepare(
     capabilities = options.contract.claimed(implementation, capabilities)
     statistical = sum(one.statistical and one.is_for(options.contract) for one in CHECKS)
     subject = Subject(implementation, capabilities, options.timeout, advance)
-    return Judge(subject, options, statistical, advance), chosen(options.only)
+    return Judge(subject, options, statistical, advance, told=told), chosen(options.only)
 
 
 def reachable(capabilities: Capabilities) -> None:

@@ -2,7 +2,7 @@
 
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
@@ -23,7 +23,8 @@ from specref.contracts.batch import (
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.errors import BrokenContractError, UntriedError
 from specref.contracts.keywords import GENERATORS, NAMED, accepted_keywords
-from specref.contracts.logits import SHIFTS, as_logits
+from specref.contracts.logits import as_logits
+from specref.contracts.signature import law_kinds
 from specref.contracts.situations import LARGE, Limits, is_memory, stumbled
 from specref.contracts.timeout import Deadline, described, patience, within
 from specref.contracts.turns import turn
@@ -84,6 +85,8 @@ class Verifier:
         Whether a user asked for the sizes of the calls; else large ones may fail.
     limits : Limits
         The sizes that could not be tried.
+    kinds : mapping
+        As from `kinds_of`.
     sizes : tuple of int
         Those of the last call, as `Batch.sizes`.
     """
@@ -100,12 +103,18 @@ class Verifier:
         self.implementation, self.capabilities = implementation, capabilities
         self.timeout = timeout
         self.keywords = self.keywords_of(implementation)
+        self.kinds = self.kinds_of(implementation, capabilities.inputs)
         self.limits, self.sizes = Limits(), (0, 0, 0)
 
     @staticmethod
     def keywords_of(implementation: Callable[..., Any]) -> frozenset[str]:
         """What it is given by name."""
         return accepted_keywords(implementation)
+
+    @staticmethod
+    def kinds_of(implementation: Callable[..., Any], inputs: str) -> Mapping[str, str]:
+        """{parameter: whether its laws are passed as they are, as logits or as logprobs}."""
+        return law_kinds(implementation, inputs)
 
     def shaped(self, batch: Batch) -> Batch:
         """A batch in the form of the contract."""
@@ -318,8 +327,10 @@ class Verifier:
         return np.asarray(exact, dtype=np.float64)
 
     def _given(self, name: str, values: Any) -> Any:
-        if self.capabilities.inputs == "logits" and name in SHIFTS and values is not None:
-            values = self.logits(name, values)
+        kind = self.kinds.get(name, "probs")
+        if values is not None and kind != "probs":
+            logits = kind == "logits"
+            values = self.logits(name, values) if logits else as_logits(name, values, scale=0)
         return self.array(values)
 
     def logits(self, name: str, laws: Floats) -> Floats:

@@ -7,7 +7,7 @@ functions take two models.
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,10 +19,10 @@ from specref.contracts.capabilities import Capabilities
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture
 from specref.contracts.keywords import NAMED
 from specref.contracts.sampling import Sampler, Steps
+from specref.contracts.signature import PLACES, Read, by_position, models_in_order, of_arrays
 from specref.rules import DEFAULT, RULES, Rule
 
 RANDOMNESS = ("chance", "rng")
-PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def ignored(trials: int) -> None:
@@ -127,6 +127,23 @@ class Contract(ABC):
         """The claims of an implementation, with those that its signature makes."""
         return capabilities
 
+    def read(
+        self, function: Callable[..., Any], capabilities: Capabilities, explicit: Iterable[str]
+    ) -> Read:
+        """The claims with those that its names, annotations and defaults make, and what is told.
+
+        Parameters
+        ----------
+        explicit : iterable of str
+            The names of what was claimed, and does not hold by default alone.
+
+        Raises
+        ------
+        ValueError
+            They say something else than a claim, or than what the contract passes.
+        """
+        return capabilities, ()
+
     def fixture(self, name: str, capabilities: Capabilities) -> Fixture:
         """A fixture, reduced to the places that an implementation takes."""
         return CHAIN_FIXTURES[name].drafted()
@@ -185,6 +202,13 @@ class BatchContract(Contract):
         """A fixture, with ragged batches if the implementation takes them."""
         return CHAIN_FIXTURES[name] if capabilities.ragged else CHAIN_FIXTURES[name].even()
 
+    def read(
+        self, function: Callable[..., Any], capabilities: Capabilities, explicit: Iterable[str]
+    ) -> Read:
+        claims, told = by_position(function, self.positional, capabilities, explicit)
+        claims, also = of_arrays(function, claims, explicit)
+        return claims, (*told, *also)
+
     def fewest_drafts(self, capabilities: Capabilities) -> int:
         """The least number of drafts of a row."""
         return 0
@@ -207,6 +231,12 @@ class ModelContract(Contract):
 
     counts_calls: ClassVar[bool] = True
     timed: ClassVar[bool] = True
+
+    def read(
+        self, function: Callable[..., Any], capabilities: Capabilities, explicit: Iterable[str]
+    ) -> Read:
+        models_in_order(function)
+        return capabilities, ()
 
     @abstractmethod
     def calls(self, subject: Subject, fixture: Fixture) -> Steps:

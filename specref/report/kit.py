@@ -123,6 +123,7 @@ def header(report: Report) -> str:
         f"specref {__version__}: {report.name} {report.version}".rstrip()
         + f" · contract {report.contract} · rule {rule} · {claims.dtype} on {claims.device} · "
         f"seed {report.seed} · alpha {report.alpha:g} · {_power(report)}"
+        + "".join(f" · {told}" for told in report.told)
     )
 
 
@@ -166,6 +167,7 @@ def kit_record(report: Report) -> dict[str, object]:
         "exit_code": report.exit_code,
         "complete": report.complete,
         "counts": report.counts,
+        "told": report.told,
         "warnings": report.warnings,
         "not_tried": report.not_tried,
         "strata": [_stratum(result) for result in report.strata],

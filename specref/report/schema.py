@@ -270,6 +270,7 @@ REPORT = record(
     exit_code=one_of(0, 1, 2),
     complete=said("False until the last check, and after an interruption.", YES),
     counts=said("Checks by status.", record(**{str(one): WHOLE for one in Status})),
+    told=said("What its names, annotations and defaults say that it is given.", IDS),
     warnings=IDS,
     not_tried=said("{what could not be tried, and why: ids of checks}.", table(IDS)),
     strata=said(

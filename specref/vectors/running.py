@@ -14,7 +14,7 @@ from specref.conformance.parallel import Workers, loaded
 from specref.conformance.status import Status
 from specref.contracts.batch import read_answer
 from specref.contracts.calling import Verifier
-from specref.contracts.capabilities import Capabilities, capabilities_of
+from specref.contracts.capabilities import Capabilities, capabilities_of, explicit_claims
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.table import VERIFY, signed
 from specref.contracts.timeout import TIMEOUT, HungError, within
@@ -96,8 +96,9 @@ def run(
     >>> run(verify, cases).exit_code, run(verify, cases, last="inverse").exit_code
     (0, 1)
     """
-    claimed = capabilities_of(implementation, **claims)
     signed(implementation, VERIFY)
+    claimed = capabilities_of(implementation, **claims)
+    claimed, _ = VERIFY.read(implementation, claimed, explicit_claims(implementation, claims))
     if claimed.dtype not in EPSILON:
         raise ValueError(f"dtype = {claimed.dtype!r}: expected one of {', '.join(EPSILON)}")
     verifier = Verifier(implementation, claimed, timeout)

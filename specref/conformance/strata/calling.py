@@ -235,7 +235,7 @@ class LargeLogits(Called):
     way = "with large logits"
 
     def refusal(self) -> str:
-        if self.capabilities.inputs != "logits":
+        if "logits" not in self.kinds.values():
             return f"{ABSENT} logits"
         kept = self.capabilities.dtype in ("float32", "float64")
         return "" if kept else f"{self.capabilities.dtype} has no digits left for such logits"

@@ -23,7 +23,7 @@ def likeliest(verifier: Verifier, batch: Batch) -> Likeliest:
     ndarray of bool, shape (B, K + 1, V)
     """
     rows = verifier.read("target_probs", batch.target_probs)
-    if verifier.capabilities.inputs == "logits":
+    if verifier.kinds["target_probs"] != "probs":
         rows = _softmax(rows)
     slack = 2 * verifier.capabilities.tolerance
     return np.asarray(rows >= rows.max(axis=2, keepdims=True) - slack)

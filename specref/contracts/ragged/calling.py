@@ -27,6 +27,10 @@ class RaggedVerifier(Verifier):
     def keywords_of(implementation: Callable[..., Any]) -> frozenset[str]:
         return named(implementation)
 
+    @staticmethod
+    def kinds_of(implementation: Callable[..., Any], inputs: str) -> Mapping[str, str]:
+        return dict.fromkeys(("target_probs", "draft_probs"), inputs)  # as `read` gives them
+
     def arguments(
         self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -1,7 +1,7 @@
 """The contract ``ragged``: the drafts of all requests in one array, blocks out."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
@@ -22,6 +22,7 @@ from specref.contracts.ragged.parameters import (
     named,
     problem,
 )
+from specref.contracts.signature import Read, of_arrays
 from specref.contracts.verify.contract import VerifyContract
 from specref.statistics.floats.coins import Coins
 
@@ -133,6 +134,20 @@ class RaggedContract(VerifyContract):
         if capabilities.greedy_at_zero and "temperature" not in names:
             raise ValueError("greedy_at_zero = True: expected a parameter temperature")
         return replace(capabilities, inputs="logits" if names & logits else "probs")
+
+    def read(
+        self, function: Callable[..., Any], capabilities: Capabilities, explicit: Iterable[str]
+    ) -> Read:
+        logits = [one for one in PARAMETERS if one.endswith("_logits") and one in named(function)]
+        if logits and "inputs" in explicit and capabilities.inputs == "probs":
+            raise ValueError(
+                f"inputs = 'probs': the parameters {', '.join(logits)} say otherwise "
+                "(--claim inputs=logits)"
+            )
+        claims, told = of_arrays(function, capabilities, explicit)
+        many = "s" * (len(logits) > 1)
+        also = (f"it is given logits: parameter{many} {', '.join(logits)}",) if logits else ()
+        return claims, (*also, *told)
 
     def verifier(self, subject: Subject) -> Verifier:
         return RaggedVerifier(subject.function, subject.capabilities, subject.timeout)

@@ -1,0 +1,169 @@
+"""Names, annotations and defaults decide what a function is given."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specref.conformance.suite import check
+from specref.contracts.calling import Verifier
+from specref.contracts.capabilities import Capabilities
+from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.contracts.signature import by_position, law_kinds, of_arrays
+from specref.contracts.table import GENERATE, RAGGED, STEP, TREE, VERIFY
+from specref.contracts.verify.drawing import sample_batch
+from specref.examples import correct
+
+SMOKE = ["smoke", "boundary/forbidden", "joint/wide", "joint/batch-of-one", "joint/probed"]
+
+
+def normal(x: Any) -> Any:
+    weights = np.exp(x - x.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def on_logits(target_logits: Any, draft_logits: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    return correct.verify(normal(target_logits), normal(draft_logits), draft_tokens, rng=rng)
+
+
+def on_logprobs(log_probs: Any, draft_logprobs: Any, draft_ids: Any, *, rng: Any) -> Any:
+    return correct.verify(np.exp(log_probs), np.exp(draft_logprobs), draft_ids, rng=rng)
+
+
+def on_both(target_logits: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    return correct.verify(normal(target_logits), draft_probs, draft_tokens, rng=rng)
+
+
+@pytest.mark.parametrize(
+    ("verify", "told"),
+    [
+        (on_logits, ["it is given logits: parameters target_logits, draft_logits"]),
+        (on_logprobs, ["it is given log-probabilities: parameters log_probs, draft_logprobs"]),
+        (
+            on_both,
+            [
+                "it is given logits: parameter target_logits",
+                "it is given probabilities: parameter draft_probs",
+            ],
+        ),
+        (correct.verify, []),
+    ],
+)
+def test_a_right_sampler_gets_what_its_names_say(verify: Any, told: list[str]) -> None:
+    report = check(verify, only=SMOKE)
+    assert report.exit_code == 0, report
+    assert list(report.told) == told
+
+
+def test_a_wrong_one_is_lossy_all_the_same() -> None:
+    def shifted(target_logits: Any, draft_logits: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        return on_logits(2 * target_logits, draft_logits, draft_tokens, rng=rng)
+
+    assert check(shifted, only=SMOKE).lossy
+
+
+def test_log_probabilities_are_normalised_and_logits_are_not() -> None:
+    batch = sample_batch(CHAIN_FIXTURES["wide"], 3, np.random.default_rng(1))
+    p, q = (
+        Verifier(on_logprobs, Capabilities(inputs="logits")).read(name, laws)
+        for name, laws in (
+            ("target_probs", batch.target_probs),
+            ("draft_probs", batch.draft_probs),
+        )
+    )
+    assert np.allclose(np.exp(p).sum(-1), 1)
+    assert np.allclose(np.exp(q).sum(-1), 1)
+    logits = Verifier(on_logits, Capabilities(inputs="logits")).read(
+        "target_probs", batch.target_probs
+    )
+    assert not np.allclose(np.exp(logits).sum(-1), 1)
+
+
+def test_a_claim_decides_where_names_are_of_the_contract_or_of_formulas() -> None:
+    for verify in (correct.verify, lambda p, q, x: None, lambda a, b, c: None):
+        assert set(law_kinds(verify, "logits").values()) == {"logits"}
+        claims, told = by_position(
+            verify, VERIFY.positional, Capabilities(inputs="logits"), {"inputs"}
+        )
+        assert (claims.inputs, told) == ("logits", ())
+
+
+@pytest.mark.parametrize(
+    ("verify", "claim", "line"),
+    [
+        (on_logits, "probs", r"\(--claim inputs=logits\)"),
+        (lambda target_pmf, draft_pmf, drafts: None, "logits", r"\(--claim inputs=probs\)"),
+    ],
+)
+def test_names_that_contradict_a_claim_stop_with_the_line_to_type(
+    verify: Any, claim: str, line: str
+) -> None:
+    with pytest.raises(ValueError, match=line):
+        check(verify, inputs=claim)
+
+
+@pytest.mark.parametrize(
+    ("contract", "function"),
+    [
+        (VERIFY, lambda draft_probs, target_probs, draft_tokens: None),
+        (VERIFY, lambda draft_tokens, target, draft: None),
+        (TREE, lambda target_probs, draft_tokens, draft_probs, parents: None),
+        (STEP, lambda draft_model, target_model, context, gamma: None),
+        (GENERATE, lambda drafter, target, prompt, n: None),
+    ],
+)
+def test_another_order_is_no_verdict(contract: Any, function: Callable[..., Any]) -> None:
+    with pytest.raises(ValueError, match=r"expected .*target"):
+        contract.read(function, Capabilities(), ())
+
+
+def test_ragged_names_that_contradict_a_claim_are_refused() -> None:
+    def verify(draft_token_ids: Any, num_draft_tokens: Any, target_logits: Any) -> None: ...
+
+    _, told = RAGGED.read(verify, Capabilities(), ())
+    assert told == ("it is given logits: parameter target_logits",)
+    with pytest.raises(ValueError, match=r"--claim inputs=logits"):
+        RAGGED.read(verify, Capabilities(), {"inputs"})
+
+
+class Tensor:
+    """As torch's, for annotations."""
+
+
+Tensor.__module__ = "torch"
+DEVICE = Tensor()
+
+
+def annotated(p: "torch.Tensor", q: "torch.Tensor | None", drafts: "torch.Tensor") -> None:  # noqa: F821
+    ...
+
+
+def by_default(p: Any, q: Any, drafts: Any, *, device: Any = DEVICE) -> None: ...
+
+
+def with_a_class(p: Tensor, q: Tensor, drafts: Tensor) -> None: ...
+
+
+def of_numpy(p: np.ndarray, q: "np.ndarray | torch.Tensor", drafts: Any) -> None: ...  # noqa: F821
+
+
+def test_annotations_and_defaults_of_torch_ask_for_tensors() -> None:
+    for function in (annotated, by_default, with_a_class):
+        claims, told = of_arrays(function, Capabilities(), ())
+        assert claims.arrays == "torch"
+        assert told[0].startswith("it is given tensors: ")
+        with pytest.raises(ValueError, match=r"--claim arrays=torch"):
+            of_arrays(function, Capabilities(), {"arrays"})
+    assert of_arrays(of_numpy, Capabilities(), ()) == (Capabilities(), ())
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"), [("rng", "torch.Generator"), ("generator", "np.random.Generator")]
+)
+def test_another_generator_than_is_given_is_refused(name: str, wanted: str) -> None:
+    function = SimpleNamespace(f=eval(f"lambda p, q, x, {name}: None")).f
+    function.__annotations__ = {name: wanted}
+    with pytest.raises(ValueError, match=f"{name} is annotated {wanted}: name it"):
+        of_arrays(function, Capabilities(), ())

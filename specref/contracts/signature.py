@@ -1,0 +1,210 @@
+"""What a function's names, annotations and defaults say of what it is to be given."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+from specref.contracts.capabilities import Capabilities
+
+Read: TypeAlias = tuple[Capabilities, tuple[str, ...]]
+Kind: TypeAlias = Literal["probs", "logits", "logprobs"]
+PLACES = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+LAWS = ("target_probs", "draft_probs")
+WORDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        **dict.fromkeys(("logit", "logits"), "logits"),
+        **dict.fromkeys(("logprob", "logprobs", "logp", "logq", "lp", "lq"), "logprobs"),
+        **dict.fromkeys(
+            (
+                *("prob", "probs", "probability", "probabilities", "pmf", "p", "q"),
+                *("dist", "dists", "distribution", "distributions"),
+            ),
+            "probs",
+        ),
+    }
+)
+TOKENS = frozenset({"token", "tokens", "id", "ids", "drafts"})
+SIDES = {"target": 0, "draft": 1, "drafter": 1, "assistant": 1, "proposal": 1}
+WEAK = frozenset({*LAWS, "p", "q"})
+"""Names of the contract, or of formulas: a claim may say that they are logits."""
+TOLD: Mapping[str, str] = MappingProxyType(
+    {"probs": "probabilities", "logits": "logits", "logprobs": "log-probabilities"}
+)
+TENSOR, ARRAY = re.compile(r"\bTensor\b"), re.compile(r"\b(np|numpy|NDArray|ndarray)\b")
+
+
+def words(name: str) -> list[str]:
+    """The words of a name.
+
+    Examples
+    --------
+    >>> words("draft_logProbs")
+    ['draft', 'log', 'probs']
+    """
+    return [one.lower() for one in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)]
+
+
+def law_kind(name: str) -> Kind | None:
+    """In what form a parameter has a law, by its name; None if the name does not say.
+
+    Examples
+    --------
+    >>> [law_kind(one) for one in ("target_logits", "q", "log_probs", "draft_token_probs", "x")]
+    ['logits', 'probs', 'logprobs', 'probs', None]
+    """
+    said = words(name)
+    kinds = [WORDS[one] for one in said if one in WORDS]
+    if kinds and kinds[-1] == "probs" and "log" in said:
+        return "logprobs"
+    return kinds[-1] if kinds else None
+
+
+def placed(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters that may be passed by position; none of a function that does not tell."""
+    try:
+        known = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a compiled function
+        return []
+    return [one for one in known if one.kind in PLACES]
+
+
+def law_kinds(function: Callable[..., Any], inputs: str) -> Mapping[str, str]:
+    """{parameter of the contract: in what form its laws are passed}, by names, else as claimed.
+
+    Examples
+    --------
+    >>> law_kinds(lambda target_logits, draft_probs, drafts: None, "probs")
+    {'target_probs': 'logits', 'draft_probs': 'probs'}
+    >>> law_kinds(lambda p, q, drafts: None, "logits")
+    {'target_probs': 'logits', 'draft_probs': 'logits'}
+    """
+    names = [one.name for one in placed(function)[: len(LAWS)]]
+    clear = [kind for name in names if name not in WEAK and (kind := law_kind(name))]
+    if not clear:
+        return dict.fromkeys(LAWS, inputs)
+    return {law: law_kind(name) or clear[0] for law, name in zip(LAWS, names, strict=False)}
+
+
+def by_position(
+    function: Callable[..., Any],
+    positional: Sequence[str],
+    capabilities: Capabilities,
+    explicit: Iterable[str],
+) -> Read:
+    """The claims of a function that is given laws by position, with those of its names.
+
+    Parameters
+    ----------
+    positional : sequence of str
+        What the contract passes, in order.
+    explicit : iterable of str
+        The names of what was claimed, and does not hold by default alone.
+
+    Returns
+    -------
+    Capabilities
+    tuple of str
+        What is told of it.
+
+    Raises
+    ------
+    ValueError
+        Its names say something else than a claim, or than the order of the contract.
+    """
+    parameters = placed(function)[: len(positional)]
+    _in_order(parameters, positional)
+    kinds = law_kinds(function, capabilities.inputs)
+    inputs: Literal["probs", "logits"] = "logits"
+    if set(kinds.values()) == {"probs"}:
+        inputs = "probs"
+    if "inputs" in explicit and inputs != capabilities.inputs:
+        names = ", ".join(one.name for one in parameters[: len(LAWS)])
+        raise ValueError(
+            f"inputs = {capabilities.inputs!r}: the parameters {names} say otherwise "
+            f"(--claim inputs={inputs})"
+        )
+    told = []
+    if inputs == "logits" and "inputs" not in explicit:
+        for kind in dict.fromkeys(kinds.values()):
+            named = [
+                parameter.name
+                for parameter, one in zip(parameters, kinds.values(), strict=False)
+                if one == kind
+            ]
+            many = "s" * (len(named) > 1)
+            told.append(f"it is given {TOLD[kind]}: parameter{many} {', '.join(named)}")
+    return replace(capabilities, inputs=inputs), tuple(told)
+
+
+def _in_order(parameters: Sequence[inspect.Parameter], positional: Sequence[str]) -> None:
+    """Raise `ValueError` if names say that something else is expected at a place."""
+    for place, (one, given) in enumerate(zip(parameters, positional, strict=False)):
+        law, said = law_kind(one.name), set(words(one.name))
+        sides = {SIDES[word] for word in said & SIDES.keys()}
+        wrong = len(sides) == 1 and given in LAWS and place not in sides
+        wrong |= given in LAWS and law is None and bool(said & TOKENS)
+        wrong |= given == "draft_tokens" and law is not None and not said & TOKENS
+        if wrong:
+            raise ValueError(
+                f"parameter {place + 1} is {one.name}, where the contract gives {given}: expected "
+                f"({', '.join(positional)}), in that order (an adapter can exchange them)"
+            )
+
+
+def models_in_order(function: Callable[..., Any]) -> None:
+    """Raise `ValueError` if a function of two models names the drafter first."""
+    first = [{SIDES[w] for w in words(one.name) if w in SIDES} for one in placed(function)[:2]]
+    if first == [{1}, {0}]:
+        names = ", ".join(one.name for one in placed(function)[:2])
+        raise ValueError(
+            f"the first parameters are {names}: expected the target, then the drafter"
+        )
+
+
+def of_arrays(
+    function: Callable[..., Any], capabilities: Capabilities, explicit: Iterable[str]
+) -> Read:
+    """The claims of a function, with those of its annotations and defaults: tensors or arrays.
+
+    Raises
+    ------
+    ValueError
+        They say something else than a claim, or of randomness than what is given.
+    """
+    try:
+        known = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a compiled function
+        return capabilities, ()
+    texts = {one.name: _text(one.annotation) for one in known}
+    for name, wrong, right in (
+        ("rng", "torch.Generator", "generator"),
+        ("generator", "random.Generator", "rng"),
+    ):
+        if wrong in texts.get(name, ""):
+            raise ValueError(
+                f"{name} is annotated {texts[name]}: name it {right}, to be given one"
+            )
+    tensors = [
+        one.name
+        for one in known
+        if (TENSOR.search(texts[one.name]) and not ARRAY.search(texts[one.name]))
+        or type(one.default).__module__.split(".")[0] == "torch"
+    ]
+    if capabilities.arrays == "torch" or not tensors:
+        return capabilities, ()
+    if "arrays" in explicit:
+        raise ValueError(
+            f"arrays = {capabilities.arrays!r}: {', '.join(tensors)} are of torch by their "
+            "annotations or defaults (--claim arrays=torch)"
+        )
+    told = f"it is given tensors: {', '.join(tensors)}, by annotations or defaults"
+    return replace(capabilities, arrays="torch"), (told,)
+
+
+def _text(annotation: Any) -> str:
+    if annotation is inspect.Parameter.empty:
+        return ""
+    return annotation if isinstance(annotation, str) else str(annotation)
