@@ -21,8 +21,8 @@ def completed(
 ) -> Law:
     """Extend every block by the target itself to `length` tokens (or EOS): the joint law.
 
-    Losslessness is a statement about this law. The first token alone is blind to bonus,
-    residual-row and shared-coin bugs.
+    Losslessness is a statement about this law. The first token alone is blind to bonus and
+    shared-coin bugs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Greedy block verification: as many drafts are accepted as any lossless rule can accept.
+"""Greedy block verification: of one chain from q, as much is accepted as any rule can accept.
 
 Sun et al. 2024 (arXiv:2403.10444), appendix. For the drafts x = x_1 … x_n let p(x_1 … x_i) and
 q(x_1 … x_i) be joint probabilities since the block began. As in `block`, but P_i is their ratio
@@ -15,9 +15,10 @@ of what is left at w: F(w), and what stops at w, min(p, q)(w) - sum min(p, q)(w 
 F(w) is (p - q)+(w), so that what is left is p(w) - sum min(p, q)(w .) = sum (p - q)+(w .), and
 F(w y) = (p - q)+(w y). Together with min(p, q)(w y) from the drafts that is p(w y).
 
-No rule accepts more, whatever it does later: x is drafted with probability q(x), and the text
-starts with x with probability p(x). The expected number of accepted drafts is the sum over l of
-sum min(p, q)(x_1 … x_l), that is, of 1 - TV(p^l, q^l).
+No lossless rule with one chain of drafts from q accepts more, whatever it does later: x is
+drafted with probability q(x), and the text starts with x with probability p(x). With several
+drafts of a token, or drafts that are no draws from q, a rule may accept more. The expected number
+of accepted drafts is the sum over l of sum min(p, q)(x_1 … x_l), that is, of 1 - TV(p^l, q^l).
 
 In the next iteration, the drafts are verified against the modified target, which is a target like
 any other; that iteration modifies it in turn. Each modification ends `lookahead` tokens after the

@@ -37,8 +37,9 @@ class FeatureSums:
 
     Attributes
     ----------
-    tokens, excess, variance : ndarray
-        Sums over the tokens for which the feature was bet on.
+    tokens, excess, variance, spread : ndarray
+        Sums over the tokens for which the feature was bet on; `spread` is that of m (1 - m), m
+        being the mean. It is the variance of a set, and the most that a feature can have.
 
     Examples
     --------
@@ -54,7 +55,7 @@ class FeatureSums:
 
     def __init__(self, shape: tuple[int, ...], tolerance: float = 0.0) -> None:
         self.tolerance = tolerance
-        self.tokens, self.excess, self.variance = np.zeros((3, *shape))
+        self.tokens, self.excess, self.variance, self.spread = np.zeros((4, *shape))
 
     def add(
         self,
@@ -79,6 +80,7 @@ class FeatureSums:
         # Not `every @ …`: the order in which BLAS adds depends on its threads.
         self.excess[some] += np.einsum("...t,tf->...f", every[some], values - mean)
         self.variance[some] += np.einsum("...t,tf->...f", every[some], variance)
+        self.spread[some] += np.einsum("...t,tf->...f", every[some], mean * (1 - mean))
 
     @property
     def log_wealth(self) -> Floats:
@@ -110,10 +112,11 @@ class FeatureSums:
 
         Notes
         -----
-        For a set, a shift by d changes the variance of a token by at most d; that of other
-        features is at most 1 / 4. So the excess is above n shift - sqrt(2 W log(1 / beta)) -
-        log(1 / beta) / 3 with probability 1 - beta, by Bernstein's inequality with
-        W = min(V + n shift, n / 4).
+        The variance under another law is not V. But a number in [0, 1] with mean m has at most
+        the variance m (1 - m), which a shift of m by d raises by at most d. So the excess is
+        above n shift - sqrt(2 W log(1 / beta)) - log(1 / beta) / 3 with probability 1 - beta, by
+        Bernstein's inequality with W = min(B + n shift, n / 4), B being the sum of m (1 - m)
+        under the target's law: `spread`.
         """
         low, high = np.zeros_like(self.tokens), np.ones_like(self.tokens)
         needed = self._needed(alpha)
@@ -137,7 +140,7 @@ class FeatureSums:
 
     def _finds(self, shift: Floats, needed: Floats, beta: float) -> Bools:
         n, miss = self.tokens, math.log(1 / beta)
-        noise = np.sqrt(2 * np.minimum(self.variance + n * shift, n / 4) * miss) + miss / 3
+        noise = np.sqrt(2 * np.minimum(self.spread + n * shift, n / 4) * miss) + miss / 3
         return np.asarray(n * shift - noise >= needed)
 
 
@@ -154,6 +157,7 @@ def tokens_to_detect(shift: float, alpha: float, features: int, beta: float = BE
         sums = FeatureSums((1,))
         sums.tokens += tokens
         sums.variance += tokens / 4
+        sums.spread += tokens / 4
         if sums.finds(np.array([shift]), alpha / features, beta)[0]:
             return tokens
         tokens = math.ceil(tokens * 1.1)

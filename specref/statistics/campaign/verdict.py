@@ -28,7 +28,10 @@ class Conformance(StrEnum):
 
 @dataclass(frozen=True)
 class Interval:
-    """The total variation of the completed block on one case.
+    """The total variation of the completed block on one case, for blocks of one law.
+
+    The attributes hold at numbers of trials that were fixed without a look at the counts. If
+    evidence decided when to stop, as `run` does with a sampler that is LOSSY, they are estimates.
 
     Attributes
     ----------
@@ -39,8 +42,8 @@ class Interval:
     threshold : float
         An estimate above it decides for LOSSY.
     detectable : float
-        Any sampler at least this far is found LOSSY with probability 0.999: proved, for
-        every alternative. The bets usually need a tenth of that many trials.
+        Any sampler at least this far is found LOSSY with probability 0.999 after so many
+        trials: proved, for every alternative. The bets usually need a tenth of that many trials.
     noise : float
         The mean of the estimate of as many whole blocks of a lossless sampler.
     """
