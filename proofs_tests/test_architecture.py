@@ -20,6 +20,7 @@ FLOORS = [
     "lazy",
     "optional",
     "tracebacks",
+    "spoiled",
     "distributions",
     "arrays",
     "chance",

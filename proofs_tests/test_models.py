@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from specref import Model, Vocabulary
 from specref.models import (
+    as_model,
     hashed_model,
     iid_model,
     markov_model,
@@ -37,6 +38,65 @@ def test_some_rows_are_remembered_and_not_more(monkeypatch):
         model.next_token(context)
     assert asked == [(), (0,), (1,), (0,)]
     assert len(model._remembered) == 2
+
+
+class Own:
+    """A model of one's own, whose rows are its arrays."""
+
+    def __init__(self, row):
+        self.vocabulary, self.row, self.calls = AB, np.array([Fraction(x) for x in row]), 0
+
+    def next_token(self, context):
+        self.calls += 1
+        return self.row
+
+
+def test_a_model_of_ones_own_gives_copies():
+    own = Own(HALF)
+    model = as_model(own, "target")
+    row = model.next_token(())
+    assert not row.flags.writeable
+    assert not np.shares_memory(row, own.row)
+    assert (model.row is own.row, model.calls) == (True, 1)
+    assert as_model(model, "target") is model
+
+
+def test_a_subclass_with_rows_of_its_own_gives_copies():
+    class Writable(Model):
+        def next_token(self, context):
+            return np.array([Fraction(1, 2)] * 2)
+
+    row = as_model(Writable(AB, lambda context: HALF), "target").next_token(())
+    assert not row.flags.writeable
+
+
+@pytest.mark.parametrize("model", [None, {"next_token": 1}, lambda context: HALF])
+def test_what_is_no_model_is_refused(model):
+    with pytest.raises(TypeError, match=r"drafter = .*: expected a Model"):
+        as_model(model, "drafter")
+
+
+def test_a_model_without_a_vocabulary_is_refused():
+    own = Own(HALF)
+    own.vocabulary = ["a", "b"]
+    with pytest.raises(TypeError, match=r"target\.vocabulary: expected a Vocabulary"):
+        as_model(own, "target")
+
+
+@pytest.mark.parametrize("name", ["next_token", "vocabulary", "_next_token", "__class__"])
+@pytest.mark.parametrize("make", [lambda: iid_model(AB, HALF), lambda: as_model(Own(HALF), "p")])
+def test_what_rows_come_from_cannot_be_replaced(make, name):
+    with pytest.raises(AttributeError, match=f"{name} of a model cannot be replaced"):
+        setattr(make(), name, None)
+
+
+def test_a_subclass_may_keep_attributes_of_its_own():
+    class Counting(Model):
+        calls = 0
+
+    model = Counting(AB, lambda context: HALF)
+    model.calls += 1
+    assert model.calls == 1
 
 
 def test_float_rows_stay_floats():

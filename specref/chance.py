@@ -14,6 +14,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from specref.distributions import Probabilities, Probability, is_one
+from specref.spoiled import unspoiled
 
 __all__ = [
     "Chance",
@@ -519,6 +520,8 @@ def exact_distribution(
     ------
     TooManyPathsError, OutsideChanceError
         As `enumerate_paths`.
+    SpoiledError
+        The program replaced a part of this package, of NumPy or of Python.
     ValueError
         As `Chance.draw` and `Chance.accept`.
 
@@ -529,6 +532,7 @@ def exact_distribution(
     {0: Fraction(1, 4), 1: Fraction(1, 2), 2: Fraction(1, 4)}
     """
     distribution: dict[Outcome, Probability] = {}
-    for path in enumerate_paths(program, max_paths, twice=True):
-        distribution[path.outcome] = distribution.get(path.outcome, 0) + path.weight
+    with unspoiled():
+        for path in enumerate_paths(program, max_paths, twice=True):
+            distribution[path.outcome] = distribution.get(path.outcome, 0) + path.weight
     return distribution

@@ -2,16 +2,23 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
 from specref.distributions import Probabilities, Row, as_distribution, normalise
+from specref.spoiled import SpoiledError
 from specref.vocabulary import Text, Tokens, Vocabulary
 
 REMEMBERED_CONTEXTS = 4096
+_FIXED = ("vocabulary", "_next_token", "_remembered")
+WATCHED, ASKED_AGAIN = 16, 2
+"""How many rows of a model are compared, and for how many its function is asked again: more of
+those would take a rule's proof a fifth longer."""
 
 
 class Model:
@@ -52,6 +59,12 @@ class Model:
         # `lru_cache` would take longer to make than most models of a search are used.
         self._remembered: dict[Tokens, Probabilities] = {}
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse to replace what rows come from: rules are judged by the models they are given."""
+        if hasattr(Model, name) or (name in _FIXED and name in vars(self)):
+            raise AttributeError(f"{name} of a model cannot be replaced: make another Model")
+        object.__setattr__(self, name, value)
+
     def next_token(self, context: Sequence[int]) -> Probabilities:
         """The distribution of the token after `context`.
 
@@ -86,6 +99,115 @@ class Model:
         self.vocabulary.check(context, "context")
         name = f"next_token({context})"
         return as_distribution(self._next_token(context), name, len(self.vocabulary))
+
+
+class OwnModel(Model):
+    """A model of one's own behind the rows of a `Model`: copies, checked and read-only.
+
+    Parameters
+    ----------
+    given : object
+        With `vocabulary` and `next_token`. Its other attributes are read through this model.
+
+    Examples
+    --------
+    >>> class Own:
+    ...     vocabulary, row = Vocabulary("ab"), np.array([0.5, 0.5])
+    ...     def next_token(self, context):
+    ...         return self.row
+    >>> model = OwnModel(Own())
+    >>> model.next_token(()) is model.row, model.next_token(()).flags.writeable
+    (False, False)
+    """
+
+    def __init__(self, given: Any) -> None:
+        super().__init__(given.vocabulary, given.next_token)
+        self._given = given
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_given":  # what copies and pickles ask for
+            raise AttributeError(name)
+        return getattr(self._given, name)
+
+
+def as_model(model: Any, name: str) -> Model:
+    """A model whose rows are its own: a `Model` as it is, any other behind one.
+
+    Parameters
+    ----------
+    model : object
+        A `Model`, or anything that has a `vocabulary` and a function `next_token`.
+    name : str
+        What it is called in messages.
+
+    Raises
+    ------
+    TypeError
+        It is no model.
+
+    Examples
+    --------
+    >>> as_model("abc", "target")
+    Traceback (most recent call last):
+    TypeError: target = 'abc': expected a Model
+    """
+    if isinstance(model, Model) and type(model).next_token is Model.next_token:
+        return model
+    if not hasattr(model, "next_token"):
+        raise TypeError(f"{name} = {model!r}: expected a Model")
+    if not isinstance(getattr(model, "vocabulary", None), Vocabulary):
+        raise TypeError(f"{name}.vocabulary: expected a Vocabulary, such as Vocabulary('abc')")
+    return OwnModel(model)
+
+
+@contextmanager
+def watched(target: Model, drafter: Model, context: Tokens, depth: int) -> Iterator[None]:
+    """Raise if rows of the models are afterwards other than before.
+
+    Rows of the target are asked for before anything is run: after the context, and after
+    possible texts of up to `depth` tokens, the shortest first, 16 in all. For they may come from
+    arrays that a rule can reach. Of the drafter it is the row after no token.
+
+    Raises
+    ------
+    SpoiledError
+        The first context after which a row was changed.
+
+    Examples
+    --------
+    >>> row = [1, 0]
+    >>> model = Model(Vocabulary("ab"), lambda context: row)
+    >>> with watched(model, model, (), 1):
+    ...     row[:] = [0, 1]
+    Traceback (most recent call last):
+    specref.spoiled.SpoiledError: the target's row after () was changed while the rule ran
+    """
+    known: list[tuple[str, Model, dict[Tokens, list[Any]]]] = [
+        ("target", target, _first_rows(target, tuple(context), depth)),
+        ("drafter", drafter, {(): drafter.next_token(()).tolist()}),
+    ]
+    yield
+    for name, model, rows in known:
+        for number, (text, row) in enumerate(rows.items()):
+            again = model._checked_next_token(text) if number < ASKED_AGAIN else row
+            if not list(again) == model.next_token(text).tolist() == row:
+                raise SpoiledError(f"the {name}'s row after {text} was changed while the rule ran")
+
+
+def _first_rows(model: Model, context: Tokens, depth: int) -> dict[Tokens, list[Any]]:
+    """The rows after the shortest texts that begin with a context and are possible after it."""
+    found: dict[Tokens, list[Any]] = {}
+    texts = [context]
+    for text in texts:
+        try:
+            row = found[text] = model.next_token(text).tolist()
+        except Exception:  # such as a table's that ends: rules need not get there
+            continue
+        if len(text) == len(context) + depth or model.vocabulary.ends(text[len(context) :]):
+            continue
+        likely = [(*text, token) for token, probability in enumerate(row) if probability > 0]
+        texts += likely[: WATCHED - len(texts)]
+    return found
 
 
 def check_ids(context: Sequence[int], name: str) -> None:

@@ -11,15 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofs_tests.helpers.bugs import planted
-from specref import Exact, Vocabulary, completed, exact_distribution, is_lossless
+from specref import Exact, Model, Vocabulary, completed, exact_distribution, is_lossless
 from specref.algorithms import autoregressive, decode, slem, slrs, standard, tli, union
 from specref.chance import OutsideChanceError
 from specref.distributions import residual, total_variation
-from specref.models import iid_model
+from specref.models import iid_model, table_model
 from specref.proofs import is_lossless_loop
 from specref.proofs.batches import is_jointly_lossless
 from specref.proofs.exact import check_step, shares_of, trace_to
 from specref.rules import RULES
+from specref.spoiled import SpoiledError
 from specref.strategies import (
     heterogeneous_pairs,
     iterations,
@@ -400,3 +401,88 @@ def test_a_loop_is_no_step_and_a_context_may_have_any_name():
     with pytest.raises(TypeError, match="in place of `lookahead` it is a loop: specref check"):
         check_step(lambda target, drafter, context, tokens, chance: ())
     check_step(lambda target, drafter, tokens, lookahead, chance: ())
+
+
+class Table:
+    """A model of one's own, whose rows are its own arrays: one for every context."""
+
+    def __init__(self, row):
+        self.vocabulary, self.row = Vocabulary("abc"), np.array([Fraction(x) for x in row])
+
+    def next_token(self, context):
+        return self.row
+
+
+def in_place(row):
+    """A min-p filter, as engines apply it to the memory that they are given."""
+    row[row < Fraction(1, 4)] = Fraction(0)
+    row /= row.sum()
+
+
+JUDGES = {
+    "is_lossless": lambda step, p, q: is_lossless(step, p, q),
+    "is_lossless_loop": lambda step, p, q: is_lossless_loop(step, p, q, (), 1, 2),
+    "is_jointly_lossless": lambda step, p, q: is_jointly_lossless(
+        lambda p, q, contexts, k, chance: [step(p, q, one, k, chance) for one in contexts],
+        p, q, [()],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_a_row_cannot_be_filtered_in_place(judge):
+    def step(target, drafter, context, lookahead, chance):
+        in_place(target.next_token(context))
+        return standard.step(target, drafter, context, lookahead, chance)
+
+    own, other = Table(["1/2", "3/8", "1/8"]), Table(["1/3"] * 3)
+    for target in (own, iid_model(own.vocabulary, own.row)):
+        with pytest.raises(ValueError, match=r"read-only: .* change a row\.copy\(\)"):
+            JUDGES[judge](step, target, other)
+    assert list(own.row) == [Fraction(1, 2), Fraction(3, 8), Fraction(1, 8)]
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+@pytest.mark.parametrize("after_asking", [False, True])
+def test_rows_that_change_beneath_the_judge_are_named(judge, after_asking):
+    own, other = Table(["1/2", "3/8", "1/8"]), Table(["1/3"] * 3)
+
+    def step(target, drafter, context, lookahead, chance):
+        if after_asking:
+            target.next_token(context)
+        in_place(target.row)  # the array of the given model
+        return standard.step(target, drafter, context, lookahead, chance)
+
+    with pytest.raises(SpoiledError, match=r"the target's row after \(\) was changed"):
+        JUDGES[judge](step, own, other)
+
+
+def test_a_row_deep_in_the_text_that_changes_is_named():
+    rows = {text: np.array([Fraction(1, 2)] * 2) for text in itertools.product((0, 1), repeat=2)}
+    target = Model(Vocabulary("ab"), lambda text: rows.get(text, ["1/2", "1/2"]))
+
+    def step(target, drafter, context, lookahead, chance):
+        row = target.next_token((1, 0)).base
+        row.setflags(write=True)
+        row[:] = [Fraction(1), Fraction(0)]
+        return standard.step(target, drafter, context, lookahead, chance)
+
+    with pytest.raises(SpoiledError, match=r"the target's row after \(1, 0\) was changed"):
+        is_lossless(step, target, target, (), 2)
+
+
+def test_models_of_ones_own_are_judged_as_models_are():
+    own, other = Table(["1/2", "3/8", "1/8"]), Table(["1/3"] * 3)
+    p, q = (iid_model(one.vocabulary, one.row) for one in (own, other))
+    for step in (standard.step, algorithm_5):
+        assert is_lossless(step, own, other, (), 2) == is_lossless(step, p, q, (), 2)
+
+
+def test_rows_that_a_rule_does_not_need_may_be_missing():
+    ab, half = Vocabulary("ab"), ["1/2", "1/2"]
+    target = table_model(ab, {(): half})
+
+    def one_token(target, drafter, context, lookahead, chance):
+        return (chance.draw(target.next_token(context), "draw"),)
+
+    assert is_lossless(one_token, target, iid_model(ab, half), (), 3)

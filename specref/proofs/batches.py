@@ -5,16 +5,18 @@ is a batch whose completed blocks have, jointly, the product of the target's law
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from fractions import Fraction
 from functools import reduce
 from operator import itemgetter
 
 from specref.algorithms.companion.batch import BatchStep
-from specref.chance import MAX_PATHS, enumerate_paths
+from specref.chance import MAX_PATHS, Chance, enumerate_paths
 from specref.distributions import Probability, is_exact, push_forward, total_variation
 from specref.laws import Law, completed
-from specref.models import Model
-from specref.proofs.exact import Comparison
+from specref.models import Model, as_model, watched
+from specref.proofs.exact import Comparison, written_to
+from specref.spoiled import unspoiled
 from specref.vocabulary import Tokens
 
 JointLaw = dict[tuple[Tokens, ...], Probability]
@@ -80,19 +82,27 @@ def is_jointly_lossless(
     >>> is_jointly_lossless(batch, model, model, [(), ()])
     JointProof(lossless=True, total_variation=0, paths=16)
     """
+    target, drafter = as_model(target, "target"), as_model(drafter, "drafter")
     if not is_exact(target.next_token(contexts[0])):
         raise TypeError("target returns floats: a proof needs Fractions")
     paths = 0
     output: JointLaw = {}
-    for path in enumerate_paths(
-        lambda chance: tuple(step(target, drafter, contexts, lookahead, chance)),
-        max_paths,
-        twice=True,
-    ):
-        paths += 1
-        if len(path.outcome) != len(contexts) or not all(path.outcome):
-            raise ValueError(f"step returned {path.outcome}: expected {len(contexts)} blocks")
-        output[path.outcome] = output.get(path.outcome, 0) + path.weight
+
+    def program(chance: Chance) -> tuple[Tokens, ...]:
+        try:
+            return tuple(step(target, drafter, contexts, lookahead, chance))
+        except ValueError as error:
+            raise written_to(error) from error.__cause__
+
+    with ExitStack() as watching:
+        watching.enter_context(unspoiled())
+        for context in contexts:
+            watching.enter_context(watched(target, drafter, context, lookahead))
+        for path in enumerate_paths(program, max_paths, twice=True):
+            paths += 1
+            if len(path.outcome) != len(contexts) or not all(path.outcome):
+                raise ValueError(f"step returned {path.outcome}: expected {len(contexts)} blocks")
+            output[path.outcome] = output.get(path.outcome, 0) + path.weight
     whole = _completed(output, target, contexts, lookahead + 1)
     nothing: JointLaw = {((),) * len(contexts): Fraction(1)}
     return JointProof(whole, _completed(nothing, target, contexts, lookahead + 1), paths)

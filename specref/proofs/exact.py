@@ -20,7 +20,8 @@ from specref.chance import (
 )
 from specref.distributions import Probability, is_exact, push_forward, total_variation
 from specref.laws import Law, completed, first_tokens
-from specref.models import Model
+from specref.models import Model, as_model, watched
+from specref.spoiled import unspoiled
 from specref.vocabulary import Tokens
 
 ARGUMENTS = ("target", "drafter", "context", "lookahead", "chance")
@@ -156,6 +157,7 @@ def is_lossless(
     >>> is_lossless(standard.step, target, drafter, (), 2)
     Proof(lossless=True, total_variation=0, paths=12)
     """
+    target, drafter = as_model(target, "target"), as_model(drafter, "drafter")
     arguments = (target, drafter, context, lookahead)
     blocks, paths = output_distribution(step, *arguments, max_paths)
     return _decided(proof(blocks, target, context, paths), blocks, step, *arguments)
@@ -214,6 +216,7 @@ def is_lossless_loop(
     >>> is_lossless_loop(standard.step, target, drafter, (), 1, 3).lossless
     True
     """
+    target, drafter = as_model(target, "target"), as_model(drafter, "drafter")
     total_paths = 0
 
     def after(text: Tokens) -> Law:
@@ -245,18 +248,20 @@ def output_distribution(
     TypeError, ValueError
         As `is_lossless`.
     """
+    target, drafter = as_model(target, "target"), as_model(drafter, "drafter")
     _check_arguments(step, target, drafter, context)
     blocks: Law = {}
     paths = 0
     program = _program(step, target, drafter, context, lookahead)
-    for path in enumerate_paths(program, max_paths, twice=True):
-        if isinstance(path.weight, float):
-            raise TypeError(
-                f"step asked chance with a float probability (block {path.outcome}): a proof "
-                "needs Fractions throughout, such as Fraction(1, 2) for 1 / 2"
-            )
-        blocks[path.outcome] = blocks.get(path.outcome, 0) + path.weight
-        paths += 1
+    with unspoiled(), watched(target, drafter, tuple(context), lookahead):
+        for path in enumerate_paths(program, max_paths, twice=True):
+            if isinstance(path.weight, float):
+                raise TypeError(
+                    f"step asked chance with a float probability (block {path.outcome}): a proof "
+                    "needs Fractions throughout, such as Fraction(1, 2) for 1 / 2"
+                )
+            blocks[path.outcome] = blocks.get(path.outcome, 0) + path.weight
+            paths += 1
     return blocks, paths
 
 
@@ -348,13 +353,30 @@ def _program(
     step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
 ) -> Callable[[Chance], Tokens]:
     def program(chance: Chance) -> Tokens:
-        block = _tokens(step(target, drafter, context, lookahead, chance))
+        try:
+            block = _tokens(step(target, drafter, context, lookahead, chance))
+        except ValueError as error:
+            raise written_to(error) from error.__cause__
         if not block:
             raise ValueError(f"step returned an empty block in context {context}")
         target.vocabulary.check(block, "block")
         return block
 
     return program
+
+
+def written_to(error: ValueError) -> ValueError:
+    """The error of a step, or what to do where it wrote into a read-only array.
+
+    Examples
+    --------
+    >>> written_to(ValueError("assignment destination is read-only"))
+    ValueError('assignment destination is read-only: rows of models are, so change a row.copy()')
+    """
+    if not str(error).endswith("read-only"):
+        return error
+    told = f"{error}: rows of models are, so change a row.copy()"
+    return ValueError(told).with_traceback(error.__traceback__)
 
 
 def _tokens(raw: object) -> Tokens:
@@ -397,9 +419,6 @@ def check_step(step: Step) -> None:
 
 def _check_arguments(step: Step, target: Model, drafter: Model, context: Tokens) -> None:
     check_step(step)
-    for name, model in (("target", target), ("drafter", drafter)):
-        if not hasattr(model, "next_token"):
-            raise TypeError(f"{name} = {model!r}: expected a Model")
     if isinstance(context, (str, bytes)) or not isinstance(context, Iterable):
         raise TypeError(f"context = {context!r}: expected a tuple of token ids")
     for name, model, seen in (("target", target, context), ("drafter", drafter, ())):

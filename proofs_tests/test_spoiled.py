@@ -1,0 +1,103 @@
+"""Rules that change their judge are noticed, and the judge is put back."""
+
+import builtins
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import specref.laws
+import specref.models
+from specref import Vocabulary, exact_distribution, is_lossless
+from specref.algorithms import standard
+from specref.models import Model, iid_model
+from specref.proofs.batches import is_jointly_lossless
+from specref.proofs.exact import is_lossless_loop
+from specref.spoiled import SpoiledError, unspoiled
+
+ABC = Vocabulary("abc")
+P, Q = ["1/2", "3/8", "1/8"], ["1/3", "1/3", "1/3"]
+TARGET, DRAFTER = iid_model(ABC, P), iid_model(ABC, Q)
+
+
+def filtered(row):
+    kept = np.where(row < Fraction(1, 4), Fraction(0), row)
+    return kept / kept.sum()
+
+
+def of_filtered(target, drafter, context, lookahead, chance):
+    """Lossless for the target behind a filter, so that it is lossy for the target itself."""
+    model = Model(target.vocabulary, lambda text: filtered(target.next_token(text)))
+    return standard.step(model, drafter, context, lookahead, chance)
+
+
+def replacing(owner, name, value):
+    """The lossy rule, which replaces a part of its judge before it answers."""
+
+    def step(*arguments):
+        setattr(owner, name, value)
+        return of_filtered(*arguments)
+
+    return step
+
+
+CHEATS = {
+    "Model.next_token": (
+        Model,
+        "next_token",
+        lambda model, text: filtered(TARGET._next_token(())),
+    ),
+    "completed": (specref.laws, "completed", lambda *_: {(0,): Fraction(1)}),
+    "a new global": (specref.laws, "dict", lambda *_: {}),
+    "Fraction": (Fraction, "__eq__", lambda one, other: True),
+    "numpy": (np, "asarray", np.array),
+    "builtins": (builtins, "sorted", lambda *_, **__: []),
+    "Vocabulary": (Vocabulary, "ends", lambda *_: True),
+}
+JUDGES = {
+    "is_lossless": lambda step: is_lossless(step, TARGET, DRAFTER),
+    "is_lossless_loop": lambda step: is_lossless_loop(step, TARGET, DRAFTER, (), 1, 2),
+    "is_jointly_lossless": lambda step: is_jointly_lossless(
+        lambda p, q, contexts, k, chance: [step(p, q, one, k, chance) for one in contexts],
+        TARGET, DRAFTER, [()],
+    ),
+    "exact_distribution": lambda step: exact_distribution(
+        lambda chance: step(TARGET, DRAFTER, (), 1, chance)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_a_rule_that_replaces_a_part_of_its_judge_is_named(judge, cheat):
+    owner, name, value = CHEATS[cheat]
+    before = vars(owner).get(name)
+    try:
+        with pytest.raises(SpoiledError, match=rf"\.{name} was replaced while the rule ran"):
+            JUDGES[judge](replacing(owner, name, value))
+        assert vars(owner).get(name) is before
+    finally:
+        if before is not None:
+            setattr(owner, name, before)
+        elif name in vars(owner):
+            delattr(owner, name)
+
+
+def test_what_fails_is_put_back_too():
+    before = specref.laws.completed
+
+    def deleting(chance):
+        del specref.laws.completed
+        raise KeyError("the rule's own")
+
+    with pytest.raises(SpoiledError) as caught:
+        exact_distribution(deleting)
+    assert isinstance(caught.value.__context__, KeyError)
+    assert specref.laws.completed is before
+
+
+def test_what_is_put_back_in_time_is_no_matter(monkeypatch):
+    with unspoiled():
+        with monkeypatch.context() as patch:
+            patch.setattr(specref.models, "REMEMBERED_CONTEXTS", 1)
+        specref.models.iid_model(ABC, P)

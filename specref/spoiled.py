@@ -1,0 +1,101 @@
+"""Notices code under judgement that changes its judge, and puts back what it replaced.
+
+A rule is run in the judge's own process. What it replaces there would be believed: a function of
+`specref.laws`, a method of `Model`, `Fraction.__eq__`, `numpy.asarray`, `sum`. So these names are
+compared before and after. What is replaced and put back between two looks is not seen, nor is
+what C keeps, the contents of a container, or a debugger's way into frames.
+"""
+
+import builtins
+import fractions
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from operator import is_
+from types import MappingProxyType, ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+JUDGES = tuple(
+    f"specref.{name}"
+    for name in ("distributions", "chance", "vocabulary", "models", "laws", "proofs.exact")
+)
+"""The modules that decide whether two laws are equal."""
+LIBRARIES: tuple[ModuleType, ...] = (np, builtins)
+Space: TypeAlias = ModuleType | type
+Names: TypeAlias = dict[str, Any]
+_MISSING = object()
+
+
+class SpoiledError(RuntimeError):
+    """Code under judgement changed what it is judged by: a model, or the judge itself."""
+
+
+@contextmanager
+def unspoiled() -> Iterator[None]:
+    """Raise unless the judge is afterwards what it was before; it is put back either way.
+
+    Raises
+    ------
+    SpoiledError
+        Something was replaced, added or deleted; the first name is told.
+
+    Examples
+    --------
+    >>> import specref.models
+    >>> with unspoiled():
+    ...     specref.models.Model.next_token = lambda model, context: [1]
+    Traceback (most recent call last):
+    specref.spoiled.SpoiledError: specref.models.Model.next_token was replaced while the rule ran
+    """
+    before = [(space, dict(vars(space))) for space in _spaces()]
+    libraries = [(module, dict(vars(module))) for module in LIBRARIES]
+    try:
+        yield
+    finally:
+        # First to what is built in, on which the other comparisons depend.
+        changed = [
+            name
+            for module, names in libraries
+            if not all(map(is_, names.values(), map(vars(module).get, names)))
+            for name in _put_back(module, names, added=False)
+        ]
+        changed += [
+            name
+            for space, names in before
+            if not _same(vars(space), names)
+            for name in _put_back(space, names, added=True)
+        ]
+        if changed:
+            raise SpoiledError(f"{changed[0]} was replaced while the rule ran")
+
+
+def _spaces() -> tuple[Space, ...]:
+    """The judge's modules that are loaded, their classes, and `Fraction`."""
+    return _with_classes(tuple(sys.modules[name] for name in JUDGES if name in sys.modules))
+
+
+@cache
+def _with_classes(modules: tuple[ModuleType, ...]) -> tuple[Space, ...]:
+    classes = (one for module in modules for one in vars(module).values() if isinstance(one, type))
+    own = dict.fromkeys(one for one in classes if one.__module__.startswith("specref."))
+    return (*modules, *own, fractions.Fraction)
+
+
+def _same(now: Names | MappingProxyType[str, Any], before: Names) -> bool:
+    return len(now) == len(before) and all(map(is_, before.values(), map(now.get, before)))
+
+
+def _put_back(space: Space, before: Names, *, added: bool) -> list[str]:
+    """Undo every difference; the names that differed, in full."""
+    now = dict(vars(space))
+    different = [name for name, value in before.items() if now.get(name, _MISSING) is not value]
+    more = [name for name in now if name not in before] if added else []
+    for name in different:
+        setattr(space, name, before[name])
+    for name in more:
+        delattr(space, name)
+    owner = f"{space.__module__}." if isinstance(space, type) else ""
+    return [f"{owner}{space.__name__}.{name}" for name in [*different, *more]]
