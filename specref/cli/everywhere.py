@@ -23,6 +23,7 @@ from specref.cli.group import (
 )
 from specref.cli.loading import Loaded
 from specref.proofs.everywhere import Everywhere, NotForAllError, is_lossless_everywhere
+from specref.proofs.everywhere.pristine import Pristine
 from specref.proofs.everywhere.proof import first_runs, models_of
 from specref.proofs.everywhere.rows import Space
 from specref.proofs.everywhere.solver import is_installed
@@ -83,7 +84,11 @@ def prove_everywhere(
     interrupted = False
     outcomes = sum(len(target) ** (lookahead + 1) for target, _ in both)
     unit = f"outcomes, at most {budget:g} s of CPU time a pair"
-    with executor_of(workers, cluster) as pool, progress(outcomes, unit) as advance:
+    with (
+        Pristine(lambda length: step) as pristine,
+        executor_of(workers, cluster) as pool,
+        progress(outcomes, unit) as advance,
+    ):
         for target, drafter in both:
             size = target, drafter, lookahead
             try:
@@ -101,6 +106,7 @@ def prove_everywhere(
                         seed=seed,
                         budget=budget,
                         executor=pool,
+                        pristine=pristine,
                         advance=lambda one: advance(1),
                     )
                 )

@@ -162,7 +162,7 @@ def test_a_copy_is_the_number_itself(models: Models) -> None:
 def test_numbers_of_two_runs_are_not_mixed(models: Models) -> None:
     p, _ = rows(models)
     other = Models(models.chart, Reading(models.reading.prime, models.reading.values))
-    with pytest.raises(NotForAllError, match="earlier run"):
+    with pytest.raises(NotForAllError, match="earlier call"):
         p[0] + rows(other)[0][0]
 
 

@@ -113,8 +113,8 @@ EVEN, THIRDS = [Fraction(1, 2)] * 2, [Fraction(1, 3), Fraction(2, 3)]
 @pytest.mark.parametrize(
     ("laws", "block", "shown"),
     [
-        ((EVEN, EVEN), (1,), r"one has block \(0,\) and the other \(1,\)"),
-        ((EVEN, THIRDS), (0,), r"one has requests \(.+\) and the other \(.+\)$"),
+        ((EVEN, EVEN), (1,), r"one has block \(0,\), the other has block \(1,\)"),
+        ((EVEN, THIRDS), (0,), r"one has requests \(.+\), the other has requests \(.+\)$"),
     ],
 )
 def test_what_differs_between_two_runs_is_shown(laws: Any, block: Any, shown: str) -> None:

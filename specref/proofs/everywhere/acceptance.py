@@ -45,16 +45,15 @@ from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.covering import At, Cover, Covering, Piece
 from specref.proofs.everywhere.number import Number, Reading, TieError
 from specref.proofs.everywhere.polynomials import Product
+from specref.proofs.everywhere.pristine import Pristine
 from specref.proofs.everywhere.region import Region
 from specref.proofs.everywhere.rows import Models, Sample, Space, clause
 from specref.proofs.everywhere.slices import LongerBlockError
 from specref.proofs.everywhere.solver import Solver
-from specref.proofs.everywhere.walk import Choices, Path, paths, prefixes
+from specref.proofs.everywhere.walk import OWED, Choices, Path, paths, prefixes
 from specref.proofs.everywhere.watch import Watch
 from specref.vocabulary import Tokens
 
-OWED = "modified"
-"""The site of tokens that follow an iteration's last one."""
 Value: TypeAlias = Callable[[Model, Model, Tokens, int], Probability]
 
 
@@ -121,10 +120,19 @@ class Verified(Side):
         tokens, other than `greedy_block.step`, raises a TypeError when it is run.
     watch : Watch, optional
         Of its runs.
+    pristine : Pristine, optional
+        Where the step was never called; paths are run there, too.
     """
 
-    def __init__(self, step: Step, iterations: int = 1, watch: Watch | None = None) -> None:
+    def __init__(
+        self,
+        step: Step,
+        iterations: int = 1,
+        watch: Watch | None = None,
+        pristine: Pristine | None = None,
+    ) -> None:
         self.step = step if iterations == 1 else repeated(step, iterations)
+        self.pristine = pristine
         self.watched = watch.of(self.step) if watch else self.step
         self.uncounted = 1 if iterations == 1 else 0
         self._may_owe = iterations == 1 or step is greedy_block.step
@@ -191,6 +199,7 @@ class Verified(Side):
             self._run, look.models, look.lookahead, hopeful, look.check, every=look.every
         )
         total = reading.constant(0)
+        counted: list[Path] = []
         for number, path in enumerate(followed):
             look.found.paths += 1
             if number == MAX_PATHS:
@@ -205,6 +214,9 @@ class Verified(Side):
                 look.region.add_path(path.events, chart.form(weight))
                 hopeful.update(prefixes(path.choices))
                 total = total + weight
+                counted.append(path)
+        if self.pristine:
+            self.pristine.confirm(counted, look.models, look.lookahead, look.length)
         return total
 
 
@@ -347,16 +359,13 @@ class Comparing(Covering):
 
     def _difference(self, at: At, found: Part, every: bool) -> tuple[Region, Product, Fraction]:
         """What the difference is not below in the region of a sample, and its value there."""
-        reading = Reading(self.space.prime, at.sample.value)
+        reading = Reading(self.space.prime, at.sample.value, found)
         models = Models(at.chart, reading)
         region = self.region(at)
         size = self.lookahead, self.length
         look = Look(models, region, self._texts, self._end, *size, found, self.check, every)
-        try:
-            difference = self.left.at_least(look) - self.right.at_most(look)
-            form = at.chart.form(difference)
-        finally:
-            found.mistakes += reading.mistakes
+        difference = self.left.at_least(look) - self.right.at_most(look)
+        form = at.chart.form(difference)
         if not all(at.sample.sign(factor) for factor in form.powers):
             raise TieError(difference)
         for factor, power in form.powers.items():

@@ -3,14 +3,23 @@
 import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, TypeAlias
 
 from specref.algorithms import Step
 from specref.distributions import Probability
-from specref.proofs.everywhere.acceptance import Comparing, Formula, Part, Side, Verified
+from specref.proofs.everywhere.acceptance import (
+    Comparing,
+    Formula,
+    Part,
+    Side,
+    Verified,
+    repeated,
+)
 from specref.proofs.everywhere.field import ACCIDENT
+from specref.proofs.everywhere.pristine import Pristine
 from specref.proofs.everywhere.proof import (
     BUDGET,
     RANDOM_ROWS,
@@ -220,12 +229,14 @@ def compare_everywhere(
         raise TypeError("left, right are formulas: expected at least one rule")
     started = time.monotonic()
     size = target, drafter, lookahead, iterations
-    claims = _Claims(left, right, *size, seed, budget, known, advance)
-    try:
-        claims.watch.run(claims.look)
-    except KeyboardInterrupt:
-        claims.interrupted = True
-    return claims.watch.run(partial(claims.result, time.monotonic() - started))
+    with ExitStack() as stack:
+        one, other = ((side, _pristine(side, iterations, stack)) for side in (left, right))
+        claims = _Claims(one, other, *size, seed, budget, known, advance)
+        try:
+            claims.watch.run(claims.look)
+        except KeyboardInterrupt:
+            claims.interrupted = True
+        return claims.watch.run(partial(claims.result, time.monotonic() - started))
 
 
 class _Claims:
@@ -233,8 +244,8 @@ class _Claims:
 
     def __init__(
         self,
-        left: Step | Formula,
-        right: Step | Formula,
+        left: tuple[Step | Formula, Pristine | None],
+        right: tuple[Step | Formula, Pristine | None],
         target: Vocabulary,
         drafter: Vocabulary,
         lookahead: int,
@@ -250,8 +261,8 @@ class _Claims:
         self.counts = Counts()
         self.iterations = iterations
         self.watch = Watch(budget)
-        self.left, self.right = (_side(one, iterations, self.watch) for one in (left, right))
-        self.formulas = [one for one in (left, right) if isinstance(one, Formula)]
+        self.left, self.right = (_side(*one, iterations, self.watch) for one in (left, right))
+        self.formulas = [one for one in (self.left, self.right) if isinstance(one, Formula)]
         self.more: Gap | None = None
         self.less: Gap | None = None
         self.at_least = self.at_most = AtLeast()
@@ -319,7 +330,9 @@ class _Claims:
         found = self.known.get(side.step)
         if found is None:
             rows = self.target, self.drafter, self.lookahead
-            found = is_lossless_everywhere(side.step, *rows, seed=self.seed, budget=self.budget)
+            found = is_lossless_everywhere(
+                side.step, *rows, seed=self.seed, budget=self.budget, pristine=side.pristine
+            )
         if found.interrupted:
             raise KeyboardInterrupt
         return found
@@ -414,8 +427,15 @@ class _Claims:
         return {row: sample.row(row) for row in rows}
 
 
-def _side(given: Step | Formula, iterations: int, watch: Watch) -> Side:
+def _pristine(given: Step | Formula, iterations: int, stack: ExitStack) -> Pristine | None:
+    if isinstance(given, Formula):
+        return None
+    check_step(given)
+    step = given if iterations == 1 else repeated(given, iterations)
+    return stack.enter_context(Pristine(lambda length: step))
+
+
+def _side(given: Step | Formula, pristine: Pristine | None, iterations: int, watch: Watch) -> Side:
     if isinstance(given, Formula):
         return given
-    check_step(given)
-    return Verified(given, iterations, watch)
+    return Verified(given, iterations, watch, pristine)

@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import isinf, isnan, nan
 from numbers import Rational
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
 
@@ -26,6 +26,9 @@ LARGEST_POWER = 1_000
 
 
 EXPECTED = "expected + - * /, whole powers and comparisons, which Fractions have, too"
+
+
+STALE = "a number of an earlier call is used: expected a rule that keeps nothing between two calls"
 
 
 class NotForAllError(TypeError):
@@ -47,8 +50,17 @@ class TieError(Exception):
         self.number = number
 
 
+class Counted(Protocol):
+    """Where it is counted which numbers were told apart."""
+
+    mistakes: int
+
+
 class Reading:
-    """What the numbers of one run have in common.
+    """What the numbers of one path have in common, or all of one sample.
+
+    A path has a reading of its own, so that it has no number of another: a comparison is recorded
+    on the path that makes it.
 
     Parameters
     ----------
@@ -56,23 +68,37 @@ class Reading:
         Of the residues.
     values : callable
         The sample: variable -> Fraction.
+    counted : Counted, optional
+        Where mistakes are counted; here by default.
+    whole : Reading, optional
+        That of the sample, of a path's: signs are known to all its paths.
 
     Attributes
     ----------
+    ended : bool
+        Whether the path is over, after which its numbers cannot be used.
     events : list of (str, Number, int)
         What the present path has done: ``sign`` of a number, which is in a set of signs,
         ``divisor``, and ``weight`` of the branch taken.
     mistakes : int
-        The sum of the sizes of the differences of all numbers that were told apart by residues:
-        see `field`. Each is told apart from 0, 1 and -1 when it is made.
+        If it is counted here, the sum of the sizes of the differences of all numbers that were
+        told apart by residues: see `field`. Each is told apart from 0, 1 and -1 when it is made.
     raised : TieError, NotForAllError or None
         What was raised here last; kept for programs that hide it.
     shown : traceback.StackSummary or None
         Where a number was made a text first.
     """
 
-    def __init__(self, prime: int, values: Callable[[int], Fraction]) -> None:
+    def __init__(
+        self,
+        prime: int,
+        values: Callable[[int], Fraction],
+        counted: Counted | None = None,
+        whole: "Reading | None" = None,
+    ) -> None:
         self.prime, self.values = prime, values
+        self.counted, self.whole = counted or self, whole or self
+        self.ended = False
         self.events: list[tuple[str, Number, int]] = []
         self.mistakes = 0
         self.raised: TieError | NotForAllError | None = None
@@ -80,6 +106,15 @@ class Reading:
         self._signs: dict[int, int] = {}
         self._sizes = 0
         self._constants: dict[Rational | int, Number] = {}
+
+    def of_path(self) -> "Reading":
+        """A reading for one path at the same sample."""
+        return Reading(self.prime, self.values, self.counted, self.whole)
+
+    def taken(self, number: "Number") -> "Number":
+        """A number of a path as one of this reading."""
+        parts = number.residue, number.operation, number.left, number.right
+        return Number(self, *parts, number.nonnegative, number.size, number.known)
 
     def constant(self, value: Rational | int) -> "Number":
         found = self._constants.get(value)
@@ -92,9 +127,11 @@ class Reading:
             self._constants[value] = found
         return found
 
-    def leaf(self, form: Product, residue: int, size: int) -> "Number":
+    def leaf(
+        self, form: Product, residue: int, size: int, value: Fraction | None = None
+    ) -> "Number":
         """An entry of a row, which is not negative."""
-        return Number(self, residue, "leaf", form, None, True, size)
+        return Number(self, residue, "leaf", form, None, True, size, value)
 
     def refuse(self, message: str) -> NoReturn:
         """Raise `NotForAllError`, and keep it."""
@@ -103,20 +140,22 @@ class Reading:
 
     def sign(self, number: "Number") -> int:
         """The sign at the sample, 0 only if it is 0 everywhere; not recorded."""
-        residue = number.residue
+        if self.ended:
+            self.refuse(STALE)
+        residue, whole = number.residue, self.whole
         if residue == 0:
             return 0
-        self.mistakes += len(self._signs) * (number.size + 1) + self._sizes
-        sign = self._signs.get(residue)
+        self.counted.mistakes += len(whole._signs) * (number.size + 1) + whole._sizes
+        sign = whole._signs.get(residue)
         if sign is None:
             value = number.value
             if value == 0:
                 self.raised = TieError(number)
                 raise self.raised
             sign = 1 if value > 0 else -1
-            self._signs[residue] = sign
-            self._signs[self.prime - residue] = -sign
-            self._sizes += 2 * number.size
+            whole._signs[residue] = sign
+            whole._signs[self.prime - residue] = -sign
+            whole._sizes += 2 * number.size
         return sign
 
     def decide(self, number: "Number", wanted: int) -> bool:
@@ -140,7 +179,7 @@ class Number(ExactNumber):
     """A function of the rows, with its value at a sample; see `Reading`."""
 
     __slots__ = (
-        "_value",
+        "known",
         "left",
         "nonnegative",
         "operation",
@@ -160,37 +199,37 @@ class Number(ExactNumber):
         right: Any,
         nonnegative: bool,
         size: int,
+        value: Fraction | None = None,
     ) -> None:
         self.reading, self.residue, self.operation = reading, residue, operation
         self.left, self.right = left, right
         self.nonnegative, self.size = nonnegative, size
-        self._value: Any = None
-        reading.mistakes += 3 * (size + 1)
+        self.known = value
+        reading.counted.mistakes += 3 * (size + 1)
 
     @property
     def value(self) -> Any:
         """The value at the sample, a Fraction."""
-        if self._value is None:
+        if self.known is None:
             if self.operation == "leaf":
-                self._value = self.left.at(self.reading.values)
+                self.known = self.left.at(self.reading.values)
             elif self.operation == "+":
-                self._value = self.left.value + self.right.value
+                self.known = self.left.value + self.right.value
             elif self.operation == "-":
-                self._value = self.left.value - self.right.value
+                self.known = self.left.value - self.right.value
             elif self.operation == "*":
-                self._value = self.left.value * self.right.value
+                self.known = self.left.value * self.right.value
             else:
-                self._value = self.left.value / self.right.value
-        return self._value
+                self.known = self.left.value / self.right.value
+        return self.known
 
     def _number(self, other: Any) -> "Number | None":
         """Another operand as a number; None for an array, whose own operator is to be asked."""
+        if self.reading.ended:
+            self.reading.refuse(STALE)
         if type(other) is Number:
             if other.reading is not self.reading:
-                self.reading.refuse(
-                    "a number of an earlier run is used: expected a rule that keeps nothing "
-                    "between two calls"
-                )
+                self.reading.refuse(STALE)
             return other
         if isinstance(other, int | Fraction):
             return self.reading.constant(other)

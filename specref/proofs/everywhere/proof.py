@@ -6,17 +6,18 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from specref.algorithms import Step
-from specref.chance import Chance, enumerate_paths
+from specref.chance import Chance, OutsideChanceError, enumerate_paths
 from specref.distributions import Probability
 from specref.models import Model, table_model
 from specref.proofs.everywhere.field import ACCIDENT
 from specref.proofs.everywhere.number import NotForAllError
+from specref.proofs.everywhere.pristine import CAN_SPLIT, Pristine, apart
 from specref.proofs.everywhere.rows import Letter, Row, Rows, Space, random_row
 from specref.proofs.everywhere.slices import LongerBlockError, Plain, Slice, Slicer
 from specref.proofs.everywhere.solver import Counts, Solver, is_installed
@@ -40,6 +41,8 @@ BUDGET = 60.0
 MOST_SHARES = 3
 MOST_TRIED = 8
 RANDOM_ROWS = 24
+MOST_COMPARED = 1_000
+"""Paths with fractions, of a rule that is proved; most of them are run twice."""
 SEARCHED = 10
 """Where pieces are left open, random rows are tried for one part in so many of the budget."""
 
@@ -166,6 +169,7 @@ def is_lossless_everywhere(
     executor: Executor | None = None,
     until_open: bool = False,
     plain: Plain | None = None,
+    pristine: Pristine | None = None,
     advance: Callable[[Slice], None] = lambda found: None,
 ) -> Everywhere:
     """Prove or refute that one iteration is lossless whatever the rows of p and q are.
@@ -191,6 +195,9 @@ def is_lossless_everywhere(
     plain : callable, optional
         Target -> the model whose law the text should have, such as one that applies a
         temperature; the target itself by default. It is run as the rule is.
+    pristine : Pristine, optional
+        Made before the rule was called, for a rule that was called already; one is made here by
+        default.
     advance : callable
         Called with each `Slice`.
 
@@ -225,20 +232,32 @@ def is_lossless_everywhere(
     if not budget > 0:
         raise ValueError(f"budget = {budget}: expected seconds > 0")
     started = time.monotonic()
+    if pristine is None:
+        again = partial(is_lossless_everywhere, step, target, drafter, lookahead)
+        with Pristine(partial(completing, step, plain)) as pristine:
+            return again(
+                seed=seed,
+                budget=budget,
+                executor=executor,
+                until_open=until_open,
+                plain=plain,
+                pristine=pristine,
+                advance=advance,
+            )
     watch = Watch(budget * (1 + 1 / SEARCHED))
     choices = first_runs(step, target, drafter, lookahead, seed, watch)
     length = max(map(len, choices.values()))
     while True:
         outcomes = completed_outcomes(target, length)
-        asked = step if plain is None else Completing(step, plain, length)
-        size = target, drafter, lookahead, length
+        # A copy of a vocabulary has nothing that a rule attached to it.
+        size = replace(target), replace(drafter), lookahead, length
         jobs = [
-            Job(asked, *size, seed, budget, until_open, choices, each, plain)
+            Job(step, *size, seed, budget, until_open, choices, each, plain)
             for _, same in itertools.groupby(outcomes, lambda outcome: outcome[0])
             for each in [tuple(same)]
         ]
         try:
-            slices, counts, interrupted = _covered(jobs, executor, advance)
+            slices, counts, interrupted = _covered(jobs, pristine, executor, advance)
             break
         except LongerBlockError as longer:
             length = longer.args[0]
@@ -300,6 +319,11 @@ class Completing:
         return block
 
 
+def completing(step: Step, plain: Plain | None, length: int) -> Step:
+    """The step; where the text should have another law, with blocks completed by that."""
+    return step if plain is None else Completing(step, plain, length)
+
+
 @dataclass(frozen=True)
 class Question:
     """What is asked at chosen rows: a rule, the space of rows, and the law it should have."""
@@ -327,7 +351,10 @@ class Question:
 
 
 def _covered(
-    jobs: Sequence[Job], executor: Executor | None, advance: Callable[[Slice], None]
+    jobs: Sequence[Job],
+    pristine: Pristine,
+    executor: Executor | None,
+    advance: Callable[[Slice], None],
 ) -> tuple[tuple[Slice, ...], Counts, bool]:
     slices: list[Slice] = []
     total = Counts()
@@ -336,7 +363,7 @@ def _covered(
             left, outcomes = jobs[0].budget, sum(len(job.outcomes) for job in jobs)
             for job in jobs:
                 started = time.process_time()
-                for found in _slices_of(job, left, outcomes - len(slices), total):
+                for found in _slices_of(job, pristine, left, outcomes - len(slices), total):
                     slices.append(found)
                     advance(found)
                     if job.until_open and found.open:
@@ -354,26 +381,34 @@ def _covered(
 
 
 def cover_job(job: Job) -> tuple[list[Slice], Counts]:
-    """The outcomes of a job, in a process of its own."""
+    """The outcomes of a job, in a process of its own: the worker itself never calls the rule."""
+    return apart(partial(_job_covered, job)) if CAN_SPLIT else _job_covered(job)
+
+
+def _job_covered(job: Job) -> tuple[list[Slice], Counts]:
     counts = Counts()
     slices: list[Slice] = []
     try:
-        for found in _slices_of(job, job.budget, len(job.outcomes), counts):
-            slices.append(found)
-            if job.until_open and found.open:
-                break
+        with Pristine(partial(completing, job.step, job.plain)) as pristine:
+            for found in _slices_of(job, pristine, job.budget, len(job.outcomes), counts):
+                slices.append(found)
+                if job.until_open and found.open:
+                    break
     except NotForAllError as error:  # frames do not leave the process
         error.stack = error.stack or traceback.extract_tb(error.__traceback__)
         raise
     return slices, counts
 
 
-def _slices_of(job: Job, budget: float, outcomes: int, counts: Counts) -> Iterator[Slice]:
+def _slices_of(
+    job: Job, pristine: Pristine, budget: float, outcomes: int, counts: Counts
+) -> Iterator[Slice]:
     """What is found for each outcome of a job; `outcomes` are to share the budget."""
     deadline = time.process_time() + budget
     space, watch = Space(job.target, job.drafter, job.seed), Watch(budget)
     size = job.lookahead, job.length
-    slicer = Slicer(watch.of(job.step), space, *size, Solver(counts), job.choices, job.plain)
+    step = watch.of(completing(job.step, job.plain, job.length))
+    slicer = Slicer(step, space, *size, Solver(counts), job.choices, pristine, job.plain)
     for done, outcome in enumerate(job.outcomes):
         left = deadline - time.process_time()
         share = min(left, MOST_SHARES * left / (outcomes - done))
@@ -514,28 +549,48 @@ def spelled_rows(found: Everywhere, rows: Rows) -> str:
 def _searched(
     question: Question, slices: Sequence[Slice], length: int, seed: int, budget: float
 ) -> Witness | None:
-    """Rows at which a rule is lossy, of pieces left open or drawn; a few where nothing is open."""
-    left_open = any(one.open for one in slices)
+    """Rows at which a rule is lossy, of pieces left open or drawn."""
     longest = max(length, question.lookahead)
     until = time.process_time() + budget
-    in_pieces = (
-        {row: point.row(row) for row in one.space.rows} for one in slices for point in one.points
-    )
     drawn = (
         random_rows(question.space, longest, f"{seed} search {number}")
-        for number in range(RANDOM_ROWS if left_open else SCOUTS)
+        for number in range(RANDOM_ROWS)
+    )
+    if not any(one.open for one in slices):
+        _compare_with_fractions(question, drawn, until)
+        return None
+    in_pieces = (
+        {row: point.row(row) for row in one.space.rows} for one in slices for point in one.points
     )
     for rows in itertools.chain(in_pieces, drawn):
         if time.process_time() > until:
             break
         if question.fails(rows, False):
-            if not left_open:
-                raise NotForAllError(
-                    f"{DIFFERENT}: at some rows it is lossy with fractions, and lossless with the "
-                    "others"
-                )
             return _simple_witness(question, rows, False)
     return None
+
+
+def _compare_with_fractions(question: Question, drawn: Iterable[Rows], until: float) -> None:
+    """Raise if a rule that is proved is lossy at rows with fractions, or is no function of them.
+
+    Its calls are counted: a rule may be another one after a hundred.
+    """
+    paths = 0
+    for rows in drawn:
+        if paths > MOST_COMPARED or time.process_time() > until:
+            return
+        try:
+            found = question.proof(rows)
+        except OutsideChanceError:
+            raise
+        except Exception:  # such as of more paths than may be enumerated
+            continue
+        paths += found.paths
+        if not found:
+            raise NotForAllError(
+                f"{DIFFERENT}: at some rows it is lossy with fractions, and lossless with the "
+                "others"
+            )
 
 
 def random_rows(space: Space, length: int, key: str) -> Rows:

@@ -6,11 +6,16 @@ there is equal as functions.
 """
 
 import random
+import sys
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Literal, NamedTuple, TypeAlias
 
-from specref.models import Model
+import numpy as np
+
+from specref.distributions import Probabilities
+from specref.models import Model, check_ids
 from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.field import prime_of
 from specref.proofs.everywhere.number import Number, Reading
@@ -188,7 +193,7 @@ class Chart:
 
     def form(self, number: Number) -> Product:
         """A number as a product of polynomials in the free variables."""
-        number.reading.mistakes += len(self.forms) * (number.size + 1) + self._sizes
+        number.reading.counted.mistakes += len(self.forms) * (number.size + 1) + self._sizes
         found = self.forms.get(number.residue)
         if found is None:
             if number.operation == "leaf":
@@ -244,52 +249,111 @@ class Sample:
 
 
 class _Rows(Model):
-    """A model whose rows are numbers of a reading; models of one reading share them."""
+    """A model of one path, whose rows have numbers of their own, and are no arrays in use.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+    numbers : callable
+        Context -> the entries of the row.
+    array : callable
+        Context -> where to write them.
+    """
 
     def __init__(
         self,
         vocabulary: Vocabulary,
-        next_token: Callable[[Tokens], list[Number]],
-        known: dict[Tokens, "object"],
+        numbers: Callable[[Tokens], list[Number]],
+        array: Callable[[Tokens], Probabilities],
     ) -> None:
-        super().__init__(vocabulary, next_token)
-        self._known = known
+        super().__init__(vocabulary, numbers)
+        self._numbers, self._array = numbers, array
+        self._known: dict[Tokens, Probabilities] = {}
 
-    def next_token(self, context: Sequence[int]) -> "object":  # type: ignore[override]
+    def next_token(self, context: Sequence[int]) -> Probabilities:
         context = tuple(context)
         if context not in self._known:
-            self._known[context] = super().next_token(context)
+            check_ids(context, "context")
+            self.vocabulary.check(context, "context")
+            row = self._array(context)
+            row.flags.writeable = True
+            for token, number in enumerate(self._numbers(context)):
+                row[token] = number
+            row.flags.writeable = False
+            self._known[context] = row
         return self._known[context]
 
 
+class Entry(NamedTuple):
+    """An entry of a row: what it is on a chart, and at a sample."""
+
+    form: Product
+    residue: int
+    size: int
+    value: Fraction
+
+
 class Models:
-    """Target and drafter of a reading. Each path gets its own, so that no cache outlives it."""
+    """Target and drafter at a sample.
+
+    Attributes
+    ----------
+    reading : Reading
+        Of the sample.
+    path : Reading
+        Of the path that is followed: it gets models, rows and numbers of its own, so that
+        nothing which a rule remembers by the identity of an object outlives the path.
+    """
 
     def __init__(self, chart: Chart, reading: Reading) -> None:
-        self.chart, self.reading = chart, reading
-        self._known: dict[Letter, dict[Tokens, object]] = {"p": {}, "q": {}}
+        self.chart, self.reading, self.path = chart, reading, reading
+        self.vocabularies = chart.space.vocabularies
+        self.rows: dict[Row, tuple[Entry, ...]] = {}
+        self._arrays: dict[Row, Probabilities] = {}
 
-    def model(self, letter: Letter) -> Model:
-        """A model that nothing was asked yet."""
+    def entries(self, row: Row) -> tuple[Entry, ...]:
+        """The entries of a row."""
+        if row not in self.rows:
+            self.rows[row] = tuple(
+                Entry(*leaf, leaf[0].at(self.reading.values)) for leaf in self.chart.leaves(row)
+            )
+        return self.rows[row]
 
-        def next_token(context: Tokens) -> list[Number]:
-            return self.numbers(Row(letter, context))
+    def model(self, letter: Letter, reading: Reading | None = None) -> Model:
+        """A model that nothing was asked yet, with numbers of a reading."""
 
-        return _Rows(self.chart.space.vocabularies[letter], next_token, self._known[letter])
+        def numbers(context: Tokens) -> list[Number]:
+            return self.numbers(Row(letter, context), reading)
+
+        def array(context: Tokens) -> Probabilities:
+            return self._array(Row(letter, context))
+
+        return _Rows(self.vocabularies[letter], numbers, array)
+
+    def _array(self, row: Row) -> Probabilities:
+        """The array of an earlier path, if nobody has it any more; else another one.
+
+        Python, too, gives the id of an object that is gone to a new one, but does not always.
+        A rule that remembers ids would be seen by chance; by this it is seen.
+        """
+        if row in self._arrays:
+            gone = _references(self._arrays[row]) == ALONE
+            if gone and not weakref.getweakrefcount(self._arrays[row]):
+                return self._arrays[row]
+        self._arrays[row] = np.empty(len(self.vocabularies[row.letter]), dtype=object)
+        return self._arrays[row]
 
     def sampled(self, letter: Letter) -> Model:
         """A model with the fractions of the sample."""
 
         def next_token(context: Tokens) -> list[Fraction]:
-            return [
-                form.at(self.reading.values) for form in self.chart.entries(Row(letter, context))
-            ]
+            return [entry.value for entry in self.entries(Row(letter, context))]
 
-        return Model(self.chart.space.vocabularies[letter], next_token)
+        return Model(self.vocabularies[letter], next_token)
 
-    def numbers(self, row: Row) -> list[Number]:
-        """The entries of a row."""
-        return [self.reading.leaf(*leaf) for leaf in self.chart.leaves(row)]
+    def numbers(self, row: Row, reading: Reading | None = None) -> list[Number]:
+        """The entries of a row as numbers."""
+        return [(reading or self.reading).leaf(*entry) for entry in self.entries(row)]
 
     def said(self, context: Tokens, tokens: Tokens) -> Number:
         """The target's probability of some tokens after a context."""
@@ -297,6 +361,15 @@ class Models:
         for index, token in enumerate(tokens):
             law = law * self.numbers(Row("p", (*context, *tokens[:index])))[token]
         return law
+
+
+def _references(array: Probabilities) -> int:
+    return sys.getrefcount(array) if hasattr(sys, "getrefcount") else 0
+
+
+_KEPT = {0: np.empty(0)}
+ALONE = _references(_KEPT[0])
+"""References to an array that is in one dictionary alone; 0 where they are not counted."""
 
 
 def clause(form: Product, allowed: int) -> Clause:

@@ -27,6 +27,7 @@ from specref.proofs.everywhere import polynomials, signs
 from specref.proofs.everywhere.covering import At, Cover, Covering, OutOfTimeError, Piece
 from specref.proofs.everywhere.number import Number, Reading, TieError
 from specref.proofs.everywhere.polynomials import Product
+from specref.proofs.everywhere.pristine import Pristine
 from specref.proofs.everywhere.region import Event, Region
 from specref.proofs.everywhere.rows import Clause, Models, Sample, Space, clause, size_of
 from specref.proofs.everywhere.solver import Solver
@@ -72,8 +73,7 @@ class Claim:
 class Emission:
     """A path that leads to the outcome: its weight, with the target's law of what completes it."""
 
-    choices: Choices
-    events: list[Event]
+    path: Path
     weight: Number
 
 
@@ -151,6 +151,8 @@ class Slicer(Covering):
     solver : Solver
     choices : mapping
         {choices: block}, from any runs of the rule: where to look first.
+    pristine : Pristine
+        Where the rule was never called; paths are run there, too.
     plain : callable, optional
         Target -> the model whose law the text should have; then the rule completes its blocks to
         `length` by itself. The target's own law by default.
@@ -164,11 +166,12 @@ class Slicer(Covering):
         length: int,
         solver: Solver,
         choices: Mapping[Choices, Tokens],
+        pristine: Pristine,
         plain: Plain | None = None,
     ) -> None:
         super().__init__(space, solver)
         self.step, self.lookahead, self.length, self.choices = step, lookahead, length, choices
-        self.plain = plain
+        self.pristine, self.plain = pristine, plain
 
     def cover(self, outcome: Tokens, budget: float) -> Slice:
         """Cover all rows with regions, for one outcome.
@@ -217,7 +220,7 @@ class Slicer(Covering):
 
         None where it is 0: there is nothing to show.
         """
-        reading = Reading(self.space.prime, at.sample.value)
+        reading = Reading(self.space.prime, at.sample.value, found)
         model = plain(Models(at.chart, reading).model("p"))
         law: Number | None = reading.constant(1)
         for index, token in enumerate(found.outcome):
@@ -229,9 +232,7 @@ class Slicer(Covering):
             raise reading.raised
         region = self.region(at)
         region.add_path(reading.events, polynomials.ONE)
-        form = None if law is None else at.chart.form(law)
-        found.mistakes += reading.mistakes
-        return form, region.clauses
+        return None if law is None else at.chart.form(law), region.clauses
 
     def _shown(
         self,
@@ -272,13 +273,13 @@ class Slicer(Covering):
     ) -> tuple[Covered, list[Piece]]:
         """Where a claim holds around a sample, and the pieces that are left."""
         equations = tuple(at.chart.solved.items())
-        choices = [one.choices for one in emissions]
+        choices = [one.path.choices for one in emissions]
         depth = sum(
             1 for _ in takewhile(lambda here: len(set(here)) == 1, zip(*choices, strict=False))
         )
         groups: dict[Choices, list[Emission]] = {}
         for one in emissions:
-            groups.setdefault(one.choices[: depth + 1], []).append(one)
+            groups.setdefault(one.path.choices[: depth + 1], []).append(one)
         regions = {beginning: self._with(at, group) for beginning, group in groups.items()}
         alone = [one for one in regions.values() if one.clauses]
         if len(alone) <= 1:
@@ -322,12 +323,13 @@ class Slicer(Covering):
 
         None if it holds at the sample, but not around it.
         """
-        reading = Reading(self.space.prime, at.sample.value)
+        reading = Reading(self.space.prime, at.sample.value, found)
         models = Models(at.chart, reading)
         residue = claim.law.modulo(at.chart.residue, self.space.prime)
         expected = reading.leaf(claim.law, residue, size_of(claim.law))
         total = reading.constant(0)
         emissions: list[Emission] = []
+        others: list[Path] = []
         events: list[Event] = []
         error = None
         run = self.step, models, self.lookahead, hopeful, self.check, claim.beginning
@@ -340,19 +342,23 @@ class Slicer(Covering):
                     raise LongerBlockError(len(path.block))
                 if found.outcome[: len(path.block)] == path.block:
                     weight = _weight(path, models, found.outcome)
-                    emissions.append(Emission(path.choices, path.events, weight))
+                    emissions.append(Emission(path, weight))
                     total = total + weight
-                    reading.mistakes += total.size + expected.size + 1
+                    found.mistakes += total.size + expected.size + 1
                     hopeful.update(prefixes(path.choices))
                     if total.residue == expected.residue and total.value == expected.value:
                         break
+                else:
+                    others.append(path)
         except PASSED_ON:
             raise
         except Exception as raised:  # a rule that raises is not lossless there
-            error, events = raised, reading.events
-        finally:
-            found.mistakes += reading.mistakes
-        if total.residue == expected.residue and total.value == expected.value and not error:
+            error, events = raised, models.path.events
+        holds = total.residue == expected.residue and total.value == expected.value and not error
+        if holds or not found.lossy:  # where it does not hold, what a rule keeps may be why
+            counted = [one.path for one in emissions] + ([] if holds else others)
+            self.pristine.confirm(counted, models, self.lookahead, self.length)
+        if holds:
             return emissions
         if error is None and total.value == expected.value:
             return None
@@ -372,7 +378,7 @@ class Slicer(Covering):
         """The region of a sample where some paths run alike."""
         region = self.region(at)
         for one in emissions:
-            region.add_path(one.events, at.chart.form(one.weight))
+            region.add_path(one.path.events, at.chart.form(one.weight))
         return region
 
 

@@ -1,7 +1,7 @@
 """The random paths of a rule at one sample, and which of them lead to an outcome."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
 from typing import Any, TypeAlias
@@ -9,15 +9,18 @@ from typing import Any, TypeAlias
 from specref.algorithms import Step
 from specref.chance import MAX_SITES, Chance, Exact, OutsideChanceError, TooManyPathsError
 from specref.proofs.everywhere import signs
-from specref.proofs.everywhere.number import NotForAllError, Number, Reading
+from specref.proofs.everywhere.number import STALE, NotForAllError, Number, Reading
 from specref.proofs.everywhere.region import Event
 from specref.proofs.everywhere.rows import Chart, Models, Sample, Space
 from specref.vocabulary import Tokens
 
 Choices: TypeAlias = tuple[int, ...]
+OWED = "modified"
+"""The site of tokens that follow an iteration's last one."""
 DIFFERENT = (
     "the rule does something else with fractions than with numbers that stand for all rows "
-    "(expected one that does not ask what kind of numbers it is given)"
+    "(expected one that does not ask what kind of numbers it is given, and keeps nothing between "
+    "two calls)"
 )
 
 
@@ -47,6 +50,7 @@ class Walk(Chance):
         self.doubtful = doubtful
         self.raised: Exception | None = None
         self.choices: list[int] = []
+        self.owed: list[bool] = []
         self.weights: list[Number] = []
         self.unexplored: list[Choices] = []
 
@@ -82,6 +86,7 @@ class Walk(Chance):
             choice = next((b for b in possible if (*here, b) in self.hopeful), possible[0])
             self.unexplored += [(*here, b) for b in reversed(possible) if b != choice]
         self.choices.append(choice)
+        self.owed.append(site == OWED)
         if numbers[choice].residue != 1:
             self.weights.append(numbers[choice])
             self.reading.events.append(("weight", numbers[choice], 0))
@@ -102,13 +107,41 @@ class Walk(Chance):
 
 
 @dataclass(frozen=True)
+class Trace:
+    """What a rule did on a path, as it is compared with another run, which may be elsewhere.
+
+    Two traces are equal if the same functions were compared, with the same answers, and asked of
+    chance. Of the names of sites only those that owe tokens count.
+    """
+
+    block: Tokens
+    choices: Choices
+    owed: tuple[bool, ...]
+    weights: tuple[int, ...]
+    events: tuple[tuple[str, int, int], ...]
+    values: tuple[Fraction, ...] = field(compare=False)
+
+
+@dataclass(frozen=True)
 class Path:
-    """A path: its block, its weights, and what was compared on it."""
+    """A path: its block, its weights, what was compared on it, and where it owes tokens."""
 
     block: Tokens
     choices: Choices
     weights: tuple[Number, ...]
     events: list[Event]
+    owed: tuple[bool, ...] = ()
+
+    @property
+    def trace(self) -> Trace:
+        return Trace(
+            self.block,
+            self.choices,
+            self.owed,
+            tuple(weight.residue for weight in self.weights),
+            tuple((kind, number.residue, wanted) for kind, number, wanted in self.events),
+            tuple(weight.value for weight in self.weights),
+        )
 
 
 def paths(
@@ -145,15 +178,15 @@ def paths(
         prefix = (sooner or later).pop()
         doubtful = len(beginning) if first is None else 0
         try:
-            path, unexplored = _followed(step, models, lookahead, prefix, hopeful, doubtful)
+            path, unexplored = followed(step, models, lookahead, prefix, hopeful, doubtful)
         except _NothingError:
             return
         if path.choices[: len(beginning)] != beginning:
             return
         if first is None:
             for _ in range(2):
-                first, _ = _followed(step, models, lookahead, path.choices, hopeful)
-                _compare(path, first)
+                first, _ = followed(step, models, lookahead, path.choices, hopeful)
+                _compare(path.trace, first.trace)
                 different = _with_fractions(path, step, models, lookahead)
                 if not different:
                     break
@@ -170,14 +203,14 @@ def one_run(step: Step, space: Space, lookahead: int) -> None:
     sample = Sample(chart, {}, f"{space.seed} first")
     models = Models(chart, Reading(space.prime, sample.value))
     try:
-        _followed(step, models, lookahead, (), set())
+        followed(step, models, lookahead, (), set())
     except TypeError:
         raise
     except Exception:
         return  # it is run again, with fractions
 
 
-def _followed(
+def followed(
     step: Step,
     models: Models,
     lookahead: int,
@@ -186,55 +219,75 @@ def _followed(
     doubtful: int = 0,
 ) -> tuple[Path, list[Choices]]:
     """The path of a prefix, and the branches left open on the way."""
-    reading = models.reading
+    reading = models.path = models.reading.of_path()
     walk = Walk(reading, prefix, hopeful, doubtful)
-    reading.events, reading.shown = [], None
-    target, drafter = models.model("p"), models.model("q")
+    target, drafter = models.model("p", reading), models.model("q", reading)
     raised: Exception | None = None
     block: Tokens = ()
     try:
         block = tuple(step(target, drafter, (), lookahead, walk))
     except Exception as error:
         raised = error
+    finally:
+        reading.ended = True
     # A rule may have hidden what was raised here.
     raised = reading.raised or walk.raised or raised
     if raised:
         raise raised
     if reading.shown:
-        error = NotForAllError(
+        written = NotForAllError(
             "a number is made a text (str, repr, print, a format): expected a rule that reads "
             "nothing from the text of a probability; compare it instead"
         )
-        error.stack = reading.shown
-        raise error
+        written.stack = reading.shown
+        raise written
     target.vocabulary.check(block, "block")
     if not block:
         raise ValueError("step returned an empty block")
-    path = Path(block, tuple(walk.choices), tuple(walk.weights), reading.events)
+    weights = tuple(map(models.reading.taken, walk.weights))
+    path = Path(block, tuple(walk.choices), weights, reading.events, tuple(walk.owed))
     return path, walk.unexplored
 
 
-def _compare(one: Path, again: Path) -> None:
+def _compare(one: Trace, again: Trace) -> None:
     """Raise unless two runs with the same choices did the same."""
-    for before, now in (
-        (one.block, again.block),
-        ([w.residue for w in one.weights], [w.residue for w in again.weights]),
-        ([e[1].residue for e in one.events], [e[1].residue for e in again.events]),
+    if one != again:
+        raise OutsideChanceError(
+            "no function of chance and rows: of two runs with the same choices, "
+            f"{unlike(one, again, ('one', 'the other'))}"
+        )
+
+
+def unlike(one: Trace, again: Trace, names: tuple[str, str]) -> str:
+    """How two runs that differ do: both sides, if they can be told apart in words.
+
+    Examples
+    --------
+    >>> one = Trace((0,), (0,), (False,), (5,), (("sign", 7, 4),), (Fraction(1, 2),))
+    >>> again = Trace((0,), (0,), (False,), (5,), (), (Fraction(1, 2),))
+    >>> unlike(one, again, ("one", "the other"))
+    'one has 1 comparison or division, the other has 0 comparisons or divisions'
+    """
+    for said in (
+        lambda trace: f"block {trace.block}",
+        lambda trace: f"the choices {trace.choices}",
+        lambda trace: f"requests {_listed(trace.values)}",
+        _comparisons,
     ):
-        if before != now:
-            shown = (
-                ("block", one.block, again.block)
-                if one.block != again.block
-                else ("requests", *(_values(run.weights) for run in (one, again)))
-            )
-            raise OutsideChanceError(
-                f"no function of chance and rows: of two runs with the same choices, one has "
-                f"{shown[0]} {shown[1]} and the other {shown[2]}"
-            )
+        left, right = said(one), said(again)
+        if left != right:
+            return f"{names[0]} has {left}, {names[1]} has {right}"
+    return f"{names[0]} compares or asks for something that {names[1]} does not"
 
 
-def _values(weights: Sequence[Number]) -> str:
-    return f"({', '.join(str(weight.value) for weight in weights)})"
+def _comparisons(trace: Trace) -> str:
+    number = sum(kind != "weight" for kind, _, _ in trace.events)
+    several = "s" * (number != 1)
+    return f"{number} comparison{several} or division{several}"
+
+
+def _listed(values: Sequence[Fraction]) -> str:
+    return f"({', '.join(map(str, values))})"
 
 
 def _with_fractions(path: Path, step: Step, models: Models, lookahead: int) -> str:
@@ -248,12 +301,14 @@ def _with_fractions(path: Path, step: Step, models: Models, lookahead: int) -> s
     pairs = zip(chance.requests, chance.choices, strict=True)
     weight = prod((request.weights[choice] for request, choice in pairs), start=Fraction(1))
     expected = prod((one.value for one in path.weights), start=Fraction(1))
-    if (block, tuple(chance.choices), weight) == (path.block, path.choices, expected):
-        return ""
-    return (
-        f"with the same choices it returns {block} with probability {weight} with fractions, and "
-        f"{path.block} with {expected} with the others"
-    )
+    if (block, weight) != (path.block, expected):
+        return (
+            f"with the same choices it returns {block} with probability {weight} with fractions, "
+            f"and {path.block} with {expected} with the others"
+        )
+    if (now := tuple(chance.choices)) != path.choices:
+        return f"it takes the choices {now} with fractions, and {path.choices} with the others"
+    return ""
 
 
 def prefixes(choices: Choices) -> Iterator[Choices]:
@@ -263,7 +318,7 @@ def prefixes(choices: Choices) -> Iterator[Choices]:
 
 def _exact(weight: Any, reading: Reading, site: str) -> Number:
     if isinstance(weight, Number):
-        return weight
+        return weight if weight.reading is reading else reading.refuse(STALE)
     if isinstance(weight, int | Fraction):
         return reading.constant(weight)
     raise NotForAllError(

@@ -1,0 +1,183 @@
+"""Rules that keep something between calls, and processes in which they were never called."""
+
+import os
+import pickle
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import pytest
+
+from proofs_tests.helpers.bugs.everywhere.states import FILE, STATES, Planned, lossy
+from specref import Vocabulary
+from specref.algorithms import standard
+from specref.chance import OutsideChanceError
+from specref.proofs.everywhere import is_lossless_everywhere
+from specref.proofs.everywhere.number import STALE, NotForAllError, Reading
+from specref.proofs.everywhere.pristine import CAN_SPLIT, LostError, Pristine, apart
+from specref.proofs.everywhere.rows import Chart, Models, Row, Sample, Space
+from specref.proofs.everywhere.walk import Trace, paths, unlike
+
+TWO = Vocabulary("ab")
+needs_split = pytest.mark.skipif(not CAN_SPLIT, reason="processes cannot be split here")
+
+
+@pytest.fixture
+def models() -> Models:
+    space = Space(TWO, TWO, 0)
+    space.entries(Row("p", ()))
+    chart = Chart(space, {})
+    sample = Sample(chart, {0: Fraction(1, 3)}, "")
+    return Models(chart, Reading(space.prime, sample.value))
+
+
+@pytest.fixture(autouse=True)
+def _without_file() -> Iterator[None]:
+    yield
+    FILE.unlink(missing_ok=True)
+
+
+def outcome(name: str) -> str:
+    try:
+        found = is_lossless_everywhere(STATES[name].step, "ab", lookahead=1)
+    except (OutsideChanceError, NotForAllError):
+        return "error"
+    return {"lossless": "proved"}.get(found.verdict, found.verdict)
+
+
+@needs_split
+@pytest.mark.parametrize("name", STATES)
+def test_what_comes_of_state(name: str) -> None:
+    assert outcome(name) in STATES[name].comes
+
+
+def test_a_worker_is_not_spoiled_by_the_job_before() -> None:
+    """Its first answer is kept in a module; each job starts where no answer was kept."""
+    from specref.proofs.everywhere.proof import Job, cover_job
+
+    job = Job(Planned(), TWO, TWO, 1, 1, 0, 60.0, False, {}, ((0,),))
+    before = os.getpid()
+    slices, _ = cover_job(job)
+    assert (slices[0].open, os.getpid()) == (0, before)
+    assert isinstance(job.step, Planned)
+    assert job.step.p is None
+
+
+def test_numbers_of_an_ended_path_are_refused(models: Models) -> None:
+    kept: list[Any] = []
+
+    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        p = target.next_token(())
+        kept.append(p)
+        return (chance.draw(p, "token"),)
+
+    list(paths(step, models, 1, set(), lambda: None))
+    old, new = (row for row in kept[:2])
+    assert old is not new
+    for use in (lambda: old[0] < old[1], lambda: old[0] + new[0], lambda: bool(old[0])):
+        with pytest.raises(NotForAllError, match=STALE):
+            use()
+
+
+def test_an_array_that_nobody_has_comes_again_and_one_that_is_kept_does_not(
+    models: Models,
+) -> None:
+    def ids(keeps: bool) -> int:
+        kept, seen = [], []
+        for _ in range(3):
+            row = models.model("p").next_token(())
+            seen.append(id(row))
+            kept += [row] * keeps
+            del row
+        return len(set(seen))
+
+    assert ids(keeps=False) == 1
+    assert ids(keeps=True) == 3
+
+
+@needs_split
+def test_a_first_call_is_compared_with_a_later_one(models: Models) -> None:
+    calls: list[int] = []
+
+    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        calls.append(1)
+        p = target.next_token(())
+        if len(calls) == 1 and p[0] > Fraction(1, 4):
+            pass
+        return (chance.draw(p, "token"),)
+
+    with Pristine(lambda length: step) as pristine:
+        calls.append(1)
+        followed = list(paths(step, models, 1, set(), lambda: None))
+        with pytest.raises(
+            OutsideChanceError, match=r"its first call has 1 .*, a later one has 0"
+        ):
+            pristine.confirm(followed, models, 1, 1)
+
+
+@needs_split
+def test_a_first_call_that_ends_its_process_is_told(models: Models) -> None:
+    calls: list[int] = []
+
+    def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
+        if not calls:
+            os._exit(0)
+        return (chance.draw(target.next_token(()), "token"),)
+
+    with Pristine(lambda length: step) as pristine:
+        calls.append(1)
+        followed = list(paths(step, models, 1, set(), lambda: None))
+        with pytest.raises(OutsideChanceError, match="ends its process"):
+            pristine.confirm(followed, models, 1, 1)
+
+
+def test_no_two_sides_that_are_shown_are_equal() -> None:
+    one = Trace((0,), (0,), (False,), (5,), (("sign", 7, 4),), (Fraction(1, 2),))
+    others = [
+        Trace((1,), (0,), (False,), (5,), (("sign", 7, 4),), (Fraction(1, 2),)),
+        Trace((0,), (0, 1), (False,), (5,), (("sign", 7, 4),), (Fraction(1, 2),)),
+        Trace((0,), (0,), (False,), (6,), (("sign", 7, 4),), (Fraction(1, 3),)),
+        Trace((0,), (0,), (False,), (5,), (), (Fraction(1, 2),)),
+        Trace((0,), (0,), (False,), (6,), (("sign", 7, 4),), (Fraction(1, 2),)),
+        Trace((0,), (0,), (False,), (5,), (("sign", 8, 4),), (Fraction(1, 2),)),
+    ]
+    for other in others:
+        assert other != one
+        said = unlike(one, other, ("ONE", "OTHER"))
+        if ", OTHER has " in said:
+            left, right = said.removeprefix("ONE has ").split(", OTHER has ")
+            assert left != right
+        else:
+            assert "OTHER does not" in said
+
+
+@needs_split
+def test_work_apart_returns_raises_or_is_lost() -> None:
+    assert apart(partial(sum, [1, 2])) == 3
+    with pytest.raises(ZeroDivisionError):
+        apart(partial(divmod, 1, 0))
+    with pytest.raises(LostError):
+        apart(partial(os._exit, 0))
+
+    class LocalError(Exception):
+        pass
+
+    def fail() -> None:
+        raise LocalError("no pickle")
+
+    with pytest.raises(RuntimeError, match="LocalError: no pickle"):
+        apart(fail)
+
+
+def test_without_splitting_paths_are_run_again_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specref.proofs.everywhere.pristine.CAN_SPLIT", False)
+    assert is_lossless_everywhere(standard.step, "ab")
+    with pytest.raises(OutsideChanceError):
+        is_lossless_everywhere(STATES["every seventh"].step, "ab")
+
+
+def test_a_call_can_be_sent(models: Models) -> None:
+    models.numbers(Row("p", ()))
+    assert pickle.loads(pickle.dumps(models.rows)).keys() == models.rows.keys()
+    assert callable(lossy(lambda p, rank, target: False))
