@@ -289,7 +289,7 @@ CROSSING = {
     "checkpoints": "onnx_and_openvino",
     "claims": "explainer ledger ngrammys pins timor verification",
     "cli": "block kit process tree",
-    "conformance": "block documented eos false_alarms outcomes recorded upstream",
+    "conformance": "block eos false_alarms outcomes recorded upstream",
     "conformance/checks": "check_edges",
     "conformance/diagnosis": "open_set",
     "contracts": "inputs",

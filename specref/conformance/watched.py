@@ -26,7 +26,7 @@ from specref.models import Model, as_float
 from specref.vocabulary import Tokens
 
 CALLS, SECONDS, LENGTH, LOOKAHEAD, SHOWN = 120, 2.0, 24, 4, 8
-"""Calls of a function, and seconds for them, tokens and drafts that each asks for, and tokens of a context in words."""
+"""Calls, seconds for them, tokens and drafts that each asks for, tokens of a context in words."""
 
 
 class Watched(Model):
