@@ -238,6 +238,25 @@ def test_the_large_call_shows_whose_lengths_and_laws_are_read(place):
     assert found.status == (Status.FAILED if place else Status.PASSED)
 
 
+@pytest.mark.parametrize("lossy", [False, True])
+def test_laws_that_are_overwritten_are_judged_as_they_were(lossy):
+    """Samplers may filter in place, and the large call gives away the only copy of its laws."""
+
+    def writing(p, q, drafts, *, rng):
+        tokens, counts = verifier()(p, q, drafts, rng=rng)
+        if lossy:
+            tokens[0, counts[0] - 1] = 5
+            p[0, :, 5] = 1.0
+        else:
+            p[:, :, :] = 0.0
+        return tokens, counts
+
+    found = one_stratum("large-call", writing, claims={"in_place": True})
+    assert found.status == (Status.FAILED if lossy else Status.PASSED)
+    if lossy:
+        assert "row 0: token 5 at position" in found.message
+
+
 def test_small_residuals_are_met_behind_drafters_that_lack_few_tokens():
     def rounded(p, q, drafts, *, rng):
         """Residuals below 0.03 are taken for rounding."""

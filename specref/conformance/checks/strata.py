@@ -137,7 +137,10 @@ def large_call(judge: Judge) -> Outcome:
     batch = Batch(p, q, drafts, none + MANY_DRAFTS, none)
     tokens = judge.called()(batch, rng).tokens
     row, place = np.nonzero(tokens >= 0)
-    for at in np.flatnonzero(p[row, place, tokens[row, place]] <= 0)[:1].tolist():
+    token, last = tokens[row, place], kept[row]
+    # Not read from `p`: that was given away, and a sampler may filter what it is given.
+    off = np.where(place > last, token, np.abs(token - ids[row, place]))
+    for at in np.flatnonzero(off != (place == last))[:1].tolist():
         one, position = int(row[at]), int(place[at])
         return failed(
             f"row {one}: token {tokens[one, position]} at position {position} has p = 0", row=one
