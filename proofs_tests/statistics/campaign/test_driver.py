@@ -3,16 +3,20 @@
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
 
+from specref.arrays import Floats, Ints
+from specref.models import Model
 from specref.simulate import tabulate
 from specref.statistics import Campaign, InconclusiveWarning, Verdict, assert_lossless, run
 from specref.statistics.campaign.acceptance import measure_acceptance
 from specref.statistics.campaign.drawing import batches
 from specref.tracebacks import PACKAGE
 from specref.verification import TwinSampler
+from specref.vocabulary import Tokens
 from specref.zoo import FIXTURES
 
 FIXTURE = FIXTURES["c"]
@@ -33,6 +37,29 @@ def twin(algorithm: str = "standard") -> TwinSampler:
 def outcome(executor=None) -> tuple:
     report = run(campaign(), twin(), budget=BUDGET, seed=7, executor=executor)
     return report.trials, report.log10_evidence, report.intervals, report.acceptance
+
+
+class Table:
+    """A model of one's own, whose row is its own array."""
+
+    def __init__(self, model: Model) -> None:
+        self.vocabulary, self.row = model.vocabulary, model.next_token(()).astype(np.float64)
+
+    def next_token(self, context: Tokens) -> Floats:
+        return self.row
+
+
+def test_a_model_that_a_sampler_changes_is_judged_as_it_was() -> None:
+    """The case is declared, with all its laws, before the sampler runs."""
+    table = Table(FIXTURE.target)
+    started = Campaign(eps=None, seed=7)
+    started.case(cast(Model, table), FIXTURE.drafter, name="c")
+
+    def in_place(name: str, trials: int, rng: np.random.Generator) -> Ints:
+        table.row[:] = np.eye(len(table.row))[table.row.argmax()]
+        return np.full((trials, 2), table.row.argmax())
+
+    assert run(started, in_place, budget=BUDGET, seed=7).verdict == Verdict.LOSSY
 
 
 def test_batches_add_up() -> None:
