@@ -12,6 +12,9 @@ from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import standard
 from specref.models import Model, iid_model
 from specref.proofs.batches import is_jointly_lossless
+from specref.proofs.everywhere.proof import first_runs, is_lossless_everywhere
+from specref.proofs.everywhere.solver import is_installed
+from specref.proofs.everywhere.watch import Watch
 from specref.proofs.exact import is_lossless_loop
 from specref.spoiled import SpoiledError, unspoiled
 
@@ -101,3 +104,17 @@ def test_what_is_put_back_in_time_is_no_matter(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(specref.models, "REMEMBERED_CONTEXTS", 1)
         specref.models.iid_model(ABC, P)
+
+
+@pytest.mark.skipif(not is_installed(), reason="needs z3")
+@pytest.mark.parametrize("last", [{"seed": 0, "watch": Watch(60)}, {"budget": 60}])
+def test_for_every_p_and_q_it_is_named_too(last):
+    judge = first_runs if "watch" in last else is_lossless_everywhere
+    before = vars(Fraction)["__add__"]
+    step = replacing(Fraction, "__add__", lambda one, other: one)
+    try:
+        with pytest.raises(SpoiledError, match=r"fractions\.Fraction\.__add__ was replaced"):
+            judge(step, Vocabulary("ab"), Vocabulary("ab"), 1, **last)
+        assert vars(Fraction)["__add__"] is before
+    finally:
+        Fraction.__add__ = before

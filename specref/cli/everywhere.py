@@ -39,6 +39,7 @@ from specref.report.everywhere import (
 )
 from specref.report.everywhere_html import everywhere_html
 from specref.report.machine import as_json, write_json
+from specref.spoiled import SpoiledError
 from specref.verification.everywhere import TWO
 from specref.vocabulary import UntokenisableError, Vocabulary
 
@@ -110,7 +111,7 @@ def prove_everywhere(
                         advance=lambda one: advance(1),
                     )
                 )
-            except (TypeError, OutsideChanceError, TooManyPathsError) as error:
+            except (TypeError, OutsideChanceError, TooManyPathsError, SpoiledError) as error:
                 misused(f"{rule} {named(error)}")
             if found[-1].interrupted:
                 interrupted = True

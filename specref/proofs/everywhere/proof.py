@@ -32,6 +32,7 @@ from specref.proofs.exact import (
     proof,
     trace_to,
 )
+from specref.spoiled import unspoiled
 from specref.vocabulary import Tokens, Vocabulary
 
 Verdict: TypeAlias = Literal["lossless", "lossy", "open"]
@@ -158,6 +159,7 @@ class Everywhere:
         )
 
 
+@unspoiled()
 def is_lossless_everywhere(
     step: Step,
     target: Vocabulary | Iterable[str],
@@ -380,6 +382,7 @@ def _covered(
     return tuple(slices), total, False
 
 
+@unspoiled()
 def cover_job(job: Job) -> tuple[list[Slice], Counts]:
     """The outcomes of a job, in a process of its own: the worker itself never calls the rule."""
     return apart(partial(_job_covered, job)) if CAN_SPLIT else _job_covered(job)
@@ -432,6 +435,7 @@ def completed_outcomes(vocabulary: Vocabulary, length: int) -> list[Tokens]:
     return texts
 
 
+@unspoiled()
 def first_runs(
     step: Step, target: Vocabulary, drafter: Vocabulary, lookahead: int, seed: int, watch: Watch
 ) -> dict[Choices, Tokens]:
