@@ -4,7 +4,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from specref.conformance.checks.check import Check
+from specref.conformance.beside import depends_on_others
+from specref.conformance.checks.check import Check, few_threads
 from specref.conformance.judge import Judge
 from specref.conformance.status import (
     CheckResult,
@@ -15,6 +16,7 @@ from specref.conformance.status import (
     blocker,
 )
 from specref.conformance.trial import tallied
+from specref.conformance.watched import asked_elsewhere
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import Place
 from specref.vocabulary import Tokens
@@ -25,6 +27,18 @@ SECONDS = 20.0
 LARGEST = 1 << 14
 EXPLAINING, CHEAP = 10.0, 1.5
 """Seconds for strata that a failure blocks, and the most weight of one that is worth them."""
+
+
+def explanation(result: CheckResult, judge: Judge) -> str:
+    """Why the first failure of a law, or of independence, may have come about; empty if unknown.
+
+    It is asked for once: other failures mostly have the same reason.
+    """
+    if judge.explained or result.status != Status.FAILED or not result.lossy:
+        return ""
+    judge.explained = True
+    with few_threads():
+        return asked_elsewhere(judge) or depends_on_others(judge)
 
 
 def explains(one: Check, before: Sequence[CheckResult]) -> bool:

@@ -54,8 +54,8 @@ class Judge:
         How many first drafts of long texts were kept, and how many there were, once counted.
     journal : Journal or None
         Where texts of an engine are kept.
-    watched : bool
-        Whether a failure was explained by the contexts that models were asked about.
+    explained : bool
+        Whether it was asked why a check has failed.
     laws : mapping
         {stratum: {vocabulary: its pairs of laws}}, for strata whose laws are not drawn anew.
     told : tuple of str
@@ -80,7 +80,7 @@ class Judge:
     seconds: float | None = None
     first_drafts: tuple[int, int] | None = None
     journal: Journal | None = None
-    watched: bool = False
+    explained: bool = False
     laws: Mapping[str, Mapping[int, Pool]] = field(default_factory=dict, repr=False)
     told: tuple[str, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from specref.conformance.checks import CHECKS, Check
 from specref.conformance.checks.check import few_threads
 from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose, unnamed
 from specref.conformance.diagnosis.bugs import compared_with
-from specref.conformance.further import explained, explains, further
+from specref.conformance.further import explained, explains, explanation, further
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions, Listener, Profile, timeout_of
 from specref.conformance.pace import Clock
@@ -30,7 +30,6 @@ from specref.conformance.status import (
     blocker,
 )
 from specref.conformance.strata.shape import Shape
-from specref.conformance.watched import asked_elsewhere
 from specref.contracts.capabilities import Capabilities, Dtype, capabilities_of, explicit_claims
 from specref.contracts.contract import Contract, Subject
 from specref.contracts.keywords import accepted_keywords
@@ -367,7 +366,9 @@ def _run(
         if not explains(one, before):
             return one.result(Outcome(Status.NOT_RUN, f"blocked by {blocking}"))
         run = partial(explained, judge=judge, before=before, run=run)
-    result, expected = with_contexts(run(one), judge), judge.options.expected_failures
+    result, expected = run(one), judge.options.expected_failures
+    if why := explanation(result, judge):
+        result = replace(result, message=f"{result.message}; {why}")
     if one.id not in expected:
         return result
     reason = expected[one.id]
@@ -380,15 +381,6 @@ def _run(
     if result.status == Status.PASSED:
         return replace(result, status=Status.UNEXPECTED_PASS, message=f"passed, though: {reason}")
     return result
-
-
-def with_contexts(result: CheckResult, judge: Judge) -> CheckResult:
-    """The first failure of a law, with the contexts that a function of models asks about."""
-    if judge.watched or result.status != Status.FAILED or result.finding != Finding.LAW:
-        return result
-    judge.watched = True
-    why = asked_elsewhere(judge)
-    return replace(result, message=f"{result.message}; {why}") if why else result
 
 
 def rare_edges(results: Sequence[CheckResult]) -> tuple[str, ...]:

@@ -9,11 +9,11 @@ from datetime import date
 from specref.conformance.checks import CHECKS, Check
 from specref.conformance.differences import told
 from specref.conformance.expectations import Expectation, expectation_for
+from specref.conformance.further import explanation
 from specref.conformance.judge import Judge
 from specref.conformance.options import Profile
 from specref.conformance.status import CheckResult, Finding, Outcome, Stage, Status
 from specref.conformance.suite import diagnosed, vacuous
-from specref.conformance.watched import asked_elsewhere
 from specref.pytest_plugin.parametrize import Judged
 
 
@@ -99,7 +99,7 @@ class Session:
             *(result.traceback if result.error is None else ()),  # else it is chained
             *(told(check.id, result.evidence["difference"]) if _compared(result) else ()),
             *filter(None, [judge.contract.rows_said if _compared(result) else ""]),
-            *filter(None, [asked_elsewhere(judge) if result.finding == Finding.LAW else ""]),
+            *filter(None, [explanation(result, judge)]),
             *str(diagnosed(self._alone(check), [result]) or "").splitlines(),
             "again:",
             f"    pytest {shlex.quote(nodeid)} {again}",

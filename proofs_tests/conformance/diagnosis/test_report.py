@@ -94,7 +94,8 @@ def test_nothing_to_diagnose() -> None:
         "Nothing can be compared: the clean rule has no exact law on any case."
     ]
     assert lines(replace(FOUND, dependent=("wide", "deep"))) == [
-        "Blocks depend on each other (wide, deep): look for shared random numbers first.",
+        "Blocks depend on each other (wide, deep).",
+        "Look for shared random numbers, and for decisions made for the whole batch.",
         "No known bug is named: laws are told apart by independent blocks.",
     ]
 

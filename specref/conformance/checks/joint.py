@@ -89,8 +89,9 @@ def _finding(found: TrialReport) -> str:
 def sharing(found: TrialReport) -> str:
     """Message: rows depend on each other, whatever their law."""
     return (
-        "rows of a call resemble each other: they share random numbers, or the law changes "
-        f"from call to call; evidence 10^{found.shared:.0f}"
+        "rows of a call resemble each other: they share random numbers, or a decision is made "
+        "for the whole batch, or the law changes from call to call; evidence "
+        f"10^{found.shared:.0f}"
     )
 
 

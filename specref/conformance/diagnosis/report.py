@@ -167,7 +167,8 @@ class Diagnosis:
         seen = f"{self.trials:,} blocks on {self.cases} case{'s' * (self.cases != 1)}"
         if self.dependent:
             where = ", ".join(self.dependent)
-            yield f"Blocks depend on each other ({where}): look for shared random numbers first."
+            yield f"Blocks depend on each other ({where})."
+            yield "Look for shared random numbers, and for decisions made for the whole batch."
             yield "No known bug is named: laws are told apart by independent blocks."
         elif not self.cases:
             yield "Nothing can be compared: the clean rule has no exact law on any case."
