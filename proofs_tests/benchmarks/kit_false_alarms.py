@@ -58,7 +58,7 @@ ASKED = tuple(
     if VERIFY in one.contracts and (one.statistical or one.id.startswith("acceptance/"))
 )
 SHARE = 25
-LARGE = tuple(one for one in STRATA if max(shape.vocabulary for shape in one.shapes) >= 32_000)
+LARGE = tuple(one for one in STRATA if any(shape.vocabulary >= 32_000 for shape in one.shapes))
 SAMPLED = (
     "standard and four look-alikes in turn; by exponentials in one round of ten, "
     "else by cumulative sums"

@@ -21,6 +21,7 @@ from specref.conformance.strata.table import (
     CLOSE,
     CLOSE_TREES,
     FIRST,
+    ODD_TEMPERATURES,
     ONE_TEMPERATURE,
     OTHER,
     SHAPED,
@@ -69,6 +70,8 @@ DRAFTERS: Mapping[str, str] = {
     "other": "the target, tokens shuffled",
     "same": "the target",
     "trimmed": "the target without its least likely tokens, which have at most 3 % of its mass",
+    "sure": "1 for one of the tokens that the target may give",
+    "astray": "1 for the least likely token of the target, which may have none",
 }
 
 
@@ -81,6 +84,14 @@ def listed(values: Iterable[Any]) -> str:
     '1,000, 3'
     """
     return ", ".join(f"{x:,}" if isinstance(x, int) else str(x) for x in dict.fromkeys(values))
+
+
+def boxed(one: Any) -> str:
+    """What shapes are drawn of, if some are."""
+    if one.box is None:
+        return ""
+    sizes, each, others = map(listed, one.box)
+    return f"drawn by the seed: for each of {each} one of {sizes} and one of {others}, or between"
 
 
 def laws(one: Any) -> tuple[str, str]:
@@ -96,15 +107,18 @@ def of_drafts(one: Stratum) -> tuple[str, ...]:
     """The row of a stratum of batches of drafts."""
     usual = Stratum(one.name, one.shapes)
     more: list[object] = [
-        one.name in (ONE_TEMPERATURE, BESIDE_GREEDY) and "`ragged` alone",
+        one.name in (ONE_TEMPERATURE, BESIDE_GREEDY, ODD_TEMPERATURES) and "`ragged` alone",
         one.way != usual.way and WAYS[one.way].way,
         not one.laws and "`draft_probs=None`",
+        one.in_turn and "`draft_probs=None` in every other call",
+        boxed(one),
         one.padding and f"{one.padding:,} ids at the end without probability",
         not one.ragged and "rows of one length",
         one.endings and f"p = {MASS:g} for an id that ends texts, which is never drafted",
         one.pairs is not None and f"{one.pairs} pair{'s' * (one.pairs > 1)} of laws",
         one.after and f"after {one.after:,} calls",
         one.greedy_first and "after one call in each shape whose laws are all certain",
+        one.steady and "one pair of laws for all positions of a row",
     ]
     shapes = one.shapes
     sizes = (
@@ -120,6 +134,7 @@ def of_calls(one: CallStratum) -> tuple[str, ...]:
     """The row of a stratum of steps or texts."""
     more = [
         one.ends and "the last token ends a text",
+        boxed(one),
         one.related and "contexts resemble those before them",
         one.memory and f"how many tokens laws depend on: {one.memory}",
     ]
@@ -140,7 +155,7 @@ def of_trees(one: TreeStratum) -> tuple[str, ...]:
         " · ".join(", ".join(map(str, branching)) for branching in branchings),
         listed(shape.batch for shape in one.shapes),
         *laws(one),
-        "; ".join(filter(None, [listed(one.ways), beside])),
+        "; ".join(filter(None, [listed(one.ways), beside, boxed(one)])),
         f"{one.cost:g}",
     )
 

@@ -173,7 +173,7 @@ def test_a_page_of_a_pass_says_what_it_does_not_mean(
     assert passing.verdict in text
     assert "Nothing is said of shapes, laws and ways of calling that are not listed" in text
     assert "No difference was found there: these are the estimates" in text
-    assert "V 5 to 37, lookahead 1, batch 1 to 256" in text
+    assert "V 5, 8, 37; lookahead 1; batch 1, 4, 32, 256" in text
     assert "neither coins nor lens is an optional parameter" in text
     shift = next(r for r in passing.results if r.id == "strata/one-draft")
     assert f"{shift.evidence['detectable_shift']:.2g}" in text

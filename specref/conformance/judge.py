@@ -196,6 +196,10 @@ class Judge:
         """The campaign over the first tokens of whole texts on a fixture, at one place."""
         fixture = self.fixture(name).only(1)
         sampler = self.contract.texts(self.subject, fixture, TEXT)
+        return self.texts_of(name, sampler, fixture)
+
+    def texts_of(self, name: str, sampler: Sampler, fixture: Fixture) -> TrialReport:
+        """The campaign over the first tokens of texts of a sampler, kept by a name."""
         return self._run(f"texts/{name}", sampler, fixture, TEXT)
 
     def one_call(self, name: str) -> tuple[int, ...]:

@@ -89,6 +89,8 @@ class Verifier:
         As from `kinds_of`.
     sizes : tuple of int
         Those of the last call, as `Batch.sizes`.
+    temperatures_met : set of float
+        What requests had so far, if it is given temperatures.
     """
 
     copies: bool = True
@@ -105,6 +107,7 @@ class Verifier:
         self.keywords = self.keywords_of(implementation)
         self.kinds = self.kinds_of(implementation, capabilities.inputs)
         self.limits, self.sizes = Limits(), (0, 0, 0)
+        self.temperatures_met: set[float] = set()
 
     @staticmethod
     def keywords_of(implementation: Callable[..., Any]) -> frozenset[str]:

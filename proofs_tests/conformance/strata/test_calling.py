@@ -155,6 +155,7 @@ def test_a_way_is_refused_with_the_reason() -> None:
         "large-logits": "takes no logits",
         "one-temperature": "takes no temperature",
         "beside-greedy": "takes no temperature",
+        "odd-temperatures": "takes no temperature",
         "kept-generators": "takes no torch.Generator",
         "seeds-in-a-row": "takes no seeds",
     }

@@ -78,7 +78,21 @@ FOUND = {
 
 
 # Of what only some samplers take; test_ragged.py has their bugs.
-TAKEN = ("large-logits", "one-temperature", "beside-greedy", "generators-kept")
+TAKEN = (
+    "large-logits",
+    "one-temperature",
+    "beside-greedy",
+    "generators-kept",
+    "odd-temperatures",
+)
+# What each finds is in test_serving.py.
+SERVING = (
+    "drawn-shapes",
+    "vocabulary-large-batches",
+    "drafter-certain",
+    "laws-repeated",
+    "laws-in-turn",
+)
 
 
 def printed(report):
@@ -95,7 +109,7 @@ def one_stratum(name, verify, **options):
 
 
 def test_every_stratum_has_a_bug_that_it_fails():
-    known = *FOUND, *TAKEN, "laws-fine", "own-shape", "large-call", *PAIRS
+    known = *FOUND, *TAKEN, *SERVING, "laws-fine", "own-shape", "large-call", *PAIRS
     assert {f"strata/{name}" for name in known} == {c.id for c in STRATA_CHECKS}
 
 
@@ -141,10 +155,10 @@ def test_programs_are_judged_by_rare_tokens_at_smaller_vocabularies():
     result = one_stratum("laws-rare", AsText(without_rare_tokens), claims={"one_hot": False})
     assert result.status == Status.FAILED, result.message
     assert "too few tokens with p < 1e-3," in result.message
-    assert result.evidence["tried"].startswith("V 1,000, ")
+    assert result.evidence["tried"].startswith("V 1,000; ")
     fine = one_stratum("laws-fine", AsText(verifier()))
     assert (fine.status, fine.evidence["tried"]) == (
-        Status.PASSED, "V 1,000, lookahead 1, batch 64",
+        Status.PASSED, "V 1,000; lookahead 1; batch 64",
     )  # fmt: skip
     large = one_stratum("vocabulary-thousands", AsText(verifier()))
     assert large.status == Status.NOT_APPLICABLE
@@ -188,7 +202,7 @@ def test_a_lossless_sampler_passes_and_is_told_what_was_tried(clean):
         shift = result.evidence["detectable_shift"]
         assert 0 < shift < 0.5
         assert f"a shift ≥ {shift:.2g} would have been found" in result.message
-        assert result.message.startswith(result.evidence.get("pair", "V "))
+        assert result.message.startswith(result.evidence.get("pair", "V"))
     assert clean.exit_code == 0
     low, high = (f(r.evidence["detectable_shift"] for r in found.values()) for f in (min, max))
     assert f"in {len(found)} strata shifts of {low:.2g} to {high:.2g}, as listed" in clean.verdict
@@ -385,7 +399,10 @@ def test_what_a_sampler_refuses_is_not_tried_and_the_report_says_so():
     text = printed(report)
     assert "not tried: strata/bare: neither coins nor lens is an optional parameter" in text
     told = {one["id"]: one for one in kit_record(report)["strata"]}
-    assert told["strata/many-drafts"]["tried"] == "V 6 to 33, lookahead 4 to 8, batch 4 to 64"
+    assert told["strata/many-drafts"]["tried"] == (
+        "V/lookahead/batch 6/4/4, 33/4/64, 6/5/64, 33/5/4, 6/6/4, 33/6/64, 6/7/64, 33/7/4, "
+        "6/8/4, 33/8/64, 6/9/64, 33/9/4"
+    )
     assert told["strata/int32-ids"]["detectable_shift"] is None
 
 
@@ -450,7 +467,7 @@ def test_own_shapes_are_judged():
     assert [result.id for result in report.failures] == ["strata/own-shape"]
     clean = check(verifier(), shapes=[(300, 2, 8)], only=["strata/own-shape"])
     assert clean.results[0].status == Status.PASSED
-    assert clean.results[0].message.startswith("V 300, lookahead 2, batch 8: ")
+    assert clean.results[0].message.startswith("V 300; lookahead 2; batch 8: ")
 
 
 BUG_AT_9 = """
@@ -482,7 +499,7 @@ def test_the_command_judges_own_shapes_and_replays_what_fails(tmp_path, monkeypa
         main, ["check", "samplers.py:verify", *only, *sizes[:-2], "--dtype", "float32"]
     )
     assert in_float32.exit_code == 0
-    assert "in float32: V 9, lookahead 2, batch 4: " in " ".join(in_float32.output.split())
+    assert "in float32: V 9; lookahead 2; batch 4: " in " ".join(in_float32.output.split())
     refused = run(main, ["check", "samplers.py:verify", *only, "--dtype", "bfloat16"])
     assert refused.exit_code == 2
     assert "expected 'torch' for bfloat16" in refused.output
@@ -532,7 +549,7 @@ def test_every_family_of_laws_meets_every_other():
     # Of a flat target three drafters are flat, too.
     assert len(distinct) == len(pool.p) - 2
     assert set(TARGETS) - set(ORDINARY) == {"certain", "close"}
-    assert set(DRAFTERS) - set(USUAL) == {"same", "trimmed"}
+    assert set(DRAFTERS) - set(USUAL) == {"same", "trimmed", "sure", "astray"}
     # Each set is neither empty nor everything under some law of the small or the large pools.
     known = pool.variance.max(axis=0) > 0
     large = drawn_pool(np.random.default_rng(1), 70_000, 14).variance.max(axis=0) > 0
@@ -544,10 +561,10 @@ def digest(value):
 
 
 TABLES = {
-    "rows": ((*table.STRATA, table.FIRST), "971353efb8cd"),
-    "steps": (table.STEP_STRATA, "4b04bc622ccd"),
-    "texts": (table.TEXT_STRATA, "7803e6636b40"),
-    "trees": (table.TREE_STRATA, "17464a007866"),
+    "rows": ((*table.STRATA, table.FIRST), "0ea9b27edd7f"),
+    "steps": (table.STEP_STRATA, "6774025ac630"),
+    "texts": (table.TEXT_STRATA, "3bdb49dbd2cf"),
+    "trees": (table.TREE_STRATA, "24558c8726bb"),
 }
 
 
@@ -577,6 +594,8 @@ LAWS = {
     "other": "b3f4225f1338",
     "same": "a7d719599f8d",
     "trimmed": "f618bd0f6de0",
+    "sure": "1124c52e0618",
+    "astray": "d47bca2801b9",
 }
 
 

@@ -10,8 +10,10 @@ from specref.conformance.checks import (
     identical,
     independence,
     joint,
+    long_texts,
     loops,
     probed,
+    probed_rows,
     replay,
     reporting,
     situations,
@@ -47,8 +49,10 @@ CHECKS: tuple[Check, ...] = (
     *situations.CHECKS,
     *texts.CHECKS,
     *engines.CHECKS,
+    *long_texts.CHECKS,
     # Last: a sampler that keeps state may keep numbers that were handed out while probing.
     *probed.CHECKS,
+    *probed_rows.CHECKS,
 )
 
 __all__ = ["CHECKS", "Check"]

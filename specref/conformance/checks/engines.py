@@ -346,6 +346,8 @@ def exercised(outcome: Outcome, sampler: Asking) -> Outcome:
     if outcome.status not in (Status.PASSED, Status.INCONCLUSIVE):
         return told
     before = f"; {sampler.taken:,} texts of an earlier run" * bool(sampler.taken)
+    lens = ", ".join(map(str, sorted({len(one) for one in sampler.engine.prompts})))
+    before = f"; texts of {sampler.budget} tokens, prompts of {lens}{before}"
     if why := drafts.missing:
         return replace(
             told,

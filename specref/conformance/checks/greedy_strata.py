@@ -84,7 +84,9 @@ def _in_stratum(judge: Judge, stratum: Stratum, verifier: Called) -> Outcome | N
     ragged = claims.ragged and stratum.ragged
     for shape in shapes:
         for call in range(max(1, FEWEST_ROWS // shape.batch)):
-            batch = drawn(shape, known[shape.vocabulary], rng, ragged=ragged)
+            batch = drawn(
+                shape, known[shape.vocabulary], rng, ragged=ragged, steady=stratum.steady
+            )
             _draft_own(batch, call % 2)
             given = batch if stratum.laws else batch.without_q()
             name = f"{stratum.name}, V = {shape.vocabulary:,}, {shape.batch:,} rows"
@@ -105,7 +107,11 @@ def _draft_own(batch: Batch, first: int) -> None:
 
 def _tree_situations(judge: Judge) -> Outcome:
     claims = judge.capabilities
-    taken = [one for one in (CLOSE_TREES, *TREE_STRATA) if not one.refusal(claims)]
+    taken = [
+        one.with_drawn(judge.rng(f"shapes/{one.name}"))
+        for one in (CLOSE_TREES, *TREE_STRATA)
+        if not one.refusal(claims)
+    ]
     tried = [(one.fitted(claims), judge.verifier) for one in taken]
     if judge.options.shapes:
         own = own_trees(judge.options.shapes)
@@ -150,7 +156,8 @@ def _prefer_last_siblings(batch: TreeBatch, rows: Ints) -> None:
 
 def calls_problem(judge: Judge, strata: Sequence[CallStratum]) -> Outcome | None:
     """The first block or text of some strata that is not the target's own; None if all are."""
-    for stratum in strata:
+    for given in strata:
+        stratum = given.with_drawn(judge.rng(f"shapes/{given.name}"))
         rng = judge.rng(f"greedy/{stratum.name}")
         calling = Calling(stratum, judge.implementation, judge.timeout, rng)
         for shape in stratum.shapes:

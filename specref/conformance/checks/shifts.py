@@ -7,18 +7,22 @@ from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
 from specref.conformance.strata.campaign import Found
 from specref.conformance.strata.laws import FEATURES
-from specref.conformance.strata.shape import ranges
+from specref.conformance.strata.shape import tried as values_of
 from specref.statistics.features import tokens_to_detect
 
-USELESS = 0.5
-"""A stratum that would have shown nothing smaller is inconclusive."""
+USELESS, LEAST = 0.5, 0.4
+"""A stratum that would have shown nothing smaller is inconclusive; so none is planned for less."""
 
 
 def tokens_needed(judge: Judge, level: float, places: int, cost: float) -> int:
-    """Tokens of a stratum with bets at so many places, unless their number is given."""
-    return judge.trials or int(
-        cost * tokens_to_detect(judge.detect_tv, level, places * len(FEATURES))
-    )
+    """Tokens of a stratum with bets at so many places, unless their number is given.
+
+    Not fewer than show a shift of `LEAST`: a stratum that costs little is not useless therefore.
+    """
+    features = places * len(FEATURES)
+    least = tokens_to_detect(LEAST, level, features)
+    wanted = int(cost * tokens_to_detect(judge.detect_tv, level, features))
+    return judge.trials or max(least, wanted)
 
 
 def scale(judge: Judge) -> float:
@@ -30,7 +34,9 @@ def outcome_of(campaigns: Sequence[Found], judge: Judge) -> Outcome:
     """The outcome of campaigns in a stratum, one for each dtype."""
     detectable = max(found.detectable for found in campaigns)
     tokens, calls = (sum(getattr(f, n) for f in campaigns) for n in ("tokens", "calls"))
-    tried = ranges(list(campaigns[0].by_shape))
+    tried = values_of(campaigns[0].by_shape)
+    if heats := sorted({heat for found in campaigns for heat in found.temperatures}):
+        tried += f"; temperature {', '.join(f'{one:g}' for one in heats)}"
     evidence = {
         "calls": calls,
         "rows": sum(found.rows for found in campaigns),

@@ -29,6 +29,7 @@ SPELLINGS = 100
 
 def judged_calls(stratum: CallStratum, judge: Judge) -> Outcome:
     """A campaign of calls of a function of two models."""
+    stratum = stratum.with_drawn(judge.rng(f"shapes/{stratum.name}"))
     if judge.declared and judge.declared.by_text:
         # The law of what is drafted as text is a sum over the texts of so many tokens.
         few = tuple(
@@ -65,7 +66,8 @@ def judged_trees(stratum: TreeStratum, judge: Judge) -> Outcome:
     """A campaign of verified trees."""
     if why := stratum.refusal(judge.capabilities):
         return not_applicable(why)
-    fitted = stratum.fitted(judge.capabilities)
+    whole = stratum.with_drawn(judge.rng(f"shapes/{stratum.name}"))
+    fitted = whole.fitted(judge.capabilities)
     return outcome_of([tree_campaign(fitted, judge.verifier, judge, judge.level)], judge)
 
 

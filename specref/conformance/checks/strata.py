@@ -29,6 +29,7 @@ from specref.conformance.strata.table import (
     BESIDE_GREEDY,
     FEWEST_FIRST,
     FIRST,
+    ODD_TEMPERATURES,
     ONE_TEMPERATURE,
     OWN,
     STRATA,
@@ -56,7 +57,7 @@ MOST_AS_TEXT, SLOWER_AS_TEXT, OF_LARGE_VOCABULARIES = 1_000, 10, "vocabulary-"
 def judged(stratum: Stratum, judge: Judge) -> Outcome:
     """A campaign in one stratum."""
     claims = judge.capabilities
-    if not stratum.laws and not claims.one_hot:
+    if (stratum.in_turn or not stratum.laws) and not claims.one_hot:
         return not_applicable("does not take draft_probs=None")
     verifier = judge.called(stratum.way)
     if why := verifier.refusal():
@@ -197,8 +198,9 @@ def own_campaign(judge: Judge, claims: Capabilities, level: float) -> Found:
     return campaign(own_stratum(shapes), called, judge, level, OWN_COST)
 
 
-def as_sent(stratum: Stratum, judge: Judge) -> Stratum | None:
-    """The stratum with vocabularies that can be sent; None if it is about larger ones."""
+def as_sent(given: Stratum, judge: Judge) -> Stratum | None:
+    """The stratum, its shapes drawn, with vocabularies that can be sent; None if they cannot."""
+    stratum = given.with_drawn(judge.rng(f"shapes/{given.name}"))
     if not sent_as_text(judge) or max(s.vocabulary for s in stratum.shapes) <= MOST_AS_TEXT:
         return stratum
     if stratum.name.startswith(OF_LARGE_VOCABULARIES):
@@ -217,7 +219,8 @@ def campaign(
 ) -> Found:
     """The campaign of a stratum, with one way of calling."""
     shapes = capped(stratum, verifier.capabilities.batch)
-    tokens = tokens_needed(judge, level, len(PLACES) + len(shapes), stratum.cost)
+    places = len(PLACES) + len(verifier.places) + len(shapes)
+    tokens = tokens_needed(judge, level, places, stratum.cost)
     cells = CELLS * scale(judge) * stratum.cost * cost
     cells /= SLOWER_AS_TEXT if sent_as_text(judge) else 1
     wanted = tokens, int(cells)
@@ -246,6 +249,7 @@ KINDS: Mapping[str, tuple[type[Contract], ...]] = {
     OWN: (VerifyContract, TreeContract, StepContract),
     ONE_TEMPERATURE: (RaggedContract,),
     BESIDE_GREEDY: (RaggedContract,),
+    ODD_TEMPERATURES: (RaggedContract,),
 }
 WEIGHTS = {one.name: max(1.0, one.cost / 2, one.after / 10_000) for one in STRATA}
 CHECKS = (

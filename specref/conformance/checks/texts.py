@@ -15,24 +15,41 @@ from specref.conformance.strata.table import TEXT_STRATA
 from specref.conformance.texts.chains import CHAIN, GUESS
 from specref.conformance.texts.greedy import judge_greedy
 from specref.conformance.texts.markov import judge_markov
+from specref.conformance.trial import TrialReport
 from specref.contracts.calling import within
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.generate import GenerateContract
 from specref.contracts.sampling import TEXT
+from specref.contracts.verify.contract import VerifyContract
+from specref.contracts.verify.sampling import SameRows
 from specref.models import Model, as_float
 from specref.statistics import CampaignReport
 from specref.statistics.campaign.planning import typical_trials, typical_tv
 from specref.statistics.campaign.verdict import Verdict
 from specref.vocabulary import Tokens
 
-TEXTS = 50
+TEXTS, KEPT = 50, "wide"
 STARTS: tuple[Tokens, ...] = ((0,), (1,), (2,), (3, 4), (4, 0, 0))
 LONG, SHORT = 40, 16
 
 
 def texts(name: str, judge: Judge) -> Outcome:
     """A campaign over the first tokens of texts, several iterations long."""
-    found = judge.texts(name)
+    return of_texts(judge.texts(name), judge)
+
+
+def of_kept_generators(judge: Judge) -> Outcome:
+    """The same under one generator for all iterations of a request, or of all requests."""
+    verifier = judge.called("kept-generators")
+    if why := verifier.refusal():
+        return not_applicable(why)
+    fixture = judge.fixture(KEPT).only(1)
+    sampler = SameRows(verifier, fixture, TEXT)
+    return of_texts(judge.texts_of(f"{KEPT}, generators kept", sampler, fixture), judge)
+
+
+def of_texts(found: TrialReport, judge: Judge) -> Outcome:
+    """The outcome of a campaign over texts."""
     if found.dependent and not found.lossy:
         return failed(
             f"texts depend on each other: evidence 10^{found.dependence:.0f}", Finding.DEPENDENCE
@@ -159,5 +176,13 @@ CHECKS = (
                 law=True,
             ),
         )
+    ),
+    Check(
+        "iterations/generators-kept",
+        VerifyContract,
+        of_kept_generators,
+        statistical=True,
+        law=True,
+        weight=2,
     ),
 )

@@ -3,15 +3,17 @@
 import inspect
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import deepcopy
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from specref.arrays import Floats, Ints
+from specref.arrays import Bools, Floats, Ints
+from specref.conformance.strata.campaign import Tokens
 from specref.conformance.texts.argmax import departures, likeliest
 from specref.contracts.batch import Answer, Batch, joined
 from specref.contracts.calling import Verifier
@@ -28,9 +30,18 @@ ABSENT = "takes no"
 """How a refusal begins if an implementation has nothing that could be called in that way."""
 FAR = 50.0
 """Beyond what exponentials of float32 can be taken of, above and below."""
-TEMPERATURES = (0.125, 4.0, 1.0, 0.5)
+TEMPERATURES = (0.125, 4.0, 1.0, 0.5, 0.0625)
+"""Powers of two, which round no logits."""
+ODD_TEMPERATURES = (0.1, 0.3, 0.7, 1.1)
+"""Those that people type; not one of them has few binary digits."""
+COLDEST, HOTTEST = 0.05, 2.0
 BESIDE = 32
 """The most requests of a call beside greedy ones, these included."""
+
+
+def in_turn(index: int, at: Tokens) -> Bools:
+    """The tokens of rows that have the temperature of this index."""
+    return np.asarray(at.row % (len(ODD_TEMPERATURES) + 1) == index)
 
 
 class Called(Verifier):
@@ -44,6 +55,8 @@ class Called(Verifier):
         Whether an implementation need not take them so; then one that raises is not tried so.
     kind : type
         The verifier of the contract.
+    places : mapping
+        {name: tokens -> which of them are there}: what is bet on besides the usual places.
 
     Notes
     -----
@@ -54,6 +67,7 @@ class Called(Verifier):
     way: ClassVar[str] = "as the contract says"
     optional: ClassVar[bool] = False
     kind: ClassVar[type[Verifier]] = Verifier
+    places: ClassVar[Mapping[str, Callable[[Tokens], Bools]]] = MappingProxyType({})
 
     def refusal(self) -> str:
         """Why it cannot be called in this way; empty if it can."""
@@ -261,6 +275,42 @@ class OneTemperature(Called):
         return np.full(requests, next(self._turns))
 
 
+class OddTemperatures(Called):
+    """With temperatures that are not powers of two, in turn; the last is drawn by the seed."""
+
+    way = "with temperatures that are no powers of two"
+    places = MappingProxyType(
+        {
+            **{
+                f"at temperature {heat:g}": partial(in_turn, index)
+                for index, heat in enumerate(ODD_TEMPERATURES)
+            },
+            "at the temperature that the seed drew": partial(in_turn, len(ODD_TEMPERATURES)),
+        }
+    )
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._drawn: float | None = None
+
+    def refusal(self) -> str:
+        if "temperature" not in self.keywords:
+            return f"{ABSENT} temperature"
+        kept = self.capabilities.dtype in ("float32", "float64")
+        return "" if kept else f"{self.capabilities.dtype} rounds logits at such temperatures"
+
+    def arguments(
+        self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if self._drawn is None:
+            self._drawn = round(float(rng.uniform(COLDEST, HOTTEST)), 2)
+        return super().arguments(batch, rng, coins)
+
+    def temperatures(self, requests: int) -> Floats:
+        """Of each request."""
+        return np.resize([*ODD_TEMPERATURES, self._drawn], requests)
+
+
 class BesideGreedy(Called):
     """With a request at temperature 0 beside each request, whose block is compared with argmax.
 
@@ -369,6 +419,7 @@ WAYS: Mapping[str, type[Called]] = MappingProxyType(
         "large-logits": LargeLogits,
         "one-temperature": OneTemperature,
         "beside-greedy": BesideGreedy,
+        "odd-temperatures": OddTemperatures,
         "kept-generators": KeptGenerators,
         "seeds-in-a-row": SeedsInARow,
     }

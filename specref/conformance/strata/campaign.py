@@ -1,7 +1,7 @@
 """Bets on the tokens that a stratum yields, and what they have shown."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -87,6 +87,8 @@ class Found:
     by_shape : mapping
         The same for the tokens of each shape alone.
     dtype : str
+    temperatures : frozenset of float
+        Of the requests; empty if the sampler is given none.
     """
 
     log10_evidence: float
@@ -101,6 +103,7 @@ class Found:
     detectable: float
     by_shape: Mapping[Sized, float]
     dtype: str
+    temperatures: Set[float] = frozenset()
 
     @property
     def lossy(self) -> bool:

@@ -117,6 +117,16 @@ def _other(p: Floats, rng: np.random.Generator) -> Floats:
     return rng.permutation(p)
 
 
+def _sure(p: Floats, rng: np.random.Generator) -> Floats:
+    """Certain of a token, any of those that the target may give."""
+    return np.where(np.arange(len(p)) == rng.choice(np.flatnonzero(p)), 1.0, 0.0)
+
+
+def _astray(p: Floats, rng: np.random.Generator) -> Floats:
+    """Certain of the least likely token, which the target may exclude."""
+    return np.where(np.arange(len(p)) == p.argmin(), 1.0, 0.0)
+
+
 DRAFTERS: Mapping[str, Callable[[Floats, np.random.Generator], Floats]] = MappingProxyType(
     {
         "near": _near,
@@ -128,9 +138,12 @@ DRAFTERS: Mapping[str, Callable[[Floats, np.random.Generator], Floats]] = Mappin
         "other": _other,
         "same": _same,
         "trimmed": _trimmed,
+        "sure": _sure,
+        "astray": _astray,
     }
 )
-USUAL = tuple(name for name in DRAFTERS if name not in ("same", "trimmed"))
+SELDOM = ("same", "trimmed", "sure", "astray")
+USUAL = tuple(name for name in DRAFTERS if name not in SELDOM)
 
 
 def _least_left(p: Floats, q: Floats) -> Bools:

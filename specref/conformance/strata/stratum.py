@@ -2,22 +2,22 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from specref.arrays import NO_TOKEN, Ints
 from specref.conformance.strata.calling import Called
-from specref.conformance.strata.campaign import Campaign, Found, Tokens
+from specref.conformance.strata.campaign import PLACES, Campaign, Found, Tokens
 from specref.conformance.strata.endings import ending_pool
 from specref.conformance.strata.laws import ORDINARY, USUAL, Pool, drawn_pool
 from specref.conformance.strata.rounds import played
-from specref.conformance.strata.shape import Shape
-from specref.contracts.batch import Batch
+from specref.conformance.strata.shape import Box, Shape
+from specref.contracts.batch import Batch, joined
 from specref.contracts.timeout import Deadline, within
 
 POOL_CELLS, MOST_PAIRS, ROWS = 1 << 20, 42, 64
-WARM_UP = Shape(4, 1, 1)
+WARM_UP, DRAWN_CELLS = Shape(4, 1, 1), 1 << 17
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class Stratum:
         How the sampler is called; see `calling`.
     laws : bool
         Whether `draft_probs` are passed.
+    in_turn : bool
+        Whether every other call has none.
     padding : int
         How many of the last ids have no probability.
     ragged : bool
@@ -47,6 +49,11 @@ class Stratum:
         How many calls there are before.
     greedy_first : bool
         Whether all laws of the first call in each shape are certain; nothing is bet on it.
+    steady : bool
+        Whether all positions of a row have the same pair of laws.
+    box : Box or None
+        Of what more shapes are drawn, by the seed; their batches are as small as `DRAWN_CELLS`
+        asks for.
     cost : float
         Factor on the calls, and on the numbers that are passed.
     alone : bool
@@ -59,14 +66,29 @@ class Stratum:
     drafters: tuple[str, ...] = USUAL
     way: str = "plain"
     laws: bool = True
+    in_turn: bool = False
     padding: int = 0
     ragged: bool = True
     endings: bool = False
     pairs: int | None = None
     after: int = 0
     greedy_first: bool = False
+    steady: bool = False
+    box: Box | None = None
     cost: float = 1.0
     alone: bool = False
+
+    def with_drawn(self, rng: np.random.Generator) -> "Stratum":
+        """The stratum with shapes of its box."""
+        if self.box is None:
+            return self
+        drawn = [
+            Shape(
+                size, lookahead, max(1, min(batch, DRAWN_CELLS // Shape(size, lookahead, 1).cells))
+            )
+            for size, lookahead, batch in self.box.drawn(rng)
+        ]
+        return replace(self, shapes=(*self.shapes, *drawn), box=None)
 
 
 def most_pairs(size: int) -> int:
@@ -92,14 +114,18 @@ def pools(stratum: Stratum, shapes: Sequence[Shape], rng: np.random.Generator) -
     }
 
 
-def drawn(shape: Shape, pool: Pool, rng: np.random.Generator, *, ragged: bool) -> Batch:
-    """A batch whose rows have laws of the pool, any pair at any position.
+def drawn(
+    shape: Shape, pool: Pool, rng: np.random.Generator, *, ragged: bool, steady: bool = False
+) -> Batch:
+    """A batch whose rows have laws of the pool, any pair at any position; or one at all of a row.
 
     Its `place` says which pair: shape (B, K + 1). One row in four is shorter if it may be. In the
     rows of laws after the last draft, the last token is certain, as in `draw_batch`.
     """
     size, most, rows = shape.vocabulary, shape.lookahead, shape.batch
     pair = rng.integers(len(pool.p), size=(rows, most + 1))
+    if steady:
+        pair[:] = pair[:, :1]
     lens = np.full(rows, most)
     if ragged:
         shorter = rng.random(rows) < 0.25
@@ -165,19 +191,26 @@ def run(
     (spare,) = rng.spawn(1)  # what follows must not depend on how many calls there were before
     claims = verifier.capabilities
     ragged = claims.ragged and stratum.ragged
-    campaign, deadline = Campaign(shapes, known, claims), Deadline()
+    places = {**PLACES, **verifier.places}
+    campaign, deadline = Campaign(shapes, known, claims, places), Deadline()
     campaign.before = before
     # Small batches are called more often, so that every shape has its share of the rows.
     most = min(ROWS, max(shape.batch for shape in shapes))
     several = tuple(dict.fromkeys(shapes))
 
     def ask(shape: Shape, calls: int) -> Tokens:
-        batch = drawn(
-            shape._replace(batch=shape.batch * calls), known[shape.vocabulary], rng, ragged=ragged
-        )
-        given = batch if stratum.laws else batch.without_q()
-        answer = verifier.answers(given, shape.batch, rng, deadline)
-        return tokens_of(batch, answer.tokens, shape.batch, campaign.calls)
+        whole = shape._replace(batch=shape.batch * calls)
+        pool = known[shape.vocabulary]
+        batch = drawn(whole, pool, rng, ragged=ragged, steady=stratum.steady)
+        first, many = campaign.calls, calls if not stratum.in_turn else 1
+        answers = []
+        for call in range(0, calls, many):
+            part = batch[call * shape.batch : (call + many) * shape.batch]
+            with_laws = stratum.laws and not (stratum.in_turn and (first + call) % 2)
+            given = part if with_laws else part.without_q()
+            answers.append(verifier.answers(given, shape.batch, rng, deadline))
+        tokens = joined(answers).tokens
+        return tokens_of(batch, tokens, shape.batch, first)
 
     def work() -> Found:
         begun = time.perf_counter()
@@ -192,7 +225,7 @@ def run(
             greedy = drawn_pool(spare, shape.vocabulary, 4, ("certain",), ("same",))
             verifier.raw(drawn(shape, greedy, spare, ragged=ragged), spare)
             deadline.restart()
-        return played(
+        found = played(
             campaign,
             several,
             ask,
@@ -203,5 +236,6 @@ def run(
             advance,
             seconds,
         )
+        return replace(found, temperatures=frozenset(verifier.temperatures_met))
 
     return within(verifier.timeout, work, deadline)

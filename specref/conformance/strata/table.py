@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from specref.algorithms.trees.topdown import branching_of
-from specref.conformance.strata.shape import Shape, shapes
+from specref.conformance.strata.laws import USUAL
+from specref.conformance.strata.shape import Box, Shape, shapes
 from specref.conformance.strata.stratum import Stratum
 from specref.conformance.strata.texts import CallShape, CallStratum, call_shapes
 from specref.conformance.strata.trees import TreeShape, TreeStratum, tree_shapes
@@ -19,11 +20,23 @@ LARGE = (128_256, 151_936, 262_144)
 APART = ("without",)
 SHARPER, WIDER = ("sharp", "cut"), ("wide", "near")
 ONE_TEMPERATURE, BESIDE_GREEDY = "one-temperature", "beside-greedy"
+ODD_TEMPERATURES = "odd-temperatures"
 SPREAD = ("zipf", "flat", "long tail", "steep")
+# Every lookahead from 4 to 9, with both vocabularies and both batches.
+MANY_DRAFTS = tuple(
+    shape
+    for turn, lookahead in enumerate(range(4, 10))
+    for shape in (Shape(6, lookahead, (4, 64)[turn % 2]), Shape(33, lookahead, (64, 4)[turn % 2]))
+)
+# Around the powers of two, at which kernels and integer formats change.
+AROUND = tuple(power + more for power in (16, 32, 64, 128, 256) for more in (-1, 0, 1))
+LOOKAHEADS = tuple(range(1, 10))
+TREE_SIZES = (3, 4, *AROUND)
+SIZES, BATCHES = (2, 3, *AROUND, 511, 512, 513), (1, 2, 7, 8, 9, *AROUND)
 STRATA: tuple[Stratum, ...] = (
     Stratum("one-draft", shapes(SMALL, [1], [1, 4, 32, 256])),
     Stratum("two-and-three-drafts", shapes(SMALL, [2, 3], [4, 64])),
-    Stratum("many-drafts", shapes([6, 33], [4, 5, 8], [4, 64]), cost=2),
+    Stratum("many-drafts", MANY_DRAFTS, cost=2),
     Stratum(
         "long-drafts",
         shapes([6, 33], [9, 16, 17, 33], [4, 16]),
@@ -54,7 +67,7 @@ STRATA: tuple[Stratum, ...] = (
         APART,
         ragged=False,
         padding=267,
-        cost=20,
+        cost=14,
         alone=True,
     ),
     Stratum(
@@ -106,6 +119,39 @@ STRATA: tuple[Stratum, ...] = (
         alone=True,
     ),
     Stratum("late-calls", shapes([8], [1], [2, 4]), after=20_000, alone=True),
+    Stratum(
+        "drawn-shapes",
+        (),
+        drafters=(*USUAL, "same", "trimmed", "sure"),
+        box=Box(SIZES, LOOKAHEADS, BATCHES),
+        cost=1.5,
+        alone=True,
+    ),
+    Stratum(
+        "vocabulary-large-batches",
+        (Shape(32_000, 1, 32), Shape(32_000, 4, 32), Shape(50_257, 1, 64), Shape(128_256, 1, 32)),
+        ("zipf", "flat", "long tail"),
+        APART,
+        ragged=False,
+        pairs=6,
+        cost=6,
+        alone=True,
+    ),
+    Stratum(
+        "drafter-certain",
+        shapes([8, 50], [1, 3], [64]),
+        drafters=("sure", "astray"),
+        alone=True,
+    ),
+    Stratum("laws-repeated", shapes([8, 50], [3, 6], [8, 64]), steady=True, alone=True),
+    Stratum("laws-in-turn", shapes([5, 40], [1, 3], [4, 16]), in_turn=True, alone=True),
+    Stratum(
+        ODD_TEMPERATURES,
+        shapes([6, 40], [1, 3], [20, 65]),
+        way=ODD_TEMPERATURES,
+        cost=2,
+        alone=True,
+    ),
 )
 
 # Of drafters that are nearly always right: many drafts in a row are kept.
@@ -114,7 +160,11 @@ EASY = ("same",) * 3 + ("trimmed",) * 8 + ("cut",)
 LIKELY = ("peaked", "confident")
 STEP_STRATA: tuple[CallStratum, ...] = (
     CallStratum("step-one-draft", call_shapes(SMALL, [0, 3], [1])),
-    CallStratum("step-many-drafts", call_shapes([6, 33], [2], [5, 8])),
+    CallStratum(
+        "step-many-drafts",
+        tuple(CallShape((6, 33)[k % 2], 2, k) for k in range(4, 10)),
+        cost=1,
+    ),
     CallStratum("step-long-drafts", call_shapes([6, 33], [2], [9, 16, 17, 33]), drafters=EASY),
     CallStratum("step-contexts", call_shapes([8], [3, 41, 513, 600], [3])),
     CallStratum("step-contexts-of-1100", call_shapes([8], [1_100], [1]), cost=0.2),
@@ -143,6 +193,13 @@ STEP_STRATA: tuple[CallStratum, ...] = (
     ),
     CallStratum("step-ending", call_shapes([5, 12], [3], [1, 3]), ends=True),
     CallStratum("step-ending-late", call_shapes([12], [3], [12]), drafters=EASY, ends=True),
+    CallStratum("step-contexts-of-4100", call_shapes([8], [2_049, 4_100], [1]), cost=0.05),
+    CallStratum(
+        "step-drawn-shapes",
+        (),
+        drafters=(*USUAL, "same", "trimmed", "sure"),
+        box=Box(SIZES, LOOKAHEADS, (0, 1, *AROUND)),
+    ),
 )
 TEXT_STRATA: tuple[CallStratum, ...] = (
     CallStratum("text-prompts", call_shapes(SMALL[:2], [0, 1, 3, 8, 17], [2, 24], text=True)),
@@ -194,6 +251,15 @@ TEXT_STRATA: tuple[CallStratum, ...] = (
     CallStratum(
         "text-ending-late", call_shapes([12], [3], [40], text=True), drafters=EASY, ends=True
     ),
+    CallStratum(
+        "text-prompts-of-4100", call_shapes([8], [2_049, 4_100], [3], text=True), cost=0.05
+    ),
+    CallStratum(
+        "text-drawn-shapes",
+        call_shapes([8], [3], [30], text=True),
+        drafters=(*USUAL, "same", "trimmed", "sure"),
+        box=Box(SIZES, (2, 3, 4, 5, 7, 9, 13, 17, 33), (0, 1, *AROUND)),
+    ),
 )
 TREE_STRATA: tuple[TreeStratum, ...] = (
     # Of drafters that are often refused, so that the last siblings are read.
@@ -209,7 +275,9 @@ TREE_STRATA: tuple[TreeStratum, ...] = (
     ),
     TreeStratum(
         "tree-deep",
-        tree_shapes([6], [(1, 1, 1), (2, 2, 1), (2, 1, 1, 1), (1,) * 5, (1,) * 8], [16]),
+        tree_shapes(
+            [6], [(1, 1, 1), (2, 2, 1), (2, 1, 1, 1), *((1,) * n for n in range(5, 10))], [16]
+        ),
     ),
     TreeStratum(
         "tree-mixed",
@@ -260,6 +328,14 @@ TREE_STRATA: tuple[TreeStratum, ...] = (
         ("cut", "sharp", "wrong", "without"),
         cost=0.5,
     ),
+    TreeStratum(
+        "tree-vocabulary-128k",
+        tree_shapes([128_256], [(2,)], [4]),
+        SPREAD,
+        APART,
+        cost=0.03,
+    ),
+    TreeStratum("tree-drawn-shapes", (), box=Box(TREE_SIZES, LOOKAHEADS, BATCHES)),
 )
 
 # Of argmax alone: the likeliest tokens nearly tie, as in steps and texts of thousands of tokens.

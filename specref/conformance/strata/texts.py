@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from specref.conformance.strata.campaign import Campaign, Found, Tokens
 from specref.conformance.strata.contexts import hashed_pair, pairs_along, vocabulary_of
 from specref.conformance.strata.laws import ORDINARY, USUAL, drawn_pool
 from specref.conformance.strata.rounds import played
-from specref.conformance.strata.shape import told
+from specref.conformance.strata.shape import Box, told
 from specref.conformance.strata.stratum import most_pairs
 from specref.contracts.contract import Subject
 from specref.contracts.errors import BrokenContractError
@@ -49,6 +49,10 @@ class CallShape(NamedTuple):
     def sizes(self) -> Mapping[str, int]:
         context, asked = ("prompt", "budget") if self.text else ("context", "lookahead")
         return {"V": self.vocabulary, context: self.context, asked: self.asked}
+
+    @property
+    def parts(self) -> Mapping[str, int | str]:
+        return self.sizes
 
     @property
     def fewest(self) -> int:
@@ -122,6 +126,8 @@ class CallStratum:
         Whether contexts resemble those before them; see `Calling`.
     memory : int or None
         How many tokens of the context the laws depend on; None for all.
+    box : Box or None
+        Of what more shapes are drawn, by the seed.
     cost : float
         Factor on the tokens.
     """
@@ -133,7 +139,17 @@ class CallStratum:
     ends: bool = False
     related: bool = False
     memory: int | None = None
+    box: Box | None = None
     cost: float = 0.7
+
+    def with_drawn(self, rng: np.random.Generator) -> "CallStratum":
+        """The stratum with shapes of its box."""
+        if self.box is None:
+            return self
+        drawn = (CallShape(size, other, asked) for size, asked, other in self.box.drawn(rng))
+        text = any(shape.text for shape in self.shapes)
+        shapes = (*self.shapes, *(shape._replace(text=text) for shape in drawn))
+        return replace(self, shapes=shapes, box=None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from specref.arrays import Bools, Ints
 from specref.conformance.strata.campaign import ROW_PLACES, Campaign, Found, Tokens
 from specref.conformance.strata.laws import ORDINARY, USUAL, Pool, drawn_pool
 from specref.conformance.strata.rounds import played
-from specref.conformance.strata.shape import told
+from specref.conformance.strata.shape import Box, told
 from specref.conformance.strata.stratum import most_pairs
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
@@ -29,6 +29,8 @@ from specref.models import Model
 WITHOUT: Way = "without replacement"
 ROWS = 16
 """Rows of the calls of one shape in the first round, if a batch has fewer."""
+DRAWN_NODES, MOST_DRAWN, MANY = 40, 9, 0.5
+"""Of trees that are drawn: the most nodes, the most siblings, how often there are some."""
 OTHERS = 0.25
 """The share of rows with another tree than the shape's, mostly a smaller one."""
 # Laws under which no token is excluded: then every sibling can be drawn.
@@ -78,12 +80,33 @@ class TreeShape(NamedTuple):
         }
 
     @property
+    def parts(self) -> Mapping[str, int | str]:
+        tree = "×".join(map(str, self.branching))
+        return {"V": self.vocabulary, "siblings by level": tree, "batch": self.batch}
+
+    @property
     def cells(self) -> int:
         """The numbers in both laws."""
         return self.batch * (2 * self.nodes + 1) * self.vocabulary
 
     def __str__(self) -> str:
         return told(self)
+
+
+def drawn_tree(depth: int, most: int, rng: np.random.Generator) -> Branching:
+    """A tree of a depth, with up to so many siblings at a level, and few nodes.
+
+    Examples
+    --------
+    >>> drawn_tree(3, 1, np.random.default_rng(1))
+    (1, 1, 1)
+    """
+    while True:
+        tree = tuple(
+            int(rng.integers(1, most + 1)) if rng.random() < MANY else 1 for _ in range(depth)
+        )
+        if TreeShape(2, tree, 1).nodes <= DRAWN_NODES:
+            return tree
 
 
 def tree_shapes(
@@ -114,6 +137,8 @@ class TreeStratum:
         How siblings are drawn, in turn.
     beside : tuple of Branching
         Of the other rows of a call, if a verifier takes that; by default one level is missing.
+    box : Box or None
+        Of what more shapes are drawn, by the seed; its lookaheads are depths.
     cost : float
         Factor on the tokens.
     """
@@ -124,7 +149,18 @@ class TreeStratum:
     drafters: tuple[str, ...] = USUAL
     ways: tuple[Way, ...] = (WITHOUT, WITH)
     beside: tuple[Branching, ...] = ()
+    box: Box | None = None
     cost: float = 0.7
+
+    def with_drawn(self, rng: np.random.Generator) -> "TreeStratum":
+        """The stratum with shapes of its box."""
+        if self.box is None:
+            return self
+        drawn = (
+            TreeShape(size, drawn_tree(depth, min(size - 1, MOST_DRAWN), rng), batch)
+            for size, depth, batch in self.box.drawn(rng)
+        )
+        return replace(self, shapes=(*self.shapes, *drawn), box=None)
 
     def others(self, shape: TreeShape) -> tuple[Branching, ...]:
         """The branchings of the other rows of a call of this shape."""

@@ -41,6 +41,8 @@ class RaggedVerifier(Verifier):
         drafted = columns[:-1] < lens[:, None]
         of_target = columns < (lens if self.keywords & set(BONUS) else lens + 1)[:, None]
         temperature = self.temperatures(len(batch)) * (not self.capabilities.greedy)
+        if "temperature" in self.keywords:
+            self.temperatures_met.update(temperature.tolist())
 
         @cache
         def top() -> tuple[Ints, Floats] | tuple[None, None]:

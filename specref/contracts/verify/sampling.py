@@ -13,6 +13,8 @@ from specref.contracts.sampling import Batches, Drawn, until_eos
 from specref.contracts.timeout import Deadline
 from specref.contracts.verify.drawing import draw_batch
 
+FEW = 64
+"""Requests of one call that go on together."""
 AT_ONCE = 256
 """Rows that are drawn at once for small calls; even, so that no pair is cut."""
 
@@ -90,7 +92,15 @@ class IdlePairs(Blocks):
 
 
 class Iterations(Batches):
-    """Texts from repeated calls of the contract ``verify``; each row continues its own text."""
+    """Texts from repeated calls of the contract ``verify``; each row continues its own text.
+
+    Attributes
+    ----------
+    whole : bool
+        Whether rows whose texts are complete are asked for more, which is left out.
+    """
+
+    whole: ClassVar[bool] = False
 
     def __init__(self, verifier: Verifier, fixture: Fixture, tokens: int) -> None:
         super().__init__(verifier, fixture, tokens - 1)
@@ -98,14 +108,17 @@ class Iterations(Batches):
 
     def _batch(self, place: Ints, rng: np.random.Generator, deadline: Deadline) -> Drawn:
         texts = np.full((len(place), self.tokens + self.fixture.lookahead), NO_TOKEN)
-        node, length = self.tables.root[place], np.zeros(len(place), dtype=np.int64)
-        while (open_ := np.flatnonzero(self._open(texts, length))).size:
-            batch = draw_batch(self.fixture, self.tables, node[open_], place[open_], rng)
+        root = self.tables.root[place]
+        node, length = root.copy(), np.zeros(len(place), dtype=np.int64)
+        while (going := self._open(texts, length)).any():
+            asked = np.flatnonzero(going | self.whole)
+            here = np.where(going, node, root)[asked]
+            batch = draw_batch(self.fixture, self.tables, here, place[asked], rng)
             answer = self.verifier.answer(batch, rng, deadline=deadline)
             blocks = until_eos(self.fixture, answer.tokens)
             for j in range(blocks.shape[1]):
-                more = (blocks[:, j] >= 0) & (length[open_] < self.tokens)
-                row, token = open_[more], blocks[more, j]
+                more = going[asked] & (blocks[:, j] >= 0) & (length[asked] < self.tokens)
+                row, token = asked[more], blocks[more, j]
                 texts[row, length[row]] = token
                 length[row] += 1
                 node[row] = self.tables.child[node[row], token]
@@ -116,3 +129,14 @@ class Iterations(Batches):
         if self.fixture.eos is not None:
             going &= ~(texts == self.fixture.eos).any(axis=1)
         return going
+
+
+class SameRows(Iterations):
+    """The same, where a request has the same row of every call until all of these texts end."""
+
+    whole: ClassVar[bool] = True
+
+    def _places(self, trials: int) -> Sequence[Ints]:
+        most = min(self.verifier.capabilities.batch or FEW, FEW)
+        place = np.arange(trials) % len(self.fixture.places)
+        return np.split(place, range(most, trials, most))

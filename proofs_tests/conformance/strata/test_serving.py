@@ -1,0 +1,224 @@
+"""Ordinary serving: a bug of each new situation is found there, and lines list what was tried."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specref.adapters import reference
+from specref.algorithms import standard
+from specref.chance import Sampled
+from specref.conformance.options import CheckOptions
+from specref.conformance.status import CheckResult, Status
+from specref.conformance.strata.shape import Box, Shape, tried
+from specref.conformance.strata.table import STEP_STRATA, STRATA, TREE_STRATA
+from specref.conformance.suite import prepare
+from specref.contracts.capabilities import capable
+from specref.examples.correct import verify as correct
+from specref.zoo.parts.batched import verifier
+from specref.zoo.triggers import BASE_BUGS, Trigger, triggered
+
+pytestmark = pytest.mark.strata
+BUGS = {bug.id: bug for bug in BASE_BUGS}
+
+
+def one(id_: str, sampler: Any, contract: str = "verify", **options: Any) -> CheckResult:
+    judge, checks = prepare(sampler, CheckOptions(contract=contract, only=[id_], **options))
+    return next(check for check in checks if check.id == id_).run(judge)
+
+
+def acting(bug: str, situation: Any) -> Any:
+    return triggered(BUGS[bug], Trigger("own", "shape", situation))
+
+
+def halves_q(where: Any) -> Any:
+    """A right sampler, but for q, which it takes for half of itself in some places."""
+
+    def lossy(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+        given = None if q is None else np.where(where(p, q), q / 2, q)
+        return correct(p, given, drafts, rng=rng)
+
+    return lossy
+
+
+def all_but_certain(p: Any, q: Any) -> Any:
+    """Where q is certain of a draft that p may give, and p is not."""
+    return (q.max(axis=2, keepdims=True) == 1) & (p[:, :-1].max(axis=2, keepdims=True) < 1)
+
+
+def like_the_row_before(p: Any, q: Any) -> Any:
+    """Where a position has the laws of the one before it."""
+    same = np.zeros((*q.shape[:2], 1), dtype=bool)
+    same[:, 1:, 0] = (p[:, 1:-1] == p[:, :-2]).all(axis=2) & (q[:, 1:] == q[:, :-1]).all(axis=2)
+    return same & (q.max(axis=2, keepdims=True) < 1)
+
+
+def stale() -> Any:
+    """A sampler that takes the laws of the call before it if it is given none."""
+    before: list[Any] = [None]
+
+    def lossy(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+        if q is None and np.shape(before[0]) == (*drafts.shape, p.shape[2]):
+            return correct(p, before[0], drafts, rng=rng)
+        before[0] = q
+        return correct(p, q, drafts, rng=rng)
+
+    return lossy
+
+
+VERIFIERS = {
+    "drawn-shapes": acting("residual-is-p", lambda at: at.lookahead == 7 and at.size > 33),
+    "vocabulary-large-batches": acting(
+        "last-token-is-argmax", lambda at: at.rows >= 32 and at.size >= 32_000
+    ),
+    "drafter-certain": halves_q(all_but_certain),
+    "laws-repeated": halves_q(like_the_row_before),
+    "laws-in-turn": stale(),
+}
+BEFORE = {
+    "drawn-shapes": "many-drafts",
+    "vocabulary-large-batches": "vocabulary-32k",
+    "drafter-certain": "drafter-wrong",
+    "laws-repeated": "two-and-three-drafts",
+    "laws-in-turn": "no-laws",
+}
+
+
+@pytest.mark.parametrize("name", VERIFIERS)
+def test_a_situation_finds_a_bug_that_the_one_like_it_does_not(name: str) -> None:
+    lossy = VERIFIERS[name]
+    found = one(f"strata/{name}", lossy)
+    assert found.status == Status.FAILED, found.message
+    before = one(f"strata/{BEFORE[name]}", lossy)
+    assert before.status == Status.PASSED, before.message
+    right = one(f"strata/{name}", correct)
+    assert right.status == Status.PASSED, right.message
+
+
+def test_laws_come_in_every_other_call() -> None:
+    given: list[bool] = []
+
+    def seen(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+        given.append(q is None)
+        return correct(p, q, drafts, rng=rng)
+
+    assert one("strata/laws-in-turn", seen, trials=500).status == Status.PASSED
+    assert given[:6] == [False, True] * 3
+    refused = one("strata/laws-in-turn", seen, claims={"one_hot": False})
+    assert refused.message == "does not take draft_probs=None"
+
+
+@pytest.mark.parametrize("lookahead", range(4, 10))
+def test_every_lookahead_to_9_is_tried(lookahead: int) -> None:
+    """By bets, and without sampling."""
+    lossy = acting("residual-is-p", lambda at: at.lookahead == lookahead)
+    found = one("strata/many-drafts", lossy)
+    assert found.status == Status.FAILED, found.message
+    drafts = {shape.lookahead for one in STRATA for shape in one.shapes}
+    assert {*range(1, 10)} <= drafts
+    assert {*range(1, 10)} <= {shape.asked for one in STEP_STRATA for shape in one.shapes}
+    assert {*range(1, 10)} <= {shape.depth for one in TREE_STRATA for shape in one.shapes}
+
+
+def stepping(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> Any:
+    """Past 2,048 tokens the first ones are dropped; with five drafts, blocks end too early."""
+    seen = context[-2_048:]
+    block = standard.step(target, drafter, seen, lookahead, Sampled(rng))
+    if len(context) > 60 and lookahead == 5:
+        return (*block[:-1], int(np.argmax(target.next_token((*seen, *block[:-1])))))
+    return block
+
+
+def drawn_context(seed: int, lookahead: int) -> int:
+    """The tokens of the context that is drawn for a lookahead."""
+    judge, _ = prepare(reference.step, CheckOptions(contract="step", seed=seed))
+    (stratum,) = (one for one in STEP_STRATA if one.name == "step-drawn-shapes")
+    whole = stratum.with_drawn(judge.rng(f"shapes/{stratum.name}"))
+    return next(shape.context for shape in whole.shapes if shape.asked == lookahead)
+
+
+def test_contexts_beyond_2048_tokens_and_drawn_shapes_of_steps_are_tried() -> None:
+    assert one("strata/step-contexts-of-4100", stepping, "step").status == Status.FAILED
+    seed = next(seed for seed in range(100) if drawn_context(seed, lookahead=5) > 60)
+    assert one("strata/step-drawn-shapes", stepping, "step", seed=seed).status == Status.FAILED
+    assert one("strata/step-many-drafts", stepping, "step").status == Status.PASSED
+    assert one("strata/step-contexts-of-1100", stepping, "step").status == Status.PASSED
+
+
+def looping(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
+    text: tuple[int, ...] = ()
+    while len(text) < tokens:
+        text += stepping(target, drafter, (*context, *text), 2, rng)
+    return text[:tokens]
+
+
+def test_prompts_beyond_2048_tokens_are_tried() -> None:
+    assert one("strata/text-prompts-of-4100", looping, "generate").status == Status.FAILED
+    assert one("strata/text-prompts-of-1100", looping, "generate").status == Status.PASSED
+
+
+def narrow(p: Any, q: Any, drafts: Any, parents: Any, *, rng: Any) -> Any:
+    """Drafts whose ids do not fit into 15 bits are read as other ids."""
+    wrong = np.where(drafts >= 1 << 15, drafts - (1 << 15), drafts)
+    rows, nodes = np.indices(drafts.shape)
+    given = q
+    if q is not None:
+        given = q.copy()
+        given[rows, nodes, drafts] = q[rows, nodes, wrong] + 1e-9
+    return reference.verify_tree(p, given, drafts, parents, rng=rng)
+
+
+def test_trees_over_128k_tokens_are_tried() -> None:
+    found = one("strata/tree-vocabulary-128k", narrow, "tree")
+    assert found.status == Status.FAILED, found.message
+    assert one("strata/tree-vocabulary-hundreds", narrow, "tree").status == Status.PASSED
+    right = one("strata/tree-vocabulary-128k", reference.verify_tree, "tree")
+    assert right.status == Status.PASSED, right.message
+
+
+def test_drawn_trees_have_every_depth() -> None:
+    found = one("strata/tree-drawn-shapes", reference.verify_tree, "tree")
+    assert found.status == Status.PASSED, found.message
+    trees = [entry.split("/")[1] for entry in found.evidence["tried"].split(", ")]
+    assert [tree.count("×") + 1 for tree in trees[-9:]] == list(range(1, 10))
+
+
+def test_drawn_shapes_depend_on_the_seed_alone() -> None:
+    (stratum,) = (one for one in STRATA if one.name == "drawn-shapes")
+    shapes = [stratum.with_drawn(np.random.default_rng(seed)).shapes for seed in (1, 1, 2)]
+    assert shapes[0] == shapes[1] != shapes[2]
+    seeds = [
+        one("strata/drawn-shapes", verifier(), trials=500, seed=seed).evidence["tried"]
+        for seed in (1, 2)
+    ]
+    assert seeds[0] != seeds[1]
+
+
+def test_shapes_over_seeds_cover_the_box() -> None:
+    """A thousand seeds have every size that is named, and most of those between."""
+    box = Box((2, 16, 17, 32), (1, 2), (1, 8))
+    drawn = [shape for seed in range(1_000) for shape in box.drawn(np.random.default_rng(seed))]
+    assert {size for size, _, _ in drawn} == set(range(2, 33))
+    assert {batch for _, _, batch in drawn} == set(range(1, 9))
+    assert [lookahead for _, lookahead, _ in drawn[:4]] == [1, 2, 1, 2]
+
+
+def test_values_are_listed_only_where_all_of_them_meet() -> None:
+    assert tried([Shape(5, 1, 4), Shape(8, 1, 4)]) == "V 5, 8; lookahead 1; batch 4"
+    assert tried([Shape(8, 2, 4), Shape(5, 1, 4)]) == "V/lookahead/batch 8/2/4, 5/1/4"
+
+
+def test_a_line_lists_the_temperatures_that_requests_had() -> None:
+    result = one("strata/one-draft", reference.verify_ragged, "ragged", trials=500)
+    assert "temperature" not in result.message  # it is given probabilities
+
+    @capable(ragged=False)
+    def heated(
+        *, draft_token_ids: Any, num_draft_tokens: Any, target_logits: Any, draft_probs: Any,
+        bonus_token_ids: Any, temperature: Any, rng: Any,
+    ) -> Any:  # fmt: skip
+        assert len(temperature)
+        return [[int(rng.integers(5))] for _ in num_draft_tokens]
+
+    drawn = one("strata/one-draft", heated, "ragged", trials=50, claims={"batch": 4})
+    assert "; temperature 0.5, 0.75, 1, 2" in drawn.evidence["tried"]

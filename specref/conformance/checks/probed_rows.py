@@ -1,0 +1,123 @@
+"""Exact laws after one draft: in large vocabularies, and at temperatures that people type."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specref.arrays import Floats
+from specref.conformance.checks.check import DRAFTS, not_applicable
+from specref.conformance.checks.intercepting import intercepted
+from specref.conformance.checks.probed import FEW_RUNS, SPREAD, compared, exact
+from specref.conformance.judge import Judge
+from specref.conformance.status import Outcome, Status
+from specref.conformance.strata.calling import ABSENT, ODD_TEMPERATURES
+from specref.contracts.calling import Verifier
+from specref.contracts.ragged.contract import RaggedContract
+from specref.models import Model
+from specref.probing.blocks import completed_block
+from specref.probing.probe import Probed
+from specref.probing.verification import probe_verify
+from specref.vocabulary import Tokens, Vocabulary
+
+
+class Ids(NamedTuple):
+    """Three ids, and the laws of target and drafter over them."""
+
+    ids: tuple[int, int, int]
+    laws: tuple[list[float], list[float]] = SPREAD
+
+
+VOCABULARIES = {
+    # The last id of 8 bits, the first of a second block of 1,024, the last of all.
+    "vocabulary": Ids((255, 1_024, 1_026)),
+    # Of three blocks of many; the second draft is one that 16 bits with a sign do not hold.
+    "vocabulary-32k": Ids((20_000, 32_770, 1_023)),
+    # Of which 16 bits keep less, more than 2^17 of them; one draft, since runs take long.
+    "vocabulary-128k": Ids((131_079, 40_000, 65_537), ([0.5, 0.25, 0.25], [1.0, 0, 0])),
+}
+THREE = Vocabulary("abc")
+
+
+def probed_vocabulary(given: Ids, judge: Judge) -> Outcome:
+    """The exact joint law where three tokens of a large vocabulary are possible, the last too."""
+    ids, laws = given
+    size, possible = max(ids) + 1, list(ids)
+    p, q = np.zeros((2, size)), np.zeros((1, size))
+    p[:, possible], q[:, possible] = laws
+    # Over the possible tokens, and one that stands for all others.
+    named_as = f"lookahead 1, tokens 0, 1 and 2 are {', '.join(map(str, ids))} of {size:,}"
+    names = {token: name for name, token in enumerate(ids)}
+    four = Vocabulary("abcd")
+    target = Model(four, lambda context: np.append(p[0, possible], 0))
+    drafter = Model(four, lambda context: np.append(q[0, possible], 0))
+
+    def after(draft: int) -> tuple[Tokens, float, Probed]:
+        found = probe_verify(judge.implementation, p, q, (draft,), **_few_runs(judge))
+        law: dict[Tokens, float] = {}
+        for block, chance in found.distribution.items():
+            named = tuple(names.get(token, len(ids)) for token in block)
+            law[named] = law.get(named, 0.0) + chance
+        return (names[draft],), q[0, draft], replace(found, distribution=law)
+
+    drafted = [token for token in ids if q[0, token]]
+    found = intercepted(judge, lambda: completed_block(map(after, drafted), target, (), len(p)))
+    return compared(found, judge, target, drafter, (), 1, named_as)
+
+
+def _few_runs(judge: Judge) -> dict[str, Any]:
+    kind = type(judge.verifier)
+    return {"capabilities": judge.capabilities, "max_runs": FEW_RUNS, "kind": kind}
+
+
+def probed_temperatures(judge: Judge) -> Outcome:
+    """The exact joint law of the completed block at temperatures that are no powers of two."""
+    if "temperature" not in judge.verifier.keywords:
+        return not_applicable(f"{ABSENT} temperature")
+    outcomes = []
+    for heat in ODD_TEMPERATURES:
+        outcome = probed_temperature(heat, judge)
+        outcomes.append(replace(outcome, message=f"temperature {heat:g}: {outcome.message}"))
+        if outcome.status != Status.PASSED:
+            return outcomes[-1]
+    told = ", ".join(f"{heat:g}" for heat in ODD_TEMPERATURES)
+    return replace(outcomes[-1], message=f"temperature {told}: {outcomes[-1].message}")
+
+
+def probed_temperature(heat: float, judge: Judge) -> Outcome:
+    """The same at one temperature."""
+    p, q = np.array([SPREAD[0]] * 2), np.array([SPREAD[1]])
+    target, drafter = Model(THREE, lambda context: p[0]), Model(THREE, lambda context: q[0])
+    how = {**_few_runs(judge), "kind": at_temperature(heat, type(judge.verifier))}
+
+    def after(draft: int) -> tuple[Tokens, float, Probed]:
+        return (draft,), q[0, draft], probe_verify(judge.implementation, p, q, (draft,), **how)
+
+    found = intercepted(judge, lambda: completed_block(map(after, (0, 1)), target, (), len(p)))
+    return compared(found, judge, target, drafter, (), 1, f"temperature {heat:g}, lookahead 1")
+
+
+def at_temperature(heat: float, kind: type[Verifier]) -> type[Verifier]:
+    """A verifier of the contract `ragged` whose requests have one temperature.
+
+    Examples
+    --------
+    >>> from specref.contracts.ragged.calling import RaggedVerifier
+    >>> at_temperature(0.3, RaggedVerifier).temperatures(None, 2).tolist()
+    [0.3, 0.3]
+    """
+
+    def temperatures(self: Verifier, requests: int) -> Floats:
+        return np.full(requests, heat)
+
+    return type(f"{kind.__name__}AtTemperature", (kind,), {"temperatures": temperatures})
+
+
+CHECKS = (
+    *(
+        exact(f"joint/probed-{name}", DRAFTS, partial(probed_vocabulary, given), large=True)
+        for name, given in VOCABULARIES.items()
+    ),
+    exact("joint/probed-temperatures", RaggedContract, probed_temperatures),
+)
