@@ -1,12 +1,14 @@
 """A sampler that raises in optional situations is judged in everything else."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from specref.conformance.status import Status
+from specref.conformance.checks import identical
+from specref.conformance.status import Finding, Status
 from specref.conformance.suite import check
 from specref.contracts.capabilities import capable
 from specref.examples import correct, lossy
@@ -109,3 +111,60 @@ def test_sizes_for_which_there_is_no_memory_are_left_out_and_smaller_ones_judged
     assert status["strata/vocabulary-128k"] == Status.NOT_RUN
     assert "4 rows, 1 draft, 65,537 tokens (not enough memory)" in report.not_tried
     assert not any("32,768" in one for one in report.not_tried)
+
+
+def slow_above(size: int, seconds: float) -> Sampler:
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        time.sleep(seconds * (target_probs.shape[2] > size))
+        return correct.verify(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    return verify
+
+
+def test_many_calls_that_take_too_long_are_left_out_and_the_rest_is_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(identical, "patience", lambda timeout: 1.5)
+    only = ["independence/identical-rows"]
+    report = check(slow_above(30_000, 0.05), only=only)
+    (result,) = report.results
+    assert result.status == Status.PASSED
+    assert "8,192 identical rows" in result.message
+    assert result.not_tried == ("400 calls of 2 rows, 1 draft, 32,768 tokens (more than 1.5 s)",)
+    assert report.exit_code == 0
+
+
+@pytest.mark.strata
+def test_a_large_call_that_does_not_return_is_left_out_and_larger_ones_are_not_asked() -> None:
+    only = ["strata/vocabulary-32k", "strata/vocabulary-128k", "strata/one-draft"]
+    report = check(slow_above(60_000, 5), only=only, timeout=1.5)
+    status = {one.id: one.status for one in report.results}
+    assert report.exit_code == 0, report
+    assert status["strata/vocabulary-32k"] == status["strata/one-draft"] == Status.PASSED
+    assert "4 rows, 1 draft, 65,537 tokens (more than 1.5 s)" in report.not_tried
+    assert report.seconds < 60
+
+
+def test_a_call_of_a_usual_size_that_does_not_return_leaves_the_verdict_open() -> None:
+    report = check(slow_above(3, 5), only=["smoke/answers", "joint/wide"], timeout=0.5)
+    assert report.exit_code == 2
+    assert report.finding == Finding.UNANSWERED
+    assert not report.not_tried
+
+
+def test_searches_without_end_are_not_tried() -> None:
+    def drawn_again(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        """Draws until a token is kept, which takes long where next to nothing is."""
+        p, q, x = target_probs[0, 0], draft_probs[0, 0], draft_tokens[0, 0]
+        if rng.random() * q[x] < p[x]:
+            return np.array([[x, rng.choice(len(p), p=target_probs[0, 1])]]), np.array([2])
+        for _ in range(50):
+            y = rng.choice(len(p), p=p / p.sum())
+            if rng.random() * p[y] >= q[y]:
+                break
+        return np.array([[y, -1]]), np.array([1])
+
+    report = check(drawn_again, only=["boundary/empty-residual"], timeout=0.2)
+    (result,) = report.results
+    assert result.status == Status.NOT_RUN
+    assert result.not_tried == ("boundary/empty-residual (more than 0.2 s)",)

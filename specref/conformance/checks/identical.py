@@ -6,14 +6,15 @@ from functools import partial
 import numpy as np
 
 from specref.arrays import NO_TOKEN, Ints, one_hot_rows
-from specref.conformance.checks.check import Check, failed, not_applicable, passed
+from specref.conformance.checks.check import Check, failed, not_applicable, passed, untried
 from specref.conformance.checks.strata import sent_as_text
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.conformance.strata.calling import Called
 from specref.contracts.batch import Answer, Batch
+from specref.contracts.errors import UntriedError
 from specref.contracts.ragged.contract import RaggedContract
-from specref.contracts.timeout import Deadline, within
+from specref.contracts.timeout import Deadline, patience, within
 from specref.contracts.verify.contract import VerifyContract
 from specref.statistics.identical import alike_at, association, detectable_share, evenness
 
@@ -57,7 +58,13 @@ def independent(way: str, judge: Judge) -> Outcome:
             continue
         rows = min(judge.capabilities.batch or rows, rows)
         batch = identical(rows, vocabulary)
-        first = within(judge.timeout, partial(first_tokens, verifier, batch, calls, judge))
+        try:
+            first = first_tokens(verifier, batch, calls, judge)
+        except UntriedError as error:
+            if not error.by_size:
+                raise
+            judge.untried.append(f"{calls:,} calls of {batch.told_sizes()} ({error.why})")
+            continue
         level = judge.level / TESTS / 2
         if wrong := alike(first, level) or uneven(first, level) or repeated(first):
             return wrong
@@ -72,7 +79,7 @@ def independent(way: str, judge: Judge) -> Outcome:
     unequal_too = judge.capabilities.ragged and way != "bare"
     if unequal_too and (wrong := ragged(verifier, judge)):
         return wrong
-    return passed("; ".join(told))
+    return passed("; ".join(told)) if told else untried(judge.untried[-1])
 
 
 def alike(
@@ -131,8 +138,7 @@ def ragged(verifier: Called, judge: Judge) -> Outcome | None:
     if rows < len(LENS):
         return None
     calls = min(UNEQUAL_CALLS * UNEQUAL // rows, MOST_CALLS)
-    asked = partial(all_answers, verifier, unequal(rows), calls, judge)
-    answers, level = within(judge.timeout, asked), judge.level / TESTS / 4
+    answers, level = all_answers(verifier, unequal(rows), calls, judge), judge.level / TESTS / 4
     kept = np.stack([answer.counts for answer in answers]) - 1
     first = np.stack([answer.tokens[:, 0] for answer in answers])
     for start, (one, other) in enumerate((LENS, LENS[::-1])):
@@ -157,9 +163,21 @@ def drafts(count: int) -> str:
 
 
 def all_answers(verifier: Called, batch: Batch, calls: int, judge: Judge) -> list[Answer]:
-    """The answers to the same batch in repeated calls."""
-    deadline, rng = Deadline(), judge.rng(f"identical/{verifier.way}/{len(batch)}")
-    return [verifier.answer(batch, rng, deadline=deadline) for _ in range(calls)]
+    """The answers to the same batch in repeated calls.
+
+    Raises
+    ------
+    UntriedError
+        They take longer than a call may take; over a large vocabulary, than a large call may.
+    """
+    large = batch.target_probs.shape[2] == LARGE
+    most, rng = judge.timeout, judge.rng(f"identical/{verifier.way}/{len(batch)}")
+    deadline = Deadline(patience(most) if large else most)
+
+    def ask() -> list[Answer]:
+        return [verifier.answer(batch, rng, deadline=deadline) for _ in range(calls)]
+
+    return within(judge.timeout, ask, deadline)
 
 
 def first_tokens(verifier: Called, batch: Batch, calls: int, judge: Judge) -> Ints:

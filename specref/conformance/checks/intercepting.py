@@ -8,7 +8,7 @@ import numpy as np
 
 from specref.conformance.judge import Judge
 from specref.contracts.batch import draw_batch_coins
-from specref.contracts.timeout import within
+from specref.contracts.timeout import Deadline, within
 from specref.probing.coin_use import drawn_elsewhere
 from specref.probing.verification import verification_program
 
@@ -16,15 +16,22 @@ Result = TypeVar("Result")
 ROWS = 500
 
 
-def intercepted(judge: Judge, work: Callable[[], Result]) -> Result:
+def intercepted(judge: Judge, work: Callable[[], Result], most: float | None = None) -> Result:
     """Do work with the judge's timeout, which starts anew whenever a run returns.
 
     Exceptions of the implementation are outcomes of its runs; any other one is raised here.
+
+    Parameters
+    ----------
+    most : float, optional
+        Seconds for all of the work.
 
     Raises
     ------
     HungError
         A run did not return.
+    UntriedError
+        The work took longer than it may.
     """
 
     def attempt() -> Result | Exception:
@@ -33,7 +40,7 @@ def intercepted(judge: Judge, work: Callable[[], Result]) -> Result:
         except Exception as error:
             return error
 
-    found = within(judge.timeout, attempt)
+    found = within(judge.timeout, attempt, Deadline(most))
     if isinstance(found, Exception):
         raise found
     return found

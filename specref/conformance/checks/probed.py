@@ -18,6 +18,7 @@ from specref.conformance.status import Finding, Outcome, Status
 from specref.contracts.contract import ModelContract
 from specref.contracts.generate import GenerateContract
 from specref.contracts.step import StepContract
+from specref.contracts.timeout import patience
 from specref.contracts.tree.contract import TreeContract
 from specref.contracts.tree.fixtures import TOP, WITH, Way, tree_place
 from specref.distributions import total_variation
@@ -346,7 +347,9 @@ def empty_residual(judge: Judge) -> Outcome:
 def _edges(judge: Judge, p: Floats, q: Floats, drafts: Tokens) -> Outcome:
     one, kind = (judge.implementation, p, q, drafts), type(judge.verifier)
     program = verification_program(*one, judge.capabilities, kind=kind)
-    found, events = intercepted(judge, partial(probed_edges, program, p, drafts))
+    # Where random numbers are drawn until some are kept, there is no end of them at such laws.
+    most = patience(judge.timeout)
+    found, events = intercepted(judge, partial(probed_edges, program, p, drafts), most)
     kinds = {request.kind for cell in found.cells for request in cell.requests}
     if found.uninterpreted or not kinds - {"seed"}:
         why = found.uninterpreted or "nothing that it draws is intercepted"

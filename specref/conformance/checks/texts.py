@@ -31,6 +31,8 @@ from specref.vocabulary import Tokens
 TEXTS, KEPT = 50, "wide"
 STARTS: tuple[Tokens, ...] = ((0,), (1,), (2,), (3, 4), (4, 0, 0))
 LONG, SHORT = 40, 16
+TIMED = 0.1
+"""Seconds of calls by which others are estimated: a single one may take ten times as long."""
 
 
 def texts(name: str, judge: Judge) -> Outcome:
@@ -83,11 +85,17 @@ def affordable(judge: Judge, seconds: float) -> int:
 
 
 def seconds_of_a_text(judge: Judge) -> float:
-    """How long the function of models takes for a short text, when called again."""
-    judge.one_call("wide")
-    started = time.perf_counter()
-    judge.one_call("wide")
-    return time.perf_counter() - started
+    """How long the function of models takes for a short text, when called again and again."""
+    sampler, rng = judge.calls(judge.fixture("wide").only(0)), judge.rng("how long")
+    sampler(1, rng)  # what is made once is not counted
+    calls = 1
+    while True:
+        started = time.perf_counter()
+        sampler(calls, rng)
+        spent = time.perf_counter() - started
+        if spent >= TIMED:
+            return spent / calls
+        calls = min(4 * calls, math.ceil(calls * 2 * TIMED / max(spent, TIMED / 100)))
 
 
 def estimated_seconds(judge: Judge, asked: Sequence[Check]) -> float:
