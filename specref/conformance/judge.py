@@ -66,6 +66,8 @@ class Judge:
         What the check that runs could not try.
     limits : Limits
         The sizes that could not be tried.
+    endless : str
+        Why no more ends of uniforms are searched for; empty if they are.
     """
 
     subject: Subject
@@ -86,6 +88,7 @@ class Judge:
     left_out: dict[str, str] = field(default_factory=dict)
     untried: list[str] = field(default_factory=list)
     limits: Limits = field(default_factory=Limits)
+    endless: str = ""
 
     @property
     def implementation(self) -> Callable[..., Any]:

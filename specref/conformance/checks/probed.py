@@ -10,12 +10,21 @@ import numpy as np
 
 from specref.algorithms.trees.topdown import Branching
 from specref.arrays import Floats
-from specref.conformance.checks.check import DRAFTS, Check, edge, failed, not_applicable, passed
+from specref.conformance.checks.check import (
+    DRAFTS,
+    Check,
+    edge,
+    failed,
+    not_applicable,
+    passed,
+    untried,
+)
 from specref.conformance.checks.intercepting import intercepted
 from specref.conformance.differences import difference
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
 from specref.contracts.contract import ModelContract
+from specref.contracts.errors import UntriedError
 from specref.contracts.generate import GenerateContract
 from specref.contracts.step import StepContract
 from specref.contracts.timeout import patience
@@ -348,8 +357,14 @@ def _edges(judge: Judge, p: Floats, q: Floats, drafts: Tokens) -> Outcome:
     one, kind = (judge.implementation, p, q, drafts), type(judge.verifier)
     program = verification_program(*one, judge.capabilities, kind=kind)
     # Where random numbers are drawn until some are kept, there is no end of them at such laws.
-    most = patience(judge.timeout)
-    found, events = intercepted(judge, partial(probed_edges, program, p, drafts), most)
+    if judge.endless:
+        return untried(judge.endless)
+    try:
+        most = patience(judge.timeout)
+        found, events = intercepted(judge, partial(probed_edges, program, p, drafts), most)
+    except UntriedError as error:
+        judge.endless = f"ends of uniforms ({error.why})"
+        return untried(judge.endless)
     kinds = {request.kind for cell in found.cells for request in cell.requests}
     if found.uninterpreted or not kinds - {"seed"}:
         why = found.uninterpreted or "nothing that it draws is intercepted"
