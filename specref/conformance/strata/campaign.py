@@ -16,6 +16,8 @@ from specref.statistics.features import FeatureSums
 
 SUSPECT, LONGER = math.log(100), 4
 """From this evidence on a campaign goes on for so many times its tokens, unless it decides."""
+TOLD = math.log(100)
+"""How much more evidence than anywhere a place has that is named."""
 ROW_PLACES: Mapping[str, Callable[["Tokens"], Bools]] = MappingProxyType(
     {
         "in row 0": lambda at: at.row == 0,
@@ -33,6 +35,7 @@ PLACES: Mapping[str, Callable[["Tokens"], Bools]] = MappingProxyType(
         "at position 0": lambda at: at.position == 0,
         "from position 1": lambda at: at.position > 0,
         "from position 3": lambda at: at.position > 2,
+        "from position 8": lambda at: at.position > 7,
         "after all drafts": lambda at: at.position == at.drafts,
         **ROW_PLACES,
         "in rows with fewer drafts": lambda at: at.drafts < at.lookahead,
@@ -213,10 +216,24 @@ class Campaign:
         """
         return LONGER if self.sums.log_evidence >= SUSPECT else 1
 
+    @property
+    def _worst(self) -> tuple[int, int, bool]:
+        """A place, a feature, and whether there are too many such tokens.
+
+        What acts anywhere acts, by chance, a little more at some place. So a place is named
+        only if the evidence there is 100 times that of all places.
+        """
+        wealth = self.sums.log_wealth.max(axis=-1)
+        anywhere = wealth[0].max()
+        if wealth.max() < anywhere + TOLD:
+            wealth[1:] = -np.inf
+        place, feature, sign = np.unravel_index(int(wealth.argmax()), wealth.shape)
+        return int(place), int(feature), sign == 0
+
     def found(self, alpha: float) -> Found:
         """The evidence so far, and the shifts that so many tokens would have shown."""
         sums = self.sums
-        (place, chosen), more = sums.most
+        place, chosen, more = self._worst
         where = [*self.places, *(f"with {shape}" for shape in self.index)][place]
         detectable = sums.detectable(alpha)
         # A feature that is the same for all possible tokens shifts by impossible ones alone.
