@@ -9,6 +9,7 @@ is told.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -32,8 +33,15 @@ class Cells(NamedTuple):
     chance: Floats
 
 
-class Least(NamedTuple):
-    """A difference that laws have at least, about, and its standard error."""
+@dataclass(frozen=True)
+class Least:
+    """A difference that laws have at least, about, and its standard error.
+
+    Attributes
+    ----------
+    estimate, error : float
+        Total variation.
+    """
 
     estimate: float
     error: float
