@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from specref.proofs.everywhere import polynomials, signs
+from specref.proofs.everywhere.deadline import OutOfTimeError, until
 from specref.proofs.everywhere.number import TieError
 from specref.proofs.everywhere.polynomials import Polynomial, Product
 from specref.proofs.everywhere.region import Region
@@ -22,10 +23,6 @@ from specref.vocabulary import Tokens
 
 TRIES = 32
 MOST_POINTS = 8
-
-
-class OutOfTimeError(Exception):
-    """The budget is spent."""
 
 
 @dataclass(frozen=True)
@@ -126,11 +123,10 @@ class Covering:
         """
         while pending:
             piece = pending.pop()
-            if time.process_time() > self.deadline:
-                found.open += 1
-                continue
             try:
-                pending += self._next(piece, found, look, samples, name)[::-1]
+                with until(self.deadline):
+                    self.check()
+                    pending += self._next(piece, found, look, samples, name)[::-1]
             except OutOfTimeError:
                 found.open += 1
 

@@ -9,6 +9,7 @@ from math import gcd
 from typing import NamedTuple
 
 from specref.proofs.everywhere import signs
+from specref.proofs.everywhere.deadline import look
 from specref.proofs.everywhere.polynomials import Monomial, Polynomial
 
 MOST = 100
@@ -50,6 +51,7 @@ def contradiction(clauses: Sequence[tuple[Polynomial, int]]) -> frozenset[int] |
     """
     left = [one for number, clause in enumerate(clauses) for one in _conditions(*clause, number)]
     while True:
+        look()
         for one in left:
             if one.cannot_hold:
                 return one.sources
@@ -85,7 +87,11 @@ def _without(conditions: Sequence[Condition], product: Monomial) -> list[Conditi
     above = [one for one in conditions if one.coefficients.get(product, 0) > 0]
     below = [one for one in conditions if one.coefficients.get(product, 0) < 0]
     rest = [one for one in conditions if not one.coefficients.get(product)]
-    return rest + [_sum(one, other, product) for one in above for other in below]
+    sums: list[Condition] = []
+    for one in above:
+        look()
+        sums += [_sum(one, other, product) for other in below]
+    return rest + sums
 
 
 def _sum(one: Condition, other: Condition, product: Monomial) -> Condition:

@@ -11,6 +11,8 @@ from functools import cached_property
 from math import gcd, isqrt
 from typing import TypeAlias
 
+from specref.proofs.everywhere.deadline import look
+
 Monomial: TypeAlias = tuple[int, ...]
 """Variables, sorted, repeated as often as their exponent says."""
 LARGEST_END = 10_000
@@ -252,6 +254,7 @@ def substituted(polynomial: Polynomial, values: Mapping[int, Product]) -> Produc
     kept: Terms = {}
     total = NOTHING
     for monomial, coefficient in polynomial.terms:
+        look()
         inside = [v for v in monomial if v in values]
         if not inside:
             kept[monomial] = coefficient
@@ -286,6 +289,7 @@ def _factored(polynomial: Polynomial) -> Product:
     if len(counts) == 1 and len(max(polynomial.terms, key=_degree)[0]) > 2:
         return _by_rational_roots(polynomial) or whole
     for v, _ in sorted(counts.items(), key=lambda one: (one[1], one[0])):
+        look()
         parts = _coefficients(polynomial, v)
         if len(parts) == 3:
             roots = _linear_factors(parts, v)
@@ -315,6 +319,7 @@ def _by_rational_roots(polynomial: Polynomial) -> Product | None:
     if 0 not in terms or max(abs(terms[0]), abs(terms[degree])) > LARGEST_END:
         return None
     for below in _divisors(terms[degree]):
+        look()
         for above in (sign * one for one in _divisors(terms[0]) for sign in (1, -1)):
             root = Fraction(above, below)
             if gcd(above, below) == 1 and not sum(c * root**k for k, c in terms.items()):
@@ -389,6 +394,7 @@ def _root_of(polynomial: Polynomial) -> Product:
     for _ in terms:
         square: Terms = {}
         for one, c in root.items():
+            look()
             for other, d in root.items():
                 both = tuple(sorted(one + other))
                 square[both] = square.get(both, 0) + c * d
@@ -417,6 +423,7 @@ def _expanded(product: Product, without: Mapping[Polynomial, int], scale: int) -
 def _multiplied(terms: Terms, polynomial: Polynomial) -> Terms:
     found: Terms = {}
     for left, a in terms.items():
+        look()
         for right, b in polynomial.terms:
             monomial = tuple(sorted(left + right)) if left and right else left or right
             found[monomial] = found.get(monomial, 0) + a * b

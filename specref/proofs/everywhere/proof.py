@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -15,6 +16,7 @@ from specref.algorithms import Step
 from specref.chance import Chance, OutsideChanceError, enumerate_paths
 from specref.distributions import Probability
 from specref.models import Model, table_model
+from specref.proofs.everywhere.deadline import OutOfTimeError, look, until
 from specref.proofs.everywhere.field import ACCIDENT
 from specref.proofs.everywhere.number import NotForAllError
 from specref.proofs.everywhere.pristine import CAN_SPLIT, Pristine, apart
@@ -265,7 +267,7 @@ def is_lossless_everywhere(
             length = longer.args[0]
     space = Space(target, drafter, seed)
     question = Question(watch.of(step), space, lookahead, plain)
-    witness = watch.run(partial(_witness, question, slices))
+    witness = watch.run(partial(_witness, question, slices, time.process_time() + budget / 2))
     if witness is None and not interrupted:
         search = partial(_searched, question, slices, length, seed, budget / SEARCHED)
         try:
@@ -476,8 +478,8 @@ def _random_rows(key: str, size: int) -> Callable[[Tokens], list[Fraction]]:
     return lambda context: random_row(f"{key} {context}", size)
 
 
-def _witness(question: Question, slices: Sequence[Slice]) -> Witness | None:
-    """The witness of the simplest lossy region, its rows made as simple as possible."""
+def _witness(question: Question, slices: Sequence[Slice], moment: float) -> Witness | None:
+    """The witness of the simplest lossy region, its rows made as simple as time allows."""
     lossy = [(s, one) for s in slices for one in s.lossy]
     if not lossy:
         return None
@@ -486,9 +488,12 @@ def _witness(question: Question, slices: Sequence[Slice]) -> Witness | None:
         key=lambda pair: (bool(pair[1].error), len(pair[1].equations), len(pair[1].clauses)),
     )
     rows = {row: one.sample.row(row) for row in found.space.rows}
-    conditions = separating(one, found.lossless)
     raises = one.error is not None
-    return _simple_witness(question, rows, raises, conditions.words, conditions.hold)
+    conditions = separating(one, found.lossless)
+    with until((time.process_time() + moment) / 2):
+        words = conditions.words
+    with until(moment):
+        return _simple_witness(question, rows, raises, words, conditions.hold)
 
 
 def _simple_witness(
@@ -644,19 +649,22 @@ def simplified(rows: Rows, fails: Callable[[Rows], bool]) -> Rows:
     >>> [str(value) for value in found[row]]
     ['1', '0']
     """
-    for size in DENOMINATORS:
-        together = {row: _rounded(law, size) for row, law in rows.items()}
-        if fails(together):
-            rows = together
-            break
-    for row in sorted(rows, key=lambda row: (-len(row.context), row)):
-        uniform = [Fraction(1, len(rows[row]))] * len(rows[row])
-        for law in (uniform, *(_rounded(rows[row], size) for size in DENOMINATORS)):
-            if _weight(law) >= _weight(rows[row]):
-                continue
-            if fails({**rows, row: law}):
-                rows = {**rows, row: law}
+    with suppress(OutOfTimeError):
+        for size in DENOMINATORS:
+            together = {row: _rounded(law, size) for row, law in rows.items()}
+            look()
+            if fails(together):
+                rows = together
                 break
+        for row in sorted(rows, key=lambda row: (-len(row.context), row)):
+            uniform = [Fraction(1, len(rows[row]))] * len(rows[row])
+            for law in (uniform, *(_rounded(rows[row], size) for size in DENOMINATORS)):
+                if _weight(law) >= _weight(rows[row]):
+                    continue
+                look()
+                if fails({**rows, row: law}):
+                    rows = {**rows, row: law}
+                    break
     return rows
 
 

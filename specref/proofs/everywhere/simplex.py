@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from specref.proofs.everywhere import signs
+from specref.proofs.everywhere.deadline import look
 from specref.proofs.everywhere.polynomials import Polynomial, Terms
 
 MOST_TERMS = 2_000
@@ -39,6 +40,7 @@ def homogeneous(polynomial: Polynomial, row_of: Callable[[int], object]) -> Term
         pending = terms
         while pending:
             grown: Terms = {}
+            look()
             for monomial, coefficient in pending.items():
                 if sum(v in whole for v in monomial) == degree:
                     done[monomial] = done.get(monomial, 0) + coefficient

@@ -24,7 +24,8 @@ from specref.algorithms import Step
 from specref.chance import MAX_PATHS, OutsideChanceError, TooManyPathsError
 from specref.models import Model
 from specref.proofs.everywhere import polynomials, signs
-from specref.proofs.everywhere.covering import At, Cover, Covering, OutOfTimeError, Piece
+from specref.proofs.everywhere.covering import At, Cover, Covering, Piece
+from specref.proofs.everywhere.deadline import OutOfTimeError
 from specref.proofs.everywhere.number import Number, Reading, TieError
 from specref.proofs.everywhere.polynomials import Product
 from specref.proofs.everywhere.pristine import Pristine

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from specref.proofs.everywhere import signs
+from specref.proofs.everywhere.deadline import left, look
 from specref.proofs.everywhere.linear import contradiction
 from specref.proofs.everywhere.polynomials import Polynomial, renamed
 from specref.proofs.everywhere.rows import Chart, Clause, Row, Sample, random_row
@@ -176,10 +177,11 @@ class Solver:
             return "none"
         import z3
 
+        look()
         self.counts.calls += 1
         solver = z3.SolverFor("QF_NRA", self._context)
         solver.set("rlimit", self.effort)
-        solver.set("timeout", MILLISECONDS)
+        solver.set("timeout", int(min(MILLISECONDS, 1 + 1000 * min(left(), MILLISECONDS))))
         solver.set("ctrl_c", False)  # else z3 takes Ctrl-C for itself, and answers "unknown"
         named = {}
         for number, (polynomial, allowed) in enumerate(clauses):
@@ -190,6 +192,7 @@ class Solver:
             self._remember([named[str(name)] for name in solver.unsat_core()])
             return "none"
         if answer == z3.unknown:
+            look()
             return "open"
         variables = sorted({v for polynomial in part for v in polynomial.variables})
         return _rational(solver.model(), [self._variable(v) for v in variables], variables, part)
@@ -332,6 +335,7 @@ def _drawn(chart: Chart, part: System, near: Sequence[Sample], key: str) -> Iter
     variables = sorted({v for polynomial in part for v in polynomial.variables})
     rows = list(dict.fromkeys(row for p in part for row in sorted(chart.space.rows_of(p))))
     for number in range(NEIGHBOURS):
+        look()
         start = near[-1 - number % 3 % len(near)] if near else None
         given = {v: start.value(v) for v in variables} if start and number % 4 else {}
         for row in rows[number % len(rows) :][: 1 + number % 2]:
@@ -344,6 +348,7 @@ def _drawn(chart: Chart, part: System, near: Sequence[Sample], key: str) -> Iter
 def _around(chart: Chart, point: Mapping[int, Fraction], key: str) -> Iterator[Sample]:
     """Samples between a point and others, nearer and nearer."""
     for number in range(NEIGHBOURS):
+        look()
         far = Sample(chart, {}, f"{key} around {number}")
         step = Fraction(1, 2 ** (1 + number // 2))
         mixed = {v: value + step * (far.value(v) - value) for v, value in point.items()}
@@ -355,6 +360,7 @@ def _rational(
 ) -> "Values | Literal['open']":
     """A rational point of a model of z3, whose numbers may be algebraic."""
     for digits in DIGITS:
+        look()
         point = []
         for unknown in unknowns:
             value = model.eval(unknown, model_completion=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from specref.proofs.everywhere import polynomials, signs
+from specref.proofs.everywhere.deadline import OutOfTimeError
 from specref.proofs.everywhere.polynomials import Polynomial, Product
 from specref.proofs.everywhere.rows import Clause, Row, Rows, Space
 from specref.proofs.everywhere.slices import Covered, Equation, Lossy
@@ -142,7 +143,10 @@ def _shortest(
         values: dict[int, Product] = {}
         for one in chosen:
             values |= one
-        form = polynomials.substituted(polynomial, values)
+        try:
+            form = polynomials.substituted(polynomial, values)
+        except OutOfTimeError:  # one with more terms is true, too
+            break
         if form.powers:
             other, sign = polynomials.sign_polynomial(form)
             if len(other.terms) < len(best[0]):
