@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from specref.proofs.everywhere import Everywhere, Witness
 from specref.proofs.everywhere.rows import Row, Rows
 from specref.report.layout import Prose
+from specref.report.rules import sum_of
 from specref.vocabulary import Vocabulary
 
 FORMAT = "specref rows 1"
@@ -171,8 +172,10 @@ def _witness(found: Everywhere, witness: Witness) -> str:
     if off := witness.proof.difference:
         tokens = " ".join(str(found.target.tokens[token]) for token in off.tokens)
         lines.append(f"  P({tokens}) = {off.output}, the target's is {off.expected}")
+        lines += sum_of(off, witness.shares)
+    block = " ".join(str(found.target.tokens[token]) for token in witness.block)
     lines += [
-        "  a path, tokens by number:",
+        f"  a path to block {block}, tokens by number:",
         *("    " + line for line in witness.trace.splitlines()),
     ]
     return "\n".join(lines)

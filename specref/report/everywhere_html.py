@@ -26,6 +26,7 @@ from specref.report.page import (
     table,
     verdict_box,
 )
+from specref.report.rules import sum_of
 from specref.verification.everywhere import Answer
 from specref.vocabulary import Vocabulary
 
@@ -119,6 +120,7 @@ def _witness(found: Everywhere, witness: Witness) -> list[str]:
         rows,
         distance,
         element("div", picture, class_="pictures"),
+        *(element("p", line.strip()) for line in sum_of(off, witness.shares)),
         element("h3", "A path, decision by decision"),
         element("pre", witness.trace),
     ]

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 
 from specref.chance import shown
+from specref.distributions import Probability
 from specref.pairs import Pair
+from specref.proofs.exact import Difference
 from specref.report.layout import Column, Prose, Table
 from specref.verification import Enumerated, Refutation, RuleReport
 from specref.verification.judging import MAX_TEXTS
@@ -160,7 +162,7 @@ def _refutation(refutation: Refutation) -> str:
         *(f"  {line}" for line in _vocabulary_lines(pair)),
         f"  total variation of the completed block: {refutation.total_variation}",
         f"  {refutation.difference}",
-        *_shares(refutation),
+        *sum_of(refutation.difference, refutation.shares),
         *_later_rows(refutation),
         f"  a path, block {block}{after_eos}:",
         *("    " + line for line in refutation.trace.splitlines()),
@@ -168,9 +170,10 @@ def _refutation(refutation: Refutation) -> str:
     return "\n".join(lines)
 
 
-def _shares(refutation: Refutation) -> list[str]:
-    shares = refutation.shares if len(refutation.shares) > 1 else ()
-    lines = [f"  {refutation.difference.output} is the sum of"] * bool(shares)
+def sum_of(difference: Difference, shares: Sequence[tuple[str, Probability]]) -> list[str]:
+    """What the probability of a difference is the sum of, if it is of several paths."""
+    shares = shares if len(shares) > 1 else ()
+    lines = [f"  {difference.output} is the sum of"] * bool(shares)
     lines += [f"    {share} {branch}" for branch, share in shares[:MOST_SHARES]]
     if rest := shares[MOST_SHARES:]:
         lines.append(f"    {sum(share for _, share in rest)} {len(rest)} more")

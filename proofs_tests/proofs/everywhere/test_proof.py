@@ -4,20 +4,23 @@ Random rows have fixed seeds; no test is statistical.
 """
 
 import gc
+import io
 import itertools
 import pickle
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 import z3
+from rich.console import Console
 
 from proofs_tests.helpers.bugs.everywhere.attacks import ATTACKS, vectorised
-from proofs_tests.helpers.bugs.everywhere.planted import PLANTED, in_corner
+from proofs_tests.helpers.bugs.everywhere.planted import PLANTED, in_corner, over_accepting
 from specref import Vocabulary, is_lossless
 from specref.algorithms import autoregressive, block, standard, union
 from specref.chance import OutsideChanceError, TooManyPathsError
@@ -29,13 +32,14 @@ from specref.proofs.everywhere import (
     slices,
     walk,
 )
+from specref.proofs.everywhere.field import ACCIDENT
 from specref.proofs.everywhere.number import Reading
 from specref.proofs.everywhere.polynomials import product_of
 from specref.proofs.everywhere.proof import spelled_rows
 from specref.proofs.everywhere.rows import Chart, Row, Sample, Space
 from specref.proofs.everywhere.slices import LongerBlockError
 from specref.proofs.everywhere.solver import Counts, Solver
-from specref.report.everywhere import everywhere_record, sentence
+from specref.report.everywhere import everywhere_record, everywhere_report, sentence
 from specref.rules import RULES
 from specref.zoo.standard.printed import algorithm_5
 
@@ -508,3 +512,34 @@ def test_what_was_found_is_shown_in_a_line() -> None:
         repr(found) == f"Everywhere('lossless', regions=10, lossy=0, open=0, paths={found.paths})"
     )
     assert found.paths > 10
+
+
+@pytest.mark.parametrize(("mistakes", "bits"), [(2**80, 126), (2**86, 126), (2**88, 124)])
+def test_the_error_covers_that_the_modulus_may_be_no_prime(mistakes: int, bits: int) -> None:
+    found = is_lossless_everywhere(standard.step, "ab")
+    found.slices[0].mistakes = mistakes
+    total = Fraction(sum(one.mistakes for one in found.slices), 2**ACCIDENT)
+    assert found.bits == bits
+    assert total + Fraction(1, 2**128) <= Fraction(1, 2**found.bits)
+
+
+def shown(report: Any) -> str:
+    console = Console(width=99, file=io.StringIO(), record=True)
+    console.print(report)
+    return console.export_text()
+
+
+def test_a_witness_has_a_path_to_the_difference_and_what_makes_it() -> None:
+    found = is_lossless_everywhere(over_accepting(lambda at: True), "ab")
+    witness = found.witness
+    assert witness is not None
+    assert witness.proof is not None
+    off = witness.proof.difference
+    assert off
+    assert sum(share for _, share in witness.shares) == off.output > 0
+    two = replace(witness, shares=(("accept[0] yes", off.output / 2), ("no", off.output / 2)))
+    said = shown(everywhere_report("rule", [replace(found, witness=two)], []))
+    assert f"{off.output} is the sum of" in said
+    assert f"{off.output / 2} accept[0] yes" in said
+    size = min(len(witness.block), len(off.tokens))
+    assert witness.block[:size] == off.tokens[:size]

@@ -145,8 +145,8 @@ class Comparison:
         found = ACCIDENT - mistakes.bit_length()
         both = self.at_least.premise, self.at_most.premise
         premises = [one.bits for one in both if one is not None]
-        # 2^-128 that the modulus is no prime comes on top of it, and the error of the premises.
-        return min(126, found, *premises) - len(premises)
+        # One bit less, for the 2^-128 that the modulus is no prime, and one for each premise.
+        return min(126, found - 1, *premises) - len(premises)
 
     def __repr__(self) -> str:
         regions = self.at_least.regions + self.at_most.regions

@@ -32,6 +32,7 @@ from specref.proofs.exact import (
     is_lossless,
     output_distribution,
     proof,
+    shares_of,
     trace_to,
 )
 from specref.spoiled import unspoiled
@@ -66,6 +67,11 @@ class Witness:
         A path to the smallest difference.
     conditions : tuple of str
         What tells the region apart from those where it is lossless.
+    shares : tuple of (str, Fraction)
+        What the probability of the smallest difference is the sum of; none where the text should
+        have another law than the target's.
+    block : tuple of int
+        Where the traced path ends.
     """
 
     rows: Rows
@@ -73,6 +79,8 @@ class Witness:
     error: str | None
     trace: str
     conditions: tuple[str, ...]
+    shares: tuple[tuple[str, Probability], ...] = ()
+    block: Tokens = ()
 
     @property
     def distance(self) -> Probability | None:
@@ -148,8 +156,8 @@ class Everywhere:
     @property
     def bits(self) -> int:
         """All numbers that were told apart were told apart rightly, but for 2^-bits at most."""
-        # 2^-128 that the modulus is no prime comes on top of it.
-        return min(126, ACCIDENT - sum(one.mistakes for one in self.slices).bit_length())
+        # One bit less, for the 2^-128 that the modulus is no prime: 2^-k + 2^-128 <= 2^-(k - 1).
+        return min(126, ACCIDENT - sum(one.mistakes for one in self.slices).bit_length() - 1)
 
     def __bool__(self) -> bool:
         return self.verdict == "lossless"
@@ -514,8 +522,10 @@ def _simple_witness(
             f"{DIFFERENT}: at some rows it is lossless with fractions, and lossy with the others"
         )
     models = models_of(question.space, simple)
-    _, trace = trace_to(found.difference.tokens, question.step, *models, (), question.lookahead)
-    return Witness(spoken(simple), found, None, str(trace), conditions)
+    asked = question.step, *models, (), question.lookahead
+    block, trace = trace_to(found.difference.tokens, *asked)
+    shares = shares_of(found.difference, *asked) if question.plain is None else ()
+    return Witness(spoken(simple), found, None, str(trace), conditions, shares, block)
 
 
 def rows_where_right(step: Step, found: Everywhere, plain: Plain | None = None) -> "Rows | None":
