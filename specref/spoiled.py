@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from operator import is_
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -50,7 +50,7 @@ def unspoiled() -> Iterator[None]:
     Traceback (most recent call last):
     specref.spoiled.SpoiledError: specref.models.Model.next_token was replaced while the rule ran
     """
-    before = [(space, dict(vars(space))) for space in _spaces()]
+    before = [(space, _names(space)) for space in _spaces()]
     libraries = [(module, dict(vars(module))) for module in LIBRARIES]
     try:
         yield
@@ -65,7 +65,7 @@ def unspoiled() -> Iterator[None]:
         changed += [
             name
             for space, names in before
-            if not _same(vars(space), names)
+            if not _same(_names(space), names)
             for name in _put_back(space, names, added=True)
         ]
         if changed:
@@ -84,13 +84,18 @@ def _with_classes(modules: tuple[ModuleType, ...]) -> tuple[Space, ...]:
     return (*modules, *own, fractions.Fraction)
 
 
-def _same(now: Names | MappingProxyType[str, Any], before: Names) -> bool:
+def _names(space: Space) -> Names:
+    """What a module or class has, but what Python writes to a class whose instance it copies."""
+    return {name: value for name, value in vars(space).items() if name != "__slotnames__"}
+
+
+def _same(now: Names, before: Names) -> bool:
     return len(now) == len(before) and all(map(is_, before.values(), map(now.get, before)))
 
 
 def _put_back(space: Space, before: Names, *, added: bool) -> list[str]:
     """Undo every difference; the names that differed, in full."""
-    now = dict(vars(space))
+    now = _names(space)
     different = [name for name, value in before.items() if now.get(name, _MISSING) is not value]
     more = [name for name in now if name not in before] if added else []
     for name in different:
