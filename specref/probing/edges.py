@@ -1,13 +1,20 @@
-"""The outcomes at the ends of the unit interval, which samples practically never hit."""
+"""The outcomes at the ends of random numbers, which samples practically never hit.
 
-from collections.abc import Callable, Iterator
+Where an end gives something impossible, numbers beside it often do, too: a uniform of 53 bits is
+rounded to 1 by float32 from 1 - 2^-25 on. The chance of an edge is that of all of them.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from specref.arrays import Floats
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.probing.calls import Call, CannotInterpretError
+from specref.probing.noise_ends import ELSEWHERE, largest_noise
 from specref.probing.probe import Probed, probe_program
 from specref.probing.program import Failure, Outcome, Program
 from specref.probing.source import Given, Request
@@ -15,22 +22,31 @@ from specref.probing.tracing import Cell
 from specref.probing.verification import verification_program
 from specref.vocabulary import Tokens
 
+Key: TypeAlias = tuple[Call, float, str]
+FINE = 2.0**-60
+"""Less noise than any generator gives but 0, or what some add to it."""
+
 
 @dataclass(frozen=True)
 class EdgeEvent:
-    """An impossible token or an exception, caused by the least or greatest value of one number.
+    """An impossible token or an exception, caused by one number at an end of its range.
 
     Attributes
     ----------
     call : Call
         The call that drew the number.
     value : float
-        The number: 0, or the last uniform below 1.
+        The number: a uniform of 0, or the last one below 1; noise of 0, or infinite noise.
     chance : float
-        The probability of the number.
+        The probability of the numbers from there on that cause something impossible; 0 if the
+        generator of the call is not known to give any.
     drafts : tuple of int
     outcome : tuple of int or Failure
     consequence : str
+    each : bool
+        Whether the call draws such a number for each token of the vocabulary.
+    last : float or None
+        The number that is furthest from the end, if not only the end itself causes it.
 
     Examples
     --------
@@ -45,9 +61,21 @@ class EdgeEvent:
     drafts: Tokens
     outcome: Outcome
     consequence: str
+    each: bool = False
+    last: float | None = None
+
+    @property
+    def elsewhere(self) -> str:
+        """Other generators of the same call that give noise of 0; empty if none is known."""
+        return ELSEWHERE.get(self.call.name, "") if self.value == 0 else ""
+
+    def per_token(self, vocabulary: int) -> float:
+        """The probability that a token of so large a vocabulary is drawn with such a number."""
+        return -math.expm1(vocabulary * math.log1p(-self.chance)) if self.each else self.chance
 
     def __str__(self) -> str:
-        return f"{self.call} = {self.value!r}: {self.consequence}"
+        until = "" if self.last is None else f", and from there to {self.last!r}"
+        return f"{self.call} = {self.value!r}{until}: {self.consequence}"
 
 
 def edge_events(
@@ -59,9 +87,10 @@ def edge_events(
     capabilities: Capabilities | None = None,
     kind: type[Verifier] = Verifier,
 ) -> tuple[EdgeEvent, ...]:
-    """What goes wrong in an implementation of ``verify`` if a uniform is 0 or the last below 1.
+    """What goes wrong in an implementation of ``verify`` if a number is at an end of its range.
 
-    In each cell, each uniform is set to both ends while the other numbers stay inside the cell.
+    In each cell, each uniform is set to 0 and to the last below 1, and each exponential to 0 and
+    to infinity, while the other numbers stay inside the cell.
 
     Parameters and errors as `verification_program`; an implementation that cannot be interpreted
     has no events.
@@ -86,10 +115,11 @@ def probed_edges(
 ) -> tuple[Probed, tuple[EdgeEvent, ...]]:
     """As `edge_events`, for a program, with the probe that found its uniforms."""
     probed = probe_program(program)
-    found: dict[tuple[Call, float, str], EdgeEvent] = {}
+    found: dict[Key, EdgeEvent] = {}
     try:
-        for event in _events(program, probed, p_rows, drafts):
-            found.setdefault((event.call, event.value, event.consequence), event)
+        for cell in probed.cells:
+            for event in _events(program, cell, p_rows, drafts, found):
+                found[event.call, event.value, event.consequence] = event
     except CannotInterpretError as error:
         if not found:
             return replace(probed, uninterpreted=str(error)), ()
@@ -97,22 +127,86 @@ def probed_edges(
 
 
 def _events(
-    program: Program, probed: Probed, p_rows: Floats, drafts: Tokens
+    program: Program, cell: Cell, p_rows: Floats, drafts: Tokens, known: Container[Key]
 ) -> Iterator[EdgeEvent]:
-    for cell in probed.cells:
-        if _consequence(cell.outcome, p_rows):
-            continue
-        for index, request in enumerate(cell.requests):
-            ends = (0.0, 1 - 2.0**-request.bits) if request.kind == "uniform" else ()
-            for value in ends:
-                outcome = _rerun(program, cell, {index: value})
-                consequence = _consequence(outcome, p_rows)
-                if consequence:
-                    chance = 2.0**-request.bits
-                    yield EdgeEvent(request.call, value, chance, drafts, outcome, consequence)
+    """What goes wrong at the ends of the numbers of a cell, but for what is known."""
+    outcome, requests = _rerun(program, cell, {})
+    if _consequence(outcome, p_rows):
+        return
+    drawn = Counter(request.call.site for request in requests)
+
+    def at(index: int, number: float) -> tuple[Outcome, str | None]:
+        outcome = _rerun(program, cell, {index: number})[0]
+        return outcome, _consequence(outcome, p_rows)
+
+    for index, request in enumerate(requests):
+        for value in ends(request):
+            outcome, consequence = at(index, value)
+            if consequence and (request.call, value, consequence) not in known:
+                chance, last = misbehaving(request, value, lambda x, i=index: bool(at(i, x)[1]))
+                each = drawn[request.call.site] >= p_rows.shape[-1]
+                what = drafts, outcome, consequence, each
+                yield EdgeEvent(request.call, value, chance, *what, last)
 
 
-def _rerun(program: Program, cell: Cell, changed: dict[int, float]) -> Outcome:
+def ends(request: Request) -> tuple[float, ...]:
+    """The least and the greatest number that may answer a request."""
+    if request.kind == "exponential":
+        return 0.0, math.inf
+    return (0.0, 1 - 2.0**-request.bits) if request.kind == "uniform" else ()
+
+
+def misbehaving(
+    request: Request, end: float, is_bad: Callable[[float], bool]
+) -> tuple[float, float | None]:
+    """The probability of the numbers that misbehave from an end on, and the last of these.
+
+    They are taken to reach from the end, which misbehaves, to the first that does not; that is
+    looked for at distances that double, then between two of them. None if the end is alone.
+
+    Parameters
+    ----------
+    request : Request
+    end : float
+        One of its `ends`.
+    is_bad : callable
+
+    Examples
+    --------
+    >>> uniform = Request("uniform", Call("rand", (), "a.py:1"))
+    >>> last = 1 - 2.0**-25
+    >>> misbehaving(uniform, ends(uniform)[1], lambda u: u >= last) == (2.0**-25, last)
+    True
+    """
+    if request.kind == "uniform":
+        cell = 2.0**-request.bits if end == 0 else -(2.0**-request.bits)
+        steps = _reach(lambda step: is_bad(end + step * cell), 1 << (request.bits - 1))
+        return (steps + 1) * abs(cell), end + steps * cell if steps else None
+    if end == 0:
+        steps = _reach(lambda step: is_bad(step * FINE), 1 << 63)
+        chance = max(-math.expm1(-steps * FINE), 2.0**-request.bits) if steps else request.zero
+        return chance, steps * FINE or None
+    largest = largest_noise(request.bits)
+    if not is_bad(largest):
+        return 0.0, None
+    steps = _reach(lambda step: is_bad(largest - step / 64), int(64 * largest))
+    return math.exp(steps / 64 - largest), largest - steps / 64
+
+
+def _reach(is_bad: Callable[[int], bool], most: int) -> int:
+    """The last of the steps 0, which is bad, 1, 2, ... before one that is not."""
+    low, high = 0, 1
+    while high < most and is_bad(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_bad(middle) else (low, middle)
+    return low
+
+
+def _rerun(
+    program: Program, cell: Cell, changed: dict[int, float]
+) -> tuple[Outcome, list[Request]]:
     numbers = {**cell.numbers, **changed}
     kinds = {index: request.kind for index, request in enumerate(cell.requests)}
 
@@ -122,14 +216,17 @@ def _rerun(program: Program, cell: Cell, changed: dict[int, float]) -> Outcome:
             if branch < len(weights) and weights[branch] > 0:
                 return branch
             return next(other for other, weight in enumerate(weights) if weight > 0)
-        if kinds.get(index) == request.kind:
+        # A search reads some uniforms as noise, and the reverse.
+        if index in changed or kinds.get(index) == request.kind:
             return numbers[index]
         return 1.0 if request.kind == "exponential" else 0.5
 
-    return program(Given(answer))
+    source = Given(answer)
+    return program(source), source.requests
 
 
 def _consequence(outcome: Outcome, p_rows: Floats) -> str | None:
+    """What is impossible about an outcome; None if nothing is."""
     if isinstance(outcome, Failure):
         return str(outcome)
     for position, token in enumerate(outcome):

@@ -11,6 +11,7 @@ import numpy as np
 
 from specref.probing.calls import CannotInterpretError, here
 from specref.probing.interception import current, current_source
+from specref.probing.noise_ends import INVERSION_ZERO, ZIGGURAT_ZERO
 from specref.probing.source import FLOAT32_BITS, FLOAT64_BITS
 
 MOST_BRANCHES = 1024
@@ -62,9 +63,9 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
     ) -> Any:
         shape = out.shape if out is not None and size is None else shape_of(size)
         bits = FLOAT32_BITS if np.dtype(dtype) == np.float32 else FLOAT64_BITS
-        numbers = current_source().exponentials(
-            here("Generator.standard_exponential", shape), bits
-        )
+        zero = (INVERSION_ZERO if method == "inv" else ZIGGURAT_ZERO)[bits]
+        call = here("Generator.standard_exponential", shape)
+        numbers = current_source().exponentials(call, bits, zero)
         return delivered(numbers, dtype, out)
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
@@ -74,7 +75,8 @@ class ProbedGenerator(REAL, metaclass=StandsIn):
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """Gumbel noise: minus the logarithm of exponential noise."""
         call = here("Generator.gumbel", _shape(size, loc, scale))
-        return delivered(loc - scale * np.log(current_source().exponentials(call)))
+        # random_gumbel draws again where U = 1: it is never infinite.
+        return delivered(loc - scale * np.log(current_source().exponentials(call, zero=0.0)))
 
     def choice(
         self,

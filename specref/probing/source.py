@@ -36,12 +36,15 @@ class Request:
         Precision: a uniform is a multiple of 2^-bits.
     weights : tuple of float
         Weights of the branches of a categorical draw; they sum to 1.
+    zero : float
+        The probability that the generator of the call gives noise of exactly 0.
     """
 
     kind: Literal["uniform", "exponential", "categorical", "seed"]
     call: Call
     bits: int = FLOAT64_BITS
     weights: tuple[float, ...] = ()
+    zero: float = 0.0
 
 
 BOXES = "boxes"
@@ -69,9 +72,11 @@ class Source(ABC):
         """Uniforms in [0, 1), in the call's shape."""
         return self._filled(Request("uniform", call, bits))
 
-    def exponentials(self, call: Call, bits: int = FLOAT64_BITS) -> Numbers:
-        """Standard exponential noise, in the call's shape."""
-        return self._filled(Request("exponential", call, bits))
+    def exponentials(
+        self, call: Call, bits: int = FLOAT64_BITS, zero: float = 2.0**-FLOAT64_BITS
+    ) -> Numbers:
+        """Standard exponential noise, in the call's shape; how often it is 0 is for `Request`."""
+        return self._filled(Request("exponential", call, bits, zero=zero))
 
     def categorical(self, call: Call, weights: Sequence[float] | Numbers) -> int:
         """A branch, with probability proportional to its weight."""

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from specref.probing.calls import Call, CannotInterpretError, here
 from specref.probing.generator import MOST_BRANCHES
+from specref.probing.noise_ends import torch_zero
 from specref.probing.source import FLOAT32_BITS, FLOAT64_BITS, Numbers, Source
 from specref.probing.torch_tracing import Memory, traced
 
@@ -98,7 +99,9 @@ def _uniform(mode: TorchRandomness, func: Any, args: Any, options: Any) -> torch
 def _exponential(mode: TorchRandomness, func: Any, args: Any, options: Any) -> torch.Tensor:
     rate = options.get("lambd", args[1] if len(args) > 1 else 1.0)
     call = here("torch.Tensor.exponential_", tuple(args[0].shape))
-    numbers = mode.source.exponentials(call, _bits(args[0], call))
+    bits = _bits(args[0], call)
+    zero = torch_zero(args[0].device.type, bits, mkl=torch.backends.mkl.is_available())
+    numbers = mode.source.exponentials(call, bits, zero)
     return mode.write(args[0], numbers if rate == 1 else numbers / rate)
 
 

@@ -223,7 +223,7 @@ EVIDENCE: dict[str, Schema] = {
     "drafted": said("Drafts that there were.", WHOLE),
     "bound": said("The share that no lossless rule exceeds.", FLOAT),
     "chance": said("Of an edge, for each draw.", FLOAT),
-    "per_million_tokens": said("The same at one draw a token.", FLOAT),
+    "per_million_tokens": said("The same with all draws that a token takes.", FLOAT),
     "events": said("All edges that were met.", IDS),
     "distance": said("Between rows of a call that are alike.", WHOLE),
     "resemblance": said("How much more alike they are than independent ones, as a mean.", FLOAT),

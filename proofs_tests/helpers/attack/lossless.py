@@ -535,8 +535,8 @@ def shards_of_the_vocabulary(target_probs, draft_probs, draft_tokens, *, rng):
         shards = np.array_split(np.arange(weights.shape[1]), min(4, weights.shape[1]))
         winners, scores = [], []
         for shard in shards:
-            with np.errstate(divide="ignore"):
-                times = rng.standard_exponential((len(weights), len(shard))) / weights[:, shard]
+            noise, part = rng.standard_exponential((len(weights), len(shard))), weights[:, shard]
+            times = np.divide(noise, part, out=np.full(part.shape, np.inf), where=part > 0)
             winners.append(shard[times.argmin(axis=1)])
             scores.append(times.min(axis=1))
         return np.array(winners)[np.argmin(scores, axis=0), np.arange(len(weights))]

@@ -48,8 +48,9 @@ def inverse(weights: Floats, uniforms: Floats) -> Ints:
 
 
 def by_race(weights: Floats, rng: np.random.Generator) -> Ints:
-    with np.errstate(divide="ignore"):
-        return np.argmin(rng.standard_exponential(weights.shape) / weights, axis=1)
+    noise = rng.standard_exponential(weights.shape)  # 0 once in 2^53, and 0 / 0 would win
+    times = np.divide(noise, weights, out=np.full(weights.shape, np.inf), where=weights > 0)
+    return np.argmin(times, axis=1)
 
 
 def by_coin(p: Floats, q: Floats, rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -1,5 +1,6 @@
 """A check, how it is run, and the outcomes it can have."""
 
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +18,9 @@ from specref.tracebacks import traceback_lines
 
 DRAFTS, CALLS = BatchContract, ModelContract
 RARE_EDGE = 1e-12
+"""A token; what is impossible and comes more often is a failure."""
+LARGE = 131_072
+"""Tokens of a vocabulary for which edges are judged, unless the user names larger ones."""
 GREEDY = "decodes greedily: no token is random; checks named greedy judge it"
 SITUATIONAL = frozenset({Stage.BOUNDARY, Stage.INDEPENDENCE, Stage.STRATA})
 """Stages whose calls may be larger than an implementation has to take."""
@@ -155,18 +159,25 @@ def failed(message: str, finding: Finding | None = None, /, **evidence: object) 
     return Outcome(Status.FAILED, message, evidence, finding)
 
 
-def edge(message: str, chance: float, **evidence: object) -> Outcome:
-    """Something impossible at the end of a uniform; a failure unless that is very rare.
+def edge(
+    message: str, chance: float, vocabulary: int | None = None, **evidence: object
+) -> Outcome:
+    """Something impossible at the end of a number; a failure unless that is very rare.
 
     Parameters
     ----------
     message : str
     chance : float
-        The probability, per draw, of the number that causes it.
+        The probability, per draw, of the numbers that cause it.
+    vocabulary : int, optional
+        The size of the vocabulary for which it is judged, if each of its tokens has a draw.
     """
-    status = Status.FAILED if chance >= RARE_EDGE else Status.PASSED
-    often = f"chance {chance:.0e} a draw, {1e6 * chance:.0e} per million tokens at one draw each"
-    numbers = {"chance": chance, "per_million_tokens": 1e6 * chance, **evidence}
+    rate = -math.expm1(vocabulary * math.log1p(-chance)) if vocabulary else chance
+    status = Status.FAILED if rate >= RARE_EDGE else Status.PASSED
+    at = f"{vocabulary:,} draws, one for each id" if vocabulary else "one draw each"
+    often = f"chance {chance:.0e} a draw, {1e6 * rate:.0e} per million tokens at {at}"
+    often = often if chance else "never by the generator of this call"
+    numbers = {"chance": chance, "per_million_tokens": 1e6 * rate, **evidence}
     return Outcome(status, f"{message} ({often})", numbers, Finding.EDGE)
 
 

@@ -12,6 +12,7 @@ from specref.algorithms.trees.topdown import Branching
 from specref.arrays import Floats
 from specref.conformance.checks.check import (
     DRAFTS,
+    LARGE,
     Check,
     edge,
     failed,
@@ -334,7 +335,10 @@ def _is_off(found: ProbedBlock, judge: Judge) -> bool:
 
 
 def zero_coin(judge: Judge) -> Outcome:
-    """A uniform of exactly 0, or the last below 1, lets no impossible token through."""
+    """No number at an end of its range, such as a uniform of 0, lets an impossible token through.
+
+    Noise of 0 and infinite noise are tried, too; which generators give it is told.
+    """
     p = np.array([[0.0, 0.5, 0.5, 0.0], [0.0, 0.25, 0.25, 0.5]])
     q = np.array([[0.5, 0.5, 0.0, 0.0]])
     return _edges(judge, p, q, (0,))
@@ -369,10 +373,21 @@ def _edges(judge: Judge, p: Floats, q: Floats, drafts: Tokens) -> Outcome:
     if found.uninterpreted or not kinds - {"seed"}:
         why = found.uninterpreted or "nothing that it draws is intercepted"
         return not_applicable(f"cannot be given a coin of 0: {why}")
-    if not events:
-        return passed("nothing impossible at the ends of any uniform that could be intercepted")
-    likeliest = max(events, key=lambda event: event.chance)
-    return edge(str(likeliest), likeliest.chance, events=[str(event) for event in events])
+    given = [event for event in events if event.chance > 0 or event.elsewhere]
+    size = max((shape.vocabulary for shape in judge.options.shapes), default=LARGE)
+    if not given:
+        unknown = "".join(f"; no generator is known to give {event}" for event in events[:1])
+        return passed(
+            f"nothing impossible at the ends of any number that could be intercepted{unknown}"
+        )
+    likeliest = max(given, key=lambda event: event.per_token(size))
+    known = f"; elsewhere noise is {likeliest.elsewhere}" if likeliest.elsewhere else ""
+    return edge(
+        f"{likeliest}{known}",
+        likeliest.chance,
+        size if likeliest.each else None,
+        events=[str(event) for event in given],
+    )
 
 
 exact = partial(Check, law=True, exact=True)
