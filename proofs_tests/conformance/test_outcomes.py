@@ -20,7 +20,10 @@ from specref.adapters import reference
 from specref.conformance.checks.check import RARE_EDGE
 from specref.conformance.report import NotPassedError
 from specref.conformance.status import Finding, Status
+from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA
+from specref.conformance.strata.texts import Calling, CallStratum
 from specref.contracts.errors import BrokenContractError
+from specref.contracts.model_calls import AFTER_EOS
 from specref.contracts.timeout import within
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
@@ -411,3 +414,48 @@ def test_randomness_of_its_own_is_still_a_broken_contract() -> None:
 
     (result,) = check(verify, only=["smoke/deterministic"]).results
     assert (result.status, result.finding) == (Status.FAILED, Finding.CONTRACT)
+
+
+def plain(target: Any, rng: Any, text: Any, tokens: int) -> list[int]:
+    """Draws tokens from the target alone, and does not look for EOS."""
+    text, start = list(text), len(text)
+    for _ in range(tokens):
+        p = np.asarray(target.next_token(tuple(text)), dtype=float)
+        text.append(int(rng.choice(len(p), p=p / p.sum())))
+    return text[start:]
+
+
+def late_end(target: Any, block: list[int]) -> list[int]:
+    """Stops at an EOS among the first two tokens, or at the last, only."""
+    eos = target.vocabulary.ids[target.vocabulary.eos] if target.vocabulary.eos else None
+    ends = [i for i, token in enumerate(block[:2]) if token == eos]
+    return block[: ends[0] + 1] if ends else block
+
+
+def late_text(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> list[int]:
+    return late_end(target, plain(target, rng, context, tokens))
+
+
+def late_step(target: Any, drafter: Any, context: Any, lookahead: int, rng: Any) -> list[int]:
+    return late_end(target, plain(target, rng, context, lookahead + 1))
+
+
+ENDING = [one for one in (*STEP_STRATA, *TEXT_STRATA) if one.ends]
+
+
+@pytest.mark.parametrize("stratum", ENDING, ids=lambda one: str(one.name))
+def test_tokens_after_eos_break_the_contract(stratum: CallStratum) -> None:
+    shape = stratum.shapes[-1]
+    function = late_text if shape.text else late_step
+    calling = Calling(stratum, function, None, np.random.default_rng(5))
+    with pytest.raises(BrokenContractError, match=re.escape(AFTER_EOS)):
+        calling.texts(shape, 400)
+
+
+def test_an_exact_law_has_no_tokens_after_eos() -> None:
+    def always(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> list[int]:
+        return plain(target, rng, context, tokens)
+
+    report = check(always, contract="generate", only=["end-to-end/probed-ending"])
+    assert report.finding == Finding.CONTRACT
+    assert AFTER_EOS in report.results[0].message

@@ -19,11 +19,29 @@ Call: TypeAlias = Callable[[Place, np.random.Generator], Any]
 
 
 AFTER_EOS = "tokens after EOS: does the adapter stop there?"
+MOST_SHOWN = 16
 
 
 def until_end(fixture: Fixture, tokens: Tokens) -> Tokens:
     """Tokens up to the first EOS."""
     return tokens[: tokens.index(fixture.eos) + 1] if fixture.eos in tokens else tokens
+
+
+def check_end(fixture: Fixture, tokens: Tokens, place: str = "") -> None:
+    """Raise if a block or text goes on after EOS.
+
+    Raises
+    ------
+    BrokenContractError
+        It does; `place` says where.
+    """
+    if until_end(fixture, tokens) != tokens:
+        where = f" ({place})" if place else ""
+        shown = f"{tokens[:MOST_SHOWN]}" + ", …" * (len(tokens) > MOST_SHOWN)
+        end = tokens.index(fixture.eos)
+        raise BrokenContractError(
+            f"{AFTER_EOS} EOS, id {fixture.eos}, is token {end} of {len(tokens)}: {shown}{where}"
+        )
 
 
 def read_tokens(raw: Any, longest: int, fixture: Fixture) -> Tokens:

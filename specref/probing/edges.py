@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from specref.arrays import Floats
@@ -139,11 +140,14 @@ def _events(
         outcome = _rerun(program, cell, {index: number})[0]
         return outcome, _consequence(outcome, p_rows)
 
+    def is_bad(index: int, number: float) -> bool:
+        return at(index, number)[1] is not None
+
     for index, request in enumerate(requests):
         for value in ends(request):
             outcome, consequence = at(index, value)
             if consequence and (request.call, value, consequence) not in known:
-                chance, last = misbehaving(request, value, lambda x, i=index: bool(at(i, x)[1]))
+                chance, last = misbehaving(request, value, partial(is_bad, index))
                 each = drawn[request.call.site] >= p_rows.shape[-1]
                 what = drafts, outcome, consequence, each
                 yield EdgeEvent(request.call, value, chance, *what, last)

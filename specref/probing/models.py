@@ -10,7 +10,7 @@ import numpy as np
 
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import Fixture, Place
-from specref.contracts.model_calls import drawn_from, giver, read_tokens
+from specref.contracts.model_calls import check_end, drawn_from, giver, read_tokens
 from specref.models import Model, as_float
 from specref.probing.blocks import ProbedBlock, completed_block
 from specref.probing.calls import CannotInterpretError
@@ -34,8 +34,8 @@ def probe_tokens(
 ) -> ProbedBlock:
     """The exact joint law of the tokens that a function returns, and its distance.
 
-    Drafts are its own. What it returns is cut after EOS, and extended by the target to `longest`
-    tokens.
+    Drafts are its own. What it returns is extended by the target to `longest` tokens; tokens after
+    EOS are a failure.
 
     Parameters
     ----------
@@ -83,6 +83,7 @@ def probe_tokens(
             return ()
         raw = function(target, drafter, context, asked, **keywords(program.generator))
         tokens = read_tokens(raw, longest, fixture)
+        check_end(fixture, tokens)
         if whole and len(tokens) < longest and not target.vocabulary.ends(tokens):
             raise BrokenContractError(
                 f"returned {len(tokens)} tokens: a text needs {longest}, or EOS at its end"

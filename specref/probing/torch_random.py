@@ -100,7 +100,8 @@ def _exponential(mode: TorchRandomness, func: Any, args: Any, options: Any) -> t
     rate = options.get("lambd", args[1] if len(args) > 1 else 1.0)
     call = here("torch.Tensor.exponential_", tuple(args[0].shape))
     bits = _bits(args[0], call)
-    zero = torch_zero(args[0].device.type, bits, mkl=torch.backends.mkl.is_available())
+    mkl: bool = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
+    zero = torch_zero(args[0].device.type, bits, mkl=mkl)
     numbers = mode.source.exponentials(call, bits, zero)
     return mode.write(args[0], numbers if rate == 1 else numbers / rate)
 

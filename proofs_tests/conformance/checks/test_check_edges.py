@@ -72,7 +72,7 @@ HALF_UP = {
 # Coins at the ends of their range.
 
 
-def given_edges(dtype: str) -> list[tuple[Any, Any, int, float, float]]:
+def given_edges(dtype: str) -> list[tuple[Any, Any, int, float, float | str]]:
     """(p, q, draft, accept coin, noise) of each question."""
     seen = []
 
@@ -82,14 +82,14 @@ def given_edges(dtype: str) -> list[tuple[Any, Any, int, float, float]]:
         tokens = verify_float64(target_probs, draft_probs, draft_tokens, coins)
         if len(target_probs) == 1 and target_probs.shape[1:] == (2, 4):
             noise = set(coins.race.ravel().tolist())
-            assert len(noise) == 1
+            assert len(noise) == 1 or sorted(coins.race[0].tolist()) == [0, 1, 1, 1]
             seen.append(
                 (
                     target_probs[0, 0].astype(float),
                     draft_probs[0, 0].astype(float),
                     int(draft_tokens[0, 0]),
                     float(coins.accept[0, 0]),
-                    noise.pop(),
+                    noise.pop() if len(noise) == 1 else "one is 0",
                 )
             )
         return tokens, (tokens >= 0).sum(axis=1)
@@ -100,9 +100,13 @@ def given_edges(dtype: str) -> list[tuple[Any, Any, int, float, float]]:
 
 @pytest.mark.parametrize("dtype", BELOW_ONE)
 def test_edge_coins_are_the_ends_of_the_format(dtype: str) -> None:
-    """Three pairs of rows, each at u = 0 and at the last u below 1, with all noise."""
+    """Three pairs of rows, each at u = 0 and at the last u below 1, with all noise.
+
+    And at u = 1/2 with one number of the noise that is 0.
+    """
     seen = given_edges(dtype)
     grid = set(itertools.product((0.0, BELOW_ONE[dtype]), edges.NOISE))
+    grid |= {(0.5, "one is 0")}
     by_case = {
         case: [(u, noise) for p, q, x, u, noise in seen if kind(p, q, x) == case]
         for case in ("p = 0", "p = q", "p < q")
@@ -121,11 +125,10 @@ def kind(p: Any, q: Any, draft: int) -> str:
     return "p < q"
 
 
-def test_noise_goes_from_zero_to_where_its_uniform_is_just_below_one() -> None:
+def test_noise_goes_from_nearly_zero_to_where_its_uniform_is_just_below_one() -> None:
     last = -math.expm1(-max(edges.NOISE))
     assert 0 < 1 - last <= np.finfo(float).eps
-    least, second = sorted(edges.NOISE)[:2]
-    assert least == 0 < second < np.finfo(float).eps
+    assert 0 < min(edges.NOISE) < np.finfo(float).eps
 
 
 @pytest.mark.parametrize("dtype", BELOW_ONE)

@@ -18,7 +18,7 @@ from specref.conformance.strata.stratum import most_pairs
 from specref.contracts.contract import Subject
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import Fixture, Place
-from specref.contracts.model_calls import giver, until_end
+from specref.contracts.model_calls import check_end, giver
 from specref.contracts.sampling import Steps
 from specref.vocabulary import Tokens as Text
 
@@ -285,12 +285,12 @@ class Calling:
         return tuple(ids.tolist())
 
     def texts(self, shape: CallShape, calls: int) -> tuple[tuple[CallPlace, ...], list[Text]]:
-        """So many contexts, and what it returns after them, up to EOS.
+        """So many contexts, and what it returns after them.
 
         Raises
         ------
         BrokenContractError
-            It raises, or returns no tokens, too many or too few.
+            It raises, goes on after EOS, or returns no tokens, too many or too few.
         """
         coming = self._places[shape]
         if not self.stratum.related:
@@ -307,8 +307,9 @@ class Calling:
         models = self.models[shape.vocabulary, places[0].turn]
         fixture = Fixture(self.stratum.name, *models, tuple(places))
         blocks = Steps(self._one, fixture, shape.most, self.timeout)(len(places), self.rng)[1]
-        texts = [until_end(fixture, tuple(row[row >= 0].tolist())) for row in blocks]
+        texts = [tuple(row[row >= 0].tolist()) for row in blocks]
         for text in texts:
+            check_end(fixture, text, str(shape))
             if len(text) < shape.fewest and fixture.eos not in text:
                 raise BrokenContractError(
                     f"returned {len(text)} tokens: expected {shape.fewest}"
@@ -343,7 +344,7 @@ def run_calls(
     Raises
     ------
     BrokenContractError
-        It raises, or returns no tokens, too many or too few.
+        It raises, goes on after EOS, or returns no tokens, too many or too few.
     """
     calling = Calling(stratum, subject.function, subject.timeout, rng)
     campaign = Campaign(stratum.shapes, calling.pools, subject.capabilities, PLACES)
