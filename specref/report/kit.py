@@ -14,6 +14,7 @@ from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.calling import ABSENT
 from specref.conformance.strata.laws import FEATURES
+from specref.conformance.strata.limits import UNTRIED
 from specref.conformance.strata.table import OWN as OWN_STRATUM
 from specref.report.layout import Column, Prose, Table
 
@@ -74,6 +75,7 @@ def kit_report(report: Report) -> RenderableType:
         parts.append(Text("\n".join([f"traceback of {ids}:", *(f"  {x}" for x in lines)])))
     if any(result.status in (Status.PASSED, Status.FAILED) for result in report.strata):
         parts.append(Prose(SHIFTS.format(len(FEATURES)), "dim"))
+    parts += [Prose(line, "dim") for line in nowhere(report)]
     parts += [Prose(f"not tried: {one.id}: {one.message}", "yellow") for one in _untried(report)]
     parts += [Prose(line, "dim") for line in not_applicable(report)]
     parts += [Prose(f"warning: {warning}", "yellow") for warning in report.warnings]
@@ -103,6 +105,17 @@ def not_applicable(report: Report) -> list[str]:
             some = ", ".join(left[:FEW]) + f" and {len(left) - FEW} more" * (len(left) > FEW)
             lines.append(f"n/a: {why}: {some}")
     return lines
+
+
+def nowhere(report: Report) -> list[str]:
+    """What is tried nowhere under the contract, unless it is asked for; of campaigns alone."""
+    ends = Stage.STRATA, Stage.END_TO_END
+    judged = any(
+        one.stage in ends and one.status in (Status.PASSED, Status.FAILED)
+        for one in report.results
+    )
+    limits = UNTRIED.get(str(report.contract), ())
+    return [f"tried nowhere, unless asked for: {'; '.join(limits)}"] * bool(judged and limits)
 
 
 def _untried(report: Report) -> list[CheckResult]:

@@ -15,7 +15,7 @@ from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.laws import FEATURES
 from specref.report.charts import bars, curve, intervals, legend
-from specref.report.kit import SHIFTS, not_applicable, why_unnamed
+from specref.report.kit import SHIFTS, not_applicable, nowhere, why_unnamed
 from specref.report.page import (
     Markup,
     again,
@@ -425,6 +425,7 @@ def _tried(report: Report) -> list[str]:
         )
     return [
         element("p", SHIFTS.format(len(FEATURES)), class_="soft"),
+        *(element("p", line, class_="soft") for line in nowhere(report)),
         table(
             ("stratum", "status", "tried", "shift that would have been found"),
             rows,

@@ -27,13 +27,14 @@ from specref.conformance.checks.engines import (
 from specref.conformance.checks.shifts import USELESS
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
+from specref.conformance.strata.limits import LONGEST_TEXT
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.text.asking import SEEDS
 from specref.contracts.text.contract import PLAIN, SPECULATIVE, Engine, TextContract
 from specref.statistics.features import FeatureSums, tokens_to_detect
 from specref.vocabulary import Tokens
 
-FEWEST, MOST = 30, 48
+FEWEST, MOST = 30, LONGEST_TEXT
 """Tokens of a text; how many, the seed draws."""
 COARSE = 0.1
 """The shift that is to be found; a smaller one takes too many long texts."""
