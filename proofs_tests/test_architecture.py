@@ -19,6 +19,7 @@ PACKAGE = Path(specref.__file__).parent
 FLOORS = [
     "lazy",
     "optional",
+    "supervised",
     "tracebacks",
     "spoiled",
     "distributions",

@@ -1,6 +1,22 @@
-"""``python -m specref``: the command line."""
+"""``specref``, ``python -m specref``: the command line, in a process under supervision."""
 
-from specref.cli import main
+from specref.supervised import NO_VERDICT, Notes, supervised
+
+
+def main() -> None:
+    """Run a command, and leave with the verdict that it has written, or with 2."""
+    supervised(_command)
+
+
+def _command(notes: Notes) -> int:
+    from specref.cli import main as commands  # the parent needs none of it
+
+    try:
+        commands(prog_name="specref", obj=notes)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else NO_VERDICT
+    return NO_VERDICT
+
 
 if __name__ == "__main__":
-    main(prog_name="specref")
+    main()

@@ -45,6 +45,23 @@ def own_traceback(error: BaseException) -> TracebackType | None:
     return here
 
 
+def own_line(error: BaseException) -> str:
+    """The line of judged code that an error comes from; "" if the kit itself raised.
+
+    Examples
+    --------
+    >>> own_line(ValueError("raised nowhere"))
+    ''
+    """
+    found = list(traceback.walk_tb(own_traceback(error)))
+    lines = [line for frame, line in found if _file(frame) == _file(found[0][0])]
+    return f"line {lines[-1]} of {Path(_file(found[0][0])).name}" if lines else ""
+
+
+def _file(frame: FrameType) -> str:
+    return frame.f_code.co_filename
+
+
 def in_its_own_frames(error: BaseException | None) -> BaseException | None:
     """The error without the frames of the kit; None if the kit itself raised."""
     own = None if error is None else own_traceback(error)

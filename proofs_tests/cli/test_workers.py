@@ -69,7 +69,7 @@ def test_a_worker_that_dies_is_an_error_in_one_line(tmp_path: Path) -> None:
     options = ("--only", "smoke/answers", "--workers", "2")
     result = specref("check", f"{sampler}:verify", *options)
     assert result.exit_code == 2
-    assert result.stderr == "error: a worker process died (out of memory?)\n"
+    assert result.stderr.startswith("error: a worker process died")
 
 
 def test_a_file_has_the_same_name_in_every_process(generates: str) -> None:

@@ -1,6 +1,5 @@
 """``specref build-model``: small checkpoints whose next-token law is prescribed."""
 
-import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import NoReturn
@@ -14,7 +13,16 @@ from specref.adapters.needs import NotInstalledError
 from specref.checkpoints import ARCHITECTURES, NAMED, WRITERS, Law, build, compare
 from specref.checkpoints.law import load_laws
 from specref.checkpoints.named import named_pair
-from specref.cli.group import HOLDS, MISUSED, VIOLATED, json_option, progress, seed_option, show
+from specref.cli.group import (
+    HOLDS,
+    MISUSED,
+    VIOLATED,
+    json_option,
+    leave,
+    progress,
+    seed_option,
+    show,
+)
 from specref.contracts.timeout import described
 from specref.report.checkpoints import Verified, verified_report
 from specref.report.layout import Prose
@@ -87,10 +95,10 @@ def build_model_command(
         }
         write_json(json_file, as_json(record))
     if any(row.status == "failed" for row in rows):
-        sys.exit(VIOLATED)
+        leave(VIOLATED)
     passed = {(row.checkpoint, row.format) for row in rows if row.status == "passed"}
     wanted = {(key or folder.name, one) for key, folder in folders.items() for one in formats}
-    sys.exit(MISUSED if verify and passed != wanted else HOLDS)
+    leave(MISUSED if verify and passed != wanted else HOLDS)
 
 
 def verified(

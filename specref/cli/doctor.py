@@ -3,7 +3,6 @@
 import os
 import platform
 import shutil
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 import specref
-from specref.cli.group import HOLDS, VIOLATED, json_option, show
+from specref.cli.group import HOLDS, VIOLATED, json_option, leave, show
 from specref.optional import CORE, PARTS, Package
 from specref.report.layout import Column, Prose, Table
 from specref.report.machine import as_json, write_json
@@ -40,7 +39,7 @@ def doctor_command(json_file: str | None) -> NoReturn:
     show(_report(found), json_file)
     if json_file:
         write_json(json_file, as_json(found))
-    sys.exit(HOLDS if found["complete"] else VIOLATED)
+    leave(HOLDS if found["complete"] else VIOLATED)
 
 
 def _examined() -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """``specref prove --everywhere --against``, ``specref verify --dominance``: who accepts more."""
 
-import sys
 from typing import Literal, NoReturn
 
 from specref.algorithms import Step
@@ -13,6 +12,7 @@ from specref.cli.group import (
     MISUSED,
     VIOLATED,
     command_line,
+    leave,
     misused,
     progress,
     show,
@@ -92,12 +92,12 @@ def compare_rules(
     if html_file:
         write_json(html_file, comparison_html(*names, found, left_out, command_line()))
     if found and found[-1].interrupted:
-        sys.exit(INTERRUPTED)
+        leave(INTERRUPTED)
     if any(one.less for one in found):
-        sys.exit(VIOLATED)
+        leave(VIOLATED)
     if not found:
         misused(f"{' or '.join(names)}: not defined for any of these vocabularies")
-    sys.exit(HOLDS if all(one.at_least.proved for one in found) else MISUSED)
+    leave(HOLDS if all(one.at_least.proved for one in found) else MISUSED)
 
 
 def verify_dominance(
@@ -127,12 +127,12 @@ def verify_dominance(
     if html_file:
         write_json(html_file, dominance_html(answers, command_line()))
     if any(answer.note == STOPPED for answer in answers):
-        sys.exit(INTERRUPTED)
+        leave(INTERRUPTED)
     known = [(one.question.is_formula, one.found) for one in answers]
     if any(found and is_formula and (found.more or found.less) for is_formula, found in known):
-        sys.exit(VIOLATED)
+        leave(VIOLATED)
     decided = all(
         found and (found.relation == "equal" if is_formula else found.relation != "open")
         for is_formula, found in known
     )
-    sys.exit(HOLDS if decided else MISUSED)
+    leave(HOLDS if decided else MISUSED)

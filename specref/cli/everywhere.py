@@ -1,7 +1,6 @@
 """``specref prove --everywhere``: a rule, proved or refuted for every p and q."""
 
 import json
-import sys
 import sysconfig
 import traceback
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from specref.cli.group import (
     MISUSED,
     VIOLATED,
     command_line,
+    leave,
     misused,
     progress,
     show,
@@ -126,12 +126,12 @@ def prove_everywhere(
         record = {**witness_record(rule, lossy), "folder": str(Path.cwd())}
         write_json(save, as_json(record))
     if interrupted:
-        sys.exit(INTERRUPTED)
+        leave(INTERRUPTED)
     if lossy is not None:
-        sys.exit(VIOLATED)
+        leave(VIOLATED)
     if not found:
         misused(f"{rule}: nothing was proved, it is not defined for any of these vocabularies")
-    sys.exit(HOLDS if all(found) else MISUSED)
+    leave(HOLDS if all(found) else MISUSED)
 
 
 def read_rows(path: str) -> Any:
@@ -149,13 +149,15 @@ def replay_rows(record: Any, load: Callable[[str], Step]) -> NoReturn:
     models = models_of(Space(target, drafter, 0), rows_of(record))
     try:
         proof = is_lossless(load(record["rule"]), *models, (), record["lookahead"])
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a rule may raise anything
         print(f"{record['rule']} raises {type(error).__name__}: {error}")
-        sys.exit(VIOLATED)
+        leave(VIOLATED)
     print(f"{record['rule']}: total variation {proof.total_variation}")
     if proof.difference:
         print(proof.difference)
-    sys.exit(HOLDS if proof else VIOLATED)
+    leave(HOLDS if proof else VIOLATED)
 
 
 def named(error: Exception) -> str:

@@ -1,5 +1,6 @@
 """Shared by the commands: errors in one line, exit codes, options, the progress bar."""
 
+import math
 import os
 import shlex
 import signal
@@ -8,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, NoReturn, get_args
 
 import click
@@ -25,28 +27,55 @@ from rich.progress import (
 from specref.contracts.timeout import TIMEOUT
 from specref.pairs import Profile
 from specref.report.machine import STDOUT, check_destination
+from specref.supervised import Notes
+from specref.tracebacks import traceback_lines
 
 PIPED = 80
 EVERY = 60.0
 HOLDS, VIOLATED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 WRITTEN = ("json_file", "html_file", "markdown", "save")
-ENDINGS = ("SIGTERM", "SIGHUP")
+ENDINGS = ("SIGINT", "SIGTERM", "SIGHUP")
+TWICE = 1.0
+"""Seconds within which a signal that comes again is the same: `timeout` and a terminal send it to
+all processes of a group, and the parent of this one passes it on."""
+
+
+class Verdict(SystemExit):
+    """The end of a command, with its exit code; any other `SystemExit` is raised by judged code.
+
+    Parameters
+    ----------
+    code : int
+    """
+
+
+def leave(code: int) -> NoReturn:
+    """End the command with an exit code, as nothing else can."""
+    raise Verdict(code)
 
 
 @contextmanager
 def ended_as_by_ctrl_c() -> Iterator[None]:
     """Let signals that would end the process raise `KeyboardInterrupt`, so that it can report."""
     numbers = [getattr(signal, name) for name in ENDINGS if hasattr(signal, name)]
-    default = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
+    before = {number: signal.getsignal(number) for number in numbers}
+    ending = [n for n in numbers if before[n] in (signal.SIG_DFL, signal.default_int_handler)]
     if threading.current_thread() is not threading.main_thread():
-        default = []  # signals reach no other
-    for number in default:
-        signal.signal(number, signal.default_int_handler)
+        ending = []  # signals reach no other
+    came: dict[int, float] = {}
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        last, came[number] = came.get(number, -math.inf), time.monotonic()
+        if came[number] - last > TWICE:
+            raise KeyboardInterrupt
+
+    for number in ending:
+        signal.signal(number, interrupt)
     try:
         yield
     finally:
-        for number in default:
-            signal.signal(number, signal.SIG_DFL)
+        for number in ending:
+            signal.signal(number, before[number])
 
 
 class OneLineErrors(click.Group):
@@ -60,13 +89,18 @@ class OneLineErrors(click.Group):
             misused(str(error))
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
-            sys.exit(INTERRUPTED)
+            leave(INTERRUPTED)
+        except Verdict:
+            raise
+        except SystemExit as error:
+            lines = "; ".join(line.strip() for line in traceback_lines(error))
+            misused(f"judged code has raised SystemExit({error.code!r}){lines and ': '}{lines}")
 
 
 def misused(message: str) -> NoReturn:
     """Leave with one line on standard error and exit code 2."""
     click.echo(f"error: {' '.join(message.split())}", err=True)
-    sys.exit(MISUSED)
+    leave(MISUSED)
 
 
 def command_line() -> str:
@@ -119,8 +153,9 @@ def progress(total: int, unit: str) -> Iterator[Callable[..., None]]:
         What is counted: "cases", "trials".
     """
     console = Console(stderr=True)
+    at = noted()
     if not console.is_terminal:
-        yield _lines(total, unit)
+        yield _lines(total, unit, at)
         return
     columns = (
         *(BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn()),
@@ -130,6 +165,7 @@ def progress(total: int, unit: str) -> Iterator[Callable[..., None]]:
         task = bar.add_task("", total=total)
 
         def advance(count: int, doing: str = "", line: str = "") -> None:
+            at(doing)
             bar.update(task, advance=count, description=doing)
             if line:
                 console.print(line, markup=False, highlight=False)
@@ -137,13 +173,21 @@ def progress(total: int, unit: str) -> Iterator[Callable[..., None]]:
         yield advance
 
 
-def _lines(total: int, unit: str) -> Callable[..., None]:
+def noted() -> Callable[[str], None]:
+    """Notes what the command is at, for the process that supervises this one, if one does."""
+    context = click.get_current_context(silent=True)
+    notes = context.find_root().obj if context else None
+    return notes.at if isinstance(notes, Notes) else lambda doing: None
+
+
+def _lines(total: int, unit: str, at: Callable[[str], None]) -> Callable[..., None]:
     """A function that is called as things are done, and says every minute how far they are."""
     started = told = time.monotonic()
     done = 0
 
     def advance(count: int, doing: str = "", line: str = "") -> None:
         nonlocal told, done
+        at(doing)
         if line:
             click.echo(line, err=True)
         now, done = time.monotonic(), done + count
@@ -152,8 +196,8 @@ def _lines(total: int, unit: str) -> Callable[..., None]:
             left = (now - started) * (total - done) / max(done, 1)
             rest = f", about {left / 60:.0f} min left" if total > done > 0 else ""
             minutes = f"{(now - started) / 60:.0f} min{rest}"
-            at = f" ({doing})" if doing else ""
-            click.echo(f"{done:,} of {total:,} {unit} after {minutes}{at}", err=True)
+            where = f" ({doing})" if doing else ""
+            click.echo(f"{done:,} of {total:,} {unit} after {minutes}{where}", err=True)
 
     return advance
 

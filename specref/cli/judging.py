@@ -15,13 +15,7 @@ import numpy as np
 from specref.adapters.needs import NotInstalledError
 from specref.cli.claims import read_claims
 from specref.cli.cluster import executor_of
-from specref.cli.group import (
-    INTERRUPTED,
-    MISUSED,
-    VIOLATED,
-    progress,
-    show,
-)
+from specref.cli.group import INTERRUPTED, MISUSED, VIOLATED, leave, progress, show
 from specref.cli.targets import LoadTarget, Target, closed_at_the_end, find_targets
 from specref.conformance.checks import Check, engines, texts
 from specref.conformance.expectations import load_expected
@@ -162,7 +156,7 @@ def judge_target(
     if target == "engines":
         from specref.cli.engines import check_engines
 
-        sys.exit(check_engines(click.get_current_context(), contract, files.json))
+        leave(check_engines(click.get_current_context(), contract, files.json))
     files.check()
     checks = CheckOptions(only=list(only) or None, claims=read_claims(claim), **options)
     at_sizes = sizes if any(sizes) or dtypes else None
@@ -186,7 +180,7 @@ def judge_target(
             break
     files.write(reports)
     codes = {report.exit_code for report in reports}
-    sys.exit(INTERRUPTED if interrupted else VIOLATED if VIOLATED in codes else max(codes))
+    leave(INTERRUPTED if interrupted else VIOLATED if VIOLATED in codes else max(codes))
 
 
 def _keep_freed_memory() -> None:
@@ -277,7 +271,7 @@ def _found_or_not_run(
         if json_file:
             record = {"implementation": target, "status": "not_run", "reason": str(error)}
             write_json(json_file, as_json(record))
-        sys.exit(MISUSED)
+        leave(MISUSED)
 
 
 def _save(report: Report, target: str, timeout: float | None, save: str | None) -> None:

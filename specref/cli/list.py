@@ -1,11 +1,10 @@
 """``specref list``: claims, checks, contracts, registered names and rules."""
 
-import sys
 from typing import NoReturn
 
 import click
 
-from specref.cli.group import HOLDS, json_option, show
+from specref.cli.group import HOLDS, json_option, leave, show
 from specref.contracts.table import CONTRACTS
 from specref.report.listing import SECTIONS, listing, listing_record
 from specref.report.machine import as_json, write_json
@@ -40,4 +39,4 @@ def list_command(
     show(listing(asked, chosen), json_file)
     if json_file:
         write_json(json_file, as_json(listing_record(asked, chosen)))
-    sys.exit(HOLDS)
+    leave(HOLDS)

@@ -3,12 +3,15 @@
 import functools
 import importlib
 import importlib.util
+import os
 import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from specref.supervised import end_a_copy_of
 
 MISSING = object()
 
@@ -45,7 +48,9 @@ def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
         else:
             _look_first_in(str(Path.cwd()))
             module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # a user's module may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a user's module may raise anything
         reason = f"{type(error).__name__}: {error}"
         a_file = isinstance(error, ModuleNotFoundError) and error.name == module_name
         path = module_name.replace(".", "/")
@@ -78,11 +83,14 @@ class Loaded:
     """
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
-        self.name, self.function = name, function
+        self.name, self.function, self._process = name, function, os.getpid()
         functools.update_wrapper(self, function)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        return self.function(*arguments, **options)
+        try:
+            return self.function(*arguments, **options)
+        finally:
+            end_a_copy_of(self._process)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _loaded_once, (self.name,)

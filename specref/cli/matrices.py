@@ -1,17 +1,10 @@
 """The work of ``specref zoo``: the kill matrix, and that of triggers."""
 
 import os
-import sys
 from typing import NoReturn
 
 from specref.cli.cluster import executor_of
-from specref.cli.group import (
-    HOLDS,
-    VIOLATED,
-    command_line,
-    progress,
-    show,
-)
+from specref.cli.group import HOLDS, VIOLATED, command_line, leave, progress, show
 from specref.report.everywhere_table import within_docs
 from specref.report.machine import as_json, check_destination, write_json
 from specref.report.triggers import trigger_markdown, trigger_record, trigger_table
@@ -61,7 +54,7 @@ def judge_zoo(
         write_json(markdown, page)
     if html_file:
         write_json(html_file, zoo_html(matrix, command_line()))
-    sys.exit(VIOLATED if matrix.problems else HOLDS)
+    leave(VIOLATED if matrix.problems else HOLDS)
 
 
 def cores() -> int:
@@ -99,4 +92,4 @@ def situations(
         write_json(markdown, trigger_markdown(matrix))
     if html_file:
         write_json(html_file, trigger_html(matrix, command_line()))
-    sys.exit(HOLDS if matrix.share >= WANTED else VIOLATED)
+    leave(HOLDS if matrix.share >= WANTED else VIOLATED)

@@ -1,11 +1,9 @@
 """``specref plan``: what a verdict costs; ``specref plan speed``: what drafts gain."""
 
-import sys
-
 import click
 from click.core import ParameterSource
 
-from specref.cli.group import HOLDS, json_option, show
+from specref.cli.group import HOLDS, json_option, leave, show
 from specref.cli.plan_speed import plan_speed_command
 from specref.report import tables
 from specref.report.machine import as_json, write_json
@@ -53,7 +51,7 @@ def plan_command(
     show(tables.plan_table(plans, tv=tv, trials=trials, alpha=alpha, rate=rate), json_file)
     if json_file:
         write_json(json_file, as_json({"alpha": alpha, "rate": rate, "plans": plans}))
-    sys.exit(HOLDS)
+    leave(HOLDS)
 
 
 def _plans(

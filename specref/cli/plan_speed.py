@@ -1,12 +1,11 @@
 """``specref plan speed``: which lookahead, and what it gains."""
 
-import sys
 from fractions import Fraction
 from typing import NoReturn
 
 import click
 
-from specref.cli.group import HOLDS, json_option, show
+from specref.cli.group import HOLDS, json_option, leave, show
 from specref.report.machine import as_json, check_destination, write_json
 from specref.report.speed import speed_plan, speed_table
 from specref.report.speed_plot import draw_speed_plan, load_matplotlib
@@ -71,7 +70,7 @@ def plan_speed_command(
     show(speed_table(plan), json_file)
     if json_file:
         write_json(json_file, as_json(plan))
-    sys.exit(HOLDS)
+    leave(HOLDS)
 
 
 def _limit(lookahead_max: int | None, positions: int) -> int:

@@ -1,6 +1,5 @@
 """The work of ``specref prove``: a rule, proved or refuted, and the report written."""
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NoReturn
 
@@ -15,6 +14,7 @@ from specref.cli.group import (
     INTERRUPTED,
     VIOLATED,
     command_line,
+    leave,
     misused,
     progress,
     show,
@@ -98,18 +98,18 @@ def prove_rule(
     _write(rule, report, json_file, html_file)
     if interrupted:
         click.echo("interrupted", err=True)
-        sys.exit(INTERRUPTED)
+        leave(INTERRUPTED)
     if report.outside:
         misused(f"{rule}: {outside_chance(report)}")
     if report.refuted:
-        sys.exit(VIOLATED)
+        leave(VIOLATED)
     if report.raised:
         hint = "" if same else " (for one vocabulary: --pairs same)"
         sampled = _judged_by(rule, step) if "rng" in accepted_keywords(step) else ""
         misused(f"{rule} raised {first_error(report)}{hint}{sampled}")
     if not report.proved:
         misused(f"{rule}: nothing was proved, {_why_nothing(report)}")
-    sys.exit(HOLDS)
+    leave(HOLDS)
 
 
 def _refuse_given(names: Sequence[str]) -> None:

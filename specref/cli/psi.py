@@ -1,12 +1,11 @@
 """``specref psi``: the decompositions of a text, counted and drawn."""
 
-import sys
 from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from specref.cli.group import HOLDS, downloads_option, json_option, show
+from specref.cli.group import HOLDS, downloads_option, json_option, leave, show
 from specref.real_vocabularies import PUBLISHED, RealVocabulary, load, load_file
 from specref.report.machine import as_json, write_json
 from specref.report.psi import Spelled, psi_record, psi_report
@@ -71,7 +70,7 @@ def psi_command(
     show(psi_report(spelled, nodes * tree), json_file)
     if json_file:
         write_json(json_file, as_json(psi_record(spelled, nodes)))
-    sys.exit(HOLDS)
+    leave(HOLDS)
 
 
 def _vocabulary(

@@ -13,11 +13,7 @@ from rich.console import Group, RenderableType
 
 from specref.cli.claims import read_claims
 from specref.cli.cluster import executor_of
-from specref.cli.group import (
-    HOLDS,
-    VIOLATED,
-    show,
-)
+from specref.cli.group import HOLDS, VIOLATED, leave, show
 from specref.cli.targets import LoadTarget, closed_at_the_end, find_targets
 from specref.contracts.capabilities import capabilities_of
 from specref.contracts.table import VERIFY
@@ -57,12 +53,12 @@ def use_vectors(
         if write:
             names = publishing.write(Path(write), executor)
             click.echo(f"wrote {len(names)} files to {Path(write)}")
-            sys.exit(HOLDS)
+            leave(HOLDS)
         if check:
             found = publishing.differences(place, executor)
             for line in found or [f"{place}: every file is what --write would put there"]:
                 click.echo(line)
-            sys.exit(VIOLATED if found else HOLDS)
+            leave(VIOLATED if found else HOLDS)
         _run(str(target), place, executor, **options)
 
 
@@ -110,7 +106,7 @@ def _run(
     show(_report(found.name, done), json_file)
     if json_file:
         write_json(json_file, as_json(done, implementation=found.name, counts=done.counts))
-    sys.exit(done.exit_code)
+    leave(done.exit_code)
 
 
 def _report(name: str, done: Run) -> RenderableType:

@@ -1,13 +1,12 @@
 """``specref replay``: a saved failing case, run again."""
 
 import contextlib
-import sys
 from typing import NoReturn
 
 import click
 
 from specref.cli.everywhere import read_rows, replay_rows
-from specref.cli.group import json_option, show
+from specref.cli.group import json_option, leave, show
 from specref.cli.loading import load_function
 from specref.cli.targets import closed_at_the_end, find_targets
 from specref.conformance.options import CheckOptions
@@ -60,4 +59,4 @@ def replay_command(case: str, json_file: str | None) -> NoReturn:
     show(kit_report(report), json_file)
     if json_file:
         write_json(json_file, as_json(kit_record(report)))
-    sys.exit(report.exit_code)
+    leave(report.exit_code)

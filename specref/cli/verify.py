@@ -1,6 +1,5 @@
 """``specref verify``: proofs of every rule over the toy pairs, and campaigns on some."""
 
-import sys
 from typing import NoReturn
 
 import click
@@ -15,6 +14,7 @@ from specref.cli.group import (
     command_line,
     html_option,
     json_option,
+    leave,
     profile_option,
     progress,
     seed_option,
@@ -94,7 +94,7 @@ def verify_command(
         write_json(json_file, as_json(verification, ok=verification.ok))
     if html_file:
         write_json(html_file, verification_html(verification, command_line()))
-    sys.exit(HOLDS if verification.ok else VIOLATED)
+    leave(HOLDS if verification.ok else VIOLATED)
 
 
 def verify_everywhere(
@@ -131,5 +131,5 @@ def verify_everywhere(
     if html_file:
         write_json(html_file, everywhere_table_html(answers, command_line()))
     if any(answer.note == STOPPED for answer in answers):
-        sys.exit(INTERRUPTED)
-    sys.exit(HOLDS if all(answer.as_known for answer in answers) else VIOLATED)
+        leave(INTERRUPTED)
+    leave(HOLDS if all(answer.as_known for answer in answers) else VIOLATED)

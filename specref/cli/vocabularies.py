@@ -1,12 +1,11 @@
 """``specref vocabularies``: the printed tables on real vocabularies, counted again."""
 
 import shlex
-import sys
 from typing import NoReturn
 
 import click
 
-from specref.cli.group import HOLDS, downloads_option, progress, show
+from specref.cli.group import HOLDS, downloads_option, leave, progress, show
 from specref.real_vocabularies.tables import SECTIONS, measure
 from specref.report.layout import page
 from specref.report.machine import check_destination, write_json
@@ -51,4 +50,4 @@ def vocabularies_command(
     show(page(text), markdown)
     if markdown:
         write_json(markdown, text)
-    sys.exit(HOLDS)
+    leave(HOLDS)

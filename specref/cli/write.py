@@ -1,6 +1,5 @@
 """``specref write``: a test file for a user's sampler, or a program around one."""
 
-import sys
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any, NoReturn
 import click
 
 from specref.cli.claims import claim_option, read_claims
-from specref.cli.group import HOLDS
+from specref.cli.group import HOLDS, leave
 from specref.cli.loading import load_function
 from specref.cli.targets import full_name
 from specref.conformance.suite import fitting
@@ -88,13 +87,13 @@ def write_command(
     _check_language(target, language, bool(contract or algorithm or claim))
     if language:
         _write(harness(language), output or STDOUT, force)
-        sys.exit(HOLDS)
+        leave(HOLDS)
     kind = contract or str(VERIFY)
     file, text = _test_of(full_name(str(target)), kind, algorithm, read_claims(claim), output)
     _write(text, file, force)
     if file != STDOUT:
         click.echo(f"wrote {file}; run: pytest {file}")
-    sys.exit(HOLDS)
+    leave(HOLDS)
 
 
 def _check_language(target: str | None, language: str | None, described: bool) -> None:

@@ -72,7 +72,9 @@ def loaded(payload: bytes) -> Implementation:
     """
     try:
         implementation: Implementation = pickle.loads(payload)()
-    except Exception as error:  # a user's module may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a user's module may raise anything
         raise ImportError(
             f"a worker cannot load the implementation: {described(error)} (is its folder on the "
             "PYTHONPATH of the workers?)"

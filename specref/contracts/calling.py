@@ -1,5 +1,6 @@
 """Calls user code with given randomness, and checks its answers."""
 
+import os
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +30,7 @@ from specref.contracts.situations import LARGE, Limits, is_memory, stumbled
 from specref.contracts.timeout import Deadline, described, patience, within
 from specref.contracts.turns import turn
 from specref.statistics.floats.coins import Coins
+from specref.supervised import end_a_copy_of
 
 __all__ = ["Verifier", "global_randomness", "within"]
 
@@ -318,10 +320,14 @@ class Verifier:
 
         With coins it should need no other randomness, but it may draw some all the same.
         """
-        if self.keywords & GENERATORS:
-            return self.implementation(*arguments, **keywords)
-        with global_randomness(rng if self.own_randomness else deepcopy(rng)):
-            return self.implementation(*arguments, **keywords)
+        process = os.getpid()
+        try:
+            if self.keywords & GENERATORS:
+                return self.implementation(*arguments, **keywords)
+            with global_randomness(rng if self.own_randomness else deepcopy(rng)):
+                return self.implementation(*arguments, **keywords)
+        finally:
+            end_a_copy_of(process)
 
     def read(self, name: str, values: Floats) -> Floats:
         """Laws as the implementation gets them, rounded or as logits; converted to float64."""

@@ -1,6 +1,7 @@
 """Calls user functions of two models, and reads the tokens that they return."""
 
 import itertools
+import os
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any, TypeAlias
@@ -13,6 +14,7 @@ from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import Fixture, Place
 from specref.contracts.keywords import accepted_keywords
 from specref.models import as_float
+from specref.supervised import end_a_copy_of
 from specref.vocabulary import Tokens
 
 Call: TypeAlias = Callable[[Place, np.random.Generator], Any]
@@ -92,10 +94,14 @@ def giver(
     given = drawn_from(implementation)
 
     def give(arguments: tuple[Any, ...], rng: np.random.Generator) -> Any:
-        if keywords := given(rng):
-            return implementation(*arguments, **keywords)
-        with global_randomness(rng):
-            return implementation(*arguments)
+        process = os.getpid()
+        try:
+            if keywords := given(rng):
+                return implementation(*arguments, **keywords)
+            with global_randomness(rng):
+                return implementation(*arguments)
+        finally:
+            end_a_copy_of(process)
 
     return give
 

@@ -10,7 +10,7 @@ from specref.pairs import Pair
 from specref.proofs.exact import Difference
 from specref.report.layout import Column, Prose, Table
 from specref.verification import Enumerated, Refutation, RuleReport
-from specref.verification.judging import MAX_TEXTS
+from specref.verification.judging import MAX_TEXTS, notes_of
 from specref.verification.rules import MOST_PATHS
 from specref.vocabulary import Vocabulary
 
@@ -86,7 +86,8 @@ def not_enumerated(report: RuleReport) -> str:
 def first_error(report: RuleReport) -> str:
     """The first error that the rule raised, and on which case."""
     case, error = report.raised[0]
-    return f"{type(error).__name__} on {case}: {error}"
+    where = "".join(f" ({note})" for note in notes_of(error))
+    return f"{type(error).__name__} on {case}: {error}{where}"
 
 
 def outside_chance(report: RuleReport) -> str:

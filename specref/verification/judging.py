@@ -17,6 +17,7 @@ from specref.proofs.exact import (
     shares_of,
     trace_to,
 )
+from specref.tracebacks import own_line
 from specref.vocabulary import Tokens, UntokenisableError
 
 Verdict: TypeAlias = Literal[
@@ -97,6 +98,8 @@ def result_of(step: Step, case: Case, max_paths: int = MAX_PATHS) -> Result:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a user's rule may raise anything
+        if where := own_line(error):
+            error.add_note(where)
         # A traceback would keep every frame of the rule alive.
         return Result(_kind(error, case, max_paths), error=error.with_traceback(None))
     return Result("refuted" if witness else "proved", paths, asked, witness)
@@ -121,7 +124,10 @@ def sent(result: Result) -> Result:
     error = result.error
     if error is None or _arrives(error):
         return result
-    return replace(result, error=DescribedError(type(error).__name__, str(error)))
+    described = DescribedError(type(error).__name__, str(error))
+    for note in notes_of(error):
+        described.add_note(note)
+    return replace(result, error=described)
 
 
 def received(result: Result) -> Result:
@@ -136,7 +142,15 @@ def received(result: Result) -> Result:
     if not isinstance(result.error, DescribedError):
         return result
     name, message = result.error.args
-    return replace(result, error=type(name, (Exception,), {})(message))
+    error = type(name, (Exception,), {})(message)
+    for note in notes_of(result.error):
+        error.add_note(note)
+    return replace(result, error=error)
+
+
+def notes_of(error: BaseException) -> tuple[str, ...]:
+    """What was noted about an error: the line of the rule that it comes from."""
+    return tuple(getattr(error, "__notes__", ()))
 
 
 def _arrives(error: BaseException) -> bool:
