@@ -32,9 +32,7 @@ def worker_processes(count: int) -> Iterator[Executor | None]:
     try:
         yield pool
     except BrokenProcessPool:
-        raise OSError(
-            "a worker process died (out of memory? ended by judged code?)"
-        ) from None
+        raise OSError("a worker process died (out of memory? ended by judged code?)") from None
     except BaseException:
         _end(pool)
         raise

@@ -8,6 +8,7 @@ from specref.chance import shown
 from specref.distributions import Probability
 from specref.pairs import Pair
 from specref.proofs.exact import Difference
+from specref.proofs.reached import Unreached
 from specref.report.layout import Column, Prose, Table
 from specref.verification import Enumerated, Refutation, RuleReport
 from specref.verification.judging import MAX_TEXTS, notes_of
@@ -28,6 +29,8 @@ def rule_report(name: str, report: RuleReport) -> RenderableType:
         parts.append(Prose(f"first error: {first_error(report)}", "red"))
     elif report.proved and not report.refuted:
         parts.append(_lossless(report))
+    if not report.proved or report.refuted or report.raised or report.never_ran is None:
+        parts.append(Prose(never_ran(report.never_ran), "dim"))
     return Group(*parts, "", enumerated_table(report), "", Prose(not_enumerated(report), "dim"))
 
 
@@ -36,7 +39,20 @@ def _lossless(report: RuleReport) -> Prose:
         return Prose(f"no difference so far, {report.cut_off} cases not reached", "bold")
     where = " that it is defined for" if report.not_applicable else ""
     but = ", but for those not judged" if report.too_large else ""
-    return Prose(f"LOSSLESS on every case{where}{but}", "bold green")
+    unseen = f"; {report.never_ran}" if report.never_ran else ""
+    return Prose(f"LOSSLESS on every case{where}{but}{unseen}", "bold green")
+
+
+def never_ran(found: Unreached | None) -> str:
+    """Which lines of a rule did not run, in a sentence."""
+    if found is None:
+        return "Which lines of the rule ran was not watched."
+    return f"{found}." if found else f"Every line of {found.file} that the rule may call ran."
+
+
+def never_ran_record(found: Unreached | None) -> dict[str, object] | None:
+    """The same as a record."""
+    return None if found is None else vars(found)
 
 
 def enumerated_table(report: RuleReport) -> Table:
@@ -110,6 +126,7 @@ def rule_record(name: str, report: RuleReport) -> dict[str, object]:
         "cut_off": report.cut_off,
         "outside_chance": outside_chance(report) or None,
         "enumerated": [vars(row) for row in report.enumerated],
+        "never_ran": never_ran_record(report.never_ran),
         "refuted": [
             {
                 "case": str(refutation.case),

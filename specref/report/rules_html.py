@@ -14,7 +14,7 @@ from specref.report.page import (
     table,
     verdict_box,
 )
-from specref.report.rules import counts, enumerated_table, first_error, not_enumerated
+from specref.report.rules import counts, enumerated_table, first_error, never_ran, not_enumerated
 from specref.report.rules import outside_chance as decided_elsewhere
 from specref.verification import Refutation, RuleReport
 
@@ -30,7 +30,7 @@ def rule_html(name: str, report: RuleReport, command: str = "") -> str:
 
 
 def _verdict(report: RuleReport) -> Markup:
-    told = element("p", counts(report))
+    told = joined(element("p", one) for one in (counts(report), never_ran(report.never_ran)))
     if report.outside:
         why = element("p", decided_elsewhere(report))
         return verdict_box("open", "Neither proved nor refuted", why)
@@ -45,7 +45,9 @@ def _verdict(report: RuleReport) -> Markup:
         return verdict_box("open", "No difference so far", told)
     some = report.not_applicable or report.too_large
     judged = " that was judged" if some else ""
-    return verdict_box("good", f"Lossless on every case{judged}, by exact enumeration", told)
+    unseen = f"; {report.never_ran}" if report.never_ran else ""
+    words = f"Lossless on every case{judged}, by exact enumeration{unseen}"
+    return verdict_box("good", words, told)
 
 
 def _counterexample(refutation: Refutation) -> list[Markup]:

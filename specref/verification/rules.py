@@ -3,7 +3,7 @@
 import pickle
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from specref.algorithms import Step
@@ -12,6 +12,7 @@ from specref.chance import Step as Decision
 from specref.distributions import Probability
 from specref.pairs import Case, Profile
 from specref.proofs.exact import Difference, check_step
+from specref.proofs.reached import Unreached, watched
 from specref.verification.judging import Result, Witness, received, result_of, sent
 from specref.verification.situations import TOY_PAIRS, Situation, situations
 from specref.vocabulary import Tokens
@@ -100,6 +101,9 @@ class RuleReport:
         refuted.
     enumerated : tuple of Enumerated
         What the words "proved" and "refuted" are about: one row for each situation.
+    never_ran : Unreached or None
+        Lines of the rule's file, of functions that it may call, that ran on no path of any case;
+        None if that was not watched: no source, or workers that may be on other machines.
     """
 
     proved: int
@@ -110,6 +114,7 @@ class RuleReport:
     not_applicable: int = 0
     outside: tuple[Case, OutsideChanceError] | None = None
     enumerated: tuple[Enumerated, ...] = ()
+    never_ran: Unreached | None = None
 
     @property
     def too_large(self) -> int:
@@ -184,14 +189,16 @@ def prove(
     tallies = [_Tally(situation) for situation in chosen]
     pending = ((tally, case) for tally in tallies for case in tally.situation.cases)
     names = [situation.name for situation in chosen]
-    try:
-        results = _results(step, profile, same_vocabulary, names, executor)
-        for (tally, case), result in zip(pending, results, strict=False):
-            tally.add(case, result)
-            advance(str(case))
-    except KeyboardInterrupt as stop:
-        raise InterruptedProofError(_report(tallies, every)) from stop
-    return _report(tallies, every)
+    with watched(step, executor) as (seen, never_ran):
+        try:
+            results = _results(seen, profile, same_vocabulary, names, executor)
+            for (tally, case), result in zip(pending, results, strict=False):
+                tally.add(case, result)
+                advance(str(case))
+        except KeyboardInterrupt as stop:
+            found = replace(_report(tallies, every), never_ran=never_ran())
+            raise InterruptedProofError(found) from stop
+        return replace(_report(tallies, every), never_ran=never_ran())
 
 
 def rule_cases(
