@@ -29,6 +29,7 @@ from specref.proofs.everywhere.rows import Space
 from specref.proofs.everywhere.solver import is_installed
 from specref.proofs.everywhere.watch import Watch
 from specref.proofs.exact import is_lossless
+from specref.proofs.reached import watched
 from specref.report.everywhere import (
     FORMAT,
     everywhere_record,
@@ -89,6 +90,7 @@ def prove_everywhere(
         Pristine(lambda length: step) as pristine,
         executor_of(workers, cluster) as pool,
         progress(outcomes, unit) as advance,
+        watched(Loaded(rule, step), pool) as (seen, unreached),
     ):
         for target, drafter in both:
             size = target, drafter, lookahead
@@ -102,7 +104,7 @@ def prove_everywhere(
             try:
                 found.append(
                     is_lossless_everywhere(
-                        Loaded(rule, step),
+                        seen,
                         *size,
                         seed=seed,
                         budget=budget,
@@ -116,11 +118,12 @@ def prove_everywhere(
             if found[-1].interrupted:
                 interrupted = True
                 break
-    show(everywhere_report(rule, found, left_out), json_file)
+        never = unreached()
+    show(everywhere_report(rule, found, left_out, never), json_file)
     if json_file:
-        write_json(json_file, as_json(everywhere_record(rule, found, left_out)))
+        write_json(json_file, as_json(everywhere_record(rule, found, left_out, never)))
     if html_file:
-        write_json(html_file, everywhere_html(rule, found, left_out, command_line()))
+        write_json(html_file, everywhere_html(rule, found, left_out, command_line(), never))
     lossy = next((one for one in found if one.witness), None)
     if save and lossy is not None:
         record = {**witness_record(rule, lossy), "folder": str(Path.cwd())}

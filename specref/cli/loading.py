@@ -83,14 +83,15 @@ class Loaded:
     """
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
-        self.name, self.function, self._process = name, function, os.getpid()
+        self.name, self.function = name, function
         functools.update_wrapper(self, function)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
+        process = os.getpid()
         try:
             return self.function(*arguments, **options)
         finally:
-            end_a_copy_of(self._process)
+            end_a_copy_of(process)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _loaded_once, (self.name,)

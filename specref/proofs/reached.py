@@ -18,12 +18,14 @@ from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType, NoneType
 from typing import Any, TypeAlias
 
-Place: TypeAlias = tuple[int, int, int]
-"""First and last line, and column, of a statement or an arm."""
+Place: TypeAlias = tuple[int, int, int, int]
+"""First and last line, first and last column, of a statement or an arm."""
 Key: TypeAlias = tuple[int, str]
 """First line and name of a function."""
 MARK = "specref reached"
 """A constant of marked code, in whose place the object is that notes marks."""
+CONSTRUCTORS = ("__new__", "__init__", "__post_init__")
+"""What ran for an object before it was watched."""
 NESTED = 3
 """Containers in containers that are looked through for functions."""
 
@@ -216,7 +218,7 @@ class Marks(ast.NodeTransformer):
         return ast.copy_location(ast.BoolOp(ast.Or(), [call, node]), node)
 
     def _call(self, node: ast.stmt | ast.expr, last: int | None) -> ast.expr | None:
-        place = (node.lineno, last or node.lineno, node.col_offset)
+        place = (node.lineno, last or node.lineno, node.col_offset, node.end_col_offset or 0)
         if place in self.met:
             return None
         self.places.add(place)
@@ -332,7 +334,7 @@ def _functions_in(one: object, depth: int) -> Iterator[FunctionType]:
     elif isinstance(one, (tuple, list, set, frozenset)):
         inner += one
     elif not isinstance(one, FunctionType):
-        inner.append(type(one))
+        inner += [each for name, each in vars(type(one)).items() if name not in CONSTRUCTORS]
     for each in inner:
         yield from _functions_in(each, depth - 1)
 
@@ -371,7 +373,7 @@ def unreached(reached: Reached) -> Unreached:
     met = {tuple(map(int, line.split())) for line in lines}
     never = [one for one in reached.places if one not in met]
     ran = {one[0] for one in reached.places if one in met}
-    untouched = {line for first, last, _ in never for line in range(first, last + 1)} - ran
-    parts = {first for first, _, _ in never if first in ran}
+    untouched = {line for first, last, *_ in never for line in range(first, last + 1)} - ran
+    parts = {first for first, *_ in never if first in ran}
     file = Path(functions_of(reached.step)[0].__code__.co_filename).name
     return Unreached(file, tuple(sorted(untouched)), tuple(sorted(parts)))

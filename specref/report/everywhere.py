@@ -8,8 +8,9 @@ from rich.console import Group, RenderableType
 
 from specref.proofs.everywhere import Everywhere, Witness
 from specref.proofs.everywhere.rows import Row, Rows
+from specref.proofs.reached import Unreached
 from specref.report.layout import Prose
-from specref.report.rules import sum_of
+from specref.report.rules import never_ran, never_ran_record, sum_of
 from specref.vocabulary import Vocabulary
 
 FORMAT = "specref rows 1"
@@ -22,17 +23,25 @@ NOT_SAID = (
 )
 
 
-def everywhere_report(name: str, found: Sequence[Everywhere], left_out: Sequence[str]) -> Any:
-    """What is proved, refuted or open for each pair of vocabularies."""
+def everywhere_report(
+    name: str,
+    found: Sequence[Everywhere],
+    left_out: Sequence[str],
+    unseen: Unreached | None = None,
+) -> Any:
+    """What is proved, refuted or open for each pair of vocabularies, and what never ran."""
     parts: list[RenderableType] = []
     for one in found:
-        parts.append(Prose(f"{name}: {sentence(one)}", _style(one)))
+        lines = f"; {unseen}" if unseen and one.verdict == "lossless" else ""
+        parts.append(Prose(f"{name}: {sentence(one)}{lines}", _style(one)))
         parts.append(Prose(f"  {counts(one)}"))
         if one.witness:
             parts.append(Prose(_witness(one, one.witness)))
     parts += [Prose(f"{name}: not applicable to {one}") for one in left_out]
     if any(one.verdict == "lossless" for one in found):
         parts.append(Prose(NOT_SAID[found[0].lookahead == 1], "dim"))
+    if found and (unseen is None or all(one.verdict != "lossless" for one in found)):
+        parts.append(Prose(never_ran(unseen), "dim"))
     return Group(*parts)
 
 
@@ -72,11 +81,15 @@ def spelled(found: Everywhere) -> str:
 
 
 def everywhere_record(
-    name: str, found: Sequence[Everywhere], left_out: Sequence[str] = ()
+    name: str,
+    found: Sequence[Everywhere],
+    left_out: Sequence[str] = (),
+    unseen: Unreached | None = None,
 ) -> dict[str, object]:
-    """A record of each verdict, with the witness."""
+    """A record of each verdict, with the witness, and of what never ran."""
     return {
         "rule": name,
+        "never_ran": never_ran_record(unseen),
         "not_applicable": list(left_out),
         "proofs": [
             {

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from specref.proofs.everywhere import Everywhere, Witness
 from specref.proofs.everywhere.rows import Rows
+from specref.proofs.reached import Unreached
 from specref.report.charts import bars
 from specref.report.everywhere import (
     MOST_CONDITIONS,
@@ -26,7 +27,7 @@ from specref.report.page import (
     table,
     verdict_box,
 )
-from specref.report.rules import sum_of
+from specref.report.rules import never_ran, sum_of
 from specref.verification.everywhere import Answer
 from specref.vocabulary import Vocabulary
 
@@ -44,7 +45,11 @@ HEADLINES = {
 
 
 def everywhere_html(
-    name: str, found: Sequence[Everywhere], left_out: Sequence[str], command: str = ""
+    name: str,
+    found: Sequence[Everywhere],
+    left_out: Sequence[str],
+    command: str = "",
+    unseen: Unreached | None = None,
 ) -> str:
     """A page with the verdict for each pair of vocabularies, and rows at which it is lossy."""
     verdicts = [one.verdict for one in found]
@@ -60,6 +65,7 @@ def everywhere_html(
             headline,
             *(element("p", sentence(one)) for one in found),
             *(element("p", f"not applicable to {one}") for one in left_out),
+            element("p", never_ran(unseen)),
             element("p", ABOUT, class_="soft"),
         ),
         *(part for one in found for part in _proof(one)),

@@ -52,7 +52,7 @@ def never_ran(found: Unreached | None) -> str:
 
 def never_ran_record(found: Unreached | None) -> dict[str, object] | None:
     """The same as a record."""
-    return None if found is None else vars(found)
+    return None if found is None else dict(vars(found))
 
 
 def enumerated_table(report: RuleReport) -> Table:

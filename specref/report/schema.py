@@ -27,6 +27,7 @@ from specref.contracts.table import CONTRACTS
 from specref.pairs import Profile
 from specref.proofs.everywhere.comparison import Relation
 from specref.proofs.everywhere.proof import Verdict
+from specref.proofs.reached import Unreached
 from specref.report.checkpoints import Verified
 from specref.report.everywhere import FORMAT
 from specref.report.listing import SECTIONS
@@ -317,8 +318,13 @@ DEFINITIONS |= {
     "report": REPORT,
 }
 NOT_RUN = record(implementation=TEXT, status=one_of("not_run"), reason=TEXT)
+NEVER_RAN = said(
+    "Lines of the rule's file of which nothing ran, and lines of which a part did not.",
+    optional(form_of(Unreached)),
+)
 PROOF = record(
     rule=TEXT,
+    never_ran=NEVER_RAN,
     proved=said("Cases that were proved.", WHOLE),
     not_applicable=said("Cases with a text that a tokeniser cannot read.", WHOLE),
     not_run=said("Cases over two vocabularies, without --pairs all.", WHOLE),
@@ -348,6 +354,7 @@ PROOF = record(
 )
 EVERYWHERE = record(
     rule=TEXT,
+    never_ran=NEVER_RAN,
     not_applicable=said("Pairs of vocabularies that the rule cannot read.", IDS),
     proofs=listed(
         record(
