@@ -19,7 +19,8 @@ MISSING = object()
 def load_function(name: str, argument: str = "name") -> Callable[..., Any]:
     """The function that ``MODULE:FUNCTION`` or ``FILE.py:FUNCTION`` names.
 
-    A module is looked for in the current folder first; a file may import its neighbours.
+    A module is looked for in the current folder first; a file may import its neighbours, and
+    what is in the current folder.
 
     Parameters
     ----------
@@ -111,6 +112,7 @@ def _module_of_file(path: Path) -> ModuleType:
     if specification is None or specification.loader is None:
         raise ImportError(f"{str(path)!r} is not a Python file")
     module = importlib.util.module_from_spec(specification)
+    _look_first_in(str(Path.cwd()))
     _look_first_in(str(path.parent))
     sys.modules[name] = module
     try:

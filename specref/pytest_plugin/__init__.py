@@ -3,9 +3,10 @@
 pytest loads it wherever specref is installed, so it imports the kit only for runs that use it.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pytest
+if TYPE_CHECKING:  # `import specref` lists `parametrize` where pytest is missing, too
+    import pytest
 
 MARK = "specref"
 OPTIONS = {
@@ -15,7 +16,7 @@ OPTIONS = {
 }
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: "pytest.Parser") -> None:
     """Add the options, and their counterparts in configuration files."""
     group = parser.getgroup("specref", "specref: lossless speculative decoding")
     for name, (metavar, text) in OPTIONS.items():
@@ -24,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("specref_inconclusive", "what an undecided check does: fail or skip", default="")
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config: "pytest.Config") -> None:
     """Load the other hooks if an option is given: a wrong one ends the run."""
     config.addinivalue_line("markers", f"{MARK}: made by specref.parametrize")
     names = [f"specref_{name}" for name in OPTIONS]
@@ -33,13 +34,13 @@ def pytest_configure(config: pytest.Config) -> None:
         loaded(config)
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+def pytest_generate_tests(metafunc: "pytest.Metafunc") -> None:
     """Load the other hooks at the first test that needs them."""
     if any(metafunc.definition.iter_markers(MARK)):
         loaded(metafunc.config).make_items(metafunc)
 
 
-def loaded(config: pytest.Config) -> Any:
+def loaded(config: "pytest.Config") -> Any:
     """The module with the other hooks, registered."""
     from specref.pytest_plugin import judging
 
