@@ -157,6 +157,39 @@ def test_prompts_beyond_2048_tokens_are_tried() -> None:
     assert one("strata/text-prompts-of-1100", looping, "generate").status == Status.PASSED
 
 
+def greedy_at_33(target: Any, drafter: Any, context: Any, tokens: int, rng: Any) -> Any:
+    """Of 33 tokens every other is the likeliest."""
+    text: tuple[int, ...] = ()
+    while len(text) < tokens:
+        if tokens == 33 and len(text) % 2:
+            text = (*text, int(np.argmax(target.next_token((*context, *text)))))
+            continue
+        lookahead = 0 if tokens == 33 else 2
+        text += standard.step(target, drafter, (*context, *text), lookahead, Sampled(rng))
+    return text[:tokens]
+
+
+def test_texts_of_drawn_lengths_are_tried() -> None:
+    found = one("strata/text-drawn-shapes", greedy_at_33, "generate")
+    assert found.status == Status.FAILED, found.message
+    assert "V/prompt/budget" in found.evidence["tried"]
+    assert one("strata/text-laws-flat", greedy_at_33, "generate").status == Status.PASSED
+
+
+def sharper_at_65(p: Any, q: Any, drafts: Any, parents: Any, *, rng: Any) -> Any:
+    if p.shape[2] == 65:
+        p = p**2 / (p**2).sum(axis=2, keepdims=True)
+    return reference.verify_tree(p, q, drafts, parents, rng=rng)
+
+
+def test_trees_over_drawn_vocabularies_are_tried() -> None:
+    found = one("strata/tree-drawn-shapes", sharper_at_65, "tree")
+    assert found.status == Status.FAILED, found.message
+    assert one("strata/tree-many-nodes", sharper_at_65, "tree", detect_tv=0.2).status == (
+        Status.PASSED
+    )
+
+
 def narrow(p: Any, q: Any, drafts: Any, parents: Any, *, rng: Any) -> Any:
     """Drafts whose ids do not fit into 15 bits are read as other ids."""
     wrong = np.where(drafts >= 1 << 15, drafts - (1 << 15), drafts)
