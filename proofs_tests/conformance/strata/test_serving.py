@@ -10,6 +10,8 @@ from specref.algorithms import standard
 from specref.chance import Sampled
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import CheckResult, Status
+from specref.conformance.strata.campaign import Campaign
+from specref.conformance.strata.laws import FEATURES
 from specref.conformance.strata.shape import Box, Shape, tried
 from specref.conformance.strata.table import STEP_STRATA, STRATA, TREE_STRATA
 from specref.conformance.suite import prepare
@@ -255,3 +257,49 @@ def test_a_line_lists_the_temperatures_that_requests_had() -> None:
 
     drawn = one("strata/one-draft", heated, "ragged", trials=50, claims={"batch": 4})
     assert "; temperature 0.5, 0.75, 1, 2" in drawn.evidence["tried"]
+
+
+def shifted(share: float) -> Any:
+    """A right sampler, but that so many of its last tokens of even ids have odd ones instead."""
+
+    def lossy(p: Any, q: Any, drafts: Any, *, rng: Any) -> Any:
+        tokens, counts = correct(p, q, drafts, rng=rng)
+        rows, at = np.arange(len(tokens)), counts - 1
+        last = tokens[rows, at]
+        ends = (p[rows, at] * (np.arange(p.shape[2]) % 2)).cumsum(axis=1)
+        odd = (ends > rng.random((len(rows), 1)) * ends[:, -1:]).argmax(axis=1)
+        chosen = (ends[:, -1] > 0) & (last % 2 == 0) & (rng.random(len(rows)) < share)
+        tokens[rows, at] = np.where(chosen, odd, last)
+        return tokens, counts
+
+    return lossy
+
+
+def excess_of(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> float:
+    """The shift of odd ids in a stratum, by a campaign that draws all of its tokens."""
+    seen: list[float] = []
+    found = Campaign.found
+
+    def noted(self: Campaign, alpha: float) -> Any:
+        index = FEATURES.index("odd id")
+        seen.append(float(self.sums.excess[0, index] / self.sums.tokens[0, index]))
+        return found(self, alpha)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Campaign, "found", noted)
+        patched.setattr(Campaign, "decided", lambda self, alpha: False)
+        one(f"strata/{name}", shifted(share), seed=998)
+    return seen[0]
+
+
+@pytest.mark.deep(one_in=3)
+@pytest.mark.parametrize(
+    "name", ["drawn-shapes", "many-drafts", "drafter-certain", "laws-repeated", "laws-in-turn"]
+)
+def test_the_shift_that_a_line_states_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """999 times in 1,000: of ten runs one at most misses it, but for a chance below 1e-4."""
+    stated = one(f"strata/{name}", correct, seed=999).evidence["detectable_shift"]
+    share = stated / excess_of(name, 1.0, monkeypatch)
+    assert share < 1
+    runs = [one(f"strata/{name}", shifted(share), seed=seed) for seed in range(10)]
+    assert sum(run.status == Status.FAILED for run in runs) >= 9
