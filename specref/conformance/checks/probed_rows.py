@@ -75,14 +75,12 @@ def probed_temperatures(judge: Judge) -> Outcome:
     """The exact joint law of the completed block at temperatures that are no powers of two."""
     if "temperature" not in judge.verifier.keywords:
         return not_applicable(f"{ABSENT} temperature")
-    outcomes = []
-    for heat in ODD_TEMPERATURES:
-        outcome = probed_temperature(heat, judge)
-        outcomes.append(replace(outcome, message=f"temperature {heat:g}: {outcome.message}"))
+    found = {f"{heat:g}": probed_temperature(heat, judge) for heat in ODD_TEMPERATURES}
+    for heat, outcome in found.items():
         if outcome.status != Status.PASSED:
-            return outcomes[-1]
-    told = ", ".join(f"{heat:g}" for heat in ODD_TEMPERATURES)
-    return replace(outcomes[-1], message=f"temperature {told}: {outcomes[-1].message}")
+            return replace(outcome, message=f"temperature {heat}: {outcome.message}")
+    worst = max(found.values(), key=lambda one: float(one.evidence["total_variation"]))
+    return replace(worst, message=f"temperature {', '.join(found)}: {worst.message}")
 
 
 def probed_temperature(heat: float, judge: Judge) -> Outcome:
