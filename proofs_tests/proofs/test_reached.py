@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from specref.algorithms.standard import step
 from specref.cli import main
 from specref.cli.loading import Loaded, load_function
 from specref.cli.workers import worker_processes
@@ -113,6 +114,56 @@ def test_a_rule_that_is_watched_already_is_not_watched_twice(file: Path) -> None
     with watched(step) as (_, outer):
         assert prove(step, only=["EOS"]).never_ran is None
         assert outer() == Unreached("rule.py", LINES, PARTS)
+
+
+RAISING = """class Found(Exception):
+    pass
+
+class Row:
+    def __init__(self, row):
+        self.row = row
+
+    def __getitem__(self, i):
+        if i > 99:
+            raise IndexError(i)
+        return self.row[i]
+
+def wrong(n):
+    raise TypeError("no number")
+
+def rule(n):
+    if n < 0:
+        message = f"n = {n}: expected at least 0"
+        if n < -5:
+            raise ValueError(message)
+        else:
+            raise TypeError(message)
+    elif n > 100:
+        if n > 101:
+            return n
+        raise ValueError("too large")
+    if n == 50: raise Found(n)
+    if n == 51: raise NotImplementedError
+    if n == 52: wrong(n)
+    return Row([0, 1])[n]
+"""
+
+
+def test_code_that_can_only_raise_is_not_named(tmp_path: Path) -> None:
+    def unreached(text: str) -> Unreached | None:
+        (tmp_path / "raising.py").write_text(text)
+        return ran(load_function(f"{tmp_path}/raising.py:rule"), (1,))
+
+    assert unreached(RAISING) == Unreached("raising.py", (10, 24, 25), (27, 29))
+    catching = "def caught():\n    try: rule(-1)\n    except ValueError as one: return one\n"
+    everything = unreached(RAISING + catching)
+    assert everything is not None
+    assert {14, 18, 20, 22, 26} < set(everything.lines)
+    assert 28 in everything.parts
+
+
+def test_the_validations_of_the_standard_rule_are_not_named() -> None:
+    assert prove(step, only=["EOS"]).never_ran == Unreached("standard.py", (), ())
 
 
 class Called:

@@ -3,9 +3,13 @@
 Functions of the file that the rule may call get marks, one for each statement and each arm of an
 expression, while they are watched. A mark is taken out once it was met, so only code that did not
 run yet costs anything, and runs in worker processes are seen, too: they note marks in a file.
+
+Code that can only raise gets no marks, as no token comes from there; it does where a function of
+the file catches anything. What other files catch is not looked for.
 """
 
 import ast
+import builtins
 import functools
 import inspect
 import tempfile
@@ -26,8 +30,15 @@ MARK = "specref reached"
 """A constant of marked code, in whose place the object is that notes marks."""
 CONSTRUCTORS = ("__new__", "__init__", "__post_init__")
 """What ran for an object before it was watched."""
+BLOCKS = ("body", "orelse", "finalbody")
+"""Attributes of statements that hold statements."""
 NESTED = 3
 """Containers in containers that are looked through for functions."""
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+CATCHES = (ast.ExceptHandler, ast.With, ast.AsyncWith)
+LEAVES = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await)
+CAUGHT = (StopIteration, StopAsyncIteration, IndexError, AttributeError)
+"""What Python itself catches: at the end of a loop, in `getattr` with a default."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +139,9 @@ class Reached:
         self._more = False
         if not self._program:
             return
-        marks = Marks(self._wanted, self._met)
-        program = ast.fix_missing_locations(marks.visit(ast.parse(self._program)))
+        parsed = ast.parse(self._program)
+        marks = Marks(self._wanted, self._met, _catches(parsed))
+        program = ast.fix_missing_locations(marks.visit(parsed))
         file = next(iter(self._codes.values())).co_filename
         inner = [*_codes_in(compile(program, file, "exec", dont_inherit=True))]
         self._marked = marks.places
@@ -165,19 +177,33 @@ def _kept(notes: Path) -> list[Reached]:
 class Marks(ast.NodeTransformer):
     """Puts marks into the functions that are wanted, but for places that were met.
 
+    Parameters
+    ----------
+    wanted : set of Key
+    met : set of Place
+    caught : bool
+        Whether exceptions may be caught: then code that can only raise gets marks, too.
+
     Attributes
     ----------
     places : set of Place
         Where they are.
     """
 
-    def __init__(self, wanted: Set[Key], met: Set[tuple[int, ...]]) -> None:
-        self.wanted, self.met = wanted, met
+    def __init__(self, wanted: Set[Key], met: Set[tuple[int, ...]], caught: bool) -> None:
+        self.wanted, self.met, self.caught = wanted, met, caught
         self.places: set[Place] = set()
+        self._raising: set[ast.AST] = set()
         self._inside = 0
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Mark the parts of a node that may be left out when it runs."""
+        if node in self._raising:
+            return node
+        for name in BLOCKS:
+            block = getattr(node, name, None)
+            if isinstance(block, list) and not self.caught:
+                self._raising |= set(_raising(block))
         inside = _key_of_node(node) in self.wanted
         self._inside += inside
         super().generic_visit(node)
@@ -198,15 +224,15 @@ class Marks(ast.NodeTransformer):
                 node.elt = self._arm(node.elt)
             case ast.DictComp():
                 node.key = self._arm(node.key)
-        for name in ("body", "orelse", "finalbody"):
+        for name in BLOCKS:
             block = getattr(node, name, None)
             if isinstance(block, list):
                 setattr(node, name, [new for one in block for new in self._statement(one)])
 
     def _statement(self, node: ast.stmt) -> list[ast.stmt]:
         said = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if said or isinstance(node, (ast.Global, ast.Nonlocal)):
-            return [node]  # a docstring, or what runs nowhere
+        if said or isinstance(node, (ast.Global, ast.Nonlocal)) or node in self._raising:
+            return [node]  # a docstring, what runs nowhere, or what emits nothing
         header = isinstance(getattr(node, "body", None), list)
         call = self._call(node, node.lineno if header else node.end_lineno)
         return [node] if call is None else [ast.copy_location(ast.Expr(call), node), node]
@@ -225,6 +251,28 @@ class Marks(ast.NodeTransformer):
         note = ast.Attribute(ast.Constant(MARK), "note", ast.Load())
         call = ast.Call(note, [ast.Constant(one) for one in place], [])
         return ast.copy_location(call, node)
+
+
+def _catches(program: ast.Module) -> bool:
+    """Whether a function of a file may catch an exception that another one raises."""
+    functions = [one for one in ast.walk(program) if isinstance(one, FUNCTIONS)]
+    return any(isinstance(one, CATCHES) for each in functions for one in ast.walk(each))
+
+
+def _raising(block: Sequence[ast.AST]) -> Sequence[ast.AST]:
+    """The last statements of a block, as many as can only raise what Python does not catch."""
+    match block:
+        case [*_, ast.Raise(exc=ast.Name(id=name) | ast.Call(func=ast.Name(id=name)))]:
+            kind = getattr(builtins, name, None)
+            raises = isinstance(kind, type) and not issubclass(kind, CAUGHT)
+        case [*_, ast.If(body=body, orelse=[_, *_] as orelse)]:
+            raises = len(_raising(body)) == len(body) and len(_raising(orelse)) == len(orelse)
+        case _:
+            return ()
+    first = len(block)
+    while raises and first and not any(isinstance(x, LEAVES) for x in ast.walk(block[first - 1])):
+        first -= 1
+    return block[first:]
 
 
 def _is_marked(node: ast.BoolOp) -> bool:
@@ -258,7 +306,7 @@ def key_of(code: CodeType) -> Key:
 def _key_of_node(node: ast.AST) -> Key | None:
     if isinstance(node, ast.Lambda):
         return node.lineno, "<lambda>"
-    if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    if not isinstance(node, FUNCTIONS):
         return None
     return min([node.lineno, *(one.lineno for one in node.decorator_list)]), node.name
 
