@@ -282,7 +282,7 @@ def test_architecture_page_lists_the_floors_in_order() -> None:
 CROSSING = {
     ".": (
         "api architecture covering deep defaults docs mutation package pictures playground site "
-        "without_torch"
+        "without_pytest without_torch"
     ),
     "adapters": "changed_engines samplers upstream_reports",
     "algorithms": "edges limits multi_draft_floats multi_draft_input",
@@ -293,6 +293,7 @@ CROSSING = {
     "conformance": "block eos false_alarms outcomes recorded upstream",
     "conformance/checks": "check_edges",
     "conformance/diagnosis": "open_set",
+    "conformance/strata": "serving",
     "contracts": "inputs",
     "probing": "compiled",
     "process": "life",

@@ -1,7 +1,7 @@
 """Functions of others that verify one row of drafts, in torch, called for every row of a batch."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ VerifyRow: TypeAlias = Callable[[torch.Tensor, torch.Tensor, Tokens], Tokens]
 
 
 def row_by_row(
-    verify_row: VerifyRow, device: str = "cpu", **claims: Any
+    verify_row: VerifyRow, device: str = "cpu", rule: str | None = None
 ) -> Callable[..., tuple[Ints, Ints]]:
     """A function under the contract ``verify``.
 
@@ -28,11 +28,11 @@ def row_by_row(
     verify_row : callable
         Logits are log p in float32, -inf for 0.
     device : str
-    claims
+    rule : str, optional
         As for `capable`.
     """
 
-    @capable(**claims)
+    @capable(rule=rule)
     def verify(
         target_probs: Floats,
         draft_probs: Floats | None,

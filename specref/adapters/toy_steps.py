@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 import torch
 
 from specref.adapters.toy_transformers import ToyModel
 from specref.contracts.calling import global_randomness
-from specref.contracts.capabilities import capable
+from specref.contracts.capabilities import Claims, capable
 from specref.contracts.torch_state import one_thread
 from specref.models import Model
 from specref.vocabulary import Tokens
@@ -20,7 +20,7 @@ Decode: TypeAlias = Callable[[ToyModel, ToyModel, torch.Tensor, int], Sequence[i
 """(target, drafter, prompt of one row, lookahead or tokens) -> the tokens after the prompt."""
 
 
-def on_toys(decode: Decode, **claims: Any) -> Callable[..., Tokens]:
+def on_toys(decode: Decode, **claims: Unpack[Claims]) -> Callable[..., Tokens]:
     """A function under the contract ``step``, or ``generate``: both are a pair and a number.
 
     Global generators of Python, NumPy and torch are seeded. A prompt starts with an id that no

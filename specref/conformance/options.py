@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from specref.conformance.strata.shape import Shape
-from specref.contracts.capabilities import Dtype
+from specref.contracts.capabilities import Claims, Dtype
 from specref.contracts.contract import Contract
 from specref.contracts.table import contract_named
 from specref.contracts.timeout import TIMEOUT
@@ -136,7 +136,13 @@ class CheckOptions:
         return DETECT_TV[self.profile] if self.detect_tv is None else self.detect_tv
 
 
-def timeout_of(timeout: float | None, claims: dict[str, Any]) -> float | None:
+class ClaimsOfCheck(Claims, total=False):
+    """The claims that `check` takes as keywords, and the former name of `timeout`."""
+
+    patience: float | None
+
+
+def timeout_of(timeout: float | None, claims: ClaimsOfCheck) -> float | None:
     """The timeout of a call; its former name, `patience`, is removed from `claims`.
 
     Raises
@@ -148,8 +154,7 @@ def timeout_of(timeout: float | None, claims: dict[str, Any]) -> float | None:
         return timeout
     if timeout != TIMEOUT:
         raise TypeError("patience is the former name of timeout: expected one of them")
-    patience: float | None = claims.pop("patience")
-    return patience
+    return claims.pop("patience")
 
 
 @dataclass(frozen=True)

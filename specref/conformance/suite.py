@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Unpack
 
 from specref.conformance.batch_bugs import batch_bug
 from specref.conformance.checks import CHECKS, Check
@@ -17,7 +17,13 @@ from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose, u
 from specref.conformance.diagnosis.bugs import compared_with
 from specref.conformance.further import explained, explains, explanation, further
 from specref.conformance.judge import Judge
-from specref.conformance.options import CheckOptions, Listener, Profile, timeout_of
+from specref.conformance.options import (
+    CheckOptions,
+    ClaimsOfCheck,
+    Listener,
+    Profile,
+    timeout_of,
+)
 from specref.conformance.pace import Clock
 from specref.conformance.parallel import Ahead, Workers
 from specref.conformance.report import RUNNING, Interrupted, NotPassedError, Report
@@ -74,7 +80,7 @@ def check(
     strict: bool = False,
     texts: str | None = None,
     executor: Executor | None = None,
-    **claims: Any,
+    **claims: Unpack[ClaimsOfCheck],
 ) -> Report:
     """Judge a sampler by every check of its contract.
 

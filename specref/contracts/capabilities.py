@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, get_args
 
 from specref.rules import declarable
 from specref.theory.metrics import METRICS
@@ -120,10 +120,33 @@ class Capabilities:
             )
 
 
+class Claims(TypedDict, total=False):
+    """The fields of `Capabilities` as keywords, for type checkers: any of them, and no other."""
+
+    rule: str | None
+    batch: int | None
+    ragged: bool
+    one_hot: bool
+    seeded: bool
+    recovery: Literal["race", "inverse"] | None
+    greedy: bool
+    greedy_at_zero: bool
+    in_place: bool
+    row_seeds: bool
+    repeats: bool
+    empty_trees: bool
+    metric: str
+    dtype: Dtype
+    tolerance: float
+    arrays: Literal["numpy", "torch"]
+    device: str
+    inputs: Literal["probs", "logits"]
+
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def capable(**claims: Any) -> Callable[[F], F]:
+def capable(**claims: Unpack[Claims]) -> Callable[[F], F]:
     """Decorate an implementation with what it claims, the fields of `Capabilities`.
 
     Examples
@@ -143,7 +166,7 @@ def capable(**claims: Any) -> Callable[[F], F]:
     return decorate
 
 
-def capabilities_of(implementation: Callable[..., Any], **claims: Any) -> Capabilities:
+def capabilities_of(implementation: Callable[..., Any], **claims: Unpack[Claims]) -> Capabilities:
     """The record of an implementation, with some claims overridden.
 
     Raises

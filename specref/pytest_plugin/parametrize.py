@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from specref.conformance.checks import Check
 from specref.conformance.expectations import Expectation
 from specref.conformance.judge import Judge
-from specref.conformance.options import CheckOptions, Profile, timeout_of
+from specref.conformance.options import CheckOptions, ClaimsOfCheck, Profile, timeout_of
 from specref.conformance.suite import prepare
 from specref.contracts.contract import Contract
 from specref.contracts.table import contract_named
@@ -72,7 +72,7 @@ def parametrize(
     trials: int | None = None,
     timeout: float | None = TIMEOUT,
     name: str | None = None,
-    **claims: Any,
+    **claims: Unpack[ClaimsOfCheck],
 ) -> Callable[[F], F]:
     """Make one pytest item of each check of the contract, with its id: ``joint/wide``.
 

@@ -6,7 +6,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations, product
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from specref.conformance.parallel import Workers, loaded
 from specref.conformance.status import Status
 from specref.contracts.batch import read_answer
 from specref.contracts.calling import Verifier
-from specref.contracts.capabilities import Capabilities, capabilities_of, explicit_claims
+from specref.contracts.capabilities import Capabilities, Claims, capabilities_of, explicit_claims
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.table import VERIFY, signed
 from specref.contracts.timeout import TIMEOUT, HungError, within
@@ -48,7 +48,7 @@ def run(
     timeout: float | None = TIMEOUT,
     executor: Executor | None = None,
     load: Callable[[], Callable[..., Any]] | None = None,
-    **claims: Any,
+    **claims: Unpack[Claims],
 ) -> Run:
     """Put every case of level ``verify`` to an implementation, each in a batch of its own.
 

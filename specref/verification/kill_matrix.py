@@ -20,7 +20,7 @@ from specref.conformance.checks import CHECKS
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Stage, Status
 from specref.conformance.suite import prepare
-from specref.contracts.capabilities import capable
+from specref.contracts.capabilities import Claims, capable
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.table import GENERATE, METRICS, STEP, TREE, contract_named
 from specref.contracts.tree.nodes import as_verifier as as_tree_verifier
@@ -245,7 +245,7 @@ def _asked(
     whole = {**options, "only": [f"{stage}/" for stage in stages]}
     if entry.make is not None:
         # Controls are lossless in another way: their blocks and accepted lengths are their own.
-        claims = {} if entry.lossless else {"rule": "standard", "recovery": "race"}
+        claims: Claims = {} if entry.lossless else {"rule": "standard", "recovery": "race"}
         wanted = CheckOptions(contract=contract_named(entry.contract), **whole)
         yield capable(**claims)(entry.make()), wanted
     elif entry.generate is not None:
@@ -276,7 +276,7 @@ def _asked_of_step(
     only = [id_ for id_ in rowwise if id_.split("/")[0] in stages]
     by_coins = RULES[entry.rule].coins is not None and entry.stage in BY_DRAFTS
     if only and by_coins and _verifies(entry):
-        claims = {} if entry.lossless else {"rule": entry.rule, "recovery": "race"}
+        claims: Claims = {} if entry.lossless else {"rule": entry.rule, "recovery": "race"}
         verify = capable(**claims)(as_verifier(entry.step))
         yield verify, CheckOptions(only=only, **options)
 
