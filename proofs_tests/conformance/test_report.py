@@ -4,12 +4,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from specref.conformance import report as file
 from specref.conformance.options import CheckOptions
 from specref.conformance.report import RUNNING, Report
 from specref.conformance.status import LOSSY, CheckResult, Finding, Stage, Status
 from specref.contracts.capabilities import Capabilities
+from specref.report.kit import kit_report
+from specref.report.kit_html import kit_html
 
 
 def result(status: Status, id_: str = "joint/wide", **fields: Any) -> CheckResult:
@@ -179,6 +182,34 @@ def test_a_report_is_printed() -> None:
     ]
     assert repr(found) == f"<{found}>"
     assert found.counts == {str(s): {"failed": 2, "passed": 1}.get(str(s), 0) for s in Status}
+
+
+def raised(id_: str, line: int, message: str) -> CheckResult:
+    trace = ("Traceback:", f'  File "mine.py", line {line}, in verify', f"KeyError: {message}")
+    failed = result(Status.FAILED, id_, finding=Finding.CONTRACT, message=f"raised: {message}")
+    return replace(failed, evidence={"traceback": trace})
+
+
+def test_an_error_is_told_once() -> None:
+    same = [raised(id_, 3, "'a'") for id_ in ("smoke/answers", "smoke/one-hot")]
+    number, elsewhere = raised("joint/wide", 3, "'b'"), raised("joint/deep", 4, "'a'")
+    found = report(*same, number, elsewhere)
+    assert found.tracebacks == {
+        "smoke/answers, smoke/one-hot, joint/wide": same[0].traceback,
+        "joint/deep": elsewhere.traceback,
+    }
+    a, b = ("broken contract: raised: 'a'", "broken contract: raised: 'b'")
+    assert list(found.seen.values()) == [a, "as smoke/answers", b, "as smoke/answers"]
+    assert str(found).splitlines()[1:3] == [
+        f"  failed: smoke/answers, smoke/one-hot, joint/deep: {a}",
+        f"  failed: joint/wide: {b}",
+    ]
+    console = Console(width=200)
+    with console.capture() as capture:
+        console.print(kit_report(found))
+    for text in (str(found), capture.get()):
+        assert (text.count(a), text.count(b)) == (1, 1)
+    assert kit_html([found]).count("as smoke/answers") == 2
 
 
 def test_results_are_compared_and_printed_without_their_errors() -> None:

@@ -106,12 +106,25 @@ class Report:
 
     @property
     def tracebacks(self) -> Mapping[str, tuple[str, ...]]:
-        """{ids of checks: the traceback of what the implementation raised in them}."""
-        found: dict[tuple[str, ...], list[str]] = {}
+        """{ids of checks: the traceback of what the implementation raised there, in the first}."""
+        found: dict[tuple[str, ...], list[CheckResult]] = {}
         for result in self.results:
-            if result.traceback:
-                found.setdefault(result.traceback, []).append(result.id)
-        return {", ".join(ids): lines for lines, ids in found.items()}
+            if lines := result.traceback:
+                frames = [line for line in lines if line.startswith('  File "')]
+                place = (*frames, lines[-1].split(":")[0])
+                found.setdefault(place, []).append(result)
+        return {", ".join(x.id for x in each): each[0].traceback for each in found.values()}
+
+    @property
+    def seen(self) -> Mapping[str, str]:
+        """{id: what was seen}: of failures that say the same the later ones name the first."""
+        told: dict[str, str] = {}
+        first: dict[str, str] = {}
+        for one in self.results:
+            words = f"{one.finding}: {one.message}" if one.finding else one.message
+            same = first.setdefault(words, one.id) if one.status == Status.FAILED else one.id
+            told[one.id] = words if same == one.id else f"as {same}"
+        return told
 
     @property
     def lossy(self) -> bool:
@@ -404,7 +417,10 @@ class Report:
 
     def __str__(self) -> str:
         lines = [f"{self.name} {self.version}, contract {self.contract}, seed {self.seed}"]
-        lines += [f"  {r.status}: {r.id}: {r.finding}: {r.message}" for r in self.wrong]
+        same: dict[tuple[str, str], list[str]] = {}
+        for one in self.wrong:
+            same.setdefault((one.status, f"{one.finding}: {one.message}"), []).append(one.id)
+        lines += [f"  {how}: {', '.join(ids)}: {said}" for (how, said), ids in same.items()]
         if self.worst:
             lines += [f"  {x}" for x in told(self.worst.id, self.worst.evidence["difference"])]
         lines += [f"  {line}" for line in self.growth]

@@ -50,12 +50,12 @@ BY_ITSELF = "To have the bug named, if its law is that of a known one: --only jo
 
 def kit_report(report: Report) -> RenderableType:
     """The header, a row for each check that applies, the diagnosis, counts and verdict."""
-    blocked = report.blocked
+    blocked, seen = report.blocked, report.seen
     rows = [
         (
             result.id,
             Text(str(result.status), STYLES[result.status]),
-            f"{result.finding}: {result.message}" if result.finding else result.message,
+            seen[result.id],
             f"{result.seconds:.1f}",
         )
         for result in report.results

@@ -440,8 +440,9 @@ def _status(result: CheckResult) -> Markup:
 
 def _checks(report: Report) -> list[str]:
     parts: list[str] = []
+    seen = report.seen
     for stage, results in _by_stage(report).items():
-        rows = [(one.id, _status(one), _seen(one), f"{one.seconds:.1f}") for one in results]
+        rows = [(one.id, _status(one), seen[one.id], f"{one.seconds:.1f}") for one in results]
         titles, classes = ("check", "status", "what was seen", "s"), ("name", "", "wide", "number")
         wrong = any(one.status != Status.PASSED for one in results)
         summary = element("summary", f"{stage}: {len(results)} check" + "s" * (len(results) != 1))
@@ -450,10 +451,6 @@ def _checks(report: Report) -> list[str]:
     for ids, lines in report.tracebacks.items():
         parts += [element("h3", f"Traceback of {ids}"), element("pre", "\n".join(lines))]
     return parts + [element("p", line, class_="soft") for line in not_applicable(report)]
-
-
-def _seen(result: CheckResult) -> str:
-    return f"{result.finding}: {result.message}" if result.finding else result.message
 
 
 def _again(report: Report) -> list[str]:
