@@ -82,7 +82,7 @@ VERDICTS = [
     ),
     (
         [PASSED, result(Status.PASSED, "boundary/tiny", finding=Finding.EDGE)],
-        f"{ASKED_2} ({FIXTURES}; false alarms 1e-09); edges of uniforms in boundary/tiny",
+        f"{ASKED_2} ({FIXTURES}; false alarms 1e-09); edges of random numbers in boundary/tiny",
     ),
     (
         [PASSED, result(Status.EXPECTED_FAILURE, "joint/deep", finding=Finding.ACCEPTANCE)],

@@ -15,6 +15,7 @@ from scipy import stats
 from proofs_tests.helpers.bugs.verifiers import clean
 from specref.algorithms import standard
 from specref.arrays import NO_TOKEN
+from specref.conformance.status import Finding
 from specref.conformance.suite import check
 from specref.contracts.batch import Batch, draw_batch_coins, joined
 from specref.contracts.calling import Verifier
@@ -390,6 +391,19 @@ def test_a_step_of_the_reference_gives_blocks_of_every_place() -> None:
     assert Counter(place.tolist()) == {0: 100, 1: 100, 2: 100}
     assert (first == NO_TOKEN).all()
     assert (blocks[place == 2][:, 2] == NO_TOKEN).all()
+
+
+def greedy_for_drafts(target, drafter, context, lookahead, *, chance):
+    return standard.step(target, drafter, context, max(lookahead, 2), chance)
+
+
+@pytest.mark.parametrize("asked", ["joint/wide", "joint/exact"])
+def test_a_block_of_more_tokens_than_its_own_place_has_drafts_breaks_the_contract(
+    asked: str,
+) -> None:
+    report = check(greedy_for_drafts, contract="step", only=[asked])
+    assert report.finding == Finding.CONTRACT
+    assert "expected 1 to 2" in report.failures[0].message
 
 
 def test_a_crash_on_a_shorter_row_names_the_claim_that_would_spare_it() -> None:

@@ -91,3 +91,19 @@ def test_memory_is_no_failure_at_a_size_that_nobody_named(named: bool, size: int
         verifier(Batch(p, p[:, :1], none[:, None], none + 1, none), np.random.default_rng(1))
     expected = not named and 4 * size > LARGE
     assert isinstance(caught.value, UntriedError) == expected
+
+
+def test_large_calls_of_one_size_have_a_budget_together() -> None:
+    p, none = np.full((2, 2, 40_000), 1 / 40_000), np.zeros(2, dtype=np.int64)
+    batch = Batch(p, p[:, :1], none[:, None], none + 1, none)
+    verifier, rng = Verifier(verify, Capabilities()), np.random.default_rng(1)
+    verifier.limits.most = 0.0
+    verifier(batch, rng)
+    with pytest.raises(UntriedError, match="took more than 0 s in all"):
+        verifier(batch, rng)
+    verifier(batch[:1], rng)  # of another size
+    small = chains()
+    for _ in range(2):
+        verifier(small, rng)
+    verifier.limits.most = None
+    verifier(batch, rng)

@@ -22,8 +22,12 @@ from specref.contracts.keywords import accepted_keywords
 from specref.contracts.sampling import TEXT, Sampler
 from specref.contracts.situations import Limits
 from specref.contracts.text.journal import Journal
+from specref.contracts.timeout import patience
 from specref.rules import DEFAULT, RULES, Rule
 from specref.vocabulary import Tokens
+
+LARGE_CALLS = 2
+"""Times what one large call may take: for all of one size in a check, on a busy machine, too."""
 
 
 @dataclass
@@ -114,6 +118,13 @@ class Judge:
         less: dict[str, Any] = {claim: False}
         claims = replace(self.capabilities, **less)
         self.subject = replace(self.subject, capabilities=claims)
+
+    def begin(self) -> None:
+        """Forget what the check before could not try, and what its large calls took."""
+        self.untried.clear()
+        self.limits.spent.clear()
+        each = patience(self.timeout) if self.options.seconds is None else None
+        self.limits.most = None if each is None else LARGE_CALLS * each
 
     @property
     def timeout(self) -> float | None:

@@ -20,7 +20,7 @@ VERDICTS: Mapping[Finding, str] = {
     Finding.DEPENDENCE: "LOSSY: blocks are not independent ({})",
     Finding.LAW: "LOSSY: the law is not the target's ({})",
     Finding.CONTRACT: "BROKEN CONTRACT ({}); nothing found says that its law is off",
-    Finding.EDGE: "EDGE of a uniform: something impossible at a rate that matters ({})",
+    Finding.EDGE: "EDGE of a random number: something impossible at a rate that matters ({})",
     Finding.ACCEPTANCE: "acceptance does not follow the declared rule ({}); nothing found says "
     "that it is lossy",
     Finding.PLAIN: "PLAIN MODE IS OFF: without speculation its law is not the one given ({}); "
@@ -313,7 +313,7 @@ class Report:
             return f"LOSSY as expected: {known} known failures, and nothing else ({self.power})"
         but = f", but for {known} expected failures" if known else ""
         rare = [r for r in self.results if r.finding == Finding.EDGE and r.status == Status.PASSED]
-        edges = f"; edges of uniforms in {', '.join(r.id for r in rare)}" if rare else ""
+        edges = f"; edges of random numbers in {', '.join(r.id for r in rare)}" if rare else ""
         return f"no difference from lossless{self._asked()}{but} ({self.power}){edges}"
 
     def _undecided(self) -> str:

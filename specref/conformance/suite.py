@@ -390,7 +390,7 @@ def _run(
 
 
 def rare_edges(results: Sequence[CheckResult]) -> tuple[str, ...]:
-    """Warnings of edges of uniforms that are too rare to be failures."""
+    """Warnings of edges of random numbers that are too rare to be failures."""
     rare = (r for r in results if r.finding == Finding.EDGE and r.status == Status.PASSED)
     return tuple(f"{result.id}: {result.message}" for result in rare)
 

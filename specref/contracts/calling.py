@@ -3,8 +3,9 @@
 import os
 import random
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -25,6 +26,7 @@ from specref.contracts.capabilities import Capabilities
 from specref.contracts.errors import BrokenContractError, UntriedError
 from specref.contracts.keywords import GENERATORS, NAMED, accepted_keywords
 from specref.contracts.logits import as_logits
+from specref.contracts.memory import bounded_memory
 from specref.contracts.signature import law_kinds
 from specref.contracts.situations import LARGE, Limits, is_memory, stumbled
 from specref.contracts.timeout import Deadline, described, patience, within
@@ -191,11 +193,13 @@ class Verifier:
 
     def _asks(self, batch: Batch, deadline: Deadline) -> None:
         """Note what is asked, and refuse what is larger than what could not be tried."""
-        self.sizes = batch.sizes
+        self.sizes, large = batch.sizes, self.is_large(batch)
         if error := self.limits.why_not(self.sizes):
             why = f"no smaller than {error.situation}: {error.why}"
             raise UntriedError(f"not asked: {why}", batch.told_sizes(), error.why, by_size=True)
-        deadline.ask(batch.told_sizes, patience(self.timeout) if self.is_large(batch) else None)
+        if large and (why := self.limits.spent_up(self.sizes)):
+            raise UntriedError(f"took {why}", batch.told_sizes(), why, by_size=True)
+        deadline.ask(batch.told_sizes, patience(self.timeout) if large else None)
 
     def is_large(self, batch: Batch) -> bool:
         """Whether a call is so large that no contract makes an implementation take it."""
@@ -211,8 +215,14 @@ class Verifier:
         later: bool = False,
     ) -> Answer:
         """What `call` returns, checked; later, by the caller, if it is in the usual form."""
+        large = self.is_large(batch)
+        bounded = large and self.capabilities.device == "cpu"
+        started = time.perf_counter()
         try:
-            raw = call()
+            with bounded_memory() if bounded else nullcontext():
+                raw = call()
+            if large:
+                self.limits.spend(batch.sizes, time.perf_counter() - started)
             copied = usual(raw, batch) if later else None
             return self.read_answer(raw, batch) if copied is None else copied
         except BrokenContractError as error:

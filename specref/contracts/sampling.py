@@ -91,6 +91,8 @@ class Steps:
     fixture : Fixture
     longest : int
         The most tokens that a call may return.
+    drafted : bool
+        Whether a call may return no more than one for each draft of its place, and one after them.
     timeout : float or None
         Seconds for a call.
     advance : callable
@@ -104,9 +106,11 @@ class Steps:
         longest: int,
         timeout: float | None = None,
         advance: Callable[[int], None] = lambda trials: None,
+        *,
+        drafted: bool = False,
     ) -> None:
         self.call, self.fixture, self.longest, self.timeout = call, fixture, longest, timeout
-        self.advance = advance
+        self.advance, self.drafted = advance, drafted
 
     def __call__(self, trials: int, rng: np.random.Generator) -> Drawn:
         place, deadline = np.arange(trials) % len(self.fixture.places), Deadline()
@@ -124,4 +128,5 @@ class Steps:
 
     def _one(self, place: Place, rng: np.random.Generator) -> Tokens:
         with user_code(lambda what: f"{what} (at {place.name})"):
-            return read_tokens(self.call(place, rng), self.longest, self.fixture)
+            longest = place.lookahead + 1 if self.drafted else self.longest
+            return read_tokens(self.call(place, rng), longest, self.fixture)

@@ -174,9 +174,38 @@ def told_sizes(sizes: Sequence[int]) -> str:
 
 @dataclass
 class Limits:
-    """The sizes at which an implementation took too long, or too much memory."""
+    """The sizes at which an implementation took too long, or too much memory.
+
+    Attributes
+    ----------
+    reached : list of (tuple of int, UntriedError)
+    most : float or None
+        Seconds for all large calls of one size in a check; None for as many as it takes.
+    spent : dict
+        {sizes: seconds of such calls so far}.
+    """
 
     reached: list[tuple[tuple[int, ...], UntriedError]] = field(default_factory=list)
+    most: float | None = None
+    spent: dict[tuple[int, ...], float] = field(default_factory=dict)
+
+    def spend(self, sizes: Sequence[int], seconds: float) -> None:
+        """Note how long a call of a size took."""
+        self.spent[tuple(sizes)] = self.spent.get(tuple(sizes), 0.0) + seconds
+
+    def spent_up(self, sizes: Sequence[int]) -> str:
+        """Why there are no more calls of a size in this check; empty if there may be.
+
+        Examples
+        --------
+        >>> limits = Limits(most=30)
+        >>> limits.spend((8, 2, 100), 31)
+        >>> limits.spent_up((8, 2, 100)), limits.spent_up((8, 2, 4))
+        ('more than 30 s in all', '')
+        """
+        spent = self.spent.get(tuple(sizes), 0.0)
+        over = self.most is not None and spent > self.most
+        return f"more than {self.most:g} s in all" if over else ""
 
     def note(self, sizes: Sequence[int], error: UntriedError) -> None:
         """Note that an implementation could not be tried at a size."""

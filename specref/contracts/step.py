@@ -84,10 +84,11 @@ class StepContract(ModelContract):
 
     def calls(self, subject: Subject, fixture: Fixture) -> Steps:
         """A sampler that calls the function once for each trial."""
-        call, longest = step_call(subject.function, fixture), fixture.lookahead + 1
-        if isinstance(fixture, TwoVocabularies):
-            longest = fixture.longest
-        return Steps(call, fixture, longest, subject.timeout, subject.advance)
+        call = step_call(subject.function, fixture)
+        given = subject.timeout, subject.advance
+        if isinstance(fixture, TwoVocabularies):  # a draft may be several tokens of the target
+            return Steps(call, fixture, fixture.longest, *given)
+        return Steps(call, fixture, fixture.lookahead + 1, *given, drafted=True)
 
     def blocks(self, subject: Subject, fixture: Fixture) -> Sampler:
         return self.calls(subject, fixture)
@@ -100,7 +101,7 @@ class StepContract(ModelContract):
             found: Tokens = ()
             while len(found) < tokens and not fixture.target.vocabulary.ends(found):
                 here = replace(place, context=(*place.context, *found))
-                found += read_tokens(call(here, rng), fixture.lookahead + 1, fixture)
+                found += read_tokens(call(here, rng), place.lookahead + 1, fixture)
             return found[:tokens]
 
         return Steps(text, fixture, tokens, subject.timeout, subject.advance)

@@ -43,7 +43,7 @@ HEADLINES: Mapping[Finding, str] = {
     Finding.DEPENDENCE: "Lossy: blocks depend on each other",
     Finding.LAW: "Lossy",
     Finding.CONTRACT: "Broken contract",
-    Finding.EDGE: "Something impossible at the edge of a uniform",
+    Finding.EDGE: "Something impossible at the edge of a random number",
     Finding.ACCEPTANCE: "Accepted lengths are not the declared rule's",
     Finding.PLAIN: "Plain mode is off",
     Finding.UNANSWERED: "Not answered in time",

@@ -91,7 +91,7 @@ class Check:
 
     def _outcome(self, judge: Judge) -> Outcome:
         """What comes of asking, again without what the implementation cannot be tried at."""
-        judge.untried.clear()
+        judge.begin()
         try:
             outcome = self.ask(judge)
         except UntriedError as error:

@@ -95,7 +95,7 @@ def steps(judge: Judge) -> Outcome:
     for name in CHAIN_FIXTURES:
         fixture = _with_later_places(judge.fixture(name))
         call = step_call(judge.implementation, fixture)
-        one = Steps(call, fixture, fixture.lookahead + 1, judge.timeout)
+        one = Steps(call, fixture, fixture.lookahead + 1, judge.timeout, drafted=True)
         place, drawn, _ = one(STEPS, judge.rng(f"greedy/{name}"))
         for index, block in zip(place.tolist(), drawn.tolist(), strict=True):
             problem = _step_problem(fixture, index, tuple(x for x in block if x >= 0))

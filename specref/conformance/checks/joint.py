@@ -161,7 +161,7 @@ def exact(judge: Judge) -> Outcome:
         for place in fixture.drafted().places
     ]
     for fixture, place in places:
-        problem = refuted(judge, fixture, place, fixture.lookahead + 1)
+        problem = refuted(judge, fixture, place, place.lookahead + 1)
         if problem:
             return problem
     return passed(f"{len(places)} cases proved by enumeration")
