@@ -2,22 +2,26 @@
 
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
+from itertools import count, cycle
 from typing import Any
 
+import numpy as np
 import pytest
 
 from proofs_tests.helpers.bugs.everywhere.states import FILE, STATES, Planned, lossy
 from specref import Vocabulary
-from specref.algorithms import standard
-from specref.chance import OutsideChanceError
+from specref.algorithms import Step, standard
+from specref.chance import Chance, OutsideChanceError
+from specref.models import Model
 from specref.proofs.everywhere import is_lossless_everywhere
 from specref.proofs.everywhere.number import STALE, NotForAllError, Reading
 from specref.proofs.everywhere.pristine import CAN_SPLIT, LostError, Pristine, apart
 from specref.proofs.everywhere.rows import Chart, Models, Row, Sample, Space
 from specref.proofs.everywhere.walk import Trace, paths, unlike
+from specref.vocabulary import Tokens
 
 TWO = Vocabulary("ab")
 needs_split = pytest.mark.skipif(not CAN_SPLIT, reason="processes cannot be split here")
@@ -181,3 +185,44 @@ def test_a_call_can_be_sent(models: Models) -> None:
     models.numbers(Row("p", ()))
     assert pickle.loads(pickle.dumps(models.rows)).keys() == models.rows.keys()
     assert callable(lossy(lambda p, rank, target: False))
+
+
+def later(turns: Callable[[Model], bool]) -> Step:
+    """Standard decoding that draws from p after a rejection, as soon as its turn has come."""
+
+    def step(
+        target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+    ) -> Tokens:
+        p, q = target.next_token(context), drafter.next_token(context)
+        wrong, x = turns(target), chance.draw(q, "draft[0]")
+        if chance.accept(min(Fraction(1), p[x] / q[x]), "accept[0]"):
+            return (x, chance.draw(target.next_token((*context, x)), "bonus"))
+        residual = np.maximum(p - q, 0)
+        return (chance.draw(p if wrong else residual / residual.sum(), "residual[0]"),)
+
+    return step
+
+
+def by_counter() -> Step:
+    calls = count()
+    return later(lambda target: next(calls) % 1_000 >= 960)
+
+
+def by_attribute() -> Step:
+    def turns(target: Model) -> bool:
+        target.calls = getattr(target, "calls", 0) + 1  # type: ignore[attr-defined]
+        return target.calls > 64 and target.calls % 3 == 0  # type: ignore[attr-defined]
+
+    return later(turns)
+
+
+def by_generator() -> Step:
+    turns = cycle([False] * 96 + [True])
+    return later(lambda target: next(turns))
+
+
+@pytest.mark.parametrize("make", [by_counter, by_attribute, by_generator])
+def test_a_rule_that_is_wrong_after_hundreds_of_calls_is_refused(make: Callable[[], Step]) -> None:
+    with pytest.raises((OutsideChanceError, NotForAllError)):
+        is_lossless_everywhere(make(), "ab")
+    assert is_lossless_everywhere(later(lambda target: False), "ab")

@@ -47,6 +47,8 @@ MOST_TRIED = 8
 RANDOM_ROWS = 24
 MOST_COMPARED = 1_000
 """Paths with fractions, of a rule that is proved; most of them are run twice."""
+WORN = 1_500
+"""Paths of one pair of models, each run twice: a rule may be another one after 1,000 calls."""
 SEARCHED = 10
 """Where pieces are left open, random rows are tried for one part in so many of the budget."""
 
@@ -347,7 +349,10 @@ class Question:
 
     def proof(self, rows: Rows) -> Proof:
         """What the rule does at rows, enumerated with fractions; raises what the rule raises."""
-        target, drafter = models_of(self.space, rows)
+        return self.proof_of(*models_of(self.space, rows))
+
+    def proof_of(self, target: Model, drafter: Model) -> Proof:
+        """The same of models."""
         if self.plain is None:
             return is_lossless(self.step, target, drafter, (), self.lookahead)
         blocks, paths = output_distribution(self.step, target, drafter, (), self.lookahead)
@@ -471,15 +476,20 @@ def scouted(
     """{choices: block} of all paths at a few random rows, where the rule is run with fractions."""
     found: dict[Choices, Tokens] = {}
     for scout in range(SCOUTS):
-        p, q = (
-            Model(vocabulary, _random_rows(f"{seed} scout {scout} {letter}", len(vocabulary)))
-            for letter, vocabulary in (("p", target), ("q", drafter))
-        )
+        p, q = _random_models(target, drafter, f"{seed} scout {scout}")
         if scout == 0:
             output_distribution(step, p, q, (), lookahead)
         program = partial(step, p, q, (), lookahead)
         found |= {path.choices: tuple(path.outcome) for path in enumerate_paths(program)}
     return found
+
+
+def _random_models(target: Vocabulary, drafter: Vocabulary, key: str) -> tuple[Model, Model]:
+    """Two models with a random row after every context."""
+    return (
+        Model(target, _random_rows(f"{key} p", len(target))),
+        Model(drafter, _random_rows(f"{key} q", len(drafter))),
+    )
 
 
 def _random_rows(key: str, size: int) -> Callable[[Tokens], list[Fraction]]:
@@ -577,6 +587,10 @@ def _searched(
     )
     if not any(one.open for one in slices):
         _compare_with_fractions(question, drawn, until)
+        vocabularies = question.space.vocabularies
+        _wear_out(
+            question, _random_models(vocabularies["p"], vocabularies["q"], f"{seed} worn"), until
+        )
         return None
     in_pieces = (
         {row: point.row(row) for row in one.space.rows} for one in slices for point in one.points
@@ -609,6 +623,24 @@ def _compare_with_fractions(question: Question, drawn: Iterable[Rows], until: fl
             raise NotForAllError(
                 f"{DIFFERENT}: at some rows it is lossy with fractions, and lossless with the "
                 "others"
+            )
+
+
+def _wear_out(question: Question, models: tuple[Model, Model], until: float) -> None:
+    """Raise if a rule that is proved is lossy at a later call with the same models."""
+    paths = 0
+    while paths < WORN and time.process_time() < until:
+        try:
+            found = question.proof_of(*models)
+        except OutsideChanceError:
+            raise
+        except Exception:  # such as of more paths than may be enumerated
+            return
+        paths += found.paths
+        if not found:
+            raise NotForAllError(
+                f"the rule keeps something between calls: proved at its first, it is lossy after "
+                f"{paths:,} calls and more with one pair of models"
             )
 
 
