@@ -436,3 +436,21 @@ def test_steps_and_loops_in_low_precision_are_not_tried() -> None:
             capable(arrays="torch", dtype="float16")(sampler), contract
         ).values():
             assert result.message == "low precision: the law is not exact"
+
+
+def unguarded(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    """One draft; where nothing is left of (p - q)+, an id outside the vocabulary."""
+    x, p, q = draft_tokens[0, 0], target_probs[0], draft_probs[0, 0]
+    if rng.random() * q[x] < p[0, x]:
+        last = np.searchsorted(np.cumsum(p[1]), rng.random(), side="right")
+        return np.array([[x, last]]), np.array([2])
+    left = np.cumsum(np.maximum(p[0] - q, 0))
+    return np.array([[np.searchsorted(left, rng.random() * left[-1], side="right"), -1]]), [1]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_an_empty_residual_of_float32_is_a_failure_of_samplers_of_float32(dtype: Any) -> None:
+    report = check(unguarded, only=["boundary/empty-residual"], dtype=dtype, batch=1)
+    assert report.exit_code == (dtype == "float32")
+    assert report.results[0].finding == Finding.EDGE
+    assert bool(report.warnings) == (dtype == "float64")

@@ -348,12 +348,17 @@ def empty_residual(judge: Judge) -> Outcome:
     """A rejection by rounding alone, with nothing left of (p - q)+, still gives a token of p.
 
     p is below q by the rounding of float64, and by that of float32, in which many samplers count.
+    A sampler of float64 is warned of what only the latter does: its laws are not rounded so.
     """
     q = np.array([[0.25, 0.25, 0.5, 0.0]])
-    outcomes = []
-    for less in LESS if judge.capabilities.dtype == "float64" else LESS[1:]:
+    outcomes, exact = [], judge.capabilities.dtype == "float64"
+    for less in LESS if exact else LESS[1:]:
         p = np.array([[0.25 * (1 - less), 0.25, 0.5, 0.0], [0.25, 0.25, 0.5, 0.0]])
-        outcomes.append(_edges(judge, p, q, (0,)))
+        found = _edges(judge, p, q, (0,))
+        if exact and less == LESS[-1] and found.finding == Finding.EDGE:
+            told = f"where laws are rounded to float32: {found.message}"
+            found = replace(found, status=Status.PASSED, message=told)
+        outcomes.append(found)
     return max(outcomes, key=lambda one: (one.status == Status.FAILED, one.finding is not None))
 
 
