@@ -16,7 +16,7 @@ from specref.conformance import trial as trials
 from specref.conformance.checks import CHECKS, strata
 from specref.conformance.checks.texts import estimated_seconds
 from specref.conformance.options import CheckOptions
-from specref.conformance.pace import Clock
+from specref.conformance.pace import Clock, Pace
 from specref.conformance.status import Status
 from specref.conformance.strata import stratum
 from specref.conformance.strata.calling import Called
@@ -218,3 +218,41 @@ def test_one_slow_call_is_no_estimate() -> None:
 def test_seconds_that_make_no_sense(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check(reference.verify, **options)
+
+
+def test_one_stalled_measurement_is_no_estimate() -> None:
+    """The machine stalls for longer than is measured at all."""
+    calls = iter(range(10**9))
+
+    def stalled(target, drafter, context, tokens, rng):
+        time.sleep(0.3 if next(calls) == 1 else 0.002)
+        return generate(target, drafter, context, tokens, rng)
+
+    judge, asked = prepare(
+        stalled, CheckOptions(contract=GENERATE, only=["end-to-end/deep"], trials=300)
+    )
+    assert 300 * 0.002 < estimated_seconds(judge, asked) < 300 * 0.02
+
+
+def test_measured_rates_tell_how_much_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Hand(0.0)
+    monkeypatch.setattr(pace, "time", clock)
+    run = Pace({"slow": 100, "fails": 800, "rest": 300})
+    run.begin("another")
+    clock.now = 1000.0
+    run.end()
+    assert run.left is None  # nothing is known of texts so far
+    run.begin("slow")
+    clock.now, _ = 1010.0, run.draw(50)
+    assert run.left == pytest.approx(10 / 50 * 1150)
+    clock.now = 1040.0
+    run.end()
+    assert run.left == pytest.approx(40 / 100 * 1100)
+    run.begin("fails")
+    clock.now = 1041.0
+    run.end(whole=False)
+    assert run.left == pytest.approx(40 / 100 * 300)
+    run.begin("rest")
+    clock.now = 1161.0
+    run.end()
+    assert run.left == 0

@@ -142,8 +142,8 @@ def progress(total: int, unit: str) -> Iterator[Callable[..., None]]:
 
     Yields a function to advance it.
 
-    The function takes a count, a second argument for what is being done now, and a third for a
-    line to print.
+    The function takes a count, a second argument for what is being done now, a third for a line
+    to print, and the seconds that are left, if more is known of them than the count says.
 
     Parameters
     ----------
@@ -164,9 +164,12 @@ def progress(total: int, unit: str) -> Iterator[Callable[..., None]]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=total)
 
-        def advance(count: int, doing: str = "", line: str = "") -> None:
+        def advance(
+            count: int, doing: str = "", line: str = "", left: float | None = None
+        ) -> None:
             at(doing)
-            bar.update(task, advance=count, description=doing)
+            rest = "" if left is None else f" · {told_left(left)}"
+            bar.update(task, advance=count, description=f"{doing}{rest}")
             if line:
                 console.print(line, markup=False, highlight=False)
 
@@ -180,12 +183,23 @@ def noted() -> Callable[[str], None]:
     return notes.at if isinstance(notes, Notes) else lambda doing: None
 
 
+def told_left(seconds: float) -> str:
+    """How long something still takes.
+
+    Examples
+    --------
+    >>> told_left(130), told_left(12)
+    ('about 2 min left', 'about 0 min left')
+    """
+    return f"about {seconds / 60:.0f} min left"
+
+
 def _lines(total: int, unit: str, at: Callable[[str], None]) -> Callable[..., None]:
     """A function that is called as things are done, and says every minute how far they are."""
     started = told = time.monotonic()
     done = 0
 
-    def advance(count: int, doing: str = "", line: str = "") -> None:
+    def advance(count: int, doing: str = "", line: str = "", left: float | None = None) -> None:
         nonlocal told, done
         at(doing)
         if line:
@@ -193,8 +207,9 @@ def _lines(total: int, unit: str, at: Callable[[str], None]) -> Callable[..., No
         now, done = time.monotonic(), done + count
         if now - told >= EVERY:
             told = now
-            left = (now - started) * (total - done) / max(done, 1)
-            rest = f", about {left / 60:.0f} min left" if total > done > 0 else ""
+            if left is None:
+                left = (now - started) * (total - done) / max(done, 1)
+            rest = f", {told_left(left)}" if total > done > 0 else ""
             minutes = f"{(now - started) / 60:.0f} min{rest}"
             where = f" ({doing})" if doing else ""
             click.echo(f"{done:,} of {total:,} {unit} after {minutes}{where}", err=True)

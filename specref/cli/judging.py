@@ -20,6 +20,7 @@ from specref.cli.targets import LoadTarget, Target, closed_at_the_end, find_targ
 from specref.conformance.checks import Check, engines, texts
 from specref.conformance.expectations import load_expected
 from specref.conformance.options import CheckOptions, Listener
+from specref.conformance.pace import Pace
 from specref.conformance.parallel import Workers
 from specref.conformance.report import Interrupted, Report
 from specref.conformance.saved import failing_cases, load_case
@@ -194,15 +195,14 @@ def _keep_freed_memory() -> None:
 def _judged(found: Target, asked: Asked, on_report: Callable[[Report], None]) -> Report:
     options = asked.options_for(found)
     total = sum(one.is_for(options.contract) for one in chosen(options.only))
-    if options.seconds is None:
-        say_how_long(found, options)
+    pace = Pace({} if options.seconds is not None else say_how_long(found, options))
     _keep_freed_memory()
     gc.freeze()  # what was imported stays, and need not be looked through again and again
     with (
         executor_of(asked.workers, asked.cluster) as executor,
         progress(total, "checks") as advance,
     ):
-        line = ProgressLine(advance, asked.failures_at_once)
+        line = ProgressLine(advance, asked.failures_at_once, pace)
         listener = Listener(
             advance=line.draw, on_start=line.start, on_result=line.end, on_report=on_report
         )
@@ -214,24 +214,28 @@ def _judged(found: Target, asked: Asked, on_report: Callable[[Report], None]) ->
 class ProgressLine:
     """Which check is under way, and how much it drew; a first failure is said at once."""
 
-    def __init__(self, advance: Callable[..., None], failures_at_once: bool) -> None:
-        self.advance, self.to_be_said = advance, failures_at_once
+    def __init__(self, advance: Callable[..., None], failures_at_once: bool, pace: Pace) -> None:
+        self.advance, self.to_be_said, self.pace = advance, failures_at_once, pace
         self.doing, self.drawn = "", 0
 
     def start(self, one: Check) -> None:
         self.doing, self.drawn = one.id, 0
-        self.advance(0, self.doing)
+        self.pace.begin(one.id)
+        self.advance(0, self.doing, left=self.pace.left)
 
     def draw(self, trials: int) -> None:
         self.drawn += trials
-        self.advance(0, f"{self.doing} · {self.drawn:,} drawn")
+        self.pace.draw(trials)
+        self.advance(0, f"{self.doing} · {self.drawn:,} drawn", left=self.pace.left)
 
     def end(self, result: CheckResult) -> None:
         line = ""
+        self.pace.end(whole=result.status == Status.PASSED)
         if self.to_be_said and result.status == Status.FAILED:
             line = f"{result.id} failed: {result.finding}: {result.message}"
             self.to_be_said = False
-        self.advance(result.status != Status.NOT_APPLICABLE, result.id, line)
+        done = result.status != Status.NOT_APPLICABLE
+        self.advance(done, result.id, line, self.pace.left)
 
 
 def _isolated(found: Target, timeout: float) -> Target:
@@ -240,16 +244,20 @@ def _isolated(found: Target, timeout: float) -> Target:
     return replace(found, function=isolated(found.function, LoadTarget(found.name, timeout)))
 
 
-def say_how_long(found: Target, options: CheckOptions) -> None:
-    """Say on standard error how long whole texts will take, if that is over a minute."""
+def say_how_long(found: Target, options: CheckOptions) -> Mapping[str, float]:
+    """Say on standard error how long whole texts will take, if that is over a minute.
+
+    Returns the texts of each check, by which that is told anew as the checks run.
+    """
     judge, asked = prepare(found.function, options)
     try:
         minutes = sum(estimate(judge, asked) for estimate in ESTIMATES) / 60
     except BrokenContractError:
-        return  # the checks will tell
+        return {}  # the checks will tell
     if minutes > 1:
         told = f"{found.name}: about {minutes:.0f} minutes (--seconds 6 for a quick look)"
         click.echo(told, err=True)
+    return texts.texts_wanted(judge, asked)
 
 
 def _shapes(sizes: Sizes, contract: Contract) -> tuple[Shape, ...]:
