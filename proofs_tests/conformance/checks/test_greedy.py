@@ -244,7 +244,7 @@ def test_checks_of_laws_do_not_apply_whatever_fails_before_them() -> None:
     found = {r.id: r.status for r in report.results}
     laws = {one.id for one in CHECKS if one.law and VERIFY in one.contracts}
     assert {found[id_] for id_ in laws} == {Status.NOT_APPLICABLE}
-    assert {id_ for id_, one in found.items() if one == Status.NOT_RUN} == {"strata/large-call"}
+    assert {id_ for id_, one in found.items() if one == Status.NOT_RUN} <= {"strata/large-call"}
 
 
 def test_ways_of_calling_are_judged_greedily_too(monkeypatch: pytest.MonkeyPatch) -> None:

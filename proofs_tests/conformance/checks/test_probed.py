@@ -454,3 +454,17 @@ def test_an_empty_residual_of_float32_is_a_failure_of_samplers_of_float32(dtype:
     assert report.exit_code == (dtype == "float32")
     assert report.results[0].finding == Finding.EDGE
     assert bool(report.warnings) == (dtype == "float64")
+
+
+def too_large(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    """As an identity matrix of a large vocabulary: more memory than any machine has."""
+    if target_probs.shape[2] > 10_000:
+        np.empty(1 << 56, dtype=np.uint8)
+    return verify(target_probs, draft_probs, draft_tokens, rng=rng)
+
+
+def test_an_exact_law_that_takes_too_much_memory_is_not_tried() -> None:
+    report = check(too_large, only=["joint/probed-vocabulary", "joint/probed-vocabulary-128k"])
+    assert [one.status for one in report.results] == [Status.PASSED, Status.NOT_RUN]
+    assert list(report.not_tried) == ["1 row, 1 draft, 131,080 tokens (not enough memory)"]
+    assert report.exit_code == 0

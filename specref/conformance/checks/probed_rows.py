@@ -7,16 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specref.arrays import Floats
-from specref.conformance.checks.check import DRAFTS, not_applicable
+from specref.conformance.checks.check import DRAFTS, not_applicable, untried
 from specref.conformance.checks.intercepting import intercepted
 from specref.conformance.checks.probed import FEW_RUNS, SPREAD, compared, exact
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome, Status
 from specref.conformance.strata.calling import ABSENT, ODD_TEMPERATURES
 from specref.contracts.calling import Verifier
+from specref.contracts.memory import bounded_memory
 from specref.contracts.ragged.contract import RaggedContract
+from specref.contracts.situations import MEMORY, told_sizes
 from specref.models import Model
-from specref.probing.blocks import completed_block
+from specref.probing.blocks import ProbedBlock, completed_block
 from specref.probing.probe import Probed
 from specref.probing.verification import probe_verify
 from specref.vocabulary import Tokens, Vocabulary
@@ -38,6 +40,8 @@ VOCABULARIES = {
     "vocabulary-128k": Ids((131_079, 40_000, 65_537), ([0.5, 0.25, 0.25], [1.0, 0, 0])),
 }
 THREE = Vocabulary("abc")
+FEW = 10_000
+"""So many ids at most are in the calls of smoke that no implementation may refuse."""
 
 
 def probed_vocabulary(given: Ids, judge: Judge) -> Outcome:
@@ -61,9 +65,26 @@ def probed_vocabulary(given: Ids, judge: Judge) -> Outcome:
             law[named] = law.get(named, 0.0) + chance
         return (names[draft],), q[0, draft], replace(found, distribution=law)
 
+    def blocks() -> ProbedBlock:
+        with bounded_memory():
+            return completed_block(map(after, drafted), target, (), len(p))
+
     drafted = [token for token in ids if q[0, token]]
-    found = intercepted(judge, lambda: completed_block(map(after, drafted), target, (), len(p)))
+    found = intercepted(judge, blocks, judge.limits.most)
+    if size > FEW and any(map(told_of_memory, found.failures)):
+        return untried(f"{told_sizes((size, 1, 1))} (not enough memory)")
     return compared(found, judge, target, drafter, (), 1, named_as)
+
+
+def told_of_memory(failure: str) -> bool:
+    """Whether what was raised is lack of memory.
+
+    Examples
+    --------
+    >>> told_of_memory("MemoryError: Unable to allocate 128 GiB"), told_of_memory("ValueError: p")
+    (True, False)
+    """
+    return failure.startswith("MemoryError") or any(one in failure.lower() for one in MEMORY)
 
 
 def _few_runs(judge: Judge) -> dict[str, Any]:
