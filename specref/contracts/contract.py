@@ -159,6 +159,10 @@ class Contract(ABC):
             return False
         return True
 
+    def lacks(self, signature: inspect.Signature) -> str:
+        """Why a function that is meant for it, by some names, cannot be called; else empty."""
+        return ""
+
     def names(self, signature: inspect.Signature) -> bool:
         """Whether the first parameters have the same names as in the contract."""
         places = [one for one in signature.parameters.values() if one.kind in PLACES]

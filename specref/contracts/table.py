@@ -69,7 +69,7 @@ def signed(implementation: Callable[..., Any], contract: Contract) -> None:
     untyped = signature.replace(parameters=bare, return_annotation=signature.empty)
     raise TypeError(
         f"{name} takes {untyped}: contract {contract} gives {contract.passed}; "
-        f"{fitting or 'no contract'} fits"
+        + (_nearly(signature) or f"{fitting or 'no contract'} fits")
     )
 
 
@@ -99,6 +99,12 @@ def _fits(signature: inspect.Signature, contract: Contract) -> bool:
     return contract.names(signature) or not any(
         other.owns(signature) for other in CONTRACTS.values()
     )
+
+
+def _nearly(signature: inspect.Signature) -> str:
+    """Why a contract does not fit that a function is written for by its names; else empty."""
+    wrong = {one: one.lacks(signature) for one in CONTRACTS.values()}
+    return "; ".join(f"contract {one}: {why}" for one, why in wrong.items() if why)
 
 
 def _signature(implementation: Callable[..., Any]) -> inspect.Signature | None:

@@ -7,6 +7,7 @@ find a distance of 0.1, 999 times in 1,000. Each planted bug is farther off, or 
 import inspect
 import math
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +22,7 @@ from specref.conformance.status import Status
 from specref.conformance.strata.calling import called
 from specref.conformance.suite import check
 from specref.contracts.capabilities import Capabilities, capable
-from specref.contracts.contract import Subject
+from specref.contracts.contract import Contract, Subject
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.ragged.calling import TEMPERATURES, RaggedVerifier, likeliest
 from specref.contracts.ragged.parameters import problem
@@ -532,7 +533,7 @@ REFUSED = {
     f"{ARGUMENTS}, draft_probs, draft_logits": "at most one of draft_probs, draft_logits",
     f"{ARGUMENTS}, draft_top_ids": "draft_top_ids and draft_top_probs",
     f"{ARGUMENTS}, bonus_probs, bonus_token_ids": "at most one of bonus_token_ids, bonus_probs",
-    f"{ARGUMENTS}, sampling_metadata": "missing a required argument: 'sampling_metadata'",
+    f"{ARGUMENTS}, sampling_metadata": "it does not give sampling_metadata: expected a default",
     "draft_token_ids, num_draft_tokens, target_probs, temperature": "target_logits with",
     f"{ARGUMENTS}, /": "missing a required argument",
 }
@@ -544,6 +545,20 @@ def test_other_signatures_are_refused(parameters: str) -> None:
     assert REFUSED[parameters] in problem(inspect.signature(function))
     with pytest.raises(TypeError, match="contract ragged gives"):
         signed(function, RAGGED)
+
+
+@pytest.mark.parametrize("contract", [VERIFY, RAGGED], ids=str)
+def test_the_parameter_of_an_engine_is_named_with_its_page(contract: Contract) -> None:
+    function = eval(f"lambda {ARGUMENTS}, bonus_token_ids, sampling_metadata: None")
+    told = (
+        "contract ragged: it does not give sampling_metadata: expected a default, or an adapter "
+        "as in docs/engines.md#vllm"
+    )
+    with pytest.raises(TypeError, match=f"; {told}$"):
+        check(function, contract=contract)
+    section = told.partition("#")[2]
+    page = Path(__file__).parents[3] / "docs" / "engines.md"
+    assert f"\n## {section}\n" in page.read_text().lower()
 
 
 def test_names_decide_and_not_the_position() -> None:

@@ -155,6 +155,10 @@ class RaggedContract(VerifyContract):
     def takes(self, signature: inspect.Signature) -> bool:
         return not problem(signature)
 
+    def lacks(self, signature: inspect.Signature) -> str:
+        meant = DRAFTS in signature.parameters and set(LENGTHS) & set(signature.parameters)
+        return problem(signature) if meant else ""
+
     def names(self, signature: inspect.Signature) -> bool:
         return self.takes(signature)
 

@@ -11,6 +11,9 @@ DRAFT_LAWS = ("draft_probs", "draft_logits")
 SPARSE = ("draft_top_ids", "draft_top_probs")
 BONUS = ("bonus_token_ids", "bonus_probs", "bonus_logits")
 OTHERS = ("temperature", "max_spec_len")
+PAGE = "docs/engines.md"
+SECTIONS = {"sampling_metadata": "#vllm"}
+"""{parameter of an engine: where the page shows a function that fills it in}."""
 RANDOMNESS = ("rng", "coins", "generator", "generators", "seeds")
 PARAMETERS = (DRAFTS, *LENGTHS, *TARGETS, *DRAFT_LAWS, *SPARSE, *BONUS, *OTHERS, *RANDOMNESS)
 
@@ -45,6 +48,8 @@ def problem(signature: inspect.Signature) -> str:
     ''
     >>> problem(inspect.signature(lambda draft_token_ids, num_draft_tokens: None))
     'expected one of target_probs, target_logits'
+    >>> problem(inspect.signature(lambda draft_token_ids, num_draft_tokens, target_probs, k: 0))
+    'it does not give k: expected a default, or an adapter as in docs/engines.md'
     """
     by_name = [
         one.name
@@ -52,6 +57,17 @@ def problem(signature: inspect.Signature) -> str:
         if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
     ]
     names = set(by_name) & set(PARAMETERS)
+    strange = [
+        one.name
+        for one in signature.parameters.values()
+        if one.default is one.empty and one.name in by_name and one.name not in names
+    ]
+    if strange:
+        section = next((SECTIONS[name] for name in strange if name in SECTIONS), "")
+        return (
+            f"it does not give {', '.join(strange)}: expected a default, or an adapter as in "
+            f"{PAGE}{section}"
+        )
     try:
         signature.bind(**dict.fromkeys(names))
     except TypeError as error:
