@@ -1,7 +1,9 @@
 """One program, four readings: exact, sampled, replayed, traced."""
 
 import inspect
+import itertools
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -511,3 +513,17 @@ def test_large_vectors_are_drawn_from_as_small_ones_are(size):
 def test_large_vectors_that_are_no_law_are_refused_as_small_ones_are(change, error, message):
     with pytest.raises(error, match=message):
         Sampled(Fixed(0.5)).draw(change(np.full(100, 0.01)), "draw")
+
+
+def test_two_requests_that_differ_late_are_not_shown_alike() -> None:
+    weights = [[Fraction(1, 12)] * 11 + [last] for last in (Fraction(1, 12), Fraction(1, 24))]
+    weights[1][10] += Fraction(1, 24)
+    turns = itertools.count()
+
+    def program(chance: Exact) -> int:
+        return chance.draw(np.array(weights[next(turns) % 2], dtype=object), "noise")
+
+    with pytest.raises(OutsideChanceError) as caught:
+        exact_distribution(program)
+    one, other = re.findall(r"asked at (noise of .*?)(?: and the other|$)", str(caught.value))
+    assert one != other

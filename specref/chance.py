@@ -131,6 +131,26 @@ class Request(NamedTuple):
             for a, b in zip(self.weights, other.weights, strict=True)
         )
 
+    def beside(self, other: "Request") -> str:
+        """The request in words, with the first weight in which it differs if that is not shown.
+
+        Examples
+        --------
+        >>> one, other = (Request("x", (1,) * 9 + last) for last in ((1, 2), (2, 1)))
+        >>> one.beside(other)
+        'x of (1, 1, 1, 1, 1, 1, 1, 1, …), weight 9 is 1'
+        """
+        if str(self) != str(other):
+            return str(self)
+        pairs = zip(self.weights, other.weights, strict=False)
+        place = next((i for i, (a, b) in enumerate(pairs) if a != b), None)
+        told = (
+            f"{len(self.weights)} weights"
+            if place is None
+            else (f"weight {place} is {self.weights[place]}")
+        )
+        return f"{self}, {told}"
+
     def __str__(self) -> str:
         more = ", …" * (len(self.weights) > SHOWN)
         return f"{self.site} of ({', '.join(map(str, self.weights[:SHOWN]))}{more})"
@@ -486,7 +506,8 @@ def _followed(
 def _compare(chance: Exact, requests: Sequence[Request]) -> None:
     for place, (now, before) in enumerate(zip(chance.requests, requests, strict=False)):
         if not now.same(before):
-            raise _differ(chance, f"asked at {before}", f"asked at {now}", place)
+            sides = f"asked at {before.beside(now)}", f"asked at {now.beside(before)}"
+            raise _differ(chance, *sides, place)
 
 
 def _differ(chance: Exact, one: str, other: str, place: int | None = None) -> OutsideChanceError:

@@ -4,6 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from numbers import Integral
 from typing import Any
@@ -102,7 +103,9 @@ class Model:
 
 
 class OwnModel(Model):
-    """A model of one's own behind the rows of a `Model`: copies, checked and read-only.
+    """A model behind the rows of a `Model`: copies, checked and read-only.
+
+    Rows, their numbers and the vocabulary are its own: who changes them changes no other model.
 
     Parameters
     ----------
@@ -121,13 +124,19 @@ class OwnModel(Model):
     """
 
     def __init__(self, given: Any) -> None:
-        super().__init__(given.vocabulary, given.next_token)
+        super().__init__(replace(given.vocabulary), lambda text: _copied(given.next_token(text)))
         self._given = given
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "_given":  # what copies and pickles ask for
             raise AttributeError(name)
         return getattr(self._given, name)
+
+
+def _copied(row: Any) -> Any:
+    """The same numbers as objects of their own."""
+    exact = isinstance(row, np.ndarray) and row.dtype == object
+    return [Fraction(x) if type(x) is Fraction else x for x in row] if exact else row
 
 
 def as_model(model: Any, name: str) -> Model:

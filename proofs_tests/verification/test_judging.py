@@ -1,11 +1,17 @@
 """Results of workers: errors of a user's own module arrive by name, since it may not be there."""
 
 import pickle
+from collections.abc import Iterator
 
 import pytest
 
-from specref.chance import TooManyPathsError
-from specref.verification.judging import DescribedError, Result, received, sent
+from specref.chance import Chance, TooManyPathsError
+from specref.models import Model
+from specref.proofs.exact import Proof
+from specref.spoiled import SpoiledError
+from specref.verification.judging import DescribedError, Result, received, result_of, sent
+from specref.verification.situations import situations
+from specref.vocabulary import Tokens
 
 
 class OwnError(Exception):
@@ -37,3 +43,33 @@ def test_an_error_that_cannot_be_read_again_is_sent_by_name() -> None:
     found = sent(Result("raised", error=UnreadableError("a", "b"))).error
     assert isinstance(found, DescribedError)
     assert found.args == ("UnreadableError", "a b")
+
+
+def test_a_judge_that_is_replaced_at_any_run_of_a_case_is_told() -> None:
+    """Sure cases are run three times: for their law, to see that it is one, and for chance."""
+    sure = next(
+        case
+        for situation in situations()
+        for case in situation.cases
+        if result_of(first_token, case).paths == 1
+    )
+    before = Proof.difference
+    for run in (1, 2, 3):
+        runs = iter(range(1, 100))
+
+        def step(
+            target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance,
+            runs: Iterator[int] = runs, run: int = run,
+        ) -> Tokens:  # fmt: skip
+            if next(runs) == run:
+                Proof.difference = property(lambda self: None)  # type: ignore[method-assign,assignment]
+            return first_token(target, drafter, context, lookahead, chance)
+
+        assert isinstance(result_of(step, sure).error, SpoiledError), run
+        assert Proof.difference is before
+
+
+def first_token(
+    target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+) -> Tokens:
+    return (chance.draw(target.next_token(context), "token"),)

@@ -19,7 +19,7 @@ from specref.cli.group import (
 )
 from specref.pairs import Profile
 from specref.proofs.everywhere.comparison import Comparison, compare_everywhere
-from specref.proofs.everywhere.proof import first_runs
+from specref.proofs.everywhere.proof import SEARCHED, first_runs
 from specref.proofs.everywhere.watch import Watch
 from specref.report.dominance import (
     answers_record,
@@ -57,7 +57,9 @@ def compare_rules(
         for target, drafter in both:
             try:
                 for step in steps:
-                    first_runs(step, target, drafter, lookahead, seed, Watch(budget))
+                    first_runs(
+                        step, target, drafter, lookahead, seed, Watch(budget), budget / SEARCHED
+                    )
             except UntokenisableError:
                 left_out.append(f"{listed(target)} and {listed(drafter)}")
                 continue

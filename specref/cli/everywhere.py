@@ -24,7 +24,7 @@ from specref.cli.group import (
 from specref.cli.loading import Loaded
 from specref.proofs.everywhere import Everywhere, NotForAllError, is_lossless_everywhere
 from specref.proofs.everywhere.pristine import Pristine
-from specref.proofs.everywhere.proof import first_runs, models_of
+from specref.proofs.everywhere.proof import SEARCHED, first_runs, models_of
 from specref.proofs.everywhere.rows import Space
 from specref.proofs.everywhere.solver import is_installed
 from specref.proofs.everywhere.watch import Watch
@@ -95,7 +95,7 @@ def prove_everywhere(
         for target, drafter in both:
             size = target, drafter, lookahead
             try:
-                first_runs(step, *size, seed, Watch(budget))
+                first_runs(step, *size, seed, Watch(budget), budget / SEARCHED)
             except UntokenisableError:
                 left_out.append(f"{listed(target)} and {listed(drafter)}")
                 continue

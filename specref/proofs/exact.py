@@ -20,7 +20,7 @@ from specref.chance import (
 )
 from specref.distributions import Probability, is_exact, push_forward, total_variation
 from specref.laws import Law, completed, first_tokens
-from specref.models import Model, as_model, watched
+from specref.models import Model, OwnModel, as_model, watched
 from specref.spoiled import unspoiled
 from specref.vocabulary import Tokens
 
@@ -352,9 +352,13 @@ def _agreement(left: Tokens, right: Tokens) -> int:
 def _program(
     step: Step, target: Model, drafter: Model, context: Tokens, lookahead: int
 ) -> Callable[[Chance], Tokens]:
+    # A rule gets models and vocabularies of its own: what it does to them spoils no judge.
+    given = OwnModel(target)
+    other = given if drafter is target else OwnModel(drafter)
+
     def program(chance: Chance) -> Tokens:
         try:
-            block = _tokens(step(target, drafter, context, lookahead, chance))
+            block = _tokens(step(given, other, context, lookahead, chance))
         except ValueError as error:
             raise written_to(error) from error.__cause__
         if not block:

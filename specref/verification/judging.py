@@ -17,6 +17,7 @@ from specref.proofs.exact import (
     shares_of,
     trace_to,
 )
+from specref.spoiled import unspoiled
 from specref.tracebacks import own_line
 from specref.vocabulary import Tokens, UntokenisableError
 
@@ -85,16 +86,17 @@ def result_of(step: Step, case: Case, max_paths: int = MAX_PATHS) -> Result:
     pair = case.pair
     arguments = pair.target, pair.drafter, case.context, case.lookahead
     try:
-        blocks, paths = output_distribution(step, *arguments, max_paths)
-        found = proof(blocks, pair.target, case.context, paths, MAX_TEXTS)
-        difference = found.difference
-        witness = None
-        if difference is not None:
-            block, trace = trace_to(difference.tokens, step, *arguments)
-            steps = tuple(replace(one, site=str(one.site)) for one in trace.steps)
-            shares = shares_of(difference, step, *arguments)
-            witness = Witness(found.total_variation, difference, block, steps, shares)
-        asked = paths > 1 or asks_chance(step, *arguments)
+        with unspoiled():
+            blocks, paths = output_distribution(step, *arguments, max_paths)
+            found = proof(blocks, pair.target, case.context, paths, MAX_TEXTS)
+            difference = found.difference
+            witness = None
+            if difference is not None:
+                block, trace = trace_to(difference.tokens, step, *arguments)
+                steps = tuple(replace(one, site=str(one.site)) for one in trace.steps)
+                shares = shares_of(difference, step, *arguments)
+                witness = Witness(found.total_variation, difference, block, steps, shares)
+            asked = paths > 1 or asks_chance(step, *arguments)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a user's rule may raise anything

@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 
 from specref.algorithms import standard
+from specref.chance import Chance
+from specref.models import Model
 from specref.proofs.everywhere import is_lossless_everywhere, polynomials
 from specref.proofs.everywhere.deadline import OutOfTimeError, left, look, until
 from specref.proofs.everywhere.linear import contradiction
+from specref.proofs.everywhere.proof import scouted
 from specref.proofs.everywhere.simplex import homogeneous
+from specref.vocabulary import Tokens, Vocabulary
 
 
 def test_the_nearer_moment_counts() -> None:
@@ -49,3 +53,24 @@ def test_a_rule_of_high_degree_is_decided_within_its_budget() -> None:
     found = is_lossless_everywhere(step, "abcd", budget=2)
     assert time.process_time() - started < 10
     assert found.verdict in ("lossy", "open")
+
+
+def test_a_rule_that_is_slow_at_each_call_keeps_the_budget_of_its_first_runs() -> None:
+    """Each call takes 20 ms of the processor: all paths at three rows would be a second."""
+    calls = 0
+
+    def slow(
+        target: Model, drafter: Model, context: Tokens, lookahead: int, chance: Chance
+    ) -> Tokens:
+        nonlocal calls
+        calls += 1
+        ends = time.process_time() + 0.02
+        while time.process_time() < ends:
+            pass
+        return standard.step(target, drafter, context, lookahead, chance)
+
+    two = Vocabulary("ab")
+    assert len(scouted(slow, two, two, 2, 0)) > 3
+    every, calls = calls, 0
+    assert scouted(slow, two, two, 2, 0, seconds=0.1)
+    assert calls < every / 2

@@ -130,7 +130,8 @@ class Pristine:
             first = self._first(Call(fresh, models.rows, *size, path.choices))
             if isinstance(first, str):
                 raise OutsideChanceError(
-                    f"{KEEPS} its first call {first}, and a later one does not"
+                    f"{KEEPS} as the first call of a process that was split off it {first}; "
+                    "a later call is right, as it is where threads were started before"
                 )
             if first != trace:
                 raise OutsideChanceError(f"{KEEPS} {unlike(first, trace, FIRST_AND_LATER)}")

@@ -1,6 +1,7 @@
 """Proofs that a rule is lossless for every p and q over small vocabularies, or rows where not."""
 
 import itertools
+import math
 import random
 import time
 import traceback
@@ -259,7 +260,7 @@ def is_lossless_everywhere(
                 advance=advance,
             )
     watch = Watch(budget * (1 + 1 / SEARCHED))
-    choices = first_runs(step, target, drafter, lookahead, seed, watch)
+    choices = first_runs(step, target, drafter, lookahead, seed, watch, budget / SEARCHED)
     length = max(map(len, choices.values()))
     while True:
         outcomes = completed_outcomes(target, length)
@@ -353,9 +354,10 @@ class Question:
 
     def proof_of(self, target: Model, drafter: Model) -> Proof:
         """The same of models."""
+        step = timely(self.step)
         if self.plain is None:
-            return is_lossless(self.step, target, drafter, (), self.lookahead)
-        blocks, paths = output_distribution(self.step, target, drafter, (), self.lookahead)
+            return is_lossless(step, target, drafter, (), self.lookahead)
+        blocks, paths = output_distribution(step, target, drafter, (), self.lookahead)
         return proof(blocks, self.plain(target), (), paths)
 
     def fails(self, rows: Rows, raises: bool) -> bool:
@@ -452,7 +454,13 @@ def completed_outcomes(vocabulary: Vocabulary, length: int) -> list[Tokens]:
 
 @unspoiled()
 def first_runs(
-    step: Step, target: Vocabulary, drafter: Vocabulary, lookahead: int, seed: int, watch: Watch
+    step: Step,
+    target: Vocabulary,
+    drafter: Vocabulary,
+    lookahead: int,
+    seed: int,
+    watch: Watch,
+    seconds: float = math.inf,
 ) -> dict[Choices, Tokens]:
     """As `scouted`, after one run with numbers, which refuse what Fractions do not.
 
@@ -465,23 +473,48 @@ def first_runs(
 
     def runs() -> dict[Choices, Tokens]:
         one_run(watched, Space(target, drafter, seed), lookahead)
-        return scouted(watched, target, drafter, lookahead, seed)
+        return scouted(watched, target, drafter, lookahead, seed, seconds)
 
     return watch.run(runs)
 
 
 def scouted(
-    step: Step, target: Vocabulary, drafter: Vocabulary, lookahead: int, seed: int
+    step: Step,
+    target: Vocabulary,
+    drafter: Vocabulary,
+    lookahead: int,
+    seed: int,
+    seconds: float = math.inf,
 ) -> dict[Choices, Tokens]:
-    """{choices: block} of all paths at a few random rows, where the rule is run with fractions."""
+    """{choices: block} of paths at a few random rows, where the rule is run with fractions.
+
+    Those of all paths, as far as there is time; one at least.
+    """
     found: dict[Choices, Tokens] = {}
-    for scout in range(SCOUTS):
-        p, q = _random_models(target, drafter, f"{seed} scout {scout}")
-        if scout == 0:
-            output_distribution(step, p, q, (), lookahead)
-        program = partial(step, p, q, (), lookahead)
-        found |= {path.choices: tuple(path.outcome) for path in enumerate_paths(program)}
+    run = timely(step)
+    try:
+        with until(time.process_time() + seconds):
+            for scout in range(SCOUTS):
+                p, q = _random_models(target, drafter, f"{seed} scout {scout}")
+                if scout == 0:
+                    output_distribution(run, p, q, (), lookahead)
+                for path in enumerate_paths(partial(run, p, q, (), lookahead)):
+                    found[path.choices] = tuple(path.outcome)
+    except OutOfTimeError:
+        if not found:
+            path = next(enumerate_paths(partial(step, p, q, (), lookahead)))
+            found[path.choices] = tuple(path.outcome)
     return found
+
+
+def timely(step: Step) -> Step:
+    """The same, unless its time is over."""
+
+    def run(*arguments: Any) -> Tokens:
+        look()
+        return step(*arguments)
+
+    return run
 
 
 def _random_models(target: Vocabulary, drafter: Vocabulary, key: str) -> tuple[Model, Model]:
@@ -580,37 +613,39 @@ def _searched(
 ) -> Witness | None:
     """Rows at which a rule is lossy, of pieces left open or drawn."""
     longest = max(length, question.lookahead)
-    until = time.process_time() + budget
+    ends = time.process_time() + budget
     drawn = (
         random_rows(question.space, longest, f"{seed} search {number}")
         for number in range(RANDOM_ROWS)
     )
     if not any(one.open for one in slices):
-        _compare_with_fractions(question, drawn, until)
         vocabularies = question.space.vocabularies
-        _wear_out(
-            question, _random_models(vocabularies["p"], vocabularies["q"], f"{seed} worn"), until
-        )
+        models = _random_models(vocabularies["p"], vocabularies["q"], f"{seed} worn")
+        with until(ends):
+            _compare_with_fractions(question, drawn, ends)
+            _wear_out(question, models, ends)
         return None
     in_pieces = (
         {row: point.row(row) for row in one.space.rows} for one in slices for point in one.points
     )
     for rows in itertools.chain(in_pieces, drawn):
-        if time.process_time() > until:
+        if time.process_time() > ends:
             break
-        if question.fails(rows, False):
+        with until(ends):
+            fails = question.fails(rows, False)
+        if fails:
             return _simple_witness(question, rows, False)
     return None
 
 
-def _compare_with_fractions(question: Question, drawn: Iterable[Rows], until: float) -> None:
+def _compare_with_fractions(question: Question, drawn: Iterable[Rows], ends: float) -> None:
     """Raise if a rule that is proved is lossy at rows with fractions, or is no function of them.
 
     Its calls are counted: a rule may be another one after a hundred.
     """
     paths = 0
     for rows in drawn:
-        if paths > MOST_COMPARED or time.process_time() > until:
+        if paths > MOST_COMPARED or time.process_time() > ends:
             return
         try:
             found = question.proof(rows)
@@ -626,10 +661,10 @@ def _compare_with_fractions(question: Question, drawn: Iterable[Rows], until: fl
             )
 
 
-def _wear_out(question: Question, models: tuple[Model, Model], until: float) -> None:
+def _wear_out(question: Question, models: tuple[Model, Model], ends: float) -> None:
     """Raise if a rule that is proved is lossy at a later call with the same models."""
     paths = 0
-    while paths < WORN and time.process_time() < until:
+    while paths < WORN and time.process_time() < ends:
         try:
             found = question.proof_of(*models)
         except OutsideChanceError:
