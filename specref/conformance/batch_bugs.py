@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
 
 from specref.conformance.diagnosis import Candidate
 from specref.conformance.judge import Judge
@@ -157,7 +156,9 @@ def _alike(seen: Seen, drawn: Seen) -> bool:
         if n and m and len(a) > 1:
             statistic += float((((a * m - b * n) ** 2) / (a + b)).sum() / (n * m))
             freedom += len(a) - 1
-    return not freedom or float(chi2.sf(statistic, freedom)) > ALPHA
+    from scipy.special import chdtrc  # it takes long to import
+
+    return not freedom or float(chdtrc(freedom, statistic)) > ALPHA
 
 
 def _cells(one: Counter[Tokens], other: Counter[Tokens]) -> tuple[np.ndarray, np.ndarray]:

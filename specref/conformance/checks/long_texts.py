@@ -28,6 +28,7 @@ from specref.conformance.checks.shifts import USELESS
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
 from specref.conformance.strata.limits import LONGEST_TEXT
+from specref.conformance.texts.greedy import greedy_difference
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.text.asking import SEEDS
 from specref.contracts.text.contract import PLAIN, SPECULATIVE, Engine, TextContract
@@ -174,6 +175,8 @@ def long_texts(judge: Judge) -> Outcome:
         return not_applicable(f"its texts of {engine.tokens} tokens are judged jointly")
     told = f"texts of {budget} tokens"
     try:
+        if judge.capabilities.greedy and engine.law is not None:
+            return greedy_texts(judge, budget, told)
         if engine.same_text or judge.capabilities.greedy:
             return same_texts(judge, budget, told)
         if engine.law is None:
@@ -207,6 +210,29 @@ def against_law(judge: Judge, mode: str, budget: int, told: str) -> Outcome:
     return bets.outcome(told)
 
 
+def greedy_texts(judge: Judge, budget: int, told: str) -> Outcome:
+    """Long texts of an engine that decodes greedily, against the argmax of the law."""
+    engine = engine_of(judge)
+    assert engine.law is not None
+    questions = [(prompt, budget, 0) for prompt in engine.prompts]
+
+    def wrong(mode: str) -> str | None:
+        assert engine.law is not None
+        for prompt, text in zip(
+            engine.prompts, asking(judge, mode, budget).texts(questions), strict=True
+        ):
+            if why := greedy_difference(engine.law, prompt, tuple(text.tokens), budget):
+                return f"{why}, after {prompt}"
+        return None
+
+    if why := wrong(SPECULATIVE):
+        plainly = engine.plain is not None and wrong(PLAIN)
+        if plainly:
+            return failed(f"{told}: plain mode: {plainly}", Finding.PLAIN)
+        return failed(f"{told}: {why}", Finding.CONTRACT)
+    return passed(f"{told}: {len(questions)} are those of greedy decoding of the law")
+
+
 def same_texts(judge: Judge, budget: int, told: str) -> Outcome:
     """Long texts of both modes under the same seeds."""
     engine = engine_of(judge)
@@ -219,13 +245,16 @@ def same_texts(judge: Judge, budget: int, told: str) -> Outcome:
         for mode in (SPECULATIVE, PLAIN)
     )
     index = different(given, wanted)
-    if index is None:
-        return passed(f"{told}: {len(questions)} are those of plain mode under the same seeds")
-    prompt, _, seed = questions[index]
-    return failed(
-        f"{told}: {given[index]} is not that of plain mode, {wanted[index]}, after {prompt} under "
-        f"seed {seed}"
-    )
+    if index is not None:
+        prompt, _, seed = questions[index]
+        return failed(
+            f"{told}: {given[index]} is not that of plain mode, {wanted[index]}, after {prompt} "
+            f"under seed {seed}",
+            Finding.CONTRACT,
+        )
+    if not judge.capabilities.greedy and len(set(map(tuple, wanted))) == 1:
+        return inconclusive(f"{told}: all are {wanted[0]}: do seeds reach the engine?")
+    return passed(f"{told}: {len(questions)} are those of plain mode under the same seeds")
 
 
 CHECKS = (
