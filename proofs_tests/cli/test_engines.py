@@ -189,7 +189,7 @@ def test_what_goes_on_without_a_network_is_judged(bad: Any) -> None:
     row = bad("telephoning")
     assert (row.verdict, row.judged) == ("passed", True)
     assert row.evidence.endswith("; was refused a network (192.0.2.1)")
-    assert bad("local").evidence.endswith("drafts accepted")
+    assert "drafts accepted" in bad("local").evidence
 
 
 def test_what_a_sampler_prints_is_told_and_changes_nothing(bad: Any) -> None:

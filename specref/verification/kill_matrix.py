@@ -55,7 +55,7 @@ class Row:
         Of the entry.
     killers : tuple of str
         The checks that find something wrong, the first of each stage being the cause: a failure,
-        no answer, or an edge too rare to fail for.
+        no answer, a situation in which it cannot be tried, or an edge too rare to fail for.
     asked : frozenset of str
         The checks that were put to it.
     variation : float or None
@@ -201,7 +201,8 @@ def row_of(id_: str, options: Mapping[str, Any], stages: Sequence[str], first: b
             result = one.run(judge)
             if result.status != Status.NOT_APPLICABLE:
                 asked.add(result.id)
-                killers |= {} if result.finding is None else {result.id: None}
+                told = result.finding is not None or result.not_tried
+                killers |= {result.id: None} if told else {}
     return Row(id_, tuple(killers), frozenset(asked), variation)
 
 
