@@ -170,8 +170,8 @@ def test_every_statistical_check_gets_an_equal_share(contract: Contract, monkeyp
     asking = [one for one in CHECKS if one.statistical and contract in one.contracts]
     seen: list[float] = []
 
-    def spied(*arguments: Any) -> Judge:
-        judge = Judge(*arguments)
+    def spied(*arguments: Any, **named: Any) -> Judge:
+        judge = Judge(*arguments, **named)
         seen.append(judge.level)
         return judge
 

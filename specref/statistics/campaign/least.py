@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy.special
 
 from specref.arrays import Bools, Floats
 from specref.statistics.campaign.levels import log_choose
@@ -77,10 +76,12 @@ def off_by(cells: Cells, apart: float) -> tuple[Floats, Bools]:
     >>> excess.round(2).tolist(), which.tolist()
     ([8.91, -1.09], [True, False])
     """
+    from scipy.special import xlog1py, xlogy  # it takes long to import
+
     count, size, p = cells
     mean = size * p
     least = np.minimum(np.floor(mean + apart * np.sqrt(mean * (1 - p))) + 1, size)
-    log_chance = scipy.special.xlogy(least, p) + scipy.special.xlog1py(size - least, -p)
+    log_chance = xlogy(least, p) + xlog1py(size - least, -p)
     noise = least * (1 - p) * np.exp(log_choose(size.astype(np.int64), least) + log_chance)
     which = (count >= least) & (count > mean)
     return np.where(which, count - mean, 0.0) - np.where(mean < size, noise, 0.0), which
