@@ -134,8 +134,10 @@ class Reached:
             function.__code__ = code
 
     def _mark(self) -> None:
-        """Have marks at the places that were not met yet, and at no others."""
-        self.restore()
+        """Have marks at the places that were not met yet, and at no others.
+
+        Other threads may run the functions meanwhile: at no moment is one without its marks.
+        """
         self._more = False
         if not self._program:
             return
@@ -145,9 +147,11 @@ class Reached:
         file = next(iter(self._codes.values())).co_filename
         inner = [*_codes_in(compile(program, file, "exec", dont_inherit=True))]
         self._marked = marks.places
-        for function, own in self._codes.items() if marks.places else ():
+        for function, own in self._codes.items():
             same = [code for code in inner if key_of(code) == key_of(own)]
-            if len(same) == 1 and same[0].co_freevars == own.co_freevars:
+            if not marks.places:
+                function.__code__ = own
+            elif len(same) == 1 and same[0].co_freevars == own.co_freevars:
                 function.__code__ = _with_constant(same[0], self)
             else:  # two functions of one name in a line: which is which cannot be told
                 self._marked = {one for one in self._marked if one[0] not in _lines_of(own)}
