@@ -208,7 +208,11 @@ def test_proofs_on_a_cluster(address: str, tmp_path: Path, asked: tuple[str, ...
     for file, where in zip(files, ([], ["--cluster", address]), strict=True):
         options = (*asked, *where, "--json", str(file))
         assert specref("prove", "specref.algorithms.standard:step", *options).exit_code == 0
-    assert record(files[0]) == record(files[1])
+    here, there = map(record, files)
+    # On other machines it is not watched which lines run.
+    assert there.pop("never_ran", None) is None
+    assert here.pop("never_ran") is not None
+    assert here == there
 
 
 def test_workers_that_always_die_are_an_error_in_one_line(address: str) -> None:
