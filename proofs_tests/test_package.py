@@ -126,7 +126,10 @@ def run_of_the_action() -> str:
 
 
 PROBED = "--only joint/probed --claim one_hot=false"
-LENGTHS = "--only acceptance/wide --only joint/probed --algorithm block --claim one_hot=false"
+LENGTHS = (
+    "--only acceptance/wide --only joint/probed --algorithm block --claim one_hot=false "
+    "--detect-tv 0.03"
+)
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,9 @@ from specref.vocabulary import Tokens
 
 FEWEST, MOST = 30, LONGEST_TEXT
 """Tokens of a text; how many, the seed draws."""
-COARSE = 0.1
-"""The shift that is to be found; a smaller one takes too many long texts."""
-TWICE = 12
+COARSE, COARSEST = 0.1, 0.3
+"""The shift that is to be found: a smaller one takes too many long texts, a larger says little."""
+TWICE, ROUNDS = 12, 4
 
 
 class Next(NamedTuple):
@@ -197,16 +197,20 @@ def long_texts(judge: Judge) -> Outcome:
 def against_law(judge: Judge, mode: str, budget: int, told: str) -> Outcome:
     """Bets on every token of texts of one mode."""
     engine = engine_of(judge)
-    shift = max(judge.detect_tv, COARSE)
+    shift = min(max(judge.detect_tv, COARSE), COARSEST)
     wanted = judge.trials or tokens_to_detect(shift, judge.level, len(SETS) * len(PLACES))
     texts = max(len(engine.prompts), -(-wanted // budget))
     if judge.seconds is not None:
         each, _ = seconds_of_a_text(judge, mode, budget)
         texts = min(texts, max(len(engine.prompts), int(judge.seconds / each)))
-    place, blocks, _ = asking(judge, mode, budget)(texts, judge.rng(f"long texts/{mode}"))
+    ask, rng = asking(judge, mode, budget), judge.rng(f"long texts/{mode}")
     bets = Bets(judge)
-    for index, block in zip(place.tolist(), blocks, strict=True):
-        bets.add(engine, engine.prompts[index], block[block >= 0].tolist())
+    for _ in range(ROUNDS):
+        place, blocks, _ = ask(texts, rng)
+        for index, block in zip(place.tolist(), blocks, strict=True):
+            bets.add(engine, engine.prompts[index], block[block >= 0].tolist())
+        if bets.sums.tokens[0, 0] >= wanted or judge.trials or judge.seconds is not None:
+            break  # texts may end long before their budget
     return bets.outcome(told)
 
 
