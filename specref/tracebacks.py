@@ -18,7 +18,8 @@ JUDGED = (
     "torch_backend",
     "zoo",
 )
-CONCURRENCY = ("concurrent.futures", "threading", "asyncio", "distributed", "dask")
+RUNNING = ("concurrent.futures", "threading", "asyncio", "distributed", "dask", "contextlib")
+"""Libraries through which the kit calls judged code: in threads, elsewhere, or in a context."""
 MOST_FRAMES = 20
 
 
@@ -110,9 +111,9 @@ def stack_lines(thread: threading.Thread) -> tuple[str, ...]:
 
 
 def _calls(frame: FrameType) -> bool:
-    """Whether a frame is of the kit, or of a library that runs it in threads."""
+    """Whether a frame is of the kit, or of a library through which it calls."""
     module = f"{frame.f_globals.get('__name__', '')}."
-    if module.startswith(tuple(f"{name}." for name in CONCURRENCY)):
+    if module.startswith(tuple(f"{name}." for name in RUNNING)):
         return True
     path = Path(frame.f_code.co_filename)
     if not path.is_relative_to(PACKAGE):
