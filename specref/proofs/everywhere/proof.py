@@ -50,6 +50,8 @@ MOST_COMPARED = 1_000
 """Paths with fractions, of a rule that is proved; most of them are run twice."""
 WORN = 1_500
 """Paths of one pair of models, each run twice: a rule may be another one after 1,000 calls."""
+TO_WEAR_OUT = 2.0
+"""Seconds for it; with fewer it would end at another path in each run."""
 SEARCHED = 10
 """Where pieces are left open, random rows are tried for one part in so many of the budget."""
 
@@ -623,7 +625,8 @@ def _searched(
         models = _random_models(vocabularies["p"], vocabularies["q"], f"{seed} worn")
         with until(ends):
             _compare_with_fractions(question, drawn, ends)
-            _wear_out(question, models, ends)
+            if budget >= TO_WEAR_OUT:
+                _wear_out(question, models, ends)
         return None
     in_pieces = (
         {row: point.row(row) for row in one.space.rows} for one in slices for point in one.points
