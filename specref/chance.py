@@ -136,7 +136,7 @@ class Request(NamedTuple):
 
         Examples
         --------
-        >>> one, other = (Request("x", (1,) * 9 + last) for last in ((1, 2), (2, 1)))
+        >>> one, other = (Request((1,) * 9 + last, "x") for last in ((1, 2), (2, 1)))
         >>> one.beside(other)
         'x of (1, 1, 1, 1, 1, 1, 1, 1, …), weight 9 is 1'
         """

@@ -274,12 +274,12 @@ def prepare(
     rule = {} if options.algorithm is None else {"rule": options.algorithm}
     capabilities = capabilities_of(implementation, **{**rule, **options.claims})
     explicit = explicit_claims(implementation, options.claims)
+    fitting(capabilities.rule, options.contract)
     signed(implementation, options.contract)
     capabilities, told = options.contract.read(implementation, capabilities, explicit)
     reachable(capabilities)
     for dtype in options.dtypes:
         reachable(replace(capabilities, dtype=dtype))
-    fitting(capabilities.rule, options.contract)
     options.contract.admit(implementation)
     if options.texts is not None and not options.contract.of_engines:
         raise ValueError(
