@@ -286,7 +286,6 @@ CROSSING = {
     ),
     "adapters": "changed_engines samplers upstream_reports",
     "algorithms": "edges limits multi_draft_floats multi_draft_input",
-    "attack": "missed page samplers second third",
     "checkpoints": "onnx_and_openvino",
     "claims": "explainer ledger ngrammys pins timor verification",
     "cli": "block kit process tree",
