@@ -17,7 +17,7 @@ help:
 	@echo "make deep       the whole test suite: also the tests that take long, and all cases of each family"
 	@echo "make bounds     some of the tests, with the lowest versions that pyproject.toml declares"
 	@echo "make docs       the site of docs/, in build/site; make linkcheck: its links to the web"
-	@echo "make mutants    a sample of mutants of the code, and which of them no test notices"
+	@echo "make mutants    changes one file (MODULE=) in small ways, and shows what no test (TESTS=) notices"
 	@echo "make benchmark  measured ratios and times, side by side"
 	@echo "make engines    installs engines one after the other, judges them, writes docs/scoreboard.md"
 	@echo "make dist       wheel and sdist, checked with twine; the wheel alone is used in an empty folder"
@@ -58,11 +58,16 @@ docs: .venv/site
 	$(BIN)/python -m sphinx -W --keep-going docs build/site
 
 linkcheck: docs
-	$(BIN)/python -m proofs_tests.pages.links build/site
 	$(BIN)/python -m sphinx -b linkcheck --keep-going docs build/linkcheck
 
+# MODULE=specref/theory/rates.py TESTS=proofs_tests/theory, say.
 mutants: .venv/test
-	$(BIN)/python -m proofs_tests.mutation --workers 2
+	$(BIN)/pip install --quiet --disable-pip-version-check 'cosmic-ray>=8.3'
+	mkdir -p build
+	printf '[cosmic-ray]\nmodule-path = "%s"\ntimeout = 120.0\nexcluded-modules = []\ntest-command = "$(BIN)/python -m pytest -x -q -n 0 $(TESTS)"\n[cosmic-ray.distributor]\nname = "local"\n' "$(MODULE)" > build/mutants.toml
+	$(BIN)/cosmic-ray init build/mutants.toml build/mutants.sqlite
+	$(BIN)/cosmic-ray exec build/mutants.toml build/mutants.sqlite
+	$(BIN)/cr-report build/mutants.sqlite --surviving-only
 
 benchmark: .venv/test
 	$(BIN)/python -m proofs_tests.benchmarks.exact

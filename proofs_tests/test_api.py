@@ -5,13 +5,6 @@ from pathlib import Path
 from proofs_tests.pages import api
 
 
-def test_public_names_are_listed_with_what_they_are() -> None:
-    page = api.page()
-    assert api.API.read_text(encoding="utf-8") == page  # python -m proofs_tests.pages.api
-    assert "` |  |" not in page
-    assert api.line("rows", lambda rows: rows) == "| `rows` |  |"
-
-
 def test_a_name_that_a_page_imports_is_public(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```python\nfrom specref.laws import completed\n```\n")

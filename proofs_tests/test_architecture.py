@@ -1,7 +1,6 @@
 """Rules of the architecture that a program can check: floors, no hidden randomness."""
 
 import ast
-import re
 import statistics
 from collections.abc import Iterator, Mapping, Set
 from functools import cache
@@ -271,17 +270,10 @@ def test_no_files_import_each_other() -> None:
     assert planted_cycle(a="import p.b", b=late, c="from p import a") == {"p.a", "p.b", "p.c"}
 
 
-def test_architecture_page_lists_the_floors_in_order() -> None:
-    page = (PACKAGE.parent / "docs" / "architecture.md").read_text()
-    rows = re.findall(r"^\| (`[^|]+`) \|", page, flags=re.MULTILINE)
-    names = [name.strip("`/ ") for row in rows for name in row.split(",")]
-    assert [name for name in names if name in FLOORS] == FLOORS
-
-
 # Test files of several modules of their folder, or of what is no module: docs, claims, benchmarks.
 CROSSING = {
     ".": (
-        "api architecture covering deep defaults docs mutation package pictures playground site "
+        "api architecture deep defaults docs package pictures playground "
         "without_pytest without_torch"
     ),
     "adapters": "changed_engines samplers upstream_reports",

@@ -1,8 +1,5 @@
 """What `make test` leaves to `make deep`."""
 
-import json
-import re
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -45,27 +42,3 @@ def test_what_is_deep_runs_when_it_is_asked_for(
     pytester.makeini("[pytest]\nmarkers = deep: as in pyproject.toml")
     found = pytester.runpytest_subprocess(*arguments)
     found.assert_outcomes(passed=passed, deselected=deselected)
-
-
-def test_what_the_ledger_names_is_not_deep() -> None:
-    claims = tomllib.loads((ROOT / "docs" / "claims.toml").read_text())
-    named = set(re.findall(r"[\w/]+\.py::test_\w+", json.dumps(claims)))
-    assert len(named) > 100
-    marked = {
-        f"{file.relative_to(ROOT / 'proofs_tests')}::{name}"
-        for file in sorted(ROOT.glob("proofs_tests/**/test_*.py"))
-        for name in re.findall(
-            r"^@pytest\.mark\.deep.*?^def (\w+)\(", file.read_text(), re.DOTALL | re.MULTILINE
-        )
-    }
-    assert len(marked) > 100
-    assert named.isdisjoint(marked)
-
-
-def test_every_family_says_one_in_how_many() -> None:
-    for file in sorted(ROOT.glob("*_tests/**/test_*.py")):
-        for line in file.read_text().splitlines():
-            if line.startswith("@pytest.mark.deep("):
-                name, number = line.removesuffix(")").split("(")[1].split("=")
-                assert name == "one_in", file
-                assert int(number) > 1, file

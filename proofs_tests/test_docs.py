@@ -10,13 +10,10 @@ from proofs_tests.pages import console_blocks
 from proofs_tests.pages.console_blocks import (
     PAGES,
     ROOT,
-    SHELL,
     Command,
     commands,
-    commands_of,
     run_page,
 )
-from specref.cli import main
 from specref.examples import lossy
 from specref.statistics import InconclusiveWarning
 from specref.verification import prove
@@ -28,9 +25,6 @@ NEEDED = {
     "xllamacpp": ("--format gguf",),
     "jsonschema": ("jsonschema",),
 }
-
-
-ENGINES = ("vLLM", "SGLang", "LMDeploy", "TensorRT-LLM")
 
 
 def skip_without(page: Path, code: list[str]) -> None:
@@ -60,22 +54,6 @@ def test_python_blocks_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def left_out(block: re.Match[str]) -> str:
     """Why a Python block is not run; empty if it is."""
     return "; ".join(one.text for one in console_blocks.markers(block) if one.kind == "not run")
-
-
-@pytest.mark.parametrize(
-    ("page", "reason"),
-    [
-        pytest.param(page, left_out(block), id=f"{page.stem}: {left_out(block)}")
-        for page in PAGES
-        for block in console_blocks.blocks(page)
-        if block["language"] == "python" and left_out(block)
-    ],
-)
-def test_python_blocks_that_are_not_run_say_why(page: Path, reason: str) -> None:
-    assert len(reason.split()) > 1
-    for block in console_blocks.blocks(page):
-        compile(block["text"] if left_out(block) == reason else "", "block", "exec")
-    pytest.skip(f"not_run ({page.name}: {reason})")
 
 
 def names_after(code: str) -> set[str]:
@@ -111,70 +89,6 @@ def test_what_a_slow_page_shows_is_printed(page: str) -> None:
     ran = run_page(ROOT / "docs" / f"{page}.md", shown=True)
     assert ran
     assert [one.problem for one in ran if one.problem] == []
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        pytest.param(command.line, command.not_run, id=f"{page.stem}: {command.line}")
-        for page in PAGES
-        for command in commands(page)
-        if command.not_run
-    ],
-)
-def test_commands_that_are_not_run_say_why(line: str, reason: str) -> None:
-    assert len(reason.split()) > 1, line
-    pytest.skip(f"not_run ({line}: {reason})")
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_no_command_and_no_marker_is_overlooked(page: Path) -> None:
-    for block in console_blocks.blocks(page):
-        if block["language"] not in (*SHELL, "python"):
-            assert not re.search(r"^(\$ )?(specref|python -m|pytest|make) ", block["text"], re.M)
-        for marker in console_blocks.markers(block):
-            lines = [command.line for command in commands_of(block)]
-            python = block["language"] == "python" and marker.kind == "not run"
-            assert (
-                python
-                or marker.kind == "file"
-                or any(one.startswith(marker.start) for one in lines)
-            )
-        assert len(console_blocks.markers(block)) == block["markers"].count("<!-- ")
-
-
-TIME = re.compile(r"\b\d+ (s|min)\b|\bminutes\b")
-
-
-def untold(page: Path) -> list[str]:
-    """Starts of commands that a page runs in part, without saying how long the whole takes."""
-    return [
-        marker.start
-        for block in console_blocks.blocks(page)
-        for marker in console_blocks.markers(block)
-        if marker.kind == "run with"
-        and marker.text.endswith(" whole")
-        and not any(
-            TIME.search(command.comment)
-            for command in commands_of(block)
-            if command.line.startswith(marker.start)
-        )
-    ]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_how_long_a_command_takes_is_said_where_it_is_read(page: Path) -> None:
-    assert untold(page) == []
-
-
-def test_a_duration_in_a_comment_alone_is_noticed(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
-        "<!-- run with -x (a): 5 seconds whole -->\n```sh\na b   # fast\nc   # 5 s\n```\n"
-    )
-    assert untold(page) == ["a"]
-    page.write_text(page.read_text().replace("# fast", "# fast, 5 s"))
-    assert untold(page) == []
 
 
 PAGE = """
@@ -220,49 +134,6 @@ def test_update_writes_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFix
     assert not console_blocks.update(page)
 
 
-def code_of(page: Path) -> list[str]:
-    inline = re.findall(r"`(specref [^`]+)`", page.read_text())
-    return [*(command.line for command in commands(page)), *inline]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_commands_exist(page: Path) -> None:
-    shown = re.findall(r"^specref ([\w-]+)", "\n".join(code_of(page)), flags=re.MULTILINE)
-    assert set(shown) <= set(main.commands)
-
-
-def test_the_table_of_algorithms_shows_files_with_steps() -> None:
-    table = (ROOT / "README.md").read_text().split("\n## Algorithms\n")[1].split("\n## ")[0]
-    shown = set(re.findall(r"\((specref/algorithms/[^)]*\.py)\)", table))
-    assert len(shown) == 16
-    for file in shown:
-        assert re.search(r"^def \w*step\(", (ROOT / file).read_text(), flags=re.MULTILINE), file
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_links_lead_somewhere(page: Path) -> None:
-    for link, _, anchor in re.findall(r"\]\(([^)#:]*)(#([^)]+))?\)", page.read_text()):
-        there = page.parent / link if link else page
-        assert there.exists(), link
-        assert not anchor or there.suffix != ".md" or anchor in anchors(there), (link, anchor)
-
-
-def anchors(page: Path) -> set[str]:
-    """Names of headings, as the site and forges write them, and of marked places.
-
-    Examples
-    --------
-    >>> anchors(ROOT / "SECURITY.md")
-    {'security'}
-    """
-    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
-    titles = [
-        re.sub(r"\[(.*?)\]\(.*?\)", r"\1", one) for one in re.findall(r"^#+ (.*)", text, re.M)
-    ]
-    slugs = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in titles}
-    return slugs | set(re.findall(r'id="([^"]+)"', text))
-
-
 def test_readme_rule_is_lossless() -> None:
     _, rule, *_ = blocks(ROOT / "README.md", "python")
     namespace: dict = {}
@@ -302,37 +173,3 @@ def test_tests_of_your_own_fail_for_lossy_rules_and_samplers() -> None:
     shrunk = " ".join("".join(found.value.__notes__).split())
     assert "[['1/2', '1/2']]), RowsModel(" in shrunk
     assert "[['1', '0']]), (), 1" in shrunk
-
-
-def unexplained(page: Path) -> list[str]:
-    """Targets MODULE:FUNCTION of a page that are neither installed nor said to be a file.
-
-    A comment above a block, which a reader does not see, says nothing to them.
-    """
-    text = page.read_text()
-    return [
-        module
-        for block in console_blocks.blocks(page)
-        for command in commands_of(block)
-        for module in re.findall(r"(?<![\w./'])([a-z_][\w.]*):[a-z_]\w*", command.line)
-        if find_spec(module.split(".")[0]) is None
-        and not (ROOT / "specref" / f"{module.replace('.', '/')}.py").exists()
-        and module != "process"  # a command comes after it
-        and f"{module.removesuffix('.py')}.py"
-        not in re.sub(r"<!--.*?-->", "", text[: block.start()])
-    ]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_pages_say_which_files_are_the_readers(page: Path) -> None:
-    assert unexplained(page) == []
-
-
-def test_a_file_that_is_not_said_is_noticed(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("Ask:\n\n```sh\nspecref check engine:verify\nspecref prove specref.x:y\n```\n")
-    assert unexplained(page) == ["engine"]
-    page.write_text(f"<!-- file: engine.py -->\n{page.read_text()}")
-    assert unexplained(page) == ["engine"]
-    page.write_text(f"In `engine.py`:\n\n{page.read_text()}")
-    assert unexplained(page) == []

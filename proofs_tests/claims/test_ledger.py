@@ -122,15 +122,3 @@ def test_no_verdict_but_true_reads_as_true():
     assert [name for name in LEDGER["verdicts"] if "true" in name] == ["true"]
     given = Counter(row["verdict"] for _, row in claims.rows(LEDGER))
     assert given.keys() == LEDGER["verdicts"].keys()
-
-
-def test_the_page_is_written_from_the_ledger():
-    # python -m proofs_tests.pages.claims
-    assert claims.PAGE.read_text(encoding="utf-8") == claims.page(LEDGER)
-
-
-def test_readme_and_changelog_count_the_rows():
-    count = len(list(claims.rows(LEDGER)))
-    root = TESTS.parent
-    assert f"on each of {count} statements" in (root / "README.md").read_text(encoding="utf-8")
-    assert f"{count} statements of four" in (root / "CHANGELOG.md").read_text(encoding="utf-8")
