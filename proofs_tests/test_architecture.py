@@ -49,6 +49,7 @@ FLOORS = [
     "vectors",
     "verification",
     "report",
+    "contrib",
     "pytest_plugin",
     "cli",
 ]
@@ -101,6 +102,19 @@ TWIN = sorted((PACKAGE / "torch_backend").rglob("*.py"))
 def test_the_twin_imports_nothing_of_the_package(path: Path) -> None:
     assert rooms_imported(path) <= {"torch_backend"}
     assert not {name for name in imports(path) if name == "specref"}
+
+
+def imports_a_wing(path: Path) -> bool:
+    return "contrib" in rooms_imported(path)
+
+
+def test_the_core_imports_no_wing(tmp_path: Path) -> None:
+    """The command line may: a user asks for a wing by name."""
+    core = [path for path in ALL_FILES if room(path) not in ("contrib", "cli")]
+    assert [path for path in core if imports_a_wing(path)] == []
+    planted = tmp_path / "planted.py"
+    planted.write_text("def late():\n    from specref.contrib.real_models import published")
+    assert imports_a_wing(planted)
 
 
 def test_floor_check_notices_an_upward_import(tmp_path: Path) -> None:

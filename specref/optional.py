@@ -105,5 +105,8 @@ PARTS: Mapping[str, Part] = MappingProxyType(
             "specref vocabularies, specref psi --vocabulary",
         ),
         "gguf": Part(_packages("gguf>=0.17"), "specref build-model --format gguf"),
+        "models": Part(
+            _packages("gguf>=0.17 accelerate>=1.1"), "make models: two published models"
+        ),
     }
 )

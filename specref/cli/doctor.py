@@ -13,6 +13,8 @@ from rich.text import Text
 
 import specref
 from specref.cli.group import HOLDS, VIOLATED, json_option, leave, show
+from specref.contrib.real_models.conversion import converted, models_folder
+from specref.contrib.real_models.published import COMMAND
 from specref.optional import CORE, PARTS, Package
 from specref.report.layout import Column, Prose, Table
 from specref.report.machine import as_json, write_json
@@ -67,6 +69,14 @@ def _examined() -> dict[str, Any]:
     }
 
 
+def _models() -> str:
+    """Which published models are converted, and where."""
+    there = converted()
+    if not there:
+        return f"published models: none in {models_folder()}; {COMMAND}"
+    return f"published models in {models_folder()}: {', '.join(there)}"
+
+
 def _row(package: Package) -> dict[str, str | None]:
     return {
         "name": package.name,
@@ -115,6 +125,7 @@ def _report(found: dict[str, Any]) -> RenderableType:
         Prose(head, "dim"),
         Table(columns, rows),
         Prose(f"for samplers in other languages: {', '.join(programs)}", "dim"),
+        Prose(_models(), "dim"),
         *lacking,
         verdict,
     )

@@ -1,0 +1,1 @@
+"""Wings: what uses the package and what the core does without."""
