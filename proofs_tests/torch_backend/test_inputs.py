@@ -24,7 +24,7 @@ from specref.torch_backend.inputs import (
     check_pair,
     check_room,
 )
-from specref.torch_backend.models.configs import UNBOUNDED, check_attention, longest_text
+from specref.torch_backend.models.configs import UNBOUNDED, longest_text
 
 CPU = torch.device("cpu")
 
@@ -177,18 +177,6 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
         )
         for seed in (2**63, -(2**63) - 1)
     ),
-    (
-        lambda: check_attention(SimpleNamespace(layer_types=["full_attention", "linear"])),
-        ValueError,
-        "model: SimpleNamespace has layers without full attention (full_attention, linear): "
-        "expected full attention, whose cache can be cropped",
-    ),
-    (
-        lambda: check_attention(SimpleNamespace(sliding_window=4)),
-        ValueError,
-        "model: SimpleNamespace has layers without full attention (full_attention): expected "
-        "full attention, whose cache can be cropped",
-    ),
 ]
 
 
@@ -211,8 +199,6 @@ def test_what_is_at_the_edge_is_taken() -> None:
     check_pair("standard", model(), model(), ABC, Tokens("abc"))
     check_pair("tli", model(3), model(5), ABC, ABCD)
     check_room([[0] * 4], 4, target=model(max_position_embeddings=8), drafter=model())
-    check_attention(SimpleNamespace(layer_types=["full_attention"] * 2, sliding_window=None))
-    check_attention(SimpleNamespace(layer_types=None))
 
 
 def test_prompts_may_be_text_tensors_or_integers_of_any_kind() -> None:
@@ -240,3 +226,13 @@ def test_a_model_without_a_longest_text_reads_any() -> None:
     assert longest_text(SimpleNamespace(max_position_embeddings=8)) == 8
     for config in (SimpleNamespace(), SimpleNamespace(max_position_embeddings=None)):
         assert longest_text(config) == UNBOUNDED == 2**31
+
+
+@pytest.mark.parametrize("kind", ["longrope", "dynamic"])
+def test_frequencies_that_change_with_the_text_end_it(kind: str) -> None:
+    rope = {"rope_type": kind, "original_max_position_embeddings": 4}
+    assert longest_text(SimpleNamespace(max_position_embeddings=8, rope_parameters=rope)) == 4
+    without = SimpleNamespace(max_position_embeddings=8, rope_parameters={"rope_type": kind})
+    assert longest_text(without) == 8
+    without.original_max_position_embeddings = 5
+    assert longest_text(without) == 5

@@ -20,7 +20,7 @@ from proofs_tests.helpers.torch.pretend_events import Places
 from proofs_tests.helpers.torch.threads import single_thread
 from specref.torch_backend import METHODS, generate
 from specref.torch_backend.loop import Loop
-from specref.torch_backend.models import slotted
+from specref.torch_backend.models import configs, slotted
 from specref.torch_backend.verification import chains
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
@@ -181,6 +181,6 @@ def test_a_wait_within_verification_is_noticed(monkeypatch: pytest.MonkeyPatch) 
 
 def test_masks_that_transformers_reads_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads those of two dimensions in every forward of a single token."""
-    monkeypatch.setattr(slotted, "MASKED", ())
+    monkeypatch.setattr(configs, "MASKED", ())
     found = iterations("standard", monkeypatch, "wait")[1] - Counter(WAITS["standard"])
     assert found == {("slotted.py", "call"): LOOKAHEAD}

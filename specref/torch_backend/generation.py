@@ -13,6 +13,7 @@ from specref.torch_backend.drafters.drafts import Drafter
 from specref.torch_backend.loop import Loop, Rules
 from specref.torch_backend.methods import AUTOREGRESSIVE, BLOCK, DRAFTERS, Pair
 from specref.torch_backend.models.cached import CachedModel
+from specref.torch_backend.models.configs import vocabulary_size
 from specref.torch_backend.shaping import shape_logits
 from specref.torch_backend.statistics import Generation
 
@@ -68,6 +69,8 @@ class Decoder:
         inputs.check_method(method, verification)
         inputs.check_models(target=target, drafter=drafter)
         inputs.check_pair(method, target, drafter, tokenizer, drafter_tokenizer)
+        if use_cache:
+            inputs.check_caches(method, target, drafter)
         self.target, self.drafter, self.tokenizer = target, drafter, tokenizer
         self.method, self.verification, self.use_cache = method, verification, use_cache
         self._drafter_tokenizer = drafter_tokenizer
@@ -85,7 +88,7 @@ class Decoder:
     ) -> Generation:
         """Generate the texts of a batch; parameters, result and errors as for `generate`."""
         inputs.check_numbers(lookahead, max_new_tokens)
-        size, device = self.target.config.vocab_size, self.target.device
+        size, device = vocabulary_size(self.target.config), self.target.device
         rows = inputs.as_prompts(prompts, self.tokenizer, size)
         one = self.method == "standard"
         readers = {"target": self.target} | ({"drafter": self.drafter} if one else {})
@@ -142,8 +145,8 @@ def generate(
     Parameters
     ----------
     target, drafter : transformers.PreTrainedModel
-        Causal language models with full attention; they are not changed. The drafter may be
-        None if the method is "autoregressive".
+        Causal language models; they are not changed. The drafter may be None if the method is
+        "autoregressive".
     prompts : sequence
         Of token ids, or of text if there is a `tokenizer`.
     seeds : sequence of int, or Tensor
@@ -166,7 +169,8 @@ def generate(
     eos : int or collection of int, optional
         Target tokens that end a text, such as ``tokenizer.eos_token_id``. None: no token does.
     use_cache : bool
-        False reads everything again in every forward.
+        False reads every text again in every forward: slow, and right for any architecture.
+        True is refused where a cache cannot be cropped, as that of state-space models.
 
     Returns
     -------

@@ -7,8 +7,20 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from specref.torch_backend.methods import AUTOREGRESSIVE, BLOCK, DECLARING, METHODS, VERIFICATIONS
-from specref.torch_backend.models.configs import longest_text
+from specref.torch_backend.methods import (
+    AUTOREGRESSIVE,
+    BLOCK,
+    DECLARING,
+    METHODS,
+    READING_TREES,
+    VERIFICATIONS,
+)
+from specref.torch_backend.models.configs import (
+    check_cache,
+    longest_text,
+    text_config,
+    vocabulary_size,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -42,7 +54,8 @@ def check_numbers(lookahead: int, max_new_tokens: int) -> None:
 def check_models(**models: Any) -> None:
     """Raise `TypeError` unless each is a model with a configuration, or None."""
     for name, model in models.items():
-        if model is not None and not hasattr(getattr(model, "config", None), "vocab_size"):
+        config = text_config(getattr(model, "config", None))
+        if model is not None and not hasattr(config, "vocab_size"):
             raise TypeError(
                 f"{name} = {model!r}: expected a causal language model of Transformers"
             )
@@ -68,9 +81,18 @@ def check_pair(
         if value is None:
             raise ValueError(f"{name} is None: method {method!r} expects both tokenizers")
     for name, model in (("tokenizer", target), ("drafter_tokenizer", drafter)):
-        tokens, size = len(given[name]), model.config.vocab_size
+        tokens, size = len(given[name]), vocabulary_size(model.config)
         if tokens > size:
             raise ValueError(f"{name} has {tokens} tokens: expected at most its model's {size}")
+
+
+def check_caches(
+    method: str, target: "PreTrainedModel", drafter: "PreTrainedModel | None"
+) -> None:
+    """Raise `ValueError` unless the caches of both models can be cropped."""
+    check_cache("target", target)
+    if method != AUTOREGRESSIVE and drafter is not None:
+        check_cache("drafter", drafter, trees=method in READING_TREES)
 
 
 def _check_one_vocabulary(
@@ -79,7 +101,7 @@ def _check_one_vocabulary(
     tokenizer: Any,
     drafter_tokenizer: Any,
 ) -> None:
-    sizes = target.config.vocab_size, drafter.config.vocab_size
+    sizes = vocabulary_size(target.config), vocabulary_size(drafter.config)
     other = "method 'standard' expects one vocabulary (or use 'tli', 'slem' or 'lazy-slrs')"
     if sizes[0] != sizes[1]:
         raise ValueError(f"drafter has {sizes[1]} tokens and the target {sizes[0]}: {other}")

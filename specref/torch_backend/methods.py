@@ -12,6 +12,7 @@ from specref.torch_backend.drafters.slrs import SlrsDrafter
 from specref.torch_backend.drafters.tli import TliDrafter
 from specref.torch_backend.drafters.union import UnionDrafter
 from specref.torch_backend.models.cached import CachedModel
+from specref.torch_backend.models.configs import vocabulary_size
 from specref.torch_backend.models.trees import TreeModel
 from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
 
@@ -45,8 +46,8 @@ class Pair:
         """The vocabularies of target and drafter, with the sizes of the models' logits."""
         read = TokenVocabulary.from_tokenizer
         return (
-            read(self.tokenizer, self.target.config.vocab_size),
-            read(self.drafter_tokenizer, self.drafter.config.vocab_size),
+            read(self.tokenizer, vocabulary_size(self.target.config)),
+            read(self.drafter_tokenizer, vocabulary_size(self.drafter.config)),
         )
 
 
@@ -75,4 +76,5 @@ DRAFTERS: Mapping[str, Builder] = MappingProxyType(
 METHODS = (*DRAFTERS, AUTOREGRESSIVE)
 BLOCK = "block"
 VERIFICATIONS = ("token", BLOCK)
+READING_TREES = ("slrs", "lazy-slrs")
 DECLARING = ("standard", "union", "tli", "slrs")

@@ -1,7 +1,7 @@
 """The cached model gives what the model gives: with ragged rows, rejections, holes, few rows."""
 
 import copy
-import random
+from functools import wraps
 
 import pytest
 
@@ -12,91 +12,23 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from transformers import MistralConfig, MistralForCausalLM, PreTrainedModel
+from transformers import PreTrainedModel
 
 from proofs_tests.helpers.torch.models import MODELS, POSITIONS, gpt2, llama
 from proofs_tests.helpers.torch.threads import single_thread
+from proofs_tests.helpers.torch.walks import Walk, error, plain
 from specref.torch_backend.models import cached
 from specref.torch_backend.models.cached import CachedModel, common_prefix
 from specref.torch_backend.models.slots import Slots
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
-VOCABULARY = 7
 MARGIN = {torch.float32: 1e-4, torch.float64: 1e-10}
 
 
 @pytest.fixture(params=MODELS)
 def model(request: pytest.FixtureRequest) -> PreTrainedModel:
     return MODELS[request.param]()
-
-
-def plain(model: PreTrainedModel, rows: list[list[int]], last: int) -> Tensor:
-    """No cache and no mask: causal attention does not see what stands to the right."""
-    width = max(map(len, rows))
-    ids = torch.tensor([row + [0] * (width - len(row)) for row in rows])
-    with torch.no_grad():
-        logits = model(ids, use_cache=False).logits
-    ends = zip(logits, map(len, rows), strict=True)
-    return torch.stack([row[end - last : end] for row, end in ends])
-
-
-def error(found: Tensor, expected: Tensor) -> float:
-    return float((found - expected).abs().max() / expected.abs().max())
-
-
-class Walk:
-    """Rows that are drafted, kept in part, cut back and dropped, as in decoding and beyond it."""
-
-    def __init__(
-        self, model: PreTrainedModel, rows: int, seed: int, use_cache: bool = True
-    ) -> None:
-        self.model, self.cached = model, CachedModel(model, use_cache)
-        self.random = random.Random(seed)
-        self.rows = [self.tokens(self.random.randint(1, 9)) for _ in range(rows)]
-
-    def tokens(self, count: int) -> list[int]:
-        return [self.random.randrange(VOCABULARY) for _ in range(count)]
-
-    def verify(self, lookahead: int = 3) -> float:
-        """Drafts from outside, read together with what the rows grew by."""
-        drafts = [self.tokens(lookahead) for _ in self.rows]
-        found = self.cached.logits(self.rows, lookahead + 1, torch.tensor(drafts))
-        return error(found, plain(self.model, self.grow(drafts), lookahead + 1))
-
-    def draft(self, lookahead: int = 3) -> float:
-        """Token after token."""
-        drafts = [self.tokens(lookahead) for _ in self.rows]
-        columns = torch.tensor(drafts)
-        found = [self.cached.logits(self.rows)]
-        found += [self.cached.extend(columns[:, i : i + 1]) for i in range(lookahead)]
-        return error(torch.cat(found, 1), plain(self.model, self.grow(drafts), lookahead + 1))
-
-    def grow(self, drafts: list[list[int]]) -> list[list[int]]:
-        """Keep some of the drafts and one more token, or go back; return the rows with drafts."""
-        whole = [row + draft for row, draft in zip(self.rows, drafts, strict=True)]
-        kept = [self.random.randint(0, len(draft)) for draft in drafts]
-        self.rows = [
-            row + draft[:count] + self.tokens(1)
-            for row, draft, count in zip(self.rows, drafts, kept, strict=True)
-        ]
-        self.rows = [
-            row if len(row) < 50 else row[: self.random.randint(1, 40)] for row in self.rows
-        ]
-        return whole
-
-    def drop(self) -> None:
-        kept = sorted(self.random.sample(range(len(self.rows)), len(self.rows) - 1))
-        self.rows = [self.rows[row] for row in kept]
-        self.cached.select(kept)
-
-    def run(self, steps: int) -> float:
-        worst = 0.0
-        for step in range(steps):
-            worst = max(worst, self.verify() if step % 2 else self.draft())
-            if step % 10 == 9 and len(self.rows) > 2:
-                self.drop()
-        return worst
 
 
 @pytest.mark.deep(one_in=4)
@@ -175,6 +107,7 @@ def test_reads_each_token_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made, widths = llama(), []
     forward = made.forward
 
+    @wraps(forward)
     def counted(*args: object, **kwargs: object) -> object:
         widths.append(kwargs["input_ids"].shape[1])
         return forward(*args, **kwargs)
@@ -242,20 +175,6 @@ def test_model_is_untouched() -> None:
 def test_bad_input_is_named(rows: list[list[int]], last: int | list[int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         CachedModel(llama()).logits(rows, last)
-
-
-def test_sliding_windows_are_refused() -> None:
-    config = MistralConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        sliding_window=4,
-    )
-    with pytest.raises(ValueError, match="layers without full attention"):
-        CachedModel(MistralForCausalLM(config))
 
 
 @given(st.lists(st.integers(0, 1), max_size=9), st.lists(st.integers(0, 1), max_size=9))

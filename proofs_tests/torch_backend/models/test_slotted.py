@@ -5,33 +5,12 @@ import pytest
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
 
-from transformers import MistralConfig, MistralForCausalLM
-
 from proofs_tests.helpers.torch.models import POSITIONS, llama
 from proofs_tests.helpers.torch.threads import single_thread
 from specref.torch_backend.models.cached import CachedModel
-from specref.torch_backend.models.slotted import SlottedModel
 from specref.torch_backend.models.trees import TreeModel
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
-
-
-def test_attention_that_is_not_full_is_refused() -> None:
-    config = MistralConfig(
-        vocab_size=7,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        sliding_window=4,
-    )
-    message = (
-        r"^model: MistralConfig has layers without full attention \(\w+\): expected full "
-        "attention, whose cache can be cropped$"
-    )
-    with pytest.raises(ValueError, match=message):
-        SlottedModel(MistralForCausalLM(config))
 
 
 @pytest.mark.parametrize(

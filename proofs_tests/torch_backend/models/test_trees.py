@@ -1,7 +1,6 @@
 """Tree attention gives every node what the model gives its path: ragged, grown, begun again."""
 
-import random
-from collections.abc import Sequence
+from functools import wraps
 
 import pytest
 
@@ -14,6 +13,7 @@ from transformers import PreTrainedModel
 
 from proofs_tests.helpers.torch.models import MODELS, POSITIONS, llama
 from proofs_tests.helpers.torch.threads import single_thread
+from proofs_tests.helpers.torch.walks import TreeWalk, error, plain
 from specref.torch_backend.models import trees
 from specref.torch_backend.models.slots import Slots
 from specref.torch_backend.models.slotted import SlottedModel
@@ -22,86 +22,7 @@ from specref.torch_backend.models.trees import TreeModel
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
-VOCABULARY = 7
 EXACT = 1e-10
-
-
-class Walk:
-    """Random trees after random contexts, every node beside a plain forward of its path."""
-
-    def __init__(self, model: PreTrainedModel, rows: int, seed: int, use_cache: bool = True):
-        self.plain, self.model = model, TreeModel(model, use_cache)
-        self.random, self.worst = random.Random(seed), 0.0
-        self.contexts = [self.tokens(self.random.randint(1, 9)) for _ in range(rows)]
-        self.begin()
-
-    def tokens(self, count: int) -> list[int]:
-        return [self.random.randrange(VOCABULARY) for _ in range(count)]
-
-    def begin(self) -> None:
-        self.texts = [[list(context)] for context in self.contexts]
-        found = self.model.begin(self.contexts)
-        self.compare([[text] for text in self.contexts], list(found[:, None]))
-
-    def grow(self, most: int = 6) -> None:
-        counts = [self.random.randint(0, most) for _ in self.texts]
-        counts[self.random.randrange(len(counts))] = most
-        parents: list[list[int]] = [[] for _ in self.texts]
-        tokens = [self.tokens(count) for count in counts]
-        for texts, above, ids in zip(self.texts, parents, tokens, strict=True):
-            for token in ids:
-                above.append(self.random.randrange(len(texts)))
-                texts.append([*texts[above[-1]], token])
-        found = self.model.grow(parents, tokens)
-        new = [texts[len(texts) - n :] for texts, n in zip(self.texts, counts, strict=True)]
-        self.compare(new, found)
-
-    def go_on(self) -> None:
-        """Contexts that are some node's text and more, or that share less, or are unrelated."""
-        chosen = [self.random.choice(texts) for texts in self.texts]
-        kept = [
-            text[: self.random.randint(0, len(text))]
-            if len(text) > 30 or self.random.random() < 0.3
-            else text
-            for text in chosen
-        ]
-        self.contexts = [text + self.tokens(self.random.randint(0, 3)) or [1] for text in kept]
-        self.begin()
-
-    def drop(self) -> None:
-        kept = sorted(self.random.sample(range(len(self.texts)), len(self.texts) - 1))
-        self.contexts = [self.contexts[row] for row in kept]
-        self.texts = [self.texts[row] for row in kept]
-        self.model.select(kept)
-
-    def compare(self, texts: Sequence[list[list[int]]], found: Sequence[Tensor]) -> None:
-        for rows, logits in zip(texts, found, strict=True):
-            assert logits.shape == (len(rows), VOCABULARY)
-            if rows:
-                self.worst = max(self.worst, error(logits, plain(self.plain, rows)))
-
-    def run(self, iterations: int = 6) -> float:
-        for iteration in range(iterations):
-            for _ in range(3):
-                self.grow()
-            if iteration % 2 and len(self.texts) > 2:
-                self.drop()
-                self.grow()
-            self.go_on()
-        return self.worst
-
-
-def plain(model: PreTrainedModel, rows: list[list[int]]) -> Tensor:
-    """The logits after each text: no cache, no mask; what stands to the right is not seen."""
-    width = max(map(len, rows))
-    ids = torch.tensor([row + [0] * (width - len(row)) for row in rows])
-    with torch.no_grad():
-        logits = model(ids, use_cache=False).logits
-    return torch.stack([row[len(text) - 1] for row, text in zip(logits, rows, strict=True)])
-
-
-def error(found: Tensor, expected: Tensor) -> float:
-    return float((found - expected).abs().max() / expected.abs().max())
 
 
 @pytest.fixture(params=MODELS)
@@ -113,7 +34,7 @@ def model(request: pytest.FixtureRequest) -> PreTrainedModel:
 @pytest.mark.parametrize("rows", [1, 4])
 def test_every_node_is_its_path(model: PreTrainedModel, rows: int, use_cache: bool) -> None:
     """With scaled dot-product attention; eager attention takes its softmax in float32."""
-    walk = Walk(model, rows, seed=rows, use_cache=use_cache)
+    walk = TreeWalk(model, rows, seed=rows, use_cache=use_cache)
     assert walk.run() < EXACT
     assert walk.model.begin(walk.contexts).dtype == torch.float64
 
@@ -121,7 +42,7 @@ def test_every_node_is_its_path(model: PreTrainedModel, rows: int, use_cache: bo
 @pytest.mark.parametrize("kind", ["sdpa", "eager"])
 def test_in_float32(model: PreTrainedModel, kind: str) -> None:
     model.float().set_attn_implementation(kind)
-    walk = Walk(model, 4, seed=4)
+    walk = TreeWalk(model, 4, seed=4)
     assert walk.run() < 1e-4
     assert walk.model.begin(walk.contexts).dtype == torch.float32
 
@@ -129,7 +50,7 @@ def test_in_float32(model: PreTrainedModel, kind: str) -> None:
 @pytest.mark.parametrize("use_cache", [True, False])
 def test_forgotten_nodes_take_no_place(model: PreTrainedModel, use_cache: bool) -> None:
     """New nodes are below the contexts alone, which are not read again."""
-    walk = Walk(model, 3, seed=6, use_cache=use_cache)
+    walk = TreeWalk(model, 3, seed=6, use_cache=use_cache)
     longest = max(map(len, walk.contexts))
     for _ in range(4):
         walk.grow()
@@ -148,7 +69,7 @@ def test_holes_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
         return closed[-1]
 
     monkeypatch.setattr(Slots, "compact", counted)
-    assert Walk(llama().double(), 5, seed=3).run(40) < EXACT
+    assert TreeWalk(llama().double(), 5, seed=3).run(40) < EXACT
     assert sum(order is not None for order in closed) > 2
 
 
@@ -176,7 +97,6 @@ def late(tree: Tree, count: int) -> list[int]:
 PLACE, POSITIONS_OF = Tree.place, Tree.positions
 
 
-@pytest.mark.parametrize("use_cache", [True, False])
 @pytest.mark.parametrize(
     ("name", "bug"),
     [("place", sibling), ("place", orphan), ("positions", by_slot), ("positions", late)],
@@ -186,10 +106,9 @@ def test_a_wrong_tree_is_noticed(
     model: PreTrainedModel,
     name: str,
     bug: object,
-    use_cache: bool,
 ) -> None:
     monkeypatch.setattr(Tree, name, bug)
-    assert Walk(model, 3, seed=1, use_cache=use_cache).run(1) > 1e-6
+    assert TreeWalk(model, 3, seed=1).run(1) > 1e-6
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -197,7 +116,7 @@ def test_a_tree_that_is_not_forgotten_is_noticed(
     monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     monkeypatch.setattr(Slots, "crop", lambda self, lengths: None)
-    assert Walk(llama().double(), rows, seed=1).run(2) > 1e-6
+    assert TreeWalk(llama().double(), rows, seed=1).run(2) > 1e-6
 
 
 def test_a_wrong_prefix_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +127,7 @@ def test_a_wrong_prefix_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         return min(shared(held, row) + 1, len(held))
 
     monkeypatch.setattr(trees, "common_prefix", too_long)
-    assert Walk(llama().double(), 3, seed=1).run(8) > 1e-6
+    assert TreeWalk(llama().double(), 3, seed=1).run(8) > 1e-6
 
 
 def test_dropping_other_rows_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,15 +137,16 @@ def test_dropping_other_rows_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
         select(model, [row + 1 for row in rows[:-1]] + [0])
 
     monkeypatch.setattr(SlottedModel, "select", others)
-    assert Walk(llama().double(), 4, seed=1).run(4) > 1e-6
+    assert TreeWalk(llama().double(), 4, seed=1).run(4) > 1e-6
 
 
 @pytest.mark.parametrize("use_cache", [True, False])
 def test_reads_count_what_is_read(monkeypatch: pytest.MonkeyPatch, use_cache: bool) -> None:
-    """With a cache: what is new of a context, at least one token, and new nodes; else all."""
+    """With a cache: what is new of a context, at least a token, and new nodes; else texts."""
     made, shapes = llama(), []
     forward = made.forward
 
+    @wraps(forward)
     def counted(*args: object, **kwargs: object) -> object:
         shapes.append(tuple(kwargs["input_ids"].shape))
         return forward(*args, **kwargs)
@@ -243,9 +163,9 @@ def test_reads_count_what_is_read(monkeypatch: pytest.MonkeyPatch, use_cache: bo
     took(tree.begin([[1, 2, 3, 4, 1, 3], [5]]))
     took(tree.grow([[0], [0]], [[6], [6]]))
     took(tree.begin([[1, 2, 0], [3, 3]]))
-    assert reads == ([5, 3, 3, 3, 2, 3] if use_cache else [5, 8, 11, 7, 9, 5])
-    widths = [4, 3, 2, 2, 1, 2] if use_cache else [4, 7, 8, 6, 7, 3]
-    assert shapes == [(2, width) for width in widths]
+    assert reads == ([5, 3, 3, 3, 2, 3] if use_cache else [5, 16, 11, 7, 9, 5])
+    cached, whole = [4, 3, 2, 2, 1, 2], [(2, 4), (3, 6), (3, 6), (2, 6), (2, 7), (2, 3)]
+    assert shapes == ([(2, width) for width in cached] if use_cache else whole)
     assert tree.forwards == 6
 
 
@@ -255,13 +175,13 @@ def test_up_to_the_last_position(model: PreTrainedModel) -> None:
     contexts = [[1] * (POSITIONS - 2), [2, 3]]
     tree.begin(contexts)
     found = tree.grow([[0, 1], [0]], [[4, 5], [6]])
-    assert error(found[0][1:], plain(model, [[*contexts[0], 4, 5]])) < EXACT
+    assert error(found[0][1:], plain(model, [[*contexts[0], 4, 5]], 1)[:, 0]) < EXACT
     message = rf"parents\[0\]\[1\] = 2: its child would be token {POSITIONS + 1} of a text"
     with pytest.raises(ValueError, match=message):
         tree.grow([[0, 2], []], [[1, 1], []])
     found = tree.grow([[0], [1]], [[3], [3]])
-    assert error(found[0], plain(model, [[*contexts[0], 3]])) < EXACT
-    assert error(found[1], plain(model, [[2, 3, 6, 3]])) < EXACT
+    assert error(found[0], plain(model, [[*contexts[0], 3]], 1)[:, 0]) < EXACT
+    assert error(found[1], plain(model, [[2, 3, 6, 3]], 1)[:, 0]) < EXACT
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,10 @@ class CachedModel(SlottedModel):
     Parameters
     ----------
     model : transformers.PreTrainedModel
-        A causal language model with full attention. It is not changed.
+        A causal language model; its layers may have sliding windows. It is not changed.
     use_cache : bool
-        If False everything is read again in every call: the reference for the cache.
+        If False every text is read whole in every call: the reference for the cache, and the
+        way to read a model whose cache cannot be cropped.
 
     Attributes
     ----------
@@ -35,7 +36,7 @@ class CachedModel(SlottedModel):
     Raises
     ------
     ValueError
-        The model has layers whose attention is not full: their cache cannot be cropped.
+        The model's cache cannot be cropped, and `use_cache` is True.
 
     Examples
     --------
@@ -96,9 +97,13 @@ class CachedModel(SlottedModel):
         if len(self._rows) != len(texts):
             self.clear(len(texts))
             self._rows, self._pending = [[] for _ in texts], None
+        if not self.use_cache:
+            self._rows, self._pending = texts, drafts
+            none = torch.empty(len(texts), 0, dtype=torch.int64, device=self.device)
+            return self.whole(texts, max(wanted), none if drafts is None else drafts)
         self.settle()
         keep = [
-            min(common_prefix(held, text), len(text) + columns - count) if self.use_cache else 0
+            min(common_prefix(held, text), len(text) + columns - count)
             for held, text, count in zip(self._rows, texts, wanted, strict=True)
         ]
         self.crop(keep)

@@ -1,20 +1,29 @@
-"""A causal language model whose key-value cache has holes: the base of cached models."""
+"""A causal language model whose key-value cache has holes: the base of cached models.
 
-import inspect
+Layers with a sliding window keep the keys and values of all tokens here, so that any token can
+be taken back; what is outside a window is hidden by the mask. A window counts tokens of a text,
+not slots: where rows have holes, the mask is made here, one for each kind of layers.
+"""
+
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from specref.torch_backend.models.configs import check_attention, longest_text
+from specref.torch_backend.models.configs import (
+    check_cache,
+    longest_text,
+    takes,
+    takes_masks,
+    vocabulary_size,
+    windows,
+)
 from specref.torch_backend.models.slots import Slots
 from specref.torch_backend.sending import moved, sent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-MASKED = ("sdpa", "eager")  # what takes a mask of four dimensions
 
 
 class SlottedModel:
@@ -23,9 +32,9 @@ class SlottedModel:
     Parameters
     ----------
     model : transformers.PreTrainedModel
-        A causal language model with full attention. It is not changed.
+        A causal language model. It is not changed.
     use_cache : bool
-        If False no keys and values are kept.
+        If False no keys and values are kept, and texts are read whole, without a mask.
 
     Attributes
     ----------
@@ -39,15 +48,17 @@ class SlottedModel:
     Raises
     ------
     ValueError
-        The model has layers whose attention is not full: their cache cannot be cropped.
+        The model's cache cannot be cropped, and `use_cache` is True.
     """
 
     def __init__(self, model: "PreTrainedModel", use_cache: bool = True) -> None:
-        check_attention(model.config)
+        if use_cache:
+            check_cache("model", model)
         self.model, self.use_cache, self.forwards = model, use_cache, 0
         self.positions, self.device = longest_text(model.config), model.device
-        named = inspect.signature(model.forward).parameters
-        self._cache_name = "cache" if "cache" in named else "past_key_values"
+        self._windows = windows(model.config)
+        self._cache_name = "past_key_values" if takes(model, "past_key_values") else "cache"
+        self._keeps = takes(model, "logits_to_keep")
         self.clear(0)
 
     def clear(self, rows: int) -> None:
@@ -62,33 +73,70 @@ class SlottedModel:
         if layout is None:
             return self.call(ids, last)
         mask, positions = (moved(one, self.device) for one in layout)
-        if self.model.config._attn_implementation in MASKED:
-            mask = self.additive(mask[:, None].repeat(1, ids.shape[1], 1))
-        return self.call(ids, last, attention_mask=mask, position_ids=positions)
+        if not takes_masks(self.model):
+            return self.call(ids, last, attention_mask=mask, position_ids=positions)
+        seen, places = mask[:, None].repeat(1, ids.shape[1], 1), mask.cumsum(1) - 1
+        return self.call(
+            ids, last, attention_mask=self.masks(seen, places), position_ids=positions
+        )
 
-    def additive(self, seen: Tensor) -> Tensor:
-        """The additive mask of the last columns, [B, 1, width, slots], from what they may see.
+    def masks(self, seen: Tensor, places: Tensor) -> Tensor | dict[str, Tensor]:
+        """The additive mask of the last columns, [B, 1, width, slots], for each kind of layers.
 
         Of a mask that says no more than `seen`, Transformers reads a value in every forward.
+
+        Parameters
+        ----------
+        seen : Tensor of bool, shape [B, width, slots]
+            What each of the last columns may see of what came before it.
+        places : Tensor of int64, shape [B, slots]
+            Which token of its text stands in a slot, by which windows count.
         """
-        past = seen.shape[2] - seen.shape[1]
+        width, past = seen.shape[1], seen.shape[2] - seen.shape[1]
         seen = seen.tril(past)
         seen.diagonal(past, 1, 2).fill_(True)  # padding has to attend to something
+        age = places[:, -width:, None] - places[:, None]
+        masks = {
+            kind: self._additive(seen if window is None else seen & (age < window))
+            for kind, window in self._windows.items()
+        }
+        return masks if len(masks) > 1 else masks.popitem()[1]
+
+    def _additive(self, seen: Tensor) -> Tensor:
         mask = torch.zeros(seen.shape, dtype=self.model.dtype, device=self.device)
         return mask.masked_fill_(~seen, torch.finfo(mask.dtype).min)[:, None]
 
-    def call(self, ids: Tensor, last: int, **arguments: Tensor) -> Tensor:
+    def whole(self, rows: Sequence[Sequence[int]], last: int, drafts: Tensor) -> Tensor:
+        """The last logits of texts that are read from the start, without a cache or a mask.
+
+        Padding stands to the right, where no causal model sees it: true of any architecture.
+
+        Parameters
+        ----------
+        rows, last, drafts
+            As `CachedModel.logits` takes them.
+        """
+        columns, longest = drafts.shape[1], max(map(len, rows))
+        width = min(longest + columns, self.positions)
+        ids = sent([[*row] + [0] * (longest + columns - len(row)) for row in rows], self.device)
+        steps = torch.arange(columns, device=self.device)
+        starts = sent(list(map(len, rows)), self.device)[:, None]
+        ids = ids.scatter_(1, starts + steps, drafts.clamp(min=0))[:, :width]
+        first = max(0, min(min(map(len, rows)) + columns, width) - last)
+        logits = self.call(ids, width - first)
+        places = starts + columns - last - first + torch.arange(last, device=self.device)
+        return logits.take_along_dim(places.clamp(0, width - first - 1)[..., None], 1)
+
+    def call(self, ids: Tensor, last: int, **arguments: Any) -> Tensor:
         """One forward: the logits of the last columns."""
-        cache = {self._cache_name: self._cache} if self.use_cache else {}
+        if self.use_cache:
+            arguments[self._cache_name] = self._cache
+        if self._keeps:
+            arguments["logits_to_keep"] = last
         self.forwards += 1
         logits: Tensor = self.model(
-            input_ids=ids,
-            use_cache=self.use_cache,
-            logits_to_keep=last,
-            return_dict=True,
-            **cache,
-            **arguments,
-        ).logits
+            input_ids=ids, use_cache=self.use_cache, return_dict=True, **arguments
+        ).logits[:, -last:]
         return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
     def crop(self, lengths: Sequence[int]) -> None:
@@ -128,7 +176,7 @@ class SlottedModel:
             self.check_ids(f"rows[{index}]", row)
 
     def check_ids(self, name: str, ids: Sequence[int]) -> None:
-        size = self.model.config.vocab_size
+        size = vocabulary_size(self.model.config)
         if not ids or (min(ids) >= 0 and max(ids) < size):
             return
         place = next(place for place, token in enumerate(ids) if not 0 <= token < size)

@@ -64,6 +64,21 @@ class Tree:
         """Where the last nodes stand in their texts."""
         return [len(self.context) + depth - 1 for depth in self.depths[len(self.depths) - count :]]
 
+    def texts(self, count: int) -> list[list[int]]:
+        """The texts of the last nodes: the context and the path to each.
+
+        Examples
+        --------
+        >>> tree = Tree([7, 8])
+        >>> tree.add([0, 1], [4, 5])
+        >>> tree.texts(1)
+        [[7, 8, 4, 5]]
+        """
+        texts = [list(self.context)]
+        for parent, token in zip(self.parents[1:], self.tokens, strict=True):
+            texts.append([*texts[parent], token])
+        return texts[len(texts) - count :]
+
     def _depths_below(self, parents: Sequence[int]) -> list[int]:
         depths = list(self.depths)
         for parent in parents:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from specref.torch_backend.models.cached import common_prefix
+from specref.torch_backend.models.configs import check_cache
 from specref.torch_backend.models.slotted import SlottedModel
 from specref.torch_backend.models.tree import Tree
 from specref.torch_backend.sending import moved
@@ -26,10 +27,11 @@ class TreeModel(SlottedModel):
     Parameters
     ----------
     model : transformers.PreTrainedModel
-        A causal language model with full attention ("sdpa" or "eager": what takes a mask of four
-        dimensions). It is not changed.
+        A causal language model; its layers may have sliding windows. With a cache its attention
+        is "sdpa" or "eager", which take a mask of four dimensions. It is not changed.
     use_cache : bool
-        If False everything is read again in every call: the reference for the cache.
+        If False every path is read whole, as a text of its own: the reference for the cache,
+        and the way to read a model whose cache cannot be cropped.
 
     Attributes
     ----------
@@ -43,7 +45,8 @@ class TreeModel(SlottedModel):
     Raises
     ------
     ValueError
-        The model has layers whose attention is not full: their cache cannot be cropped.
+        The model's cache cannot be cropped, or its attention takes no mask, and `use_cache` is
+        True.
 
     Examples
     --------
@@ -64,6 +67,8 @@ class TreeModel(SlottedModel):
     """  # fmt: skip
 
     def __init__(self, model: "PreTrainedModel", use_cache: bool = True) -> None:
+        if use_cache:
+            check_cache("model", model, trees=True)
         super().__init__(model, use_cache)
         self.reads, self._trees = 0, list[Tree]()
 
@@ -92,8 +97,11 @@ class TreeModel(SlottedModel):
         if len(self._trees) != len(contexts):
             self.clear(len(contexts))
             self._trees = [Tree([]) for _ in contexts]
+        if not self.use_cache:
+            self._trees = [Tree(row) for row in contexts]
+            return self._whole(contexts)
         keep = [
-            min(common_prefix(tree.context, row), len(row) - 1) if self.use_cache else 0
+            min(common_prefix(tree.context, row), len(row) - 1)
             for tree, row in zip(self._trees, contexts, strict=True)
         ]
         self.crop(keep)
@@ -131,7 +139,10 @@ class TreeModel(SlottedModel):
         for tree, above, ids in zip(self._trees, parents, tokens, strict=True):
             tree.add(above, ids)
         counts = list(map(len, tokens))
-        logits = self._read(counts) if self.use_cache else self._read_all(max(counts))
+        if not self.use_cache:
+            texts = [tree.texts(count) for tree, count in zip(self._trees, counts, strict=True)]
+            return list(torch.split(self._whole(list(chain.from_iterable(texts))), counts))
+        logits = self._read(counts)
         return [row[len(row) - count :] for row, count in zip(logits, counts, strict=True)]
 
     def forget(self) -> None:
@@ -149,43 +160,39 @@ class TreeModel(SlottedModel):
         """The logits of the last nodes of each row, which alone are read."""
         pairs = list(zip(self._trees, counts, strict=True))
         ids = [tree.tokens[len(tree.tokens) - count :] for tree, count in pairs]
-        positions = [tree.positions(count) for tree, count in pairs]
-        return self._attend(ids, positions, counts, max(counts))
-
-    def _read_all(self, last: int) -> Tensor:
-        """The same without a cache."""
-        self.slots.crop([0] * len(self._trees))
-        counts = [len(tree.tokens) for tree in self._trees]
-        ids = [tree.context + tree.tokens for tree in self._trees]
-        positions = [
-            [*range(len(tree.context)), *tree.positions(count)]
-            for tree, count in zip(self._trees, counts, strict=True)
-        ]
-        return self._attend(ids, positions, counts, last)
-
-    def _attend(
-        self, ids: list[list[int]], positions: list[list[int]], nodes: Sequence[int], last: int
-    ) -> Tensor:
-        """Read some tokens of each row, of which the last are nodes."""
-        fresh = list(map(len, ids))
-        self.reads += sum(fresh)
-        self.slots.append(fresh, max(fresh))
+        self.reads += sum(counts)
+        self.slots.append(counts, max(counts))
         return self.call(
             self.padded(ids),
-            last,
-            attention_mask=self._mask(nodes, max(fresh)),
-            position_ids=self.padded(positions),
+            max(counts),
+            attention_mask=self._mask(counts, max(counts)),
+            position_ids=self.padded([tree.positions(count) for tree, count in pairs]),
         )
 
-    def _mask(self, nodes: Sequence[int], width: int) -> Tensor:
-        """The additive mask of the last slots, shape [B, 1, width, slots]."""
+    def _whole(self, texts: list[list[int]]) -> Tensor:
+        """The logits after texts that are read from the start."""
+        self.reads += sum(map(len, texts))
+        none = torch.empty(len(texts), 0, dtype=torch.int64, device=self.device)
+        return self.whole(texts, 1, none)[:, 0]
+
+    def _mask(self, nodes: Sequence[int], width: int) -> Tensor | dict[str, Tensor]:
+        """The masks of the last slots, by which nodes see their context and their path."""
         size, used = self.slots.size, self.slots.used
         lengths = torch.tensor([len(tree.context) for tree in self._trees])[:, None]
-        context = moved(used & (used.cumsum(1) <= lengths), self.device)
+        order = used.cumsum(1)
+        context = moved(used & (order <= lengths), self.device)
         seen = context[:, None].repeat(1, width, 1)
         paths = [tree.place(n, size) for tree, n in zip(self._trees, nodes, strict=True)]
-        places = moved(_places(paths, width, size), self.device)
-        return self.additive(seen.view(-1).index_fill_(0, places, True).view_as(seen))
+        flat = moved(_flat(paths, width, size), self.device)
+        seen = seen.view(-1).index_fill_(0, flat, True).view_as(seen)
+        return self.masks(seen, moved(self._places(order - 1), self.device))
+
+    def _places(self, places: Tensor) -> Tensor:
+        """Which token of its text stands in each slot, [B, slots]: a node's is by its depth."""
+        for row, tree in enumerate(self._trees):
+            slots = [path[-1] for path in tree.paths[1:]]
+            places[row, slots] = torch.tensor(tree.positions(len(slots)), dtype=torch.int64)
+        return places
 
     def _check(self, parents: Sequence[Sequence[int]], tokens: Sequence[Sequence[int]]) -> None:
         for name, given in (("parents", parents), ("tokens", tokens)):
@@ -205,7 +212,7 @@ class TreeModel(SlottedModel):
             self._trees[row].check(row, above, self.positions)
 
 
-def _places(paths: Sequence[Sequence[tuple[int, ...]]], width: int, size: int) -> Tensor:
+def _flat(paths: Sequence[Sequence[tuple[int, ...]]], width: int, size: int) -> Tensor:
     """The flat indices of the paths of each row's last nodes in a mask [B, width, size]."""
     rows = [
         (row + 1) * width - len(found) + index
