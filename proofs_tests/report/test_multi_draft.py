@@ -1,33 +1,15 @@
 """The page on multi-draft, tree and greedy block verification: its tables, and what it says."""
 
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from specref.algorithms import block, greedy_block, standard
 from specref.report.greedy_runs import stateless, tokens_of_iterations
-from specref.report.multi_draft import TABLES, main, markdown, one_path, written
+from specref.report.multi_draft import markdown, one_path, written
 from specref.zoo.block_fixtures import TOKENS
 
 F = Fraction
-PAGE = Path(__file__).parents[2] / "docs" / "multi-draft.md"
-
-
-@pytest.mark.deep
-def test_the_tables_of_the_page_are_those_of_its_command(tmp_path):
-    """From a page whose tables are empty, by the command that the page names."""
-    text, emptied = PAGE.read_text(), PAGE.read_text()
-    for name in TABLES:
-        head, rest = emptied.split(f"<!-- {name} -->")
-        emptied = f"{head}<!-- {name} --><!-- end of {name} -->{rest.split('-->', 1)[1]}"
-    copy = tmp_path / "page.md"
-    copy.write_text(emptied)
-    result = CliRunner().invoke(main, [str(copy)])
-    assert result.exit_code == 0, result.output
-    assert copy.read_text() == text != emptied
-    assert "python -m specref.report.multi_draft docs/multi-draft.md" in text
 
 
 def test_a_page_without_a_place_for_a_table_is_refused():

@@ -11,7 +11,6 @@ from proofs_tests.helpers.vectors.files import (
     CASES,
     FILES,
     FOLDER,
-    ROOT,
     SCHEMA,
     STEPS,
     VERIFY,
@@ -34,7 +33,6 @@ from specref.rules import RULES
 from specref.vectors import building, collecting, stepping
 from specref.vectors.cases import StepCase
 from specref.vectors.collecting import PUBLISHED
-from specref.vectors.deciding import POLICIES
 from specref.vectors.layout import laid_out
 from specref.vectors.notes import NOTES
 
@@ -244,14 +242,3 @@ def test_the_schema_is_closed():
     found = list(objects(SCHEMA))
     assert len(found) > 15
     assert all(one["additionalProperties"] is False for one in found)
-
-
-def test_the_page_tells_the_truth():
-    page = (ROOT / "docs" / "vectors.md").read_text()
-    for name, file in FILES.items():
-        found = dict.fromkeys(case["level"] for case in file["cases"])
-        levels = ", ".join(f"`{level}`" for level in found)
-        (paper,) = {cite for case in file["cases"] for cite in case["cites"]}
-        assert f"| [{name}.json](../specref/vectors/v1/{name}.json) | {paper} | {levels} |" in page
-    assert set(re.findall(r"`([A-Z][a-z]+[A-Z]\w+)`", page)) <= NOTES.keys()
-    assert all(f"`{policy}`" in page for policy in POLICIES)

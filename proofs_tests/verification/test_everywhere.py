@@ -1,7 +1,6 @@
 """The table of rules for every p and q: what is asked, and that verdicts are compared."""
 
 import json
-import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -152,25 +151,10 @@ def recorded(name: str) -> list[Answer]:
     return [answer_of(one) for one in record["answers"]]
 
 
-@pytest.mark.parametrize("name", ["rules", "zoo"])
-def test_pages_have_their_records_and_these_have_every_box(name: str) -> None:
-    answers, zoo = recorded(name), name == "zoo"
-    command = "specref verify --everywhere --profile quick" + " --zoo" * zoo
-    page = everywhere_page(answers, f"{command} --markdown FILE", zoo=zoo)
-    assert page.strip() == (DOCS / f"everywhere_{name}.md").read_text().strip()
-    rules = [box.rule for box in boxes_of("quick", zoo=zoo)]
-    assert sorted(answer.box.rule for answer in answers) == sorted(rules)
-    assert zoo or [answer.box for answer in answers] == list(boxes_of("quick"))
-    assert all(answer.as_known for answer in answers)
-
-
 def test_every_step_of_the_zoo_is_asked_and_how_if_not_as_it_is() -> None:
     steps = {one.id for one in ALL.values() if one.is_step}
     assert {box.rule for box in boxes_of("quick", zoo=True)} == steps
-    page = (DOCS / "everywhere_zoo.md").read_text()
-    asked = page[page.index("## Asked in another way") :]
-    assert set(re.findall(r"`([^`]+)`", asked)) == set(QUESTIONS) < steps
-    assert len(QUESTIONS) == 22
+    assert set(QUESTIONS) < steps
 
 
 def test_every_step_of_the_zoo_is_proved_or_refuted_and_none_does_nothing() -> None:

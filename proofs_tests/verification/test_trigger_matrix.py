@@ -118,31 +118,6 @@ def test_the_command_writes_the_page(tmp_path) -> None:
     assert written.endswith("Missed: none.\n")
 
 
-@pytest.mark.parametrize("contract", ALL)
-def test_the_page_has_every_situation_and_counts_what_is_found(contract: str) -> None:
-    page, known = (DOCS / "triggers.md").read_text(encoding="utf-8"), ALL[contract]
-    first, *parts = page.split("## Contract ")
-    (part,) = (one for one in parts if one.startswith(f"{contract}\n"))
-    rows = [line.split(" | ") for line in part.splitlines() if line.startswith("| `")]
-    own = [one for one in known.triggers if getattr(one, "bugs", ())]
-    shared = [one for one in known.triggers if one not in own]
-    assert [row[0].strip("| `") for row in rows] == [trigger.id for trigger in shared]
-    cells = [cell.strip(" |") for row in rows for cell in row[2:]]
-    assert len(cells) == len(shared) * len(known.bugs)
-    cells += [part.split(f"`{bug.id}` at `{one.id}`: ")[1] for one in own for bug in one.bugs]
-    assert all(cells)
-    missed = cells.count("missed")
-    assert f"{len(cells) - missed} of {len(cells)} found" in part
-    assert part.rstrip().splitlines()[-1].count(" at ") == missed
-    every = sum(len(bugs_at(one, at)) for one in ALL.values() for at in one.triggers)
-    assert f"of {every} found" in first
-
-
-def test_other_pages_count_the_situations() -> None:
-    told = (DOCS / "judge-your-sampler.md").read_text(encoding="utf-8")
-    assert f"one of {len(TRIGGERS)} situations" in told
-
-
 @pytest.mark.parametrize(
     ("trigger", "bug", "killer"),
     [

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from proofs_tests.pages.console_blocks import ROOT
 from specref.algorithms import standard
 from specref.cli.everywhere import frames_of_rule
 from specref.proofs.everywhere import NotForAllError, compare_everywhere, is_lossless_everywhere
@@ -160,11 +159,3 @@ def test_a_thread_that_was_given_up_is_not_taken_for_the_next_one() -> None:
 
     with pytest.raises(NotForAllError, match="did not return"):
         watch.run(watch.of(next_one))
-
-
-def test_the_page_says_how_long_a_run_may_take() -> None:
-    page = " ".join((ROOT / "docs" / "everywhere.md").read_text(encoding="utf-8").split())
-    assert (
-        f"takes {module.GRACE:g} s of the processor and has not ended by then, or "
-        f"{module.LONGEST:g} s on the clock"
-    ) in page

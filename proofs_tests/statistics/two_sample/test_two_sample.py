@@ -5,25 +5,19 @@ Rates are judged by binomial bounds that a correct test breaks with probability 
 
 import itertools
 import math
-import re
 from collections import Counter
 from fractions import Fraction
-from pathlib import Path
-from statistics import median
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from proofs_tests.benchmarks.power import declared, iterations_needed, without
 from proofs_tests.benchmarks.two_sample import (
-    NAMES,
     Texts,
     completed_law,
     target_law,
     trials_needed,
 )
-from proofs_tests.pages.console_blocks import ROOT
 from specref.simulate import draw_blocks, tabulate
 from specref.statistics import TwoSample, Verdict
 from specref.statistics.two_sample.bets import STAKES, VIEWS, Bets, Visits
@@ -508,43 +502,3 @@ def test_the_texts_that_would_find_a_distance_count_the_next_look() -> None:
         again.add(fixed(round(share * trials)), fixed(round(share * trials)))
         again.report(), again.report()
         assert (again.report().detectable <= tv) == found
-
-
-PAGE = (Path(__file__).parents[3] / "docs" / "statistics.md").read_text(encoding="utf-8")
-ROW = re.compile(r"^\| ([\w-]+) \| ([\d,]+) / ([\d,]+) \| ([\d,]+) / ([\d,]+) \|$", re.MULTILINE)
-ROWS = {name: [int(x.replace(",", "")) for x in cells] for name, *cells in ROW.findall(PAGE)}
-
-
-@pytest.mark.parametrize("name", [name for name in ROWS if name != "exact-match-resample"])
-def test_the_page_has_the_texts_that_are_needed(name: str) -> None:
-    """Left out is the row of 43,592 texts, for its time."""
-    for fixture, printed in (("wide", ROWS[name][1]), ("eos", ROWS[name][3])):
-        needed = [trials_needed(FIXTURES[fixture], MUTANTS[name], seed) for seed in range(5)]
-        assert np.median(needed) == printed
-
-
-def test_the_page_says_how_many_times_as_many() -> None:
-    ratios = [row[i + 1] / row[i] for row in ROWS.values() for i in (0, 2)]
-    assert len(ratios) == 10
-    assert f"needs {min(ratios):.1f} to {max(ratios):.1f} times the blocks" in PAGE
-
-
-def test_the_page_has_what_the_benchmark_measures() -> None:
-    """The range of ratios is that of the table, and the quickest mutant is measured anew."""
-    page = (ROOT / "docs" / "statistics.md").read_text()
-    ((low, high),) = re.findall(r"it needs ([\d.]+) to ([\d.]+) times the blocks", page)
-    table = page.split("| mutant | wide: campaign / two-sample |")[1].split("\n\n")[0]
-    rows = re.findall(
-        r"^\| ([\w-]+) \| ([\d,]+) / ([\d,]+) \| ([\d,]+) / ([\d,]+) \|$", table, re.M
-    )
-    counts = {row[0]: [int(one.replace(",", "")) for one in row[1:]] for row in rows}
-    ratios = [row[i + 1] / row[i] for row in counts.values() for i in (0, 2)]
-    assert [f"{min(ratios):.1f}", f"{max(ratios):.1f}"] == [low, high]
-    assert list(counts) == list(NAMES)
-    name, measured = "bonus-argmax", []
-    for fixture in (FIXTURES["wide"], FIXTURES["eos"]):
-        blind = without(declared(fixture), set(MUTANTS))
-        known = [iterations_needed(blind, fixture, MUTANTS[name], seed) for seed in range(5)]
-        unknown = [trials_needed(fixture, MUTANTS[name], seed) for seed in range(5)]
-        measured += [median(known), median(unknown)]
-    assert measured == counts[name]
