@@ -610,7 +610,7 @@ def test_what_cannot_be_called_is_never_called_lossy() -> None:
 
     words = (
         r"two takes \(p, q\): contract verify gives \(target_probs, draft_probs, draft_tokens\), "
-        "and by name any of rng, coins, lens, generator; no contract fits"
+        "and by name any of rng, coins, lens, generator, generators; no contract fits"
     )
     with pytest.raises(TypeError, match=words):
         check(two)

@@ -7,10 +7,13 @@ import pytest
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
 
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 
 from proofs_tests.helpers.torch.generations import arguments, greedy, prompts
+from proofs_tests.helpers.torch.models import gpt2
 from proofs_tests.helpers.torch.threads import single_thread
+from proofs_tests.helpers.torch.tokenizers import wrapped
 from specref.torch_backend import METHODS, Decoder, StandardDrafter, TokenVocabulary, generate
 from specref.torch_backend import loop as loop_module
 from specref.torch_backend.methods import DECLARING, DRAFTERS
@@ -83,6 +86,28 @@ def test_an_error_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None
         with pytest.raises(TypeError):
             decoder.generate(**given)
     assert decoder.generate(**given).tokens == generate(**arguments("tli"), **given).tokens
+
+
+@pytest.mark.parametrize("advised", [decoders.Fuse, decoders.WordPiece])
+@pytest.mark.parametrize("method", ["tli", "slem"])
+def test_what_is_advised_for_words_without_a_decoder_works(advised: Any, method: str) -> None:
+    words = {"<eos>": 0, "<pad>": 1, "<unk>": 2, "the": 3, "cat": 4, "sat": 5}
+    backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = wrapped(backend, unk_token="<unk>")
+    given = {
+        "target": gpt2(1, size=6).double(),
+        "drafter": gpt2(2, size=6).double(),
+        "tokenizer": tokenizer,
+        "drafter_tokenizer": tokenizer,
+        "method": method,
+    }
+    texts: dict[str, Any] = {"prompts": ["the cat"], "temperature": 0, "max_new_tokens": 6}
+    with pytest.raises(ValueError, match=f"{advised.__name__}\\(\\)"):
+        generate(**given, **texts, seeds=[0])
+    tokenizer.backend_tokenizer.decoder = advised()
+    found = generate(**given, **texts, seeds=[0])
+    assert found.tokens == (greedy(given["target"], [3, 4], 6),)
 
 
 def test_tokenizers_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from specref.contracts.errors import BrokenContractError, UntriedError
 from specref.contracts.keywords import GENERATORS, NAMED, accepted_keywords
 from specref.contracts.logits import as_logits
 from specref.contracts.memory import bounded_memory
-from specref.contracts.signature import law_kinds
+from specref.contracts.signature import law_kinds, of_some
 from specref.contracts.situations import LARGE, Limits, is_memory, stumbled
 from specref.contracts.timeout import Deadline, described, patience, within
 from specref.contracts.turns import turn
@@ -95,6 +95,8 @@ class Verifier:
         Those of the last call, as `Batch.sizes`.
     temperatures_met : set of float
         What requests had so far, if it is given temperatures.
+    of_some : bool
+        Whether only some requests of a call have a generator of their own.
     """
 
     copies: bool = True
@@ -109,6 +111,7 @@ class Verifier:
         self.implementation, self.capabilities = implementation, capabilities
         self.timeout = timeout
         self.keywords = self.keywords_of(implementation)
+        self.of_some = of_some(implementation)
         self.kinds = self.kinds_of(implementation, capabilities.inputs)
         self.limits, self.sizes = Limits(), (0, 0, 0)
         self.temperatures_met: set[float] = set()
@@ -130,7 +133,12 @@ class Verifier:
     @property
     def own_randomness(self) -> bool:
         """Whether it draws from global generators."""
-        return not self.keywords & {"coins", *GENERATORS}
+        return "coins" not in self.keywords and not self.only_generators
+
+    @property
+    def only_generators(self) -> frozenset[str]:
+        """Those among its parameters that leave nothing to the global generators."""
+        return self.keywords & GENERATORS - ({"generators"} if self.of_some else set())
 
     def __call__(
         self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
@@ -304,6 +312,9 @@ class Verifier:
             keywords["rng"] = rng
         if "generator" in self.keywords:
             keywords["generator"] = self.generator(rng)
+        if "generators" in self.keywords:
+            own = {row: self.generator(rng, row) for row in range(0, len(batch), 1 + self.of_some)}
+            keywords["generators"] = own if self.of_some else list(own.values())
         return keywords
 
     def generator(self, rng: np.random.Generator, request: int = 0) -> Any:
@@ -332,7 +343,7 @@ class Verifier:
         """
         process = os.getpid()
         try:
-            if self.keywords & GENERATORS:
+            if self.only_generators:
                 return self.implementation(*arguments, **keywords)
             with global_randomness(rng if self.own_randomness else deepcopy(rng)):
                 return self.implementation(*arguments, **keywords)

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-NAMED = ("rng", "coins", "lens", "chance", "generator")
+NAMED = ("rng", "coins", "lens", "chance", "generator", "generators")
 GENERATORS = frozenset({"rng", "generator", "generators", "seeds"})
 """Parameters that leave nothing to the global generators."""
 

@@ -33,6 +33,7 @@ WEAK = frozenset({*LAWS, "p", "q"})
 TOLD: Mapping[str, str] = MappingProxyType(
     {"probs": "probabilities", "logits": "logits", "logprobs": "log-probabilities"}
 )
+MAPPING = re.compile(r"\b(dict|Dict|Mapping|MutableMapping)\b")
 TENSOR, ARRAY = re.compile(r"\bTensor\b"), re.compile(r"\b(np|numpy|NDArray|ndarray)\b")
 
 
@@ -178,6 +179,7 @@ def of_arrays(
         known = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # a compiled function
         return capabilities, ()
+    some = ("it is given generators of every other request",) * of_some(function)
     texts = {one.name: _text(one.annotation) for one in known}
     for name, wrong, right in (
         ("rng", "torch.Generator", "generator"),
@@ -194,14 +196,30 @@ def of_arrays(
         or type(one.default).__module__.split(".")[0] == "torch"
     ]
     if capabilities.arrays == "torch" or not tensors:
-        return capabilities, ()
+        return capabilities, some
     if "arrays" in explicit:
         raise ValueError(
             f"arrays = {capabilities.arrays!r}: {', '.join(tensors)} are of torch by their "
             "annotations or defaults (--claim arrays=torch)"
         )
     told = f"it is given tensors: {', '.join(tensors)}, by annotations or defaults"
-    return replace(capabilities, arrays="torch"), (told,)
+    return replace(capabilities, arrays="torch"), (told, *some)
+
+
+def of_some(function: Callable[..., Any]) -> bool:
+    """Whether its `generators` are those of some requests alone: they are annotated as a mapping.
+
+    Examples
+    --------
+    >>> def verify(p, q, drafts, *, generators: "dict[int, torch.Generator]"): ...
+    >>> of_some(verify), of_some(lambda p, q, drafts, *, generators: None)
+    (True, False)
+    """
+    try:
+        parameter = inspect.signature(function).parameters.get("generators")
+    except (TypeError, ValueError):  # a compiled function
+        return False
+    return parameter is not None and bool(MAPPING.search(_text(parameter.annotation)))
 
 
 def _text(annotation: Any) -> str:

@@ -137,8 +137,8 @@ def test_the_tokens_before_a_text_are_found() -> None:
 @pytest.mark.parametrize(
     ("tokenizer", "message"),
     [
-        (lambda: ByT5Tokenizer(), "ByT5Tokenizer: expected a fast tokenizer"),
-        (lambda: wrapped(Tokenizer(models.BPE({"a": 0}, []))), "expected a fast tokenizer with"),
+        (lambda: ByT5Tokenizer(), "ByT5Tokenizer: expected a fast one"),
+        (lambda: wrapped(Tokenizer(models.BPE({"a": 0}, []))), "expected a decoder"),
     ],
 )
 def test_a_tokenizer_without_known_decoder_is_named(tokenizer: Any, message: str) -> None:

@@ -103,7 +103,7 @@ class Bare(Called):
 
     @property
     def own_randomness(self) -> bool:
-        return not (self.keywords - set(self._left_out())) & {"coins", *GENERATORS}
+        return "coins" not in self.keywords - set(self._left_out()) and not self.only_generators
 
 
 class Changed(Called, ABC):

@@ -79,8 +79,6 @@ class RaggedVerifier(Verifier):
         self, batch: Batch, rng: np.random.Generator, coins: Coins | None
     ) -> dict[str, Any]:
         found = super().randomness(batch, rng, coins)
-        if "generators" in self.keywords:
-            found["generators"] = [self.generator(rng, row) for row in range(len(batch))]
         if "seeds" in self.keywords:
             found["seeds"] = self.array(self.seeds(len(batch), rng))
         return found

@@ -1,7 +1,7 @@
 """The contract ``ragged``: the drafts of all requests in one array, blocks out."""
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
@@ -55,7 +55,7 @@ class VerifyRagged(Protocol):
         rng: np.random.Generator = ...,
         coins: Coins = ...,
         generator: Any = ...,
-        generators: Sequence[Any] = ...,
+        generators: Sequence[Any] | Mapping[int, Any] = ...,
         seeds: Ints = ...,
     ) -> Ints | tuple[Ints, Ints] | list[list[int]]:
         """Verify a batch of B requests with `sum` drafts in all, request after request.
@@ -85,8 +85,9 @@ class VerifyRagged(Protocol):
             The most drafts of a request.
         rng, generator : numpy.random.Generator, torch.Generator
             The only randomness.
-        generators : list of torch.Generator
-            One for each request.
+        generators : list of torch.Generator, or dict
+            One for each request. Annotated as a dict: {request: generator} of every other
+            request; the rest draws from the global generators.
         seeds : ndarray of int, shape (B,)
             One for each request.
         coins : Coins

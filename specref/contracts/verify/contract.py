@@ -17,9 +17,9 @@ from specref.statistics.floats.coins import Coins
 class Verify(Protocol):
     """Contract ``verify``: drafts of a batch in, blocks out.
 
-    Takes whichever of `rng`, `coins`, `lens` and `generator` are among its parameters; with
-    none of them but `lens` it draws from the global generators of Python, NumPy or torch,
-    which are seeded for each call.
+    Takes whichever of `rng`, `coins`, `lens`, `generator` and `generators` are among its
+    parameters; with none of them but `lens` it draws from the global generators of Python,
+    NumPy or torch, which are seeded for each call.
     """
 
     def __call__(
@@ -44,7 +44,9 @@ class Verify(Protocol):
         draft_tokens : ndarray of int, shape (B, K)
             -1 where a row has no draft.
         rng : numpy.random.Generator
-            The only randomness, if it is a parameter. A `generator` is a `torch.Generator`.
+            The only randomness, if it is a parameter. A `generator` is a `torch.Generator`;
+            `generators` are one for each row. Annotated as a dict they are {row: generator} of
+            every other row: the rest draws from the global generators.
         coins : Coins
             All randomness as numbers, if it is a parameter: float64 NumPy arrays, whatever
             the other arrays are.
@@ -89,5 +91,5 @@ VERIFY = VerifyContract(
     "verify",
     Verify,
     ("target_probs", "draft_probs", "draft_tokens"),
-    ("rng", "coins", "lens", "generator"),
+    ("rng", "coins", "lens", "generator", "generators"),
 )

@@ -69,10 +69,14 @@ def decoder_types(tokenizer: Any) -> set[str]:
         It is no fast tokenizer, or has no decoder.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None or backend.decoder is None:
+    name = type(tokenizer).__name__
+    if backend is None:
+        raise ValueError(f"tokenizer = {name}: expected a fast one (PreTrainedTokenizerFast)")
+    if backend.decoder is None:
         raise ValueError(
-            f"tokenizer = {type(tokenizer).__name__}: expected a fast tokenizer with a decoder; "
-            "build TokenVocabulary from its strings and bytes"
+            f"tokenizer = {name}: expected a decoder, which says how tokens make a text; set "
+            "tokenizer.backend_tokenizer.decoder = tokenizers.decoders.Fuse() if they are joined "
+            "as they are, or decoders.WordPiece() if by spaces"
         )
     state = json.loads(backend.decoder.__getstate__())
     return {decoder["type"] for decoder in state.get("decoders", [state])}

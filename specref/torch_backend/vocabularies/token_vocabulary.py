@@ -127,7 +127,7 @@ class TokenVocabulary:
         if logits.shape[-1] != len(self):
             raise ValueError(
                 f"the model has logits for {logits.shape[-1]} ids, the vocabulary {len(self)}: "
-                "pass size to TokenVocabulary.from_tokenizer"
+                "correct the model's config.vocab_size, or the size that was given"
             )
 
     def text(self, ids: Sequence[int]) -> bytes:
