@@ -299,7 +299,7 @@ CROSSING = {
     "conformance/checks": "check_edges",
     "conformance/diagnosis": "open_set",
     "conformance/strata": "serving",
-    "contracts": "inputs",
+    "contracts": "inputs generators_of_some",
     "probing": "compiled",
     "process": "life",
     "proofs/everywhere": "attacks other_laws planted",

@@ -169,6 +169,26 @@ def test_an_edge_of_a_race_counts_a_number_for_each_id() -> None:
     assert check(raced(np.float64), one_hot=False, only=["boundary/zero-coin"]).warnings == ()
 
 
+def summed(cast: Any) -> Any:
+    """Draws from the target's first row by its sums in a format, the last token by default."""
+
+    def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+        ends = target_probs[:, 0].astype(cast).cumsum(axis=1)
+        first = (ends <= rng.random((len(ends), 1))).sum(axis=1).clip(max=ends.shape[1] - 1)
+        rest = np.full((len(ends), draft_tokens.shape[1]), -1)
+        return np.column_stack([first, rest]), np.ones(len(ends), int)
+
+    return verify
+
+
+def test_an_edge_of_sums_is_as_wide_as_over_a_large_vocabulary() -> None:
+    """Sums of four tokens are exact; in float32 those of 131,072 fall short of 1 by 1.1e-4."""
+    report = check(summed(np.float32), one_hot=False, only=["boundary/zero-coin"])
+    assert (report.finding, report.passed) == (Finding.EDGE, False)
+    assert report.results[0].evidence["chance"] == pytest.approx(1.1e-4, rel=0.1)
+    assert check(summed(np.float64), one_hot=False, only=["boundary/zero-coin"]).passed
+
+
 def raced_by_coins(guarded: bool) -> Any:
     def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, coins: Any) -> Any:
         p = target_probs[:, 0]

@@ -26,6 +26,8 @@ from specref.vocabulary import Tokens
 Key: TypeAlias = tuple[Call, float, str]
 FINE = 2.0**-60
 """Less noise than any generator gives but 0, or what some add to it."""
+MIDDLE = Cell((), 1.0, {}, ())
+"""All random numbers in the middle of their range."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,31 @@ def probed_edges(
         if not found:
             return replace(probed, uninterpreted=str(error)), ()
     return probed, tuple(found.values())
+
+
+def middle_edges(program: Program, p_rows: Floats, drafts: Tokens) -> tuple[EdgeEvent, ...]:
+    """What goes wrong at the ends of the numbers of one run, while others are in the middle.
+
+    For laws over so many tokens that paths cannot be followed: sums over many tokens are rounded
+    more, so that more numbers misbehave. Nothing is found where a run draws more numbers than can
+    be given, as noise for each token.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def verify(target_probs, draft_probs, draft_tokens, *, rng):
+    ...     ends = np.cumsum(target_probs[0, 0], dtype=np.float32)
+    ...     return np.array([[(ends <= rng.random()).sum(), -1]]), np.array([1])
+    >>> p = np.append(np.arange(1.0, 9000) ** -2, 0) * np.ones((2, 1))
+    >>> p /= p.sum(axis=1, keepdims=True)
+    >>> program = verification_program(verify, p, p[:1], (0,))
+    >>> [f"{event.chance:.0e}" for event in middle_edges(program, p, (0,))]
+    ['5e-05']
+    """
+    try:
+        return tuple(_events(program, MIDDLE, p_rows, drafts, ()))
+    except CannotInterpretError:
+        return ()
 
 
 def _events(

@@ -21,12 +21,14 @@ from specref.conformance.checks.check import (
     untried,
 )
 from specref.conformance.checks.intercepting import intercepted
+from specref.conformance.checks.strata import sent_as_text
 from specref.conformance.differences import difference
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
 from specref.contracts.contract import ModelContract
 from specref.contracts.errors import UntriedError
 from specref.contracts.generate import GenerateContract
+from specref.contracts.memory import bounded_memory
 from specref.contracts.step import StepContract
 from specref.contracts.timeout import patience
 from specref.contracts.tree.contract import TreeContract
@@ -35,7 +37,7 @@ from specref.distributions import total_variation
 from specref.models import Model, table_model
 from specref.probing import probe_block
 from specref.probing.blocks import ProbedBlock
-from specref.probing.edges import probed_edges
+from specref.probing.edges import EdgeEvent, middle_edges, probed_edges
 from specref.probing.models import probe_tokens
 from specref.probing.trees import probe_trees
 from specref.probing.verification import verification_program
@@ -337,11 +339,38 @@ def _is_off(found: ProbedBlock, judge: Judge) -> bool:
 def zero_coin(judge: Judge) -> Outcome:
     """No number at an end of its range, such as a uniform of 0, lets an impossible token through.
 
-    Noise of 0 and infinite noise are tried, too; which generators give it is told.
+    Noise of 0 and infinite noise are tried, too; which generators give it is told. Where sums
+    over many tokens are rounded, more uniforms let one through: they are counted there, too.
     """
     p = np.array([[0.0, 0.5, 0.5, 0.0], [0.0, 0.25, 0.25, 0.5]])
     q = np.array([[0.5, 0.5, 0.0, 0.0]])
-    return _edges(judge, p, q, (0,))
+    return _edges(judge, p, q, (0,), beyond=over_many)
+
+
+def over_many(judge: Judge, size: int) -> tuple[EdgeEvent, ...]:
+    """What a number at its ends lets through where a row of p has so many tokens.
+
+    In float32, the tail of such a row is lost to a sum that begins with the likely tokens.
+
+    Raises
+    ------
+    UntriedError
+        It takes too long.
+    """
+    weights = np.arange(1.0, size - 2) ** -2
+    p, q = np.zeros((2, size)), np.zeros((1, size))
+    p[:, 2:-1], q[:, :2] = weights / weights.sum(), 0.5
+    program = verification_program(
+        judge.implementation, p, q, (0,), judge.capabilities, kind=type(judge.verifier)
+    )
+
+    def events() -> tuple[EdgeEvent, ...]:
+        with bounded_memory():
+            return middle_edges(program, p, (0,))
+
+    found = intercepted(judge, events, patience(judge.timeout))
+    over = f", over {size:,} tokens"
+    return tuple(replace(event, consequence=event.consequence + over) for event in found)
 
 
 def empty_residual(judge: Judge) -> Outcome:
@@ -362,7 +391,13 @@ def empty_residual(judge: Judge) -> Outcome:
     return max(outcomes, key=lambda one: (one.status == Status.FAILED, one.finding is not None))
 
 
-def _edges(judge: Judge, p: Floats, q: Floats, drafts: Tokens) -> Outcome:
+def _edges(
+    judge: Judge,
+    p: Floats,
+    q: Floats,
+    drafts: Tokens,
+    beyond: Callable[[Judge, int], tuple[EdgeEvent, ...]] = lambda judge, size: (),
+) -> Outcome:
     one, kind = (judge.implementation, p, q, drafts), type(judge.verifier)
     program = verification_program(*one, judge.capabilities, kind=kind)
     # Where random numbers are drawn until some are kept, there is no end of them at such laws.
@@ -378,8 +413,13 @@ def _edges(judge: Judge, p: Floats, q: Floats, drafts: Tokens) -> Outcome:
     if found.uninterpreted or not kinds - {"seed"}:
         why = found.uninterpreted or "nothing that it draws is intercepted"
         return not_applicable(f"cannot be given a coin of 0: {why}")
-    given = [event for event in events if event.chance > 0 or event.elsewhere]
     size = max((shape.vocabulary for shape in judge.options.shapes), default=LARGE)
+    if size > p.shape[1] and not sent_as_text(judge):
+        try:
+            events += beyond(judge, size)
+        except UntriedError as error:
+            judge.untried.append(f"ends of uniforms over {size:,} tokens ({error.why})")
+    given = [event for event in events if event.chance > 0 or event.elsewhere]
     if not given:
         unknown = "".join(f"; no generator is known to give {event}" for event in events[:1])
         return passed(
