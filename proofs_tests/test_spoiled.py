@@ -6,17 +6,22 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import specref.conformance.checks.joint
 import specref.laws
 import specref.models
-from specref import Vocabulary, exact_distribution, is_lossless
+from specref import Vocabulary, check, exact_distribution, is_lossless
 from specref.algorithms import standard
+from specref.conformance.status import Finding
+from specref.examples.correct import verify as correct
 from specref.models import Model, iid_model
 from specref.proofs.batches import is_jointly_lossless
 from specref.proofs.everywhere.proof import first_runs, is_lossless_everywhere
 from specref.proofs.everywhere.solver import is_installed
 from specref.proofs.everywhere.watch import Watch
 from specref.proofs.exact import is_lossless_loop
+from specref.simulate import simulate
 from specref.spoiled import SpoiledError, unspoiled
+from specref.statistics import Campaign, run
 
 ABC = Vocabulary("abc")
 P, Q = ["1/2", "3/8", "1/8"], ["1/3", "1/3", "1/3"]
@@ -97,6 +102,46 @@ def test_what_fails_is_put_back_too():
         exact_distribution(deleting)
     assert isinstance(caught.value.__context__, KeyError)
     assert specref.laws.completed is before
+
+
+SAMPLERS = {
+    "a check": (specref.conformance.checks.joint, "outcome_of", lambda *_: None),
+    "a campaign": (Campaign, "report", lambda _: "lossless"),
+    "numpy": (np, "cumsum", np.array),
+}
+
+
+def spoiling(owner, name, value):
+    def verify(target_probs, draft_probs, draft_tokens, *, rng):
+        setattr(owner, name, value)
+        return correct(target_probs, draft_probs, draft_tokens, rng=rng)
+
+    return verify
+
+
+@pytest.mark.parametrize("cheat", SAMPLERS)
+def test_a_sampler_that_replaces_a_part_of_the_kit_is_named(cheat, monkeypatch):
+    owner, name, value = SAMPLERS[cheat]
+    before = vars(owner)[name]
+    monkeypatch.setattr(owner, name, before)  # put back, whatever comes
+    report = check(spoiling(owner, name, value), only=["smoke/answers"])
+    assert report.exit_code == 1
+    assert report.finding == Finding.CONTRACT
+    assert f".{name} was replaced while the sampler ran" in report.results[0].message
+    assert vars(owner)[name] is before
+
+
+def test_a_sampler_that_replaces_its_campaign_is_an_error(monkeypatch):
+    campaign = Campaign(eps=None, seed=1)
+    campaign.case(TARGET, DRAFTER)
+    monkeypatch.setattr(Campaign, "report", Campaign.report)
+
+    def drafter_alone(name, trials, rng):
+        Campaign.report = lambda campaign: "lossless"
+        return simulate("autoregressive", DRAFTER, DRAFTER, trials=trials, rng=rng).blocks
+
+    with pytest.raises(SpoiledError, match=r"Campaign\.report was replaced while the sampler"):
+        run(campaign, drafter_alone, budget=1_000, seed=1)
 
 
 def test_what_is_put_back_in_time_is_no_matter(monkeypatch):

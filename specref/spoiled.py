@@ -11,7 +11,7 @@ import fractions
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from operator import is_
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -23,6 +23,8 @@ JUDGES = tuple(
     for name in ("distributions", "chance", "vocabulary", "models", "laws", "proofs.exact")
 )
 """The modules that decide whether two laws are equal."""
+KIT = tuple(f"specref.{name}" for name in ("conformance", "contracts", "probing", "statistics"))
+"""The rooms whose modules judge samplers."""
 LIBRARIES: tuple[ModuleType, ...] = (np, builtins)
 Space: TypeAlias = ModuleType | type
 Names: TypeAlias = dict[str, Any]
@@ -34,8 +36,16 @@ class SpoiledError(RuntimeError):
 
 
 @contextmanager
-def unspoiled() -> Iterator[None]:
+def unspoiled(rooms: tuple[str, ...] = (), judged: str = "the rule") -> Iterator[None]:
     """Raise unless the judge is afterwards what it was before; it is put back either way.
+
+    Parameters
+    ----------
+    rooms : tuple of str
+        Packages whose loaded modules are watched besides `JUDGES`. What is added to these is no
+        matter: they load their parts late.
+    judged : str
+        What runs, for the message.
 
     Raises
     ------
@@ -51,16 +61,17 @@ def unspoiled() -> Iterator[None]:
     specref.spoiled.SpoiledError: specref.models.Model.next_token was replaced while the rule ran
     """
     before = [(space, _names(space)) for space in _spaces()]
-    libraries = [(module, dict(vars(module))) for module in LIBRARIES]
+    spaces = (*LIBRARIES, *_of_rooms(rooms, len(sys.modules)))
+    libraries = [(space, dict(vars(space))) for space in spaces]
     try:
         yield
     finally:
         # First to what is built in, on which the other comparisons depend.
         changed = [
             name
-            for module, names in libraries
-            if not all(map(is_, names.values(), map(vars(module).get, names)))
-            for name in _put_back(module, names, added=False)
+            for space, names in libraries
+            if not all(map(is_, names.values(), map(vars(space).get, names)))
+            for name in _put_back(space, names, added=False)
         ]
         changed += [
             name
@@ -69,19 +80,28 @@ def unspoiled() -> Iterator[None]:
             for name in _put_back(space, names, added=True)
         ]
         if changed:
-            raise SpoiledError(f"{changed[0]} was replaced while the rule ran")
+            raise SpoiledError(f"{changed[0]} was replaced while {judged} ran")
 
 
 def _spaces() -> tuple[Space, ...]:
     """The judge's modules that are loaded, their classes, and `Fraction`."""
-    return _with_classes(tuple(sys.modules[name] for name in JUDGES if name in sys.modules))
+    modules = tuple(sys.modules[name] for name in JUDGES if name in sys.modules)
+    return (*_with_classes(modules), fractions.Fraction)
+
+
+@lru_cache(maxsize=4)
+def _of_rooms(rooms: tuple[str, ...], loaded: int) -> tuple[Space, ...]:
+    """The modules of these rooms and their classes, while no more modules are loaded."""
+    starts = tuple(f"{room}." for room in rooms)
+    names = sorted(name for name in sys.modules if name.startswith(starts) and name not in JUDGES)
+    return _with_classes(tuple(sys.modules[name] for name in names))
 
 
 @cache
 def _with_classes(modules: tuple[ModuleType, ...]) -> tuple[Space, ...]:
     classes = (one for module in modules for one in vars(module).values() if isinstance(one, type))
     own = dict.fromkeys(one for one in classes if one.__module__.startswith("specref."))
-    return (*modules, *own, fractions.Fraction)
+    return (*modules, *own)
 
 
 def _names(space: Space) -> Names:

@@ -14,6 +14,7 @@ from specref.contracts.errors import BrokenContractError, UntriedError
 from specref.contracts.situations import SITUATIONS
 from specref.contracts.table import CONTRACTS
 from specref.contracts.timeout import HungError, described
+from specref.spoiled import KIT, SpoiledError, unspoiled
 from specref.tracebacks import traceback_lines
 
 DRAFTS, CALLS = BatchContract, ModelContract
@@ -93,7 +94,10 @@ class Check:
         """What comes of asking, again without what the implementation cannot be tried at."""
         judge.begin()
         try:
-            outcome = self.ask(judge)
+            with unspoiled(KIT, "the sampler"):
+                outcome = self.ask(judge)
+        except SpoiledError as error:
+            outcome = failed(str(error), Finding.CONTRACT)
         except UntriedError as error:
             if error.claim is not None and judge.may_leave_out(error.claim):
                 judge.leave_out(error.claim, error.said)

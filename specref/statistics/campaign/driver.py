@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from specref.spoiled import KIT, unspoiled
 from specref.statistics.campaign import drawing
 from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.cases import CampaignCase
@@ -75,6 +76,8 @@ def run(
     ValueError
         No case is declared, `budget` < 1, `in_flight` < 1, or the campaign's `eps` cannot be
         certified with this budget (the message says what can).
+    SpoiledError
+        The sampler replaced a part of what judges it.
 
     Examples
     --------
@@ -100,15 +103,16 @@ def run(
         for trials in drawing.batches(budget)
         for case in campaign.cases
     )
-    try:
-        for case, trials, blocks in drawn(jobs, executor, timeout, in_flight):
-            _add(campaign, case, trials, blocks)
-            advance(trials)
-            if campaign.decided_lossy or time.perf_counter() > deadline:
-                break
-    except SamplerFailed as failure:
-        campaign.stopped = str(failure)
-    return campaign.report()
+    with unspoiled(KIT, "the sampler"):
+        try:
+            for case, trials, blocks in drawn(jobs, executor, timeout, in_flight):
+                _add(campaign, case, trials, blocks)
+                advance(trials)
+                if campaign.decided_lossy or time.perf_counter() > deadline:
+                    break
+        except SamplerFailed as failure:
+            campaign.stopped = str(failure)
+        return campaign.report()
 
 
 def _add(campaign: Campaign, case: CampaignCase, trials: int, blocks: Blocks) -> None:
