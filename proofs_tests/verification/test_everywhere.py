@@ -184,6 +184,7 @@ def test_quick_answers_come_out_again(answer: Answer) -> None:
     assert replace(again, seconds=answer.seconds) == answer
 
 
+@pytest.mark.deep
 def test_what_the_zoo_has_as_lossy_and_is_not_over_two_tokens_is_asked_again() -> None:
     """The residual of tokens, in block verification: a theorem over two, a bug over three."""
     answer = prove_box(box_of(ALL["block-tokenwise-residual"]), 0, 20)
@@ -231,6 +232,7 @@ def test_ctrl_c_keeps_what_was_found() -> None:
     assert answers[1].note == STOPPED
 
 
+@pytest.mark.deep(one_in=12)
 @pytest.mark.parametrize("name", WAYS)
 def test_proofs_take_what_is_on_record(name: str) -> None:
     """One seed gives one result, and the same way to it."""
