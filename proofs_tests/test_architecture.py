@@ -307,7 +307,7 @@ CROSSING = {
     "report": "everywhere_page",
     "statistics": "limits",
     "torch_backend": "block_texts decoder device generate_law kit lazy_bounds pretend "
-    "pretend_generate tree_costs",
+    "pretend_generate published tree_costs",
 }
 
 

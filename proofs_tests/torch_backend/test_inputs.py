@@ -236,3 +236,5 @@ def test_frequencies_that_change_with_the_text_end_it(kind: str) -> None:
     assert longest_text(without) == 8
     without.original_max_position_embeddings = 5
     assert longest_text(without) == 5
+    by_kind = {"full_attention": rope, "sliding_attention": {"rope_type": "default"}}
+    assert longest_text(SimpleNamespace(max_position_embeddings=8, rope_parameters=by_kind)) == 4

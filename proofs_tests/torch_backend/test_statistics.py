@@ -61,8 +61,7 @@ def test_nothing_drafted_has_no_acceptance_rate() -> None:
     found = generate(**arguments("autoregressive"), prompts=[[1]], seeds=[0], max_new_tokens=3)
     assert found.acceptance_at_positions == ()
     assert found.tokens_per_target_forward == 1
-    with pytest.raises(ValueError, match="nothing was drafted"):
-        _ = found.acceptance_rate
+    assert found.acceptance_rate is None
 
 
 @pytest.mark.parametrize("drafted", [(2, 3, 1), (2, 1, 3), (2, 1, 0)])

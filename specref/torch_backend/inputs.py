@@ -21,6 +21,7 @@ from specref.torch_backend.models.configs import (
     text_config,
     vocabulary_size,
 )
+from specref.torch_backend.vocabularies.spelling import needed_ids
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -81,9 +82,9 @@ def check_pair(
         if value is None:
             raise ValueError(f"{name} is None: method {method!r} expects both tokenizers")
     for name, model in (("tokenizer", target), ("drafter_tokenizer", drafter)):
-        tokens, size = len(given[name]), vocabulary_size(model.config)
-        if tokens > size:
-            raise ValueError(f"{name} has {tokens} tokens: expected at most its model's {size}")
+        needed, size = needed_ids(given[name]), vocabulary_size(model.config)
+        if needed > size:
+            raise ValueError(f"{name} has {needed} tokens: expected at most its model's {size}")
 
 
 def check_caches(

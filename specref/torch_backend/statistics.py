@@ -110,15 +110,12 @@ class Generation:
         return sum(i.emitted for i in self.log)
 
     @property
-    def acceptance_rate(self) -> float:
+    def acceptance_rate(self) -> float | None:
         """Accepted drafts over submitted drafts, pooled over all iterations of all rows.
 
-        Raises
-        ------
-        ValueError
-            Nothing was drafted.
+        None if nothing was drafted, as in autoregressive texts.
         """
-        return _share(self.accepted, self.drafted)
+        return self.accepted / self.drafted if self.drafted else None
 
     @property
     def mean_accepted_length(self) -> float:
@@ -148,10 +145,4 @@ class Generation:
         most = max((i.drafted for i in self.log), default=0)
         submitted = [sum(i.drafted > position for i in self.log) for position in range(most)]
         accepted = [sum(i.accepted > position for i in self.log) for position in range(most)]
-        return tuple(map(_share, accepted, submitted))
-
-
-def _share(part: int, whole: int) -> float:
-    if not whole:
-        raise ValueError("nothing was drafted: expected at least one draft")
-    return part / whole
+        return tuple(part / whole for part, whole in zip(accepted, submitted, strict=True))

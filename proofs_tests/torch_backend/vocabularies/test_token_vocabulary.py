@@ -120,6 +120,20 @@ def test_ids_without_a_token_and_tokens_that_are_added() -> None:
         TokenVocabulary.from_tokenizer(tokenizer, size=9)
 
 
+def test_added_tokens_beyond_the_model_are_left_out() -> None:
+    """As in Gemma 3, whose tokenizer lists an image token that the model of text lacks."""
+    tokenizer = byte_level()
+    ordinary = max(tokenizer.backend_tokenizer.get_vocab(with_added_tokens=False).values()) + 1
+    tokenizer.add_special_tokens({"bos_token": "<bos>"})
+    assert tokenizer.bos_token_id >= ordinary
+    words = TokenVocabulary.from_tokenizer(tokenizer, size=ordinary)
+    assert len(words) == ordinary
+    assert set(words.roles) == set()
+    assert words.encode(b"the<bos> cat") == (words.encode(b"the cat"))
+    with pytest.raises(ValueError, match=f"size = {ordinary - 1}: expected at least {ordinary}"):
+        TokenVocabulary.from_tokenizer(tokenizer, size=ordinary - 1)
+
+
 def test_the_tokens_before_a_text_are_found() -> None:
     from tokenizers.processors import TemplateProcessing
 

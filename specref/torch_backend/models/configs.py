@@ -34,10 +34,12 @@ def longest_text(config: Any) -> int:
     text = text_config(config)
     most: int = getattr(text, "max_position_embeddings", None) or UNBOUNDED
     rope = getattr(text, "rope_parameters", None) or {}
-    if rope.get("rope_type") not in GROWING:
-        return most
-    first: int | None = rope.get("original_max_position_embeddings")
-    return min(most, first or getattr(text, "original_max_position_embeddings", most))
+    by_kind = [one for one in rope.values() if isinstance(one, Mapping)]
+    for scaling in [rope, *by_kind]:
+        if scaling.get("rope_type") in GROWING:
+            first: int | None = scaling.get("original_max_position_embeddings")
+            most = min(most, first or getattr(text, "original_max_position_embeddings", most))
+    return most
 
 
 def windows(config: Any) -> Mapping[str, int | None]:

@@ -28,16 +28,27 @@ def split_unfinished(data: bytes) -> tuple[bytes, bytes]:
 def strings_by_id(tokenizer: Any, size: int | None = None) -> tuple[str | None, ...]:
     """Token strings by id, None where there is none; the order of `get_vocab()` is ignored.
 
+    Added tokens that a model of `size` ids has no logits for are left out: it never says them.
+
     Raises
     ------
     ValueError
-        `size`, the number of ids, is too small.
+        `size`, the number of ids, is too small for what the tokenizer writes text with.
     """
     by_id = {index: string for string, index in tokenizer.get_vocab().items()}
     known = max(by_id, default=-1) + 1
-    if size is not None and size < known:
-        raise ValueError(f"size = {size}: expected at least {known}, one more than the last id")
+    if size is not None and (needed := needed_ids(tokenizer)) > size:
+        raise ValueError(f"size = {size}: expected at least {needed}, one more than the last id")
     return tuple(by_id.get(index) for index in range(known if size is None else size))
+
+
+def needed_ids(tokenizer: Any) -> int:
+    """How many ids a model needs for a tokenizer's tokens; those added to it do not count."""
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    return (
+        max((index for index in tokenizer.get_vocab().values() if index not in added), default=-1)
+        + 1
+    )
 
 
 def token_bytes(tokenizer: Any, strings: Sequence[str | None]) -> tuple[bytes | None, ...]:

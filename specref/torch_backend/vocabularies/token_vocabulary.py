@@ -65,7 +65,8 @@ class TokenVocabulary:
             Byte-level BPE, SentencePiece (Unigram or BPE, with or without byte fallback),
             WordPiece, or plain strings.
         size : int, optional
-            How many ids the model has, where its embedding is larger than the vocabulary.
+            How many ids the model has. Where these are more than the tokenizer's, the others
+            have no string: no text maps to them. Added tokens beyond them are left out.
 
         Raises
         ------
@@ -88,13 +89,14 @@ class TokenVocabulary:
         roles = {role: getattr(tokenizer, f"{role}_token_id", None) for role in ROLES}
         special = set(tokenizer.all_special_ids)
         bare, full = (tokenizer.encode("a", add_special_tokens=flag) for flag in (False, True))
+        starting = takewhile(special.__contains__, full)
         return cls(
             strings,
             spelled,
-            {role: index for role, index in roles.items() if index is not None},
+            {role: at for role, at in roles.items() if at is not None and at < len(strings)},
             tokenizer,
             exact="WordPiece" not in decoder_types(tokenizer),
-            start=tuple(takewhile(special.__contains__, full)),
+            start=tuple(index for index in starting if index < len(strings)),
             space_first=b"".join(spelled[index] or b"" for index in bare) == b" a",
         )
 
@@ -173,7 +175,8 @@ class TokenVocabulary:
         return (self._encode(whole.decode(errors="ignore")) if ids is None else ids), tail
 
     def _encode(self, text: str) -> list[int]:
-        return list(self.tokenizer.encode(text, add_special_tokens=False))
+        ids = self.tokenizer.encode(text, add_special_tokens=False)
+        return [index for index in ids if index < len(self)]
 
     def _decode(self, ids: Sequence[int]) -> str:
         text: str = self.tokenizer.decode(list(ids), skip_special_tokens=True)
