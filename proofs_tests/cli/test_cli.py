@@ -272,6 +272,7 @@ def test_verify_json_to_stdout_is_json_alone() -> None:
     assert measured["rate_interval"][0] <= measured["rate_formula"]
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("small_job")
 def test_verify_with_workers_gives_the_same_record() -> None:
     records = [json.loads(run("verify", "--json", "-", "--workers", n).stdout) for n in "12"]

@@ -46,6 +46,7 @@ from specref.zoo.standard.printed import algorithm_5
 FACES = [Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 3), Fraction(2, 7)]
 
 
+@pytest.mark.deep(one_in=5)
 @pytest.mark.parametrize("name", [n for n, r in RULES.items() if r.lossless and n != "k-seq"])
 def test_rules_are_lossless_for_every_row_of_two_tokens(name: str) -> None:
     found = is_lossless_everywhere(RULES[name].step, "ab", lookahead=1, budget=120)
@@ -54,6 +55,7 @@ def test_rules_are_lossless_for_every_row_of_two_tokens(name: str) -> None:
     assert found.bits >= 100
 
 
+@pytest.mark.deep
 def test_standard_over_three_tokens_and_over_two_vocabularies() -> None:
     assert is_lossless_everywhere(standard.step, "abc", lookahead=1, budget=120)
     assert is_lossless_everywhere(union.step, "abc", "bcd", lookahead=1, budget=120)
@@ -386,6 +388,7 @@ def test_an_empty_block_on_few_rows_is_a_witness() -> None:
     assert found.witness.error == "ValueError: step returned an empty block in context ()"
 
 
+@pytest.mark.deep
 def test_what_the_solver_does_not_know_is_open(monkeypatch) -> None:
     monkeypatch.setattr("z3.Solver.check", lambda self, *clauses: z3.unknown)
     found = is_lossless_everywhere(block.step, "ab", lookahead=2)
