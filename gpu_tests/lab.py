@@ -5,13 +5,13 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from gpu_tests import planted
 from gpu_tests.blocks import Blocks, held_out_blocks
 from gpu_tests.cases import CASES, LOOKAHEAD
 from gpu_tests.pairs import Models, Pair
-from gpu_tests.planted import Planted
 from gpu_tests.recording import Record, record
 from gpu_tests.sizes import SIZES
+from specref.contrib.real_models import planted
+from specref.contrib.real_models.planted import Planted
 
 Figure: TypeAlias = Callable[[str], None]
 SHARES: Mapping[str, float] = MappingProxyType({"cpu": 0.75, "cuda": 0.1})

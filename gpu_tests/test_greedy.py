@@ -11,11 +11,11 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 
 from collections.abc import Sequence
 
-from gpu_tests import planted
 from gpu_tests.cases import CASES
 from gpu_tests.greedy import Texts, compared, greedy, greedy_by_transformers
 from gpu_tests.lab import Figure, Lab
 from gpu_tests.recording import listening
+from specref.contrib.real_models import planted
 
 PAIRS = {case.method: case.pair for case in reversed(CASES.values())}
 NEAR_TIES = 0.05

@@ -16,9 +16,9 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 import torch
 from torch import Tensor
 
-from gpu_tests import planted
 from gpu_tests.blocks import Blocks
 from gpu_tests.lab import Figure, Lab
+from specref.contrib.real_models import planted
 from specref.torch_backend import Coins, verify
 
 UNDECIDED = 0.01

@@ -1,5 +1,5 @@
 """The command line: verify, prove, plan, check, list, replay, write, zoo, psi, vocabularies,
-vectors, doctor, build-model.
+vectors, doctor, build-model, cross-check.
 
 A command is imported when it is used: so `--help`, and every command, starts fast.
 """
@@ -29,6 +29,7 @@ COMMANDS = {
     "vocabularies": "Count the vocabulary tables of Timor et al. 2025 again.",
     "vectors": "The published test vectors: write them, check them, or put them to YOUR sampler.",
     "doctor": "What is installed here, what it is for, and how to get the rest.",
+    "cross-check": "Check texts of two models against the target's own law, method by method.",
     "build-model": "Write small checkpoints whose law is known, for any engine.",
 }
 

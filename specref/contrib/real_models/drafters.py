@@ -46,7 +46,8 @@ def rounded_weights(weights: Tensor, bits: int, block: int = BLOCK) -> Tensor:
     least, most = blocks.amin(-1, keepdim=True), blocks.amax(-1, keepdim=True)
     step = (most - least) / (2**bits - 1)
     levels = ((blocks - least) / step.where(step > 0, 1)).round()
-    return (least + levels * step).reshape(weights.shape).to(weights.dtype)
+    nearest: Tensor = least + levels * step
+    return nearest.reshape(weights.shape).to(weights.dtype)
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""Lossy verifications, to stand in the decode loop: what the tests here must find."""
+"""Lossy verifications, to stand in the decode loop: what judges here must find."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias

@@ -1,0 +1,50 @@
+"""Folders that are no models, or not of one model, are refused before anything runs."""
+
+import shutil
+
+import pytest
+
+pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
+
+from proofs_tests.contrib.real_models import tiny
+from specref.contrib.real_models.loading import check_tokenizer, load
+
+
+@pytest.fixture
+def copied(folders, tmp_path):
+    return shutil.copytree(folders["target"], tmp_path / "copy")
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("config.json", "it has no config.json"),
+        ("model.safetensors", "it has no weights"),
+        ("tokenizer*", "it has no tokenizer"),
+    ],
+)
+def test_a_missing_part_is_named(copied, file, message):
+    assert load(copied, "target").name == "copy"
+    for path in copied.glob(file):
+        path.unlink()
+    with pytest.raises(ValueError, match=f"target = .*{message}"):
+        load(copied, "target")
+
+
+def test_no_folder():
+    with pytest.raises(ValueError, match="drafter = nowhere: expected a folder"):
+        load("nowhere", "drafter")
+
+
+def test_a_tokenizer_with_more_ids_than_the_model():
+    with pytest.raises(ValueError, match="the id 299 and its model 280 ids"):
+        check_tokenizer(tiny.tokenizer(300), tiny.model(280, 1), "target")
+
+
+def test_a_tokenizer_that_surprises_the_model():
+    """Random weights do not mind; a model that is sure of one token minds all texts."""
+    model = tiny.model(300, 1)
+    check_tokenizer(tiny.tokenizer(280), model, "target")
+    model.model.norm.weight.data *= 100
+    with pytest.raises(ValueError, match="expected the tokenizer that it was trained with"):
+        check_tokenizer(tiny.tokenizer(280), model, "target")

@@ -1,0 +1,173 @@
+"""The cross-check of two folders with tiny random models: rows, planted bugs, going on."""
+
+import json
+
+import pytest
+
+pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
+
+from click.testing import CliRunner
+
+from proofs_tests.contrib.real_models import tiny
+from specref.cli import main
+from specref.contrib.real_models import plan, running
+from specref.contrib.real_models.generating import Generator
+from specref.contrib.real_models.judging import judge
+from specref.contrib.real_models.loading import load
+from specref.contrib.real_models.pairs import paired
+from specref.contrib.real_models.plan import BUGS, BUGS_OF, Case, Sizes
+from specref.contrib.real_models.record import Record, verdict
+from specref.contrib.real_models.running import missing, prompts_of, run_row
+from specref.contrib.real_models.settings import Setting
+
+LENGTH = 12
+FOUND = Sizes(96, 0, 1500)
+
+
+@pytest.fixture(scope="module")
+def pairs(folders):
+    """The pair of two vocabularies and the pair of one."""
+    target, drafter, same = (load(folders[name], name) for name in folders)
+    return {"two": paired(target, drafter), "one": paired(target, same)}
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(running, "LENGTH", LENGTH)
+
+
+def ran(pairs, tmp_path, kind, case, tokens):
+    record = Record(tmp_path / "record.json")
+    run_row(record, case, pairs[kind], tokens, lambda _: None)
+    return record.rows[case]
+
+
+CLEAN = [
+    ("two", "autoregressive", Setting()),
+    ("two", "union", Setting()),
+    ("two", "tli", Setting(top_k=20)),
+    ("two", "slem", Setting(top_p=0.9)),
+    ("two", "lazy-slrs", Setting()),
+    ("one", "standard", Setting(0.7)),
+    ("one", "block", Setting()),
+]
+
+
+@pytest.mark.parametrize(("kind", "method", "setting"), CLEAN, ids=lambda one: str(one))
+def test_nothing_is_found_in_the_rules(pairs, tmp_path, kind, method, setting):
+    case = Case("tiny", method, setting)
+    tally = ran(pairs, tmp_path, kind, case, 150)
+    assert verdict(case, tally) == "nothing found"
+    assert tally.tokens >= 150
+    assert tally.at_cut == 0
+    assert (method == "autoregressive") == (not tally.places)
+    for place in tally.places:
+        assert place.least <= place.most * (1 + 1e-9)
+
+
+BUGGY = [(method, bug) for method, bugs in BUGS_OF.items() for bug in bugs]
+FEW = {("tli", "permuted head"), ("standard", "row before"), ("block", "first failure")}
+
+
+@pytest.mark.parametrize(
+    ("method", "bug"),
+    [
+        pytest.param(*one, marks=() if one in FEW else pytest.mark.deep)
+        for one in [*BUGGY]
+        if one != ("tli", "bonus from q")
+    ],
+)
+def test_planted_bugs_are_found(pairs, tmp_path, method, bug):
+    kind = "one" if method in ("standard", "block") else "two"
+    case = Case("tiny", method, bug=bug)
+    tally = ran(pairs, tmp_path, kind, case, FOUND.bug)
+    assert verdict(case, tally) == "found" or not all(one.conforms for one in tally.places)
+
+
+def test_every_bug_stands_somewhere():
+    assert {bug for bugs in BUGS_OF.values() for bug in bugs} == set(BUGS)
+
+
+def test_wrong_acceptance_is_noticed(pairs, tmp_path):
+    """A quarter of the drafts accepted unseen, judged as if it were the rule."""
+    pair = pairs["two"]
+    generator, record = Generator(pair, "tli", Setting()), Record(tmp_path / "r.json")
+    tally, rows = record.tally(Case("tiny", "tli")), prompts_of(pair)
+    for start in range(0, 128, 8):
+        made = generator(rows[:8], range(start, start + 8), LENGTH, plan.BUGS["lenient"]())
+        judge(tally, made, "tli", Setting(), pair.target.model)
+    assert not tally.places[0].conforms
+
+
+def test_a_row_goes_on_and_a_finished_one_stays(pairs, tmp_path):
+    case, sizes = Case("tiny", "union"), Sizes(96, 0, 0)
+    ran(pairs, tmp_path, "two", case, 60)
+    first = json.loads((tmp_path / "record.json").read_text())
+    again = Record(tmp_path / "record.json")
+    assert missing(again, [case], sizes) == []
+    whole = ran(pairs, tmp_path, "two", case, 150)
+    assert whole.tokens >= 150
+    at_once = tmp_path / "other"
+    at_once.mkdir()
+    straight = ran(pairs, at_once, "two", case, 150)
+    assert (whole.tokens, whole.texts) == (straight.tokens, straight.texts)
+    assert whole.wealth == pytest.approx(straight.wealth, abs=1e-6)
+    assert first["rows"][0]["figures"]["tokens"] < whole.tokens
+
+
+def test_another_file_is_not_overwritten(tmp_path):
+    path = tmp_path / "record.json"
+    path.write_text('{"version": 0}')
+    with pytest.raises(ValueError, match="it is no record of this command"):
+        Record(path)
+
+
+def cross_check(*words):
+    return CliRunner().invoke(main, ["cross-check", *map(str, words)])
+
+
+def test_the_command_judges_two_folders(folders, tmp_path, monkeypatch):
+    monkeypatch.setattr("specref.contrib.real_models.command.PROFILES", {"quick": Sizes(50, 0, 0)})
+    path = tmp_path / "record.json"
+    words = ("--target", folders["target"], "--drafter", folders["drafter"], "--record", path)
+    done = cross_check(*words, "--method", "tli", "--method", "autoregressive")
+    assert done.exit_code == 0, done.output
+    rows = json.loads(path.read_text())["rows"]
+    assert {row["case"]["method"] for row in rows} == {"autoregressive", "tli"}
+    assert all(row["figures"]["verdict"] == "nothing found" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--target", "x"), "go together"),
+        (("--target", "x", "--drafter", "y", "--pair", "smollm2<-gemma"), "without --target"),
+        (("--target", "x", "--drafter", "y"), "target = x: expected a folder"),
+        (("--pair", "other"), "expected one of gemma<-smollm2"),
+        (("--method", "other"), "expected one of autoregressive, union"),
+    ],
+)
+def test_misuse_is_said(words, message, tmp_path):
+    done = cross_check(*words, "--record", tmp_path / "r.json")
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_published_models_that_are_not_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPECREF_MODELS", str(tmp_path))
+    done = cross_check("--record", tmp_path / "r.json")
+    assert done.exit_code == 2
+    assert "is not there: make models" in done.output
+
+
+def test_short_positions_are_said_first(pairs, folders, tmp_path):
+    tiny.save(tmp_path / "short", 280, 5, positions=24)
+    pair = paired(pairs["two"].target, load(tmp_path / "short", "drafter"))
+    with pytest.raises(ValueError, match="drafter short reads 24 tokens: expected"):
+        prompts_of(pair)
+
+
+def test_vocabularies_that_share_nothing(pairs, monkeypatch):
+    monkeypatch.setattr("specref.contrib.real_models.pairs.shared_tokens", lambda *_: 0)
+    with pytest.raises(ValueError, match="shares no token with target"):
+        paired(pairs["two"].target, pairs["two"].drafter)

@@ -1,0 +1,47 @@
+"""Tiny random models with byte-level tokenizers, in folders as Hugging Face has them."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from specref.contrib.real_models.prompts import PROMPTS
+
+
+def tokenizer(size: int) -> Any:
+    backend: Any = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, initial_alphabet=alphabet, special_tokens=["<e>"], show_progress=False
+    )
+    backend.train_from_iterator(PROMPTS, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<e>")
+
+
+def model(size: int, seed: int, positions: int = 256) -> Any:
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=size,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=positions,
+        initializer_range=0.3,
+        eos_token_id=0,
+        bos_token_id=None,
+    )
+    return LlamaForCausalLM(config).eval()
+
+
+def save(folder: Path, size: int, seed: int, **options: Any) -> Path:
+    """A folder with a model and the tokenizer of its size."""
+    made = tokenizer(size)
+    model(len(made), seed, **options).save_pretrained(folder)
+    made.save_pretrained(folder)
+    return folder

@@ -1,0 +1,216 @@
+"""Texts of a method on a pair, with the laws that its drafts were drawn from."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from specref.contrib.real_models.pairs import Pair
+from specref.contrib.real_models.settings import Setting
+from specref.torch_backend import Coins, loop
+from specref.torch_backend.drafters.drafts import Drafter, Drafts, Verified
+from specref.torch_backend.drafters.lazy_verification import LazyVerifier
+from specref.torch_backend.methods import AUTOREGRESSIVE, BLOCK, DRAFTERS
+from specref.torch_backend.models.cached import CachedModel
+from specref.torch_backend.statistics import Generation
+
+LOOKAHEAD = 3
+TIGHTENED = 6
+"""How many more forwards of the drafter are spent on the psi of drafts that were decided."""
+CLOSE = 1.001
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What was drafted in an iteration.
+
+    Attributes
+    ----------
+    rows : list of int
+        The texts that it was drafted for.
+    drafts : Drafts
+        Its laws in float32.
+    psi : Tensor, shape (2, R, K), optional
+        Bounds of the law of each draft, where the drafter declares none but can bound it.
+    """
+
+    rows: list[int]
+    drafts: Drafts
+    psi: Tensor | None = None
+
+
+class Recorder:
+    """A drafter whose proposals are kept; what it is given may have been spoiled before.
+
+    Parameters
+    ----------
+    drafter : Drafter
+    spoiled : callable, optional
+        From drafts to the drafts that are handed on.
+    """
+
+    def __init__(self, drafter: Drafter, spoiled: Callable[[Drafts], Drafts] | None) -> None:
+        self.drafter, self.proposals, self._spoiled = drafter, list[Proposal](), spoiled
+        self._rows: list[int] = []
+
+    def draft(
+        self, contexts: Sequence[Sequence[int]], lookahead: int, seeds: Tensor, iteration: int
+    ) -> Drafts:
+        drafts = self.drafter.draft(contexts, lookahead, seeds, iteration)
+        drafts = drafts if self._spoiled is None else self._spoiled(drafts)
+        if not self.proposals:
+            self._rows = list(range(len(contexts)))
+        laws = None if drafts.laws is None else drafts.laws.float()
+        self.proposals.append(Proposal(self._rows, replace(drafts, laws=laws)))
+        if isinstance(drafts.verifier, LazyVerifier):
+            drafts = replace(drafts, verifier=Tightening(drafts.verifier, self.proposals))
+        return drafts
+
+    def select(self, rows: Sequence[int]) -> None:
+        self.drafter.select(rows)
+        self._rows = [self._rows[row] for row in rows]
+
+
+@dataclass(frozen=True)
+class Tightening:
+    """Verifies by bounds of psi, and goes on to read until they are close."""
+
+    verifier: LazyVerifier
+    proposals: list[Proposal]
+
+    def verify(self, p: Tensor, drafts: Tensor, coins: Coins) -> Verified:
+        verified = self.verifier.verify(p, drafts, coins)
+        row, place = (drafts >= 0).nonzero().unbind(1)
+        reached = place < verified.counts[row]
+        row, place = row[reached], place[reached]
+        search, tokens = row * self.verifier.lookahead + place, drafts[row, place]
+        if len(search):
+            psi = torch.full((2, *drafts.shape), torch.nan, dtype=torch.float64)
+            bounds = torch.stack(self._tightened(search, tokens)).cpu()
+            psi[:, row.cpu(), place.cpu()] = bounds
+            self.proposals[-1] = replace(self.proposals[-1], psi=psi)
+        return verified
+
+    def _tightened(self, search: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        of = self.verifier
+        for _ in range(TIGHTENED):
+            lower, upper = of.bounds.of(search, tokens)
+            wide = (upper > CLOSE * lower).nonzero()[:, 0]
+            if not len(wide):
+                break
+            found = of.bounds.take(search[wide], tokens[wide], of.width)
+            if not len(found.search):
+                break
+            searches, parents, ids, places = torch.stack(found[:-1]).tolist()
+            rows = [one // of.lookahead for one in searches]
+            nodes, laws = of.trees.grow(rows, parents, ids)
+            numbers = torch.tensor(nodes, device=laws.device)
+            of.bounds.absorb(found.search, numbers, places, found.mass, laws)
+        return of.bounds.of(search, tokens)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A batch of texts.
+
+    Attributes
+    ----------
+    prompts : list of list of int
+    generation : Generation
+    proposals : list of Proposal
+        One for each iteration in which something was drafted.
+    """
+
+    prompts: list[list[int]]
+    generation: Generation
+    proposals: list[Proposal]
+
+
+class Generator:
+    """A method on a pair with a setting; its drafter is built once.
+
+    Parameters
+    ----------
+    pair : Pair
+    method : str
+        As in `Pair.methods`.
+    setting : Setting
+    lookahead : int
+    """
+
+    def __init__(
+        self, pair: Pair, method: str, setting: Setting, lookahead: int = LOOKAHEAD
+    ) -> None:
+        self.pair, self.method, self.setting, self.lookahead = pair, method, setting, lookahead
+
+    @cached_property
+    def drafter(self) -> Drafter | None:
+        """The drafter, as `generate` builds it."""
+        if self.method == AUTOREGRESSIVE:
+            return None
+        name = "standard" if self.method == BLOCK else self.method
+        return DRAFTERS[name](self.pair.for_methods(self.setting.shape))
+
+    def __call__(
+        self,
+        prompts: Sequence[Sequence[int]],
+        seeds: Sequence[int],
+        tokens: int,
+        planted: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
+        spoiled: Callable[[Drafts], Drafts] | None = None,
+    ) -> Made:
+        """Generate a batch.
+
+        Parameters
+        ----------
+        prompts : sequence of sequence of int
+        seeds : sequence of int
+            One for each prompt.
+        tokens : int
+            Of each text, at most.
+        planted : mapping from str to callable
+            What stands in the decode loop instead of its functions.
+        spoiled : callable, optional
+            What drafts become before they are verified.
+        """
+        target = self.pair.target
+        recorder = None if self.drafter is None else Recorder(self.drafter, spoiled)
+        rules = loop.Rules(
+            self.setting.shape,
+            self.lookahead,
+            tokens,
+            ends_of(target.tokenizer),
+            clipped=self.method != "slem",
+            jointly=self.method == BLOCK,
+        )
+        numbers = torch.tensor(list(seeds), device=target.model.device)
+        with replaced(loop, planted):
+            running = loop.Loop(CachedModel(target.model), recorder, prompts, numbers, rules)
+            generation = running.run()
+        if self.drafter is not None:
+            self.drafter.select([])
+        found = [] if recorder is None else recorder.proposals
+        return Made([list(prompt) for prompt in prompts], generation, found)
+
+
+def ends_of(tokenizer: Any) -> frozenset[int]:
+    """The token that ends a text, if the tokenizer has one."""
+    return frozenset() if tokenizer.eos_token_id is None else frozenset({tokenizer.eos_token_id})
+
+
+@contextmanager
+def replaced(module: Any, functions: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
+    """Other functions stand in a module inside; afterwards its own do."""
+    own = {name: getattr(module, name) for name in functions}
+    try:
+        for name, function in functions.items():
+            setattr(module, name, function)
+        yield
+    finally:
+        for name, function in own.items():
+            setattr(module, name, function)

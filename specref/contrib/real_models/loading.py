@@ -1,0 +1,118 @@
+"""Models and tokenizers from local folders, checked before minutes are spent."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from specref.torch_backend.models.configs import vocabulary_size
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "model*.bin")
+ENGLISH = "It was a cold morning, and the children had gone to school before the snow began."
+SURPRISED = 4.0  # nats a token above random tokens: random weights have few, another vocabulary 7
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A model with its tokenizer.
+
+    Attributes
+    ----------
+    name : str
+        For tables.
+    model : transformers.PreTrainedModel
+    tokenizer : transformers tokenizer
+    """
+
+    name: str
+    model: "PreTrainedModel"
+    tokenizer: Any
+
+
+def check_folder(folder: str | Path, name: str) -> Path:
+    """Raise `ValueError` unless a folder has a configuration, weights and a tokenizer.
+
+    Parameters
+    ----------
+    folder : path
+    name : str
+        Of the argument, for messages.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise ValueError(f"{name} = {folder}: expected a folder of a Hugging Face model")
+    if not (path / "config.json").is_file():
+        raise ValueError(f"{name} = {folder}: it has no config.json: save_pretrained writes one")
+    if not any(next(path.glob(pattern), None) for pattern in WEIGHTS):
+        raise ValueError(f"{name} = {folder}: it has no weights: expected *.safetensors")
+    if not any(path.glob("tokenizer*")):
+        raise ValueError(f"{name} = {folder}: it has no tokenizer: save its tokenizer there too")
+    return path
+
+
+def load(
+    folder: str | Path, name: str, device: str = "cpu", dtype: str = "float32", label: str = ""
+) -> Loaded:
+    """Load a model and its tokenizer from a folder, never from the network.
+
+    Parameters
+    ----------
+    folder : path
+    name : str
+        Of the argument, for messages: "target" or "drafter".
+    device, dtype : str
+        Where the model goes, and in what it calculates.
+    label : str
+        For tables; the name of the folder by default.
+
+    Raises
+    ------
+    ValueError
+        A part is missing, or the tokenizer is another model's.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    path = check_folder(folder, name)
+    tokenizer: Any = AutoTokenizer.from_pretrained(path, local_files_only=True)
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        path, dtype=getattr(torch, dtype), local_files_only=True
+    )
+    model = model.to(device).eval()
+    check_tokenizer(tokenizer, model, f"{name} = {folder}")
+    return Loaded(label or path.name, model, tokenizer)
+
+
+def check_tokenizer(tokenizer: Any, model: Any, name: str) -> None:
+    """Raise `ValueError` if a tokenizer has ids that its model lacks, or reads like no English.
+
+    A model is surprised by plain English more than by random tokens if it was trained with
+    another tokenizer. One with random weights is as surprised as by random tokens, and passes.
+    """
+    size = vocabulary_size(model.config)
+    largest = max(tokenizer.get_vocab().values(), default=-1)
+    if largest >= size:
+        raise ValueError(
+            f"{name}: its tokenizer has the id {largest} and its model {size} ids: they do not "
+            "belong together"
+        )
+    found, uniform = surprise(tokenizer, model), math.log(size)
+    if found > uniform + SURPRISED:
+        raise ValueError(
+            f"{name}: plain English surprises the model by {found:.1f} nats a token, random "
+            f"tokens by {uniform:.1f}: expected the tokenizer that it was trained with"
+        )
+
+
+def surprise(tokenizer: Any, model: Any) -> float:
+    """The mean of -log p over the tokens of a sentence, in nats."""
+    import torch
+
+    ids = torch.tensor([tokenizer.encode(ENGLISH)], device=model.device)
+    with torch.inference_mode():
+        logits = model(input_ids=ids, use_cache=False).logits[0, :-1].double()
+    taken = logits.log_softmax(-1).gather(1, ids[0, 1:, None])
+    return -float(taken.mean())

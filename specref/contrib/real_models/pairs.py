@@ -1,0 +1,147 @@
+"""Pairs of a target and a drafter, and which methods are run on them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from specref.contrib.real_models.conversion import folder_of, is_converted
+from specref.contrib.real_models.drafters import first_layers, rounded
+from specref.contrib.real_models.loading import Loaded, load
+from specref.contrib.real_models.published import COMMAND
+from specref.torch_backend.methods import Pair as MethodPair
+from specref.torch_backend.models.configs import vocabulary_size
+from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary, id_map
+
+GEMMA, SMOLLM2 = "gemma-3-270m", "smollm2-135m"
+ONE_VOCABULARY = ("autoregressive", "standard", "block")
+TWO_VOCABULARIES = ("autoregressive", "union", "tli", "slem", "lazy-slrs")
+BITS, KEPT_LAYERS = 3, 24
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """A target and a drafter, loaded.
+
+    Attributes
+    ----------
+    name : str
+    target, drafter : Loaded
+    methods : tuple of str
+        Those of `generate`; "block" is "standard", verified by block.
+    """
+
+    name: str
+    target: Loaded
+    drafter: Loaded
+    methods: tuple[str, ...]
+
+    def for_methods(self, shape: Any) -> MethodPair:
+        """The pair as the builders of drafters take it."""
+        models, tokenizers = (
+            (self.target.model, self.drafter.model),
+            (self.target.tokenizer, self.drafter.tokenizer),
+        )
+        return MethodPair(*models, *tokenizers, shape, use_cache=True)
+
+
+def paired(target: Loaded, drafter: Loaded, name: str = "") -> Pair:
+    """Put two models together, with the methods that their vocabularies allow.
+
+    Raises
+    ------
+    ValueError
+        The vocabularies share no token, or the models are on different devices.
+    """
+    if target.model.device != drafter.model.device:
+        raise ValueError(
+            f"drafter is on {drafter.model.device}, target on {target.model.device}: expected "
+            "one device"
+        )
+    same = same_vocabulary(target, drafter)
+    if not same and not shared_tokens(target, drafter):
+        raise ValueError(
+            f"drafter {drafter.name} shares no token with target {target.name}: no draft could be "
+            "accepted by union or tli; choose another drafter"
+        )
+    methods = ONE_VOCABULARY if same else TWO_VOCABULARIES
+    return Pair(name or f"{target.name} <- {drafter.name}", target, drafter, methods)
+
+
+def same_vocabulary(target: Loaded, drafter: Loaded) -> bool:
+    """Whether both models have the same ids for the same strings, and equally many."""
+    one, other = (loaded.tokenizer.get_vocab() for loaded in (target, drafter))
+    return bool(one == other and ids_of(target) == ids_of(drafter))
+
+
+def ids_of(loaded: Loaded) -> int:
+    """How many ids a model has logits for."""
+    return vocabulary_size(loaded.model.config)
+
+
+def shared_tokens(target: Loaded, drafter: Loaded) -> int:
+    """How many of the drafter's tokens the target has."""
+    read = TokenVocabulary.from_tokenizer
+    one, other = (read(loaded.tokenizer, ids_of(loaded)) for loaded in (target, drafter))
+    return int((id_map(one, other) >= 0).sum())
+
+
+class Published:
+    """The published pairs on one device, each model loaded when it is first needed.
+
+    Raises
+    ------
+    ImportError
+        The models are not converted.
+    """
+
+    def __init__(self, device: str = "cpu", dtype: str = "float32") -> None:
+        stored = "float32" if dtype != "bfloat16" else dtype
+        missing = [name for name in (GEMMA, SMOLLM2) if not is_converted(name, stored)]
+        if missing:
+            folder = folder_of(missing[0], stored)
+            raise ImportError(f"{folder} is not there: {COMMAND}")
+        self._load = cache(lambda name: load(folder_of(name, stored), name, device, dtype, name))
+
+    def pair(self, name: str) -> Pair:
+        """One of `PAIRS`."""
+        return PAIRS[name](self._load)
+
+
+def folders_pair(target: str | Path, drafter: str | Path, device: str, dtype: str) -> Pair:
+    """A pair from two local folders."""
+    return paired(load(target, "target", device, dtype), load(drafter, "drafter", device, dtype))
+
+
+Builder = Callable[[Callable[[str], Loaded]], Pair]
+
+
+def _two(target: str, drafter: str) -> Builder:
+    return lambda load: Pair(
+        f"{target} <- {drafter}", load(target), load(drafter), TWO_VOCABULARIES
+    )
+
+
+def _own(name: str, label: str, make: Callable[[Any], Any]) -> Builder:
+    def build(load: Callable[[str], Loaded]) -> Pair:
+        target = load(name)
+        drafter = Loaded(label, make(target.model), target.tokenizer)
+        return Pair(f"{name} <- {label}", target, drafter, ONE_VOCABULARY[1:])
+
+    return build
+
+
+PAIRS: Mapping[str, Builder] = MappingProxyType(
+    {
+        "gemma<-smollm2": _two(GEMMA, SMOLLM2),
+        "smollm2<-gemma": _two(SMOLLM2, GEMMA),
+        "smollm2<-3 bits": _own(SMOLLM2, f"its weights in {BITS} bits", rounded),
+        "smollm2<-early exit": _own(
+            SMOLLM2,
+            f"its first {KEPT_LAYERS} of 30 layers",
+            lambda m: first_layers(m, KEPT_LAYERS),
+        ),
+    }
+)

@@ -1,0 +1,121 @@
+"""The record of the cross-check: a JSON file that is written after every batch, and goes on."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from specref.contrib.real_models.plan import Case
+from specref.contrib.real_models.tally import COUNT_ALPHA, Tally
+from specref.report.machine import as_json, write_json
+
+VERSION = 1
+DIGITS = 10
+
+
+class Record:
+    """Rows of the table, read from a file if it exists.
+
+    Parameters
+    ----------
+    path : path
+
+    Attributes
+    ----------
+    rows : dict
+        {case: tally}
+    parts : dict
+        What else is recorded, by name.
+
+    Raises
+    ------
+    ValueError
+        The file is no such record.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        stored = self._stored()
+        self.parts: dict[str, Any] = stored["parts"]
+        self.rows = {Case.read(one["case"]): Tally.read(one["sums"]) for one in stored["rows"]}
+        self.made_with: list[str] = stored["made_with"]
+
+    def _stored(self) -> dict[str, Any]:
+        if not self.path.exists():
+            return {"version": VERSION, "made_with": [], "parts": {}, "rows": []}
+        try:
+            stored: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
+            known = stored["version"] == VERSION and {"rows", "parts", "made_with"} <= set(stored)
+        except (ValueError, KeyError, TypeError):
+            known = False
+        if not known:
+            raise ValueError(
+                f"record = {self.path}: it is no record of this command, version {VERSION}: "
+                "expected one, or a file that does not exist"
+            )
+        return stored
+
+    def tally(self, case: Case) -> Tally:
+        """The sums of a row, which begins if it is not there."""
+        return self.rows.setdefault(case, Tally())
+
+    def write(self) -> None:
+        """Write all, or nothing."""
+        rows = [
+            {"case": case.stored(), "figures": figures(case, tally), "sums": _short(asdict(tally))}
+            for case, tally in self.rows.items()
+            if tally.tokens
+        ]
+        stored = {
+            "version": VERSION,
+            "made_with": self.made_with,
+            "parts": self.parts,
+            "rows": rows,
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(str(self.path), as_json(stored))
+
+
+def figures(case: Case, tally: Tally) -> Mapping[str, Any]:
+    """What the table shows of a row."""
+    return {
+        "verdict": verdict(case, tally),
+        "tokens": tally.tokens,
+        "z": round(tally.z, 2),
+        "log10_evidence": round(tally.peak, 2),
+        "found_at": tally.found_at,
+        "detected_mixture": tally.detected_mixture,
+        "tokens_per_iteration": round(tally.tokens / max(tally.iterations, 1), 3),
+        "tokens_per_second": round(tally.tokens / max(tally.seconds, 1e-9), 2),
+        "acceptance": [
+            {
+                "reached": place.reached,
+                "accepted": place.accepted,
+                "expected": [round(place.least, 1), round(place.most, 1)],
+                "interval": place.interval,
+                "alpha": COUNT_ALPHA,
+            }
+            for place in tally.places
+        ],
+    }
+
+
+def verdict(case: Case, tally: Tally) -> str:
+    """Of a clean row "nothing found" or "LOSSY", of a planted bug "found" or "not found yet"."""
+    if case.bug is not None:
+        return "found" if tally.lossy else "not found yet"
+    if tally.lossy:
+        return "LOSSY"
+    if not all(place.conforms for place in tally.places):
+        return "acceptance off"
+    return "nothing found"
+
+
+def _short(value: Any) -> Any:
+    """Numbers as short as what they are used for needs."""
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: _short(one) for key, one in value.items()}
+    return [_short(one) for one in value] if isinstance(value, list) else value

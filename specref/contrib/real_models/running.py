@@ -1,0 +1,73 @@
+"""The cross-check itself: batch after batch of every row, until each has its tokens."""
+
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+
+from specref.contrib.real_models.generating import Generator
+from specref.contrib.real_models.judging import judge
+from specref.contrib.real_models.pairs import Pair
+from specref.contrib.real_models.plan import BATCH, BUGS, LENGTH, Case, Sizes, spoiled
+from specref.contrib.real_models.prompts import PROMPTS
+from specref.contrib.real_models.record import Record
+from specref.contrib.real_models.tally import Tally
+from specref.torch_backend.models.configs import longest_text
+
+PACE = 0.35
+"""Seconds a token, generated and judged, where no row has told: SmolLM2 and Gemma, one core."""
+
+
+def missing(record: Record, cases: Sequence[Case], sizes: Sizes) -> list[tuple[Case, int]]:
+    """The rows that have too few tokens, and how many they lack; none of a bug that is found."""
+    found = []
+    for case in cases:
+        tally = record.rows.get(case, Tally())
+        lacking = case.tokens(sizes) - tally.tokens
+        if lacking > 0 and not (case.bug is not None and tally.lossy):
+            found.append((case, lacking))
+    return found
+
+
+def minutes(record: Record, lacking: Sequence[tuple[Case, int]]) -> float:
+    """How long some rows take, by the pace of those that there are."""
+    paces = [tally.wall / tally.tokens for tally in record.rows.values() if tally.wall]
+    usual = median(paces) if paces else PACE
+    return sum(tokens * usual for _, tokens in lacking) / 60
+
+
+def prompts_of(pair: Pair) -> list[list[int]]:
+    """The prompts in the target's tokens.
+
+    Raises
+    ------
+    ValueError
+        A prompt and its text are longer than a model can read.
+    """
+    rows = [pair.target.tokenizer.encode(prompt) for prompt in PROMPTS]
+    for role, loaded in (("target", pair.target), ("drafter", pair.drafter)):
+        room, longest = longest_text(loaded.model.config), max(map(len, rows)) + LENGTH
+        if longest > room:
+            raise ValueError(
+                f"{role} {loaded.name} reads {room} tokens: expected {longest}, the longest "
+                "prompt and its text"
+            )
+    return rows
+
+
+def run_row(
+    record: Record, case: Case, pair: Pair, tokens: int, advance: Callable[[int], None]
+) -> None:
+    """Generate and judge batches until a row has so many tokens, or its bug is found."""
+    generator = Generator(pair, case.method, case.setting, case.lookahead)
+    prompts, tally = prompts_of(pair), record.tally(case)
+    planted = BUGS[case.bug]() if case.bug else {}
+    spoil = spoiled(case, generator)
+    while tally.tokens < tokens and not (case.bug is not None and tally.lossy):
+        started, before = time.perf_counter(), tally.tokens
+        numbers = range(tally.texts, tally.texts + BATCH)
+        rows = [prompts[number % len(prompts)] for number in numbers]
+        made = generator(rows, numbers, LENGTH, planted, spoil)
+        judge(tally, made, case.method, case.setting, pair.target.model)
+        tally.wall += time.perf_counter() - started
+        record.write()
+        advance(tally.tokens - before)

@@ -1,0 +1,166 @@
+"""What is known of a row of the table: sums over its tokens, which grow from run to run."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from specref.arrays import Floats
+from specref.statistics.campaign.bets import log_mean
+
+ALPHA = 1e-9
+COUNT_ALPHA = 1e-6
+COUNT_STAKES = tuple(s * x for x in (2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01) for s in (1, -1))
+MIXTURES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0)
+
+
+@dataclass
+class Place:
+    """The drafts that were reached at one place of the blocks.
+
+    Attributes
+    ----------
+    reached, accepted : int
+    least, most : float
+        The sum of their conditional probabilities, or bounds of it.
+    low, high : list of float
+        For each of `COUNT_STAKES` the sum of log E exp(stake * accepted) at these bounds.
+    """
+
+    reached: int = 0
+    accepted: int = 0
+    least: float = 0.0
+    most: float = 0.0
+    low: list[float] = field(default_factory=lambda: [0.0] * len(COUNT_STAKES))
+    high: list[float] = field(default_factory=lambda: [0.0] * len(COUNT_STAKES))
+
+    def add(self, accepted: bool, least: float, most: float) -> None:
+        """One draft: whether it was accepted, and bounds of the probability of that."""
+        self.reached, self.accepted = self.reached + 1, self.accepted + accepted
+        for sums, chance in ((self.low, least), (self.high, most)):
+            for index, stake in enumerate(COUNT_STAKES):
+                sums[index] += math.log1p(min(1.0, chance) * math.expm1(stake))
+        self.least, self.most = self.least + least, self.most + most
+
+    @property
+    def interval(self) -> tuple[int, int]:
+        """`accepted` is outside with probability at most `COUNT_ALPHA` if the rule is right."""
+        low, high = (_inside(self.reached, sums) for sums in (self.low, self.high))
+        return low[0], high[1]
+
+    @property
+    def conforms(self) -> bool:
+        return self.interval[0] <= self.accepted <= self.interval[1]
+
+
+def _inside(reached: int, sums: list[float]) -> tuple[int, int]:
+    """The counts that do not bring the average of the bets exp(stake * count) to 1 / alpha."""
+    counts = np.arange(reached + 1)
+    won = np.outer(COUNT_STAKES, counts) - np.array(sums)[:, None]
+    highest = won.max(axis=0)
+    means = highest + np.log(np.exp(won - highest).mean(axis=0))
+    inside = np.flatnonzero(means < -math.log(COUNT_ALPHA))
+    return int(inside[0]), int(inside[-1])
+
+
+@dataclass
+class Tally:
+    """Sums over the tokens of a row of the table.
+
+    Attributes
+    ----------
+    tokens, texts, iterations, target_forwards : int
+    seconds, wall : float
+        Of generating; and with judging.
+    gap, variance : float
+        Sums of log p(x) + H(p), and of the variance of log p(x).
+    wealth : list of float
+        The logarithm of what each component of `bets` has won.
+    peak : float
+        The highest log10 of their average so far.
+    found_at : int or None
+        The number of tokens at which it reached 1 / `ALPHA`.
+    impossible : list of str
+        Tokens that p excludes, by more than rounding can.
+    at_cut : int
+        Tokens that p excludes by rounding of a filter's cut; nothing is bet on them.
+    places : list of Place
+    gains : list of float
+        For each of `MIXTURES`, what a token of that mixture of p with the drafter's law would win.
+    gained : int
+        At how many tokens that was computed.
+    """
+
+    tokens: int = 0
+    texts: int = 0
+    iterations: int = 0
+    target_forwards: int = 0
+    seconds: float = 0.0
+    wall: float = 0.0
+    gap: float = 0.0
+    variance: float = 0.0
+    wealth: list[float] = field(default_factory=list)
+    peak: float = 0.0
+    found_at: int | None = None
+    impossible: list[str] = field(default_factory=list)
+    at_cut: int = 0
+    places: list[Place] = field(default_factory=list)
+    gains: list[float] = field(default_factory=lambda: [0.0] * len(MIXTURES))
+    gained: int = 0
+
+    @classmethod
+    def read(cls, stored: dict[str, Any]) -> "Tally":
+        """From what `dataclasses.asdict` made of one."""
+        wealth = [float(one) for one in stored["wealth"]]  # JSON has infinity as a string
+        places = [Place(**one) for one in stored["places"]]
+        return cls(**{**stored, "wealth": wealth, "places": places})
+
+    def bet(self, won: Tensor) -> None:
+        """Take what each component won on some tokens, shape (N, components), in order."""
+        sums = torch.tensor(self.wealth or [0.0] * won.shape[1], dtype=torch.float64)
+        wealth = (sums + won.cpu().cumsum(0)).numpy()
+        for number, after in enumerate(wealth, self.tokens + 1):
+            evidence = log_mean(after) / math.log(10)
+            self.peak = max(self.peak, evidence)
+            if self.found_at is None and evidence >= -math.log10(ALPHA):
+                self.found_at = number
+        self.wealth = wealth[-1].tolist()
+        self.tokens += len(wealth)
+
+    def place(self, position: int) -> Place:
+        """Where drafts of a position are counted, the first being 0."""
+        self.places += [Place() for _ in range(position + 1 - len(self.places))]
+        return self.places[position]
+
+    @property
+    def z(self) -> float:
+        """The gap in standard deviations, for information."""
+        return self.gap / math.sqrt(self.variance) if self.variance else 0.0
+
+    @property
+    def lossy(self) -> bool:
+        return self.found_at is not None or bool(self.impossible)
+
+    @property
+    def detected_mixture(self) -> float | None:
+        """The least of `MIXTURES` that so many tokens are expected to find; None for none."""
+        if not self.gained:
+            return None
+        needed = math.log(max(len(self.wealth), 1) / ALPHA)
+        gains = np.array(self.gains) * self.tokens / self.gained
+        return next((m for m, won in zip(MIXTURES, gains, strict=True) if won >= needed), None)
+
+
+def mixture_gains(p: Tensor, q: Tensor) -> Floats:
+    """The divergence of (1 - m) p + m q from p, for each m of `MIXTURES`; p and q are [V]."""
+    inside = q * (p > 0)
+    law = inside / inside.sum()
+    ratio = law / p.clamp(min=torch.finfo(p.dtype).tiny)
+    gains = []
+    for m in MIXTURES:
+        mixed = (1 - m) + m * ratio
+        gains.append(float((p * mixed * mixed.clamp(min=1e-300).log()).sum()))
+    return np.array(gains)
