@@ -67,7 +67,10 @@ def test_a_block_that_is_wrong_is_noticed() -> None:
         names_after("assert 1 + 1 == 3")
 
 
-SLOW = ("checkpoints", "ci", "everywhere", "low-precision", "scaling", "trophies", "vectors")
+SLOW = (
+    *("checkpoints", "ci", "everywhere", "judge-your-sampler", "low-precision", "scaling"),
+    *("trophies", "vectors"),
+)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +86,8 @@ def test_commands_do_what_the_page_says(page: Path) -> None:
     assert [ran.problem for ran in run_page(page) if ran.problem] == []
 
 
-@pytest.mark.parametrize("page", ["checkpoints", "ci", "everywhere", "scaling", "vectors"])
+@pytest.mark.deep(one_in=3)
+@pytest.mark.parametrize("page", ["ci", "everywhere", "checkpoints", "scaling", "vectors"])
 def test_what_a_slow_page_shows_is_printed(page: str) -> None:
     """Its other commands, and the page low-precision, are left to `make deep`."""
     ran = run_page(ROOT / "docs" / f"{page}.md", shown=True)

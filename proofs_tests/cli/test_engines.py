@@ -258,6 +258,7 @@ def program(folder: Path, script: str) -> str:
     return str(path)
 
 
+@pytest.mark.deep
 def test_engines_are_installed_judged_and_deleted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
