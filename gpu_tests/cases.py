@@ -41,8 +41,8 @@ CASES: Mapping[str, Case] = MappingProxyType(
         "union": Case("union", "small intersection"),
         "tli": Case("tli", "large intersection"),
         "slem": Case("slem", "non-injective"),
-        "slrs": Case("slrs", "byte-level"),
-        "lazy-slrs": Case("lazy-slrs", "large intersection", variant=True),
+        "slrs": Case("slrs", "large intersection", variant=True),
+        "slrs, bytes": Case("slrs", "byte-level", variant=True),
         "standard, T 0.7, top-p 0.9": Case(
             "standard", "homogeneous", 0.7, 0.9, torch.float64, variant=True
         ),

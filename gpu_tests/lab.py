@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from gpu_tests.blocks import Blocks, held_out_blocks
-from gpu_tests.cases import CASES, LOOKAHEAD
+from gpu_tests.cases import CASES
 from gpu_tests.pairs import Models, Pair
 from gpu_tests.recording import Record, record
 from gpu_tests.sizes import SIZES
@@ -51,8 +51,6 @@ class Lab:
     def iterations(self, name: str) -> int:
         """How many a record has at least."""
         case, sizes = CASES[name], self.sizes
-        if case.method == "slrs":
-            return sizes.slrs_iterations
         return sizes.iterations // VARIANT if case.variant else sizes.iterations
 
     def _record(self, name: str) -> Record:
@@ -73,8 +71,5 @@ class Lab:
     ) -> Record:
         case, sizes = CASES[name], self.sizes
         pair = self.pair(case.pair, case.dtype)
-        prompts, tokens, lookahead = sizes.prompts, sizes.tokens, LOOKAHEAD
-        if case.method == "slrs":
-            prompts, seeds, tokens, lookahead = sizes.slrs
-        rows = pair.prompts(prompts) * seeds
-        return record(pair, case, rows, tokens, lookahead=lookahead, seed=seed, planted=planted)
+        rows = pair.prompts(sizes.prompts) * seeds
+        return record(pair, case, rows, sizes.tokens, seed=seed, planted=planted)

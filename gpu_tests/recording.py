@@ -15,12 +15,8 @@ from gpu_tests.forcing import forced_laws
 from gpu_tests.pairs import Pair
 from gpu_tests.prefixes import Prefixes, prefixes
 from specref.torch_backend import generate, generation, loop
-from specref.torch_backend.drafters import slrs
-from specref.torch_backend.drafters.byte_laws import ByteLaws
 from specref.torch_backend.drafters.drafts import Drafter, Drafts
 from specref.torch_backend.statistics import Generation, Iteration
-
-ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -80,25 +76,6 @@ class Recorder:
         self._rows = [(self._rows or [])[row] for row in rows]
 
 
-class Remembered(ByteLaws):
-    """Reads the prefix tree once for each context, of a few contexts at a time."""
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self._known: dict[tuple[int, ...], Tensor] = {}
-
-    def __call__(self, contexts: Sequence[Sequence[int]]) -> list[Tensor]:
-        keys = list(map(tuple, contexts))
-        unknown = list(dict.fromkeys(key for key in keys if key not in self._known))
-        for start in range(0, len(unknown), ROWS):
-            some = unknown[start : start + ROWS]
-            self._known |= zip(some, super().__call__(some), strict=True)
-        return [self._known[key] for key in keys]
-
-    def select(self, rows: Sequence[int]) -> None:
-        """What is known is known of texts, not of rows."""
-
-
 def record(
     pair: Pair,
     case: Case,
@@ -153,7 +130,6 @@ def listening(planted: Mapping[str, Callable[..., Any]]) -> Iterator[list[Record
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(generation, "Loop", make))
-        stack.enter_context(patch.object(slrs, "ByteLaws", Remembered))
         for name, function in planted.items():
             stack.enter_context(patch.object(loop, name, function))
         yield recorders

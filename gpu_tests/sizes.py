@@ -13,8 +13,7 @@ RATES: Mapping[str, float] = MappingProxyType(
         "union": 2,
         "tli": 2.2,
         "slem": 1.4,
-        "slrs": 2,
-        "lazy-slrs": 2.2,
+        "slrs": 2.2,
     }
 )
 
@@ -31,10 +30,6 @@ class Sizes:
         What it has at least, all rows together; a variant a quarter.
     planted : int
         Of the seeds, how many a planted bug is given.
-    slrs : tuple of int
-        Prompts, seeds, tokens and lookahead for SLRS, whose drafts cost a forward of a prefix
-        tree for each context: texts of one prompt share that of their first draft.
-    slrs_iterations : int
     few : tuple of int
         Prompts and tokens where texts are compared token by token.
     blocks : int
@@ -49,8 +44,6 @@ class Sizes:
     tokens: int
     iterations: int
     planted: int
-    slrs: tuple[int, int, int, int]
-    slrs_iterations: int
     few: tuple[int, int]
     blocks: int
     laws: int
@@ -63,9 +56,7 @@ class Sizes:
 
 SIZES: Mapping[str, Sizes] = MappingProxyType(
     {
-        "cpu": Sizes(40, 24, 300, 1, (4, 64, 2, 1), 256, (8, 24), 200, 2, (12, 32)),
-        "cuda": Sizes(
-            40, 64, 100_000, 16, (40, 250, 2, 1), 10_000, (40, 128), 4_096, 20, (40, 64)
-        ),
+        "cpu": Sizes(40, 24, 300, 1, (8, 24), 200, 2, (12, 32)),
+        "cuda": Sizes(40, 64, 100_000, 16, (40, 128), 4_096, 20, (40, 64)),
     }
 )

@@ -29,7 +29,7 @@ TINY = {
         (1, 2), (2,), (300,), compiled=lambda case: case.batch == 2, repetitions=2, buffer=1 << 20
     ),
     "generation": generation.Sizes(
-        1, 3, 1, 2, batch=2, pairs=("homogeneous", "large intersection", "byte-level")
+        1, 3, 1, batch=2, pairs=("homogeneous", "large intersection", "byte-level")
     ),
 }
 

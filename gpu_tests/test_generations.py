@@ -45,7 +45,7 @@ SPECULATIVE = [name for name in CASES if name != "autoregressive"]
 DRAFTING = [
     name
     for name, case in CASES.items()
-    if case.method not in ("autoregressive", "lazy-slrs") and case.verification == "token"
+    if case.method not in ("autoregressive", "slrs") and case.verification == "token"
 ]
 BY_BLOCK = [name for name, case in CASES.items() if case.verification == "block"]
 FEW = ("autoregressive", "standard", "tli")

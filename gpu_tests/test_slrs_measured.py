@@ -29,6 +29,7 @@ from specref import Model, Vocabulary
 from specref.models import hashed_model
 from specref.rules import RULES
 from specref.theory import acceptance, decompositions, psi, until_determined
+from specref.torch_backend.drafters.lazy_verification import LazyVerifier
 from specref.torch_backend.shaping import shape_logits
 from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
 from specref.vocabulary import Tokens
@@ -166,19 +167,27 @@ def measured() -> MeasuredPair:
 @built
 @torch.inference_mode()
 def test_laws_are_those_of_the_backend(measured: MeasuredPair) -> None:
-    """To 1e-5: the models' float32, read in other batches."""
+    """Psi is within the backend's bounds, to 1e-5: the models' float32, read in other batches."""
     context = measured.contexts()[0][0]
     laws = measured.laws(context)
     drafter = measured.pair.drafts_by("slrs", partial(shape_logits, temperature=1.0))
-    declared = drafter.draft([context], 1, torch.tensor([1]), 0).laws
-    assert declared is not None
-    torch.testing.assert_close(laws.psi.known[1], declared[0, 0], rtol=0, atol=1e-5)
+    verifier = drafter.draft([context], 1, torch.tensor([1]), 0).verifier
+    assert isinstance(verifier, LazyVerifier)
+    psi, zero = laws.psi.known[1].double(), torch.zeros(1, dtype=torch.int64)
+    bounds = [verifier.bounds.of(zero, zero + token) for token in range(len(psi))]
+    lower, upper = (torch.cat(side) for side in zip(*bounds, strict=True))
+    assert within(psi, lower, upper)
+    assert not within(psi.roll(1), lower, upper)
     union, tli = (laws.submitted[name][1].double() for name in ("union", "tli"))
     torch.testing.assert_close(tli, union / union.sum(), rtol=0, atol=1e-6)
     assert laws.psi.known[0].tolist().count(1.0) == 1
     at = accepted(laws, (0.0, 1.0))
     assert at[Key("slem", 0.0, 0.0)] == at[Key("slrs", 0.0, 0.0)]
     torch.testing.assert_close(laws.p.sum(1), torch.ones(2).double())
+
+
+def within(psi: torch.Tensor, lower: torch.Tensor, upper: torch.Tensor) -> bool:
+    return bool(((lower - psi < 1e-5) & (psi - upper < 1e-5)).all())
 
 
 @built

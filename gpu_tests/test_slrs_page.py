@@ -99,7 +99,7 @@ def pair_row(difference: float, error: float = 0.01, method: str = "tli") -> dic
 @pytest.mark.parametrize(
     ("difference", "said_so", "advice"),
     [
-        (-0.1, "accepts more often than TLI (0.50 against 0.40).", "Use SLRS (`lazy-slrs`) if"),
+        (-0.1, "accepts more often than TLI (0.50 against 0.40).", "Use SLRS (`slrs`) if"),
         (0.1, "accepts less often than TLI (0.50 against 0.60).", "Use TLI, which"),
         (
             0.015,

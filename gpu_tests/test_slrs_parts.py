@@ -47,7 +47,7 @@ def test_parts_are_measured(tmp_path: Path) -> None:
         "growth": slrs_growth.Sizes(("qwen2",), every=500),
         "bounds": slrs_bounds.Sizes(lookahead=2, words=3, runs=3),
         "temperature": Sizes(("byte-level",), (0.0, 1.0), documents=2, places=1),
-        "generation": slrs.Sizes(("byte-level",), (1,), ("tli",), 1, 2, 1, 1, repetitions=1),
+        "generation": slrs.Sizes(("byte-level",), (1,), ("tli",), 1, 2, 1, repetitions=1),
         "blocks": slrs_blocks.Sizes("quick", "quick"),
     }
     file = tmp_path / "record.json"

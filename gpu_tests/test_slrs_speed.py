@@ -7,13 +7,13 @@ import pytest
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
 pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
 
-from gpu_tests.benchmarks.slrs import BYTES, LAZY, WHOLE, Sizes, contexts_of_psi, measure
+from gpu_tests.benchmarks.slrs import BYTES, LAZY, Sizes, contexts_of_psi, measure
 from gpu_tests.pairs import card_entries
 from proofs_tests.helpers.torch.drafting import softmax, tiny_llama, toy_vocabulary
 from proofs_tests.helpers.torch.lazy import FullPsi
-from specref.torch_backend import LazySlrsDrafter, TreeModel
+from specref.torch_backend import SlrsDrafter, TreeModel
 
-SMALL = Sizes((BYTES,), (1, 8), ("tli", "autoregressive"), 1, 4, 2, lookahead=2, repetitions=1)
+SMALL = Sizes((BYTES,), (1, 8), ("tli", "autoregressive"), 1, 4, lookahead=2, repetitions=1)
 
 
 @pytest.mark.parametrize("pieces", [(b"a", b"b"), (b"ab", b"a", b"b", b"ba", b"bab")])
@@ -22,7 +22,7 @@ def test_contexts_of_psi_are_those_that_full_psi_asks_for(pieces: tuple[bytes, .
     model = tiny_llama(len(drafter))
     full = FullPsi(model, target, drafter, softmax)
     full.after((0,))
-    slrs = LazySlrsDrafter(TreeModel(model), target, drafter, softmax)
+    slrs = SlrsDrafter(TreeModel(model), target, drafter, softmax)
     assert contexts_of_psi(slrs) == len(full.asked)
 
 
@@ -33,9 +33,9 @@ def test_rows_are_of_every_line() -> None:
     rows = measure(SMALL)
     assert json.loads(json.dumps(rows)) == rows
     methods = [(row["method"], row["width"]) for row in rows]
-    expected = [(LAZY, 1), (LAZY, 8), (WHOLE, None), ("tli", None), ("autoregressive", None)]
+    expected = [(LAZY, 1), (LAZY, 8), ("tli", None), ("autoregressive", None)]
     assert methods == expected
-    assert [row["emitted"] for row in rows] == [4, 4, 2, 4, 4]
+    assert [row["emitted"] for row in rows] == [4, 4, 4, 4]
     for row in rows[:2]:
         assert 0 < row["contexts_per_token"] < row["whole_contexts_per_token"] / 10
     assert rows[-1]["drafter_forwards"] == 0

@@ -53,18 +53,17 @@ OVER_TWO = (
     Way("tli", 1.0, (2, 4)),
     Way("tli", 1.0, verification=BLOCK),
     Way("union", 1.0),
-    Way("lazy-slrs", 1.0),
+    Way("slrs", 1.0),
 )
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is generated; SLRS with psi in full has its own."""
+    """How much is generated."""
 
     prompts: int
     new_tokens: int
     repetitions: int
-    slow_new_tokens: int
     batch: int = 16
     pairs: tuple[str, ...] = PAIRS
 
@@ -85,9 +84,6 @@ class Sizes:
                 yield line
                 yield from (replace(line, implementation=peer) for peer in _peers(line))
             yield replace(lines[-1], batch=self.batch, prompts=self.batch)
-        if pair == "byte-level":
-            line = self._line(pair, Way("slrs", 1.0), 4)
-            yield replace(line, prompts=1, new_tokens=self.slow_new_tokens)
 
     def _line(self, pair: str, way: Way, lookahead: int) -> Line:
         given = pair, way.method, way.temperature, OURS, 1, self.prompts, self.new_tokens
@@ -96,8 +92,8 @@ class Sizes:
 
 SIZES: Mapping[str, Sizes] = MappingProxyType(
     {
-        "cpu": Sizes(prompts=4, new_tokens=24, repetitions=5, slow_new_tokens=6),
-        "cuda": Sizes(prompts=4, new_tokens=32, repetitions=3, slow_new_tokens=12),
+        "cpu": Sizes(prompts=4, new_tokens=24, repetitions=5),
+        "cuda": Sizes(prompts=4, new_tokens=32, repetitions=3),
     }
 )
 
@@ -107,7 +103,7 @@ def _peers(line: Line) -> tuple[str, ...]:
 
     Its drafts are verified one by one, and its greedy text is that of SLEM.
     """
-    if line.verification == BLOCK or line.method in ("union", "lazy-slrs"):
+    if line.verification == BLOCK or line.method in ("union", "slrs"):
         return ()
     if line.method == "tli":
         return (THEIRS, BY_ID) if line.temperature else ()

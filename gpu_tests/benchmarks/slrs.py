@@ -18,13 +18,13 @@ from gpu_tests.benchmarks.timing import Spread
 from gpu_tests.pairs import Models, Pair
 from specref.contracts.torch_state import one_thread
 from specref.report.machine import write_json
-from specref.torch_backend import Generation, LazySlrsDrafter, shape_logits
+from specref.torch_backend import Generation, SlrsDrafter, shape_logits
 from specref.torch_backend.loop import Loop, Rules
 from specref.torch_backend.methods import DRAFTERS
 from specref.torch_backend.methods import Pair as Given
 from specref.torch_backend.models.cached import CachedModel
 
-LAZY, WHOLE, PLAIN = "lazy-slrs", "slrs", "autoregressive"
+LAZY, PLAIN = "lazy-slrs", "autoregressive"
 BYTES = "byte-level"
 SHAPE = partial(shape_logits, temperature=1.0)
 
@@ -38,7 +38,6 @@ class Sizes:
     others: tuple[str, ...] = ("tli", "slem", PLAIN)
     prompts: int = 8
     tokens: int = 32
-    whole_tokens: int = 16
     lookahead: int = 4
     repetitions: int = 3
     seed: int = 1
@@ -71,10 +70,9 @@ class Contender:
     def run(self, repetition: int) -> Run:
         """Texts after all prompts, in one batch; seeds are those of the repetition."""
         sizes, count = self.sizes, self.sizes.prompts
-        tokens = sizes.whole_tokens if self.line.method == WHOLE else sizes.tokens
         seeds = torch.arange(count, device=self.pair.target.device)
         seeds += (sizes.seed + repetition) * count
-        rules = Rules(SHAPE, sizes.lookahead, tokens, clipped=self.line.method != "slem")
+        rules = Rules(SHAPE, sizes.lookahead, sizes.tokens, clipped=self.line.method != "slem")
         before = getattr(self.drafter, "reads", None)
         loop = Loop(
             CachedModel(self.pair.target), self.drafter, self.pair.prompts(count), seeds, rules
@@ -86,11 +84,11 @@ class Contender:
 def built(given: Given, line: Line) -> Any:
     """The drafter of a line, None for no drafts."""
     if line.method == LAZY:
-        return LazySlrsDrafter(given.tree_model, *given.vocabularies, SHAPE, line.width or 1)
+        return SlrsDrafter(given.tree_model, *given.vocabularies, SHAPE, line.width or 1)
     return None if line.method == PLAIN else DRAFTERS[line.method](given)
 
 
-def contexts_of_psi(drafter: LazySlrsDrafter) -> int:
+def contexts_of_psi(drafter: SlrsDrafter) -> int:
     """How many contexts the whole of psi takes: every path of drafter tokens within the tree."""
     settling, trie = drafter.settling, drafter.trie
     codes = settling.codes(trie.inner).long()
@@ -101,10 +99,9 @@ def contexts_of_psi(drafter: LazySlrsDrafter) -> int:
 
 
 def lines(sizes: Sizes) -> Iterator[Line]:
-    """The whole of psi with single bytes alone: other drafters have too many paths."""
+    """Lazy SLRS by its widths, and the others, on every pair."""
     for pair in sizes.pairs:
         yield from (Line(pair, LAZY, width) for width in sizes.widths)
-        yield from (Line(pair, WHOLE, None) for _ in range(pair == BYTES))
         yield from (Line(pair, method, None) for method in sizes.others)
 
 

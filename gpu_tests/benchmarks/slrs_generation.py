@@ -5,12 +5,15 @@ from typing import Any, TypeAlias
 
 from gpu_tests.benchmarks.markdown import table
 from gpu_tests.benchmarks.slrs_tables import count
-from specref.torch_backend.drafters.lazy_slrs import WIDTH
+from specref.torch_backend.drafters.slrs import WIDTH
 
 Row: TypeAlias = dict[str, Any]
 LAZY, WHOLE, PLAIN = "lazy-slrs", "slrs", "autoregressive"
 NAMES = {WHOLE: "SLRS, psi in full", "tli": "TLI", "slem": "SLEM", PLAIN: "no drafts"}
 NOTHING = "It is not known to save forwards of the target over ways without psi."
+WHOLE_READS = """ Psi in full reads
+hundreds of paths of a row in one forward, so that its forwards are longer; its texts had {}
+tokens."""
 SPENT = """\
 ### On trained pairs
 
@@ -18,13 +21,12 @@ Batches of {prompts} texts of {tokens} tokens at temperature 1, lookahead {looka
 {repetitions} times (seed {seed}); the methods take turns. Tokens/s are the median, and the least
 and the most. The pairs: {models}.
 
-SLRS by bounds is `generate(method="lazy-slrs")`, of width {width}, and psi in full is `"slrs"`.
+SLRS by bounds is `generate(method="slrs")`, of width {width}. Psi in full was another method, for
+drafters of single bytes; it was taken out because it was slower.
 *Width* is how many paths of each row bounds read in one forward, at most. *Paths* are the contexts
 after which the drafter's law was read, drafting included; *in full* is what psi takes at the same
 verdicts: all paths of drafter tokens that leave the first token open, for each, however unlikely.
-Forwards are those of whole batches, which last as long as their slowest text. Psi in full reads
-hundreds of paths of a row in one forward, so that its forwards are longer; its texts have {whole}
-tokens.
+Forwards are those of whole batches, which last as long as their slowest text.{whole}
 
 {table}
 
@@ -37,7 +39,7 @@ def spent(part: Row, models: Mapping[str, str]) -> str:
     return SPENT.format(
         prompts=sizes["prompts"],
         tokens=sizes["tokens"],
-        whole=sizes["whole_tokens"],
+        whole=WHOLE_READS.format(sizes["whole_tokens"]) if "whole_tokens" in sizes else "",
         width=WIDTH,
         lookahead=sizes["lookahead"],
         repetitions=sizes["repetitions"],

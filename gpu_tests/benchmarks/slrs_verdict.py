@@ -12,7 +12,7 @@ Row: TypeAlias = dict[str, Any]
 Record: TypeAlias = Mapping[str, Row]
 Outcome: TypeAlias = Literal["more", "less", "not decided"]
 COLD, ERRORS = 0.0, 2
-WORTH_IT = "Use SLRS (`lazy-slrs`) if what it takes, below, is cheap beside the target."
+WORTH_IT = "Use SLRS (`slrs`) if what it takes, below, is cheap beside the target."
 OUTCOMES: tuple[Outcome, ...] = ("more", "less", "not decided")
 
 

@@ -24,10 +24,8 @@ from proofs_tests.helpers.torch.models import shaped
 from proofs_tests.helpers.torch.paths import ChosenCoins, Law, Path
 from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.two_vocabularies import (
-    DEPTH,
     EOS,
     TARGET,
-    Slrs,
     Tli,
     TwoVocabularies,
     Union,
@@ -37,23 +35,17 @@ from proofs_tests.helpers.torch.two_vocabularies import (
 from specref.distributions import total_variation
 from specref.torch_backend import Coins, Generation, generate
 from specref.torch_backend import loop as loop_module
-from specref.torch_backend.drafters import mapped, slrs
-from specref.torch_backend.drafters.byte_laws import END
+from specref.torch_backend.drafters import mapped
 from specref.torch_backend.drafters.drafts import Drafts
 from specref.torch_backend.drafters.mapped import MappedDrafter
-from specref.torch_backend.drafters.slrs import SlrsDrafter
 from specref.torch_backend.loop import Text
-from specref.torch_backend.shaping import draw
 from specref.torch_backend.verification import block as block_module
-from specref.torch_backend.vocabularies.trie import ByteTrie
 from specref.vocabulary import Tokens
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
 PROMPTS: tuple[Tokens, ...] = ((0, 2), (1,))
-KINDS: Mapping[str, type[TwoVocabularies]] = MappingProxyType(
-    {"union": Union, "tli": Tli, "slrs": Slrs}
-)
+KINDS: Mapping[str, type[TwoVocabularies]] = MappingProxyType({"union": Union, "tli": Tli})
 SHAPES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {"T 1": {}, "T 0.7, top-k 3": {"temperature": 0.7, "k": 3}}
 )
@@ -86,7 +78,7 @@ def plan(method: str, length: int, lookahead: int, shape: str = "T 1") -> Plan:
     asked |= {NAMES[name]: value for name, value in shaping.items()}
     asked |= {"lookahead": lookahead, "max_new_tokens": length, "seeds": range(len(rows))}
     asked |= {"prompts": [PROMPTS[number] for number, _ in rows]}
-    coins = ChosenCoins([path for _, path in rows], lookahead * DEPTH)
+    coins = ChosenCoins([path for _, path in rows], lookahead)
     return Plan(rows, coins, asked, [dict(texts(law, length)) for law in targets])
 
 
@@ -107,8 +99,7 @@ def texts(p: Law, length: int, text: Tokens = (), weight: float = 1) -> Iterator
 
 def driven(monkeypatch: pytest.MonkeyPatch, planned: Plan) -> Generation:
     """What is generated with the coins of the paths."""
-    for module in (mapped, slrs):
-        monkeypatch.setattr(module, "uniforms", planned.coins.uniforms)
+    monkeypatch.setattr(mapped, "uniforms", planned.coins.uniforms)
     monkeypatch.setattr(loop_module, "row_coins", planned.coins.row_coins)
     return generate(**planned.asked)
 
@@ -123,9 +114,7 @@ def off(planned: Plan, generation: Generation) -> float:
 
 @pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(
-    ("method", "length", "lookahead"), [("union", 4, 2), ("tli", 4, 3), ("slrs", 3, 2)]
-)
+@pytest.mark.parametrize(("method", "length", "lookahead"), [("union", 4, 2), ("tli", 4, 3)])
 def test_law_of_texts_is_the_targets(
     monkeypatch: pytest.MonkeyPatch, method: str, length: int, lookahead: int, shape: str
 ) -> None:
@@ -191,8 +180,8 @@ def bonus_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def laws_of_the_row_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    for drafter in (MappedDrafter, SlrsDrafter):
-        monkeypatch.setattr(drafter, "draft", with_laws_of_the_row_before(drafter.draft))
+    draft = with_laws_of_the_row_before(MappedDrafter.draft)
+    monkeypatch.setattr(MappedDrafter, "draft", draft)
 
 
 def with_laws_of_the_row_before(draft: Callable[..., Drafts]) -> Callable[..., Drafts]:
@@ -204,18 +193,6 @@ def with_laws_of_the_row_before(draft: Callable[..., Drafts]) -> Callable[..., D
     return wrong
 
 
-def end_within_a_token_is_eos(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The drafter's END after "a" drafts EOS, not "a"."""
-    first_token = slrs.first_token
-
-    def wrong(trie: ByteTrie, laws: Tensor, coins: Tensor, eos: int) -> int:
-        symbols = draw(laws, coins[trie.depths])
-        ended = symbols[0] == ord("a") and symbols[trie.places[b"a"]] == END
-        return eos if ended else first_token(trie, laws, coins, eos)
-
-    monkeypatch.setattr(slrs, "first_token", wrong)
-
-
 BUGS = [
     residual_of_the_token_rule,
     laws_of_the_row_before,
@@ -225,7 +202,6 @@ BUGS = [
 ]
 PLANTED = [
     *((method, bug) for method in ("union", "tli") for bug in BUGS),
-    *(("slrs", bug) for bug in (*BUGS[:2], end_within_a_token_is_eos)),
 ]
 
 

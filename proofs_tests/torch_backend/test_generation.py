@@ -222,7 +222,7 @@ def test_finished_rows_leave_both_batches(monkeypatch: pytest.MonkeyPatch, metho
     found = ending(given)
     rows, iteration = live(found), 0
     for name, count in called:
-        verifies = method == "lazy-slrs" and name == "drafter" and iteration > 0
+        verifies = method == "slrs" and name == "drafter" and iteration > 0
         verifies = verifies and count == rows[iteration - 1]
         assert verifies or count == rows[iteration]
         iteration += name == "target"
@@ -251,7 +251,7 @@ class FedForever:
         self.rows = [self.rows[row] for row in rows]
 
 
-@pytest.mark.parametrize("method", ["standard", "union", "tli", "slem", "slrs"])
+@pytest.mark.parametrize("method", ["standard", "union", "tli", "slem"])
 def test_drafts_for_finished_rows_change_no_text(
     monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
@@ -338,7 +338,7 @@ def test_text_is_encoded() -> None:
         ({"drafter": None}, "drafter is None: method 'standard' expects a model"),
         (
             {"drafter": llama(size=6)},
-            "drafter has 6 tokens and the target 7.*'tli', 'slem' or 'lazy-slrs'",
+            "drafter has 6 tokens and the target 7.*'tli', 'slem' or 'slrs'",
         ),
         ({"method": "slem"}, "tokenizer is None: method 'slem' expects both tokenizers"),
         ({"method": "tli", "tokenizer": object()}, "drafter_tokenizer is None"),
@@ -354,7 +354,7 @@ def test_equal_sizes_of_other_vocabularies_are_refused() -> None:
     given = arguments("standard")
     tokenizers = [toy_tokenizer(Vocabulary(letters)) for letters in ("abcdef", "bacdef")]
     given |= {"tokenizer": tokenizers[0], "drafter_tokenizer": tokenizers[1]}
-    other = r"has other tokens than tokenizer.*'tli', 'slem' or 'lazy-slrs'"
+    other = r"has other tokens than tokenizer.*'tli', 'slem' or 'slrs'"
     with pytest.raises(ValueError, match=other):
         generate(**given, prompts=[[1]], seeds=[1])
 

@@ -50,9 +50,9 @@ def model(size: int = 3, **config: Any) -> Any:
 
 
 ABC, ABCD = Tokens("abc"), Tokens("abcd")
-OTHER = "method 'standard' expects one vocabulary (or use 'tli', 'slem' or 'lazy-slrs')"
-LAWS = "the laws of drafts are declared with standard, union, tli, slrs"
-ALL = "standard, union, tli, slem, slrs, lazy-slrs, autoregressive"
+OTHER = "method 'standard' expects one vocabulary (or use 'tli', 'slem' or 'slrs')"
+LAWS = "the laws of drafts are declared with standard, union, tli"
+ALL = "standard, union, tli, slem, slrs, autoregressive"
 REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: check_method("medusa", "token"),
@@ -70,7 +70,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
             ValueError,
             f"verification = 'block': expected 'token' with method '{method}'; {LAWS}",
         )
-        for method in ("slem", "lazy-slrs", "autoregressive")
+        for method in ("slem", "slrs", "autoregressive")
     ),
     (lambda: check_numbers(1.0, 1), TypeError, "lookahead = 1.0: expected an integer"),
     (lambda: check_numbers(True, 1), TypeError, "lookahead = True: expected an integer"),
@@ -189,7 +189,7 @@ def test_bad_input_is_named(call: Callable[[], Any], error: type[Exception], mes
 
 
 def test_what_is_at_the_edge_is_taken() -> None:
-    for method in ("standard", "union", "tli", "slrs"):
+    for method in ("standard", "union", "tli"):
         check_method(method, "block")
     check_method("autoregressive", "token")
     check_numbers(0, 1)

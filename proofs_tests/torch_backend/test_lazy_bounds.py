@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
@@ -32,20 +33,23 @@ from proofs_tests.helpers.torch.lazy_pairs import (
     random_pair,
     table,
     verified,
+    words,
 )
 from proofs_tests.helpers.torch.models import gpt2, llama
 from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.tokenizers import byte_level, unigram, word_piece
+from specref.algorithms.lookahead import until_determined
+from specref.algorithms.text.push_forward import psi as psi_of_the_theory
+from specref.models import Model
 from specref.torch_backend import generate, generation, methods, row_coins
-from specref.torch_backend.drafters import slrs
-from specref.torch_backend.drafters.byte_laws import END
 from specref.torch_backend.drafters.lazy_drafting import LawTrees
-from specref.torch_backend.drafters.lazy_slrs import LazySlrsDrafter
 from specref.torch_backend.drafters.psi_bounds import PsiBounds
 from specref.torch_backend.drafters.settling import Settling
+from specref.torch_backend.drafters.slrs import SlrsDrafter
 from specref.torch_backend.models.trees import TreeModel
 from specref.torch_backend.validation import NO_DRAFT, OUTSIDE
 from specref.torch_backend.vocabularies.trie import ByteTrie
+from specref.vocabulary import Vocabulary
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
@@ -119,22 +123,17 @@ def test_bounds_reject(bug: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_psi_of_bytes_is_that_of_slrs(seed: int) -> None:
-    target = random_pair(seed)[0]
-    (*_, (lower, _, full)), trie = (
-        stages((target, LETTERS), seed, softmax),
-        ByteTrie(target.by_bytes),
-    )
-    laws = torch.zeros(len(trie.inner), 258, dtype=torch.float64)
-    psi = FullPsi(model_of(LETTERS, seed), target, LETTERS, softmax)
-    for row, node in enumerate(trie.inner.tolist()):
-        ids = [LETTERS.by_bytes[bytes([byte])] for byte in trie.prefixes[node]]
-        laws[row, [ord("b"), ord("a"), END]] = torch.tensor(
-            psi.law((0, 1, *ids)), dtype=laws.dtype
-        )
-    found = slrs.psi(trie, laws, len(target), target.eos)
-    assert (found - lower).abs().max() < 1e-12
-    assert (found - full).abs().max() < 1e-12
+def test_psi_of_bytes_is_that_of_the_theory(seed: int) -> None:
+    """Timor et al. 2025, Theorem 3.2, as the specification has it, over texts of five bytes."""
+    pieces = [*dict.fromkeys([*words(random.Random(seed), 5, 4), b"a", b"b"])]
+    target = toy_vocabulary(*pieces)
+    *_, (lower, _, _) = stages((target, LETTERS), seed, softmax)
+    law = FullPsi(model_of(LETTERS, seed), target, LETTERS, softmax).law
+    letters = Vocabulary([b"b", b"a", b"$"], eos=b"$")
+    drafter = Model(letters, lambda context: np.array(law((0, 1, *context))))
+    texts = Vocabulary([*pieces, b"$"], eos=b"$")
+    psi = psi_of_the_theory(texts, drafter, (), 5, until_determined)
+    np.testing.assert_allclose(lower.numpy(), psi.astype(float), atol=1e-12)
 
 
 def given(drafter: Any, **others: Any) -> dict[str, Any]:
@@ -144,7 +143,7 @@ def given(drafter: Any, **others: Any) -> dict[str, Any]:
         "drafter": llama(2, size=len(drafter)).double(),
         "tokenizer": tokenizer,
         "drafter_tokenizer": drafter,
-        "method": "lazy-slrs",
+        "method": "slrs",
         "prompts": prompts(3, 5),
         "seeds": [5, 6, 7],
         "max_new_tokens": 8,
@@ -166,7 +165,7 @@ def test_fewer_contexts_are_read_than_psi_takes() -> None:
     reads, begin, grow = list[int](), TreeModel.begin, TreeModel.grow
 
     def build(pair: Any) -> Any:
-        built.append(methods.DRAFTERS["lazy-slrs"](pair))
+        built.append(methods.DRAFTERS["slrs"](pair))
         return built[-1]
 
     def begun(self: TreeModel, rows: Any) -> Tensor:
@@ -178,7 +177,7 @@ def test_fewer_contexts_are_read_than_psi_takes() -> None:
         return grow(self, parents, tokens)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(generation, "DRAFTERS", {"lazy-slrs": build})
+        patch.setattr(generation, "DRAFTERS", {"slrs": build})
         patch.setattr(TreeModel, "begin", begun)
         patch.setattr(TreeModel, "grow", grown)
         found = generate(**given(drafter))
@@ -200,7 +199,7 @@ def test_more_is_read_in_a_forward_with_a_larger_width() -> None:
 def test_a_token_outside_is_rejected() -> None:
     """A target without "a": its text is no token."""
     target, drafter = toy_vocabulary(b"b", b"bb"), LETTERS
-    slrs = LazySlrsDrafter(TreeModel(model_of(drafter, 4)), target, drafter, softmax)
+    slrs = SlrsDrafter(TreeModel(model_of(drafter, 4)), target, drafter, softmax)
     drafts = slrs.draft([[0]] * 40, 2, torch.arange(40), 0)
     outside, p = drafts.tokens[:, 0] == OUTSIDE, torch.full((40, 3, 3), 1 / 3)
     assert outside.any()
@@ -214,7 +213,7 @@ def test_a_token_outside_is_rejected() -> None:
 
 def test_rows_without_room_have_fewer_drafts() -> None:
     model = TreeModel(model_of(LETTERS, positions=12))
-    slrs = LazySlrsDrafter(model, TARGET, LETTERS, softmax)
+    slrs = SlrsDrafter(model, TARGET, LETTERS, softmax)
     lengths = range(1, 30)
     drafts = slrs.draft([[0] * length for length in lengths], 4, torch.arange(29), 0)
     drafted = (drafts.tokens != NO_DRAFT).sum(1)
@@ -242,7 +241,7 @@ def test_logits_that_are_no_numbers_end(monkeypatch: pytest.MonkeyPatch) -> None
 def test_bad_input_is_named(wrong: dict[str, Any], message: str) -> None:
     options = {"target": TARGET, "drafter": LETTERS, "shape": softmax, **wrong}
     with pytest.raises(ValueError, match=message):
-        LazySlrsDrafter(TreeModel(model_of(LETTERS)), **options)
+        SlrsDrafter(TreeModel(model_of(LETTERS)), **options)
 
 
 def test_a_missing_coin_is_named() -> None:
@@ -254,12 +253,12 @@ def test_a_missing_coin_is_named() -> None:
 
 
 def test_logits_of_another_size_are_named() -> None:
-    slrs = LazySlrsDrafter(TreeModel(model_of(TARGET)), TARGET, LETTERS, softmax)
+    slrs = SlrsDrafter(TreeModel(model_of(TARGET)), TARGET, LETTERS, softmax)
     with pytest.raises(ValueError, match="the model has logits for 5 ids, the vocabulary 3"):
         slrs.draft([[0]], 2, torch.tensor([1]), 0)
 
 
 def test_positions_that_hold_no_token_are_named() -> None:
-    slrs = LazySlrsDrafter(TreeModel(model_of(LETTERS, positions=2)), TARGET, LETTERS, softmax)
+    slrs = SlrsDrafter(TreeModel(model_of(LETTERS, positions=2)), TARGET, LETTERS, softmax)
     with pytest.raises(ValueError, match="most = 0: expected at least one position"):
         slrs.draft([[0]], 2, torch.tensor([1]), 0)

@@ -17,12 +17,18 @@ from proofs_tests.helpers.torch.generations import greedy, prompts
 from proofs_tests.helpers.torch.models import gpt2, llama
 from proofs_tests.helpers.torch.threads import single_thread
 from proofs_tests.helpers.torch.tokenizers import byte_level, unigram, word_piece
-from specref.torch_backend import Generation, generate, shape_logits
+from specref.torch_backend import (
+    Generation,
+    LazySlrsDrafter,
+    SlrsDrafter,
+    generate,
+    shape_logits,
+)
 from specref.torch_backend import generation as generation_module
 
 one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 
-TWO = ("union", "tli", "slem", "lazy-slrs")
+TWO = ("union", "tli", "slem", "slrs")
 Pair = tuple[Callable[[], Any], Callable[[], Any]]
 PAIRS: dict[str, Pair] = {
     "byte fallback from byte level": (lambda: unigram(True, fallback=True), byte_level),
@@ -107,7 +113,7 @@ def test_caches_do_not_change_the_text(names: tuple[str, str]) -> None:
     assert found[0].iterations == found[1].iterations
 
 
-@pytest.mark.parametrize("method", ["standard", "tli", "slem", "lazy-slrs"])
+@pytest.mark.parametrize("method", ["standard", "tli", "slem", "slrs"])
 @pytest.mark.parametrize("name", ["mamba", "rwkv"])
 def test_any_architecture_runs_without_a_cache(name: str, method: str) -> None:
     """As the target and as the drafter."""
@@ -119,6 +125,15 @@ def test_any_architecture_runs_without_a_cache(name: str, method: str) -> None:
         options = {"seeds": [0, 1], "max_new_tokens": 6, "temperature": 0, **words}
         found = generate(target, drafter, [[1, 2, 3], [4]], **options, use_cache=False)
         assert found.tokens == tuple(greedy(target, row, 6) for row in ([1, 2, 3], [4]))
+
+
+def test_slrs_goes_by_its_former_names_too() -> None:
+    texts = [
+        padded("words from SentencePiece", name, 2, max_new_tokens=9)[0].tokens
+        for name in ("slrs", "lazy-slrs")
+    ]
+    assert texts[0] == texts[1]
+    assert LazySlrsDrafter is SlrsDrafter
 
 
 @pytest.mark.parametrize("role", ["target", "drafter"])

@@ -1,7 +1,6 @@
 """Speculative decoding in torch: an independent twin that imports nothing else of specref."""
 
 from specref.torch_backend.drafters.drafts import Drafter, Drafts, StandardDrafter
-from specref.torch_backend.drafters.lazy_slrs import LazySlrsDrafter
 from specref.torch_backend.drafters.slem import SlemDrafter
 from specref.torch_backend.drafters.slrs import SlrsDrafter
 from specref.torch_backend.drafters.tli import TliDrafter
@@ -24,6 +23,8 @@ from specref.torch_backend.verification.chains import (
 from specref.torch_backend.verification.tree_validation import NO_NODE, ROOT, validate_tree
 from specref.torch_backend.verification.trees import verify_tree
 from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary
+
+LazySlrsDrafter = SlrsDrafter  # its name when another one read psi in full
 
 __all__ = [
     "METHODS",

@@ -11,7 +11,7 @@ from torch import Tensor
 from specref.torch_backend import inputs
 from specref.torch_backend.drafters.drafts import Drafter
 from specref.torch_backend.loop import Loop, Rules
-from specref.torch_backend.methods import AUTOREGRESSIVE, BLOCK, DRAFTERS, Pair
+from specref.torch_backend.methods import AUTOREGRESSIVE, BLOCK, DRAFTERS, FORMER, Pair
 from specref.torch_backend.models.cached import CachedModel
 from specref.torch_backend.models.configs import vocabulary_size
 from specref.torch_backend.shaping import shape_logits
@@ -66,6 +66,7 @@ class Decoder:
         top_p: float | None = None,
         use_cache: bool = True,
     ) -> None:
+        method = FORMER.get(method, method)
         inputs.check_method(method, verification)
         inputs.check_models(target=target, drafter=drafter)
         inputs.check_pair(method, target, drafter, tokenizer, drafter_tokenizer)
@@ -152,14 +153,13 @@ def generate(
     seeds : sequence of int, or Tensor
         One for each prompt. A row depends on its prompt and seed, not on the rows beside it
         (but for the rounding of the models).
-    method : {"standard", "union", "tli", "slem", "slrs", "lazy-slrs", "autoregressive"}
-        "slrs" takes a drafter of single bytes, "lazy-slrs" any, and is faster. The last does not
-        draft; it is the loop with lookahead 0.
+    method : {"standard", "union", "tli", "slem", "slrs", "autoregressive"}
+        The last does not draft; it is the loop with lookahead 0.
     tokenizer, drafter_tokenizer : transformers tokenizers
         For the methods with two vocabularies.
     verification : {"token", "block"}
         By "block", drafts are accepted jointly (Sun et al. 2024, Algorithm 2): no fewer in
-        expectation. For methods whose drafter declares its laws: standard, union, tli, slrs.
+        expectation. For methods whose drafter declares its laws: standard, union, tli.
     lookahead : int
         The tokens that are drafted in an iteration: the drafter's with "slem", else the target's.
     max_new_tokens : int

@@ -103,7 +103,7 @@ def _check_one_vocabulary(
     drafter_tokenizer: Any,
 ) -> None:
     sizes = vocabulary_size(target.config), vocabulary_size(drafter.config)
-    other = "method 'standard' expects one vocabulary (or use 'tli', 'slem' or 'lazy-slrs')"
+    other = "method 'standard' expects one vocabulary (or use 'tli', 'slem' or 'slrs')"
     if sizes[0] != sizes[1]:
         raise ValueError(f"drafter has {sizes[1]} tokens and the target {sizes[0]}: {other}")
     if tokenizer is None or drafter_tokenizer is None or tokenizer is drafter_tokenizer:

@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from specref.torch_backend.drafters.drafts import Drafter, Shape, StandardDrafter
-from specref.torch_backend.drafters.lazy_slrs import LazySlrsDrafter
 from specref.torch_backend.drafters.slem import SlemDrafter
 from specref.torch_backend.drafters.slrs import SlrsDrafter
 from specref.torch_backend.drafters.tli import TliDrafter
@@ -70,11 +69,12 @@ DRAFTERS: Mapping[str, Builder] = MappingProxyType(
         "tli": _over_two(TliDrafter),
         "slem": _over_two(SlemDrafter),
         "slrs": _by_trees(SlrsDrafter),
-        "lazy-slrs": _by_trees(LazySlrsDrafter),
     }
 )
 METHODS = (*DRAFTERS, AUTOREGRESSIVE)
+# Names that methods had before; they are taken, and not listed.
+FORMER: Mapping[str, str] = MappingProxyType({"lazy-slrs": "slrs"})
 BLOCK = "block"
 VERIFICATIONS = ("token", BLOCK)
-READING_TREES = ("slrs", "lazy-slrs")
-DECLARING = ("standard", "union", "tli", "slrs")
+READING_TREES = ("slrs",)
+DECLARING = ("standard", "union", "tli")

@@ -16,7 +16,7 @@ def arguments(method: str, seed: int = 1) -> dict[str, Any]:
     if method in ("standard", "autoregressive"):
         models = gpt2(seed).double(), llama(seed + 1).double()
         return {"target": models[0], "drafter": models[1], "method": method}
-    tokenizer, other = byte_level(), byte_level(merges=False) if method == "slrs" else unigram()
+    tokenizer, other = byte_level(), unigram()
     return {
         "target": gpt2(seed, size=len(tokenizer)).double(),
         "drafter": llama(seed + 1, size=len(other)).double(),

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from proofs_tests.helpers.torch.coins import FromUniforms
 from specref.torch_backend import loop as loop_module
-from specref.torch_backend.drafters import lazy_drafting, lazy_slrs, lazy_verification
+from specref.torch_backend.drafters import lazy_drafting, lazy_verification, slrs
 from specref.torch_backend.drafters.mapped import inverse
 from specref.torch_backend.randomness import ACCEPT, DRAFT, FINAL, KEEP, RESIDUAL
 from specref.torch_backend.validation import OUTSIDE
@@ -135,7 +135,7 @@ class Plans(FromUniforms):
     def used(self) -> Iterator[None]:
         """The modules that are tested take their choices from here."""
         with pytest.MonkeyPatch.context() as patch:
-            for module in (lazy_slrs, lazy_verification):
+            for module in (slrs, lazy_verification):
                 patch.setattr(module, "uniforms", self.uniforms)
             for module in (lazy_drafting, lazy_verification, chains):
                 patch.setattr(module, "draw", self.draw)

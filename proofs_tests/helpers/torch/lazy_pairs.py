@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from proofs_tests.helpers.torch.drafting import softmax, table_law, tiny_llama, toy_vocabulary
-from specref.torch_backend import LazySlrsDrafter, TokenVocabulary, TreeModel, shape_logits
+from specref.torch_backend import SlrsDrafter, TokenVocabulary, TreeModel, shape_logits
 from specref.torch_backend import loop as loop_module
 from specref.torch_backend.drafters.drafts import Drafts
 
@@ -53,17 +53,15 @@ def model_of(vocabulary: TokenVocabulary, seed: int = 0, positions: int = 256) -
     return tiny_llama(len(vocabulary), seed, positions)
 
 
-def lazy(drafter: TokenVocabulary, width: int = 1, shape: Any = softmax) -> LazySlrsDrafter:
-    return LazySlrsDrafter(TreeModel(model_of(drafter, 4)), TARGET, drafter, shape, width)
+def lazy(drafter: TokenVocabulary, width: int = 1, shape: Any = softmax) -> SlrsDrafter:
+    return SlrsDrafter(TreeModel(model_of(drafter, 4)), TARGET, drafter, shape, width)
 
 
 def table(tokens: Sequence[int]) -> Tensor:
     return table_law((*PROMPT, *tokens), len(TARGET), seed=1)
 
 
-def verified(
-    drafter: LazySlrsDrafter, lookahead: int, seeds: Tensor
-) -> tuple[Drafts, Tensor, Tensor]:
+def verified(drafter: SlrsDrafter, lookahead: int, seeds: Tensor) -> tuple[Drafts, Tensor, Tensor]:
     """One iteration after the prompt: drafts, tokens and counts."""
     drafts = drafter.draft([PROMPT] * len(seeds), lookahead, seeds, 0)
     known = drafts.tokens.clamp(min=0).tolist()

@@ -1,10 +1,10 @@
-"""Every random path of a generation by union, TLI or SLRS, for block verification.
+"""Every random path of a generation by union or TLI, for block verification.
 
 A target of the tokens "a", "b", "ab" and EOS, and a drafter of EOS, "b", "x" and "a": each method
 by its definition, with none of the code that is tested.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -16,14 +16,14 @@ from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from proofs_tests.helpers.torch.models import shaped, small
-from proofs_tests.helpers.torch.paths import IDLE, Choice, JointGenerator, Law, middle
+from proofs_tests.helpers.torch.paths import Choice, JointGenerator, Law, middle
 from specref.distributions import Probabilities
 from specref.torch_backend.validation import OUTSIDE
 from specref.vocabulary import Tokens
 
 TARGET, DRAFTER, END = ("a", "b", "ab", "<e>"), ("<e>", "b", "x", "a"), "<e>"
-EOS, SIZE, DEPTH = 3, 4, 2
-IMAGES, BY_BYTES = (EOS, 1, OUTSIDE, 0), (3, 1, 2, 0)
+EOS, SIZE = 3, 4
+IMAGES = (EOS, 1, OUTSIDE, 0)
 SHARED: Mapping[int, int] = MappingProxyType({0: 3, 1: 1, EOS: 0})
 READ_AS: Mapping[int, Tokens] = MappingProxyType({0: (3,), 1: (1,), 2: (3, 1)})
 
@@ -83,42 +83,12 @@ class Tli(TwoVocabularies):
         )
 
 
-class Slrs(TwoVocabularies):
-    """Bytes until the longest token that starts them is known (Timor et al. 2025, Algorithm 3)."""
-
-    def choices(self, read: Tokens) -> tuple[Probabilities, list[Choice]]:
-        return declared(
-            Choice(x, weight, (*coins, *[IDLE] * (DEPTH - len(coins))), read + READ_AS.get(x, ()))
-            for x, weight, coins in self._texts(read)
-        )
-
-    def _texts(
-        self, read: Tokens, text: str = "", weight: float = 1.0, coins: tuple[float, ...] = ()
-    ) -> Iterator[tuple[int, float, tuple[float, ...]]]:
-        """The target token of each text that the drafter may write, its probability and coins."""
-        q = shaped(self.drafter(read), **self.shape)[list(BY_BYTES)]
-        for place in np.flatnonzero(q).tolist():
-            index = BY_BYTES[place]
-            longer = text if DRAFTER[index] == END else text + DRAFTER[index]
-            so_far = weight * q[place], (*coins, middle(q, place))
-            if longer != text and any(t != longer and t.startswith(longer) for t in TARGET):
-                yield from self._texts((*read, index), longer, *so_far)
-            else:
-                yield longest(longer), *so_far
-
-
 def declared(choices: Iterable[Choice]) -> tuple[Probabilities, list[Choice]]:
     """The law of some ways to draw a target token, which may be `OUTSIDE`, and these."""
     law, found = np.zeros(SIZE), list(choices)
     for one in found:
         law[one.token] += one.weight if one.token != OUTSIDE else 0
     return law, found
-
-
-def longest(text: str) -> int:
-    """The longest token that starts a text; EOS if there is no text."""
-    starting = [token for token in TARGET[:EOS] if text.startswith(token)]
-    return TARGET.index(max(starting, key=len)) if starting else OUTSIDE if text else EOS
 
 
 def arguments(method: str) -> dict[str, Any]:

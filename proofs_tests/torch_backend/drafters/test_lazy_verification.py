@@ -28,8 +28,8 @@ from proofs_tests.helpers.torch.lazy_pairs import (
 from proofs_tests.helpers.torch.threads import single_thread
 from specref.torch_backend import row_coins
 from specref.torch_backend.drafters import settling
-from specref.torch_backend.drafters.lazy_slrs import LazySlrsDrafter
 from specref.torch_backend.drafters.lazy_verification import Decisions, LazyVerifier
+from specref.torch_backend.drafters.slrs import SlrsDrafter
 from specref.torch_backend.models.trees import TreeModel
 from specref.torch_backend.validation import NO_DRAFT, OUTSIDE
 from specref.torch_backend.vocabularies.trie import ByteTrie
@@ -82,7 +82,7 @@ def compared(
     target, drafter = pair
     model = model_of(drafter, seed)
     full = FullPsi(model, target, drafter, shape)
-    slrs = LazySlrsDrafter(TreeModel(model), target, drafter, shape, width)
+    slrs = SlrsDrafter(TreeModel(model), target, drafter, shape, width)
     seeds, p = torch.arange(rows), law_rows(rows, lookahead, len(target))
     with pytest.MonkeyPatch.context() as patch:
         proposed = proposals(patch)
@@ -143,7 +143,7 @@ def held(pair: Pair, rows: int = 40, lookahead: int = 3) -> bool:
     target, drafter = pair
     model = model_of(drafter)
     full = FullPsi(model, target, drafter, hot)
-    slrs = LazySlrsDrafter(TreeModel(model), target, drafter, hot)
+    slrs = SlrsDrafter(TreeModel(model), target, drafter, hot)
     drafts = slrs.draft([PROMPT] * rows, lookahead, torch.arange(rows), 0)
     assert isinstance(drafts.verifier, LazyVerifier)
     bounds, searches = drafts.verifier.bounds, torch.arange(rows * lookahead)

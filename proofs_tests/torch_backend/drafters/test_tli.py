@@ -231,5 +231,5 @@ def test_a_drafter_with_few_positions_reads_the_end_of_the_text() -> None:
 
 def test_logits_of_another_size_are_named() -> None:
     model: Any = TableModel(len(DRAFTER) + 2)
-    with pytest.raises(ValueError, match="logits for 8 ids, the vocabulary 6: pass size"):
+    with pytest.raises(ValueError, match="logits for 8 ids, the vocabulary 6: correct"):
         TliDrafter(model, TARGET, DRAFTER, softmax).draft([[0]], 1, torch.tensor([0]), 0)

@@ -15,7 +15,7 @@ from specref.contrib.real_models.settings import Setting
 from specref.torch_backend import Coins, loop
 from specref.torch_backend.drafters.drafts import Drafter, Drafts, Verified
 from specref.torch_backend.drafters.lazy_verification import LazyVerifier
-from specref.torch_backend.methods import AUTOREGRESSIVE, BLOCK, DRAFTERS
+from specref.torch_backend.methods import AUTOREGRESSIVE, BLOCK, DRAFTERS, FORMER
 from specref.torch_backend.models.cached import CachedModel
 from specref.torch_backend.statistics import Generation
 
@@ -154,7 +154,7 @@ class Generator:
         if self.method == AUTOREGRESSIVE:
             return None
         name = "standard" if self.method == BLOCK else self.method
-        return DRAFTERS[name](self.pair.for_methods(self.setting.shape))
+        return DRAFTERS[FORMER.get(name, name)](self.pair.for_methods(self.setting.shape))
 
     def __call__(
         self,

@@ -28,8 +28,8 @@ class ByteTrie:
         Of each node but the root: the node above it, and the byte that leads from there.
     places : dict from bytes to int
         What the nodes that have children spell, the root first, and their places in `inner`.
-    inner, depths : Tensor of int64, shape (R,)
-        These nodes, and their lengths.
+    inner : Tensor of int64, shape (R,)
+        These nodes.
     rows : Tensor of int64, shape (N,)
         The place of a node in `inner`, -1 for a leaf.
 
@@ -83,10 +83,6 @@ class ByteTrie:
     @cached_property
     def inner(self) -> Tensor:
         return self._tensor([self.nodes[prefix] for prefix in self.places])
-
-    @cached_property
-    def depths(self) -> Tensor:
-        return self._tensor([len(prefix) for prefix in self.places])
 
     @cached_property
     def rows(self) -> Tensor:
