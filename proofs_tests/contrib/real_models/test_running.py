@@ -60,6 +60,10 @@ def test_nothing_is_found_in_the_rules(pairs, tmp_path, kind, method, setting):
     assert verdict(case, tally) == "nothing found"
     assert tally.tokens >= 150
     assert tally.at_cut == 0
+    assert tally.shaped > 90
+    assert tally.misshaped == 0
+    assert tally.decided.unexplained == 0, tally.decided.examples
+    assert (tally.decided.iterations > 50) == (method != "lazy-slrs")
     assert (method == "autoregressive") == (not tally.places)
     for place in tally.places:
         assert place.least <= place.most * (1 + 1e-9)
@@ -95,7 +99,7 @@ def test_wrong_acceptance_is_noticed(pairs, tmp_path):
     tally, rows = record.tally(Case("tiny", "tli")), prompts_of(pair)
     for start in range(0, 128, 8):
         made = generator(rows[:8], range(start, start + 8), LENGTH, plan.BUGS["lenient"]())
-        judge(tally, made, "tli", Setting(), pair.target.model)
+        judge(tally, made, "tli", Setting(), pair.target)
     assert not tally.places[0].conforms
 
 

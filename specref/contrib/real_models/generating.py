@@ -121,12 +121,14 @@ class Made:
     Attributes
     ----------
     prompts : list of list of int
+    seeds : list of int
     generation : Generation
     proposals : list of Proposal
         One for each iteration in which something was drafted.
     """
 
     prompts: list[list[int]]
+    seeds: list[int]
     generation: Generation
     proposals: list[Proposal]
 
@@ -195,7 +197,7 @@ class Generator:
         if self.drafter is not None:
             self.drafter.select([])
         found = [] if recorder is None else recorder.proposals
-        return Made([list(prompt) for prompt in prompts], generation, found)
+        return Made([list(prompt) for prompt in prompts], list(seeds), generation, found)
 
 
 def ends_of(tokenizer: Any) -> frozenset[int]:

@@ -7,8 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from specref.arrays import Floats
 from specref.contrib.real_models.bets import Rows, log_bets
-from specref.contrib.real_models.generating import Made, Proposal
+from specref.contrib.real_models.deciding import Facts, decide
+from specref.contrib.real_models.generating import Made, Proposal, ends_of
+from specref.contrib.real_models.loading import Loaded
 from specref.contrib.real_models.settings import Setting
 from specref.contrib.real_models.tally import Tally, mixture_gains
 from specref.torch_backend.methods import BLOCK
@@ -17,6 +20,9 @@ from specref.torch_backend.statistics import Iteration
 HEAD = 4096
 """Bets are made on so many tokens, the likeliest by p + q, and on all others as one: of a
 vocabulary of 262,144 that is 1 % of the work, and the others have little mass to tell apart."""
+SHAPED, SAME = 200, 1e-9
+"""How many rows of logits of a row of the table are shaped twice, and the total variation within
+which two laws of the same logits in float64 are one."""
 CUT = 1e-3
 """Logits of a cached and an uncached pass differ by less in float32: how near a filter's cut a
 token must be for rounding to explain that one of them keeps it."""
@@ -35,6 +41,8 @@ class Spot:
     proposal : Proposal or None
     row : int
         Of the proposal.
+    iteration : int
+        Of the decode loop.
     """
 
     index: int
@@ -43,6 +51,7 @@ class Spot:
     prefix: int
     proposal: Proposal | None
     row: int
+    iteration: int
 
     @property
     def is_draft(self) -> bool:
@@ -59,19 +68,59 @@ def forced_logits(model: torch.nn.Module, prompt: Sequence[int], text: Sequence[
     return logits
 
 
-def judge(tally: Tally, made: Made, method: str, setting: Setting, model: torch.nn.Module) -> None:
+@dataclass(frozen=True, eq=False)
+class Text:
+    """A generated text, and what the judge says of it.
+
+    Attributes
+    ----------
+    prompt, tokens : sequence of int
+    seed : int
+    spots : list of Spot
+        One for each token.
+    laws : list of ndarray
+        The law of each token, by the judge.
+    """
+
+    prompt: Sequence[int]
+    tokens: Sequence[int]
+    seed: int
+    spots: list[Spot]
+    laws: list[Floats]
+
+
+def judge(tally: Tally, made: Made, method: str, setting: Setting, target: Loaded) -> None:
     """Add a batch to a tally."""
     generation = made.generation
-    for number, (prompt, text) in enumerate(zip(made.prompts, generation.tokens, strict=True)):
-        logits = forced_logits(model, prompt, text)
+    for number, (prompt, tokens) in enumerate(zip(made.prompts, generation.tokens, strict=True)):
         spots = list(_spots(number, generation.iterations[number], made.proposals))
-        _judge_text(tally, logits, text, spots, method, setting)
-        if method == BLOCK:
-            _count_blocks(tally, prompt, text, spots, setting, model)
+        logits = forced_logits(target.model, prompt, tokens)
+        rows = _on_host(logits)
+        laws = [setting.law(row) for row in rows]
+        if tally.shaped < SHAPED:
+            _compare_filters(tally, setting, logits, laws)
+        text = Text(prompt, tokens, made.seeds[number], spots, laws)
+        _judge_text(tally, text, rows, method)
+        for start in (spot for spot in spots if not spot.position):
+            _judge_block(tally, text, start, method, setting, target)
     tally.texts += len(made.prompts)
     tally.iterations += len(generation.log)
     tally.target_forwards += generation.target_forwards
     tally.seconds += generation.seconds
+
+
+def _compare_filters(
+    tally: Tally, setting: Setting, logits: Tensor, laws: Sequence[Floats]
+) -> None:
+    """Shape the same logits by the loop's filters, in float64: rounding is no excuse there."""
+    for row, law in zip(logits, laws, strict=True):
+        found = setting.shape(row.double()).cpu().numpy()
+        tally.shaped += 1
+        tally.misshaped += bool(np.abs(found - law).sum() > 2 * SAME)
+
+
+def _on_host(logits: Tensor) -> list[Floats]:
+    return [row.double().cpu().numpy() for row in logits]
 
 
 def _spots(number: int, log: Sequence[Iteration], proposals: Sequence[Proposal]) -> Iterator[Spot]:
@@ -80,22 +129,13 @@ def _spots(number: int, log: Sequence[Iteration], proposals: Sequence[Proposal])
         proposal = proposals[iteration] if iteration < len(proposals) and one.drafted else None
         row = proposal.rows.index(number) if proposal is not None else 0
         for position in range(one.emitted):
-            yield Spot(index, position, one.drafted, one.prefix, proposal, row)
+            yield Spot(index, position, one.drafted, one.prefix, proposal, row, iteration)
             index += 1
 
 
-def _judge_text(
-    tally: Tally,
-    logits: Tensor,
-    text: Sequence[int],
-    spots: Sequence[Spot],
-    method: str,
-    setting: Setting,
-) -> None:
+def _judge_text(tally: Tally, text: Text, logits: Sequence[Floats], method: str) -> None:
     rows: list[Rows] = []
-    for spot in spots:
-        row, token = logits[spot.index].double().cpu().numpy(), text[spot.index]
-        law = setting.law(row)
+    for spot, token, law, row in zip(text.spots, text.tokens, text.laws, logits, strict=True):
         if law[token] <= 0:
             if row[token] > row[law > 0].min() - CUT:
                 tally.at_cut += 1
@@ -188,29 +228,44 @@ def _count(tally: Tally, spot: Spot, p: Tensor, q: Tensor) -> None:
     place.add(accepted, least, most)
 
 
-def _count_blocks(
-    tally: Tally,
-    prompt: Sequence[int],
-    text: Sequence[int],
-    spots: Sequence[Spot],
-    setting: Setting,
-    model: torch.nn.Module,
+def _judge_block(
+    tally: Tally, text: Text, start: Spot, method: str, setting: Setting, target: Loaded
 ) -> None:
-    """Blocks that are verified jointly: at least k drafts are kept with probability P_k.
+    """Let the listing decide a block, too; of blocks verified jointly count the drafts."""
+    length = sum(spot.iteration == start.iteration for spot in text.spots)
+    emitted = tuple(text.tokens[start.index : start.index + length])
+    laws = {emitted[:k]: text.laws[start.index + k] for k in range(length)}
+    if method == BLOCK and start.proposal is not None:
+        drafted = start.proposal.drafts.tokens[start.row, : start.drafted].tolist()
+        context = [*text.prompt, *text.tokens[: start.index]]
+        rows = _on_host(forced_logits(target.model, context, [*drafted, 0]))
+        laws |= {tuple(drafted[:k]): setting.law(row) for k, row in enumerate(rows)}
+        _count_jointly(tally, start, drafted, laws)
+    facts = Facts(
+        laws,
+        start.proposal,
+        start.row,
+        start.drafted if start.proposal is not None else 0,
+        text.seed,
+        start.iteration,
+        ends_of(target.tokenizer),
+    )
+    decide(method, facts, emitted, tally.decided)
+
+
+def _count_jointly(
+    tally: Tally, start: Spot, drafted: Sequence[int], laws: dict[tuple[int, ...], Floats]
+) -> None:
+    """Of drafts that are verified jointly at least k are kept with probability P_k.
 
     P_k = min(1, P_{k-1} p / q) given the first k drafts (Sun et al. 2024), the later ones
     averaged over: of each block the place in question is a bet of its own.
     """
-    for spot in spots:
-        if spot.position or spot.proposal is None:
-            continue
-        drafts = spot.proposal.drafts
-        assert drafts.laws is not None
-        ids = drafts.tokens[spot.row, : spot.drafted].tolist()
-        logits = forced_logits(model, [*prompt, *text[: spot.index]], ids)
-        survival = 1.0
-        for position, (token, row) in enumerate(zip(ids, logits, strict=True)):
-            p = setting.law(row.double().cpu().numpy())[token]
-            q = float(drafts.laws[spot.row, position, token])
-            survival = min(1.0, survival * float(p) / q)
-            tally.place(position).add(position < spot.prefix, survival, survival)
+    assert start.proposal is not None
+    assert start.proposal.drafts.laws is not None
+    survival = 1.0
+    for position, token in enumerate(drafted):
+        p = laws[tuple(drafted[:position])][token]
+        q = float(start.proposal.drafts.laws[start.row, position, token])
+        survival = min(1.0, survival * float(p) / q)
+        tally.place(position).add(position < start.prefix, survival, survival)

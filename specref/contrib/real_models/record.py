@@ -86,6 +86,12 @@ def figures(case: Case, tally: Tally) -> Mapping[str, Any]:
         "log10_evidence": round(tally.peak, 2),
         "found_at": tally.found_at,
         "detected_mixture": tally.detected_mixture,
+        "decided_twice": {
+            "blocks": tally.decided.iterations,
+            "different": tally.decided.different,
+            "unexplained": tally.decided.unexplained,
+        },
+        "shaped_twice": {"rows": tally.shaped, "different": tally.misshaped},
         "tokens_per_iteration": round(tally.tokens / max(tally.iterations, 1), 3),
         "tokens_per_second": round(tally.tokens / max(tally.seconds, 1e-9), 2),
         "acceptance": [
@@ -102,11 +108,15 @@ def figures(case: Case, tally: Tally) -> Mapping[str, Any]:
 
 
 def verdict(case: Case, tally: Tally) -> str:
-    """Of a clean row "nothing found" or "LOSSY", of a planted bug "found" or "not found yet"."""
+    """Of a clean row what was found, if anything; of a planted bug if it was found."""
     if case.bug is not None:
         return "found" if tally.lossy else "not found yet"
     if tally.lossy:
         return "LOSSY"
+    if tally.misshaped:
+        return "filters differ"
+    if tally.decided.unexplained:
+        return "decides otherwise"
     if not all(place.conforms for place in tally.places):
         return "acceptance off"
     return "nothing found"

@@ -67,7 +67,7 @@ def run_row(
         numbers = range(tally.texts, tally.texts + BATCH)
         rows = [prompts[number % len(prompts)] for number in numbers]
         made = generator(rows, numbers, LENGTH, planted, spoil)
-        judge(tally, made, case.method, case.setting, pair.target.model)
+        judge(tally, made, case.method, case.setting, pair.target)
         tally.wall += time.perf_counter() - started
         record.write()
         advance(tally.tokens - before)

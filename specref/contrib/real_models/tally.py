@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from specref.arrays import Floats
+from specref.contrib.real_models.deciding import Decided
 from specref.statistics.campaign.bets import log_mean
 
 ALPHA = 1e-9
@@ -92,6 +93,11 @@ class Tally:
         For each of `MIXTURES`, what a token of that mixture of p with the drafter's law would win.
     gained : int
         At how many tokens that was computed.
+    decided : Decided
+        Blocks that the listing in float64 has decided, too.
+    shaped, misshaped : int
+        Rows of logits that torch's filters and NumPy's have both shaped, and those of them that
+        came out differently, beyond `SAME`.
     """
 
     tokens: int = 0
@@ -110,13 +116,17 @@ class Tally:
     places: list[Place] = field(default_factory=list)
     gains: list[float] = field(default_factory=lambda: [0.0] * len(MIXTURES))
     gained: int = 0
+    decided: Decided = field(default_factory=Decided)
+    shaped: int = 0
+    misshaped: int = 0
 
     @classmethod
     def read(cls, stored: dict[str, Any]) -> "Tally":
         """From what `dataclasses.asdict` made of one."""
         wealth = [float(one) for one in stored["wealth"]]  # JSON has infinity as a string
         places = [Place(**one) for one in stored["places"]]
-        return cls(**{**stored, "wealth": wealth, "places": places})
+        decided = Decided(**stored.get("decided", {}))
+        return cls(**{**stored, "wealth": wealth, "places": places, "decided": decided})
 
     def bet(self, won: Tensor) -> None:
         """Take what each component won on some tokens, shape (N, components), in order."""
