@@ -21,29 +21,6 @@ NEVER = iid_model(ABC, [0, 0, 1])  # what it drafts is impossible for the target
 WITH_LENGTHS = [name for name, rule in RULES.items() if rule.accepted_lengths]
 
 
-OPTIONAL = {
-    "accepted_lengths": "autoregressive standard union tli slem slrs block block-slrs lazy-slrs "
-    "topdown traversal",
-    "accepts_first": "recursive-rejection matching k-seq top-drafts spechub optimal",
-    "machine": "autoregressive standard union tli slem slrs block",
-    "verify": "standard block",
-    "coins": "standard block",
-    "verify_tree": "topdown traversal",
-    "restricts": "tli",
-    "draws_from_q": "autoregressive standard union tli slem slrs block greedy-block block-slrs "
-    "lazy-slrs path-slrs companion companion-rejecting companion-published",
-    "by_text": "slem slrs block-slrs lazy-slrs path-slrs",
-    "same_vocabulary": "standard block greedy-block recursive-rejection matching k-seq top-drafts "
-    "spechub optimal topdown traversal ngrams companion companion-rejecting companion-published",
-}
-
-
-@pytest.mark.parametrize("part", OPTIONAL)
-def test_what_not_all_rules_have_is_left_out_knowingly(part: str) -> None:
-    """What is derived from the table leaves out a rule without it."""
-    assert [n for n, rule in RULES.items() if getattr(rule, part)] == OPTIONAL[part].split()
-
-
 def test_the_rules_that_say_so_have_published_vectors() -> None:
     published = {file.stem for file in VECTORS.glob("*.json")} & set(RULES)
     assert published == {name for name, rule in RULES.items() if rule.vectors}
