@@ -9,13 +9,15 @@ import pytest
 
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
 
+from specref.adapters.reference import verify_tree
 from specref.conformance.checks import CHECKS as ALL_CHECKS
+from specref.conformance.checks import identical
 from specref.conformance.checks.identical import CHECKS
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Finding, Status
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
-from specref.contracts.table import VERIFY
+from specref.contracts.table import TREE, VERIFY
 from specref.examples.correct import verify
 from specref.statistics.campaign.levels import ALPHA
 from specref.statistics.identical import detectable_share
@@ -27,6 +29,7 @@ WITH_COINS, BARE, *_ = CHECKS  # test_ragged.py has bugs for the others
 
 
 def result(verify: Any, which: Any = WITH_COINS, **options: Any) -> Any:
+    options = {"timeout": 600, **options}  # nothing is left untried on a busy machine
     judge, (check,) = prepare(verify, CheckOptions(only=[which.id], **options))
     assert check is which
     return check.run(judge)
@@ -260,3 +263,42 @@ def test_own_randomness_is_judged_where_coins_are_optional() -> None:
     found = result(verify, BARE)
     assert found.status == Status.FAILED
     assert "over calls, share random numbers" in found.message
+
+
+TREES = next(one for one in CHECKS if one.id == "independence/identical-trees")
+
+
+def same_numbers_above(nodes: int) -> Any:
+    """Rows of trees of more nodes have the same random numbers."""
+
+    def verify(p: Any, q: Any, drafts: Any, parents: Any, *, rng: np.random.Generator) -> Any:
+        if drafts.shape[1] <= nodes:
+            return verify_tree(p, q, drafts, parents, rng=rng)
+        seed, tokens, counts = int(rng.integers(2**63)), [], []
+        for row in range(len(p)):
+            one = slice(row, row + 1)
+            laws = None if q is None else q[one]
+            own = np.random.default_rng(seed)
+            block, count = verify_tree(p[one], laws, drafts[one], parents[one], rng=own)
+            tokens.append(block[0])
+            counts.append(count[0])
+        return np.stack(tokens), np.array(counts)
+
+    return verify
+
+
+def test_rows_of_large_trees_are_compared_with_each_other(monkeypatch) -> None:
+    monkeypatch.setattr(identical, "TREE_SIZES", [(64, 4), (3, 50)])
+    assert result(verify_tree, TREES, contract=TREE).status == Status.PASSED
+    wrong = result(same_numbers_above(64), TREES, contract=TREE)
+    assert (wrong.status, wrong.finding) == (Status.FAILED, Finding.DEPENDENCE)
+    assert result(same_numbers_above(84), TREES, contract=TREE).status == Status.PASSED
+
+
+def test_shorter_blocks_of_large_trees_are_completed() -> None:
+    def first_alone(p: Any, q: Any, drafts: Any, parents: Any, *, rng: Any) -> Any:
+        tokens = np.full((len(p), 1), -1)
+        tokens[:, 0] = (rng.random((len(p), 1)) > p[:, 0].cumsum(axis=1)).sum(axis=1)
+        return tokens, np.ones(len(p), dtype=int)
+
+    assert result(first_alone, TREES, contract=TREE).status == Status.PASSED

@@ -501,7 +501,7 @@ def test_who_takes_even_batches_alone_gets_those() -> None:
     assert {id_ for id_, status in found.items() if status == Status.NOT_APPLICABLE} == {
         "smoke/no-drafts", "smoke/one-hot", "boundary/equal-rows", "boundary/ragged",
         "joint/likeliest", "independence/rows-likeliest", "joint/ending",
-        "independence/rows-ending", "joint/probed-no-laws",
+        "independence/rows-ending", "independence/identical-trees", "joint/probed-no-laws",
         *(f"acceptance/{name}" for name in TREE_FIXTURES),
     }  # fmt: skip
 

@@ -11,10 +11,15 @@ from specref.conformance.checks.strata import sent_as_text
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.conformance.strata.calling import Called
+from specref.conformance.strata.table import FULL_TREE
+from specref.conformance.strata.trees import TreeShape
 from specref.contracts.batch import Answer, Batch
+from specref.contracts.calling import Verifier
 from specref.contracts.errors import UntriedError
 from specref.contracts.ragged.contract import RaggedContract
 from specref.contracts.timeout import Deadline, patience, within
+from specref.contracts.tree.batch import TreeBatch
+from specref.contracts.tree.contract import TreeContract
 from specref.contracts.verify.contract import VerifyContract
 from specref.statistics.identical import alike_at, association, detectable_share, evenness
 
@@ -24,6 +29,9 @@ LARGE = 32_768
 SIZES = ((1 << 13, 4, SIZE), (64, 1_024, SIZE), (3, 400, SIZE), (2, 400, LARGE))
 LENS, UNEQUAL, UNEQUAL_CALLS, MOST_CALLS = (2, 1), 1 << 13, 2, 1_024
 TESTS = len(SIZES) + 1
+NODES = TreeShape(SIZE, FULL_TREE, 1).nodes
+TREE_SIZES = ((512, 4), (3, 300))
+"""Rows of a call, and calls."""
 NEGLIGIBLE, MARGIN = 1e-20, 0.05
 
 
@@ -138,7 +146,8 @@ def ragged(verifier: Called, judge: Judge) -> Outcome | None:
     if rows < len(LENS):
         return None
     calls = min(UNEQUAL_CALLS * UNEQUAL // rows, MOST_CALLS)
-    answers, level = all_answers(verifier, unequal(rows), calls, judge), judge.level / TESTS / 4
+    answers = all_answers(verifier, verifier.way, unequal(rows), calls, judge)
+    level = judge.level / TESTS / 4
     kept = np.stack([answer.counts for answer in answers]) - 1
     first = np.stack([answer.tokens[:, 0] for answer in answers])
     for start, (one, other) in enumerate((LENS, LENS[::-1])):
@@ -157,12 +166,45 @@ def ragged(verifier: Called, judge: Judge) -> Outcome | None:
     return None
 
 
+def full_trees(rows: int) -> TreeBatch:
+    """Equal trees, in which every token is drafted, and as likely, as deep as they are."""
+    nodes = np.tile(np.arange(SIZE), NODES // SIZE)
+    above = np.repeat(np.arange(-1, NODES // SIZE - 1), SIZE)
+    none = np.zeros(rows, dtype=np.int64)
+    p = np.full((rows, NODES + 1, SIZE), 1 / SIZE)
+    tokens, parents = (np.tile(one, (rows, 1)) for one in (nodes, above))
+    return TreeBatch(p, None, tokens, none + NODES, none, parents)
+
+
+def independent_trees(judge: Judge) -> Outcome:
+    """Equal trees of many nodes: all tokens of all rows are as independent as throws of a die.
+
+    Rows whose blocks are shorter are completed with such tokens.
+    """
+    if not judge.capabilities.one_hot:
+        return not_applicable("does not take draft_probs=None")
+    told, rng, most_tokens = [], judge.rng("identical/completed"), len(FULL_TREE) + 1
+    for most, calls in TREE_SIZES:
+        rows = min(judge.capabilities.batch or most, most)
+        answers = all_answers(judge.verifier, "trees", full_trees(rows), calls, judge)
+        tokens = np.stack([answer.tokens[:, :most_tokens] for answer in answers])
+        tokens = np.where(tokens >= 0, tokens, rng.integers(SIZE, size=tokens.shape))
+        every = tokens.reshape(calls, -1)
+        trees = f"of {rows:,} equal trees a call with {most_tokens} tokens each, tokens"
+        if wrong := alike(every, NEGLIGIBLE, rows=trees) or repeated(every):
+            return wrong
+        told.append(f"{calls:,} calls of {rows:,} trees")
+    return passed(f"{'; '.join(told)}, all of {NODES} nodes")
+
+
 def drafts(count: int) -> str:
     """So many drafts, in words."""
     return f"{count} draft{'s' * (count > 1)}"
 
 
-def all_answers(verifier: Called, batch: Batch, calls: int, judge: Judge) -> list[Answer]:
+def all_answers(
+    verifier: Verifier, way: str, batch: Batch, calls: int, judge: Judge
+) -> list[Answer]:
     """The answers to the same batch in repeated calls.
 
     Raises
@@ -171,7 +213,7 @@ def all_answers(verifier: Called, batch: Batch, calls: int, judge: Judge) -> lis
         They take longer than a call may take; over a large vocabulary, than a large call may.
     """
     large = batch.target_probs.shape[2] == LARGE
-    most, rng = judge.timeout, judge.rng(f"identical/{verifier.way}/{len(batch)}")
+    most, rng = judge.timeout, judge.rng(f"identical/{way}/{len(batch)}")
     deadline = Deadline(patience(most) if large else most)
 
     def ask() -> list[Answer]:
@@ -182,7 +224,7 @@ def all_answers(verifier: Called, batch: Batch, calls: int, judge: Judge) -> lis
 
 def first_tokens(verifier: Called, batch: Batch, calls: int, judge: Judge) -> Ints:
     """The first token of each row of each call."""
-    answers = all_answers(verifier, batch, calls, judge)
+    answers = all_answers(verifier, verifier.way, batch, calls, judge)
     return np.stack([answer.tokens[:, 0] for answer in answers])
 
 
@@ -192,14 +234,23 @@ WAYS = (
     ("-generators-kept", "kept-generators", VerifyContract),
     ("-seeds-in-a-row", "seeds-in-a-row", RaggedContract),
 )
-CHECKS = tuple(
+CHECKS = (
+    *(
+        Check(
+            f"independence/identical-rows{name}",
+            kind,
+            partial(independent, way),
+            statistical=True,
+            finding=Finding.DEPENDENCE,
+            law=True,
+        )
+        for name, way, kind in WAYS
+    ),
     Check(
-        f"independence/identical-rows{name}",
-        kind,
-        partial(independent, way),
-        statistical=True,
+        "independence/identical-trees",
+        TreeContract,
+        independent_trees,
         finding=Finding.DEPENDENCE,
         law=True,
-    )
-    for name, way, kind in WAYS
+    ),
 )

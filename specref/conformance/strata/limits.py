@@ -4,9 +4,16 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from specref.conformance.strata.shape import Sized
-from specref.conformance.strata.table import FIRST, STEP_STRATA, STRATA, TEXT_STRATA, TREE_STRATA
+from specref.conformance.strata.table import (
+    FIRST,
+    FULL_TREE,
+    STEP_STRATA,
+    STRATA,
+    TEXT_STRATA,
+    TREE_STRATA,
+)
+from specref.conformance.strata.trees import TreeShape
 from specref.contracts.sampling import TEXT
-from specref.contracts.tree.fixtures import TREE_FIXTURES
 
 LONGEST_TEXT = 48
 """Tokens of the longest texts that an engine is asked for."""
@@ -32,7 +39,7 @@ ROWS = most(
     lookahead="drafts",
     batch="rows",
 )
-COMPARED = max(fixture.nodes for fixture in TREE_FIXTURES.values())
+COMPARED = TreeShape(len(FULL_TREE), FULL_TREE, 1).nodes
 THREADS = "calls from several threads at once"
 SEVERAL = f"texts of several calls beyond {TEXT} tokens"
 UNTRIED: Mapping[str, tuple[str, ...]] = MappingProxyType(

@@ -31,6 +31,8 @@ MANY_DRAFTS = tuple(
 # Around the powers of two, at which kernels and integer formats change.
 AROUND = tuple(power + more for power in (16, 32, 64, 128, 256) for more in (-1, 0, 1))
 LOOKAHEADS = tuple(range(1, 10))
+FULL_TREE = (4, 4, 4)
+"""Of many nodes; as many siblings as there are tokens, where rows are compared with each other."""
 TREE_SIZES = (3, 4, *AROUND)
 SIZES, BATCHES = (2, 3, *AROUND, 511, 512, 513), (1, 2, 7, 8, 9, *AROUND)
 STRATA: tuple[Stratum, ...] = (
@@ -293,7 +295,7 @@ TREE_STRATA: tuple[TreeStratum, ...] = (
         ),
         cost=0.5,
     ),
-    TreeStratum("tree-above-64-nodes", tree_shapes([24], [(10, 4, 1), (4, 4, 4)], [4])),
+    TreeStratum("tree-above-64-nodes", tree_shapes([24], [(10, 4, 1), FULL_TREE], [4])),
     TreeStratum("tree-batches-to-32", tree_shapes([7], [(2, 1)], [1, 3, 8, 32])),
     TreeStratum(
         "tree-batches-to-1500", tree_shapes([7], [(2, 1)], [100, 256, 600, 1_000, 1_024, 1_500])
