@@ -23,6 +23,7 @@ from specref.contrib.real_models.running import minutes, missing, prompts_of, ru
 from specref.contrib.real_models.tally import ALPHA, Tally
 from specref.report.layout import Column, Prose, Table
 
+TIMED = 48
 Progress = Callable[[int, str], AbstractContextManager[Callable[..., None]]]
 
 
@@ -93,8 +94,53 @@ def checked(chosen: Chosen, path: str, progress: Progress) -> tuple[RenderableTy
             advance(0, "", f"{told}, about {minutes(record, lacking):.0f} min")
             for case, _ in lacking:
                 run_row(record, case, pair, case.tokens(sizes), _step(advance, str(case)))
+        if not chosen.methods:
+            _time(record, chosen, name, pair, sizes.timed, progress)
     rows = {case: record.rows[case] for case in shown}
-    return table(rows), {figures(case, tally)["verdict"] for case, tally in rows.items()}
+    report = Group(table(rows), *timings(record.parts.get("speed", {})))
+    return report, {figures(case, tally)["verdict"] for case, tally in rows.items()}
+
+
+def _time(
+    record: Record, chosen: Chosen, name: str, pair: Pair, prompts: int, progress: Progress
+) -> None:
+    """Time every path on so many prompts, unless the record has that."""
+    from specref.contrib.real_models.speed import measure
+
+    known = record.parts.setdefault("speed", {})
+    key = f"{name}, {chosen.device}, {chosen.dtype}"
+    if known.get(key, {"prompts": 0})["prompts"] >= prompts:
+        return
+    rows = prompts_of(pair)[:prompts]
+    with progress(2 * prompts * (len(pair.methods) + 3), "texts") as advance:
+        found = measure(pair, rows, TIMED, lambda doing: advance(1, doing))
+    paths = [path.stored() for path in found]
+    known[key] = {"prompts": prompts, "length": TIMED, "paths": paths}
+    record.write()
+
+
+def timings(parts: dict[str, Any]) -> Iterator[RenderableType]:
+    """For each pair a table of paths, ours and Transformers'."""
+    names = ("texts", "tokens/pass", "tokens/s", "equal", "near ties", "different")
+    columns = [Column("path"), *(Column(name, right=True) for name in names)]
+    for key, part in parts.items():
+        yield Prose(f"{key}: {part['prompts']} prompts, up to {part['length']} tokens each")
+        yield Table(columns, [_path_cells(path) for path in part["paths"]])
+        for path in part["paths"]:
+            if path["error"]:
+                yield Prose(f"{path['by']}, {path['method']}, raises {path['error']}")
+
+
+def _path_cells(path: dict[str, Any]) -> list[str]:
+    kind = "sampled" if path["sampled"] else "greedy"
+    texts = ["equal", "near_ties", "different"]
+    return [
+        f"{path['by']}, {path['method']}, {kind}",
+        str(path["texts"]) if not path["error"] else "raises",
+        f"{path['tokens_per_forward']:.2f}",
+        f"{path['tokens_per_second']:.1f}",
+        *("-" if path["sampled"] else str(path[one]) for one in texts),
+    ]
 
 
 def _step(advance: Callable[..., None], doing: str) -> Callable[[int], None]:

@@ -27,15 +27,26 @@ BATCH, LENGTH = 8, 32
 
 @dataclass(frozen=True)
 class Sizes:
-    """Tokens of a row at temperature 1, at other settings, and of a planted bug at most."""
+    """How much a profile does.
+
+    Attributes
+    ----------
+    plain, others : int
+        Tokens of a row at temperature 1, and at other settings.
+    bug : int
+        Of a row with a planted bug, at most.
+    timed : int
+        Prompts that every path is timed on.
+    """
 
     plain: int
     others: int
     bug: int
+    timed: int = 0
 
 
 PROFILES: Mapping[Profile, Sizes] = MappingProxyType(
-    {"quick": Sizes(500, 0, 500), "record": Sizes(5_000, 1_000, 5_000)}
+    {"quick": Sizes(500, 0, 500, 2), "record": Sizes(5_000, 1_000, 5_000, 8)}
 )
 
 
