@@ -44,7 +44,7 @@ bounds:
 	$(PYTHON) -m venv --clear build/bounds
 	build/bounds/bin/pip install --quiet --disable-pip-version-check $$($(PYTHON) -c "import tomllib; \
 		of = tomllib.load(open('pyproject.toml', 'rb'))['project']; more = of['optional-dependencies']; \
-		print(*(x.replace('>=', '==') for x in of['dependencies'] + more['strategies'] + more['pytest']))")
+		print(*(x.replace('>=', '==') for x in of['dependencies'] + more['prove'] + more['strategies'] + more['pytest']))")
 	build/bounds/bin/python -m pytest proofs_tests/algorithms proofs_tests/theory proofs_tests/proofs \
 		proofs_tests/statistics proofs_tests/conformance proofs_tests/cli proofs_tests/report
 
@@ -122,7 +122,7 @@ cuda-record:
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[prove]'
 	touch $@
 
 .venv/test: .venv/core constraints.txt

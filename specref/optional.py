@@ -87,9 +87,12 @@ def _packages(requirements: str) -> tuple[Package, ...]:
     return tuple(Package(*one.split(">=")) for one in requirements.split())
 
 
-CORE = _packages("numpy>=1.26 scipy>=1.11 click>=8.2 rich>=13 z3-solver>=4.13")
+CORE = _packages("numpy>=1.26 scipy>=1.11 click>=8.2 rich>=13")
 PARTS: Mapping[str, Part] = MappingProxyType(
     {
+        "prove": Part(
+            _packages("z3-solver>=4.13"), "specref prove --everywhere: for every p and q"
+        ),
         "strategies": Part(
             _packages("hypothesis>=6.100"), "specref.strategies: toy models for Hypothesis"
         ),
