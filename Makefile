@@ -9,7 +9,7 @@ CUDA := $(PYTHON) -m pytest --deep -k
 
 DIST := build/dist-try
 
-.PHONY: help models verify test deep bounds style lint docs linkcheck mutants benchmark engines dist clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
+.PHONY: help models models-check verify test deep bounds style lint docs linkcheck mutants benchmark engines dist clean cuda cuda-tokens cuda-strings cuda-rest cuda-record
 
 help:
 	@echo "make verify     prove every rule over the toy pairs, and for every p and q (core dependencies only)"
@@ -21,6 +21,7 @@ help:
 	@echo "make benchmark  measured ratios and times, side by side"
 	@echo "make engines    installs engines one after the other, judges them, writes docs/scoreboard.md"
 	@echo "make models     downloads two published models (331 MB) and converts them into .models (2.4 GB)"
+	@echo "make models-check  checks texts of these models, method by method (up to 30 minutes)"
 	@echo "make dist       wheel and sdist, checked with twine; the wheel alone is used in an empty folder"
 	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/benchmarks.md"
 
@@ -87,6 +88,10 @@ engines: .venv/core
 
 models: .venv/models
 	$(BIN)/python -m specref.contrib.real_models
+
+# Goes on where it was; with --profile record it takes hours.
+models-check: models
+	$(BIN)/python -m specref cross-check --record build/real_models.json
 
 dist: .venv/core
 	$(BIN)/pip install --quiet --disable-pip-version-check 'build>=1.2' 'twine>=6.1'

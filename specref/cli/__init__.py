@@ -29,7 +29,8 @@ COMMANDS = {
     "vocabularies": "Count the vocabulary tables of Timor et al. 2025 again.",
     "vectors": "The published test vectors: write them, check them, or put them to YOUR sampler.",
     "doctor": "What is installed here, what it is for, and how to get the rest.",
-    "cross-check": "Check texts of two models against the target's own law, method by method.",
+    "cross-check": "Check generated texts of two models, method by method, against the "
+    "target's own law.",
     "build-model": "Write small checkpoints whose law is known, for any engine.",
 }
 

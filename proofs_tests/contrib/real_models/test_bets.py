@@ -1,5 +1,7 @@
 """Bets on many rows at once are those of the package on one row at a time."""
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,8 @@ import torch
 
 from specref.conformance.texts.entropy import EntropyMartingale
 from specref.contrib.real_models.bets import Rows, log_bets, names
-from specref.contrib.real_models.tally import MIXTURES, Tally, mixture_gains
-from specref.statistics.campaign.large import Observer
+from specref.contrib.real_models.tally import BET_BUGS, MIXTURES, Tally
+from specref.statistics.campaign.large import Observer, pointwise_laws
 
 FLAGS = (0, 2, 3, 4)
 """Of the features: a share is centred and stretched in another way, and a bet all the same."""
@@ -81,7 +83,7 @@ def test_a_tally_goes_on_from_where_it_was():
     whole, first = Tally(), Tally()
     whole.bet(won)
     first.bet(won[:25])
-    second = Tally.read({**vars(first), "places": []})
+    second = Tally.read(asdict(first))
     second.bet(won[25:])
     np.testing.assert_allclose(second.wealth, whole.wealth)
     assert (second.tokens, second.peak) == (whole.tokens, pytest.approx(whole.peak))
@@ -97,18 +99,30 @@ def test_a_wrong_law_is_found_and_the_right_one_is_not():
     assert wrong.found_at < 300
 
 
-def test_a_mixture_that_is_detected_is_found_when_planted():
+def planted_law(rows, towards):
+    """The law of the next token under a bug, in the words of the package."""
+    if towards == "q":
+        return rows.q
+    laws = [
+        pointwise_laws(p.numpy(), q.numpy(), bool(last)).get(towards, p.numpy())
+        for p, q, last in zip(rows.p, rows.q, rows.last, strict=True)
+    ]
+    law = torch.from_numpy(np.stack(laws))
+    return law / law.sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize("towards", ["q", BET_BUGS[0], BET_BUGS[2]])
+def test_a_mixture_that_is_detected_is_found_when_planted(towards):
     """The declared reach is kept by texts of that mixture; nine in ten, at twice the tokens."""
-    rows, generator = drawn("dense", 400), torch.Generator().manual_seed(2)
+    rows, generator = drawn("dense", 6000), torch.Generator().manual_seed(2)
     tally = Tally()
     tally.bet(log_bets(rows))
-    tally.gains = sum(mixture_gains(p, q) for p, q in zip(rows.p, rows.q, strict=True)).tolist()
-    tally.gained = 400
-    reach = tally.detected_mixture
+    tally.gain(rows)
+    reach = tally.detected_mixture if towards == "q" else tally.detected_bugs[towards]
     assert reach in MIXTURES
     assert reach < 1
     doubled = Rows(*(torch.cat([one, one]) for one in rows))
-    law, found = (1 - reach) * doubled.p + reach * doubled.q, 0
+    law, found = (1 - reach) * doubled.p + reach * planted_law(doubled, towards), 0
     for _ in range(10):
         planted = Tally()
         tokens = torch.multinomial(law, 1, generator=generator)[:, 0]

@@ -13,7 +13,7 @@ from specref.contrib.real_models.deciding import Facts, decide
 from specref.contrib.real_models.generating import Made, Proposal, ends_of
 from specref.contrib.real_models.loading import Loaded
 from specref.contrib.real_models.settings import Setting
-from specref.contrib.real_models.tally import Tally, mixture_gains
+from specref.contrib.real_models.tally import Tally
 from specref.torch_backend.methods import BLOCK
 from specref.torch_backend.statistics import Iteration
 
@@ -184,10 +184,7 @@ def _bet(tally: Tally, rows: Rows) -> None:
     entropy = -(rows.p * log_p).sum(1)
     tally.gap += float((rows.at(log_p) + entropy).sum())
     tally.variance += float((rows.p * (log_p + entropy[:, None]) ** 2).sum())
-    for p, q in zip(rows.p, rows.q, strict=True):
-        if not torch.equal(p, q):
-            tally.gains = (np.array(tally.gains) + mixture_gains(p, q)).tolist()
-            tally.gained += 1
+    tally.gain(rows)
     tally.bet(log_bets(rows))
 
 

@@ -91,6 +91,7 @@ def figures(case: Case, tally: Tally) -> Mapping[str, Any]:
             "different": tally.decided.different,
             "unexplained": tally.decided.unexplained,
         },
+        "detected_bugs": tally.detected_bugs,
         "shaped_twice": {"rows": tally.shaped, "different": tally.misshaped},
         "tokens_per_iteration": round(tally.tokens / max(tally.iterations, 1), 3),
         "tokens_per_second": round(tally.tokens / max(tally.seconds, 1e-9), 2),

@@ -9,12 +9,15 @@ import torch
 from torch import Tensor
 
 from specref.arrays import Floats
+from specref.contrib.real_models.bets import TINY, Rows, bug_ratios
 from specref.contrib.real_models.deciding import Decided
 from specref.statistics.campaign.bets import log_mean
+from specref.statistics.campaign.large import POINTWISE
 
 ALPHA = 1e-9
 COUNT_ALPHA = 1e-6
 COUNT_STAKES = tuple(s * x for x in (2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01) for s in (1, -1))
+BET_BUGS = ("residual is p", "lenient", "bonus from q")
 MIXTURES = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0)
 
 
@@ -93,6 +96,10 @@ class Tally:
         For each of `MIXTURES`, what a token of that mixture of p with the drafter's law would win.
     gained : int
         At how many tokens that was computed.
+    bug_gains : dict
+        The same towards the law of the next token under bugs of `BET_BUGS`, by name.
+    bug_tokens : int
+        At how many tokens.
     decided : Decided
         Blocks that the listing in float64 has decided, too.
     shaped, misshaped : int
@@ -116,6 +123,8 @@ class Tally:
     places: list[Place] = field(default_factory=list)
     gains: list[float] = field(default_factory=lambda: [0.0] * len(MIXTURES))
     gained: int = 0
+    bug_gains: dict[str, list[float]] = field(default_factory=dict)
+    bug_tokens: int = 0
     decided: Decided = field(default_factory=Decided)
     shaped: int = 0
     misshaped: int = 0
@@ -157,20 +166,47 @@ class Tally:
     @property
     def detected_mixture(self) -> float | None:
         """The least of `MIXTURES` that so many tokens are expected to find; None for none."""
-        if not self.gained:
+        return self._detected(self.gains, self.gained)
+
+    @property
+    def detected_bugs(self) -> dict[str, float | None]:
+        """The same towards bugs: the share of the tokens that would have to be drawn by them."""
+        return {bug: self._detected(won, self.bug_tokens) for bug, won in self.bug_gains.items()}
+
+    def _detected(self, gains: list[float], tokens: int) -> float | None:
+        if not tokens:
             return None
         needed = math.log(max(len(self.wealth), 1) / ALPHA)
-        gains = np.array(self.gains) * self.tokens / self.gained
-        return next((m for m, won in zip(MIXTURES, gains, strict=True) if won >= needed), None)
+        won = np.array(gains) * self.tokens / tokens
+        return next((m for m, one in zip(MIXTURES, won, strict=True) if one >= needed), None)
+
+    def gain(self, rows: Rows) -> None:
+        """Add what mixtures would win on some tokens."""
+        apart = (rows.p != rows.q).any(1)
+        if not apart.any():
+            return
+        inside = rows.q * (rows.p > 0)
+        law = inside / inside.sum(1, keepdim=True)
+        won = mixture_gains(rows.p, law / (rows.p + TINY))[apart.cpu().numpy()].sum(0)
+        self.gains = (np.array(self.gains) + won).tolist()
+        self.gained += int(apart.sum())
+        self.bug_tokens += len(rows.p)
+        for name, ratio in zip(POINTWISE, bug_ratios(rows, lambda values: values), strict=True):
+            if name in BET_BUGS:
+                known = np.array(self.bug_gains.get(name, [0.0] * len(MIXTURES)))
+                added = mixture_gains(rows.p, ratio).sum(0)
+                self.bug_gains[name] = (known + added).tolist()
 
 
-def mixture_gains(p: Tensor, q: Tensor) -> Floats:
-    """The divergence of (1 - m) p + m q from p, for each m of `MIXTURES`; p and q are [V]."""
-    inside = q * (p > 0)
-    law = inside / inside.sum()
-    ratio = law / p.clamp(min=torch.finfo(p.dtype).tiny)
+def mixture_gains(p: Tensor, ratio: Tensor) -> Floats:
+    """The divergence of (1 - m) p + m ratio p from p, for each m of `MIXTURES`; rows are [N, V].
+
+    Returns
+    -------
+    ndarray, shape (N, mixtures)
+    """
     gains = []
     for m in MIXTURES:
         mixed = (1 - m) + m * ratio
-        gains.append(float((p * mixed * mixed.clamp(min=1e-300).log()).sum()))
-    return np.array(gains)
+        gains.append((p * mixed * (mixed + TINY).log()).sum(1))
+    return np.asarray(torch.stack(gains, 1).cpu().numpy())
