@@ -65,6 +65,6 @@ def cross_check_command(
     chosen = Chosen(target, drafter, names, methods, profile, device, dtype)
     report, verdicts = checked(chosen, path, progress)
     show(report, None)
-    if verdicts - {"nothing found", "found", "not found yet"}:
+    if verdicts - {"nothing found", "found", "found by acceptance", "not found yet"}:
         leave(VIOLATED)
     leave(MISUSED if "not found yet" in verdicts else HOLDS)

@@ -47,7 +47,7 @@ CLEAN = [
     ("two", "union", Setting()),
     ("two", "tli", Setting(top_k=20)),
     ("two", "slem", Setting(top_p=0.9)),
-    ("two", "lazy-slrs", Setting()),
+    ("two", "slrs", Setting()),
     ("one", "standard", Setting(0.7)),
     ("one", "block", Setting()),
 ]
@@ -63,7 +63,7 @@ def test_nothing_is_found_in_the_rules(pairs, tmp_path, kind, method, setting):
     assert tally.shaped > 90
     assert tally.misshaped == 0
     assert tally.decided.unexplained == 0, tally.decided.examples
-    assert (tally.decided.iterations > 50) == (method != "lazy-slrs")
+    assert (tally.decided.iterations > 50) == (method != "slrs")
     assert (method == "autoregressive") == (not tally.places)
     for place in tally.places:
         assert place.least <= place.most * (1 + 1e-9)
@@ -81,7 +81,7 @@ def test_planted_bugs_are_found(pairs, tmp_path, method, bug):
     kind = "one" if method in ("standard", "block") else "two"
     case = Case("tiny", method, bug=bug)
     tally = ran(pairs, tmp_path, kind, case, FOUND.bug)
-    assert verdict(case, tally) == "found" or not all(one.conforms for one in tally.places)
+    assert verdict(case, tally).startswith("found")
 
 
 def test_every_bug_stands_somewhere():
@@ -97,6 +97,8 @@ def test_wrong_acceptance_is_noticed(pairs, tmp_path):
         made = generator(rows[:8], range(start, start + 8), LENGTH, plan.BUGS["lenient"]())
         judge(tally, made, "tli", Setting(), pair.target)
     assert not tally.places[0].conforms
+    assert 0 < tally.counts_off_at <= tally.tokens
+    assert verdict(Case("tiny", "tli"), tally) in ("LOSSY", "decides otherwise")
 
 
 def test_a_row_goes_on_and_a_finished_one_stays(pairs, tmp_path):

@@ -107,6 +107,7 @@ def judge(tally: Tally, made: Made, method: str, setting: Setting, target: Loade
     tally.iterations += len(generation.log)
     tally.target_forwards += generation.target_forwards
     tally.seconds += generation.seconds
+    tally.look()
 
 
 def _compare_filters(

@@ -17,7 +17,7 @@ from specref.torch_backend.vocabularies.token_vocabulary import TokenVocabulary,
 
 GEMMA, SMOLLM2 = "gemma-3-270m", "smollm2-135m"
 ONE_VOCABULARY = ("autoregressive", "standard", "block")
-TWO_VOCABULARIES = ("autoregressive", "union", "tli", "slem", "lazy-slrs")
+TWO_VOCABULARIES = ("autoregressive", "union", "tli", "slem", "slrs")
 BITS, KEPT_LAYERS = 3, 24
 
 

@@ -46,7 +46,7 @@ class Sizes:
 
 
 PROFILES: Mapping[Profile, Sizes] = MappingProxyType(
-    {"quick": Sizes(500, 0, 500, 2), "record": Sizes(5_000, 1_000, 5_000, 8)}
+    {"quick": Sizes(500, 0, 1_000, 2), "record": Sizes(5_000, 1_000, 5_000, 8)}
 )
 
 
@@ -122,7 +122,7 @@ BUGS_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         BLOCK: ("first failure",),
         "tli": ("permuted head", *RULES),
         "slem": ("lenient",),
-        "lazy-slrs": ("lenient",),
+        "slrs": ("lenient",),
     }
 )
 

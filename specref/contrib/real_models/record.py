@@ -85,6 +85,7 @@ def figures(case: Case, tally: Tally) -> Mapping[str, Any]:
         "z": round(tally.z, 2),
         "log10_evidence": round(tally.peak, 2),
         "found_at": tally.found_at,
+        "acceptance_off_at": tally.counts_off_at,
         "detected_mixture": tally.detected_mixture,
         "decided_twice": {
             "blocks": tally.decided.iterations,
@@ -110,15 +111,17 @@ def figures(case: Case, tally: Tally) -> Mapping[str, Any]:
 
 def verdict(case: Case, tally: Tally) -> str:
     """Of a clean row what was found, if anything; of a planted bug if it was found."""
+    if case.bug is not None and not tally.lossy:
+        return "not found yet" if tally.counts_off_at is None else "found by acceptance"
     if case.bug is not None:
-        return "found" if tally.lossy else "not found yet"
+        return "found"
     if tally.lossy:
         return "LOSSY"
     if tally.misshaped:
         return "filters differ"
     if tally.decided.unexplained:
         return "decides otherwise"
-    if not all(place.conforms for place in tally.places):
+    if tally.counts_off_at is not None:
         return "acceptance off"
     return "nothing found"
 

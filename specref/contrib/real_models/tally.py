@@ -85,8 +85,9 @@ class Tally:
         The logarithm of what each component of `bets` has won.
     peak : float
         The highest log10 of their average so far.
-    found_at : int or None
-        The number of tokens at which it reached 1 / `ALPHA`.
+    found_at, counts_off_at : int or None
+        The number of tokens at which it reached 1 / `ALPHA`; and at which, batch by batch, some
+        count of accepted drafts first left its interval.
     impossible : list of str
         Tokens that p excludes, by more than rounding can.
     at_cut : int
@@ -118,6 +119,7 @@ class Tally:
     wealth: list[float] = field(default_factory=list)
     peak: float = 0.0
     found_at: int | None = None
+    counts_off_at: int | None = None
     impossible: list[str] = field(default_factory=list)
     at_cut: int = 0
     places: list[Place] = field(default_factory=list)
@@ -162,6 +164,11 @@ class Tally:
     @property
     def lossy(self) -> bool:
         return self.found_at is not None or bool(self.impossible)
+
+    def look(self) -> None:
+        """Note whether the counts of accepted drafts are off by now."""
+        if self.counts_off_at is None and not all(place.conforms for place in self.places):
+            self.counts_off_at = self.tokens
 
     @property
     def detected_mixture(self) -> float | None:
