@@ -12,6 +12,7 @@ from specref.adapters import reference
 from specref.algorithms import decode, slem, standard
 from specref.chance import Sampled
 from specref.cli import main
+from specref.conformance.checks.shifts import LEAST, cells_needed
 from specref.conformance.checks.situations import CHECKS as SITUATION_CHECKS
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Finding, Status
@@ -25,6 +26,7 @@ from specref.conformance.strata.trees import (
     TreeStratum,
     tables_of,
     tree_fixture,
+    tree_shapes,
     tree_tokens,
 )
 from specref.conformance.suite import check, prepare
@@ -33,6 +35,7 @@ from specref.contracts.table import CONTRACTS, GENERATE, STEP, TREE
 from specref.contracts.tree.drawing import draw_trees
 from specref.contracts.tree.fixtures import WITH
 from specref.models import Model, as_float
+from specref.statistics.features import tokens_to_detect
 from specref.verification.triggered import ALL
 
 pytestmark = pytest.mark.strata
@@ -697,3 +700,48 @@ def mask_of_16_bits(target, drafter, context, tokens, rng):
 def test_a_mask_of_16_drafts_is_found_where_drafts_are_nearly_always_kept():
     assert one_stratum("text-easy", mask_of_16_bits, "generate").status == Status.FAILED
     assert one_stratum("text-prompts", mask_of_16_bits, "generate").status == Status.PASSED
+
+
+def room_for(siblings):
+    """What is left of p is kept for so many siblings: later ones are tested against the last."""
+
+    def verify(target_probs, draft_probs, draft_tokens, parents, *, rng):
+        tokens, counts = np.full((len(parents), parents.shape[1] + 1), -1), []
+        for row, above in enumerate(parents):
+            at, block, left = -1, [], target_probs[row, 0]
+            while at is not None:
+                kept, at, held = at, None, [left]
+                for place, node in enumerate(np.flatnonzero(above == kept)):
+                    x, p = draft_tokens[row, node], held[min(place, siblings - 1)]
+                    law = np.eye(len(p))[x] if draft_probs is None else draft_probs[row, node]
+                    if rng.random() * law[x] < p[x]:
+                        at, left = node, target_probs[row, node + 1]
+                        block.append(x)
+                        break
+                    rest = np.maximum(p - law, 0)
+                    left = rest / rest.sum() if rest.any() else p
+                    held += [left] * (len(held) < siblings)
+            ends = left.cumsum()
+            block.append(int(np.searchsorted(ends, rng.random() * ends[-1], side="right")))
+            tokens[row, : len(block)] = block
+            counts.append(len(block))
+        return tokens, np.array(counts)
+
+    return verify
+
+
+@pytest.mark.parametrize(("siblings", "status"), [(8, Status.FAILED), (99, Status.PASSED)])
+def test_late_siblings_are_tried_where_no_token_is_likely(siblings, status):
+    assert one_stratum("tree-no-laws-siblings", room_for(siblings), "tree").status == status
+
+
+def test_a_stratum_has_numbers_enough_for_rows_of_one_token():
+    options = CheckOptions(contract=TREE, only=["smoke/answers"])
+    judge, _ = prepare(reference.verify_tree, options)
+    few, many = (
+        cells_needed(cells, judge, 1e-11, 40, tree_shapes([128_256], [(2,)], [4]))
+        for cells in (1, 10**12)
+    )
+    tokens = few / (5 * 128_256)
+    assert many == 10**12
+    assert tokens_to_detect(LEAST, 1e-11, 40 * len(FEATURES)) == round(tokens)

@@ -1,5 +1,6 @@
 """What a stratum has shown, as an outcome; and how many tokens it takes to show something."""
 
+import math
 from collections.abc import Sequence
 
 from specref.conformance.checks.check import failed, inconclusive, passed
@@ -7,6 +8,7 @@ from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
 from specref.conformance.strata.campaign import Found
 from specref.conformance.strata.laws import FEATURES
+from specref.conformance.strata.shape import Sized
 from specref.conformance.strata.shape import tried as values_of
 from specref.statistics.features import tokens_to_detect
 
@@ -23,6 +25,21 @@ def tokens_needed(judge: Judge, level: float, places: int, cost: float) -> int:
     least = tokens_to_detect(LEAST, level, features)
     wanted = int(cost * tokens_to_detect(judge.detect_tv, level, features))
     return judge.trials or max(least, wanted)
+
+
+def cells_needed(
+    cells: float, judge: Judge, level: float, places: int, shapes: Sequence[Sized]
+) -> int:
+    """Numbers in laws after which a stratum ends: enough for `LEAST` of rows with one token each.
+
+    Parameters
+    ----------
+    cells : float
+        So many, if these are enough.
+    """
+    least = tokens_to_detect(LEAST, level, places * len(FEATURES))
+    a_row = sum(one.cells / one.sizes["batch"] for one in shapes) / len(shapes)
+    return math.ceil(cells if judge.trials else max(cells, least * a_row))
 
 
 def scale(judge: Judge) -> float:

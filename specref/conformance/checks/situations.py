@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from specref.conformance.checks.check import Check, not_applicable
-from specref.conformance.checks.shifts import outcome_of, scale, tokens_needed
+from specref.conformance.checks.shifts import cells_needed, outcome_of, scale, tokens_needed
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
 from specref.conformance.strata import texts, trees
@@ -75,8 +75,9 @@ def tree_campaign(
     stratum: TreeStratum, verifier: Verifier, judge: Judge, level: float, cost: float = 1.0
 ) -> Found:
     """The campaign of a stratum of trees."""
-    tokens = tokens_needed(judge, level, len(trees.PLACES) + len(stratum.shapes), stratum.cost)
-    cells = int(CELLS * scale(judge) * cost)
+    places = len(trees.PLACES) + len(stratum.shapes)
+    tokens = tokens_needed(judge, level, places, stratum.cost)
+    cells = cells_needed(CELLS * scale(judge) * cost, judge, level, places, stratum.shapes)
 
     def at(shapes: Sequence[TreeShape]) -> Found:
         left, rng = replace(stratum, shapes=tuple(shapes)), judge.rng(f"strata/{stratum.name}")

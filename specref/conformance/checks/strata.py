@@ -17,7 +17,7 @@ from specref.conformance.checks.check import (
     not_applicable,
     passed,
 )
-from specref.conformance.checks.shifts import outcome_of, scale, tokens_needed
+from specref.conformance.checks.shifts import cells_needed, outcome_of, scale, tokens_needed
 from specref.conformance.checks.situations import as_far_as_possible, call_campaign, tree_campaign
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome, Status
@@ -223,7 +223,7 @@ def campaign(
     tokens = tokens_needed(judge, level, places, stratum.cost)
     cells = CELLS * scale(judge) * stratum.cost * cost
     cells /= SLOWER_AS_TEXT if sent_as_text(judge) else 1
-    wanted = tokens, int(cells)
+    wanted = tokens, cells_needed(cells, judge, level, places, shapes)
     calls, seconds = judge.calls_made, judge.seconds
     known = judge.laws.get(stratum.name)
     times = seconds, judge.options.seconds

@@ -310,8 +310,12 @@ TREE_STRATA: tuple[TreeStratum, ...] = (
     TreeStratum("tree-no-laws", tree_shapes([12], [(4, 2), (2, 2, 1)], [16]), ways=(TOP,)),
     TreeStratum(
         "tree-no-laws-siblings",
-        tree_shapes([12, 16], [(10,)], [16]),
-        drafters=("other", "wrong", "without"),
+        (
+            *tree_shapes([12, 16], [(10,)], [16]),
+            *(shape for size in (12, 16, 24) for shape in tree_shapes([size], [(size,)], [16])),
+        ),
+        ("flat",),  # late siblings are tried as often as early ones are kept
+        ("other", "wrong", "without"),
         ways=(TOP,),
     ),
     TreeStratum(
