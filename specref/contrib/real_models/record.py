@@ -1,7 +1,7 @@
 """The record of the cross-check: a JSON file that is written after every batch, and goes on."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -67,14 +67,16 @@ class Record:
             for case, tally in self.rows.items()
             if tally.tokens
         ]
-        stored = {
-            "version": VERSION,
-            "made_with": self.made_with,
-            "parts": self.parts,
-            "rows": rows,
-        }
+        head = {"version": VERSION, "made_with": self.made_with, "parts": self.parts}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(str(self.path), as_json(stored))
+        write_json(str(self.path), _by_lines(head, rows))
+
+
+def _by_lines(head: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """JSON with a line for each row, which a difference of two versions shows."""
+    lines = (json.dumps(json.loads(as_json(row))) for row in rows)
+    joined = ",\n".join(lines)
+    return f'{json.dumps(head)[:-1]}, "rows": [\n{joined}\n]}}'
 
 
 def figures(case: Case, tally: Tally) -> Mapping[str, Any]:
