@@ -207,6 +207,12 @@ def test_every_pair_of_lossless_rules_is_asked_on_a_common_shape() -> None:
     lossless = [name for name, rule in RULES.items() if rule.lossless and name != "autoregressive"]
     for pair in combinations(lossless, 2):
         assert frozenset(pair) in asked, pair
+    smallest = {
+        frozenset((one.left, one.right))
+        for one in questions_of("thorough")
+        if one.target == one.drafter == TWO_TOKENS and (one.lookahead, one.iterations) == (1, 1)
+    }
+    assert {frozenset(pair) for pair in combinations(lossless, 2)} <= smallest
 
 
 def test_lists_of_rules_are_those_of_the_table() -> None:

@@ -262,7 +262,7 @@ def of_all_rules() -> list[Question]:
         Question(one, other, two, two, 1) for one, other in product(ONE_VOCABULARY, ALL_OF_TWO)
     ]
     found += [Question(*pair, two, two, 1) for pair in combinations(ALL_OF_TWO, 2)]
-    for tokens, lookahead in ((2, 2), (3, 1)):
+    for tokens, lookahead in ((2, 1), (2, 2), (3, 1)):
         names = [name for name in ONE_VOCABULARY if tokens == 2 or name not in OPEN_OVER_THREE]
         pairs = [pair for pair in combinations(names, 2) if pair not in by_token]
         same = letters[:tokens]
