@@ -5,6 +5,7 @@ texts is judged by `specref check transformers --contract text`, which takes min
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +14,10 @@ pytest.importorskip("transformers", reason="not_run (transformers is not install
 
 from transformers import PreTrainedTokenizerFast
 
+from proofs_tests.contrib.real_models.tiny import save
 from specref.adapters import IMPLEMENTATIONS
 from specref.adapters.on_pairs import PROMPTS
-from specref.adapters.transformers_text import load_engine
+from specref.adapters.transformers_text import engine_of_folders, load_engine
 from specref.contracts.text.asking import read_text
 from specref.contracts.text.contract import Engine, Text
 
@@ -65,3 +67,22 @@ def test_top_p_leaves_out_what_its_law_leaves_out() -> None:
             for i, token in enumerate(text):
                 before = (0, 1, *text[:i])
                 assert engine.law.next_token(before)[token] > 0
+
+
+@pytest.mark.parametrize("size", [300, 280], ids=["one vocabulary", "two"])
+def test_two_folders_are_an_engine(size: int, tmp_path: Path) -> None:
+    target = save(tmp_path / "target", 300, 1)
+    drafter = save(tmp_path / "drafter", size, 2)
+    engine = engine_of_folders(target, drafter, ["He opened the", "In the spring"], tokens=4)
+    found = texts(engine, "speculative")
+    assert found == texts(engine, "speculative")
+    assert len({one.tokens for one in found}) > 3
+    assert all(one.proposed for one in found)
+    assert {one.proposed for one in texts(engine, "plain")} == {0}
+
+
+def test_two_folders_are_asked_under_the_settings_that_are_given(tmp_path: Path) -> None:
+    target, drafter = save(tmp_path / "target", 300, 1), save(tmp_path / "drafter", 300, 2)
+    engine = engine_of_folders(target, drafter, ["He opened the"], settings={"top_k": 1})
+    for mode in ("speculative", "plain"):
+        assert len({one.tokens for one in texts(engine, mode)}) == 1

@@ -16,6 +16,7 @@ BY_DESIGN = "github-medusa-typical"
 RUN = {
     "mlx-lm: penalties": ("mlx.core", "mlx_lm"),
     "Transformers: edges": ("torch", "transformers"),
+    "Transformers: a model stays changed": ("torch", "transformers"),
 }
 
 

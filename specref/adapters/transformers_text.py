@@ -1,10 +1,12 @@
 """Hugging Face Transformers under the contract ``text``: `generate` on a pair with a known law.
 
 The models are Llamas with the library's own key-value cache, loaded from files, as their
-tokenizers are.
+tokenizers are. `engine_of_folders` puts two models of anyone's to the same contract.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,16 @@ from specref.adapters.forwards import Forward, blocks, cache_of
 from specref.adapters.needs import require, set_known
 from specref.adapters.on_pairs import MANY, PROMPTS, Pair, on_pair
 from specref.checkpoints.shaping import NO_SETTINGS
+from specref.contracts.sampling import TEXT
 from specref.contracts.text.contract import Engine, Respond, Text
 from specref.vocabulary import Tokens
 
 PACKAGES = ("torch", "tokenizers", "transformers")
 REMEDY = "pip install 'specref[torch]'"
+UNSHAPED: Mapping[str, float] = MappingProxyType(
+    {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0}
+)
+"""What `generate` is told, so that its own default, top-k 50, is not a setting of everyone."""
 
 
 def load_engine(
@@ -40,34 +47,92 @@ def load_engine(
         A package is missing.
     """
     require(PACKAGES, REMEDY)
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    from specref.adapters.quiet_transformers import without_progress
 
     def modes(pair: Pair) -> tuple[Respond, Respond]:
-        with without_progress():
-            target, drafter = (AutoModelForCausalLM.from_pretrained(one) for one in pair[2:])
-            tokenizers = [AutoTokenizer.from_pretrained(folder) for folder in pair[2:]]
-        options: dict[str, Any] = {"assistant_model": drafter}
-        drafting = {"num_assistant_tokens": lookahead, "assistant_confidence_threshold": 0.0}
-        set_known(drafter.generation_config, num_assistant_tokens_schedule="constant", **drafting)
-        if path == "tli":
-            options |= {"tokenizer": tokenizers[0], "assistant_tokenizer": tokenizers[1]}
-        if path == "pld":
-            options = {"prompt_lookup_num_tokens": lookahead, "max_matching_ngram_size": 1}
         given = {"do_sample": False} if greedy else dict(settings)
-        speculative = responding(target, pair.target.start, {**options, **given})
+        target, _, options = assisted(pair[2:], path, lookahead)
+        begin = (pair.target.start,)
+        speculative = responding(target, {**options, **given}, begin)
         # The library changes an assistant when it first sees its tokenizer, and draws numbers.
         speculative(PROMPTS[-1], 2, 0)
-        return speculative, responding(target, pair.target.start, given)
+        return speculative, responding(target, given, begin)
 
     # Of an empty text, the assistant's tokenizer makes no ids at all, and it raises.
     prompts = MANY if greedy else PROMPTS[1:] if path == "tli" else PROMPTS
     return on_pair(modes, law, settings, prompts=prompts, has_drafter=path == "sd", long=greedy)
 
 
-def responding(model: Any, start: int, options: dict[str, Any]) -> Respond:
-    """Texts by `generate`, under the settings of the checkpoint, which change no law."""
+def engine_of_folders(
+    target: str | Path,
+    drafter: str | Path,
+    prompts: Sequence[str],
+    tokens: int = TEXT,
+    lookahead: int = 3,
+    settings: Mapping[str, float] = NO_SETTINGS,
+) -> Engine:
+    """`generate` with an assistant, from two local folders, to be compared with plain mode.
+
+    The assistant's tokenizer is given, too, where its vocabulary is another (TLI).
+
+    Parameters
+    ----------
+    target, drafter : path
+        Of folders with a model and its tokenizer, as `save_pretrained` writes them.
+    prompts : sequence of str
+        Each is tried. Where the target is fairly sure how to go on, texts come again, so that
+        few of them show a difference.
+    tokens : int
+        Of each text.
+    lookahead : int
+    settings : mapping from str to float
+        As for `generate`; by default the target's own law, without top-k.
+
+    Raises
+    ------
+    NotInstalledError
+        A package is missing.
+    """
+    require(PACKAGES, REMEDY)
+    model, tokenizers, options = assisted((target, drafter), "", lookahead)
+    given = {**UNSHAPED, **settings}
+    speculative, plain = responding(model, {**options, **given}), responding(model, given)
+    ids = [tuple(tokenizers[0].encode(prompt)) for prompt in prompts]
+    engine = Engine(speculative, ids, None, plain, tokens=tokens, eos=tokenizers[0].eos_token_id)
+    speculative(engine.prompts[0], 2, 0)  # it changes the assistant, and draws numbers
+    return engine
+
+
+def assisted(
+    folders: Sequence[str | Path], path: str, lookahead: int
+) -> tuple[Any, list[Any], dict[str, Any]]:
+    """A target, both tokenizers, and the options of `generate` that make it speculate.
+
+    `path` is one of `load_engine`; empty, it is ``sd`` for one vocabulary and ``tli`` for two.
+    """
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from specref.adapters.quiet_transformers import without_progress
+
+    with without_progress():
+        target, drafter = (
+            AutoModelForCausalLM.from_pretrained(one, local_files_only=True) for one in folders
+        )
+        tokenizers = [AutoTokenizer.from_pretrained(one, local_files_only=True) for one in folders]
+    options: dict[str, Any] = {"assistant_model": drafter}
+    drafting = {"num_assistant_tokens": lookahead, "assistant_confidence_threshold": 0.0}
+    set_known(drafter.generation_config, num_assistant_tokens_schedule="constant", **drafting)
+    if not path:
+        one, other = (tokenizer.get_vocab() for tokenizer in tokenizers)
+        path = "sd" if one == other else "tli"
+    if path == "tli":
+        options |= {"tokenizer": tokenizers[0], "assistant_tokenizer": tokenizers[1]}
+    if path == "pld":
+        options = {"prompt_lookup_num_tokens": lookahead, "max_matching_ngram_size": 1}
+    return target, tokenizers, options
+
+
+def responding(model: Any, options: Mapping[str, Any], start: Tokens = ()) -> Respond:
+    """Texts by `generate` with these options, after a start that every prompt has."""
     import torch
 
     from specref.adapters.quiet_transformers import without_deprecations
@@ -80,7 +145,7 @@ def responding(model: Any, start: int, options: dict[str, Any]) -> Respond:
         forwards.append(Forward(cached, fed))
 
     def respond(prompt: Tokens, budget: int, seed: int) -> Text:
-        ids = torch.tensor([[start, *prompt]])
+        ids = torch.tensor([[*start, *prompt]])
         asked = {"attention_mask": torch.ones_like(ids), "max_new_tokens": budget, **options}
         forwards.clear()
         hook = model.register_forward_pre_hook(note, with_kwargs=True)
