@@ -69,6 +69,7 @@ def test_a_block_that_is_wrong_is_noticed() -> None:
 
 SLOW = (
     *("checkpoints", "ci", "everywhere", "judge-your-sampler", "low-precision", "scaling"),
+    *("algorithms", "engines", "engines-text", "losslessness", "tests", "triage"),
     *("trophies", "vectors"),
 )
 

@@ -80,6 +80,7 @@ def test_a_saved_case_is_replayed(tmp_path: Path) -> None:
     assert saved in " ".join(result.output.split())
 
 
+@pytest.mark.deep
 def test_cases_of_two_samplers_in_one_folder_do_not_replace_each_other(tmp_path: Path) -> None:
     foreign = tmp_path / "joint-wide-seed-0.json"
     foreign.write_text("not ours")

@@ -85,6 +85,7 @@ STEPS_AND_CASES = {
 }
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(("steps", "cases"), STEPS_AND_CASES.values(), ids=STEPS_AND_CASES)
 @given(data=st.data())
 def test_iteration_and_decode_loop_are_lossless(steps, cases, data):

@@ -71,7 +71,7 @@ def asked(left, right, target=TWO_TOKENS, drafter=None, *sizes: int) -> Answered
     return ask(Question(left, right, target, drafter or target, *(sizes or (1,))), 0, 60)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize(
     ("left", "right", "rows", "relation"),
     [

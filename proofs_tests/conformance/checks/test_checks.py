@@ -273,6 +273,7 @@ def test_every_check_has_a_bug_that_it_fails() -> None:
     assert {one.id for one in CHECKS} >= set(KILLERS)
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("id_", KILLERS)
 def test_a_check_fails_its_bug(id_: str) -> None:
     contract, bug = KILLERS[id_]

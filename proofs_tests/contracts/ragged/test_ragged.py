@@ -270,6 +270,7 @@ def test_right_samplers_pass(make: Callable[..., Any]) -> None:
     assert report.counts["passed"] == len(QUICK), report
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(("make", "bug"), BUGS, ids=lambda one: getattr(one, "__name__", one))
 def test_bugs_of_the_shape_are_found(make: Callable[..., Any], bug: str) -> None:
     only = ("smoke/rows-vary",) if bug.startswith("seed") else LAW
@@ -290,6 +291,7 @@ WAYS = {
 }
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.strata
 @pytest.mark.parametrize("id_", WAYS)
 def test_each_way_in_which_requests_come_finds_a_bug(

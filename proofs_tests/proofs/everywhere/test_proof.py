@@ -495,6 +495,7 @@ def test_a_chart_with_a_negative_entry_has_no_rows() -> None:
     assert solver.find(Chart(space, {v: product_of({(): 1})}), (), [], "key") != "none"
 
 
+@pytest.mark.deep
 def test_a_proof_leaves_no_number_behind() -> None:
     """Also where comparisons were ties: 50 MB a proof were kept by rows in object arrays."""
 
