@@ -36,7 +36,11 @@ OTHERWISE = {
     ("lookahead", "adapters.mlx_lm.load_engine"): "3",
     ("lookahead", "adapters.transformers_text.load_engine"): "3",
     ("lookahead", "adapters.transformers_generate.__init__"): "4",
+    ("lookahead", "adapters.transformers_text.engine_of_folders"): "3",
     ("lookahead", "torch_backend.generation.generate"): "4",
+    ("lookahead", "contrib.real_models.generating.__init__"): "LOOKAHEAD",
+    ("lookahead", "contrib.real_models.plan.Case"): "LOOKAHEAD",
+    ("lookahead", "contrib.real_models.speed.measure"): "LOOKAHEAD",
 }
 
 
