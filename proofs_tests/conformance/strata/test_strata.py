@@ -566,7 +566,7 @@ TABLES = {
     "rows": ((*table.STRATA, table.FIRST), "0ea9b27edd7f"),
     "steps": (table.STEP_STRATA, "6774025ac630"),
     "texts": (table.TEXT_STRATA, "3bdb49dbd2cf"),
-    "trees": (table.TREE_STRATA, "24558c8726bb"),
+    "trees": (table.TREE_STRATA, "9e6c70839f24"),
 }
 
 
