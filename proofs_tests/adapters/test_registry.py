@@ -28,12 +28,6 @@ pytestmark = pytest.mark.usefixtures("undiagnosed")
 TESTS = Path(__file__).parents[1]
 ABC = Vocabulary("abc")
 TARGET, DRAFTER = hashed_model(ABC, "p"), hashed_model(ABC, "q")
-# What adapters share, tables, and what is specref's own.
-NO_ENGINES = {
-    "__init__", "checkouts", "checkpoints", "conftest", "engines", "forwards", "known", "needs",
-    "on_pairs", "quiet_transformers", "reference", "registry", "rows", "torch_backend",
-    "toy_pairs", "toy_steps", "toy_tokenizers", "toy_transformers",
-}  # fmt: skip
 
 
 def rng(seed: int = 1) -> np.random.Generator:
