@@ -144,6 +144,16 @@ def test_a_sampler_that_replaces_its_campaign_is_an_error(monkeypatch):
         run(campaign, drafter_alone, budget=1_000, seed=1)
 
 
+def test_names_that_a_compiler_keeps_in_a_module_are_no_matter():
+    laws = vars(specref.laws)
+    with unspoiled():
+        laws["__compiled_fn_1"] = len
+    assert laws.pop("__compiled_fn_1") is len
+    with pytest.raises(SpoiledError, match=r"laws\.len was replaced"), unspoiled():
+        laws["len"] = lambda _: 0
+    assert "len" not in laws
+
+
 def test_what_is_put_back_in_time_is_no_matter(monkeypatch):
     with unspoiled():
         with monkeypatch.context() as patch:

@@ -114,10 +114,16 @@ def _same(now: Names, before: Names) -> bool:
 
 
 def _put_back(space: Space, before: Names, *, added: bool) -> list[str]:
-    """Undo every difference; the names that differed, in full."""
+    """Undo every difference; the names that differed, in full.
+
+    A name that is added to a module is read by its code only if it hides one that is built in;
+    others are a compiler's own, as torch's has.
+    """
     now = _names(space)
     different = [name for name, value in before.items() if now.get(name, _MISSING) is not value]
     more = [name for name in now if name not in before] if added else []
+    if isinstance(space, ModuleType):
+        more = [name for name in more if hasattr(builtins, name)]
     for name in different:
         setattr(space, name, before[name])
     for name in more:

@@ -20,6 +20,8 @@ from specref.probing.swapping import Swap, slots
 from specref.vocabulary import Tokens
 
 CALLS_A_RUN = 10
+ENOUGH, START = 0.15, 0.1
+"""The share of runs within which searches end, and of calls that any number of runs may take."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class Program:
         The code itself; generators in its closure, its globals or its object are replaced.
     max_runs : int
         The most runs before `CannotInterpretError` is raised; and the most calls for random
-        numbers in all runs together, divided by `CALLS_A_RUN`.
+        numbers in all runs together, divided by `CALLS_A_RUN`. Runs of so many calls that these
+        would not be enough end earlier.
     """
 
     def __init__(
@@ -79,7 +82,8 @@ class Program:
         self.runs += 1
         if self.runs > self._max_runs:
             raise CannotInterpretError(f"more than max_runs = {self._max_runs} runs")
-        most = CALLS_A_RUN * self._max_runs
+        pace = max(START, self.runs / (ENOUGH * self._max_runs))
+        most = int(CALLS_A_RUN * self._max_runs * min(1, pace))
         if self._calls > most:
             raise CannotInterpretError(f"more than {most:,} calls for numbers in {self.runs} runs")
         torch_known = "torch" in sys.modules
