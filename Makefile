@@ -21,7 +21,7 @@ help:
 	@echo "make benchmark  measured ratios and times, side by side"
 	@echo "make engines    installs engines one after the other, judges them, writes docs/scoreboard.md"
 	@echo "make models     downloads two published models (331 MB) and converts them into .models (2.4 GB)"
-	@echo "make models-check  checks texts of these models, method by method (up to 30 minutes)"
+	@echo "make models-check  checks texts of these models, method by method; says how long before"
 	@echo "make dist       wheel and sdist, checked with twine; the wheel alone is used in an empty folder"
 	@echo "make -j3 cuda   what only CUDA can show; make cuda-record: its rows of docs/benchmarks.md"
 

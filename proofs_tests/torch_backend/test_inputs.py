@@ -188,6 +188,12 @@ def test_bad_input_is_named(call: Callable[[], Any], error: type[Exception], mes
         call()
 
 
+def test_a_model_whose_rows_change_each_other_is_refused() -> None:
+    mixing = SimpleNamespace(config=SimpleNamespace(vocab_size=7, model_type="cpmant"))
+    with pytest.raises(ValueError, match="drafter: rows of a batch change each other's logits"):
+        check_models(target=model(), drafter=mixing)
+
+
 def test_what_is_at_the_edge_is_taken() -> None:
     for method in ("standard", "union", "tli"):
         check_method(method, "block")

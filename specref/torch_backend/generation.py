@@ -169,7 +169,7 @@ def generate(
     eos : int or collection of int, optional
         Target tokens that end a text, such as ``tokenizer.eos_token_id``. None: no token does.
     use_cache : bool
-        False reads every text again in every forward: slow, and right for any architecture.
+        False reads every text again in every forward: slow, and for any causal architecture.
         True is refused where a cache cannot be cropped, as that of state-space models.
 
     Returns

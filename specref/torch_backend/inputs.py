@@ -16,6 +16,7 @@ from specref.torch_backend.methods import (
     VERIFICATIONS,
 )
 from specref.torch_backend.models.configs import (
+    MIXING,
     check_cache,
     longest_text,
     text_config,
@@ -53,12 +54,20 @@ def check_numbers(lookahead: int, max_new_tokens: int) -> None:
 
 
 def check_models(**models: Any) -> None:
-    """Raise `TypeError` unless each is a model with a configuration, or None."""
+    """Raise `TypeError` unless each is a model with a configuration, or None.
+
+    Raise `ValueError` for architectures whose rows cannot be read together.
+    """
     for name, model in models.items():
         config = text_config(getattr(model, "config", None))
         if model is not None and not hasattr(config, "vocab_size"):
             raise TypeError(
                 f"{name} = {model!r}: expected a causal language model of Transformers"
+            )
+        if getattr(config, "model_type", "") in MIXING:
+            raise ValueError(
+                f"{name}: rows of a batch change each other's logits in {type(model).__name__}: "
+                "expected another architecture"
             )
 
 

@@ -293,7 +293,7 @@ def prove_boxes(
 
 
 def prove_box(box: Box, seed: int, budget: float) -> Answer:
-    """Prove, refute or leave open one box; the rules are the project's own, which keep nothing."""
+    """Prove, refute or leave open one box; its rule is trusted to keep nothing between calls."""
     target, drafter = Vocabulary(box.target, box.eos), Vocabulary(box.drafter, box.eos)
     started = time.process_time()
     try:

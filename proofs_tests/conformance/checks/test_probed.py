@@ -1,6 +1,5 @@
 """Exact laws after many drafts and in a large vocabulary; each refuses a planted bug."""
 
-import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -184,7 +183,7 @@ def test_a_search_that_does_not_end_is_not_waited_for(monkeypatch: pytest.Monkey
     report = check(residual_by_rejection, only=["joint/probed"])
     probed = report.results[-1]
     assert (probed.id, probed.status) == ("joint/probed", Status.NOT_APPLICABLE)
-    assert re.search(r"more than [\d,]+ calls for numbers in \d+ runs", probed.message)
+    assert "more than 2,666 calls for numbers in 40 runs" in probed.message
 
 
 def test_low_precision_is_not_tried() -> None:

@@ -41,6 +41,14 @@ def test_a_tokenizer_with_more_ids_than_the_model():
         check_tokenizer(tiny.tokenizer(300), tiny.model(280, 1), "target")
 
 
+def test_a_token_that_was_added_beyond_the_model_is_no_matter():
+    made = tiny.tokenizer(300)
+    size = len(made)
+    made.add_tokens(["<image>"], special_tokens=True)
+    assert max(made.get_vocab().values()) == size
+    check_tokenizer(made, tiny.model(size, 1), "target")
+
+
 def test_a_tokenizer_that_surprises_the_model():
     """Random weights do not mind; a model that is sure of one token minds all texts."""
     model = tiny.model(300, 1)

@@ -155,6 +155,13 @@ def test_misuse_is_said(words, message, tmp_path):
     assert message in done.output
 
 
+def test_a_method_that_no_pair_has_is_no_pass(folders, tmp_path):
+    words = ("--target", folders["target"], "--drafter", folders["drafter"])
+    done = cross_check(*words, "--method", "block", "--record", tmp_path / "r.json")
+    assert done.exit_code == 2
+    assert "nothing was run" in done.output
+
+
 def test_published_models_that_are_not_there(tmp_path, monkeypatch):
     monkeypatch.setenv("SPECREF_MODELS", str(tmp_path))
     done = cross_check("--record", tmp_path / "r.json")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import groupby
 from typing import Any, cast
 
 from rich.console import Group, RenderableType
@@ -18,7 +19,7 @@ from specref.contrib.real_models.pairs import (
     folders_pair,
 )
 from specref.contrib.real_models.plan import PROFILES, Case, Profile, cases_of
-from specref.contrib.real_models.record import Record, figures
+from specref.contrib.real_models.record import Record, verdict
 from specref.contrib.real_models.running import minutes, missing, prompts_of, run_row
 from specref.contrib.real_models.tally import ALPHA, Tally
 from specref.report.layout import Column, Prose, Table
@@ -96,9 +97,15 @@ def checked(chosen: Chosen, path: str, progress: Progress) -> tuple[RenderableTy
                 run_row(record, case, pair, case.tokens(sizes), _step(advance, str(case)))
         if not chosen.methods:
             _time(record, chosen, name, pair, sizes.timed, progress)
+    if not shown:
+        raise ValueError(
+            f"--method {', '.join(chosen.methods)}: no pair that was asked for has it, so nothing "
+            f"was run; with one vocabulary there are {', '.join(ONE_VOCABULARY)}, with two "
+            f"{', '.join(TWO_VOCABULARIES)}"
+        )
     rows = {case: record.rows[case] for case in shown}
     report = Group(table(rows), *timings(record.parts.get("speed", {})))
-    return report, {figures(case, tally)["verdict"] for case, tally in rows.items()}
+    return report, {verdict(case, tally) for case, tally in rows.items()}
 
 
 def _time(
@@ -121,7 +128,7 @@ def _time(
 
 def timings(parts: dict[str, Any]) -> Iterator[RenderableType]:
     """For each pair a table of paths, ours and Transformers'."""
-    names = ("texts", "tokens/pass", "tokens/s", "equal", "near ties", "different")
+    names = ("tokens/pass", "tokens/s", "as plain greedy")
     columns = [Column("path"), *(Column(name, right=True) for name in names)]
     for key, part in parts.items():
         yield Prose(f"{key}: {part['prompts']} prompts, up to {part['length']} tokens each")
@@ -133,13 +140,13 @@ def timings(parts: dict[str, Any]) -> Iterator[RenderableType]:
 
 def _path_cells(path: dict[str, Any]) -> list[str]:
     kind = "sampled" if path["sampled"] else "greedy"
-    texts = ["equal", "near_ties", "different"]
+    texts = f"{path['equal']} of {path['texts']}"
+    texts += f", {path['near_ties']} near ties" * bool(path["near_ties"])
     return [
         f"{path['by']}, {path['method']}, {kind}",
-        str(path["texts"]) if not path["error"] else "raises",
         f"{path['tokens_per_forward']:.2f}",
         f"{path['tokens_per_second']:.1f}",
-        *("-" if path["sampled"] else str(path[one]) for one in texts),
+        "raises" if path["error"] else "-" if path["sampled"] else texts,
     ]
 
 
@@ -148,32 +155,33 @@ def _step(advance: Callable[..., None], doing: str) -> Callable[[int], None]:
 
 
 def table(rows: dict[Case, Tally]) -> RenderableType:
-    """The rows as a table, and what its columns mean."""
-    columns = [Column("row")]
+    """For each pair and setting a table of the rows, and what its columns mean."""
+    columns = [Column("method")]
     columns += [Column(name, right=True) for name in ("tokens", "z", "evidence")]
-    columns += [Column(name, right=True) for name in ("accepted", "expected", "per pass")]
+    columns += [Column(name, right=True) for name in ("accepted", "expected")]
     columns += [Column("verdict")]
     legend = (
         f"evidence: log10 of what bets on another law have won at their best; from "
         f"{-math.log10(ALPHA):.0f} on the text has another law, wrongly so with probability 1e-9. "
         "accepted, expected: of the first drafts of blocks, the closed form on the same rows. "
-        "per pass: tokens of a text for each pass of the target."
+        "A name behind a plus is a planted bug."
     )
-    return Group(Table(columns, [_cells(*row) for row in rows.items()]), Prose(legend))
+    parts: list[RenderableType] = []
+    for heading, group in groupby(rows.items(), lambda row: f"{row[0].pair}, {row[0].setting}"):
+        parts += [Prose(heading), Table(columns, [_cells(*row) for row in group])]
+    return Group(*parts, Prose(legend))
 
 
 def _cells(case: Case, tally: Tally) -> list[str]:
-    found: Any = figures(case, tally)
     first = tally.places[0] if tally.places and tally.places[0].reached else None
     low, high = (first.least / first.reached, first.most / first.reached) if first else (0.0, 0.0)
-    expected = f"{low:.3f}" if f"{low:.3f}" == f"{high:.3f}" else f"{low:.3f} to {high:.3f}"
+    near = f"{low:.3f}" == f"{high:.3f}"
     return [
-        str(case),
+        case.method + (f" + {case.bug}" if case.bug else ""),
         f"{tally.tokens:,}",
         f"{tally.z:+.2f}",
         f"{tally.peak:.1f}" if not tally.impossible else "impossible",
         f"{first.accepted / first.reached:.3f}" if first else "-",
-        expected if first else "-",
-        f"{found['tokens_per_iteration']:.2f}",
-        found["verdict"],
+        (f"{low:.3f}" if near else f"{low:.2f}-{high:.2f}") if first else "-",
+        verdict(case, tally).replace("found by acceptance", "by acceptance"),
     ]

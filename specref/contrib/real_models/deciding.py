@@ -84,7 +84,13 @@ class FromCoins(Chance):
         self.drafted, self.narrowest = drafted, (np.inf, "nothing")
 
     def draw(self, probabilities: Probabilities, site: str) -> int:
-        """By an inverse CDF."""
+        """By an inverse CDF; laws of real rows sum to 1 up to rounding."""
+        return self._by_inverse(np.asarray(probabilities, dtype=np.float64), site)
+
+    def choose(self, weights: Sequence[Probability], site: str) -> int:
+        return self._by_inverse(np.asarray(weights, dtype=np.float64), site)
+
+    def _by_inverse(self, probabilities: Floats, site: str) -> int:
         ends = np.cumsum(probabilities)
         point = self._number(site) * ends[-1]
         token = int(np.searchsorted(ends, point, side="right"))
@@ -97,9 +103,6 @@ class FromCoins(Chance):
         number = self._number(site)
         self._note(abs(number - float(probability)), site)
         return bool(number < probability)
-
-    def choose(self, weights: Sequence[Probability], site: str) -> int:
-        raise NotImplementedError("draw and accept choose here")
 
     def _number(self, site: str) -> float:
         name, _, place = site.removesuffix("]").partition("[")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specref.torch_backend.models.configs import vocabulary_size
+from specref.torch_backend.vocabularies.spelling import needed_ids
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -89,14 +90,15 @@ def load(
 def check_tokenizer(tokenizer: Any, model: Any, name: str) -> None:
     """Raise `ValueError` if a tokenizer has ids that its model lacks, or reads like no English.
 
+    Tokens that were added to a tokenizer may lie beyond its model, as Gemma 3's for images do.
+
     A model is surprised by plain English more than by random tokens if it was trained with
     another tokenizer. One with random weights is as surprised as by random tokens, and passes.
     """
-    size = vocabulary_size(model.config)
-    largest = max(tokenizer.get_vocab().values(), default=-1)
-    if largest >= size:
+    size, needed = vocabulary_size(model.config), needed_ids(tokenizer)
+    if needed > size:
         raise ValueError(
-            f"{name}: its tokenizer has the id {largest} and its model {size} ids: they do not "
+            f"{name}: its tokenizer has the id {needed - 1} and its model {size} ids: they do not "
             "belong together"
         )
     found, uniform = surprise(tokenizer, model), math.log(size)

@@ -151,7 +151,7 @@ class Pristine:
 
 
 class Trusted(Pristine):
-    """For rules whose source is known to keep nothing: no path is run a second time.
+    """For rules that are trusted to keep nothing between calls: no path is run a second time.
 
     A process for each path is most of the time that a proof of a small box takes.
     """

@@ -16,6 +16,8 @@ MASKED = ("sdpa", "eager")  # what takes a mask of four dimensions
 FULL, SLIDING = "full_attention", "sliding_attention"
 # Their rotary frequencies change with the longest text of a forward, and with them the law.
 GROWING = ("longrope", "dynamic")
+# Padding to the right changes the logits before it: rows of unequal length go wrong in any way.
+MIXING = ("cpmant",)
 
 
 def text_config(config: Any) -> Any:

@@ -109,7 +109,7 @@ class SlottedModel:
     def whole(self, rows: Sequence[Sequence[int]], last: int, drafts: Tensor) -> Tensor:
         """The last logits of texts that are read from the start, without a cache or a mask.
 
-        Padding stands to the right, where no causal model sees it: true of any architecture.
+        Padding stands to the right, where no causal model sees it.
 
         Parameters
         ----------
