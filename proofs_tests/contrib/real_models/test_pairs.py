@@ -20,6 +20,7 @@ from specref.contrib.real_models.pairs import (
     same_vocabulary,
     shared_tokens,
 )
+from specref.contrib.real_models.prompts import PROMPTS
 from specref.contrib.real_models.running import prompts_of
 
 pytestmark = [
@@ -45,7 +46,7 @@ def test_two_vocabularies(both: Pair) -> None:
     assert not same_vocabulary(both.target, both.drafter)
     assert 0 < shared_tokens(both.target, both.drafter) < 49_152
     assert paired(both.target, both.drafter).methods == TWO_VOCABULARIES
-    assert len(prompts_of(both)) == 16
+    assert len(prompts_of(both)) == len(PROMPTS)
 
 
 def test_the_other_model_s_tokenizer_is_refused(both: Pair) -> None:
