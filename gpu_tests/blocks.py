@@ -11,8 +11,9 @@ from torch import Tensor
 from gpu_tests.forcing import forced_logits
 from gpu_tests.pairs import Pair
 from specref.arrays import Floats
-from specref.statistics.floats.coins import Coins as ReferenceCoins
-from specref.statistics.floats.coins import draw_coins, verify_float64
+from specref.coins import Coins as ReferenceCoins
+from specref.coins import draw_coins
+from specref.statistics.floats.reference import verify_float64
 from specref.torch_backend import OUTSIDE, Coins, shape_logits
 
 BATCH = 512

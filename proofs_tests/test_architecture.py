@@ -23,6 +23,8 @@ FLOORS = [
     "spoiled",
     "distributions",
     "arrays",
+    "coins",
+    "batched",
     "chance",
     "vocabulary",
     "validation",

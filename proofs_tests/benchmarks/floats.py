@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 
-from specref.statistics.floats.coins import inverse_cdf_mismatch, race_mismatch
 from specref.statistics.floats.coupled import coupled_replay
 from specref.statistics.floats.floats import (
     EQUIVALENCE_MARGIN,
@@ -21,6 +20,7 @@ from specref.statistics.floats.floats import (
     softmax_in,
     verify_in,
 )
+from specref.statistics.floats.reference import inverse_cdf_mismatch, race_mismatch
 
 SIZES = (8, 1024, 32_000)
 INSTANCES = 20

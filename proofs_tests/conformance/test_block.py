@@ -15,6 +15,7 @@ from specref import exact_distribution
 from specref.adapters import reference
 from specref.algorithms import block, decode, standard
 from specref.chance import Sampled
+from specref.coins import Coins
 from specref.conformance.checks import CHECKS, acceptance, replay
 from specref.conformance.checks.decided import DECIDED
 from specref.conformance.diagnosis.bugs import compared_with
@@ -27,7 +28,6 @@ from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.table import GENERATE
 from specref.examples import correct
 from specref.rules import RULES
-from specref.statistics.floats.coins import Coins
 from specref.verification.exact_laws import DrawnFromLaws
 from specref.zoo.parts.rowwise import as_verifier
 

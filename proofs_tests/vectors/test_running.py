@@ -11,11 +11,11 @@ from proofs_tests.helpers.vectors.files import FILES
 from specref import zoo
 from specref.adapters import torch_backend
 from specref.adapters.reference import verify
+from specref.batched import leading, ratios, verifier
 from specref.contracts.capabilities import capable
 from specref.vectors.by_law import question
 from specref.vectors.deciding import POLICIES
 from specref.vectors.running import chunks, run
-from specref.zoo.parts.batched import leading, ratios, verifier
 
 FORMATS = ["float16", "float32", "float64"]
 

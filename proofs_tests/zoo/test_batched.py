@@ -18,13 +18,14 @@ from scipy.stats import chi2
 
 from specref.algorithms import standard
 from specref.arrays import Floats, Ints
+from specref.batched import Blocks, read, verifier, weights
 from specref.chance import Chance, exact_distribution
+from specref.coins import Coins
 from specref.distributions import Probability, residual
 from specref.models import Model, hashed_model
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import ALL, CONTROLS, MUTANTS, Entry, batched, coins, speculative
 from specref.zoo.batched import BATCHES, EVERY
-from specref.zoo.parts.batched import Blocks, Drawn, read, verifier, weights
 from specref.zoo.parts.rowwise import as_verifier
 
 F = Fraction
@@ -70,9 +71,9 @@ def drafts_for(batch: str, q: Floats, rng: np.random.Generator) -> Ints:
     return np.where(np.arange(K) < lens[:, None], draw(q, rng), -1)
 
 
-def drawn(batch: str, rng: np.random.Generator) -> Drawn:
+def drawn(batch: str, rng: np.random.Generator) -> Coins:
     size = len(BATCHES[batch])
-    return Drawn(rng.random((size, K)), rng.standard_exponential((size, V)))
+    return Coins(rng.random((size, K)), rng.standard_exponential((size, V)))
 
 
 def models_of(row: int) -> tuple[Model, Model]:
@@ -127,7 +128,7 @@ def test_the_clean_verifier_exactly(row: int) -> None:
             continue
         found: dict[Tokens, float] = {}
         for uniforms, width in cells(drafts, row):
-            coins = Drawn(uniforms[None], np.ones((1, V)))
+            coins = Coins(uniforms[None], np.ones((1, V)))
             batch = read(p, q[:, :K], np.array([drafts]), None, coins, None)
             _, counts = CLEAN(p, q[:, :K], np.array([drafts]), coins=coins)
             count = counts - 1
@@ -145,7 +146,7 @@ def test_the_race_is_decided_by_noise_over_weight() -> None:
     p = np.array([[[0.5, 0.25, 0.25, 0.0]]])
     nothing = np.zeros((1, 0), dtype=int)
     for noise, winner in [((2, 1.01, 9, 0), 0), ((2, 0.99, 9, 0), 1), ((9, 9, 0, 0), 2)]:
-        coins = Drawn(np.zeros((1, 0)), np.array([noise], dtype=float))
+        coins = Coins(np.zeros((1, 0)), np.array([noise], dtype=float))
         tokens, counts = CLEAN(p, np.zeros((1, 0, V)), nothing, coins=coins)
         assert (tokens.tolist(), counts.tolist()) == ([[winner]], [1])
 
@@ -153,7 +154,7 @@ def test_the_race_is_decided_by_noise_over_weight() -> None:
 def test_without_q_drafts_are_certain() -> None:
     p = np.array([[[0.25, 0.75, 0, 0], [0, 0, 0, 1.0]]])
     for u, block in [(0.24, [0, 3]), (0.25, [1, -1])]:
-        coins = Drawn(np.array([[u]]), np.ones((1, V)))
+        coins = Coins(np.array([[u]]), np.ones((1, V)))
         assert CLEAN(p, None, np.array([[0]]), coins=coins)[0].tolist() == [block]
 
 
@@ -308,7 +309,7 @@ def test_a_missing_q_by_cells() -> None:
     """p = (1/4, 3/4): the draft 0 passes with 1/4; rejected, it comes back with 1/4 again."""
     p = np.array([[[0.25, 0.75, 0, 0], [0, 0, 0, 1.0]]])
     entry = BAD["missing-q-recovers-from-p"]
-    coins = Drawn(np.array([[0.5]]), np.array([[0.1, 9, 9, 9]]))
+    coins = Coins(np.array([[0.5]]), np.array([[0.1, 9, 9, 9]]))
     assert entry.make()(p, None, np.array([[0]]), coins=coins)[0].tolist() == [[0, -1]]
     assert CLEAN(p, None, np.array([[0]]), coins=coins)[0].tolist() == [[1, -1]]
     one_hot = np.eye(V)[[[0]]]
@@ -348,7 +349,7 @@ def test_coarse_uniforms_keep_a_draft_that_is_all_but_impossible() -> None:
 def test_mutants_that_only_injected_coins_find(name: str) -> None:
     p, q, draft, u, noise = EDGES[name]
     rows = np.array([[*p, [0, 1.0, 0, 0]]]), np.array([q])
-    coins = Drawn(np.array([[u]]), np.array([noise], dtype=float))
+    coins = Coins(np.array([[u]]), np.array([noise], dtype=float))
     right, counts = CLEAN(*rows, np.array([[draft]]), coins=coins)
     wrong, _ = BAD[name].make()(*rows, np.array([[draft]]), coins=coins)
     assert rows[0][0, 0, right[0, 0]] > 0
@@ -361,7 +362,7 @@ def test_one_row_of_tokens_in_all_rows_by_hand() -> None:
     p, q = rows_of("even")
     p, q = np.tile(np.eye(V)[[1, 1, 1]], (2, 1, 1)), np.tile(np.eye(V)[[1, 0]], (2, 1, 1))
     drafts = np.array([[1, 0], [1, -1]])
-    coins = Drawn(np.zeros((2, K)), np.ones((2, V)))
+    coins = Coins(np.zeros((2, K)), np.ones((2, V)))
     assert CLEAN(p, q, drafts, coins=coins)[0].tolist() == [[1, 1, -1], [1, 1, -1]]
     p[1, 1] = np.eye(V)[3]
     assert CLEAN(p, q, drafts, coins=coins)[0].tolist() == [[1, 1, -1], [1, 3, -1]]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from specref.adapters.needs import NotInstalledError, require
+from specref.coins import Coins, draw_coins
 from specref.contracts.capabilities import Dtype, capable
 from specref.optional import PARTS
-from specref.statistics.floats.coins import Coins, draw_coins
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from specref.batched import Verify, verifier
 from specref.conformance.diagnosis import Candidate
 from specref.conformance.judge import Judge
 from specref.conformance.trial import tallied
@@ -24,7 +25,6 @@ from specref.contracts.table import contract_named
 from specref.vocabulary import Tokens
 from specref.zoo import ALL, Entry
 from specref.zoo.batched import EVERY
-from specref.zoo.parts.batched import Verify, verifier
 
 Counts = Mapping[Place, Counter[Tokens]]
 Seen = Mapping[str, Counts]

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specref.arrays import NO_TOKEN, Floats, Ints
+from specref.coins import Coins
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.situations import told_sizes
-from specref.statistics.floats.coins import Coins
 
 MOST_SHOWN = 16
 LARGEST_ID = np.iinfo(np.int64).max

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from specref.arrays import Floats
+from specref.coins import Coins
 from specref.contracts.batch import (
     Answer,
     Batch,
@@ -31,7 +32,6 @@ from specref.contracts.signature import law_kinds, of_some
 from specref.contracts.situations import LARGE, Limits, is_memory, stumbled
 from specref.contracts.timeout import Deadline, described, patience, within
 from specref.contracts.turns import turn
-from specref.statistics.floats.coins import Coins
 from specref.supervised import end_a_copy_of
 
 __all__ = ["Verifier", "global_randomness", "within"]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from specref.arrays import Floats
+from specref.coins import Coins
 from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities, capabilities_of
@@ -13,7 +14,6 @@ from specref.probing.calls import Call
 from specref.probing.probe import MAX_PATHS, MAX_RUNS, Probed, probe_program
 from specref.probing.program import Program
 from specref.probing.source import Source
-from specref.statistics.floats.coins import Coins
 from specref.vocabulary import Tokens
 
 

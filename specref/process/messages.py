@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from specref.arrays import Floats, Ints
+from specref.coins import Coins
 from specref.contracts.errors import BrokenContractError
 from specref.process.errors import SamplerError
 from specref.process.tail import printable, shown
-from specref.statistics.floats.coins import Coins
 
 PROTOCOL = 1
 MOST_IDS = 2**53

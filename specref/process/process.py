@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from specref.arrays import Floats, Ints
+from specref.coins import Coins
 from specref.contracts.timeout import TIMEOUT
 from specref.probing.calls import CannotInterpretError
 from specref.probing.generator import is_intercepted
 from specref.process.declared import CLAIMS
 from specref.process.messages import batch_fields, coin_fields, read_blocks
 from specref.process.session import Session
-from specref.statistics.floats.coins import Coins
 
 SEEDS = 2**53
 KEYWORDS = {"coins": "coins", "seed": "rng"}

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from specref.arrays import Floats
+from specref.coins import Coins
 from specref.contracts.batch import Batch
-from specref.statistics.floats.coins import Coins
 from specref.vectors.building import SCHEMA_VERSION, Record, digest
 from specref.vectors.publishing import IDS, fingerprint, read_published
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from specref.batched import verifier
 from specref.zoo.entry import Entry
 from specref.zoo.parts.batched import (
     altered,
@@ -19,7 +20,6 @@ from specref.zoo.parts.batched import (
     padding_read,
     same_in_all_rows,
     sorted_by_length,
-    verifier,
 )
 
 # How many drafts each row has: shapes of a batch on which a mutant may be blind.

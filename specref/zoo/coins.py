@@ -1,5 +1,6 @@
 """Mutants and controls of batched verification that one call with ordinary coins cannot tell."""
 
+from specref.batched import verifier
 from specref.zoo.batched import EVERY
 from specref.zoo.entry import Entry
 from specref.zoo.parts.batched import (
@@ -18,7 +19,6 @@ from specref.zoo.parts.batched import (
     row_by_row,
     spread,
     up_to_ratio,
-    verifier,
     without_fallback,
 )
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from specref.arrays import Floats, Ints
+from specref.batched import Batch, Blocks, Verify, leading, verifier
 from specref.zoo.entry import Entry
-from specref.zoo.parts.batched import Batch, Blocks, Verify, leading, verifier
 
 CLEAN = verifier()
 MOST = 1 << 15

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from specref.algorithms.trees.topdown import Verify as VerifyTree
+from specref.batched import Verify
 from specref.chance import exact_distribution
 from specref.distributions import Probability, total_variation
 from specref.laws import Law
 from specref.theory.metrics import Iteration
 from specref.vocabulary import Tokens
 from specref.zoo.fixtures import ExactFixture
-from specref.zoo.parts.batched import Verify
 from specref.zoo.parts.greedy_block import Iterate, first_tokens
 from specref.zoo.parts.loop import Generate
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from specref.arrays import NO_TOKEN, Floats, Ints
+from specref.batched import Blocks, Verify, verifier
 from specref.zoo.entry import Entry
-from specref.zoo.parts.batched import Blocks, Verify, verifier
 
 Temperatures = Callable[[Floats], Floats]
 """The temperatures of the requests of a call -> those that a verifier reads for them."""

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from specref import batched
 from specref.arrays import Bools, Floats, Ints
-from specref.zoo.parts import batched
-from specref.zoo.parts.batched import Batch, Blocks, GivenCoins, Verify, leading, ratios
+from specref.batched import Batch, Blocks, Verify, leading, ratios
+from specref.coins import Coins
 
 BLOCK, LARGE, TINY = 1_024, 32_000, 1e-300
 END_IDS = (50_256, 128_001, 151_645)
@@ -311,7 +312,7 @@ def triggered(bug: BaseBug, trigger: Trigger) -> Verify:
         draft_tokens: Ints,
         *,
         rng: np.random.Generator | None = None,
-        coins: GivenCoins | None = None,
+        coins: Coins | None = None,
         lens: Ints | None = None,
     ) -> Blocks:
         batch = batched.read(target_probs, draft_probs, draft_tokens, rng, coins, lens)

@@ -11,6 +11,7 @@ import scipy.stats
 
 from specref.algorithms import standard
 from specref.chance import Chance
+from specref.coins import Coins
 from specref.conformance.checks import CHECKS, boundary, edges, probed, smoke, varying
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
@@ -20,7 +21,7 @@ from specref.contracts.contract import Subject
 from specref.examples.correct import verify as correct
 from specref.models import Model
 from specref.rules import RULES, Rule
-from specref.statistics.floats.coins import Coins, verify_float64
+from specref.statistics.floats.reference import verify_float64
 
 Verify = Callable[..., Any]
 

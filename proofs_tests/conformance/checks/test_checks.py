@@ -29,6 +29,7 @@ from proofs_tests.helpers.bugs.verifiers import (
 from specref.adapters import reference
 from specref.algorithms import standard
 from specref.chance import Sampled
+from specref.coins import Coins
 from specref.conformance.checks import (
     CHECKS,
     acceptance,
@@ -51,7 +52,7 @@ from specref.examples import lossy
 from specref.examples.correct import verify as correct
 from specref.models import Model
 from specref.statistics.campaign.verdict import AcceptanceResult, Conformance
-from specref.statistics.floats.coins import Coins, verify_float64
+from specref.statistics.floats.reference import verify_float64
 from specref.theory.metrics import METRICS
 from specref.vocabulary import Tokens
 from specref.zoo import ALL

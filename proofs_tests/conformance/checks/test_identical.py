@@ -10,6 +10,8 @@ import pytest
 pytest.importorskip("torch", reason="not_run (torch is not installed)")
 
 from specref.adapters.reference import verify_tree
+from specref.batched import verifier
+from specref.coins import Coins
 from specref.conformance.checks import CHECKS as ALL_CHECKS
 from specref.conformance.checks import identical
 from specref.conformance.checks.identical import CHECKS
@@ -22,7 +24,7 @@ from specref.examples.correct import verify
 from specref.statistics.campaign.levels import ALPHA
 from specref.statistics.identical import detectable_share
 from specref.zoo import ALL
-from specref.zoo.parts.batched import Drawn, drawing, verifier
+from specref.zoo.parts.batched import drawing
 from specref.zoo.triggers import BASE_BUGS, Trigger, triggered
 
 WITH_COINS, BARE, *_ = CHECKS  # test_ragged.py has bugs for the others
@@ -36,11 +38,11 @@ def result(verify: Any, which: Any = WITH_COINS, **options: Any) -> Any:
 
 
 def period(rows: int) -> Any:
-    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Drawn:
+    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Coins:
         at = np.arange(len(drafts)) % rows
         few = min(rows, len(drafts))
         uniforms = rng.random((few, drafts.shape[1]))[at]
-        return Drawn(uniforms, rng.standard_exponential((few, size))[at])
+        return Coins(uniforms, rng.standard_exponential((few, size))[at])
 
     return drawing(coins)
 
@@ -48,10 +50,10 @@ def period(rows: int) -> Any:
 def one_row_when_large() -> Any:
     """With more than 16,384 tokens one row of noise serves all rows, to save memory."""
 
-    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Drawn:
+    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Coins:
         rows = 1 if size > 16_384 else len(drafts)
         noise = rng.standard_exponential((rows, size))
-        return Drawn(rng.random(drafts.shape), np.broadcast_to(noise, (len(drafts), size)))
+        return Coins(rng.random(drafts.shape), np.broadcast_to(noise, (len(drafts), size)))
 
     return drawing(coins)
 
@@ -59,11 +61,11 @@ def one_row_when_large() -> Any:
 def one_row_in(count: int) -> Any:
     """Every so many rows have the numbers of row 0."""
 
-    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Drawn:
+    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Coins:
         uniforms = rng.random(drafts.shape)
         noise = rng.standard_exponential((len(drafts), size))
         uniforms[::count], noise[::count] = uniforms[:1], noise[:1]
-        return Drawn(uniforms, noise)
+        return Coins(uniforms, noise)
 
     return drawing(coins)
 
@@ -71,11 +73,11 @@ def one_row_in(count: int) -> Any:
 def half_in_pairs() -> Any:
     """Half of the rows have the numbers of other rows, which differ from call to call."""
 
-    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Drawn:
+    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Coins:
         uniforms = rng.random(drafts.shape)
         half, order = len(drafts) // 2, rng.permutation(len(drafts))
         uniforms[order[:half]] = uniforms[order[half : 2 * half]]
-        return Drawn(uniforms, rng.standard_exponential((len(drafts), size)))
+        return Coins(uniforms, rng.standard_exponential((len(drafts), size)))
 
     return drawing(coins)
 
@@ -84,11 +86,11 @@ def ring(size_of_ring: int) -> Any:
     """Uniforms from a buffer, round and round."""
     buffer, at = np.random.default_rng(5).random(size_of_ring), [0]
 
-    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Drawn:
+    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Coins:
         index = (at[0] + np.arange(drafts.size)) % size_of_ring
         at[0] += drafts.size
         noise = rng.standard_exponential((len(drafts), size))
-        return Drawn(buffer[index].reshape(drafts.shape), noise)
+        return Coins(buffer[index].reshape(drafts.shape), noise)
 
     return drawing(coins)
 
@@ -96,12 +98,12 @@ def ring(size_of_ring: int) -> Any:
 def copied_if(holds: Any) -> Any:
     """The last row has the numbers of the first, in calls of some shape."""
 
-    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Drawn:
+    def coins(rng: np.random.Generator, drafts: Any, size: int) -> Coins:
         uniforms = rng.random(drafts.shape)
         noise = rng.standard_exponential((len(drafts), size))
         if holds(len(drafts), size):
             uniforms[-1:], noise[-1:] = uniforms[:1], noise[:1]
-        return Drawn(uniforms, noise)
+        return Coins(uniforms, noise)
 
     return drawing(coins)
 

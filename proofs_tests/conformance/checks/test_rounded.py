@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from specref.arrays import Floats, Ints
+from specref.coins import Coins
 from specref.conformance.checks.decided import DECIDED
 from specref.conformance.checks.rounded import (
     ENCLOSED,
@@ -25,7 +26,6 @@ from specref.contracts.capabilities import Capabilities, capabilities_of, capabl
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.verify.drawing import sample_batch
 from specref.rules import CoinOrder
-from specref.statistics.floats.coins import Coins
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN, Dtype, round_to
 
 UNITS = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}

@@ -17,6 +17,7 @@ from proofs_tests.helpers.trees_page import CODE
 from specref.adapters import IMPLEMENTATIONS, reference
 from specref.algorithms import traversal
 from specref.algorithms.trees import topdown
+from specref.coins import Coins
 from specref.conformance.checks import CHECKS
 from specref.conformance.checks.greedy import CHECKS as GREEDY
 from specref.conformance.checks.trees import greedy_texts
@@ -51,7 +52,6 @@ from specref.probing.trees import probe_trees
 from specref.proofs.exact import completed
 from specref.proofs.lazy import Enumerator, ReadableModel
 from specref.rules import declarable
-from specref.statistics.floats.coins import Coins
 from specref.theory import trees as theory
 from specref.vocabulary import Vocabulary
 

@@ -7,6 +7,7 @@ import pytest
 
 from specref.adapters import reference
 from specref.algorithms import standard
+from specref.batched import verifier
 from specref.chance import Sampled
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import CheckResult, Status
@@ -17,7 +18,6 @@ from specref.conformance.strata.table import STEP_STRATA, STRATA, TREE_STRATA
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
 from specref.examples.correct import verify as correct
-from specref.zoo.parts.batched import verifier
 from specref.zoo.triggers import BASE_BUGS, Trigger, triggered
 
 pytestmark = pytest.mark.strata

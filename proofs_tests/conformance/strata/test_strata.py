@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from specref.batched import verifier
 from specref.cli import main
 from specref.conformance.checks.strata import CHECKS as STRATA_CHECKS
 from specref.conformance.options import CheckOptions
@@ -35,7 +36,6 @@ from specref.contracts.capabilities import capable
 from specref.examples.correct import verify as correct
 from specref.report.kit import kit_record, kit_report
 from specref.report.kit_html import kit_html
-from specref.zoo.parts.batched import verifier
 from specref.zoo.triggers import BASE_BUGS, MASKING, PADDING, TRIGGERS, Trigger, triggered
 
 pytestmark = pytest.mark.strata
@@ -474,7 +474,7 @@ def test_own_shapes_are_judged():
 
 BUG_AT_9 = """
 import numpy as np
-from specref.zoo.parts.batched import verifier
+from specref.batched import verifier
 from specref.zoo.triggers import BASE_BUGS, Trigger, triggered
 
 bug = next(one for one in BASE_BUGS if one.id == "last-token-is-argmax")

@@ -16,6 +16,7 @@ import pytest
 from proofs_tests.helpers.bugs.verifiers import clean
 from specref.adapters import IMPLEMENTATIONS
 from specref.arrays import NO_TOKEN
+from specref.coins import race_winner
 from specref.conformance.checks import greedy_strata, identical
 from specref.conformance.status import Status
 from specref.conformance.strata.calling import called
@@ -27,7 +28,6 @@ from specref.contracts.ragged.calling import TEMPERATURES, RaggedVerifier, likel
 from specref.contracts.ragged.parameters import problem
 from specref.contracts.table import RAGGED, VERIFY, contracts_of, signed
 from specref.contracts.timeout import Deadline
-from specref.statistics.floats.coins import race_winner
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")
 

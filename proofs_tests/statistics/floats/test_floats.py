@@ -13,17 +13,10 @@ from scipy import stats
 from proofs_tests.benchmarks.floats import INSTANCES, cumulative_law, distance, instances
 from specref.algorithms import standard
 from specref.chance import Chance
+from specref.coins import Coins, draw_coins, race_winner
 from specref.models import Model
 from specref.statistics.campaign.levels import total_variation_test
 from specref.statistics.floats import coupled, floats
-from specref.statistics.floats.coins import (
-    Coins,
-    draw_coins,
-    inverse_cdf_mismatch,
-    race_mismatch,
-    race_winner,
-    verify_float64,
-)
 from specref.statistics.floats.coupled import (
     coupled_replay,
     first_mismatch,
@@ -39,6 +32,7 @@ from specref.statistics.floats.floats import (
     softmax_in,
     verify_in,
 )
+from specref.statistics.floats.reference import inverse_cdf_mismatch, race_mismatch, verify_float64
 from specref.vocabulary import Vocabulary
 
 ALPHA = 1e-9

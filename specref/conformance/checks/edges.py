@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from specref.arrays import NO_TOKEN
+from specref.coins import Coins
 from specref.conformance.checks.check import LARGE, edge, failed, not_applicable, passed
 from specref.conformance.checks.intercepting import other_randomness
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome, Status
 from specref.contracts.batch import Batch
-from specref.statistics.floats.coins import Coins
 
 ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 # A race of 36 is a `final` just below 1; at 38 it would round to 1, which no uniform is.

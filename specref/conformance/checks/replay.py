@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from specref.arrays import NO_TOKEN, Floats, Ints, one_hot_rows
+from specref.coins import Coins, race_winner
 from specref.conformance.checks.check import Check, failed, not_applicable, passed
 from specref.conformance.checks.decided import DECIDED
 from specref.conformance.checks.edges import edge_coins
@@ -19,7 +20,6 @@ from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.verify.contract import VerifyContract
 from specref.contracts.verify.drawing import sample_batch
 from specref.rules import RULES, CoinOrder
-from specref.statistics.floats.coins import Coins, race_winner
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN
 
 SIZE = 2_000

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from specref.arrays import Bools, Floats, Ints
+from specref.coins import Coins
 from specref.conformance.strata.campaign import Tokens
 from specref.conformance.texts.argmax import departures, likeliest
 from specref.contracts.batch import Answer, Batch, joined
@@ -22,7 +23,6 @@ from specref.contracts.keywords import GENERATORS
 from specref.contracts.logits import as_logits
 from specref.contracts.situations import to_blame
 from specref.contracts.timeout import Deadline
-from specref.statistics.floats.coins import Coins
 
 OPTIONAL = ("coins", "lens")
 KEPT = 4

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from specref.arrays import NO_TOKEN, Floats, Ints
+from specref.coins import Coins, race_winner
 from specref.contracts.batch import Answer, Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.ragged.parameters import BONUS, named
 from specref.contracts.verify.drawing import draw_tokens
-from specref.statistics.floats.coins import Coins, race_winner
 
 TEMPERATURES = (0.5, 2.0, 1.0, 0.75, 1.5)
 """Of the requests of a call in turn; in less than double precision the first three alone."""

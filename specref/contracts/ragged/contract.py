@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from specref.arrays import Floats, Ints
+from specref.coins import Coins
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Subject
@@ -24,7 +25,6 @@ from specref.contracts.ragged.parameters import (
 )
 from specref.contracts.signature import Read, of_arrays
 from specref.contracts.verify.contract import VerifyContract
-from specref.statistics.floats.coins import Coins
 
 
 class VerifyRagged(Protocol):

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specref.arrays import Floats, Ints
+from specref.coins import Coins
 from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.timeout import Deadline
-from specref.statistics.floats.coins import Coins
 
 ROOT, NO_NODE = -1, -2
 

@@ -6,6 +6,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from specref.arrays import Floats, Ints
+from specref.coins import Coins
 from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
@@ -18,7 +19,6 @@ from specref.contracts.tree.fixtures import TREE_FIXTURES, TreeFixture
 from specref.contracts.tree.sampling import Trees
 from specref.contracts.verify.drawing import sample_batch
 from specref.rules import declarable
-from specref.statistics.floats.coins import Coins
 
 
 class VerifyTree(Protocol):

@@ -5,13 +5,13 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from specref.arrays import Floats, Ints
+from specref.coins import Coins
 from specref.contracts.batch import Batch
 from specref.contracts.contract import BatchContract, Subject
 from specref.contracts.fixtures import Fixture
 from specref.contracts.sampling import Sampler
 from specref.contracts.verify.drawing import sample_batch
 from specref.contracts.verify.sampling import Blocks, Iterations
-from specref.statistics.floats.coins import Coins
 
 
 class Verify(Protocol):

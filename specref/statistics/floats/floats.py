@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from specref.arrays import Floats, Ints
-from specref.statistics.floats.coins import Coins, verify_rounded
+from specref.coins import Coins
+from specref.statistics.floats.reference import verify_rounded
 
 Dtype: TypeAlias = Literal["float64", "float32", "float16", "bfloat16"]
 BITS = 24

@@ -1,129 +1,30 @@
-"""Batched verification of drafts in parts: arrays in, padded blocks out.
+"""Parts of batched verification that are wrong, or look it: rows, lengths, coins, calls.
 
-The contract of most engines' rejection samplers. With no part replaced it is standard
-speculative decoding in every row, rows independent. Drafts are accepted iff u < p / q; the last
-token is the winner of an exponential race, argmin noise / weight.
+Each replaces one part of `specref.batched.verifier`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Protocol, TypeAlias
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from specref.arrays import NO_TOKEN, Floats, Ints, one_hot_rows
+from specref.arrays import NO_TOKEN, Floats, Ints
+from specref.batched import (
+    Batch,
+    Blocks,
+    Verify,
+    accepted,
+    leading,
+    ratios,
+    read,
+    verifier,
+    weights,
+    winner,
+    write,
+)
+from specref.coins import Coins
 
 BLOCK = 1_024
-Blocks: TypeAlias = tuple[Ints, Ints]
-Verify: TypeAlias = Callable[..., Blocks]
-
-
-class GivenCoins(Protocol):
-    """The randomness of a batch as an argument."""
-
-    @property
-    def accept(self) -> Floats:
-        """Uniforms in [0, 1), shape (B, K)."""
-
-    @property
-    def race(self) -> Floats:
-        """Exponential noise, shape (B, V)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """Coins that a verifier drew itself."""
-
-    accept: Floats
-    race: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """What one call is given, and its coins.
-
-    Attributes
-    ----------
-    p : ndarray, shape (B, K + 1, V)
-    q : ndarray, shape (B, K, V)
-    drafts : ndarray of int, shape (B, K)
-        -1 after the last draft of a row.
-    lens : ndarray of int, shape (B,)
-        How many drafts each row has.
-    accept : ndarray, shape (B, K)
-    race : ndarray, shape (B, V)
-    """
-
-    p: Floats
-    q: Floats
-    drafts: Ints
-    lens: Ints
-    accept: Floats
-    race: Floats
-
-    @property
-    def rows(self) -> Ints:
-        """0 … B - 1."""
-        return np.arange(len(self.drafts))
-
-    def drafted(self, probabilities: Floats) -> Floats:
-        """The probability of each draft, shape (B, K); arbitrary where there is none."""
-        rows, positions = self.rows[:, None], np.arange(self.drafts.shape[1])
-        return np.asarray(probabilities[rows, positions, np.maximum(self.drafts, 0)])
-
-
-def read(
-    p: Floats,
-    q: Floats | None,
-    drafts: Ints,
-    rng: np.random.Generator | None,
-    coins: GivenCoins | None,
-    lens: Ints | None,
-) -> Batch:
-    """One-hot rows for a missing q; the coins that were given, or fresh ones."""
-    lens = (drafts != NO_TOKEN).sum(axis=1) if lens is None else lens
-    drafts = np.where(np.arange(drafts.shape[1]) < lens[:, None], drafts, NO_TOKEN)
-    if q is None:
-        q = one_hot_rows(np.maximum(drafts, 0), p.shape[2])
-    if coins is None:
-        if rng is None:
-            raise TypeError("rng and coins are both None: expected one of them")
-        noise = rng.standard_exponential((len(drafts), p.shape[2]))
-        coins = Drawn(rng.random(drafts.shape), noise)
-    return Batch(p, q, drafts, lens, coins.accept, coins.race)
-
-
-def ratios(batch: Batch) -> Floats:
-    """p / q of each draft, shape (B, K); 0 where there is no draft."""
-    p, q = batch.drafted(batch.p), batch.drafted(batch.q)
-    exists = (batch.drafts != NO_TOKEN) & (q > 0)
-    return np.divide(p, q, out=np.zeros_like(p), where=exists)
-
-
-def leading(verdicts: NDArray[np.bool_]) -> Ints:
-    """How many verdicts of each row are yes before the first no."""
-    return np.asarray(np.logical_and.accumulate(verdicts, axis=1).sum(axis=1))
-
-
-def accepted(batch: Batch) -> Ints:
-    """How many drafts of each row are accepted before the first rejection."""
-    return leading(batch.accept < ratios(batch))
-
-
-def weights(batch: Batch, count: Ints) -> Floats:
-    """The unnormalised law of the last token: (p - q)+, or p after the last draft."""
-    p = batch.p[batch.rows, count]
-    rejected = np.flatnonzero(count < batch.lens)
-    excess = np.maximum(p[rejected] - batch.q[rejected, count[rejected]], 0)
-    p[rejected] = np.where(excess.any(axis=1, keepdims=True), excess, p[rejected])
-    return p
-
-
-def winner(weight: Floats, race: Floats) -> Ints:
-    """argmin noise / weight over the tokens of positive weight."""
-    arrival = np.divide(race, weight, out=np.full_like(weight, np.inf), where=weight > 0)
-    return np.asarray(arrival.argmin(axis=1))
 
 
 def by_one_number(weight: Floats, race: Floats) -> Ints:
@@ -137,59 +38,6 @@ def last_block_unread(batch: Batch) -> Ints:
     size = batch.q.shape[2]
     beyond = (np.arange(size) >= size // BLOCK * BLOCK) & (size > BLOCK)
     return accepted(replace(batch, q=np.where(beyond, 1.0, batch.q)))
-
-
-def write(batch: Batch, count: Ints, last: Ints) -> Blocks:
-    """The accepted drafts and the last token, padded."""
-    kept = np.arange(batch.drafts.shape[1]) < count[:, None]
-    tokens = np.full((len(kept), kept.shape[1] + 1), NO_TOKEN)
-    tokens[:, :-1] = np.where(kept, batch.drafts, NO_TOKEN)
-    tokens[batch.rows, count] = last
-    return tokens, count + 1
-
-
-def verifier(
-    *,
-    read: Callable[..., Batch] = read,
-    accepted: Callable[[Batch], Ints] = accepted,
-    weights: Callable[[Batch, Ints], Floats] = weights,
-    winner: Callable[[Floats, Floats], Ints] = winner,
-    write: Callable[[Batch, Ints, Ints], Blocks] = write,
-) -> Verify:
-    """A batched verification in which some parts are replaced.
-
-    Returns
-    -------
-    callable
-        (target_probs, draft_probs, draft_tokens, *, rng, coins, lens) -> tokens, counts:
-        blocks padded with -1, shape (B, K + 1), and their lengths. One of `rng` and `coins`
-        is needed; without `lens`, rows end at their first -1.
-
-    Examples
-    --------
-    >>> p, q = np.array([[[0.5, 0.5], [0.0, 1.0]]]), np.array([[[0.8, 0.2]]])
-    >>> verifier()(p, q, np.array([[1]]), rng=np.random.default_rng(0))
-    (array([[1, 1]]), array([2]))
-    """
-
-    def verify(
-        target_probs: Floats,
-        draft_probs: Floats | None,
-        draft_tokens: Ints,
-        *,
-        rng: np.random.Generator | None = None,
-        coins: GivenCoins | None = None,
-        lens: Ints | None = None,
-    ) -> Blocks:
-        batch = read(target_probs, draft_probs, draft_tokens, rng, coins, lens)
-        count = accepted(batch)
-        last = winner(weights(batch, count), batch.race)
-        return write(batch, count, last)
-
-    return verify
-
-
-# Parts that mix up rows, lengths, coins, or calls.
 
 
 def altered(change: Callable[[Batch], Batch]) -> Callable[..., Batch]:
@@ -298,7 +146,7 @@ def sorted_by_length(
     draft_tokens: Ints,
     *,
     rng: np.random.Generator | None = None,
-    coins: GivenCoins | None = None,
+    coins: Coins | None = None,
     lens: Ints | None = None,
 ) -> Blocks:
     """Rows sorted by their number of drafts, verified, and returned in that order."""
@@ -306,7 +154,7 @@ def sorted_by_length(
     order = np.argsort(-lens, kind="stable")
     q = None if draft_probs is None else draft_probs[order]
     if coins is not None:
-        coins = Drawn(coins.accept[order], coins.race[order])
+        coins = Coins(coins.accept[order], coins.race[order])
     return verifier()(
         target_probs[order], q, draft_tokens[order], rng=rng, coins=coins, lens=lens[order]
     )
@@ -318,7 +166,7 @@ def from_p_without_q(
     draft_tokens: Ints,
     *,
     rng: np.random.Generator | None = None,
-    coins: GivenCoins | None = None,
+    coins: Coins | None = None,
     lens: Ints | None = None,
 ) -> Blocks:
     """Without q, drafts pass with p(x), and all of p replaces them."""
@@ -356,7 +204,7 @@ def remembering() -> Verify:
 
 
 def drawing(
-    coins: Callable[[np.random.Generator, Ints, int], GivenCoins],
+    coins: Callable[[np.random.Generator, Ints, int], Coins],
     by: Verify | None = None,
 ) -> Verify:
     """A verifier with a way of its own to draw coins for drafts over V tokens."""
@@ -376,42 +224,42 @@ def drawing(
     return verify
 
 
-def burning(rng: np.random.Generator, drafts: Ints, size: int) -> GivenCoins:
+def burning(rng: np.random.Generator, drafts: Ints, size: int) -> Coins:
     """Coins, after V numbers thrown away for each row without drafts."""
     rng.random((int((drafts == NO_TOKEN).all(axis=1).sum()), size))
-    return Drawn(rng.random(drafts.shape), rng.standard_exponential((len(drafts), size)))
+    return Coins(rng.random(drafts.shape), rng.standard_exponential((len(drafts), size)))
 
 
-def row_by_row(rng: np.random.Generator, drafts: Ints, size: int) -> GivenCoins:
+def row_by_row(rng: np.random.Generator, drafts: Ints, size: int) -> Coins:
     """The coins of a row drawn together, rows one after the other."""
     rows = [(rng.random(len(row)), rng.standard_exponential(size)) for row in drafts]
-    return Drawn(*(np.stack(kind) for kind in zip(*rows, strict=True)))
+    return Coins(*(np.stack(kind) for kind in zip(*rows, strict=True)))
 
 
-def coarse(rng: np.random.Generator, drafts: Ints, size: int) -> GivenCoins:
+def coarse(rng: np.random.Generator, drafts: Ints, size: int) -> Coins:
     """Uniforms of 12 bits."""
     uniforms = np.floor(rng.random(drafts.shape) * 2**12) / 2**12
-    return Drawn(uniforms, rng.standard_exponential((len(drafts), size)))
+    return Coins(uniforms, rng.standard_exponential((len(drafts), size)))
 
 
-def spread(rng: np.random.Generator, drafts: Ints, size: int) -> GivenCoins:
+def spread(rng: np.random.Generator, drafts: Ints, size: int) -> Coins:
     """One uniform in each of B equal intervals, in random order, for each position."""
     rows = np.tile(np.arange(len(drafts))[:, None], drafts.shape[1])
     uniforms = (rng.permuted(rows, axis=0) + rng.random(drafts.shape)) / max(1, len(drafts))
     noise = rng.standard_exponential((len(drafts), size))
-    return Drawn(np.minimum(uniforms, 1 - 2.0**-53), noise)
+    return Coins(np.minimum(uniforms, 1 - 2.0**-53), noise)
 
 
-def opposite(rng: np.random.Generator, drafts: Ints, size: int) -> GivenCoins:
+def opposite(rng: np.random.Generator, drafts: Ints, size: int) -> Coins:
     """The uniforms of each second row are 1 - u of the row before."""
     uniforms = rng.random(drafts.shape)
     uniforms[1::2] = 1 - 2.0**-53 - uniforms[: len(uniforms) // 2 * 2 : 2]
-    return Drawn(np.maximum(uniforms, 0), rng.standard_exponential((len(drafts), size)))
+    return Coins(np.maximum(uniforms, 0), rng.standard_exponential((len(drafts), size)))
 
 
-def coming_round(rng: np.random.Generator, drafts: Ints, size: int) -> GivenCoins:
+def coming_round(rng: np.random.Generator, drafts: Ints, size: int) -> Coins:
     """The numbers of row b are those of row b - 1,000."""
     rows = np.arange(len(drafts)) % 1_000
     few = min(1_000, len(drafts))
     uniforms = rng.random((few, drafts.shape[1]))[rows]
-    return Drawn(uniforms, rng.standard_exponential((few, size))[rows])
+    return Coins(uniforms, rng.standard_exponential((few, size))[rows])

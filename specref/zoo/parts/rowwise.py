@@ -7,11 +7,12 @@ import numpy as np
 
 from specref.algorithms import Step
 from specref.arrays import NO_TOKEN, Floats, Ints
+from specref.batched import Blocks, Verify, read, winner
 from specref.chance import Chance
+from specref.coins import Coins
 from specref.distributions import Probability
 from specref.models import Model
 from specref.vocabulary import Tokens, Vocabulary
-from specref.zoo.parts.batched import Blocks, GivenCoins, Verify, read, winner
 
 
 @dataclass
@@ -68,7 +69,7 @@ def as_verifier(step: Step) -> Verify:
         draft_tokens: Ints,
         *,
         rng: np.random.Generator | None = None,
-        coins: GivenCoins | None = None,
+        coins: Coins | None = None,
         lens: Ints | None = None,
     ) -> Blocks:
         batch = read(target_probs, draft_probs, draft_tokens, rng, coins, lens)
