@@ -23,9 +23,9 @@ sys.path.insert(0, str(ROOT))
 
 import specref  # noqa: E402
 from proofs_tests.pages import site  # noqa: E402
+from specref.report.page import address  # noqa: E402
 from specref.rules import RULES  # noqa: E402
 from specref.zoo import ALL  # noqa: E402
-from specref.zoo.entry import address  # noqa: E402
 
 project, copyright, author = "specref", "the specref authors, Apache-2.0", "the specref authors"
 version = release = specref.__version__

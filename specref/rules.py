@@ -6,7 +6,7 @@ batched twin, a verification of drafts that are given. Where a part is asked for
 lacks, it is reported as not applicable.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -31,6 +31,7 @@ from specref.algorithms import (
     union,
 )
 from specref.algorithms.companion import rejecting
+from specref.algorithms.companion.guided import guided
 from specref.algorithms.standard import Draft
 from specref.algorithms.trees import topdown
 from specref.algorithms.trees.k_seq import smallest_rho
@@ -246,36 +247,6 @@ def _matching(p: Probabilities, q: Probabilities) -> Probability:
 
 def _optimum(p: Probabilities, q: Probabilities) -> Probability:
     return optimal_acceptance(p, drafts_law(q, DRAFTS, replacement=False)).acceptance
-
-
-def between(target: Model, drafter: Model) -> Model:
-    """A companion for proofs: halfway between target and drafter."""
-
-    def next_token(context: Tokens) -> Probabilities:
-        row: Probabilities = (target.next_token(context) + drafter.next_token(context)) / 2
-        return row
-
-    return Model(target.vocabulary, next_token)
-
-
-def likely(rates: Sequence[Probability]) -> int:
-    """How many rates come before the first below 3/4."""
-    return next((k for k, rate in enumerate(rates) if 4 * rate < 3), len(rates))
-
-
-def guided(
-    step: Callable[..., Tokens],
-    estimate: Callable[..., Probability],
-    target: Model,
-    drafter: Model,
-    context: Tokens,
-    lookahead: int,
-    chance: Chance,
-) -> Tokens:
-    """One iteration of companion-guided verification, with a companion and a length for proofs."""
-    third = between(target, drafter)
-    told = {"companion": third, "estimate": estimate, "length": likely}
-    return step(target, drafter, context, lookahead, chance, **told)
 
 
 def _table(*rules: Rule) -> Mapping[str, Rule]:

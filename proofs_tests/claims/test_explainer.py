@@ -22,10 +22,10 @@ from specref.speed.speedup import (
     expected_block_length,
     is_faster,
     optimal_lookahead,
-    survival,
     walltime_improvement,
 )
 from specref.theory import expected_tokens
+from specref.theory.goodput import survival
 from specref.theory.metrics import Iteration
 from specref.theory.metrics import acceptance_rate as accepted_share
 

@@ -99,7 +99,7 @@ PLANTED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "H5.2: verdict 'lossy'": lambda x: first(x, "H5.2").update(verdict="lossy"),
     "H5.2: something is not said": lambda x: first(x, "H5.2").update(found=""),
     "H5.2 is there 2 times": lambda x: first(x, "H5.3").update(id="H5.2"),
-    "speed/test_latency.py::test_ledger_v6_goodput_is_not_concave_and_its_first_decline_is_not_"
+    "theory/test_goodput.py::test_ledger_v6_goodput_is_not_concave_and_its_first_decline_is_not_"
     "the_best is of no row": lambda x: first(x, "V.6")["tests"].pop(),
 }
 

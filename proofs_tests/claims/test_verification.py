@@ -42,17 +42,19 @@ from specref.distributions import (
 )
 from specref.models import hashed_model, iid_model
 from specref.proofs.batches import is_jointly_lossless
-from specref.speed.companion import (
-    accepted_length_law,
-    expected_accepted,
+from specref.speed.companion import accepted_length_law, expected_accepted, truncated_law
+from specref.speed.companion_table import Observation, information_gain, profile
+from specref.speed.latency import staircase
+from specref.theory import acceptance
+from specref.theory.goodput import (
+    allocation,
+    best,
+    first_decline,
+    goodputs,
     greedy_length,
     greedy_lengths,
     optimal_length,
-    truncated_law,
 )
-from specref.speed.companion_table import Observation, information_gain, profile
-from specref.speed.latency import allocation, best, first_decline, goodputs, staircase
-from specref.theory import acceptance
 from specref.zoo import ALL, MUTANTS
 from specref.zoo.companion import draft_first, look_past
 

@@ -16,14 +16,7 @@ from specref.algorithms.companion import rejecting
 from specref.algorithms.companion.signals import companion_acceptance, similarity
 from specref.distributions import as_distribution
 from specref.models import hashed_model
-from specref.speed.companion import (
-    accepted_length_law,
-    expected_accepted,
-    greedy_length,
-    greedy_lengths,
-    optimal_length,
-    truncated_law,
-)
+from specref.speed.companion import accepted_length_law, expected_accepted, truncated_law
 from specref.speed.companion_table import (
     AcceptanceTable,
     EmptyBinError,
@@ -33,6 +26,7 @@ from specref.speed.companion_table import (
     information_gain,
     profile,
 )
+from specref.theory.goodput import greedy_length, greedy_lengths, optimal_length
 
 F = Fraction
 UNIT = st.integers(0, 8).map(lambda eighths: F(eighths, 8))

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from specref.speed import budgets
 from specref.speed.budgets import FirstDecline, Scan, TopDrafts
-from specref.speed.latency import allocation, best, first_decline, goodputs, staircase
+from specref.speed.latency import staircase
 from specref.speed.schedulers import Fixed, Oracle, Profile, StopAtConfidence
 from specref.speed.simulation import compare_schedulers
 from specref.speed.tallies import jain_index, longest_waits
 from specref.speed.traces import Classes, Iterations, constant
+from specref.theory.goodput import allocation, best, first_decline, goodputs
 
 EIGHTHS = st.integers(0, 8).map(lambda count: count / 8)
 BATCHES = st.integers(1, 3).flatmap(

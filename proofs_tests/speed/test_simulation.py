@@ -22,8 +22,9 @@ from specref.speed.budgets import FirstDecline, Priced, Scan, TopDrafts
 from specref.speed.latency import optimal_policy, staircase
 from specref.speed.schedulers import Fixed, Oracle, Profile, StopAtConfidence
 from specref.speed.simulation import compare_schedulers, simulate_speed
-from specref.speed.speedup import expected_block_length, survival, walltime_improvement
+from specref.speed.speedup import expected_block_length, walltime_improvement
 from specref.speed.traces import Classes, Traces, constant
+from specref.theory.goodput import survival
 
 ALPHA = 1e-9
 TRIALS = 1_000_000

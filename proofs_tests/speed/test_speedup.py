@@ -18,10 +18,10 @@ from specref.speed.speedup import (
     is_faster,
     operations_increase,
     optimal_lookahead,
-    survival,
     walltime_improvement,
 )
 from specref.theory import expected_tokens
+from specref.theory.goodput import survival
 
 RATES = st.fractions(0, 1, max_denominator=12)
 COSTS = st.fractions(Fraction(1, 40), Fraction(3, 2), max_denominator=40)

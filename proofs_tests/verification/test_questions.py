@@ -11,7 +11,7 @@ from specref.algorithms.companion import companion
 from specref.distributions import total_variation
 from specref.models import Model, hashed_model
 from specref.proofs.everywhere import is_lossless_everywhere
-from specref.speed.companion import greedy_length
+from specref.theory.goodput import greedy_length
 from specref.verification.questions import (
     EXACT_PRODUCTS,
     QUESTIONS,

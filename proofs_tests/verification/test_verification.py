@@ -23,7 +23,7 @@ from specref.models import hashed_model, iid_model
 from specref.pairs import Case, toy_pairs
 from specref.proofs import output_distribution
 from specref.report import main_job as main_job_tables
-from specref.rules import RULES, declarable, likely
+from specref.rules import RULES, declarable
 from specref.statistics import Campaign
 from specref.verification import (
     AlgorithmReport,
@@ -197,11 +197,6 @@ def test_the_table_says_which_rules_never_draft_what_the_target_lacks(name: str)
     blocks, _ = output_distribution(RULES[name].step, target, drafter, (), 1)
     kept = 1 - accepted_lengths(blocks)[0]
     assert kept == (1 if RULES[name].restricts else Fraction(1, 2))
-
-
-def test_the_length_for_proofs_ends_before_the_first_rate_below_three_quarters() -> None:
-    under, at, over = Fraction(74, 100), Fraction(3, 4), Fraction(76, 100)
-    assert [likely(rates) for rates in ([], [at, over], [over, at, under, at])] == [0, 2, 2]
 
 
 def test_coins_go_with_a_verification_of_drafts_that_are_given() -> None:

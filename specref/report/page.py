@@ -11,7 +11,6 @@ from rich.text import Text
 from specref import __version__
 from specref.report.layout import Table
 from specref.report.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
-from specref.zoo.entry import address
 
 VOID = ("meta",)
 KINDS = {
@@ -270,3 +269,18 @@ def facts(entries: Iterable[tuple[str, str]]) -> Markup:
         "dl",
         *(part for name, told in entries for part in (element("dt", name), element("dd", told))),
     )
+
+
+def address(cite: str) -> str:
+    """Where on the web a place of `Entry.cites` is.
+
+    Examples
+    --------
+    >>> address("vllm-project/vllm#40269"), address("arXiv:2211.17192")
+    ('https://github.com/vllm-project/vllm/issues/40269', 'https://arxiv.org/abs/2211.17192')
+    >>> address("FasterDecoding/REST")
+    'https://github.com/FasterDecoding/REST'
+    """
+    if cite.startswith("arXiv:"):
+        return f"https://arxiv.org/abs/{cite.removeprefix('arXiv:')}"
+    return f"https://github.com/{cite.replace('#', '/issues/')}"

@@ -8,7 +8,6 @@ from rich.text import Text
 from specref.distributions import Probability
 from specref.report.layout import Column, Prose, Table
 from specref.speed.speedup import (
-    Acceptance,
     break_even_acceptance,
     expected_block_length,
     is_faster,
@@ -16,6 +15,7 @@ from specref.speed.speedup import (
     optimal_lookahead,
     walltime_improvement,
 )
+from specref.theory.goodput import Acceptance
 
 
 @dataclass(frozen=True)

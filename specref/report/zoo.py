@@ -5,9 +5,9 @@ from rich.text import Text
 
 from specref.conformance.status import Stage
 from specref.report.layout import Column, Prose, Table
+from specref.report.page import address
 from specref.verification.kill_matrix import STAGES, Matrix, Row
 from specref.zoo import Entry
-from specref.zoo.entry import address
 
 SHORT = {
     Stage.ACCEPTANCE: "accept",

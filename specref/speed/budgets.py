@@ -1,6 +1,6 @@
 """Schedulers of a whole batch: so many drafts in all, wherever they are likeliest accepted.
 
-K drafts do most good where the survival probabilities are greatest (`speed.latency.allocation`);
+K drafts do most good where the survival probabilities are greatest (`theory.goodput.allocation`);
 the schedulers differ in how they choose K.
 """
 

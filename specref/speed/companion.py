@@ -7,14 +7,12 @@ all that holds of any models: the target's acceptance is within 1 - S of the ove
 Latencies are tables as in `speed.latency`; goodput counts the residual or bonus token.
 """
 
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
 from specref.algorithms.companion.signals import check_lengths
 from specref.distributions import Probabilities, Probability
-from specref.speed.latency import Rates, allocation, best, goodputs
-from specref.speed.speedup import survival
+from specref.theory.goodput import Rates, survival
 
 
 def accepted_length_law(rates: Rates, length: int) -> tuple[Probability, ...]:
@@ -54,77 +52,6 @@ def expected_accepted(rates: Rates, length: int) -> Probability:
     return sum(_survival(rates, length)[1:], start=Fraction(0))
 
 
-def greedy_length(rates: Rates, latencies: Rates) -> int:
-    """The number of drafts to verify: one more as long as goodput grows.
-
-    Kim et al. 2025, section 5. Goodput is not concave, as said there, but quasi-concave if
-    latencies are linear or convex; on staircases the rule stops too early. A tie ends the walk:
-    to go on and come back to the first among equals (`latency.first_decline`) would see ahead.
-
-    Parameters
-    ----------
-    rates : sequence of numbers in [0, 1]
-        One for each draft; none gives 0.
-    latencies : sequence
-        For 0, 1, … tokens, at least one more than there are drafts.
-
-    Raises
-    ------
-    ValueError
-        As `speed.latency.goodputs`.
-
-    Examples
-    --------
-    >>> greedy_length([Fraction(4, 5)] * 3, [0, 1, Fraction(3, 2), 2, Fraction(5, 2)])
-    2
-    """
-    return _while_growing(goodputs([rates], latencies)) if len(rates) else 0
-
-
-def optimal_length(rates: Rates, latencies: Rates) -> int:
-    """The number of drafts with the greatest goodput, the first among equals: for any latencies.
-
-    It looks at all rates. Where one depends on an earlier draft the choice anticipates, and
-    the output is not the target's (`zoo.companion`).
-
-    Parameters and errors as `greedy_length`.
-
-    Examples
-    --------
-    >>> rates, steps = [Fraction(9, 10)] * 3, [0, 2, 2, 3, 3]
-    >>> greedy_length(rates, steps), optimal_length(rates, steps)
-    (1, 3)
-    """
-    return best(goodputs([rates], latencies)) if len(rates) else 0
-
-
-def greedy_lengths(requests: Sequence[Rates], latencies: Rates) -> tuple[int, ...]:
-    """A batch: the draft of whichever request gains most, as long as goodput grows.
-
-    Kim et al. 2025, section 5, "Batch". For each total the choice of drafts is optimal
-    (`speed.latency.allocation`); the total is, if latencies are linear or convex.
-
-    Parameters
-    ----------
-    requests : sequence of sequences of numbers in [0, 1]
-        Rates of each request.
-    latencies : sequence
-        For 0, 1, … tokens, at least as many as requests and drafts together.
-
-    Raises
-    ------
-    ValueError
-        As `speed.latency.goodputs`.
-
-    Examples
-    --------
-    >>> rates = [[Fraction(1, 2)] * 2, [Fraction(9, 10)] * 2]
-    >>> greedy_lengths(rates, [0, 2, 3, 4, 5, 6, 7])
-    (0, 2)
-    """
-    return allocation(requests, _while_growing(goodputs(requests, latencies)))
-
-
 def truncated_law(p: Probabilities, q: Probabilities, kept: Probabilities) -> Probabilities:
     """The law of a token if draft x is verified with probability kept[x], and else forgotten.
 
@@ -160,12 +87,6 @@ def truncated_law(p: Probabilities, q: Probabilities, kept: Probabilities) -> Pr
     residual = excess * (rejected / excess.sum()) if rejected else excess * 0
     law: Probabilities = kept * (p - excess) + residual + (1 - (q * kept).sum()) * p
     return law
-
-
-def _while_growing(values: Rates) -> int:
-    """The index before the first value that is not greater than the one before."""
-    steps = enumerate(pairwise(values))
-    return next((k for k, (now, after) in steps if after <= now), len(values) - 1)
 
 
 def _survival(rates: Rates, length: int) -> tuple[Probability, ...]:

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from specref.algorithms.lookahead import positions
 from specref.arrays import Floats
 from specref.simulate.tables import Integers
-from specref.speed.latency import checked_latencies
 from specref.speed.traces import Iterations
+from specref.theory.goodput import checked_latencies
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,50 +8,15 @@ whatever the models (without EOS, after which there is no bonus token); with the
 place, only if acceptances are independent. Results are exact for `Fraction` and int.
 """
 
-from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import accumulate, islice, repeat
-from numbers import Real
+from itertools import accumulate, islice
 from operator import mul
-from typing import TypeAlias
 
 from specref.algorithms.lookahead import positions
-from specref.distributions import ExactNumber, Probability
+from specref.distributions import Probability
+from specref.theory.goodput import NUMBER, Acceptance, rates_of, survival
 
-Acceptance: TypeAlias = Probability | Sequence[Probability]
-NUMBER = (float, int, Fraction)
 BISECTIONS = 60
-
-
-def survival(acceptance: Acceptance, lookahead: int) -> tuple[Probability, ...]:
-    """The probability that at least k drafts are accepted, for k = 0 … `lookahead`.
-
-    Parameters
-    ----------
-    acceptance : number, or sequence of at least `lookahead` numbers
-        Each in [0, 1].
-    lookahead : int
-        How many drafts are verified.
-
-    Raises
-    ------
-    TypeError
-        Something is not a number.
-    ValueError
-        A number is not in [0, 1], the sequence is empty or too short, or `lookahead` < 0.
-
-    Examples
-    --------
-    >>> [str(s) for s in survival([Fraction(1, 2), Fraction(1)], 2)]
-    ['1', '1/2', '1/2']
-    """
-    terms = 1 + len(positions(lookahead))
-    products = tuple(islice(accumulate(_rates(acceptance), mul, initial=1), terms))
-    if len(products) < terms:
-        raise ValueError(
-            f"acceptance has {len(products) - 1} positions: expected lookahead = {lookahead}"
-        )
-    return products
 
 
 def expected_block_length(acceptance: Acceptance, lookahead: int) -> Probability:
@@ -154,7 +119,7 @@ def optimal_lookahead(
         raise ValueError("lookahead_max is needed: at acceptance 1 more is always better")
     tokens: Probability = Fraction(1)
     lookahead = 0
-    for gain in islice(accumulate(_rates(acceptance), mul), lookahead_max):
+    for gain in islice(accumulate(rates_of(acceptance), mul), lookahead_max):
         if gain * (1 + lookahead * cost) <= tokens * cost:
             break
         tokens += gain
@@ -173,7 +138,7 @@ def is_faster(acceptance: Acceptance, cost: Probability) -> bool:
     >>> is_faster(Fraction(1, 10), Fraction(1, 20)), is_faster(Fraction(1, 20), Fraction(1, 20))
     (True, False)
     """
-    return next(_rates(acceptance)) > _checked(cost)
+    return next(rates_of(acceptance)) > _checked(cost)
 
 
 def break_even_acceptance(lookahead: int, cost: Probability) -> float:
@@ -201,23 +166,6 @@ def break_even_acceptance(lookahead: int, cost: Probability) -> float:
         enough = expected_block_length(middle, lookahead) > 1 + lookahead * cost
         low, high = (low, middle) if enough else (middle, high)
     return low
-
-
-def _rates(acceptance: Acceptance) -> Iterator[Probability]:
-    """The acceptance of each position: endless for one number."""
-    if isinstance(acceptance, NUMBER):
-        return repeat(_rate(acceptance, "acceptance"))
-    if not len(acceptance):
-        raise ValueError("acceptance is empty: expected at least one position")
-    return iter([_rate(rate, f"acceptance[{k}]") for k, rate in enumerate(acceptance)])
-
-
-def _rate(value: Probability, name: str) -> Probability:
-    if not isinstance(value, Real | ExactNumber):
-        raise TypeError(f"{name} = {value!r}: expected a number")
-    if not 0 <= value <= 1:
-        raise ValueError(f"{name} = {value}: expected a number in [0, 1]")
-    return value
 
 
 def _checked(cost: Probability) -> Probability:

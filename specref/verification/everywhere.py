@@ -9,6 +9,7 @@ from itertools import count, pairwise, repeat
 from types import MappingProxyType
 
 from specref.algorithms import Step
+from specref.algorithms.companion.guided import guided, verified_length_for_proofs
 from specref.chance import Chance
 from specref.distributions import Probabilities, Probability
 from specref.models import Model
@@ -17,7 +18,7 @@ from specref.proofs.everywhere import NotForAllError, is_lossless_everywhere
 from specref.proofs.everywhere.pristine import Trusted
 from specref.proofs.everywhere.proof import completing, rows_where_right, spelled_rows
 from specref.proofs.everywhere.slices import Plain
-from specref.rules import DEFAULT, RULES, guided, likely
+from specref.rules import DEFAULT, RULES
 from specref.verification.questions import QUESTIONS
 from specref.vocabulary import Tokens, UntokenisableError, Vocabulary
 from specref.zoo import ALL
@@ -72,7 +73,7 @@ def freely_guided(
         return number
 
     third = Model(target.vocabulary, next_token)
-    told = {"companion": third, "estimate": estimate, "length": likely}
+    told = {"companion": third, "estimate": estimate, "length": verified_length_for_proofs}
     return step(target, drafter, context, lookahead, chance, **told)
 
 

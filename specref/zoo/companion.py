@@ -19,8 +19,14 @@ from specref.algorithms.companion.signals import companion_acceptance, similarit
 from specref.chance import Chance
 from specref.distributions import Probability, Row
 from specref.models import Model, iid_model, table_model
-from specref.speed.companion import greedy_length, optimal_length
-from specref.speed.latency import Rates, allocation, first_decline, goodputs
+from specref.theory.goodput import (
+    Rates,
+    allocation,
+    first_decline,
+    goodputs,
+    greedy_length,
+    optimal_length,
+)
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo.entry import Entry, exactly
 from specref.zoo.fixtures import ExactFixture

@@ -165,18 +165,3 @@ def total_variation_on(entry: Entry, fixture: ExactFixture) -> Probability:
         As `law_on`.
     """
     return total_variation(law_on(entry, fixture), fixture.continued())
-
-
-def address(cite: str) -> str:
-    """Where on the web a place of `Entry.cites` is.
-
-    Examples
-    --------
-    >>> address("vllm-project/vllm#40269"), address("arXiv:2211.17192")
-    ('https://github.com/vllm-project/vllm/issues/40269', 'https://arxiv.org/abs/2211.17192')
-    >>> address("FasterDecoding/REST")
-    'https://github.com/FasterDecoding/REST'
-    """
-    if cite.startswith("arXiv:"):
-        return f"https://arxiv.org/abs/{cite.removeprefix('arXiv:')}"
-    return f"https://github.com/{cite.replace('#', '/issues/')}"

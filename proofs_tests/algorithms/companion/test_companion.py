@@ -39,10 +39,10 @@ from specref.distributions import overlap, total_variation, with_temperature
 from specref.models import as_float, hashed_model, iid_model
 from specref.proofs import is_lossless_loop
 from specref.proofs.batches import is_jointly_lossless, product
-from specref.speed.companion import greedy_length, optimal_length, truncated_law
-from specref.speed.latency import allocation
+from specref.speed.companion import truncated_law
 from specref.speed.speedup import expected_block_length
 from specref.theory import acceptance
+from specref.theory.goodput import allocation, greedy_length, optimal_length
 from specref.zoo import ALL
 from specref.zoo.companion import ENTRIES, draft_first, look_past
 

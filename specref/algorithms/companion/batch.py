@@ -63,7 +63,7 @@ def fixed_budget_step(
 
     The next draft goes to the request whose next survival probability is greatest, the first
     among equals. Survival never grows along a request, so these are the `budget` greatest of
-    all: what `speed.latency.allocation` would choose if everything were drafted.
+    all: what `theory.goodput.allocation` would choose if everything were drafted.
 
     Parameters
     ----------

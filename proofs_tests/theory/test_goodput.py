@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specref.speed.latency import (
+from specref.speed.latency import optimal_policy, staircase
+from specref.speed.speedup import expected_block_length
+from specref.theory.goodput import (
     allocation,
     best,
     checked_latencies,
     first_decline,
     goodputs,
-    optimal_policy,
-    staircase,
+    survival,
 )
-from specref.speed.speedup import expected_block_length, survival
 
 RATES = st.lists(st.fractions(0, 1, max_denominator=8), min_size=1, max_size=3)
 BATCHES = st.lists(RATES, min_size=1, max_size=3)
