@@ -72,6 +72,8 @@ class Judge:
         The sizes that could not be tried.
     endless : str
         Why no more ends of uniforms are searched for; empty if they are.
+    unprobed : str
+        Why the law after one draft could not be probed; empty if it was, or was not tried.
     """
 
     subject: Subject
@@ -93,6 +95,7 @@ class Judge:
     untried: list[str] = field(default_factory=list)
     limits: Limits = field(default_factory=Limits)
     endless: str = ""
+    unprobed: str = ""
 
     @property
     def implementation(self) -> Callable[..., Any]:

@@ -47,6 +47,11 @@ class ExactSource(Source, Comparisons):
         self._coins[index] = Coin(request.call, request.bits, request.kind == "exponential")
         return Lazy(self._coins[index], self)
 
+    def is_running(self) -> bool:
+        """Whether the run of this source goes on, in this thread."""
+        interception = current()
+        return interception is not None and interception.source is self
+
     def outside(self, number: Lazy) -> float | None:
         """The value of a number that is used outside its run; None within.
 

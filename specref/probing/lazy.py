@@ -83,6 +83,10 @@ class Comparisons(Protocol):
         """Whether left < right, for numbers of different coins."""
         ...
 
+    def is_running(self) -> bool:
+        """Whether the run whose numbers are compared goes on, here."""
+        ...
+
     def outside(self, number: "Lazy") -> float | None:
         """The value of the number if it is used outside its run; None within."""
         ...
@@ -236,6 +240,10 @@ class Lazy:
     __hash__ = object.__hash__
 
     def _compare(self, other: object, order: Order, between: Callable[["Lazy"], bool]) -> Any:
+        if type(other) is float:  # most are, and of a large vocabulary many are equal
+            known = self.decided.get((order, other))
+            if known is not None and self.comparisons.is_running():
+                return known
         plain = self.plain
         if isinstance(other, Lazy) and plain is None and other.plain is None:
             if other is self:
@@ -243,14 +251,14 @@ class Lazy:
             if other.coin is self.coin:
                 raise EscapedError(f"two numbers made of one, {self.coin.call}, are compared")
             return between(other)
-        number = other if type(other) is float else as_number(other)  # most are floats
+        number = as_number(other)
         if number is None:
             return NotImplemented
         if plain is not None:
             return bool(order(plain, number))
         key = order, number
         known = self.decided.get(key)
-        if known is None:  # a vocabulary has few different numbers, and many equal ones
+        if known is None:
             known = self.decided[key] = self.comparisons.decide(
                 self, lambda value: bool(order(self.at(value), number))
             )

@@ -19,6 +19,7 @@ from specref.probing.source import Source
 from specref.probing.swapping import Swap, slots
 from specref.vocabulary import Tokens
 
+MORE_THAN = "more than"
 CALLS_A_RUN = 10
 ENOUGH, START = 0.15, 0.1
 """The share of runs within which searches end, and of calls that any number of runs may take."""
@@ -35,6 +36,17 @@ class Failure:
 
 
 Outcome: TypeAlias = Tokens | Failure
+
+
+def is_endless(reason: str | None) -> bool:
+    """Whether code could not be interpreted because it draws too many numbers.
+
+    Examples
+    --------
+    >>> is_endless("more than 5,000 calls for numbers in 199 runs"), is_endless(None)
+    (True, False)
+    """
+    return reason is not None and reason.startswith(MORE_THAN)
 
 
 class TorchImportedError(BaseException):
@@ -81,11 +93,13 @@ class Program:
         deadline_here().restart()
         self.runs += 1
         if self.runs > self._max_runs:
-            raise CannotInterpretError(f"more than max_runs = {self._max_runs} runs")
+            raise CannotInterpretError(f"{MORE_THAN} max_runs = {self._max_runs} runs")
         pace = max(START, self.runs / (ENOUGH * self._max_runs))
         most = int(CALLS_A_RUN * self._max_runs * min(1, pace))
         if self._calls > most:
-            raise CannotInterpretError(f"more than {most:,} calls for numbers in {self.runs} runs")
+            raise CannotInterpretError(
+                f"{MORE_THAN} {most:,} calls for numbers in {self.runs} runs"
+            )
         torch_known = "torch" in sys.modules
         outcome: Outcome
         with self._intercepted(source):

@@ -142,14 +142,11 @@ def test_a_token_that_is_no_other_way_possible_counts_as_lost() -> None:
     assert result.evidence["total_variation"] > 0.3
 
 
-def test_what_takes_too_many_runs_is_not_tried() -> None:
+def test_what_takes_too_many_runs_after_one_draft_is_tried_nowhere_else() -> None:
     found = results(reference.verify)
     assert {result.status for result in found.values()} == {Status.NOT_APPLICABLE}
-    for size in ("32k", "128k"):
-        large = found.pop(f"joint/probed-vocabulary-{size}").message
-        assert large.endswith("at verify: more than 10,000 numbers a run")
     for result in found.values():
-        assert result.message == "cannot be probed: more than max_runs = 500 runs"
+        assert result.message.endswith("more than max_runs = 500 runs")
 
 
 def residual_by_rejection(target_probs, draft_probs, draft_tokens, *, rng):

@@ -39,6 +39,7 @@ from specref.probing import probe_block
 from specref.probing.blocks import ProbedBlock
 from specref.probing.edges import EdgeEvent, middle_edges, probed_edges
 from specref.probing.models import probe_tokens
+from specref.probing.program import is_endless
 from specref.probing.trees import probe_trees
 from specref.probing.verification import verification_program
 from specref.vocabulary import Tokens, Vocabulary
@@ -195,6 +196,8 @@ def probed_drafts(lookahead: int, judge: Judge) -> Outcome:
     The first and the last are random, and some others may be rejected; the rest are certain, so
     that few numbers matter.
     """
+    if judge.unprobed:
+        return not_applicable(f"cannot be probed, even after one draft: {judge.unprobed}")
     ends = 0, lookahead - 1
     several = (*ends, *UNSURE[lookahead], lookahead)
 
@@ -210,7 +213,10 @@ def probed_drafts(lookahead: int, judge: Judge) -> Outcome:
     if isinstance(judge.contract, StepContract):
         models = _turned(models[0]), _turned(models[1])
     law = law_of_blocks(judge, *models, (), lookahead, FEW_RUNS)
-    return compared(settled(judge, law), judge, *models, (), lookahead)
+    found = settled(judge, law)
+    if lookahead == 1 and is_endless(found.uninterpreted):
+        judge.unprobed = str(found.uninterpreted)
+    return compared(found, judge, *models, (), lookahead)
 
 
 def turn(context: Tokens) -> int:
@@ -399,7 +405,7 @@ def _edges(
     beyond: Callable[[Judge, int], tuple[EdgeEvent, ...]] = lambda judge, size: (),
 ) -> Outcome:
     one, kind = (judge.implementation, p, q, drafts), type(judge.verifier)
-    program = verification_program(*one, judge.capabilities, kind=kind)
+    program = verification_program(*one, judge.capabilities, MOST_RUNS, kind)
     # Where random numbers are drawn until some are kept, there is no end of them at such laws.
     if judge.endless:
         return untried(judge.endless)
@@ -408,6 +414,9 @@ def _edges(
         found, events = intercepted(judge, partial(probed_edges, program, p, drafts), most)
     except UntriedError as error:
         judge.endless = f"ends of uniforms ({error.why})"
+        return untried(judge.endless)
+    if is_endless(found.uninterpreted):
+        judge.endless = f"ends of uniforms ({found.uninterpreted})"
         return untried(judge.endless)
     kinds = {request.kind for cell in found.cells for request in cell.requests}
     if found.uninterpreted or not kinds - {"seed"}:

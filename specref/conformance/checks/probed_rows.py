@@ -46,6 +46,8 @@ FEW = 10_000
 
 def probed_vocabulary(given: Ids, judge: Judge) -> Outcome:
     """The exact joint law where three tokens of a large vocabulary are possible, the last too."""
+    if judge.unprobed:
+        return not_applicable(f"cannot be probed, even after one draft: {judge.unprobed}")
     ids, laws = given
     size, possible = max(ids) + 1, list(ids)
     p, q = np.zeros((2, size)), np.zeros((1, size))
