@@ -38,6 +38,21 @@ def test_bugs_of_the_rule_decide_otherwise(pairs, bug):
     assert judged(pairs, "standard", BUGS[bug]()).decided.unexplained > 0
 
 
+def test_a_lenient_slrs_decides_otherwise(pairs):
+    """Its drafts are decided by bounds of psi."""
+    two = {"slrs": pairs["tli"]}
+    assert judged(two, "slrs").decided.unexplained == 0
+    assert judged(two, "slrs", BUGS["lenient"]()).decided.unexplained > 0
+
+
+def test_a_number_between_the_bounds_of_a_probability_decides_nothing():
+    numbers = chance([0.3, 0.3, 0.3], 0.5, drafted=3)
+    shares = [(0.31, 0.4), (0.1, 0.3), (0.29, 0.4)]
+    sites = [f"accept[{place}]" for place in range(3)]
+    found = [numbers.accept_within(*one, site) for one, site in zip(shares, sites, strict=True)]
+    assert found == [True, False, None]
+
+
 def test_a_law_that_is_off_in_the_fourth_digit_differs_only_near_borders(pairs, monkeypatch):
     """What rounding can do is told from what it cannot."""
     law = Setting.law

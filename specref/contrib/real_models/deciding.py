@@ -28,6 +28,8 @@ NEAR = 1e-4
 """How far from its border a decision is safe from rounding: probabilities of a cached pass in
 float32 are off by 1e-5 relatively, and so are sums of them over a vocabulary."""
 SHOWN = 20
+TINY = 1e-300
+"""A probability of 0 may divide nothing."""
 
 
 @dataclass
@@ -104,6 +106,12 @@ class FromCoins(Chance):
         self._note(abs(number - float(probability)), site)
         return bool(number < probability)
 
+    def accept_within(self, least: float, most: float, site: str) -> bool | None:
+        """As `accept`, by bounds of the probability; None where they leave it open."""
+        number = self._number(site)
+        self._note(min(abs(number - least), abs(number - most)), site)
+        return True if number < least else False if number >= most else None
+
     def _number(self, site: str) -> float:
         name, _, place = site.removesuffix("]").partition("[")
         if name in ("residual", "bonus") or int(place) >= self.drafted:
@@ -146,20 +154,45 @@ class Facts:
 def decide(method: str, facts: Facts, emitted: Tokens, decided: Decided) -> None:
     """Let the listing of a method decide a block, and compare.
 
-    Nothing is done for methods whose listing needs more than these rows: SLRS, whose law psi is
-    of a tree of drafts.
+    Of SLRS, whose law psi is of a tree of drafts, the drafts that are kept are decided, and the
+    bonus; a block is left out where the bounds of psi leave it open.
     """
-    if method not in LISTINGS:
-        return
     columns = 0 if facts.proposal is None else facts.proposal.drafts.tokens.shape[1]
     coins = row_coins(torch.tensor([facts.seed]), facts.iteration, columns)
     chance = FromCoins(coins, facts.drafted)
     target = Model(_vocabulary(facts.size, facts.ends), lambda context: facts.laws[context])
+    listed: Tokens | None
     try:
-        listed = LISTINGS[method](target, facts, chance)
+        if method == "slrs":
+            listed = _by_bounds(target, facts, chance, emitted)
+        else:
+            listed = LISTINGS[method](target, facts, chance)
     except KeyError as error:  # it has gone on where the loop has stopped
         listed = (*error.args[0], -1)
-    decided.add(emitted, listed, chance.narrowest)
+    if listed is not None:
+        decided.add(emitted, listed, chance.narrowest)
+
+
+def _by_bounds(target: Model, facts: Facts, chance: FromCoins, emitted: Tokens) -> Tokens | None:
+    """The block of SLRS; its token after a rejection is the loop's, whatever that is."""
+    kept: Tokens = ()
+    if facts.proposal is not None and facts.proposal.psi is not None:
+        tokens = facts.proposal.drafts.tokens[facts.row, : facts.drafted].tolist()
+        psi = facts.proposal.psi[:, facts.row, : facts.drafted].T.tolist()
+        for place, (token, (lower, upper)) in enumerate(zip(tokens, psi, strict=True)):
+            if token < 0:
+                break
+            p = float(target.next_token(kept)[token])
+            least, most = (min(1.0, p / max(x, TINY)) for x in (upper, lower))
+            accepted = chance.accept_within(least, most, f"accept[{place}]")
+            if accepted is None:
+                return None
+            if not accepted:
+                return (*kept, *emitted[len(kept) : len(kept) + 1])
+            kept = (*kept, token)
+            if token in facts.ends:
+                return kept
+    return (*kept, chance.draw(target.next_token(kept), "bonus"))
 
 
 @cache
