@@ -22,7 +22,8 @@ from proofs_tests.helpers.playground import PAGE, SCRIPT, laws, node, shown, tex
 from proofs_tests.pages.pictures.example import P, Q
 from proofs_tests.pages.pictures.svg import DARK, LIGHT
 from specref import check
-from specref.algorithms import Step, block, standard
+from specref.algorithms import block, standard
+from specref.algorithms.decoding import Step
 from specref.chance import exact_distribution
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import Finding, Status

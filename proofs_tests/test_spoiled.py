@@ -22,6 +22,7 @@ from specref.proofs.exact import is_lossless_loop
 from specref.simulate import simulate
 from specref.spoiled import SpoiledError, unspoiled
 from specref.statistics import Campaign, run
+from specref.zoo import MUTANTS
 
 ABC = Vocabulary("abc")
 P, Q = ["1/2", "3/8", "1/8"], ["1/3", "1/3", "1/3"]
@@ -133,7 +134,7 @@ def test_a_sampler_that_replaces_a_part_of_the_kit_is_named(cheat, monkeypatch):
 
 def test_a_sampler_that_replaces_its_campaign_is_an_error(monkeypatch):
     campaign = Campaign(eps=None, seed=1)
-    campaign.case(TARGET, DRAFTER)
+    campaign.case(TARGET, DRAFTER, mutants=MUTANTS)
     monkeypatch.setattr(Campaign, "report", Campaign.report)
 
     def drafter_alone(name, trials, rng):

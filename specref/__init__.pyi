@@ -1,4 +1,4 @@
-from specref.algorithms import decode as decode
+from specref.algorithms.decoding import decode as decode
 from specref.chance import Exact as Exact
 from specref.chance import Replayed as Replayed
 from specref.chance import Sampled as Sampled

@@ -1,6 +1,7 @@
 """Packages whose public names are imported when they are asked for.
 
-What is public is listed in ``__init__.pyi`` beside ``__init__.py``.
+What is public is listed in ``__init__.pyi`` beside ``__init__.py``: names of modules, and by
+relative imports (``from .text import slem``) modules of the package.
 """
 
 import ast
@@ -10,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 
-def public_names(file: str) -> tuple[list[str], Callable[[str], Any]]:
+def public_names(file: str, package: str = "") -> tuple[list[str], Callable[[str], Any]]:
     """The public names of a package, and its ``__getattr__``.
 
     Parameters
     ----------
     file : str
         Its ``__init__.py``.
+    package : str, optional
+        Its name, where it lists modules.
 
     Examples
     --------
@@ -27,7 +30,7 @@ def public_names(file: str) -> tuple[list[str], Callable[[str], Any]]:
     """
     listed = Path(file).with_suffix(".pyi").read_text(encoding="utf-8")
     public = {
-        alias.asname or alias.name: (str(line.module), alias.name)
+        alias.asname or alias.name: (line.module or "", alias.name, line.level > 0)
         for line in ast.parse(listed).body
         if isinstance(line, ast.ImportFrom)
         for alias in line.names
@@ -36,7 +39,9 @@ def public_names(file: str) -> tuple[list[str], Callable[[str], Any]]:
     def get(name: str) -> Any:
         if name not in public:
             raise AttributeError(f"module {file!r} has no attribute {name!r}")
-        module, own = public[name]
+        module, own, is_module = public[name]
+        if is_module:
+            return import_module(".".join(part for part in (package, module, own) if part))
         return getattr(import_module(module), own)
 
     return list(public), get

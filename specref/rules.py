@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Literal, Protocol, TypeAlias
 
 from specref.algorithms import (
-    Step,
     autoregressive,
     block,
     block_slrs,
@@ -32,6 +31,7 @@ from specref.algorithms import (
 )
 from specref.algorithms.companion import rejecting
 from specref.algorithms.companion.guided import guided
+from specref.algorithms.decoding import Step
 from specref.algorithms.standard import Draft
 from specref.algorithms.trees import topdown
 from specref.algorithms.trees.k_seq import smallest_rho

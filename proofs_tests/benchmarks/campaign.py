@@ -39,7 +39,7 @@ def main() -> None:
     arguments = (target, drafter, (), 2)
     sampler = TwinSampler({"V=8": tabulate("standard", *arguments)})
     campaign = Campaign(eps=0.02)
-    library = seconds(lambda: campaign.case(*arguments, name="V=8"))
+    library = seconds(lambda: campaign.case(*arguments, name="V=8", mutants=MUTANTS))
     report = None
 
     def certify() -> None:

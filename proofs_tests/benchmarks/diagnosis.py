@@ -10,7 +10,8 @@ import time
 
 import numpy as np
 
-from specref.algorithms import Step, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import Step
 from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose
 from specref.conformance.diagnosis.laws import Law, law_of
 from specref.zoo import CONTROLS, FIXTURES, MUTANTS, ExactFixture

@@ -16,7 +16,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from specref.algorithms import Step, lazy_slrs, slrs
+from specref.algorithms import lazy_slrs, slrs
+from specref.algorithms.decoding import Step
 from specref.algorithms.lookahead import LookaheadRule
 from specref.chance import Chance, Sampled, enumerate_paths
 from specref.distributions import Probabilities, Probability

@@ -18,7 +18,8 @@ from itertools import takewhile
 import numpy as np
 
 from specref import Model, Sampled, Vocabulary
-from specref.algorithms import autoregressive, decode
+from specref.algorithms import autoregressive
+from specref.algorithms.decoding import decode
 from specref.algorithms.ngrams.drafts import Propose, context_drafts, ranked, table_drafts
 from specref.algorithms.ngrams.ngrams import Trie, trie
 from specref.algorithms.ngrams.tables import bigram_rows, bigrams, extended

@@ -19,8 +19,8 @@ from specref.report.palette import BLUE, GREEN, GREY, VERMILLION
 from specref.statistics.campaign.blocks import as_blocks
 from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.cases import CampaignCase
-from specref.statistics.campaign.planning import information
 from specref.zoo import FIXTURES, MUTANTS, Entry, ExactFixture, total_variation_on
+from specref.zoo.planning import information
 
 ALPHA = 1e-9
 GROWTH = 1.15
@@ -36,7 +36,7 @@ def block_law(fixture: ExactFixture, entry: Entry) -> tuple[np.ndarray, np.ndarr
 
 def declared(fixture: ExactFixture) -> CampaignCase:
     """The case of a fixture, to be adopted by campaigns."""
-    return Campaign().case(fixture.target, fixture.drafter, (), fixture.lookahead)
+    return Campaign().case(fixture.target, fixture.drafter, (), fixture.lookahead, mutants=MUTANTS)
 
 
 def without(case: CampaignCase, names: set[str]) -> CampaignCase:

@@ -33,7 +33,7 @@ letters = Vocabulary("abcdefgh")
 target, drafter = (as_float(hashed_model(letters, key)) for key in "pq")
 arguments, budget = (target, drafter, (), 2), int(sys.argv[1])
 tables, campaign = tabulate("standard", *arguments), Campaign(eps=None)
-case = campaign.case(*arguments)
+case = campaign.case(*arguments, mutants=MUTANTS)
 draw = lambda name, trials, rng: draw_blocks(tables, trials, rng).blocks
 started = time.process_time()
 run(campaign, draw, budget=budget, seed=1)
@@ -53,6 +53,7 @@ from fractions import Fraction
 from specref import Model, Vocabulary, is_lossless
 from specref.algorithms import standard
 from specref.models import hashed_model
+from specref.zoo import MUTANTS
 letters = Vocabulary("abc")
 models = [hashed_model(letters, key) for key in "pq"]
 dense = [Model(letters, lambda c, m=m: m.next_token(c) / 2 + Fraction(1, 6)) for m in models]

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from specref.adapters import reference
-from specref.algorithms import Step, decode
+from specref.algorithms.decoding import Step, decode
 from specref.chance import Chance
 from specref.conformance.status import Status
 from specref.conformance.suite import check

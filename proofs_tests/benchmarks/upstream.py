@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import entropy
 
-from specref.algorithms import Step, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import Step
 from specref.arrays import Floats
 from specref.chance import exact_distribution
 from specref.conformance.status import Status

@@ -16,7 +16,8 @@ import pytest
 from proofs_tests.benchmarks.ngrams import measure, tokens_per_call
 from proofs_tests.helpers.bugs import planted
 from specref import Exact, Model, Vocabulary, exact_distribution, is_lossless
-from specref.algorithms import autoregressive, decode, ngrams, slem
+from specref.algorithms import autoregressive, ngrams, slem
+from specref.algorithms.decoding import decode
 from specref.algorithms.ngrams.drafts import context_drafts, table_drafts, unigram_drafts
 from specref.algorithms.ngrams.tables import (
     bigram_rows,

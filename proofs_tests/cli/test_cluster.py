@@ -32,6 +32,7 @@ from specref.verification.kill_matrix import kill_matrix
 from specref.verification.reports import AlgorithmReport, Verification
 from specref.verification.table import TRIED
 from specref.vocabulary import Vocabulary
+from specref.zoo import MUTANTS
 
 distributed = pytest.importorskip("distributed", reason="not_run (Dask is not installed)")
 ROOT = Path(__file__).parents[2]
@@ -100,7 +101,7 @@ class DiesOnce:
 
 def judged(sampler: DiesOnce, executor: object = None) -> CampaignReport:
     campaign = Campaign(eps=None, seed=1)
-    campaign.case(*PAIR, (), 2, name="letters")
+    campaign.case(*PAIR, (), 2, name="letters", mutants=MUTANTS)
     return run(campaign, sampler, budget=12_000, seed=1, executor=executor)
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from specref import exact_distribution
 from specref.adapters import reference
-from specref.algorithms import block, decode, standard
+from specref.algorithms import block, standard
+from specref.algorithms.decoding import decode
 from specref.chance import Sampled
 from specref.coins import Coins
 from specref.conformance.checks import CHECKS, acceptance, replay

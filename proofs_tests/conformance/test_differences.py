@@ -33,6 +33,7 @@ from specref.proofs.exact import is_lossless
 from specref.report.kit import kit_record
 from specref.statistics.campaign.campaign import Campaign
 from specref.vocabulary import Tokens, Vocabulary
+from specref.zoo import MUTANTS
 from specref.zoo.standard.printed import algorithm_5
 
 ABC = Vocabulary("abc")
@@ -42,7 +43,7 @@ ENDING = Vocabulary(["a", "b", "</s>"], eos="</s>")
 def on(target: Model, drafter: Model, blocks: list[Tokens], **options: Any) -> dict[str, Any]:
     """What is shown of these blocks, with lookahead 2."""
     campaign = Campaign(eps=None)
-    case = campaign.case(target, drafter, (), 2, name="here", **options)
+    case = campaign.case(target, drafter, (), 2, name="here", **{"mutants": MUTANTS, **options})
     padded = np.array([(*block, *[-1] * (3 - len(block))) for block in blocks])
     campaign.add(case, padded)
     return seen_on(case, Counter(blocks))

@@ -32,6 +32,7 @@ from specref.report.kit import kit_junit, kit_record, kit_report
 from specref.statistics import Campaign, TwoSample, Verdict, run, run_two_sample
 from specref.tracebacks import JUDGED, MOST_FRAMES, PACKAGE, traceback_lines
 from specref.vocabulary import Vocabulary
+from specref.zoo import MUTANTS
 
 QUICK = ["smoke/answers", "boundary"]
 
@@ -286,7 +287,7 @@ def test_tracebacks_of_adapters_are_kept() -> None:
 
 def test_a_campaign_keeps_the_traceback_and_is_no_pass() -> None:
     campaign = Campaign(eps=None, seed=1)
-    campaign.case(TARGET, DRAFTER)
+    campaign.case(TARGET, DRAFTER, mutants=MUTANTS)
 
     def draw(name: str, trials: int, rng: Any) -> Any:
         return helper(np.zeros((trials, 1)))
@@ -311,6 +312,8 @@ def test_reports_of_campaigns_are_true_only_if_certified() -> None:
 SLOW = """
 import time
 from specref.examples.correct import verify as correct
+from specref.zoo import MUTANTS
+from specref.zoo import MUTANTS
 def verify(target_probs, draft_probs, draft_tokens, *, rng):
     if target_probs.shape[2] > 1_000:  # smoke/large-vocabulary
         time.sleep(600)

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from scipy import stats
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.chance import exact_distribution
 from specref.models import as_float
 from specref.statistics.campaign.blocks import as_blocks
@@ -15,7 +15,7 @@ from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.cases import CampaignCase
 from specref.statistics.campaign.prefix_tree import PrefixTree, prefix_tree
 from specref.vocabulary import Tokens
-from specref.zoo import FIXTURES
+from specref.zoo import FIXTURES, MUTANTS
 
 Law = Mapping[Tokens, float]
 
@@ -61,7 +61,7 @@ def drawn(law: Law, trials: int, rng: np.random.Generator) -> Array:
 def template(fixture: str, tolerance: float = 0.0) -> CampaignCase:
     pair = FIXTURES[fixture]
     campaign = Campaign(tolerance=tolerance)
-    return campaign.case(pair.target, pair.drafter, (), pair.lookahead)
+    return campaign.case(pair.target, pair.drafter, (), pair.lookahead, mutants=MUTANTS)
 
 
 def without(case: CampaignCase, left_out: set[str]) -> CampaignCase:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from specref import Vocabulary, is_lossless
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.algorithms.trees.topdown import Branching, Node, Tree
 from specref.distributions import Probability
 from specref.models import Model, table_model

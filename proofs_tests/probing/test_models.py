@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specref.algorithms import decode, standard, union
+from specref.algorithms import standard, union
+from specref.algorithms.decoding import decode
 from specref.chance import exact_distribution
 from specref.laws import completed
 from specref.models import iid_model

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from proofs_tests.helpers.bugs import planted
 from specref import Exact, Model, Vocabulary, completed, exact_distribution, is_lossless
-from specref.algorithms import autoregressive, decode, slem, slrs, standard, tli, union
+from specref.algorithms import autoregressive, slem, slrs, standard, tli, union
+from specref.algorithms.decoding import decode
 from specref.chance import OutsideChanceError
 from specref.distributions import residual, total_variation
 from specref.models import iid_model, table_model

@@ -9,7 +9,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from specref.algorithms import Step, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import Step
 from specref.chance import MAX_SITES, Chance, TooManyPathsError
 from specref.models import Model, iid_model
 from specref.proofs.lazy import Enumerator, ReadableModel, Unseen

@@ -15,7 +15,6 @@ from specref.statistics.campaign.planning import (
     min_detectable_tv,
     min_trials,
     plan_eps,
-    plan_mutant,
     typical_trials,
     typical_tv,
 )
@@ -25,6 +24,7 @@ from specref.statistics.floats.reference import verify_float64
 from specref.statistics.two_sample.bounds import detectable_distance, least_trials
 from specref.statistics.two_sample.driver import run_two_sample
 from specref.vocabulary import Vocabulary
+from specref.zoo.planning import plan_mutant
 
 COIN = iid_model(Vocabulary("ab"), [0.25, 0.75])
 TREE = prefix_tree(COIN, COIN, (), 0)
@@ -66,7 +66,7 @@ RANGES: list[tuple[str, Callable[[Any], Any], list, list, str]] = [
     *open_unit("alpha", lambda x: min_detectable_tv(10, TREE, x)),
     *open_unit("beta", lambda x: min_detectable_tv(10, TREE, 0.1, x)),
     *open_unit("alpha", lambda x: plan_mutant("residual-is-p", x)),
-    *open_unit("alpha", lambda x: plan_eps(0.5, x, (COIN, COIN, (), 0))),
+    *open_unit("alpha", lambda x: plan_eps(0.5, x, pair=(COIN, COIN, (), 0))),
     *open_unit("alpha", lambda x: detectable_distance(10, 2, x)),
     *open_unit("beta", lambda x: detectable_distance(10, 2, 0.1, x)),
     *open_unit("alpha", lambda x: replayed(alpha=x)),

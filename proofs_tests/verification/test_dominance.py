@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from specref import Vocabulary
-from specref.algorithms import Step, greedy_block
+from specref.algorithms import greedy_block
+from specref.algorithms.decoding import Step
 from specref.chance import Chance, Traced, enumerate_paths
 from specref.models import Model, hashed_model
 from specref.pairs import Profile

@@ -12,7 +12,8 @@ import pytest
 
 from proofs_tests.helpers.bugs.narrow_steps import FIRST, SECOND, LastOfSix, Standard, Unseen
 from proofs_tests.helpers.recorded_cases import RECORD, recorded
-from specref.algorithms import Step, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import Step
 from specref.algorithms.standard import acceptance
 from specref.chance import TooManyPathsError
 from specref.distributions import Probabilities, corrected, is_exact

@@ -4,7 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from specref.algorithms import Step, tli, union
+from specref.algorithms import tli, union
+from specref.algorithms.decoding import Step
 from specref.chance import Chance, Traced, exact_distribution
 from specref.distributions import Probability
 from specref.models import Model, hashed_model, iid_model, markov_model

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specref.algorithms import decode, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import decode
 from specref.chance import Chance, Exact, Sampled, enumerate_paths, exact_distribution
 from specref.distributions import Probability, total_variation
 from specref.models import as_float, hashed_model, iid_model

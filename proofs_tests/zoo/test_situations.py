@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from specref import Vocabulary, exact_distribution, is_lossless
-from specref.algorithms import autoregressive, decode
+from specref.algorithms import autoregressive
+from specref.algorithms.decoding import decode
 from specref.algorithms.trees import topdown
 from specref.chance import Sampled
 from specref.models import Model, hashed_model, iid_model

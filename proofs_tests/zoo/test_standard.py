@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.algorithms.standard import Draft
 from specref.chance import Sampled, exact_distribution
 from specref.distributions import Probability, total_variation

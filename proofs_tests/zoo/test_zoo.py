@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from specref import zoo
-from specref.algorithms import Step, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import Step
 from specref.chance import Chance, Path, Sampled, Traced, enumerate_paths, exact_distribution
 from specref.distributions import Probability, residual, total_variation
 from specref.models import Model, hashed_model, iid_model

@@ -2,7 +2,7 @@
 
 from typing import Literal, NoReturn
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.chance import OutsideChanceError, TooManyPathsError
 from specref.cli.cluster import executor_of
 from specref.cli.everywhere import frames_of_rule, named, require_z3, vocabularies

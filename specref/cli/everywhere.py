@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.chance import OutsideChanceError, TooManyPathsError
 from specref.cli.cluster import executor_of
 from specref.cli.group import (

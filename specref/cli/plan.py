@@ -9,6 +9,7 @@ from specref.report import tables
 from specref.report.machine import as_json, write_json
 from specref.statistics.campaign import planning
 from specref.statistics.campaign.levels import ALPHA
+from specref.zoo.planning import FIXTURE_PAIRS, MutantPlan, plan_mutant
 
 
 @click.group("plan", invoke_without_command=True)
@@ -56,17 +57,17 @@ def plan_command(
 
 def _plans(
     tv: float | None, trials: int | None, eps: float | None, mutant: str | None, alpha: float
-) -> tuple[planning.Plan, ...] | tuple[planning.MutantPlan, ...]:
+) -> tuple[planning.Plan, ...] | tuple[MutantPlan, ...]:
     if [tv, trials, eps, mutant].count(None) != 3:
         raise ValueError("expected exactly one of --tv, --n, --eps and --mutant")
     if mutant is not None:
-        return planning.plan_mutant(mutant, alpha)
+        return plan_mutant(mutant, alpha)
     if trials is not None:
-        return planning.plan_trials(trials, alpha)
+        return planning.plan_trials(trials, alpha, pair=FIXTURE_PAIRS)
     if eps is not None:
-        return planning.plan_eps(eps, alpha)
+        return planning.plan_eps(eps, alpha, pair=FIXTURE_PAIRS)
     assert tv is not None
-    return planning.plan_distance(tv, alpha)
+    return planning.plan_distance(tv, alpha, pair=FIXTURE_PAIRS)
 
 
 def _refuse_options(context: click.Context) -> None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.chance import (
     MAX_PATHS,
     Chance,

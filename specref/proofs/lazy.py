@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any, TypeVar, cast
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.chance import (
     MAX_SITES,
     Chance,

@@ -34,11 +34,12 @@ from specref.report.listing import SECTIONS
 from specref.report.machine import write_json
 from specref.report.scoreboard import Row
 from specref.report.speed import SpeedRow
-from specref.statistics.campaign.planning import MutantPlan, Plan
+from specref.statistics.campaign.planning import Plan
 from specref.vectors.results import Result
 from specref.vectors.schema import Schema, listed, record, ref, table
 from specref.verification import Enumerated, Verification
 from specref.verification.everywhere import Answer
+from specref.zoo.planning import MutantPlan
 
 FOLDER = files("specref.report") / "schemas"
 TEXT: Schema = {"type": "string"}

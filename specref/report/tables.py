@@ -3,7 +3,8 @@
 from rich.console import Group, RenderableType
 
 from specref.report.layout import Column, Prose, Table
-from specref.statistics.campaign.planning import MutantPlan, Plan, typical_trials, typical_tv
+from specref.statistics.campaign.planning import Plan, typical_trials, typical_tv
+from specref.zoo.planning import MutantPlan
 
 
 def plan_table(

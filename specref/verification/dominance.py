@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import combinations, product, repeat
 from types import MappingProxyType
 
-from specref.algorithms import Step, autoregressive
+from specref.algorithms import autoregressive
+from specref.algorithms.decoding import Step
 from specref.algorithms.text.push_forward import psi
 from specref.algorithms.trees.transport import drafts_law, optimal_acceptance
 from specref.distributions import Probabilities, Probability, normalise, relabel

@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.models import Model
 from specref.proofs.lazy import Enumerator, ReadableModel
 from specref.vocabulary import Tokens

@@ -4,7 +4,7 @@ import pickle
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.chance import MAX_PATHS, OutsideChanceError, TooManyPathsError
 from specref.chance import Step as Decision
 from specref.distributions import Probability

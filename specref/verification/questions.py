@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.chance import Chance
 from specref.distributions import Probabilities, Probability
 from specref.models import Model

@@ -6,7 +6,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.chance import MAX_PATHS, OutsideChanceError
 from specref.chance import Step as Decision
 from specref.distributions import Probability

@@ -11,6 +11,7 @@ from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.driver import run
 from specref.statistics.campaign.verdict import CampaignReport
 from specref.verification.exact import LOOP_LOOKAHEAD, applies
+from specref.zoo import MUTANTS
 
 SAMPLED_PAIRS = ("order 1, zeros", "same vocabulary #0", "reordered", "two vocabularies #0")
 
@@ -55,7 +56,7 @@ def sample(
     tables: dict[str, Tables] = {}
     for pair in sampled_pairs(algorithm):
         arguments = (pair.target, pair.drafter, (), LOOP_LOOKAHEAD)
-        campaign.case(*arguments, algorithm=algorithm, name=pair.name)
+        campaign.case(*arguments, algorithm=algorithm, name=pair.name, mutants=MUTANTS)
         tables[pair.name] = tabulate(algorithm, *arguments)
     report = run(campaign, TwinSampler(tables), budget=trials, seed=seed)
     alpha = campaign.alpha / len(campaign.cases)

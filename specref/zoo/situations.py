@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.algorithms.standard import acceptance, draft
 from specref.algorithms.trees.topdown import Node, Tree
 from specref.chance import Chance

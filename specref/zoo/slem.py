@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
-from specref.algorithms import Step, slem
+from specref.algorithms import slem
+from specref.algorithms.decoding import Step
 from specref.algorithms.lookahead import fixed
 from specref.chance import Chance
 from specref.models import Model

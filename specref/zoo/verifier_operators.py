@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.distributions import (
     Probabilities,
     Probability,

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from specref import Exact, Model, Replayed, Vocabulary, exact_distribution, is_lossless
-from specref.algorithms import autoregressive, decode, ngrams, slem
+from specref.algorithms import autoregressive, ngrams, slem
+from specref.algorithms.decoding import decode
 from specref.algorithms.ngrams.drafts import context_drafts, mixed_drafts, unigram_drafts
 from specref.chance import enumerate_paths
 from specref.distributions import with_temperature

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specref.algorithms import decode, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import decode
 from specref.chance import Sampled
 from specref.conformance.checks.loops import CHECKS
 from specref.conformance.status import Status

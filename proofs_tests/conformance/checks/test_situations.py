@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from specref.adapters import reference
-from specref.algorithms import decode, slem, standard
+from specref.algorithms import slem, standard
+from specref.algorithms.decoding import decode
 from specref.chance import Sampled
 from specref.cli import main
 from specref.conformance.checks.shifts import LEAST, cells_needed

@@ -9,7 +9,8 @@ import pytest
 
 from proofs_tests.benchmarks.diagnosis import CASES, drawn, observe
 from specref import exact_distribution
-from specref.algorithms import decode, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import decode
 from specref.conformance.diagnosis import Laws, Observed, diagnose
 from specref.conformance.diagnosis.bugs import bugs_of, compared_with
 from specref.conformance.diagnosis.laws import CaseLaws, law_of

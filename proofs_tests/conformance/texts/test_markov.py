@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from proofs_tests.helpers.first_order import chain
-from specref.algorithms import Step, decode
+from specref.algorithms.decoding import Step, decode
 from specref.chance import Sampled
 from specref.conformance.checks.texts import transitions
 from specref.conformance.status import Finding, Status

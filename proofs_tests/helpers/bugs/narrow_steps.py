@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from specref.algorithms import Step, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import Step
 from specref.algorithms.standard import Draft, acceptance
 from specref.chance import Chance
 from specref.distributions import Probabilities, Probability, corrected, normalise

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.arrays import Floats, Ints
 from specref.contracts.capabilities import capable
 from specref.zoo.parts.standard import Position, speculative

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from specref.algorithms import Step, slem, slrs, standard, tli, union
+from specref.algorithms import slem, slrs, standard, tli, union
+from specref.algorithms.decoding import Step
 from specref.algorithms.lookahead import LookaheadRule, Stop
 from specref.algorithms.standard import Draft, acceptance
 from specref.chance import Chance, Sampled

@@ -9,7 +9,8 @@ from unittest import mock
 import torch
 from torch import Tensor
 
-from specref.algorithms import Step, union
+from specref.algorithms import union
+from specref.algorithms.decoding import Step
 from specref.chance import exact_distribution
 from specref.distributions import Probability
 from specref.models import Model

@@ -13,7 +13,8 @@ import pytest
 
 from proofs_tests.helpers.bugs.everywhere.states import FILE, STATES, Planned, lossy
 from specref import Vocabulary
-from specref.algorithms import Step, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import Step
 from specref.chance import Chance, OutsideChanceError
 from specref.models import Model
 from specref.proofs.everywhere import is_lossless_everywhere

@@ -25,7 +25,8 @@ from proofs_tests.helpers.campaigns import (
     surely_at_most,
     template,
 )
-from specref.algorithms import Step, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import Step
 from specref.chance import Chance, Sampled, Traced, exact_distribution
 from specref.distributions import normalise, total_variation, with_temperature
 from specref.models import Model, as_float, hashed_model, iid_model
@@ -133,7 +134,7 @@ SMALL = ExactFixture(
 
 @cache
 def small_case() -> CampaignCase:
-    return Campaign().case(SMALL.target, SMALL.drafter, (), SMALL.lookahead)
+    return Campaign().case(SMALL.target, SMALL.drafter, (), SMALL.lookahead, mutants=MUTANTS)
 
 
 def wealth(blocks: list[Tokens]) -> float:
@@ -867,7 +868,7 @@ def test_help_is_for_reading() -> None:
 @pytest.mark.parametrize(("eps", "said"), [(None, True), (0.02, False)])
 def test_without_eps_nothing_certifies_and_it_says_so(eps, said):
     campaign = Campaign(eps=eps)
-    case = campaign.case(SMALL.target, SMALL.drafter, lookahead=SMALL.lookahead)
+    case = campaign.case(SMALL.target, SMALL.drafter, lookahead=SMALL.lookahead, mutants=MUTANTS)
     campaign.add(case, [(0,)] * 2)
     report = campaign.report()
     assert report.verdict == Verdict.INCONCLUSIVE

@@ -17,7 +17,7 @@ from specref.statistics.campaign.drawing import batches
 from specref.tracebacks import PACKAGE
 from specref.verification import TwinSampler
 from specref.vocabulary import Tokens
-from specref.zoo import FIXTURES
+from specref.zoo import FIXTURES, MUTANTS
 
 FIXTURE = FIXTURES["c"]
 ARGUMENTS = (FIXTURE.target, FIXTURE.drafter, (), FIXTURE.lookahead)
@@ -26,7 +26,7 @@ BUDGET = 20_000
 
 def campaign(eps: float | None = None) -> Campaign:
     started = Campaign(eps=eps, seed=7)
-    started.case(*ARGUMENTS, name="c")
+    started.case(*ARGUMENTS, name="c", mutants=MUTANTS)
     return started
 
 
@@ -53,7 +53,7 @@ def test_a_model_that_a_sampler_changes_is_judged_as_it_was() -> None:
     """The case is declared, with all its laws, before the sampler runs."""
     table = Table(FIXTURE.target)
     started = Campaign(eps=None, seed=7)
-    started.case(cast(Model, table), FIXTURE.drafter, name="c")
+    started.case(cast(Model, table), FIXTURE.drafter, name="c", mutants=MUTANTS)
 
     def in_place(name: str, trials: int, rng: np.random.Generator) -> Ints:
         table.row[:] = np.eye(len(table.row))[table.row.argmax()]

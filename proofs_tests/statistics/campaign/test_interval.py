@@ -13,7 +13,8 @@ import pytest
 
 from proofs_tests.helpers.campaigns import drawn as blocks_drawn
 from proofs_tests.helpers.campaigns import surely_at_most, tree_of
-from specref.algorithms import Step, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import Step
 from specref.chance import exact_distribution
 from specref.models import as_float, iid_model
 from specref.proofs.exact import completed

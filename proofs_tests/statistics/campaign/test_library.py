@@ -8,7 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from specref.algorithms import Step, autoregressive, slem, standard
+from specref.algorithms import autoregressive, slem, standard
+from specref.algorithms.decoding import Step
 from specref.chance import MAX_SITES, Chance, TooManyPathsError, exact_distribution
 from specref.distributions import total_variation
 from specref.models import Model, as_float, hashed_model, iid_model
@@ -241,7 +242,7 @@ def test_texts_share_the_budget_of_a_rule() -> None:
 def test_bugs_that_two_vocabularies_rule_out_are_counted_in_the_report() -> None:
     other = iid_model(Vocabulary("ba"), ["1/4", "3/4"])
     campaign = Campaign(eps=None)
-    case = campaign.case(COIN, other, algorithm="slem")
+    case = campaign.case(COIN, other, algorithm="slem", mutants=MUTANTS)
     campaign.add(case, [(0,), (1,)])
     count = len(case.left_out)
     assert sum("another vocabulary" in line for line in case.left_out) >= 50
@@ -277,4 +278,4 @@ def test_an_error_of_the_model_is_no_reason_to_go_without_a_library() -> None:
 
     fragile = Model(Vocabulary("ab"), next_token)
     with pytest.raises(ValueError, match="context too long"):
-        Campaign().case(fragile, COIN, (), 2)
+        Campaign().case(fragile, COIN, (), 2, mutants=MUTANTS)

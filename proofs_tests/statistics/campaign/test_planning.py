@@ -11,7 +11,6 @@ from proofs_tests.benchmarks.power import declared, iterations_needed
 from specref.algorithms import standard
 from specref.cli import main
 from specref.distributions import Probability
-from specref.statistics.campaign import planning
 from specref.statistics.campaign.bets import STRENGTHS
 from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.cases import CampaignCase
@@ -23,13 +22,13 @@ from specref.statistics.campaign.planning import (
     min_trials,
     plan_distance,
     plan_eps,
-    plan_mutant,
     plan_trials,
     typical_trials,
     typical_tv,
 )
 from specref.statistics.campaign.prefix_tree import prefix_tree
-from specref.zoo import FIXTURES, MUTANTS, total_variation_on
+from specref.zoo import FIXTURES, MUTANTS, planning, total_variation_on
+from specref.zoo.planning import FIXTURE_PAIRS, plan_mutant
 
 FIXTURE = FIXTURES["eos"]
 TREE = prefix_tree(FIXTURE.target, FIXTURE.drafter, (), FIXTURE.lookahead)
@@ -48,7 +47,7 @@ def test_smaller_alpha_and_beta_cost_more() -> None:
 
 
 def test_certifying_needs_the_same_order_as_detecting() -> None:
-    (plan,) = [plan for plan in plan_eps(0.05) if plan.fixture == "eos"]
+    (plan,) = [plan for plan in plan_eps(0.05, pair=FIXTURE_PAIRS) if plan.fixture == "eos"]
     assert 0.1 < plan.trials / min_trials(0.05, TREE) < 1
 
 
@@ -104,7 +103,7 @@ def test_needed_trials_are_split_over_the_cases() -> None:
 
 def test_campaigns_have_the_families_and_the_threshold_that_plans_count() -> None:
     campaign = Campaign(alpha=1e-6, eps=None)
-    case = campaign.case(FIXTURE.target, FIXTURE.drafter, (), FIXTURE.lookahead)
+    case = campaign.case(FIXTURE.target, FIXTURE.drafter, (), FIXTURE.lookahead, mutants=MUTANTS)
     assert tuple(campaign.wealth()) == FAMILIES
     members = len(campaign.wealth()["library"])
     assert members == len(case.library) <= len(MUTANTS) * len(STRENGTHS)
@@ -127,8 +126,10 @@ PAIR = (FIXTURE.target, FIXTURE.drafter, (), FIXTURE.lookahead)
 )
 def test_ones_own_pair_is_planned_like_the_fixture_that_it_is(plan, argument) -> None:
     for alpha in (1e-3, 1e-9):
-        (own,) = plan(argument, alpha, PAIR)
-        (same,) = [found for found in plan(argument, alpha) if found.fixture == "eos"]
+        (own,) = plan(argument, alpha, pair=PAIR)
+        (same,) = [
+            found for found in plan(argument, alpha, pair=FIXTURE_PAIRS) if found.fixture == "eos"
+        ]
         assert own.fixture == "own pair"
         assert (own.cells, own.tv, own.trials) == (same.cells, same.tv, same.trials)
 

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.conformance.diagnosis.observed import Observed
 from specref.contracts.tree.rules import tree_step
 from specref.proofs.lazy import Enumerator, ReadableModel, or_reason

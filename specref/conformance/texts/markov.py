@@ -114,7 +114,8 @@ def judge_markov(
 
     Examples
     --------
-    >>> from specref.algorithms import decode, standard
+    >>> from specref.algorithms.decoding import decode
+    >>> from specref.algorithms import standard
     >>> from specref.chance import Sampled
     >>> from specref.models import markov_model
     >>> from specref.vocabulary import Vocabulary

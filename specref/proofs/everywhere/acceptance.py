@@ -37,7 +37,8 @@ from fractions import Fraction
 from math import prod
 from typing import TypeAlias
 
-from specref.algorithms import Step, greedy_block
+from specref.algorithms import greedy_block
+from specref.algorithms.decoding import Step
 from specref.chance import MAX_PATHS, Chance, TooManyPathsError, Traced, enumerate_paths
 from specref.distributions import Probability
 from specref.models import Model

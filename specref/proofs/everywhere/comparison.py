@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, TypeAlias
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.distributions import Probability
 from specref.proofs.everywhere.acceptance import (
     Comparing,

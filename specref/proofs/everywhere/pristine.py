@@ -27,7 +27,7 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, NoReturn, TypeVar
 from weakref import WeakKeyDictionary
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.chance import OutsideChanceError
 from specref.proofs.everywhere.number import Reading
 from specref.proofs.everywhere.rows import Chart, Entry, Letter, Models, Row

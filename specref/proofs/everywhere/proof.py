@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.chance import Chance, OutsideChanceError, enumerate_paths
 from specref.distributions import Probability
 from specref.models import Model, table_model

@@ -20,7 +20,7 @@ from functools import reduce
 from itertools import takewhile
 from typing import TypeAlias
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.chance import MAX_PATHS, OutsideChanceError, TooManyPathsError
 from specref.models import Model
 from specref.proofs.everywhere import polynomials, signs

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import prod
 from typing import Any, TypeAlias
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.chance import MAX_SITES, Chance, Exact, OutsideChanceError, TooManyPathsError
 from specref.proofs.everywhere import signs
 from specref.proofs.everywhere.number import STALE, NotForAllError, Number, Reading

@@ -7,6 +7,7 @@ alpha if the sampler is lossless, whatever its acceptance law, whenever one look
 """
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
 import scipy
@@ -14,6 +15,8 @@ import scipy
 from specref.arrays import Floats, Ints
 
 STAKES = np.array([s * x for x in (0.9, 0.5, 0.25, 0.1, 0.03, 0.01) for s in (1, -1)])
+Strengthened: TypeAlias = tuple[str, float]
+"""A known bug by its id, and how much of a sampler it is."""
 STRENGTHS = (1.0, 0.3, 0.1, 0.03)
 CONCENTRATIONS = np.array([10.0, 30.0, 100.0, 300.0, 1e3, 3e3, 1e4, 3e4, 1e5])
 FEATURES = ("q > p", "q/(p+q)", "argmax p", "argmax q", "rare", "last id")
@@ -72,7 +75,7 @@ def tilt_evidence(counts: Floats, log_bets: Floats, position: Ints) -> Floats:
 
 def library_bets(
     p: Floats, clean: Floats, mutants: Mapping[str, Floats]
-) -> dict[tuple[str, float], Floats]:
+) -> dict[Strengthened, Floats]:
     """Log-bets on known bugs at several strengths: the mutant's next-token law over p.
 
     Parameters
@@ -81,7 +84,7 @@ def library_bets(
     clean, mutants : ndarray, shape (nodes, V)
         P(block starts with prefix + token) of the clean step and of each mutant.
     """
-    bets: dict[tuple[str, float], Floats] = {}
+    bets: dict[Strengthened, Floats] = {}
     for name, mutant in mutants.items():
         for strength in STRENGTHS:
             mass = (1 - strength) * clean + strength * mutant

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from specref.arrays import Floats, Ints
 from specref.models import Model
-from specref.rules import DEFAULT
 from specref.statistics.campaign.acceptance import compare_lengths
 from specref.statistics.campaign.blocks import as_blocks, fitted
 from specref.statistics.campaign.cases import CampaignCase, declare
@@ -22,6 +21,7 @@ from specref.statistics.campaign.evidence import Evidence
 from specref.statistics.campaign.interval import interval, needed_trials
 from specref.statistics.campaign.least import least_on
 from specref.statistics.campaign.levels import ALPHA
+from specref.statistics.campaign.library import STANDARD, Bug
 from specref.statistics.campaign.prefix_tree import walk
 from specref.statistics.campaign.traces import as_drafts, impossible_traces
 from specref.statistics.campaign.verdict import (
@@ -32,7 +32,6 @@ from specref.statistics.campaign.verdict import (
     describe,
 )
 from specref.vocabulary import Tokens
-from specref.zoo import MUTANTS, Entry
 
 View: TypeAlias = Literal["boundary", "stream", "trace"]
 EPS = 0.02
@@ -123,9 +122,9 @@ class Campaign:
         context: Tokens = (),
         lookahead: int = 1,
         *,
-        algorithm: str = DEFAULT,
+        algorithm: str = STANDARD,
         name: str | None = None,
-        mutants: Mapping[str, Entry] | None = None,
+        mutants: Mapping[str, Bug] | None = None,
         tokens: int | None = None,
     ) -> CampaignCase:
         """Declare a toy pair that the sampler will be run on.
@@ -140,7 +139,8 @@ class Campaign:
         name : str, optional
             For the report.
         mutants : mapping, optional
-            {id: Entry}: the library of known bugs to bet on, by default `zoo.MUTANTS`. Those
+            {id: bug}: the known bugs to bet on, such as `zoo.MUTANTS`. Without them less is
+            bet on: what is LOSSY may need more blocks, and has no suspects of that name. Those
             that crash on the pair, or have too many random paths there, are in the case's
             `left_out`.
         tokens : int, optional
@@ -155,7 +155,7 @@ class Campaign:
         return self._take(
             declare(
                 name, target, drafter, context, lookahead, algorithm,
-                MUTANTS if mutants is None else mutants, text, self.tolerance,
+                mutants or {}, text, self.tolerance,
             )
         )  # fmt: skip
 
@@ -183,8 +183,8 @@ class Campaign:
     def _check_case(self, name: str, algorithm: str) -> None:
         if name in [case.name for case in self.cases]:
             raise ValueError(f"name = {name!r}: the campaign has a case of that name")
-        if self.view == "trace" and algorithm != DEFAULT:
-            raise ValueError(f"algorithm = {algorithm!r}: the view trace knows {DEFAULT} only")
+        if self.view == "trace" and algorithm != STANDARD:
+            raise ValueError(f"algorithm = {algorithm!r}: the view trace knows {STANDARD} only")
 
     def _take(self, case: CampaignCase) -> CampaignCase:
         self.evidence.declare(case)

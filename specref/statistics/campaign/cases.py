@@ -7,13 +7,11 @@ import numpy as np
 
 from specref.arrays import Floats, Ints
 from specref.models import Model
-from specref.rules import rule_of
 from specref.statistics.campaign import bets
 from specref.statistics.campaign.lags import Recent
-from specref.statistics.campaign.library import known_bugs
+from specref.statistics.campaign.library import Bug, known_bugs
 from specref.statistics.campaign.prefix_tree import PrefixTree, prefix_tree
 from specref.vocabulary import Tokens
-from specref.zoo import Entry
 
 
 @dataclass
@@ -42,7 +40,7 @@ class CampaignCase:
     name: str
     tree: PrefixTree
     algorithm: str
-    library: tuple[tuple[str, float], ...] = field(repr=False)
+    library: tuple[bets.Strengthened, ...] = field(repr=False)
     left_out: tuple[str, ...] = field(repr=False)
     log_bets: Floats = field(repr=False)
     tilts: Floats = field(repr=False)
@@ -109,7 +107,7 @@ def declare(
     context: Tokens,
     lookahead: int,
     algorithm: str,
-    mutants: Mapping[str, Entry],
+    mutants: Mapping[str, Bug],
     tokens: int | None,
     tolerance: float,
 ) -> CampaignCase:
@@ -125,6 +123,8 @@ def declare(
     ValueError
         An unknown algorithm, or two vocabularies for standard.
     """
+    from specref.rules import rule_of  # all algorithms: for who declares a case alone
+
     lengths = rule_of(algorithm).accepted_lengths
     accepted = None
     if lengths is not None:

@@ -15,7 +15,6 @@ from specref.statistics.campaign import bets, large
 from specref.statistics.campaign.cases import CampaignCase
 from specref.statistics.campaign.error_budget import FAMILIES
 from specref.statistics.campaign.lags import LAG_SHAPE
-from specref.statistics.campaign.library import Bug
 from specref.statistics.campaign.verdict import Suspect
 
 SUSPECTS = 5
@@ -37,7 +36,7 @@ class Evidence:
     peak: float = -math.inf
 
     _at_peak: dict[str, Floats] = field(default_factory=dict)
-    _bugs: dict[Bug, int] = field(default_factory=dict)
+    _bugs: dict[bets.Strengthened, int] = field(default_factory=dict)
     _library: Floats = field(default_factory=lambda: np.zeros(0))
     _tilts: Floats = field(default_factory=lambda: np.zeros(large.TILT_SHAPE))
     _lags: Floats = field(default_factory=lambda: np.zeros(LAG_SHAPE))

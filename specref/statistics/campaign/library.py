@@ -2,28 +2,38 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Protocol
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.arrays import Floats
 from specref.chance import TooManyPathsError
 from specref.proofs.lazy import Enumerator, ReadableModel, or_reason
-from specref.rules import DEFAULT, RULES
-from specref.statistics.campaign.bets import STRENGTHS, library_bets
+from specref.statistics.campaign.bets import STRENGTHS, Strengthened, library_bets
 from specref.statistics.campaign.prefix_tree import PrefixTree, starts
-from specref.zoo import Entry
 
-Bug = tuple[str, float]
+STANDARD = "standard"
+"""The rule that a sampler is of if it claims no other; every sampler may have its bugs."""
 MOST_PATHS = 12_000
 MOST_BETS = 1 << 25
+
+
+class Bug(Protocol):
+    """A known bug, as the zoo has them: a step, and the rule that it departs from."""
+
+    @property
+    def rule(self) -> str: ...
+
+    @property
+    def step(self) -> Step: ...
 
 
 def known_bugs(
     tree: PrefixTree,
     algorithm: str,
-    mutants: Mapping[str, Entry],
+    mutants: Mapping[str, Bug],
     tokens: int | None = None,
     max_paths: int = MOST_PATHS,
-) -> tuple[dict[Bug, Floats], tuple[str, ...]]:
+) -> tuple[dict[Strengthened, Floats], tuple[str, ...]]:
     """Log-bets on each mutant at each strength, and the mutants that are left out.
 
     Parameters
@@ -32,7 +42,7 @@ def known_bugs(
     algorithm : str
         The rule that the mutants are mixed with at strengths below 1.
     mutants : mapping
-        {id: Entry}; those that patch yet another algorithm are none of this library.
+        {id: bug}; those that patch yet another algorithm are none of this library.
     tokens : int, optional
         For texts of that many tokens rather than blocks.
     max_paths : int
@@ -45,7 +55,9 @@ def known_bugs(
     left_out : tuple of str
         ``id: reason``.
     """
-    mutants = {n: entry for n, entry in mutants.items() if entry.rule in (DEFAULT, algorithm)}
+    from specref.rules import RULES  # all algorithms: for who declares a case alone
+
+    mutants = {n: entry for n, entry in mutants.items() if entry.rule in (STANDARD, algorithm)}
     if tree.p.size * len(mutants) * len(STRENGTHS) > MOST_BETS:
         return {}, _all(mutants, f"a tree of {tree.p.size} cells is too large for a library")
     laws = PrefixLaws(tree, tokens, max_paths)
@@ -59,7 +71,7 @@ def known_bugs(
     return library_bets(tree.p, fair, masses), tuple(reasons)
 
 
-def _all(mutants: Mapping[str, Entry], reason: str) -> tuple[str, ...]:
+def _all(mutants: Mapping[str, Bug], reason: str) -> tuple[str, ...]:
     return tuple(f"{name}: {reason}" for name in mutants)
 
 

@@ -11,7 +11,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from specref.algorithms import Step, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import Step
 from specref.algorithms.lookahead import fixed
 from specref.algorithms.standard import Draft
 from specref.algorithms.text.slrs import propose

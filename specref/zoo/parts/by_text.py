@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from specref.algorithms import Step, slem
+from specref.algorithms import slem
+from specref.algorithms.decoding import Step
 from specref.algorithms.lookahead import fixed
 from specref.algorithms.standard import Draft
 from specref.algorithms.text.push_forward import conditional_psi

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
-from specref.algorithms import Step, union
+from specref.algorithms import union
+from specref.algorithms.decoding import Step
 from specref.algorithms.lookahead import positions
 from specref.algorithms.standard import Draft
 from specref.chance import Chance

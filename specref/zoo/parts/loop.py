@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from specref.algorithms import Step, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import Step
 from specref.chance import Chance, Traced
 from specref.distributions import Probability
 from specref.models import Model

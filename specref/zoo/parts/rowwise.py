@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.arrays import NO_TOKEN, Floats, Ints
 from specref.batched import Blocks, Verify, read, winner
 from specref.chance import Chance

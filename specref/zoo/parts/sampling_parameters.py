@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from specref.algorithms import Step, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import Step
 from specref.chance import Chance
 from specref.distributions import Probabilities, normalise, top_k_top_p, with_temperature
 from specref.models import Model, hashed_model

@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from specref.algorithms import Step, multi_draft
+from specref.algorithms import multi_draft
+from specref.algorithms.decoding import Step
 from specref.algorithms.standard import acceptance
 from specref.algorithms.trees.multi_draft import PositionRule, Verdict
 from specref.algorithms.trees.siblings import draw, remaining

@@ -6,7 +6,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from specref.algorithms import Step, slem, traversal
+from specref.algorithms import slem, traversal
+from specref.algorithms.decoding import Step
 from specref.algorithms.trees.topdown import Branching, Node, Tree, Verify, branching_of, draft
 from specref.chance import Chance
 from specref.distributions import Probabilities, Probability, normalise

@@ -3,7 +3,7 @@
 from fractions import Fraction
 from math import exp, log
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.distributions import Probability, normalise
 from specref.zoo.entry import Entry
 from specref.zoo.parts.standard import Position, argmax, one_hot, ratio, residual_or_p, speculative

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from proofs_tests.helpers.bugs.everywhere.planted import bonus_from_q, over_accepting
-from specref.algorithms import Step, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import Step
 from specref.chance import Chance, shown
 from specref.distributions import corrected
 from specref.models import Model

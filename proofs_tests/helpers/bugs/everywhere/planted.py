@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from specref.algorithms import Step
+from specref.algorithms.decoding import Step
 from specref.models import Model
 from specref.zoo.parts.standard import Position, acceptance, speculative
 

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from specref.algorithms import Step, standard
+from specref.algorithms import standard
+from specref.algorithms.decoding import Step
 from specref.chance import Chance
 from specref.models import Model
 from specref.vocabulary import Tokens, Vocabulary

@@ -1,0 +1,19 @@
+from specref.algorithms.decoding import Step as Step
+from specref.algorithms.decoding import decode as decode
+
+from . import autoregressive as autoregressive
+from . import block as block
+from . import companion as companion
+from . import greedy_block as greedy_block
+from . import ngrams as ngrams
+from . import standard as standard
+from . import tli as tli
+from . import union as union
+from .text import block_slrs as block_slrs
+from .text import lazy_slrs as lazy_slrs
+from .text import path_slrs as path_slrs
+from .text import slem as slem
+from .text import slrs as slrs
+from .trees import multi_draft as multi_draft
+from .trees import topdown as topdown
+from .trees import traversal as traversal
