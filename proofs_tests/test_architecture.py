@@ -295,7 +295,7 @@ CROSSING = {
     "adapters": "changed_engines samplers upstream_reports",
     "algorithms": "edges limits multi_draft_floats multi_draft_input",
     "checkpoints": "onnx_and_openvino",
-    "claims": "explainer ledger ngrammys pins timor verification",
+    "claims": "explainer ledger ngrammys pins records speculative tables timor verification",
     "cli": "block kit process tree",
     "conformance": "block eos false_alarms outcomes recorded upstream",
     "conformance/checks": "check_edges",

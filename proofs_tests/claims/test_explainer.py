@@ -77,23 +77,6 @@ def best_printed(alpha, cost, most=40):
     return max(range(1, most), key=lambda k: printed_improvement(alpha, k, cost))
 
 
-def test_l_0_equation_1_of_the_paper_counts_tokens_with_the_bonus():
-    """True for models without context, whose acceptances are independent, with one rate."""
-    for (p, q), lookahead in itertools.product(PAIRS[::7], range(4)):
-        target, drafter = iid_model(ABC, p), iid_model(ABC, q)
-        blocks = exact_distribution(
-            lambda chance, pair=(target, drafter), n=lookahead: standard.step(*pair, (), n, chance)
-        )
-        mean = sum(len(block) * weight for block, weight in blocks.items())
-        alpha = overlap(p, q)
-        assert mean == expected_tokens(alpha, lookahead)
-        if alpha < 1:
-            assert mean == (1 - alpha ** (lookahead + 1)) / (1 - alpha)
-            assert mean - printed_tokens(alpha, lookahead) == alpha**lookahead
-        else:
-            assert mean == lookahead + 1
-
-
 @pytest.mark.parametrize("key", range(3))
 @pytest.mark.parametrize("lookahead", [1, 2, 3])
 def test_l_1_loop_without_bonus_is_lossless_but_wasteful(key, lookahead):

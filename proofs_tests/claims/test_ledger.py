@@ -2,7 +2,6 @@
 
 import copy
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +12,12 @@ import pytest
 from proofs_tests.pages import claims
 
 TESTS = Path(__file__).parents[1]
-LEDGER = tomllib.loads(claims.LEDGER.read_text(encoding="utf-8"))
+LEDGER = claims.ledger()
 # Test files of which every test is of a row, and one test of another file that says so.
 OF_ROWS = [f"claims/test_{name}.py" for name in claims.SOURCES]
 NAMED_LEDGER = "def test_ledger_"
+NOT_THERE = ("not in the paper", "not said", "not in the explainer")
+"""Places of what no text states; it has no line."""
 
 
 def problems(ledger: dict[str, Any]) -> list[str]:
@@ -28,7 +29,10 @@ def problems(ledger: dict[str, Any]) -> list[str]:
         path = TESTS / file
         if not path.exists() or name not in claims.tests_of(path):
             found.append(f"{id_}: there is no {test}")
-    for _, row in claims.rows(ledger):
+    for source, row in claims.rows(ledger):
+        told = source == claims.PUBLIC or any(one in row["place"] for one in NOT_THERE)
+        if not (told and "as printed" not in row["verdict"]) and not row.get("lines"):
+            found.append(f"{row['id']}: no line of a text")
         if row["verdict"] not in ledger["verdicts"]:
             found.append(f"{row['id']}: verdict {row['verdict']!r}")
         if bool(row.get("tests")) == (row["verdict"] == claims.UNTESTED):
@@ -40,6 +44,8 @@ def problems(ledger: dict[str, Any]) -> list[str]:
         if not one.get("rows") and not one.get("why"):
             found.append(f"{one['place']}: neither rows nor why there is none")
         found += [f"{one['place']}: no row {id_}" for id_ in one.get("rows", ()) if not ids[id_]]
+    for one in (*ledger["findings"], *({"rows": named} for named in ledger["rules"].values())):
+        found += [f"there is no row {id_}" for id_ in one["rows"] if not ids[id_]]
     found += [f"{id_} is there {count} times" for id_, count in ids.items() if count > 1]
     have = {test for _, test in given}
     for file in OF_ROWS:
@@ -78,7 +84,8 @@ def test_each_row_has_its_tests_and_each_test_its_row():
 
 def test_tests_are_named_for_their_rows():
     assert misnamed(LEDGER) == [
-        "H1.2: claims/test_timor.py::test_h4_8_acceptance_rows_of_the_table"
+        "H1.2: claims/test_timor.py::test_h4_8_acceptance_rows_of_the_table",
+        "V.30: claims/test_verification.py::test_v_3_accepted_length",
     ]
 
 
@@ -91,11 +98,15 @@ PLANTED: dict[str, Callable[[dict[str, Any]], Any]] = {
         tests=["claims/test_timor.py::test_h5_2"]
     ),
     "G.1: true, with 0 tests": lambda x: first(x, "G.1").pop("tests"),
-    "T.1: true, with 0 tests": lambda x: first(x, "T.1").update(verdict="true"),
-    "B Table 1: no row T.99": lambda x: x["timor"]["places"][1].update(rows=["T.99"]),
-    "B Table 1: neither rows nor why there is none": lambda x: (
-        x["timor"]["places"][1].clear() or x["timor"]["places"][1].update(place="B Table 1")
+    "T.6: true, with 0 tests": lambda x: first(x, "T.6").update(verdict="true"),
+    "A Table 4: no row T.99": lambda x: x["timor"]["places"][1].update(rows=["T.99"]),
+    "A Table 4: neither rows nor why there is none": lambda x: (
+        x["timor"]["places"][1].clear() or x["timor"]["places"][1].update(place="A Table 4")
     ),
+    "H5.3: no line of a text": lambda x: first(x, "H5.3").pop("lines"),
+    "V.11: no line of a text": lambda x: first(x, "V.11").update(verdict="false as printed"),
+    "there is no row T.99": lambda x: x["findings"][0]["rows"].append("T.99"),
+    "there is no row T.98": lambda x: x["rules"]["tli"].append("T.98"),
     "H5.2: verdict 'lossy'": lambda x: first(x, "H5.2").update(verdict="lossy"),
     "H5.2: something is not said": lambda x: first(x, "H5.2").update(found=""),
     "H5.2 is there 2 times": lambda x: first(x, "H5.3").update(id="H5.2"),
@@ -114,7 +125,7 @@ def test_what_is_wrong_is_noticed(problem):
 def test_a_test_in_the_row_of_another_is_noticed():
     ledger = copy.deepcopy(LEDGER)
     first(ledger, "H5.3")["tests"] = first(ledger, "H5.2")["tests"]
-    assert len(misnamed(ledger)) == 2
+    assert len(misnamed(ledger)) == len(misnamed(LEDGER)) + 1
 
 
 def test_no_verdict_but_true_reads_as_true():
@@ -122,3 +133,30 @@ def test_no_verdict_but_true_reads_as_true():
     assert [name for name in LEDGER["verdicts"] if "true" in name] == ["true"]
     given = Counter(row["verdict"] for _, row in claims.rows(LEDGER))
     assert given.keys() == LEDGER["verdicts"].keys()
+
+
+def test_lines_of_another_text_are_noticed(tmp_path):
+    """A word more in one line is the reference of another line."""
+    ledger = copy.deepcopy(LEDGER)
+    for name, file in ledger["texts"].items():
+        lines = [f"line {i} of {name}" for i in range(1, 700)]
+        (tmp_path / file).write_text("\n".join(lines), encoding="utf-8")
+    read = claims.texts(ledger, tmp_path)
+    for _, row in claims.rows(ledger):
+        row["lines"] = [
+            claims.reference(text, read[text], int(first), int(last or first))
+            for text, where, _ in (named.split(":") for named in row.get("lines", ()))
+            for first, _, last in [where.partition("-")]
+        ]
+    assert claims.wrong_lines(ledger, tmp_path) == []
+    file = tmp_path / ledger["texts"]["001"]
+    file.write_text(file.read_text(encoding="utf-8").replace("line 267 ", "a line 267 "), "utf-8")
+    assert {one.partition(":")[0] for one in claims.wrong_lines(ledger, tmp_path)} == {
+        "H5.2",
+        "H5.3",
+    }
+
+
+@pytest.mark.skipif(not claims.folder(), reason="SPECREF_PAPERS names no folder of the texts")
+def test_lines_are_those_of_the_texts():
+    assert claims.wrong_lines(LEDGER, claims.folder()) == []

@@ -3,12 +3,17 @@
 Run from the root of a checkout:
 
     python -m proofs_tests.pages.claims
+
+With SPECREF_PAPERS=FOLDER, a folder of the texts, it also checks the lines that rows name.
 """
 
 import ast
+import hashlib
+import os
+import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,17 +22,26 @@ from proofs_tests.pages.console_blocks import ROOT
 
 LEDGER = ROOT / "docs" / "claims.toml"
 PAGE = ROOT / "docs" / "claims.md"
-SOURCES = ("timor", "ngrammys", "verification", "explainer")
+SOURCES = ("timor", "ngrammys", "verification", "speculative", "explainer")
+PUBLIC = "speculative"
+"""The source whose rows name no lines: it is public, and `texts` has none of it."""
 UNTESTED = "not testable here"
+FOLDER = "SPECREF_PAPERS"
+DIGITS = 12
+"""Of a hash; its 48 bits tell apart any lines that a text may have."""
 HEAD = """# Claims
 
-What four sources state about speculative decoding, and what came of each statement when it was
-enumerated in fractions, simulated, or held against their own figures. Written from
-[claims.toml](claims.toml) by `python -m proofs_tests.pages.claims`; a test holds rows and tests
-together. Statements are in our words. A verdict reaches as far as the tests of its row: grids and
-random toy models, unless it says more. What is proved for every p and q is in
-[everywhere_rules.md](everywhere_rules.md) and [dominance.md](dominance.md). What a sampler
-claims of itself, `--claim`, is another thing: `specref list claims`.
+What five sources state about speculative decoding, and what came of each statement when it was
+enumerated in fractions, simulated, or held against their own figures. Ten findings:
+
+"""
+READ = """
+What a sampler claims of itself, `--claim`, is another thing: `specref list claims`. What is proved
+for every p and q: [everywhere_rules.md](everywhere_rules.md), [dominance.md](dominance.md). A
+verdict reaches as far as the tests of its row: grids and random toy models, unless it says more.
+Statements are in our words. `001:264` is line 264 of the text 001; [claims.toml](claims.toml) has
+a hash of it. `python -m proofs_tests.pages.claims` writes this page from that file, and checks the
+lines where `SPECREF_PAPERS` names a folder of the texts.
 
 """
 EXAMPLES = """
@@ -45,6 +59,12 @@ python -m pytest proofs_tests/claims/test_timor.py -k h5_2_   # row H5.2
 ```
 """
 EXIT_CODES = {"specref prove": "   # exit code 1: lossy"}
+
+
+@cache
+def ledger() -> dict[str, Any]:
+    """docs/claims.toml; not to be changed."""
+    return tomllib.loads(LEDGER.read_text(encoding="utf-8"))
 
 
 def rows(ledger: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -65,10 +85,52 @@ def tests_of(path: Path) -> frozenset[str]:
     )
 
 
+def folder() -> Path | None:
+    """The folder of the texts, if one is named."""
+    named = os.environ.get(FOLDER)
+    return Path(named) if named else None
+
+
+def texts(ledger: Mapping[str, Any], folder: Path) -> dict[str, list[str]]:
+    """{name: lines} of each text."""
+    return {
+        name: (folder / file).read_text(encoding="utf-8").split("\n")
+        for name, file in ledger["texts"].items()
+    }
+
+
+def reference(text: str, lines: Sequence[str], first: int, last: int) -> str:
+    """Lines of a text, as a row names them.
+
+    Examples
+    --------
+    >>> reference("001", ["a", "b", "c"], 1, 1), reference("001", ["a", "b", "c"], 2, 3)
+    ('001:1:ca978112ca1b', '001:2-3:6c516cfc306e')
+    """
+    told = "\n".join(lines[first - 1 : last])
+    where = str(first) if first == last else f"{first}-{last}"
+    return f"{text}:{where}:{hashlib.sha256(told.encode()).hexdigest()[:DIGITS]}"
+
+
+def wrong_lines(ledger: dict[str, Any], folder: Path) -> list[str]:
+    """References of rows that are not those of the texts in a folder."""
+    read = texts(ledger, folder)
+    wrong = []
+    for _, row in rows(ledger):
+        for named in row.get("lines", ()):
+            text, where, _ = named.split(":")
+            first, _, last = where.partition("-")
+            if named != reference(text, read[text], int(first), int(last or first)):
+                wrong.append(f"{row['id']}: {named}")
+    return wrong
+
+
 def page(ledger: dict[str, Any]) -> str:
     """The whole page."""
     counts = Counter(row["verdict"] for _, row in rows(ledger))
-    lines = ["| verdict | rows | |\n| --- | --- | --- |\n"]
+    lines = [f"1. {one['says']} ({', '.join(one['rows'])})\n" for one in ledger["findings"]]
+    lines.append(READ)
+    lines += ["| verdict | rows | |\n| --- | --- | --- |\n"]
     lines += [
         f"| {name} | {counts[name]} | {told} |\n" for name, told in ledger["verdicts"].items()
     ]
@@ -101,15 +163,48 @@ def not_covered(source: dict[str, Any]) -> list[str]:
     ]
 
 
+def where(row: Mapping[str, Any]) -> str:
+    """The place of a row, with lines of the text.
+
+    Examples
+    --------
+    >>> where({"place": "ch. 1", "lines": ["004:93:ab", "004:95-97:cd", "001:3:ef"]})
+    'ch. 1 (004:93, 95-97; 001:3)'
+    """
+    found: dict[str, list[str]] = {}
+    for named in row.get("lines", ()):
+        text, lines, _ = named.split(":")
+        found.setdefault(text, []).append(lines)
+    told = "; ".join(f"{text}:{', '.join(lines)}" for text, lines in found.items())
+    return f"{row['place']} ({told})" if told else str(row["place"])
+
+
 def _line(row: dict[str, Any]) -> str:
     found = row["found"] + (f"; `{row['command']}`" if "command" in row else "")
     tests = ", ".join(
         f"[{name}](../proofs_tests/{file})"
         for file, name in (test.split("::") for test in row.get("tests", ()))
     )
-    cells = (row["id"], f"**{row['verdict']}**", row["says"], row["place"], found, tests)
+    cells = (row["id"], f"**{row['verdict']}**", row["says"], where(row), found, tests)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
 
 
+def main() -> int:
+    """Write the page, and check lines where there are texts."""
+    PAGE.write_text(page(ledger()), encoding="utf-8")
+    at = folder()
+    if at is None:
+        print(f"lines of the texts: not run ({FOLDER} names no folder of them)")
+        return 0
+    wrong = wrong_lines(ledger(), at)
+    named = sum(len(row.get("lines", ())) for _, row in rows(ledger()))
+    print(
+        f"lines of the texts: {named - len(wrong)} of {named} references are theirs",
+        *wrong,
+        sep="\n",
+    )
+    return 1 if wrong else 0
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page(tomllib.loads(LEDGER.read_text(encoding="utf-8"))), encoding="utf-8")
+    sys.exit(main())

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache, partial
@@ -84,7 +83,7 @@ def pages() -> Iterator[tuple[str, str]]:
         yield PAGES_ELSEWHERE[file], relinked(text, "", "docs/generated")
     for rule in RULES.values():
         yield f"rules/{rule.name}", rule_page(rule)
-    ledger = tomllib.loads(claims.LEDGER.read_text(encoding="utf-8"))
+    ledger = claims.ledger()
     for source in claims.SOURCES:
         yield f"papers/{source}", paper_page(source, ledger[source], ledger["verdicts"])
     yield "references", REFERENCES
@@ -98,7 +97,7 @@ def pages() -> Iterator[tuple[str, str]]:
 
 REFERENCES = """# Papers that are named
 
-Four sources have pages with a verdict on each statement; the others are named for their rules,
+Five sources have pages with a verdict on each statement; the others are named for their rules,
 and were not examined statement by statement.
 
 ```{bibliography}
@@ -188,7 +187,7 @@ def beginning_of_readme() -> str:
 
 def linked_rows(page: str) -> str:
     """docs/claims.md with links to the page of each source, and from rows to their place there."""
-    ledger = tomllib.loads(claims.LEDGER.read_text(encoding="utf-8"))
+    ledger = claims.ledger()
     for source in claims.SOURCES:
         what = "tables, figures and sections" if "places" in ledger[source] else "statements"
         above = f"\n## {short(ledger[source])}\n\n"
@@ -261,6 +260,7 @@ def rule_page(rule: Rule) -> str:
         else "no",
         "may be declared under the contracts": ", ".join(told["contracts"]) or "none",
         "when to take it": f"{WHEN[rule.name]} [Which rule?](../../algorithms.md)",
+        "statements about it": rows_about(rule),
         "published test vectors": "[yes](../../vectors.md)" if rule.vectors else "no",
     }
     parts = [
@@ -288,7 +288,7 @@ def is_lossless_said(rule: Rule) -> str:
     """Whether a rule is lossless as specref lists it, and what is known of it as printed."""
     if not rule.lossless:
         return "**no**: published, and refuted"
-    ledger = tomllib.loads(claims.LEDGER.read_text(encoding="utf-8"))
+    ledger = claims.ledger()
     told = "yes, as listed here"
     for key in claims.SOURCES:
         name, page = short(ledger[key]), f"../papers/{key}.md"
@@ -300,6 +300,18 @@ def is_lossless_said(rule: Rule) -> str:
         elif uses(rule, name):
             told += f"; [verdicts on statements of {name}]({page})"
     return told
+
+
+def rows_about(rule: Rule) -> str:
+    """Links to the rows of the ledger that are about a rule."""
+    ledger = claims.ledger()
+    named = ledger["rules"].get(rule.name, ())
+    links = (
+        f"[{row['id']}](../papers/{source}.md#{anchor(row)}) {row['verdict']}"
+        for source, row in claims.rows(ledger)
+        if row["id"] in named
+    )
+    return "; ".join(links) or "none was examined"
 
 
 def cited(paper: str) -> str:
@@ -586,7 +598,7 @@ PAPERS = "docs/generated/papers"
 @cache
 def row_pages() -> Mapping[str, str]:
     """{id: the page of papers that has the row}."""
-    ledger = tomllib.loads(claims.LEDGER.read_text(encoding="utf-8"))
+    ledger = claims.ledger()
     return {row["id"]: key for key in claims.SOURCES for row in ledger[key]["rows"]}
 
 
@@ -615,7 +627,7 @@ def statement(row: Mapping[str, Any]) -> str:
     """A row of the ledger, in full."""
     lines = [
         f"({anchor(row)})=\n### {row['id']}: {row['verdict']}\n",
-        f"*{row['place']}*\n\n{row['says']}.\n",
+        f"*{claims.where(row)}*\n\n{row['says']}.\n",
         f"**Found:** {with_rows(relinked(row['found'], 'docs', PAPERS))}.\n",
     ]
     if "command" in row:

@@ -150,7 +150,8 @@ ENTRIES = (
         rule="slem",
         cites=("arXiv:2502.05202",),
         blind=SHORT,
-        note="Algorithm 2, line 10, as printed. With one proposed token the sample is emitted.",
+        note="Algorithm 2, line 10, by its formula, not its words. With one proposed token the "
+        "sample is emitted.",
     ),
     Entry(
         "slem-context-retokenised",

@@ -78,7 +78,7 @@ ENTRIES = (
         rule="slrs",
         cites=("arXiv:2502.05202",),
         blind=frozenset({"unread"}),
-        note="The one draft of unread overshoots nothing. The reading of Lemma 3.1 and its tree.",
+        note="The one draft of unread overshoots nothing. The count of Lemma 3.1 and its tree.",
     ),
     Entry(
         "slrs-fixed-q",
@@ -90,7 +90,7 @@ ENTRIES = (
         rule="slrs",
         cites=("arXiv:2502.05202",),
         blind=frozenset({"unread"}),
-        note="The one draft of unread sees no other. Theorem 3.2 as printed.",
+        note="The one draft of unread sees no other. Theorem 3.2, if q is one law.",
     ),
     Entry(
         "slrs-lookahead-off-by-one",
@@ -113,7 +113,7 @@ ENTRIES = (
         step=submitted(first(lambda s: s.psi()), verify=fall_through),
         rule="slrs",
         cites=("arXiv:2502.05202",),
-        note="Algorithm 3, line 8, as printed.",
+        note="Algorithm 3, lines 6 to 8, if to accept is not to return.",
     ),
     Entry(
         "slrs-q-of-drafts",

@@ -2,9 +2,10 @@
 
 The drafter writes text, the target's tokeniser reads it, and the target's own samples are
 kept while they match. Lossless for every way to turn drafts into proposals, because what is
-kept are always target samples. Corrected here: the listing's argmin is a first mismatch, not
-a first match; t_{m+1} matches nothing, so m matches are followed by one more target token;
-and the context stays the accepted target ids: T(text) is never taken again, which is lossy.
+kept are always target samples. Made definite here: the block ends at the first mismatch, as the
+words of line 10 say, not at the first match, as its argmin does; t_{m+1} matches nothing, so m
+matches are followed by one more target token; and the context stays the accepted target ids, as
+section 3.2 says: T(text) is never taken again, which is lossy.
 """
 
 from collections.abc import Callable

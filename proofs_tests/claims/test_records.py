@@ -1,0 +1,95 @@
+"""Statements of papers on a published pair, Gemma 3 270M and SmolLM2 135M: what docs/records says.
+
+The models were run once, and the records are read here. Sizes and samples are small, and rows of
+the ledger say them.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+RECORDS = Path(__file__).parents[2] / "docs" / "records"
+REAL = json.loads((RECORDS / "real_models.json").read_text(encoding="utf-8"))
+BOTH = ["gemma_smollm2", "smollm2_gemma"]
+PATHS = REAL["parts"]["speed"]["gemma<-smollm2, cpu, float32"]["paths"]
+
+
+def vocabularies(pair):
+    return json.loads((RECORDS / f"vocabularies_{pair}.json").read_text(encoding="utf-8"))
+
+
+def first_drafts(pair, method):
+    """(tested, accepted, expected by the closed form on the same rows) of an unbroken loop."""
+    (row,) = (
+        row
+        for row in REAL["rows"]
+        if (row["case"]["pair"], row["case"]["method"], row["case"]["bug"]) == (pair, method, None)
+    )
+    first = row["figures"]["acceptance"][0]
+    return first["reached"], first["accepted"], first["expected"], first["interval"]
+
+
+def tokens_a_pass(by, method, sampled):
+    (path,) = (p for p in PATHS if (p["by"], p["method"], p["sampled"]) == (by, method, sampled))
+    return path["tokens_per_forward"]
+
+
+@pytest.mark.parametrize("pair", BOTH)
+def test_r_1_tli_accepts_at_least_as_often_as_union_in_each_context(pair):
+    """56 contexts; by about 0.001 more, since under 1 % of the drafted mass is outside T."""
+    rows = vocabularies(pair)["rows"]
+    assert rows["rows"] == 56
+    assert rows["least gain"] >= 0
+    assert 0.001 < rows["tli less union"]["mean"] < 0.002
+    assert rows["drafted outside"]["mean"] < 0.01
+
+
+def test_r_2_slrs_accepts_more_than_slem():
+    """204 of 368 first drafts and 85 of 375: more than 9 standard errors apart."""
+    (n, kept, *_), (m, matched, *_) = (first_drafts("gemma<-smollm2", x) for x in ("slrs", "slem"))
+    assert (kept, n, matched, m) == (204, 368, 85, 375)
+    pooled = (kept + matched) / (n + m)
+    error = (pooled * (1 - pooled) * (1 / n + 1 / m)) ** 0.5
+    assert kept / n - matched / m > 9 * error
+
+
+@pytest.mark.parametrize(
+    ("pair", "method"),
+    [("gemma<-smollm2", m) for m in ("union", "tli", "slem", "slrs")]
+    + [("smollm2<-gemma", m) for m in ("union", "tli")],
+)
+def test_r_3_first_drafts_are_accepted_as_the_table_of_rates_says(pair, method):
+    """The count lies in the interval of the closed form summed over the same rows, level 1e-6."""
+    _, accepted, (low, high), (least, most) = first_drafts(pair, method)
+    assert least <= accepted <= most
+    assert least <= low <= high <= most
+
+
+@pytest.mark.parametrize("pair", BOTH)
+def test_r_4_no_intersection_is_empty_and_bytes_share_three_times_what_strings_do(pair):
+    overlap = vocabularies(pair)["overlap"]
+    assert overlap["strings"] == 14_837
+    assert overlap["spellings"] == 46_145 > 3 * overlap["strings"]
+
+
+@pytest.mark.parametrize("pair", BOTH)
+def test_r_5_a_pass_over_drafts_is_not_a_pass_over_one_token(pair):
+    """Measured paces are below the formula's at every lookahead, and no lookahead is best."""
+    found = vocabularies(pair)["lookahead"]
+    assert [row["lookahead"] for row in found] == [0, 1, 2, 3, 4, 5]
+    assert all(row["measured"] < row["formula"] for row in found[1:])
+    assert max(found, key=lambda row: row["measured"])["lookahead"] == 0
+
+
+def test_r_6_greedy_drafts_are_kept_more_often_than_sampled_ones():
+    """Tokens a pass at temperature 0 and 1, of four methods; 96 tokens each."""
+    for method in ("union", "tli", "slem", "slrs"):
+        greedy, sampled = (tokens_a_pass("specref", method, one) for one in (False, True))
+        assert greedy > sampled > 1
+
+
+def test_r_7_drafts_from_the_context_emit_more_than_one_token_a_call():
+    """Transformers' prompt lookup: 2.46 greedy, 1.07 sampled."""
+    greedy, sampled = (tokens_a_pass("transformers", "prompt lookup", x) for x in (False, True))
+    assert round(greedy, 2) == 2.46 > round(sampled, 2) == 1.07 > 1
