@@ -27,8 +27,8 @@ are known beforehand, so that one forward with tree attention reads them togethe
 
 WORD = """\
 `{word}` has {count} decompositions of at most {bound} ({missing} is no token),
-{forwards} forwards and n_max {n_max}. The paper has the same 14 and 16; its words for the 16,
-"non-leaf nodes plus one", are right if the root is not taken for a node."""
+{forwards} forwards and n_max {n_max}. The paper has the same 14 and 16; it counts
+one more than the nodes that are no leaves, which is right if the root is not taken for a node."""
 
 TIES = """\
 The paper prints these lengths, the quartiles 7, 15 and 56 and the maximum of
@@ -39,8 +39,8 @@ have means from {least:.2f} to {most:.2f}. So mean and deviation test nothing be
 known."""
 
 REST = """\
-The other {count:,} tokens, which "we could not even count … after hours of computing
-time", have {least:,} to {most:,} decompositions: {within:,} of them at most {limit:,}, and {huge}
+The other {count:,} tokens, whose decompositions the authors report not to have counted in hours,
+have {least:,} to {most:,} decompositions: {within:,} of them at most {limit:,}, and {huge}
 more than 10^9. Counting takes length x longest token steps, however many there are;
 `python -m proofs_tests.benchmarks.counting` times it beside explicit enumeration. For {longest:,}
 of all {tokens:,} tokens n_max is the length, and for {more:,} there are more forwards than

@@ -1,7 +1,7 @@
 """Companion-guided verification: a third model decides how many drafts the target verifies.
 
-Kim et al. 2025, "Speculative Verification" (arXiv:2509.24328), sections 4 and 5. As published
-(`step`) it judges each drafted token, and is lossy under sampling. Lossless are: to decide on
+Kim et al. 2025, "Speculative Verification" (arXiv:2509.24328), sections 4 and 5. As published, and
+read for sampling (`step`), it judges each drafted token, and is lossy. Lossless are: to decide on
 a position before its token is drawn (`predictable_step`), and to count a draft that is not
 verified as rejected (`rejecting`).
 """
