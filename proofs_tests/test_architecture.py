@@ -15,52 +15,34 @@ import specref.theory
 from proofs_tests.helpers.imports import imports
 
 PACKAGE = Path(specref.__file__).parent
-FLOORS = [
-    "lazy",
-    "optional",
-    "supervised",
-    "tracebacks",
-    "spoiled",
-    "distributions",
-    "arrays",
-    "coins",
-    "batched",
-    "chance",
-    "vocabulary",
-    "validation",
-    "models",
-    "laws",
-    "checkpoints",
-    "algorithms",
-    "theory",
-    "machines",
-    "real_vocabularies",
-    "rules",
-    "pairs",
-    "simulate",
-    "speed",
-    "proofs",
-    "statistics",
-    "zoo",
-    "torch_backend",
-    "contracts",
-    "probing",
-    "process",
-    "adapters",
-    "conformance",
-    "vectors",
-    "verification",
-    "report",
-    "contrib",
-    "pytest_plugin",
-    "cli",
-]
-OUTSIDE = {
-    "strategies": "models",
-    "examples": "distributions",
-    "__init__": "cli",
-    "__main__": "cli",
+LAYERS = {
+    "foundations: chance, tokens, models and laws, and what every file may need": (
+        "arrays chance coins distributions laws lazy models optional pairs spoiled strategies "
+        "supervised tracebacks validation vocabulary wings"
+    ),
+    "rules: every rule as its paper prints it, what is known of it, and the table of all": (
+        "algorithms batched machines rules theory"
+    ),
+    "proof: exact laws, tests on samples, and wrong samplers to try them on": (
+        "proofs simulate statistics zoo"
+    ),
+    "judging: how somebody's sampler is called, and the questions that are put to it": (
+        "adapters checkpoints conformance contracts probing process"
+    ),
+    "answers: verdicts on all rules, published vectors, and what is shown": (
+        "real_vocabularies report vectors verification"
+    ),
+    "faces: the command line, pytest's plugin, the public names": (
+        "__init__ __main__ cli pytest_plugin"
+    ),
 }
+WINGS = "contrib"
+"""What the core does without, and knows by the names of `specref.wings` alone."""
+ASIDE = {"torch_backend", "examples"}
+"""Nothing of the rest is imported there: their independence is their value."""
+TOOLS = {PACKAGE / "report" / "schema.py"}
+"""Imported by nothing: it describes what all commands write, those of wings among them."""
+LEVELS = {one: level for level, rooms in enumerate(LAYERS.values()) for one in rooms.split()}
 
 
 def room(path: Path) -> str:
@@ -69,7 +51,11 @@ def room(path: Path) -> str:
 
 def rooms_imported(path: Path) -> set[str]:
     parts = [name.split(".") for name in imports(path) if name.startswith("specref.")]
-    return {name[1] for name in parts if (PACKAGE / name[1]).exists() or name[1] in FLOORS}
+    return {name[1] for name in parts if is_room(name[1])}
+
+
+def is_room(name: str) -> bool:
+    return (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").exists()
 
 
 @cache
@@ -89,12 +75,39 @@ ALL_FILES = sorted(PACKAGE.rglob("*.py"))
 ALGORITHM_FILES = sorted((PACKAGE / "algorithms").rglob("*.py"))
 
 
+def too_high(path: Path) -> set[str]:
+    """The rooms that a file imports from a layer above its own; the core imports no wing."""
+    own = room(path)
+    if own == WINGS or path in TOOLS:
+        return set()
+    level = LEVELS.get(own, 0)
+    return {
+        one for one in rooms_imported(path) - {own, *ASIDE} if one == WINGS or LEVELS[one] > level
+    }
+
+
+def test_every_room_is_of_one_layer() -> None:
+    rooms = [one for names in LAYERS.values() for one in names.split()]
+    assert sorted([*rooms, WINGS, *ASIDE]) == sorted(set(map(room, ALL_FILES)))
+
+
 @pytest.mark.parametrize("path", ALL_FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_go_downward(path: Path) -> None:
-    own = OUTSIDE.get(room(path), room(path))
-    above = FLOORS[: FLOORS.index(own) + 1]
-    known = {*above, room(path)}
-    assert rooms_imported(path) <= known, f"{path.name} imports from a floor below it"
+    assert too_high(path) == set(), f"{path.name} imports from a layer above its own, or a wing"
+
+
+def test_an_upward_import_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proofs_tests.test_architecture.room", lambda path: path.parent.name)
+    for own, text, found in (
+        ("zoo", "def late():\n    from specref.contracts import table", {"contracts"}),
+        ("cli", "from specref.contrib.real_models import published", {"contrib"}),
+        ("zoo", "from specref.statistics import Campaign", set()),
+        ("contrib", "from specref.cli import group", set()),
+    ):
+        planted = tmp_path / own / "planted.py"
+        planted.parent.mkdir(exist_ok=True)
+        planted.write_text(text)
+        assert too_high(planted) == found
 
 
 TWIN = sorted((PACKAGE / "torch_backend").rglob("*.py"))
@@ -104,25 +117,6 @@ TWIN = sorted((PACKAGE / "torch_backend").rglob("*.py"))
 def test_the_twin_imports_nothing_of_the_package(path: Path) -> None:
     assert rooms_imported(path) <= {"torch_backend"}
     assert not {name for name in imports(path) if name == "specref"}
-
-
-def imports_a_wing(path: Path) -> bool:
-    return "contrib" in rooms_imported(path)
-
-
-def test_the_core_imports_no_wing(tmp_path: Path) -> None:
-    """The command line may: a user asks for a wing by name."""
-    core = [path for path in ALL_FILES if room(path) not in ("contrib", "cli")]
-    assert [path for path in core if imports_a_wing(path)] == []
-    planted = tmp_path / "planted.py"
-    planted.write_text("def late():\n    from specref.contrib.real_models import published")
-    assert imports_a_wing(planted)
-
-
-def test_floor_check_notices_an_upward_import(tmp_path: Path) -> None:
-    planted = tmp_path / "planted.py"
-    planted.write_text("from specref.cli import main")
-    assert rooms_imported(planted) == {"cli"}
 
 
 @pytest.mark.parametrize("path", ALGORITHM_FILES, ids=lambda path: path.stem)

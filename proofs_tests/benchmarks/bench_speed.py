@@ -10,13 +10,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from specref.contrib.speed.budgets import FirstDecline, Priced, Scan, TopDrafts
+from specref.contrib.speed.latency import staircase
+from specref.contrib.speed.schedulers import Fixed, Oracle, Profile, Scheduler, StopAtConfidence
+from specref.contrib.speed.simulation import compare_schedulers, simulate_speed
+from specref.contrib.speed.tallies import SpeedReport
+from specref.contrib.speed.traces import Classes, Source, Traces, constant
 from specref.report.palette import BLUE, GREEN, PALE, VERMILLION
-from specref.speed.budgets import FirstDecline, Priced, Scan, TopDrafts
-from specref.speed.latency import staircase
-from specref.speed.schedulers import Fixed, Oracle, Profile, Scheduler, StopAtConfidence
-from specref.speed.simulation import compare_schedulers, simulate_speed
-from specref.speed.tallies import SpeedReport
-from specref.speed.traces import Classes, Source, Traces, constant
 from specref.theory.goodput import allocation, best, first_decline, goodputs
 
 BATCH, LOOKAHEAD, STEPS, WAVE, BASE = 8, 6, 100, 16, 2

@@ -18,7 +18,7 @@ from specref.algorithms import standard
 from specref.distributions import as_distribution, corrected, overlap, residual, total_variation
 from specref.models import hashed_model
 from specref.rules import RULES
-from specref.speed.speedup import (
+from specref.contrib.speed.speedup import (
     expected_block_length,
     is_faster,
     optimal_lookahead,

@@ -16,7 +16,7 @@ from specref.algorithms import standard
 from specref.distributions import as_distribution, overlap
 from specref.models import hashed_model, iid_model
 from specref.rules import RULES
-from specref.speed.speedup import (
+from specref.contrib.speed.speedup import (
     expected_block_length,
     is_faster,
     operations_increase,

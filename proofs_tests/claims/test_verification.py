@@ -33,6 +33,9 @@ from specref.algorithms import companion, slem, standard
 from specref.algorithms.companion import rejecting
 from specref.algorithms.companion.batch import fixed_budget_step
 from specref.algorithms.companion.signals import companion_acceptance, similarity
+from specref.contrib.speed.companion import accepted_length_law, expected_accepted, truncated_law
+from specref.contrib.speed.companion_table import Observation, information_gain, profile
+from specref.contrib.speed.latency import staircase
 from specref.distributions import (
     as_distribution,
     normalise,
@@ -42,9 +45,6 @@ from specref.distributions import (
 )
 from specref.models import hashed_model, iid_model
 from specref.proofs.batches import is_jointly_lossless
-from specref.speed.companion import accepted_length_law, expected_accepted, truncated_law
-from specref.speed.companion_table import Observation, information_gain, profile
-from specref.speed.latency import staircase
 from specref.theory import acceptance
 from specref.theory.goodput import (
     allocation,

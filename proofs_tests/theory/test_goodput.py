@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specref.speed.latency import optimal_policy, staircase
-from specref.speed.speedup import expected_block_length
+from specref.contrib.speed.latency import optimal_policy, staircase
+from specref.contrib.speed.speedup import expected_block_length
 from specref.theory.goodput import (
     allocation,
     best,

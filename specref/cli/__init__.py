@@ -1,5 +1,4 @@
-"""The command line: verify, prove, plan, check, list, replay, write, zoo, psi, vocabularies,
-vectors, doctor, build-model, cross-check.
+"""The command line: a file a command, those of wings by the table of `specref.wings`.
 
 A command is imported when it is used: so `--help`, and every command, starts fast.
 """
@@ -10,6 +9,7 @@ import click
 
 from specref import __version__
 from specref.cli.group import OneLineErrors
+from specref.wings import COMMANDS_OF_WINGS, registered
 
 __all__ = ["main"]
 
@@ -29,17 +29,25 @@ COMMANDS = {
     "vocabularies": "Count the vocabulary tables of Timor et al. 2025 again.",
     "vectors": "The published test vectors: write them, check them, or put them to YOUR sampler.",
     "doctor": "What is installed here, what it is for, and how to get the rest.",
-    "cross-check": "Check generated texts of two models, method by method, against the "
-    "target's own law.",
     "build-model": "Write small checkpoints whose law is known, for any engine.",
+    **COMMANDS_OF_WINGS,
 }
 
 
 class ImportedWhenUsed(OneLineErrors):
     """Knows the commands by their names and first lines, and imports the one that is used."""
 
+    def list_commands(self, context: click.Context) -> list[str]:
+        brought = (name for name in registered("commands") if " " not in name)
+        return [*dict.fromkeys((*COMMANDS, *brought))]
+
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in self.commands:
+        if " " in name:
+            return None
+        if name in registered("commands"):
+            brought: click.Command = registered("commands")[name].load()
+            return brought
+        if name not in COMMANDS:
             return None
         module = name.replace("-", "_")
         command: click.Command = getattr(
@@ -50,7 +58,14 @@ class ImportedWhenUsed(OneLineErrors):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             # `list` is a module of this package, once it was imported.
-            formatter.write_dl([*COMMANDS.items()])
+            formatter.write_dl(
+                [(name, self._told(context, name)) for name in self.list_commands(context)]
+            )
+
+    def _told(self, context: click.Context, name: str) -> str:
+        """A command in a sentence; those of other packages are imported for theirs."""
+        command = None if name in COMMANDS else self.get_command(context, name)
+        return COMMANDS[name] if command is None else command.get_short_help_str(limit=200)
 
 
 @click.group(

@@ -13,11 +13,10 @@ from rich.text import Text
 
 import specref
 from specref.cli.group import HOLDS, VIOLATED, json_option, leave, show
-from specref.contrib.real_models.conversion import converted, models_folder
-from specref.contrib.real_models.published import COMMAND
 from specref.optional import CORE, PARTS, Package
 from specref.report.layout import Column, Prose, Table
 from specref.report.machine import as_json, write_json
+from specref.wings import loaded
 
 PROGRAMS = ("g++", "rustc", "go", "node", "swiftc")
 
@@ -69,14 +68,6 @@ def _examined() -> dict[str, Any]:
     }
 
 
-def _models() -> str:
-    """Which published models are converted, and where."""
-    there = converted()
-    if not there:
-        return f"published models: none in {models_folder()}; {COMMAND}"
-    return f"published models in {models_folder()}: {', '.join(there)}"
-
-
 def _row(package: Package) -> dict[str, str | None]:
     return {
         "name": package.name,
@@ -125,7 +116,7 @@ def _report(found: dict[str, Any]) -> RenderableType:
         Prose(head, "dim"),
         Table(columns, rows),
         Prose(f"for samplers in other languages: {', '.join(programs)}", "dim"),
-        Prose(_models(), "dim"),
+        *(Prose(told(), "dim") for told in loaded("doctor")),
         *lacking,
         verdict,
     )

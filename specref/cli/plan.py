@@ -4,11 +4,11 @@ import click
 from click.core import ParameterSource
 
 from specref.cli.group import HOLDS, json_option, leave, show
-from specref.cli.plan_speed import plan_speed_command
 from specref.report import tables
 from specref.report.machine import as_json, write_json
 from specref.statistics.campaign import planning
 from specref.statistics.campaign.levels import ALPHA
+from specref.wings import registered
 from specref.zoo.planning import FIXTURE_PAIRS, MutantPlan, plan_mutant
 
 
@@ -81,4 +81,6 @@ def _refuse_options(context: click.Context) -> None:
             )
 
 
-plan_command.add_command(plan_speed_command)
+for name, entry in registered("commands").items():
+    if name.startswith("plan "):
+        plan_command.add_command(entry.load())

@@ -24,6 +24,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from specref.conformance.status import Finding, Status
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import CONTRACTS
+from specref.contrib.speed.report import SpeedRow
 from specref.pairs import Profile
 from specref.proofs.everywhere.comparison import Relation
 from specref.proofs.everywhere.proof import Verdict
@@ -33,7 +34,6 @@ from specref.report.everywhere import FORMAT
 from specref.report.listing import SECTIONS
 from specref.report.machine import write_json
 from specref.report.scoreboard import Row
-from specref.report.speed import SpeedRow
 from specref.statistics.campaign.planning import Plan
 from specref.vectors.results import Result
 from specref.vectors.schema import Schema, listed, record, ref, table

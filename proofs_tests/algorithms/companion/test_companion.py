@@ -35,12 +35,12 @@ from specref.algorithms.companion import rejecting
 from specref.algorithms.companion.batch import fixed_budget_step
 from specref.algorithms.companion.signals import companion_acceptance, similarity
 from specref.chance import Traced, enumerate_paths
+from specref.contrib.speed.companion import truncated_law
+from specref.contrib.speed.speedup import expected_block_length
 from specref.distributions import overlap, total_variation, with_temperature
 from specref.models import as_float, hashed_model, iid_model
 from specref.proofs import is_lossless_loop
 from specref.proofs.batches import is_jointly_lossless, product
-from specref.speed.companion import truncated_law
-from specref.speed.speedup import expected_block_length
 from specref.theory import acceptance
 from specref.theory.goodput import allocation, greedy_length, optimal_length
 from specref.zoo import ALL

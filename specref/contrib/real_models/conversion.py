@@ -192,3 +192,11 @@ def _check_again(model: Any, tokenizer: Any, folder: Path) -> None:
         logits, repeated = (one(torch.tensor([ids])).logits for one in (model, again.eval()))
     if ids != other or not torch.equal(logits, repeated):
         raise ValueError(f"{folder}: what was written gives other tokens or logits: report this")
+
+
+def what_is_there() -> str:
+    """Which published models are converted, and where."""
+    there = converted()
+    if not there:
+        return f"published models: none in {models_folder()}; {COMMAND}"
+    return f"published models in {models_folder()}: {', '.join(there)}"

@@ -3,9 +3,9 @@
 import importlib
 from typing import Any
 
+from specref.contrib.speed.report import SpeedPlan
 from specref.optional import PARTS
 from specref.report.palette import BLACK, BLUE, GREY, GRID, VERMILLION
-from specref.report.speed import SpeedPlan
 
 SPEED, TOKENS, OPERATIONS = BLUE, GREY, VERMILLION
 

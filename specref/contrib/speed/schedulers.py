@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from specref.algorithms.lookahead import positions
 from specref.arrays import Floats
+from specref.contrib.speed.traces import Iterations
 from specref.simulate.tables import Integers
-from specref.speed.traces import Iterations
 from specref.theory.goodput import checked_latencies
 
 

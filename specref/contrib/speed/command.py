@@ -6,9 +6,9 @@ from typing import NoReturn
 import click
 
 from specref.cli.group import HOLDS, json_option, leave, show
+from specref.contrib.speed.plot import draw_speed_plan, load_matplotlib
+from specref.contrib.speed.report import speed_plan, speed_table
 from specref.report.machine import as_json, check_destination, write_json
-from specref.report.speed import speed_plan, speed_table
-from specref.report.speed_plot import draw_speed_plan, load_matplotlib
 
 LOOKAHEAD_MAX = 16
 LARGEST = 200

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from specref.distributions import Probability
-from specref.report.layout import Column, Prose, Table
-from specref.speed.speedup import (
+from specref.contrib.speed.speedup import (
     break_even_acceptance,
     expected_block_length,
     is_faster,
@@ -15,6 +13,8 @@ from specref.speed.speedup import (
     optimal_lookahead,
     walltime_improvement,
 )
+from specref.distributions import Probability
+from specref.report.layout import Column, Prose, Table
 from specref.theory.goodput import Acceptance
 
 

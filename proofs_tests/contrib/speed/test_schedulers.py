@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specref.speed import budgets
-from specref.speed.budgets import FirstDecline, Scan, TopDrafts
-from specref.speed.latency import staircase
-from specref.speed.schedulers import Fixed, Oracle, Profile, StopAtConfidence
-from specref.speed.simulation import compare_schedulers
-from specref.speed.tallies import jain_index, longest_waits
-from specref.speed.traces import Classes, Iterations, constant
+from specref.contrib.speed import budgets
+from specref.contrib.speed.budgets import FirstDecline, Scan, TopDrafts
+from specref.contrib.speed.latency import staircase
+from specref.contrib.speed.schedulers import Fixed, Oracle, Profile, StopAtConfidence
+from specref.contrib.speed.simulation import compare_schedulers
+from specref.contrib.speed.tallies import jain_index, longest_waits
+from specref.contrib.speed.traces import Classes, Iterations, constant
 from specref.theory.goodput import allocation, best, first_decline, goodputs
 
 EIGHTHS = st.integers(0, 8).map(lambda count: count / 8)

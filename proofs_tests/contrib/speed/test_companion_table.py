@@ -14,10 +14,8 @@ from specref import Vocabulary, is_lossless
 from specref.algorithms import companion
 from specref.algorithms.companion import rejecting
 from specref.algorithms.companion.signals import companion_acceptance, similarity
-from specref.distributions import as_distribution
-from specref.models import hashed_model
-from specref.speed.companion import accepted_length_law, expected_accepted, truncated_law
-from specref.speed.companion_table import (
+from specref.contrib.speed.companion import accepted_length_law, expected_accepted, truncated_law
+from specref.contrib.speed.companion_table import (
     AcceptanceTable,
     EmptyBinError,
     Gain,
@@ -26,6 +24,8 @@ from specref.speed.companion_table import (
     information_gain,
     profile,
 )
+from specref.distributions import as_distribution
+from specref.models import hashed_model
 from specref.theory.goodput import greedy_length, greedy_lengths, optimal_length
 
 F = Fraction

@@ -11,10 +11,10 @@ from numbers import Integral
 
 import numpy as np
 
+from specref.contrib.speed.schedulers import Profile, Scheduler
+from specref.contrib.speed.tallies import SpeedReport, Tally
+from specref.contrib.speed.traces import Source
 from specref.simulate.tables import Integers
-from specref.speed.schedulers import Profile, Scheduler
-from specref.speed.tallies import SpeedReport, Tally
-from specref.speed.traces import Source
 
 CHUNK = 1 << 16
 
@@ -35,8 +35,8 @@ def simulate_speed(
 
     Examples
     --------
-    >>> from specref.speed.traces import constant
-    >>> from specref.speed.schedulers import Fixed
+    >>> from specref.contrib.speed.traces import constant
+    >>> from specref.contrib.speed.schedulers import Fixed
     >>> profile = Profile([0, 1, 1, 1], draft_cost=0.25)
     >>> rng = np.random.default_rng(1)
     >>> simulate_speed(constant(1.0, 1.0), Fixed(2), profile, trials=10, rng=rng).goodput
@@ -95,8 +95,8 @@ def compare_schedulers(
 
     Examples
     --------
-    >>> from specref.speed.traces import constant
-    >>> from specref.speed.schedulers import Fixed, Oracle
+    >>> from specref.contrib.speed.traces import constant
+    >>> from specref.contrib.speed.schedulers import Fixed, Oracle
     >>> schedulers = {"none": Fixed(0), "two": Fixed(2), "oracle": Oracle()}
     >>> reports = compare_schedulers(
     ...     constant(0.5, 0.5), schedulers, Profile([0, 1, 1, 2]),

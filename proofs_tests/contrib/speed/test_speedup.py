@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specref import Vocabulary, exact_distribution
-from specref.models import hashed_model, iid_model
-from specref.rules import RULES
-from specref.speed.speedup import (
+from specref.contrib.speed.speedup import (
     break_even_acceptance,
     expected_block_length,
     is_faster,
@@ -20,6 +18,8 @@ from specref.speed.speedup import (
     optimal_lookahead,
     walltime_improvement,
 )
+from specref.models import hashed_model, iid_model
+from specref.rules import RULES
 from specref.theory import expected_tokens
 from specref.theory.goodput import survival
 

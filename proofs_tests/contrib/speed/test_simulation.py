@@ -14,16 +14,16 @@ import pytest
 from scipy import stats
 
 from specref import Vocabulary
+from specref.contrib.speed import simulation as speed
+from specref.contrib.speed.budgets import FirstDecline, Priced, Scan, TopDrafts
+from specref.contrib.speed.latency import optimal_policy, staircase
+from specref.contrib.speed.schedulers import Fixed, Oracle, Profile, StopAtConfidence
+from specref.contrib.speed.simulation import compare_schedulers, simulate_speed
+from specref.contrib.speed.speedup import expected_block_length, walltime_improvement
+from specref.contrib.speed.traces import Classes, Traces, constant
 from specref.models import hashed_model
 from specref.rules import RULES
 from specref.simulate import simulate
-from specref.speed import simulation as speed
-from specref.speed.budgets import FirstDecline, Priced, Scan, TopDrafts
-from specref.speed.latency import optimal_policy, staircase
-from specref.speed.schedulers import Fixed, Oracle, Profile, StopAtConfidence
-from specref.speed.simulation import compare_schedulers, simulate_speed
-from specref.speed.speedup import expected_block_length, walltime_improvement
-from specref.speed.traces import Classes, Traces, constant
 from specref.theory.goodput import survival
 
 ALPHA = 1e-9

@@ -60,7 +60,8 @@ def cross_check_command(
       specref cross-check --target ./my-model --drafter ./my-drafter --device cuda
       specref cross-check --pair 'smollm2<-3 bits' --method block --profile record
     """
-    from specref.contrib.real_models.command import Chosen, checked  # --help does not need torch
+    # --help does not need torch
+    from specref.contrib.real_models.command import Chosen, checked
 
     chosen = Chosen(target, drafter, names, methods, profile, device, dtype)
     report, verdicts = checked(chosen, path, progress)

@@ -1,0 +1,59 @@
+"""Five open tables: commands, contracts, checks, implementations and rules that others bring.
+
+A wing is a part that the core does without. It is known here by names alone, and nothing of it is
+imported before somebody asks for it: the core imports no wing. The wings of this package are
+listed below, so that a checkout that is not installed has them; those of other packages are entry
+points of theirs, in the group ``specref.TABLE``, and come after::
+
+    [project.entry-points."specref.rules"]
+    mine = "my_package.rules:RULE"
+
+What an entry names is one thing (a `Rule`, a `Check`, a `Contract`, an `Implementation`, a click
+command), or a tuple of such things. One more table has functions whose text `specref doctor` shows.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal, TypeAlias
+
+Table: TypeAlias = Literal["commands", "contracts", "checks", "implementations", "rules", "doctor"]
+OWN: dict[Table, dict[str, str]] = {
+    "commands": {
+        "plan speed": "specref.contrib.speed.command:plan_speed_command",
+        "cross-check": "specref.contrib.real_models.cross_check:cross_check_command",
+    },
+    "doctor": {"published models": "specref.contrib.real_models.conversion:what_is_there"},
+}
+COMMANDS_OF_WINGS = {
+    "cross-check": "Check generated texts of two models, method by method, against the "
+    "target's own law.",
+}
+"""Those listed above in a sentence, so that `specref --help` imports none of them."""
+
+
+@cache
+def registered(table: Table) -> dict[str, EntryPoint]:
+    """The entries of a table, by name; an entry of this package hides another of its name.
+
+    Examples
+    --------
+    >>> registered("commands")["plan speed"].module
+    'specref.contrib.speed.command'
+    """
+    group = f"specref.{table}"
+    own = {name: EntryPoint(name, at, group) for name, at in OWN.get(table, {}).items()}
+    return {**{one.name: one for one in entry_points(group=group)}, **own}
+
+
+def loaded(table: Table) -> Iterator[Any]:
+    """What the entries of a table name, imported now.
+
+    Raises
+    ------
+    ImportError, AttributeError
+        An entry names what is not there; the message says which.
+    """
+    for entry in registered(table).values():
+        found = entry.load()
+        yield from found if isinstance(found, tuple) else (found,)
