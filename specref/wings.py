@@ -9,7 +9,8 @@ points of theirs, in the group ``specref.TABLE``, and come after::
     mine = "my_package.rules:RULE"
 
 What an entry names is one thing (a `Rule`, a `Check`, a `Contract`, an `Implementation`, a click
-command), or a tuple of such things. One more table has functions whose text `specref doctor` shows.
+command), or a tuple of such things. One more table
+has functions whose text `specref doctor` shows.
 """
 
 from collections.abc import Iterator

@@ -15,15 +15,15 @@ import pytest
 from proofs_tests.helpers.bugs import planted
 from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import standard
-from specref.distributions import as_distribution, corrected, overlap, residual, total_variation
-from specref.models import hashed_model
-from specref.rules import RULES
 from specref.contrib.speed.speedup import (
     expected_block_length,
     is_faster,
     optimal_lookahead,
     walltime_improvement,
 )
+from specref.distributions import as_distribution, corrected, overlap, residual, total_variation
+from specref.models import hashed_model
+from specref.rules import RULES
 from specref.theory import expected_tokens
 from specref.theory.goodput import survival
 from specref.theory.metrics import Iteration

@@ -13,9 +13,6 @@ import pytest
 from proofs_tests.helpers.bugs import planted
 from specref import Vocabulary, exact_distribution, is_lossless
 from specref.algorithms import standard
-from specref.distributions import as_distribution, overlap
-from specref.models import hashed_model, iid_model
-from specref.rules import RULES
 from specref.contrib.speed.speedup import (
     expected_block_length,
     is_faster,
@@ -23,6 +20,9 @@ from specref.contrib.speed.speedup import (
     optimal_lookahead,
     walltime_improvement,
 )
+from specref.distributions import as_distribution, overlap
+from specref.models import hashed_model, iid_model
+from specref.rules import RULES
 from specref.theory import expected_tokens
 
 ABC = Vocabulary("abc")
