@@ -72,14 +72,9 @@ mutants: .venv/test
 	$(BIN)/cr-report build/mutants.sqlite --surviving-only
 
 benchmark: .venv/test
-	$(BIN)/python -m proofs_tests.benchmarks.exact
-	$(BIN)/python -m proofs_tests.benchmarks.bench_simulate
-	$(BIN)/python -m proofs_tests.benchmarks.campaign
 	$(BIN)/python -m proofs_tests.benchmarks.power --runs 3
-	$(BIN)/python -m proofs_tests.benchmarks.counting
 	$(BIN)/python -m proofs_tests.benchmarks.lazy_slrs
 	$(BIN)/python -m proofs_tests.benchmarks.bench_speed
-	$(BIN)/python -m proofs_tests.benchmarks.process
 	$(BIN)/python -m proofs_tests.benchmarks.scaling
 	$(BIN)/python -m gpu_tests.benchmarks.verification
 

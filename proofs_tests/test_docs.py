@@ -149,6 +149,7 @@ def test_readme_rule_is_lossless() -> None:
     assert not report.raised
 
 
+@pytest.mark.deep
 def test_tests_of_your_own_fail_for_lossy_rules_and_samplers() -> None:
     """With alpha 1e-9; a drafter without verification is found in each of 20 seeds.
 

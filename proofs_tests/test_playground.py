@@ -155,7 +155,7 @@ def test_its_verifier_is_called_lossless(rule: str, smoke: str) -> None:
     assert report.capabilities.rule == rule
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(
     ("rule", "only"),
     [

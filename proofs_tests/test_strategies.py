@@ -5,7 +5,7 @@ import sys
 from fractions import Fraction
 
 import pytest
-from hypothesis import find, given, settings
+from hypothesis import find, given
 from hypothesis import strategies as st
 
 from proofs_tests.helpers.bugs import planted
@@ -45,7 +45,6 @@ def test_import_without_hypothesis_says_what_to_install():
     assert printed == "specref.strategies needs Hypothesis: pip install hypothesis\n"
 
 
-@settings(max_examples=50)
 @given(st.integers(1, 6), st.integers(1, 5), st.data())
 def test_distributions_are_exact_and_of_small_weights(size, largest, data):
     p = data.draw(distributions(size, largest))
@@ -70,7 +69,6 @@ def test_distributions_reach(wanted, counterexample):
     assert counterexample(distributions(3), lambda p: not wanted(p)) is not None
 
 
-@settings(max_examples=50)
 @given(vocabularies("abc", 5, longest=2))
 def test_vocabularies_respect_their_limits(vocabulary):
     assert 1 <= len(vocabulary) <= 5
@@ -79,7 +77,6 @@ def test_vocabularies_respect_their_limits(vocabulary):
     assert vocabulary.eos is None
 
 
-@settings(max_examples=50)
 @given(vocabularies("ab", 5, complete=True, eos=True))
 def test_complete_vocabularies_tokenise_everything(vocabulary):
     assert set("ab") <= set(vocabulary.tokens)
@@ -102,7 +99,6 @@ def test_vocabularies_reach(wanted, counterexample):
     assert counterexample(vocabularies(eos=True), lambda vocabulary: not wanted(vocabulary))
 
 
-@settings(max_examples=50)
 @given(st.sampled_from([1, 2, 3, 8]).flatmap(lambda n: models(Vocabulary("abcdefgh"[:n]))))
 def test_models_print_as_code_that_builds_them(model):
     again = eval(repr(model), {"RowsModel": RowsModel, "Vocabulary": Vocabulary})
@@ -134,7 +130,6 @@ def test_models_reach_one_row_and_six(wanted, counterexample):
     assert counterexample(models(ABC), lambda model: len(model.rows) != wanted)
 
 
-@settings(max_examples=50)
 @given(model_pairs())
 def test_model_pairs_share_a_vocabulary(pair):
     target, drafter = pair
@@ -146,7 +141,6 @@ def test_model_pairs_are_sometimes_twins(counterexample):
     assert counterexample(model_pairs(), lambda pair: pair[0] is pair[1])
 
 
-@settings(max_examples=50)
 @given(heterogeneous_pairs() | non_injective_pairs())
 def test_heterogeneous_pairs_read_each_other(pair):
     one, other = (model.vocabulary for model in pair)
@@ -155,7 +149,6 @@ def test_heterogeneous_pairs_read_each_other(pair):
     assert find_untokenisable(*reversed(plain)) is None
 
 
-@settings(max_examples=50)
 @given(non_injective_pairs())
 def test_non_injective_pairs_normalise(pair):
     assert any(model.vocabulary.normalise for model in pair)
@@ -189,7 +182,6 @@ def test_token_level_pairs_share_tokens_under_other_ids(counterexample):
     assert counterexample(token_level_pairs(), same_ids)
 
 
-@settings(max_examples=50)
 @given(contexts(ABC, 4), lookaheads(3))
 def test_contexts_and_lookaheads_stay_in_range(context, lookahead):
     assert len(context) <= 4

@@ -15,6 +15,7 @@ from specref.checkpoints import NAMED, build, compare, named_pair
 FORMATS = {"gguf": ("gguf",), "onnx": ("onnx",)}
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", NAMED)
 @pytest.mark.parametrize("engine", ["mlx-lm", "llama.cpp", "onnxruntime-genai", "openvino"])
 def test_probabilities_are_the_law(engine: str, name: str, tmp_path: Path) -> None:

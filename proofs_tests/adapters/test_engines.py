@@ -127,6 +127,7 @@ def test_greedy_requests_are_compared_with_argmax(function: Any, code: int, inst
     assert report.counts["not_applicable"] >= 1, "no law is judged"
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     ("name", "module", "names"),
     [

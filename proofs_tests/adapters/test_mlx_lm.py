@@ -124,6 +124,7 @@ def test_min_p_leaves_out_what_its_law_leaves_out() -> None:
             assert all(engine.law.next_token((0, 1, *text[:i]))[x] > 0 for i, x in enumerate(text))
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("_installed")
 def test_nothing_is_found_in_a_few_texts() -> None:
     """Alpha is 1e-9; a difference of that size is found 999 times in 1,000."""

@@ -699,6 +699,7 @@ def chain(cap: bool = True) -> Callable[..., Any]:
     return _speculative_sampling
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("cap", [True, False])
 def test_hsd_is_handed_a_chain(cap: bool, cloned: Any) -> None:
     cloned(hsd, _speculative_sampling=chain(cap))
@@ -732,6 +733,7 @@ def verify_of_ssd(lenience: float = 1.0) -> Callable[..., Any]:
     return verify
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("lenience", [1.0, 1.25])
 def test_ssd_is_handed_a_batch(lenience: float, cloned: Any) -> None:
     cloned(ssd, verify=verify_of_ssd(lenience))
@@ -775,7 +777,7 @@ def spec_tree(moved: bool = True) -> type:
     return SpecTree
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("moved", [True, False])
 def test_sequoia_is_handed_a_tree_of_siblings(moved: bool, cloned: Any) -> None:
     widths = Counter[int]()
@@ -859,6 +861,7 @@ def mlx(install: Any) -> SimpleNamespace:
     return SimpleNamespace(softmax=softmax, state=state)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("rest", ["p - q", "p"])
 def test_mlx_dspark_is_handed_rows(rest: str, install: Any) -> None:
     own = mlx(install)

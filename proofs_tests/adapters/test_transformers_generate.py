@@ -54,7 +54,7 @@ def judged(generate: Generate, drafter: Model, tokens: int = TOKENS):
     return judge_markov(generate, TARGET, drafter, tokens=tokens, seed=5, alpha=ALPHA)
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(
     ("generate", "drafter"),
     [
@@ -165,7 +165,7 @@ def overlap(p: np.ndarray, q: np.ndarray) -> float:
     return float(np.minimum(p, q).sum())
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("generate", "drafter"),
     [
@@ -199,7 +199,7 @@ def test_warpers() -> None:
     assert low <= overlap(p, q) <= high < 1
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("generate", "target", "drafter", "all_kept"),
     [

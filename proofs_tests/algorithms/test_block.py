@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs_tests.helpers.blocks import F, law, length, most
@@ -32,8 +32,6 @@ from specref.zoo.block_fixtures import TOKENS
 AB, ABC, ABS = Vocabulary("ab"), Vocabulary("abc"), Vocabulary("abc", eos="c")
 CASES = iterations(model_pairs(), max_lookahead=3)
 ENDLESS = iterations(model_pairs(vocabularies(max_tokens=4)), max_lookahead=3)
-FEW = settings(max_examples=60)
-MANY = settings(max_examples=120)
 
 
 def rows_of(case):
@@ -70,7 +68,6 @@ def drafted_by(draft):
 
 
 @pytest.mark.parametrize("rule", [union, tli], ids=["union", "tli"])
-@FEW
 @given(case=iterations(token_level_pairs()))
 def test_lossless_with_the_drafts_of_other_algorithms(rule, case):
     """Union: a draft that the target lacks is END, and the laws are sub-laws."""
@@ -84,7 +81,6 @@ def test_lossless_on_all_toy_pairs():
     assert (report.proved, report.refuted, report.raised) == (1296, (), ())
 
 
-@FEW
 @given(CASES)
 def test_decode_loops_are_lossless(case):
     assert is_lossless_loop(block.step, *case[:3], case[3], length=3)
@@ -96,13 +92,11 @@ def test_the_same_proof_refutes_mutants(mutant, counterexample):
     assert counterexample(CASES, lambda case: is_lossless(step, *case))
 
 
-@MANY
 @given(CASES)
 def test_the_law_of_the_block_is_known(case):
     assert law(block.step, case) == block_law(case[0], case[2], rows_of(case))
 
 
-@MANY
 @given(CASES)
 def test_expected_lengths_are_known(case):
     """Expected lengths from W, with and without EOS, by both rules."""
@@ -116,7 +110,6 @@ def test_expected_lengths_are_known(case):
     assert all(tokens[prefix] <= accepted[prefix] for prefix in tokens)
 
 
-@MANY
 @given(ENDLESS)
 def test_accepted_lengths_are_known(case):
     """Without EOS, so that a block is the accepted drafts and one token."""
@@ -141,7 +134,6 @@ def drafts_and_lengths(case):
     return exact_distribution(program)
 
 
-@FEW
 @given(ENDLESS)
 def test_a_drafted_prefix_is_accepted_with_p_k(case):
     """P(tau >= k | X^k) = P_k, the claim of Sun et al. 2024, Appendix B; W = Q P_k."""
@@ -160,7 +152,6 @@ def test_a_drafted_prefix_is_accepted_with_p_k(case):
                 survival = min(1, survival * p / rows_of(case)[drafts[:k]][drafts[k]])
 
 
-@MANY
 @given(CASES)
 def test_what_is_accepted_is_a_minimum_over_cuts(case):
     """W(x) = min over j of Q(x_1 … x_j) p(x_{j+1} … x_k | x_1 … x_j)."""
@@ -182,7 +173,6 @@ def test_closed_forms_tell_the_rules_apart(counterexample):
         )
 
 
-@MANY
 @given(CASES)
 def test_accepts_at_least_as_much_as_token_verification(case):
     assert length(law(block.step, case)) >= length(law(standard.step, case))
@@ -208,7 +198,6 @@ def greedy(model, key):
     return markov_model(model.vocabulary, rows[0], rows)
 
 
-@FEW
 @given(models(ABC), st.integers(0, 2), st.integers(1, 3))
 def test_the_rules_are_one_for_one_draft_and_for_certain_ones(model, key, lookahead):
     """Lookahead 1; a one-hot drafter; a greedy target."""
@@ -324,7 +313,6 @@ def test_disjoint_supports_and_equal_models():
     assert {len(tokens) for tokens in law(block.step, (same, same, (), 3))} == {4}
 
 
-@FEW
 @given(models(ABC), models(ABC), st.sampled_from([None, "a", "b"]), st.integers(1, 3))
 def test_either_model_may_end_texts_at_its_own_token(target, drafter, eos, lookahead):
     """The target's EOS is c; the drafter stops at another one, or never."""

@@ -192,6 +192,7 @@ def test_what_goes_on_without_a_network_is_judged(bad: Any) -> None:
     assert "drafts accepted" in bad("local").evidence
 
 
+@pytest.mark.deep
 def test_what_a_sampler_prints_is_told_and_changes_nothing(bad: Any) -> None:
     only = ("--only", "joint/wide", "--detect-tv", "0.4")
     row = bad("sampler", "verify", *only)
@@ -205,6 +206,7 @@ def test_what_an_engine_prints_is_told_and_changes_nothing(bad: Any) -> None:
     assert row.evidence.endswith("; prints to standard output: two drafts, one kept")
 
 
+@pytest.mark.deep
 def test_what_a_sampler_prints_does_not_get_into_json(tmp_path: Path) -> None:
     (tmp_path / "bad_engines.py").write_text(BAD)
     asked = ["check", "bad_engines:sampler", "--only", "smoke/answers", "--json", "-"]
@@ -319,6 +321,7 @@ falling = Engine(asked, prompts=[(0, 1)], law=LAW)
 """
 
 
+@pytest.mark.deep
 def test_texts_of_a_process_that_was_ended_are_taken_by_the_next(tmp_path: Path) -> None:
     """The second process asks for the others; together they ask as one that is left alone."""
     (tmp_path / "fallible.py").write_text(FALLING)

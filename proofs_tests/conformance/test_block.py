@@ -94,7 +94,7 @@ def test_the_clean_rule_passes_with_its_own_lengths() -> None:
     assert {r.id for r in report.results if r.status == Status.PASSED} >= {*BLOCKS, "joint/eos"}
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("entry", LOSSLESS.values(), ids=LOSSLESS)
 def test_lossless_rules_fail_iff_they_accept_otherwise(entry: Ask) -> None:
     report = judged_step(entry.step, only=LENGTHS, tv=0.05)
@@ -109,7 +109,7 @@ MUTANTS = sorted(set(OWN) - set(LOSSLESS) - {"block-product-of-uniforms"})
 NEAR = "block-tokenwise-residual"
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_every_mutant_is_lossy_by_enumeration_and_by_samples(name: str) -> None:
     """The token-wise residual is 0.009 from the target here: it takes profile standard."""
@@ -204,7 +204,7 @@ def test_the_reference_is_what_its_coins_decide() -> None:
     assert set(replayed.values()) == {Status.PASSED}
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize(
     ("step", "declared"),
     [

@@ -94,7 +94,7 @@ def test_the_mean_of_a_bet_over_all_orders_is_one(monkeypatch: pytest.MonkeyPatc
         assert bets.max() > 1.5
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("law", ["clean", *list(WRONG_LAWS)[::6]])
 def test_independent_rows_of_any_law_are_not_called_dependent(law: str) -> None:
     """Six runs each at alpha 1/20; more than 3 alarms have probability below 1e-4."""
@@ -105,7 +105,7 @@ def test_independent_rows_of_any_law_are_not_called_dependent(law: str) -> None:
     assert alarms <= 3
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("name", SHARING)
 def test_rows_that_share_numbers_are_called_dependent_and_not_a_wrong_law(name: str) -> None:
     report = judged(verifying(**SHARING[name], seeded=False))
@@ -129,7 +129,7 @@ def test_rows_that_share_numbers_are_called_dependent_and_not_a_wrong_law(name: 
     assert report.lossy
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("name", "diagnosed"),
     [

@@ -277,6 +277,7 @@ def test_the_benchmark_counts_false_alarms(monkeypatch: Any) -> None:
     assert any("independence/rows-eos" in row for row in rows)
 
 
+@pytest.mark.deep
 @pytest.mark.strata
 def test_calls_before_late_calls_may_be_left_out_where_nothing_is_kept() -> None:
     asked = ["strata/late-calls"]

@@ -66,7 +66,7 @@ def test_a_sampler_that_takes_the_softmax_passes(dtype: str) -> None:
     assert "logits" in found["boundary/equal-rows"].message
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(
     ("target", "drafter"),
     [(same, same), (softmax, same), (same, softmax), (exponential, exponential),
@@ -110,7 +110,7 @@ def by_coins(
     return reference.verify(p, q, draft_tokens, rng=rng, coins=coins)
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_coins_are_not_replayed_one_by_one(dtype: str) -> None:
     report = check(by_coins, only=QUICK, detect_tv=0.1, dtype=dtype)

@@ -88,7 +88,7 @@ def asked(sampler: Callable[..., Any]) -> tuple[dict[str, Status], dict[str, str
     return {r.id: r.status for r in results}, {r.id: r.message for r in results}
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("sampler", "sentence"),
     [

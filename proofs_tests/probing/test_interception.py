@@ -96,7 +96,7 @@ SAMPLERS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_checks_of_one_sampler_in_three_threads_do_not_disturb_each_other(name: str) -> None:
     implementation, claims = SAMPLERS[name]

@@ -26,7 +26,7 @@ def close(found: dict[Tokens, float], law: dict[Tokens, Any]) -> bool:
     )
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("name", STEPS)
 @pytest.mark.parametrize("pair", PAIRS[:4], ids=lambda pair: pair.name)
 def test_the_law_is_that_of_the_enumeration(name: str, pair: Pair) -> None:

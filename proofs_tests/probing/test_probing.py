@@ -205,7 +205,7 @@ def distance(verify, fixture, step):
     return probed
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize(("uniforms", "last"), PAIRS, ids=names(PAIRS))
 def test_right_samplers_are_lossless_exactly(uniforms, last):
     verify = sampler(uniforms, last)
@@ -215,7 +215,7 @@ def test_right_samplers_are_lossless_exactly(uniforms, last):
     assert probed.assumptions == ()
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("bug", BUGS)
 @pytest.mark.parametrize(("uniforms", "last"), PAIRS, ids=names(PAIRS))
 def test_planted_bugs_have_their_exact_distance(uniforms, last, bug):
@@ -223,7 +223,7 @@ def test_planted_bugs_have_their_exact_distance(uniforms, last, bug):
     assert probed.total_variation > 0.01
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(("uniforms", "last"), SEARCHED, ids=names(SEARCHED))
 @pytest.mark.parametrize("bug", [None, "residual-is-p"])
 def test_untraced_samplers_are_searched(uniforms, last, bug):
@@ -364,7 +364,7 @@ def transformers():
     return load_verify()
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("name", ["c", "wide", "deep"])
 def test_transformers_is_lossless_to_rounding(transformers, name):
     fixture = FIXTURES[name]

@@ -120,7 +120,7 @@ def main_job():
         return verify("quick")
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(
     ("arguments", "whole"),

@@ -75,6 +75,7 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.strata
 @pytest.mark.parametrize("name", CASES)
 def test_reports_fit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

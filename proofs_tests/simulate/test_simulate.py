@@ -153,7 +153,7 @@ def law_of(tables: Tables) -> dict[Tokens, float]:
     return dict(zip(tables.outcomes, blocks, strict=True))
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=16)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_the_tables_hold_the_law_of_the_reference(scenario):
     # Each probability is a product of at most 7 branches, each rounded a few times near 1.
@@ -174,7 +174,7 @@ def critical_uniforms(tables: Tables, rows: int, rng: np.random.Generator) -> np
     return uniforms
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=16)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_the_same_coins_give_the_same_block(scenario):
     tables = tables_of(scenario)
@@ -200,7 +200,7 @@ def test_a_uniform_passes_the_tokens_that_it_passes_in_sampled(weights, divisor,
         assert np.count_nonzero(thresholds <= u) == Sampled(Column(u)).choose(scaled, "draft[0]")
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("scenario", SAMPLED_SCENARIOS, ids=str)
 def test_the_counts_follow_the_law_of_the_reference(scenario):
     expected = reference_law(scenario)

@@ -4,7 +4,7 @@ from fractions import Fraction
 from itertools import pairwise, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from specref.contrib.speed.latency import optimal_policy, staircase
@@ -22,7 +22,6 @@ RATES = st.lists(st.fractions(0, 1, max_denominator=8), min_size=1, max_size=3)
 BATCHES = st.lists(RATES, min_size=1, max_size=3)
 COSTS = st.fractions(0, 1, max_denominator=4)
 NINE_TENTHS = Fraction(9, 10)
-few = settings(max_examples=60)
 
 
 def profiles(steps):
@@ -75,7 +74,6 @@ def test_stopping_at_the_first_decline_can_lose_any_factor(base):
     assert ratio == Fraction(base + waves, waves * (base + 1)) < Fraction(42, 40 * (base + 1))
 
 
-@few
 @given(BATCHES, CONVEX, COSTS)
 def test_first_decline_is_best_for_convex_latencies(requests, latencies, cost):
     values = goodputs(requests, latencies, cost)
@@ -90,7 +88,6 @@ def test_staircases_refute_first_decline(counterexample):
     assert counterexample(st.tuples(BATCHES, STAIRS), holds)
 
 
-@few
 @given(BATCHES, STAIRS, COSTS)
 def test_scan_over_totals_is_the_best_of_all_choices(requests, latencies, cost):
     """For every total, no choice of lengths beats the likeliest drafts; nor over all totals."""
@@ -104,7 +101,6 @@ def test_scan_over_totals_is_the_best_of_all_choices(requests, latencies, cost):
     assert expected(requests, lengths, latencies, cost) == max(values)
 
 
-@few
 @given(BATCHES, st.data())
 def test_allocation_is_causal(requests, data):
     """One draft more never takes a draft away: no verified length shrinks."""
@@ -142,7 +138,6 @@ def brute_force(weights, classes, latencies, cost):
     return max(map(ratio, choices(classes)))
 
 
-@few
 @given(BATCHES, STAIRS, COSTS, st.data())
 def test_optimal_policy_is_the_best_of_all(classes, latencies, cost, data):
     weights = data.draw(st.lists(st.integers(1, 5), min_size=len(classes), max_size=len(classes)))

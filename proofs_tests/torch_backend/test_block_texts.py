@@ -112,7 +112,7 @@ def off(planned: Plan, generation: Generation) -> float:
     return float(max(map(total_variation, found, planned.expected)))
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("method", "length", "lookahead"), [("union", 4, 2), ("tli", 4, 3)])
 def test_law_of_texts_is_the_targets(
@@ -205,7 +205,7 @@ PLANTED = [
 ]
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize(("method", "bug"), PLANTED)
 def test_paths_reject(
     monkeypatch: pytest.MonkeyPatch, method: str, bug: Callable[[pytest.MonkeyPatch], None]

@@ -49,7 +49,7 @@ def texts(generations: list[Any]) -> list[Any]:
     ]
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_decoder_gives_what_single_calls_give(method: str) -> None:
     """Tokens, iterations and forwards, whatever batches were before."""
@@ -121,7 +121,7 @@ def test_tokenizers_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(calls) == 2 + 2 * len(BATCHES)
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("method", DECLARING)
 def test_blocks_with_every_drafter_that_declares_its_laws(
     monkeypatch: pytest.MonkeyPatch, method: str

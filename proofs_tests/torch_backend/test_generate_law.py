@@ -130,7 +130,7 @@ def off(paths: Sequence[Path], generation: Generation, expected: dict[Tokens, fl
     return float(total_variation(law, expected))
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("lookahead", [1, 3])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("names", PAIRS, ids="-".join)
@@ -142,7 +142,7 @@ def test_law_of_texts_is_the_targets(
     check_paths(paths, generation, text_law(pair(names)[0], SHAPES[shape], LENGTH))
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("lookahead", [2, 3])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_law_of_texts_verified_by_block(
@@ -188,7 +188,7 @@ def first_failure_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_module, "_kept", wrong)
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("bug", [residual_of_the_token_rule, first_failure_ends])
 def test_paths_reject_other_blocks(
     monkeypatch: pytest.MonkeyPatch, bug: Callable[[pytest.MonkeyPatch], None]
@@ -301,7 +301,7 @@ def standard(names: tuple[str, str], shape: Mapping[str, Any]) -> Sampler:
     )
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(
     ("names", "shape"),
     [(PAIRS[0], "T 1"), (PAIRS[1], "T 0.7, top-k 3"), (PAIRS[2], "T 0.7, top-p 0.9")],
@@ -312,7 +312,7 @@ def test_sampled_law_has_no_finding(names: tuple[str, str], shape: str) -> None:
     assert judged(names, SHAPES[shape], sampler) == Verdict.INCONCLUSIVE
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(
     "bug", [*BUGS, one_coin_for_draft_and_verdict], ids=lambda bug: bug.__name__
 )

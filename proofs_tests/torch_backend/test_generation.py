@@ -40,7 +40,7 @@ one_thread = pytest.fixture(autouse=True, scope="module")(single_thread)
 PAIRS = [("llama", "llama"), ("gpt2", "gpt2"), ("gpt2", "llama")]
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("use_cache", [True, False])
 @pytest.mark.parametrize("names", PAIRS, ids="-".join)
 def test_greedy_text_is_the_targets(names: tuple[str, str], use_cache: bool) -> None:
@@ -69,7 +69,7 @@ def test_greedy_notices_a_cache_that_is_not_cropped(monkeypatch: pytest.MonkeyPa
     assert found.tokens[0] != greedy(target, [1, 2], 10)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("method", METHODS)
 def test_greedy_text_with_every_method(method: str) -> None:
     given, rows = arguments(method), prompts(3, 5)
@@ -88,7 +88,7 @@ def together_and_alone(method: str) -> list[Generation]:
     return [generate(**given, prompts=rows, seeds=seeds), *alone]
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_row_does_not_depend_on_those_beside_it(method: str) -> None:
     together, *alone = together_and_alone(method)
@@ -162,7 +162,7 @@ def ends_well(method: str, eos: Sequence[int], most: int) -> bool:
     )
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("method", ["standard", "slem", "autoregressive"])
 @pytest.mark.parametrize("eos", [[], [3], [2, 3]])
 @pytest.mark.parametrize("most", [1, 2, 7, 10])

@@ -40,7 +40,7 @@ def judge(verify: Judged, *only: str) -> Any:
     return check(verify, only=only, detect_tv=0.1)
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("dtype", "recovery"),
     [("float64", "inverse"), ("float32", "race"), ("float16", "inverse"), ("bfloat16", "race")],
@@ -51,7 +51,7 @@ def test_verification_passes(dtype: Any, recovery: Any) -> None:
     assert "not_applicable" not in {r.status for r in report.results if r.id.startswith("replay")}
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_row_seeds_pass(dtype: Any) -> None:
     report = judge(load_seeded_verify(dtype=dtype), "smoke", *SAMPLED)
@@ -121,7 +121,7 @@ BUGS = {
 }
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, broken, checks = BUGS[bug]

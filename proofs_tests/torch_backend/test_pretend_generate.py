@@ -56,7 +56,7 @@ def given(method: str, dtype: torch.dtype = torch.float64) -> dict[str, Any]:
     return models | {"prompts": ROWS, "seeds": [1, 2, 3]} | others
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("options", "dtype", "use_cache"), CONFIGURATIONS)
 def test_texts_are_those_of_the_cpu(
@@ -70,7 +70,7 @@ def test_texts_are_those_of_the_cpu(
     assert len(set(found.tokens)) == len(ROWS)
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("method", ["standard", "union", "tli"])
 def test_texts_of_block_verification_are_those_of_the_cpu(method: str) -> None:
     asked = given(method) | {"verification": "block"}
@@ -107,7 +107,7 @@ def iterations(method: str, monkeypatch: pytest.MonkeyPatch, *kinds: str) -> lis
     return found
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("method", WAITS)
 def test_waits_of_an_iteration(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     """As many as `WAITS` says in the second, and in no other more."""
@@ -151,7 +151,7 @@ def test_waits_of_an_iteration_of_slrs(monkeypatch: pytest.MonkeyPatch) -> None:
         assert judged <= LOOKAHEAD + 2 + 2 * read
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("method", METHODS)
 def test_copies_of_an_iteration_do_not_wait(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     """The first is left out: it makes the tensors of the prefix tree."""

@@ -72,7 +72,7 @@ def asked(left, right, target=TWO_TOKENS, drafter=None, *sizes: int) -> Answered
     return ask(Question(left, right, target, drafter or target, *(sizes or (1,))), 0, 60)
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=16)
 @pytest.mark.parametrize(
     ("left", "right", "rows", "relation"),
     [
@@ -110,7 +110,7 @@ def test_greedy_block_verification_emits_fewer_tokens_than_standard_in_two_itera
     )
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize(("rule", "formula"), DECLARED)
 def test_rules_accept_what_their_formulas_say(rule: str, formula: str) -> None:
     rows = (TWO_TOKENS,) if RULES[rule].same_vocabulary else LARGER
@@ -308,7 +308,7 @@ def test_the_page_has_the_sentences_of_the_record() -> None:
     assert asked == {key_of(one) for one in RECORD["answers"]}
 
 
-@pytest.mark.deep(one_in=40)
+@pytest.mark.deep(one_in=80)
 @pytest.mark.parametrize("one", WITH_ROWS, ids=named)
 def test_rows_of_the_record_are_as_it_says(one: dict[str, Any]) -> None:
     """By enumeration of the expected number of accepted drafts or of tokens, at these rows."""
@@ -320,7 +320,7 @@ def test_rows_of_the_record_are_as_it_says(one: dict[str, Any]) -> None:
             assert (left - right) * sign > 0
 
 
-@pytest.mark.deep(one_in=60)
+@pytest.mark.deep(one_in=120)
 @pytest.mark.parametrize("one", QUICK, ids=named)
 def test_theorems_of_the_record_are_proved_again(one: dict[str, Any]) -> None:
     rows = key_of(one)[2:]

@@ -215,10 +215,15 @@ def test_a_bug_that_needs_a_longer_token_of_the_drafter_is_asked_there() -> None
     assert first == Box("block-psi-given-more", ("a", "b", "ab"), ("a", "b"), 1)
     second = harder(Answer(first, "proved"))
     assert second == Box("block-psi-given-more", ("a", "b"), ("a", "ab"), 1)
-    assert prove_box(second, 0, 20).verdict == "lossy"
     third = harder(Answer(second, "open"))
     assert third == replace(first, lookahead=2)
     assert [harder(Answer(third, "open")), harder(Answer(first, "lossy"))] == [None, None]
+
+
+@pytest.mark.deep
+def test_a_bug_that_needs_a_longer_token_of_the_drafter_is_found_there() -> None:
+    asked = Box("block-psi-given-more", ("a", "b"), ("a", "ab"), 1)
+    assert prove_box(asked, 0, 20).verdict == "lossy"
 
 
 def test_ctrl_c_keeps_what_was_found() -> None:
@@ -232,7 +237,7 @@ def test_ctrl_c_keeps_what_was_found() -> None:
     assert answers[1].note == STOPPED
 
 
-@pytest.mark.deep(one_in=12)
+@pytest.mark.deep(one_in=30)
 @pytest.mark.parametrize("name", WAYS)
 def test_proofs_take_what_is_on_record(name: str) -> None:
     """One seed gives one result, and the same way to it."""
@@ -242,6 +247,7 @@ def test_proofs_take_what_is_on_record(name: str) -> None:
 def test_another_way_to_the_same_verdict_is_not_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
     """A heuristic: how many samples nearby are tried before z3 is asked."""
     monkeypatch.setattr("specref.proofs.everywhere.solver.NEIGHBOURS", 0)
-    found = {name: taken(BOXES[name]) for name in WAYS if name.startswith("standard, ")}
-    assert {one[0] for one in found.values()} == {"lossless"}
-    assert found != {name: WAYS[name] for name in found}
+    name = "standard, a,b and a,b, lookahead 2"
+    found = taken(BOXES[name])
+    assert found[0] == "lossless"
+    assert found != WAYS[name]

@@ -35,7 +35,7 @@ def test_there_are_enough_situations_and_bugs() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("trigger", ["one-draft", "odd-rows", "row-above-63", "padding"])
 def test_every_bug_is_found_in_a_situation(trigger: str) -> None:
     matrix, known = trigger_matrix([trigger]), ALL["verify"]

@@ -241,14 +241,14 @@ ROWS = [n for n, e in BAD.items() if e.shows == "row" and not e.blind >= EVERY]
 EXACT = [n for n in {**BAD, **GOOD} if n not in ROWS and n != "missing-q-recovers-from-p"]
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("name", ROWS)
 def test_mutants_that_show_in_a_row_do(name: str) -> None:
     batch = next(batch for batch in ("ragged", "even") if batch not in BAD[name].blind)
     assert min(row_p_values(blocks(BAD[name], batch, CALLS), rows_of(batch)[0])) < 1e-9
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("name", [name for name in EXACT if name != "own-generator"])
 @pytest.mark.parametrize("batch", ["even", "ragged"])
 def test_all_others_are_exact_row_by_row(name: str, batch: str) -> None:

@@ -80,7 +80,7 @@ def test_four_mutants_have_no_pinned_distances():
     assert not any(entry.distances for entry in LOSSLESS)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("entry", **ids(MUTANTS))
 def test_a_mutant_is_lossy_by_its_exact_distances(entry):
     assert {name: proof(entry, PAIRS[name]).total_variation for name in entry.distances} == (
@@ -89,7 +89,7 @@ def test_a_mutant_is_lossy_by_its_exact_distances(entry):
     assert max(entry.distances.values()) > F(1, 30)
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=16)
 @pytest.mark.parametrize("entry", **ids(LOSSLESS))
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_control_is_exact(entry, name):

@@ -119,7 +119,7 @@ def test_total_variation_is_that_of_the_proof(algorithm: str, matrix: Matrix) ->
             assert proof.total_variation == matrix[entry.id][name], entry.id
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize(("algorithm", "name"), ON_FIXTURES)
 def test_floats_give_the_same_laws(algorithm: str, name: str) -> None:
     f = fixtures_for(algorithm)[name]
@@ -132,7 +132,7 @@ def test_floats_give_the_same_laws(algorithm: str, name: str) -> None:
         assert gap < 1e-9, entry.id
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=16)
 @pytest.mark.parametrize("entry", ENTRIES, ids=named)
 def test_entries_sample_what_they_can_emit(entry: Entry) -> None:
     chance = Sampled(np.random.default_rng(5))
@@ -187,7 +187,7 @@ def test_controls_are_lossless_on_any_models(name: str, case: Case) -> None:
     assert holds(ALL[name], case)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if not e.lossless], ids=named)
 def test_the_same_search_refutes_every_mutant(entry: Entry, counterexample: object) -> None:
     case = counterexample(CASES, lambda case: holds(entry, case))  # type: ignore[operator]

@@ -314,7 +314,7 @@ def test_controls_are_lossless_on_any_models(
     assert holds(CONTROLS[name].step, case)
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=16)
 @pytest.mark.parametrize("name", sorted(MUTANTS.keys() - {"algorithm-5-as-printed"}))
 def test_the_same_search_refutes_every_mutant(
     name: str, counterexample: Callable[..., Any]
@@ -324,7 +324,7 @@ def test_the_same_search_refutes_every_mutant(
     assert not holds(MUTANTS[name].step, case)
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("name", FIXTURES)
 def test_total_variation_is_that_of_the_proof(name: str, matrix: Matrix) -> None:
     fixture = FIXTURES[name]
@@ -333,7 +333,7 @@ def test_total_variation_is_that_of_the_proof(name: str, matrix: Matrix) -> None
         assert proof.total_variation == matrix[entry.id][name]
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("name", FIXTURES)
 def test_floats_give_the_same_laws(name: str) -> None:
     exact = FIXTURES[name]

@@ -41,10 +41,9 @@ known."""
 REST = """\
 The other {count:,} tokens, whose decompositions the authors report not to have counted in hours,
 have {least:,} to {most:,} decompositions: {within:,} of them at most {limit:,}, and {huge}
-more than 10^9. Counting takes length x longest token steps, however many there are;
-`python -m proofs_tests.benchmarks.counting` times it beside explicit enumeration. For {longest:,}
-of all {tokens:,} tokens n_max is the length, and for {more:,} there are more forwards than
-decompositions."""
+more than 10^9. Counting takes length x longest token steps, however many there are. For
+{longest:,} of all {tokens:,} tokens n_max is the length, and for {more:,} there are more forwards
+than decompositions."""
 
 ROUND_TRIPS = """\
 Texts that differ in spaces, composition and case. *Returned*: decode(encode(s)) is s. *Confused*:

@@ -85,7 +85,6 @@ def prove(rule, case, told):
     return is_lossless(step, target, drafter, context, lookahead)
 
 
-@settings(max_examples=100)
 @given(CASES)
 def test_deciding_before_the_draw_is_lossless(case):
     """Any length, any models: zeros, ties, EOS; draft k is drawn only if it is verified."""
@@ -93,7 +92,6 @@ def test_deciding_before_the_draw_is_lossless(case):
     assert proof, proof.difference
 
 
-@settings(max_examples=100)
 @given(CASES)
 def test_rejecting_what_is_not_verified_is_lossless(case):
     """The drafted token has a say about itself, and pays for it with the residual."""
@@ -117,7 +115,6 @@ def test_decode_loops_are_lossless(triple, key):
         assert is_lossless_loop(step, target, drafter, (), 3, 3)
 
 
-@settings(max_examples=50)
 @given(CASES)
 def test_looking_at_every_position_is_lossless_if_the_length_stops_first(case):
     """Drafts may all be drawn and judged at once: only the choice must not see ahead."""
@@ -136,7 +133,6 @@ def test_looking_at_every_position_is_lossless_if_the_length_stops_first(case):
     assert laws[0] == laws[1]
 
 
-@settings(max_examples=40)
 @given(CASES)
 def test_the_published_rule_is_exact_for_greedy_models(case):
     """Temperature 0 of the target, or of the drafter: the token that decides is no news."""

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs_tests.helpers.evaluations import evaluations
@@ -27,8 +27,6 @@ from specref.strategies import (
     non_injective_pairs,
 )
 from specref.theory import fixed, psi, until_determined
-
-FEW = settings(max_examples=60)
 
 
 def skewed(seed):
@@ -60,19 +58,16 @@ def path_step(kernel, rule=until_determined):
     return step
 
 
-@FEW
 @given(SMALL, KERNELS)
 def test_paths_are_lossless_with_any_kernel(case, kernel):
     assert is_lossless(path_step(kernel), *case)
 
 
-@settings(max_examples=30)
 @given(iterations(heterogeneous_pairs(max_tokens=3), 1) | iterations(non_injective_pairs(3), 1))
 def test_paths_are_lossless_with_fixed_lookahead_and_texts_that_are_normalised(case):
     assert is_lossless(path_step(canonical, fixed), *case)
 
 
-@settings(max_examples=40)
 @given(SMALL, KERNELS)
 def test_at_most_two_paths_are_read(case, kernel):
     assert evaluations(path_step(kernel), case) <= 2
@@ -102,7 +97,6 @@ def on_both_sides(p, drafting, kernel):
     return any({-1, 1} <= found for found in signs.values())
 
 
-@FEW
 @given(draftings(), KERNELS)
 def test_paths_accept_at_most_what_psi_does_and_as_much_iff_no_token_is_on_both_sides(
     case, kernel_rule
@@ -115,14 +109,12 @@ def test_paths_accept_at_most_what_psi_does_and_as_much_iff_no_token_is_on_both_
     assert (accepted == most) == (not on_both_sides(p, drafting, kernel))
 
 
-@FEW
 @given(draftings())
 def test_the_conditional_law_accepts_as_much_as_psi(case):
     p, law, drafting = case
     assert path_acceptance(p, drafting, posterior(drafting)) == np.minimum(p, law).sum()
 
 
-@FEW
 @given(draftings(), KERNELS)
 def test_where_p_is_psi_only_the_conditional_law_does(case, kernel_rule):
     _, law, drafting = case

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs_tests.helpers.pins import PINS, models
@@ -44,9 +44,6 @@ from specref.zoo.siblings import ENTRIES
 
 F = Fraction
 ABC = Vocabulary("abc")
-FEW = settings(max_examples=30)
-SOME = settings(max_examples=60)
-MANY = settings(max_examples=120)
 
 
 def k_seq_with_k(p, q, drafts, chance, depth):
@@ -115,9 +112,8 @@ LIKE_STANDARD = [name for name in RULES if name != "SpecHub" and not name.starts
 FLOATS = [name for name in RULES if not name.startswith("optimal")]
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @by_rule
-@SOME
 @given(data=st.data(), pair=pairs())
 def test_the_token_is_from_p_and_accepted_as_often_as_the_formula_says(name, data, pair):
     drafts = data.draw(counts(name))
@@ -126,9 +122,8 @@ def test_the_token_is_from_p_and_accepted_as_often_as_the_formula_says(name, dat
     assert accepted == formula(name, *pair, drafts)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @by_rule
-@FEW
 @given(data=st.data(), case=iterations(model_pairs()))
 def test_two_drafts_and_two_depths_are_lossless(name, data, case):
     """The joint law of the completed block: EOS, zeros, models that look at the context."""
@@ -137,21 +132,18 @@ def test_two_drafts_and_two_depths_are_lossless(name, data, case):
     assert proof, proof.difference
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @by_rule
-@FEW
 @given(case=iterations(model_pairs(vocabularies(max_tokens=3, eos=True)), max_lookahead=1))
 def test_decode_loops_are_lossless(name, case):
     assert is_lossless_loop(partial(step, rule=RULES[name]), *case, length=3)
 
 
-@FEW
 @given(case=iterations(model_pairs(vocabularies(max_tokens=3, eos=True)), max_lookahead=2))
 def test_three_drafts_at_two_depths_are_lossless(case):
     assert is_lossless(partial(step, drafts=3), *case)
 
 
-@FEW
 @given(model_of(ABC), model_of(ABC), st.sampled_from([None, "a", "b"]), st.integers(1, 2))
 def test_either_model_may_end_texts_at_its_own_token(target, drafter, eos, lookahead):
     """The target's EOS is c; the drafter stops at another one, or never."""
@@ -160,9 +152,8 @@ def test_either_model_may_end_texts_at_its_own_token(target, drafter, eos, looka
     assert is_lossless(step, ending, stopping, (), lookahead)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("name", LIKE_STANDARD)
-@SOME
 @given(case=iterations(model_pairs(), max_lookahead=3))
 def test_one_draft_is_standard_speculative_decoding(name, case):
     """The same law of blocks. Not so matching, which accepts less; SpecHub has two drafts."""
@@ -184,7 +175,7 @@ BUGS = {mutant.id: mutant.step.keywords["rule"] for mutant in ENTRIES} | {
 }
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("bug", BUGS)
 def test_the_same_proofs_refute_bugs(bug, counterexample):
     rule = BUGS[bug]
@@ -222,7 +213,6 @@ def test_a_descent_from_a_rejected_draft_is_seen_only_jointly(counterexample):
     assert counterexample(iterations(model_pairs()), lossless)
 
 
-@SOME
 @given(pairs(), st.integers(1, 3))
 def test_duplicates_may_be_merged_if_q_is_updated_for_it(pair, drafts):
     """A control: drawn with replacement, merged, verified as without.
@@ -321,7 +311,6 @@ def k_seq_tries(p, q, drafts, rho):
     return sum((1 - beta) ** j for j in range(drafts))
 
 
-@MANY
 @given(pairs(), st.integers(1, 4))
 def test_order_of_the_rules_with_replacement(pair, drafts):
     """Theorems of `theory.multi_draft`. rho* may be irrational: S_k <= rho* is asked exactly."""
@@ -338,7 +327,6 @@ def test_order_of_the_rules_with_replacement(pair, drafts):
     assert k_seq_tries(p, q, drafts, scale) >= scale
 
 
-@MANY
 @given(pairs(), st.integers(1, 3))
 def test_order_of_the_rules_without_replacement(pair, drafts):
     """The first of three is seen and not shown; the others are theorems."""
@@ -349,7 +337,6 @@ def test_order_of_the_rules_without_replacement(pair, drafts):
     assert recursive <= best(p, q, drafts, False)
 
 
-@MANY
 @given(pairs(), st.integers(1, 3))
 def test_more_drafts_never_hurt(pair, drafts):
     more = drafts + 1
@@ -363,7 +350,6 @@ def test_more_drafts_hurt_k_seq_with_rho_k():
     assert [smallest_rho(p, p, k) for k in (1, 2, 3)] == [1, 1, 1]
 
 
-@MANY
 @given(pairs())
 def test_enough_different_siblings_accept_all_that_q_can_draw(pair):
     p, q = pair
@@ -371,7 +357,6 @@ def test_enough_different_siblings_accept_all_that_q_can_draw(pair):
     assert accepted == p[np.flatnonzero(q)].sum()
 
 
-@MANY
 @given(pairs(), st.integers(1, 3))
 def test_top_drafts_are_verified_optimally(pair, drafts):
     """For two, also the law of the sets that SpecHub drafts."""
@@ -392,7 +377,6 @@ def test_top_drafts_may_be_better_or_worse_than_siblings_at_their_best():
     assert theory.top_drafts(*better, 2) > best(*better, 2, False)
 
 
-@SOME
 @given(pairs(), st.integers(1, 3), st.integers(1, 64))
 def test_smallest_rho_is_the_least_of_its_grid(pair, drafts, grid):
     p, q = pair
@@ -402,7 +386,6 @@ def test_smallest_rho_is_the_least_of_its_grid(pair, drafts, grid):
     assert rho == 1 or k_seq_tries(p, q, drafts, rho - F(1, grid)) > rho - F(1, grid)
 
 
-@SOME
 @given(pairs(), st.integers(1, 3), st.fractions("1/4", 3, max_denominator=8))
 def test_a_rho_is_refused_iff_its_residual_is_negative(pair, drafts, rho):
     p, q = pair
@@ -415,9 +398,8 @@ def test_a_rho_is_refused_iff_its_residual_is_negative(pair, drafts, rho):
         assert lossless_on(rule, pair, drafts)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("name", FLOATS)
-@SOME
 @given(data=st.data(), pair=pairs())
 def test_floats_are_read_by_the_same_code(name, data, pair):
     """To 1e-9; what rounding alone lets happen draws from a law, too. The flow is exact only."""

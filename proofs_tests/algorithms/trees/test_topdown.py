@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs_tests.helpers.bugs.trees import BUGS
@@ -41,7 +41,6 @@ F = Fraction
 ABC, ABS = Vocabulary("abc"), Vocabulary("abc", eos="c")
 RULES = {"topdown": topdown, "traversal": traversal}
 EACH_RULE = pytest.mark.parametrize("rule", RULES)
-FEW, SOME = settings(max_examples=40), settings(max_examples=80)
 COIN, S1 = models("A"), models("S1")
 
 
@@ -53,13 +52,12 @@ def test_lossless(rule, case):
 
 
 @EACH_RULE
-@FEW
 @given(case=cases(SMALL))
 def test_decode_loops_are_lossless(rule, case):
     assert looped(RULES[rule], case, length=3)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("bug", BUGS)
 def test_the_same_proof_refutes_bugs(bug, counterexample):
     step = partial(BUGS[bug], branching=(2, 1))
@@ -67,7 +65,6 @@ def test_the_same_proof_refutes_bugs(bug, counterexample):
 
 
 @EACH_RULE
-@SOME
 @given(case=cases())
 def test_the_law_of_the_block_is_known(rule, case):
     blocks = law(RULES[rule], case)
@@ -78,7 +75,6 @@ def test_the_law_of_the_block_is_known(rule, case):
 
 
 @EACH_RULE
-@FEW
 @given(case=cases(eos=False))
 def test_accepted_lengths_are_known(rule, case):
     """Without EOS, so that a block is the accepted drafts and one token."""
@@ -101,7 +97,6 @@ def test_closed_forms_tell_the_rules_apart(counterexample):
     )
 
 
-@SOME
 @given(cases(((), (1,), (1, 1), (1, 1, 1))))
 def test_one_branch_is_verified_as_by_standard(case):
     target, drafter, context, branching, _ = case
@@ -111,7 +106,6 @@ def test_one_branch_is_verified_as_by_standard(case):
     assert law(topdown, case) == alone
 
 
-@FEW
 @given(cases(((1,), (2,), (3,))))
 def test_siblings_are_verified_by_recursive_rejection(case):
     target, drafter, context, (width,), replacement = case
@@ -137,7 +131,7 @@ def tree_name(pin):
     return f"{pin['rule']} {pin['inst']} {pin['branching']} {kind} replacement"
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("pin", PINS["tree"], ids=tree_name)
 def test_pinned_accepted_lengths(pin):
     """Computed once by an independent program."""
@@ -155,7 +149,6 @@ def verified(rule, tree, target, context=()):
 
 
 @EACH_RULE
-@SOME
 @given(case=cases())
 def test_the_likeliest_tokens_are_a_tree_too(rule, case):
     """Nothing is drawn, q is one-hot: a match with the target's own draws, the most possible."""
@@ -166,9 +159,8 @@ def test_the_likeliest_tokens_are_a_tree_too(rule, case):
     assert verified(rule, tree, target, context) == matched
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @EACH_RULE
-@FEW
 @given(st.data())
 def test_siblings_may_come_from_several_drafters(rule, data):
     """SpecInfer: each sibling from its own law, here from two drafters in turn."""
@@ -184,7 +176,6 @@ def test_siblings_may_come_from_several_drafters(rule, data):
 
 
 @EACH_RULE
-@FEW
 @given(st.data())
 def test_either_model_may_end_texts_at_its_own_token(rule, data):
     target, drafter = (data.draw(model_of(ABC)) for _ in range(2))

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -24,8 +24,6 @@ from specref.distributions import as_distribution, overlap
 from specref.strategies import distributions
 
 F = Fraction
-FEW = settings(max_examples=40)
-MANY = settings(max_examples=120)
 DRAFTS = st.integers(1, 3)
 
 
@@ -62,7 +60,6 @@ def by_linear_programming(p, law):
 
 
 @pytest.mark.parametrize("replacement", [True, False])
-@MANY
 @given(pairs(), DRAFTS)
 def test_the_law_of_siblings_is_how_they_are_drawn(replacement, pair, drafts):
     _, q = pair
@@ -72,7 +69,6 @@ def test_the_law_of_siblings_is_how_they_are_drawn(replacement, pair, drafts):
     assert drafts_law(q, drafts, replacement=replacement) == enumerated
 
 
-@FEW
 @given(transports())
 def test_cut_and_linear_programme_agree(case):
     """The formula is the optimum of the transport problem; to 1e-9, floats against Fractions."""
@@ -81,7 +77,6 @@ def test_cut_and_linear_programme_agree(case):
     )
 
 
-@MANY
 @given(transports())
 def test_cut_and_flow_agree(case):
     """Weak duality proves each the other's optimality: no tolerance."""
@@ -95,7 +90,6 @@ def test_cut_and_flow_agree(case):
         assert sum(mass for (_, sink), mass in flow.items() if sink == token) <= room
 
 
-@MANY
 @given(transports())
 def test_the_rows_of_an_optimal_rule(case):
     """Each is a law; together they emit p; a token is accepted iff it is one of the drafts."""
@@ -107,7 +101,6 @@ def test_the_rows_of_an_optimal_rule(case):
     assert accepted == optimal_acceptance(p, law).acceptance
 
 
-@MANY
 @given(transports())
 def test_the_bottleneck_is_the_least_of_the_best_cuts(case):
     """All sets that attain the optimum contain it."""
@@ -121,7 +114,6 @@ def test_the_bottleneck_is_the_least_of_the_best_cuts(case):
             assert value > best or set(bottleneck) <= set(tokens)
 
 
-@MANY
 @given(pairs(5), st.integers(1, 4))
 def test_independent_drafts_are_cut_in_order_of_their_ratios(pair, drafts):
     p, q = pair
@@ -129,7 +121,6 @@ def test_independent_drafts_are_cut_in_order_of_their_ratios(pair, drafts):
     assert optimal_acceptance_independent(p, q, drafts) == optimal_acceptance(p, law)
 
 
-@MANY
 @given(pairs(5), DRAFTS)
 def test_so_are_drafts_without_replacement(pair, drafts):
     """Hu et al. 2025 prove it; here it is seen."""
@@ -139,14 +130,12 @@ def test_so_are_drafts_without_replacement(pair, drafts):
     assert all(p[x] / q[x] <= p[y] / q[y] for x in cut for y in others)
 
 
-@MANY
 @given(pairs())
 def test_one_draft_is_accepted_with_the_overlap(pair):
     p, q = pair
     assert optimal_acceptance(p, drafts_law(q, 1, replacement=True)).acceptance == overlap(p, q)
 
 
-@MANY
 @given(pairs(), st.sets(st.integers(0, 3), min_size=1))
 def test_drafts_that_are_certain_are_accepted_with_their_own_probability(pair, drafts):
     p, _ = pair
@@ -154,7 +143,6 @@ def test_drafts_that_are_certain_are_accepted_with_their_own_probability(pair, d
     assert optimal_acceptance(p, {known: F(1)}).acceptance == p[list(known)].sum()
 
 
-@MANY
 @given(pairs(), st.integers(1, 2))
 def test_more_drafts_and_different_drafts_never_hurt(pair, drafts):
     p, q = pair

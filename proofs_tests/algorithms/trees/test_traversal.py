@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.optimize import linprog
 
 from proofs_tests.helpers.pins import models
@@ -34,11 +34,9 @@ from specref.theory.trees import siblings
 
 F = Fraction
 AB, ABC = Vocabulary("ab"), Vocabulary("abc")
-MANY = settings(max_examples=120)
 S1 = models("S1")
 
 
-@MANY
 @given(cases(((), (1,), (1, 1), (1, 1, 1))))
 def test_one_branch_is_verified_as_by_block(case):
     target, drafter, context, branching, _ = case
@@ -48,7 +46,6 @@ def test_one_branch_is_verified_as_by_block(case):
     assert law(traversal, case) == alone
 
 
-@MANY
 @given(cases(replacement=True))
 def test_accepts_every_prefix_at_least_as_often_with_replacement(case):
     more, fewer = (accepted(case, rule) for rule in ("traversal", "topdown"))
@@ -67,7 +64,6 @@ def test_accepts_more_on_most_models():
     assert strict == 72
 
 
-@MANY
 @given(cases(replacement=False))
 def test_accepts_every_prefix_at_least_as_often_for_three_tokens(case):
     """Seen, not proved: without replacement it is false for four."""

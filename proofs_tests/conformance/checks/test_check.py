@@ -42,6 +42,7 @@ def test_the_sampler_of_the_readme_is_lossy_without_any_claim() -> None:
     assert report.verdict.endswith("not tried: without draft_probs (raises TypeError)")
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     ("situation", "said"),
     [(no_laws, "without draft_probs"), (gaps, "with rows of fewer drafts")],

@@ -274,7 +274,7 @@ def test_every_check_has_a_bug_that_it_fails() -> None:
     assert {one.id for one in CHECKS} >= set(KILLERS)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("id_", KILLERS)
 def test_a_check_fails_its_bug(id_: str) -> None:
     contract, bug = KILLERS[id_]
@@ -323,6 +323,7 @@ FINDINGS = {
 CLEAN = {V: clean, S: reference.step, G: generate, D: draft}
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("contract", CLEAN)
 def test_the_clean_sampler_of_each_contract_passes(contract: Contract) -> None:
     report = check(CLEAN[contract], contract=contract, only=MINE, detect_tv=0.15)
@@ -330,7 +331,7 @@ def test_the_clean_sampler_of_each_contract_passes(contract: Contract) -> None:
     assert report.exit_code == 0
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", LOOK_ALIKES)
 def test_lossless_look_alikes_pass(name: str) -> None:
     report = check(LOOK_ALIKES[name], only=MINE, detect_tv=0.15)
@@ -370,6 +371,7 @@ def test_rows_that_share_coins_are_named_before_their_law_looks_wrong(coin: Any)
     assert report.counts["not_run"] > 10
 
 
+@pytest.mark.deep
 def test_numbers_kept_between_calls_are_dependence_not_a_wrong_law() -> None:
     bug = verifying(uniforms=kept_for(3, uniform), noise=kept_for(3, exponential))
     assert asked("joint/wide", bug).status == Status.PASSED
@@ -703,6 +705,7 @@ def is_law(rows: Any) -> bool:
     return bool((rows >= 0).all() and (missing <= 1.5e-7).all())
 
 
+@pytest.mark.deep
 def test_every_row_that_a_sampler_is_given_is_a_law() -> None:
     """Padding and rows that are never read included: a sampler may check its arguments."""
     given = []

@@ -69,7 +69,7 @@ def test_a_planted_bug_is_found_against_the_law(name: str) -> None:
     assert report.verdict.startswith("LOSSY")
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("name", LOSSY)
 def test_a_planted_bug_is_found_against_plain_mode(name: str) -> None:
     report = judged(engine(LOSSY[name], **WITHOUT))
@@ -92,7 +92,7 @@ LOSSLESS: dict[str, Engine] = {
 }
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("name", LOSSLESS)
 def test_a_lossless_engine_passes_with_the_distance_that_would_have_been_found(name: str) -> None:
     report = judged(LOSSLESS[name])
@@ -212,6 +212,7 @@ def by_argmax_alone(respond: Any) -> Any:
     return text
 
 
+@pytest.mark.deep
 def test_a_budget_of_one_token_is_judged_with_a_law_and_without() -> None:
     wrong = by_argmax_alone(Speculating())
     for options in ({"plain": sampling()}, WITHOUT):
@@ -410,7 +411,7 @@ def test_a_hang_is_not_answered() -> None:
 PROMPTS = [PROMPT, (2,), (1, 1)]
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("known", [{}, WITHOUT], ids=["law", "no law"])
 @pytest.mark.parametrize("name", [name for name in LOSSY if "temperature" not in name])
 def test_a_gross_bug_is_found_in_few_texts(name: str, known: dict[str, Any]) -> None:

@@ -180,7 +180,7 @@ def judge_in(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     monkeypatch.setattr(greedy_strata, "drawn_pairs", lambda rng, count: [])
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(
     ("pick", "claims"),
     [(last, {}), (first, {"rule": "standard"}),
@@ -206,7 +206,7 @@ def test_argmax_verification_passes(
     assert wanted - asked == skipped
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("inputs", ["probs", "logits"])
 def test_low_precision_ties_as_it_is_given(
@@ -423,6 +423,7 @@ def greedy_tree(p: Floats, q: Any, drafts: Ints, parents: Ints, *, rng: Any) -> 
     return as_verifier(topdown.verify)(certain, None, drafts, parents, rng=rng)
 
 
+@pytest.mark.deep
 def test_trees_are_verified_greedily_too() -> None:
     claims = {"contract": "tree", "greedy": True}
     assert check(greedy_tree, **claims).exit_code == 0
@@ -438,7 +439,7 @@ TREE_SITUATIONS: dict[str, tuple[Callable[[Ints], bool], str]] = {
 }
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("situation", TREE_SITUATIONS)
 def test_trees_are_judged_greedily_in_situations(situation: str) -> None:
     acts, stratum = TREE_SITUATIONS[situation]

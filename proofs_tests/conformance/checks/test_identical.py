@@ -195,7 +195,7 @@ def test_a_sampler_that_changes_what_it_is_given_is_given_copies() -> None:
     assert result(overwriting).status == Status.PASSED
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("bug", BASE_BUGS, ids=lambda bug: bug.id)
 def test_a_wrong_law_is_not_called_dependence(bug: Any) -> None:
     always = Trigger("always", "shape", lambda at: True)

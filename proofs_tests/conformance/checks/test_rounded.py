@@ -243,7 +243,7 @@ def changed(verify: Any, change: Callable[..., Given]) -> Any:
     return wrong
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(
     ("dtype", "rule", "recovery", "bugs"),
     [

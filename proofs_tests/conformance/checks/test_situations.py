@@ -140,7 +140,7 @@ def test_every_stratum_has_a_bug_that_it_fails():
     assert set(CONTRACT_OF) == known
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("name", FOUND)
 def test_a_stratum_fails_a_bug_that_acts_there(name):
     result = one_stratum(name, planted(CONTRACT_OF[name], *FOUND[name]))
@@ -152,7 +152,7 @@ def test_a_stratum_fails_a_bug_that_acts_there(name):
 UNDRAWN = ("strata/own-shape", "strata/large-call")
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("contract", CLEAN)
 def test_a_lossless_sampler_passes_and_is_told_what_was_tried(contract):
     report = check(CLEAN[contract], contract=contract, only=["strata/"], detect_tv=0.15)
@@ -183,7 +183,7 @@ def test_few_tokens_are_inconclusive(name):
     assert "too few to see much" in result.message
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("name", ["step-one-draft", "text-budget-of-1", "tree-no-laws"])
 def test_where_something_is_suspected_four_times_as_many_tokens_are_drawn(name, monkeypatch):
     sampler, options = CLEAN[CONTRACT_OF[name]], {"trials": 2_000}
@@ -207,6 +207,7 @@ def test_trees_are_not_mixed_where_a_call_has_one_shape(claims):
     assert result.message.endswith("different trees in one call")
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", ["step-contexts", "text-ending", "tree-many-nodes"])
 def test_results_depend_on_the_seed_alone(name):
     sampler, options = CLEAN[CONTRACT_OF[name]], {"trials": 2_000}
@@ -374,7 +375,7 @@ def exactly(target_probs, draft_probs, draft_tokens, parents, *, rng):
     return reference.verify_tree(p, q, draft_tokens, parents, rng=rng)
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(
     "claims",
     [
@@ -649,7 +650,7 @@ CACHES = {
 }
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("kind", CACHES)
 def test_caches_of_prompts_are_found_where_prompts_are_related(kind):
     def judged(name):

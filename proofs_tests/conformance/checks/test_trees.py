@@ -235,7 +235,7 @@ def variation(fixture: TreeFixture, place: Any, step: Ask) -> float:
     return sum(abs(float(output.get(x, 0) - expected.get(x, 0))) for x in keys) / 2
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("entry", LOSSLESS.values(), ids=LOSSLESS)
 def test_lossless_rules_are_so_at_every_place(entry: Ask) -> None:
     assert max(variation(fixture, place, entry.step) for fixture, place in PLACES) < 1e-12
@@ -268,7 +268,7 @@ def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("specref.conformance.dependence.CALLS", 16)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.usefixtures("few_blocks")
 @pytest.mark.parametrize("entry", MUTANTS.values(), ids=MUTANTS)
 def test_every_mutant_is_killed_and_named(entry: Ask) -> None:
@@ -281,7 +281,7 @@ def test_every_mutant_is_killed_and_named(entry: Ask) -> None:
     assert likeliest.ids == (entry.id,)
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.usefixtures("undiagnosed")
 @pytest.mark.parametrize("entry", LOSSLESS.values(), ids=LOSSLESS)
 def test_lossless_rules_fail_iff_they_accept_otherwise(entry: Ask) -> None:
@@ -290,6 +290,7 @@ def test_lossless_rules_fail_iff_they_accept_otherwise(entry: Ask) -> None:
     assert not report.lossy
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("few_blocks")
 def test_traversal_that_claims_to_be_topdown_is_named() -> None:
     report = judged(as_verifier(traversal.verify), algorithm="topdown")
@@ -482,6 +483,7 @@ def test_functions_that_take_anything_are_called() -> None:
     assert not fits(lambda p, q, drafts, parents: None, VERIFY)
 
 
+@pytest.mark.deep
 def test_who_takes_even_batches_alone_gets_those() -> None:
     seen = set()
 
@@ -611,7 +613,7 @@ def test_a_chain_is_a_tree() -> None:
     assert places == ((ROOT,), (0,))
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("name", ["torch-backend-tree", "torch-backend-tree-traversal"])
 def test_the_torch_backend_passes(name: str) -> None:
     pytest.importorskip("torch", reason="not_run (torch is not installed)")

@@ -73,7 +73,7 @@ def test_there_are_enough_bugs_outside_the_zoo() -> None:
     assert not set(BUGS) & set(LIBRARY)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("name", BUGS)
 def test_bugs_outside_the_zoo_are_lossy_and_none_of_its_laws(name: str) -> None:
     assert variation(name) > 0.01
@@ -88,7 +88,7 @@ def test_bugs_outside_the_zoo_are_lossy_and_none_of_its_laws(name: str) -> None:
         assert max(apart, default=1) > 0.005, other
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("name", BUGS)
 def test_a_batched_bug_has_the_law_of_its_step(name: str) -> None:
     """Alpha 1e-9 each; power: 20,000 blocks find a law that is 0.06 away."""
@@ -162,7 +162,7 @@ def nucleus(p: Any) -> Any:
     return back / back.sum(axis=-1, keepdims=True)
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(
     ("p_read", "q_read", "name"),
     [
@@ -183,7 +183,7 @@ def test_a_sampler_that_applies_parameters_itself_is_named(
     assert name in report.diagnosis.candidates[0].ids
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("entry", [*variants()][::4], ids=lambda entry: entry.id)
 def test_parameters_in_the_verifier_are_lossy_and_told_apart(entry) -> None:
     law = [law_of(entry.step, place) for place in PLACES]

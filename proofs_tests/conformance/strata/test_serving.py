@@ -292,7 +292,7 @@ def excess_of(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> float
     return seen[0]
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(
     "name", ["drawn-shapes", "many-drafts", "drafter-certain", "laws-repeated", "laws-in-turn"]
 )

@@ -113,6 +113,7 @@ def test_every_stratum_has_a_bug_that_it_fails():
     assert {f"strata/{name}" for name in known} == {c.id for c in STRATA_CHECKS}
 
 
+@pytest.mark.deep(one_in=5)
 @pytest.mark.parametrize("name", FOUND)
 def test_a_stratum_fails_a_bug_that_acts_there(name):
     trigger, bug = FOUND[name]
@@ -190,6 +191,7 @@ def clean():
     return check(verifier(), only=["strata/"])
 
 
+@pytest.mark.deep
 def test_a_lossless_sampler_passes_and_is_told_what_was_tried(clean):
     found = {result.id: result for result in clean.strata}
     for name in ("own-shape", *TAKEN):
@@ -208,6 +210,7 @@ def test_a_lossless_sampler_passes_and_is_told_what_was_tried(clean):
     assert f"in {len(found)} strata shifts of {low:.2g} to {high:.2g}, as listed" in clean.verdict
 
 
+@pytest.mark.deep
 def test_shapes_that_engines_ship_are_tried(clean):
     shapes = " ".join(" ".join(r.evidence.get("by_shape", ())) for r in clean.results)
     for part in ("lookahead 1,", "lookahead 3,", "lookahead 5,", "lookahead 8,", "batch 1,",

@@ -67,13 +67,13 @@ def judged(generate: Generate, tokens: int = TOKENS, seed: int = 1):
     return judge_markov(generate, TARGET, DRAFTER, tokens=tokens, seed=seed, alpha=ALPHA)
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("name", [name for name, rule in RULES.items() if rule.machine])
 def test_algorithms_are_not_found(name: str) -> None:
     assert judged(by(RULES[name].step)).verdict == Verdict.INCONCLUSIVE
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("id_", CONTROLS)
 def test_controls_are_not_found(id_: str) -> None:
     assert judged(by(CONTROLS[id_].step)).verdict == Verdict.INCONCLUSIVE

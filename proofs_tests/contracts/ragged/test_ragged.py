@@ -262,7 +262,7 @@ BUGS = (
 )
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("make", MAKERS)
 def test_right_samplers_pass(make: Callable[..., Any]) -> None:
     report = check(make(), contract="ragged", only=QUICK, detect_tv=0.2)
@@ -270,7 +270,7 @@ def test_right_samplers_pass(make: Callable[..., Any]) -> None:
     assert report.counts["passed"] == len(QUICK), report
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(("make", "bug"), BUGS, ids=lambda one: getattr(one, "__name__", one))
 def test_bugs_of_the_shape_are_found(make: Callable[..., Any], bug: str) -> None:
     only = ("smoke/rows-vary",) if bug.startswith("seed") else LAW
@@ -291,7 +291,7 @@ WAYS = {
 }
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.strata
 @pytest.mark.parametrize("id_", WAYS)
 def test_each_way_in_which_requests_come_finds_a_bug(
@@ -311,6 +311,7 @@ def test_each_way_in_which_requests_come_finds_a_bug(
 BESIDE = ("temperature of request 0", "drawn after a rejection")
 
 
+@pytest.mark.deep
 @pytest.mark.strata
 def test_greedy_requests_beside_sampled_ones() -> None:
     only = ["strata/beside-greedy"]

@@ -7,7 +7,7 @@ from math import log2
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from specref import Vocabulary, is_lossless
@@ -35,7 +35,6 @@ BINS = st.tuples(st.integers(1, 6), st.integers(1, 6))
 DIAGONAL = [Observation(F(k, 4), F(k, 4), int(k > 2)) for k in (1, 2, 3, 4)]
 
 
-@settings(max_examples=60)
 @given(RUNS, BINS)
 def test_cells_are_the_means_of_what_fell_into_them(run, bins):
     """Recomputed from the edges alone, for every observation; totals are kept."""
@@ -55,7 +54,6 @@ def test_cells_are_the_means_of_what_fell_into_them(run, bins):
     assert sum(map(sum, table.accepted)) == sum(one.accepted for one in run)
 
 
-@settings(max_examples=60)
 @given(RUNS, BINS)
 def test_bins_are_adaptive(run, bins):
     """At most as many as asked for, strictly increasing edges, and no empty row or column."""
@@ -125,7 +123,6 @@ def test_entropy_and_gain_by_hand():
     assert profile(DIAGONAL, (1, 1)).gain().information == 0
 
 
-@settings(max_examples=60)
 @given(RUNS, BINS)
 def test_gain_is_between_nothing_and_everything(run, bins):
     gain = profile(run, bins).gain()

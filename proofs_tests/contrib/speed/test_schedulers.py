@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from specref.contrib.speed import budgets
@@ -24,7 +24,6 @@ BATCHES = st.integers(1, 3).flatmap(
 STAIRS = st.lists(st.integers(0, 3), min_size=13, max_size=13).map(
     lambda rises: [1 + sum(rises[:n]) for n in range(13)]
 )
-few = settings(max_examples=60)
 
 
 def rng(seed=1):
@@ -49,7 +48,6 @@ def exact_choice(name, requests, latencies, cost):
 @pytest.mark.parametrize(
     ("name", "scheduler"), [("first decline", FirstDecline()), ("scan", Scan())]
 )
-@few
 @given(requests=BATCHES, latencies=STAIRS, cost=EIGHTHS)
 def test_batch_schedulers_choose_what_the_theory_chooses(
     most, name, scheduler, requests, latencies, cost
@@ -69,7 +67,6 @@ def test_the_two_rules_differ_on_a_staircase():
     assert (first.verified.item(), scan.verified.item()) == (1, 5)
 
 
-@few
 @given(BATCHES, st.integers(0, 12))
 def test_a_fixed_number_of_drafts_goes_to_the_likeliest(requests, drafts):
     schedule = TopDrafts(drafts=drafts)(one_pass(requests), Profile([0, *[1] * 12]))
@@ -84,7 +81,6 @@ def ratio(iterations, verified, profile):
     return tokens / profile.time(verified.shape[2] + drafts, drafts).sum()
 
 
-@few
 @given(st.lists(st.integers(0, 2), min_size=4, max_size=4), STAIRS, EIGHTHS)
 def test_no_choice_beats_the_oracle(reach, latencies, cost):
     """All 3^4 choices for two passes over two requests."""

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from specref import Vocabulary, exact_distribution
@@ -27,7 +27,6 @@ RATES = st.fractions(0, 1, max_denominator=12)
 COSTS = st.fractions(Fraction(1, 40), Fraction(3, 2), max_denominator=40)
 LISTS = st.lists(RATES, min_size=1, max_size=6)
 GRID = [Fraction(k, 20) for k in range(21)]
-few = settings(max_examples=60)
 
 
 def scanned(acceptance, cost, most, improvement=walltime_improvement):
@@ -35,7 +34,6 @@ def scanned(acceptance, cost, most, improvement=walltime_improvement):
     return max(range(most + 1), key=lambda g: improvement(acceptance, g, cost))
 
 
-@few
 @given(RATES, st.integers(0, 8))
 def test_one_number_is_leviathans_equation_1(rate, lookahead):
     length = expected_block_length(rate, lookahead)
@@ -47,7 +45,6 @@ def test_one_number_is_leviathans_equation_1(rate, lookahead):
     assert length == expected_block_length([rate] * max(lookahead, 1), lookahead)
 
 
-@few
 @given(LISTS, st.data())
 def test_one_number_each_position_is_the_mean_of_the_accepted_length(rates, data):
     lookahead = data.draw(st.integers(0, len(rates)))
@@ -86,7 +83,6 @@ def test_correlated_acceptances_need_more():
     assert expected_block_length([Fraction(1, 2), *[Fraction(1)] * 3], 4) == 3
 
 
-@few
 @given(LISTS, COSTS)
 def test_improvement_is_tokens_over_time(rates, cost):
     lookahead = len(rates)
@@ -96,13 +92,11 @@ def test_improvement_is_tokens_over_time(rates, cost):
     assert operations * expected_block_length(rates, lookahead) == lookahead * (1 + cost) + 1
 
 
-@few
 @given(LISTS, COSTS)
 def test_optimum_is_the_first_argmax(rates, cost):
     assert optimal_lookahead(rates, cost) == scanned(rates, cost, len(rates))
 
 
-@few
 @given(RATES, COSTS, st.integers(0, 12))
 def test_optimum_for_one_number(rate, cost, most):
     assert optimal_lookahead(rate, cost, most) == scanned(rate, cost, most)
@@ -146,7 +140,6 @@ def test_planted_formulas_have_another_optimum(bug):
     assert differing
 
 
-@few
 @given(LISTS, COSTS)
 def test_some_lookahead_is_faster_iff_the_first_rate_exceeds_the_cost(rates, cost):
     """Corollary 3.9 in both directions, for rates that vary with the position."""
@@ -157,7 +150,6 @@ def test_some_lookahead_is_faster_iff_the_first_rate_exceeds_the_cost(rates, cos
         assert best >= (1 + rates[0]) / (1 + cost) > 1
 
 
-@few
 @given(RATES, COSTS)
 def test_faster_at_one_lookahead_is_faster_at_all_smaller_ones(rate, cost):
     """The proof of Corollary 3.9: sums of fewer powers have the greater mean."""

@@ -42,6 +42,7 @@ def test_factoring_elimination_and_homogeneous_forms_give_up() -> None:
             work()
 
 
+@pytest.mark.deep
 def test_a_rule_of_high_degree_is_decided_within_its_budget() -> None:
     def step(target: Any, drafter: Any, context: Any, lookahead: int, chance: Any) -> Any:
         p, q = target.next_token(context), drafter.next_token(context)

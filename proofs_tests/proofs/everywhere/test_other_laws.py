@@ -51,6 +51,7 @@ def verified_against(law, *, but=lambda p: False):
     return step
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("law", [sharp, likeliest])
 def test_a_rule_is_proved_against_its_own_law_and_refuted_against_another(law) -> None:
     assert is_lossless_everywhere(verified_against(law), "ab", plain=law)
@@ -58,6 +59,7 @@ def test_a_rule_is_proved_against_its_own_law_and_refuted_against_another(law) -
     assert is_lossless_everywhere(verified_against(law), "ab").verdict == "lossy"
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("law", [sharp, likeliest])
 def test_a_bug_on_few_rows_is_found_and_its_distance_is_that_of_the_law(law) -> None:
     step = verified_against(law, but=lambda p: 314 < 1000 * p[0] < 315)
@@ -104,6 +106,7 @@ def test_a_law_of_floats_is_refused_even_where_it_hides_the_error() -> None:
         is_lossless_everywhere(standard.step, "ab", plain=rounded)
 
 
+@pytest.mark.deep
 def test_outcomes_may_be_looked_at_apart() -> None:
     asked = verified_against(sharp), Vocabulary("ab"), None, 1
     with ThreadPoolExecutor(2) as pool:

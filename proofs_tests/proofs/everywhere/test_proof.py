@@ -46,7 +46,7 @@ from specref.zoo.standard.printed import algorithm_5
 FACES = [Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 3), Fraction(2, 7)]
 
 
-@pytest.mark.deep(one_in=5)
+@pytest.mark.deep(one_in=9)
 @pytest.mark.parametrize("name", [n for n, r in RULES.items() if r.lossless and n != "k-seq"])
 def test_rules_are_lossless_for_every_row_of_two_tokens(name: str) -> None:
     found = is_lossless_everywhere(RULES[name].step, "ab", lookahead=1, budget=120)
@@ -78,6 +78,7 @@ def random_value(rng: random.Random) -> Fraction:
     return rng.choice(FACES) if rng.random() < 0.5 else Fraction(rng.randint(1, 96), 97)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("step", [standard.step, block.step, RULES["tli"].step])
 def test_every_row_is_in_a_region_of_every_outcome(step) -> None:
     """Rows with zeros, ties and point masses, wherever the target says the outcome."""

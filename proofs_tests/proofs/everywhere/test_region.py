@@ -223,12 +223,13 @@ def region_at(
     return region, chart, weight, told
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_where_the_conditions_hold_it_runs_as_at_the_sample(program: Callable[..., Told]) -> None:
     assert_runs_as_at_samples(program)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("program", UNASKED, ids=lambda program: program.__name__)
 def test_what_a_positive_weight_says_holds_at_the_other_rows(program: Callable[..., Told]) -> None:
     assert_runs_as_at_samples(program)

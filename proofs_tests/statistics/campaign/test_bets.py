@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from specref.algorithms import standard
@@ -20,7 +20,6 @@ from specref.strategies import distributions, iterations, model_pairs, token_lev
 from specref.vocabulary import Vocabulary
 from specref.zoo import FIXTURES, MUTANTS
 
-FEW = settings(max_examples=50)
 TOLERANCES = st.sampled_from([0.001, 0.05, 0.4, 0.9])
 ROUNDING = 1e-12
 Array = np.ndarray
@@ -77,7 +76,6 @@ def library(draw: st.DrawFn) -> tuple[PrefixTree, Array]:
     return tree, np.array(list(found.values()))
 
 
-@FEW
 @given(trees())
 def test_tilts_are_fair(tree: PrefixTree) -> None:
     assert mean(tree.p, bets.tilts(tree.p, tree.q)) == pytest.approx(1, abs=ROUNDING)
@@ -100,14 +98,12 @@ def observed_rows(p: Array, q: Array) -> list[Array]:
     return [observed(p_row, q_row, 0.0, 0, False) for p_row, q_row in zip(p, q, strict=False)]
 
 
-@FEW
 @given(library())
 def test_bets_on_known_bugs_are_fair(case: tuple[PrefixTree, Array]) -> None:
     tree, log_bets = case
     assert mean(tree.p, log_bets) == pytest.approx(1, abs=ROUNDING)
 
 
-@FEW
 @given(trees())
 def test_lag_bets_are_fair_after_every_token(tree: PrefixTree) -> None:
     size = tree.p.shape[1]
@@ -124,7 +120,6 @@ def test_the_check_notices_a_bet_that_is_not_fair(counterexample) -> None:
     assert not fair_under_the_drafter(counterexample(trees(), fair_under_the_drafter))
 
 
-@FEW
 @given(trees(), TOLERANCES)
 def test_tolerant_tilts_win_nothing_on_average_from_any_tolerated_law(
     tree: PrefixTree, tolerance: float
@@ -133,7 +128,6 @@ def test_tolerant_tilts_win_nothing_on_average_from_any_tolerated_law(
     assert worst_mean(tree.p, log_bets, tolerance).max() <= 1 + ROUNDING
 
 
-@FEW
 @given(library(), TOLERANCES)
 def test_tolerant_bets_on_known_bugs_win_nothing_on_average_from_any_tolerated_law(
     case: tuple[PrefixTree, Array], tolerance: float
@@ -143,7 +137,6 @@ def test_tolerant_bets_on_known_bugs_win_nothing_on_average_from_any_tolerated_l
     assert worst_mean(tree.p, tolerant, tolerance).max() <= 1 + ROUNDING
 
 
-@FEW
 @given(rows(), TOLERANCES, st.lists(st.integers(0, 3), min_size=4, max_size=4).filter(any))
 def test_no_tolerated_law_is_worse_than_the_worst(pq, tolerance, weights) -> None:
     p, q = pq
@@ -176,7 +169,6 @@ def observed(p: Array, q: Array, tolerance: float, position: int, last: bool) ->
     return np.stack([np.zeros(size) if w is None else w for w in wealth], axis=-1)
 
 
-@FEW
 @given(rows(), st.integers(0, 6), st.booleans())
 def test_bets_on_single_tokens_are_fair(pq, position: int, last: bool) -> None:
     p, q = pq
@@ -185,7 +177,6 @@ def test_bets_on_single_tokens_are_fair(pq, position: int, last: bool) -> None:
     assert mean(p, wealth) == pytest.approx(1, abs=ROUNDING)
 
 
-@FEW
 @given(rows(), TOLERANCES, st.booleans())
 def test_tolerant_bets_on_single_tokens_win_nothing_on_average(pq, tolerance, last) -> None:
     p, q = pq
@@ -205,7 +196,6 @@ def lagged(p: Array, previous: int, tolerance: float) -> Array:
     return wealth
 
 
-@FEW
 @given(rows(), st.sampled_from([0.0, 0.001, 0.05, 0.4]))
 def test_tolerant_lag_bets_win_nothing_on_average_after_any_token(pq, tolerance) -> None:
     p, _ = pq
@@ -214,7 +204,6 @@ def test_tolerant_lag_bets_win_nothing_on_average_after_any_token(pq, tolerance)
         assert worst_mean(p, wealth, tolerance).max() <= 1 + ROUNDING
 
 
-@FEW
 @given(distributions(3), st.lists(st.integers(0, 2), max_size=6))
 def test_dirichlet_is_the_product_of_its_predictions(row, sequence) -> None:
     p = row.astype(np.float64)
@@ -229,7 +218,6 @@ def test_dirichlet_is_the_product_of_its_predictions(row, sequence) -> None:
     assert bets.dirichlet_evidence(counts[None], p[None]) == pytest.approx(won, abs=1e-8)
 
 
-@FEW
 @given(distributions(3), distributions(3))
 def test_mean_wealth_of_dirichlet_is_one(first, second) -> None:
     p = np.stack([first, second]).astype(np.float64)

@@ -86,7 +86,7 @@ def test_cells_without_counts_are_the_target_law(name: str) -> None:
     assert sorted(found) == pytest.approx(sorted(map(float, law.values())))
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("fixture", FIXTURES)
 def test_the_estimate_of_exact_frequencies_is_the_exact_distance(fixture: str) -> None:
     tree, checked = tree_of(fixture), 0
@@ -114,7 +114,7 @@ def test_the_interval_covers_the_exact_distance(trials: int) -> None:
     assert surely_at_most(outside, ALPHA, runs)
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("fixture", FIXTURES)
 def test_the_interval_covers_the_distance_of_samplers_that_do_the_impossible(fixture: str) -> None:
     rng = np.random.default_rng(3)

@@ -45,7 +45,7 @@ def lazy_law(step: Step, fixture: ExactFixture, max_paths: int = MANY) -> tuple[
     return enumerator.law(step, *models, (), fixture.lookahead), enumerator.paths
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("name", FIXTURES)
 def test_lazy_laws_are_the_exact_laws(name: str) -> None:
     fixture, compared = FIXTURES[name], 0

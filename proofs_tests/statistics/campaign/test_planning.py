@@ -51,7 +51,7 @@ def test_certifying_needs_the_same_order_as_detecting() -> None:
     assert 0.1 < plan.trials / min_trials(0.05, TREE) < 1
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=16)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_every_mutant_is_found_within_three_times_its_plan(name: str) -> None:
     plans = [plan for plan in plan_mutant(name) if plan.tv > 0]

@@ -382,7 +382,7 @@ def test_output_law_is_the_law_of_the_twin_by_draws():
     assert result.detectable < 0.02
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("scale", [1.0, 3.0])
 @pytest.mark.parametrize("size", [2, 3, 8, 1024, 32_000])
 @pytest.mark.parametrize("dtype", FORMATS)

@@ -74,7 +74,7 @@ def off(law: Law, lookahead: int) -> float:
     return distance(completed(law, target, PROMPT, length, eos), own)
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(
     ("name", "width", "lookahead"), [*product(DRAFTERS, (1, 64), [1]), ("bytes", 1, 2)]
 )
@@ -170,7 +170,7 @@ def rejected(lookahead: int) -> bool:
         return "against full psi" in str(error)
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 def test_law_of_a_block_rejects(bug: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     bug(monkeypatch)

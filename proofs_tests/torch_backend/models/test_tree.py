@@ -135,7 +135,7 @@ def differences(
             yield f"{case}"
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @EACH_RULE
 @pytest.mark.parametrize("pick", [breadth_first, depth_first, mixed])
 def test_trees_have_the_law_of_the_algorithm(rule: str, pick: Pick) -> None:
@@ -163,7 +163,7 @@ def test_certain_drafts_have_the_law_of_the_algorithm(rule: str) -> None:
     assert all(map(torch.equal, *both))
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_have_another_law(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rule = planted(bug, monkeypatch.setattr)
@@ -175,7 +175,7 @@ def test_siblings_whose_laws_are_not_restricted_have_another_law(rule: str) -> N
     assert list(differences(rule, FEW, change=tree_bugs.declared))
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @EACH_RULE
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_low_precision_has_the_law_of_the_same_numbers(rule: str, dtype: torch.dtype) -> None:

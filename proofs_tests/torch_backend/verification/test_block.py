@@ -96,7 +96,7 @@ def differences(name: str, lookahead: int, few: int = 99) -> Iterator[str]:
             yield f"{pair.name}: completed blocks"
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(("name", "lookahead"), [("block", 1), ("block", 2), ("union", 2)])
 def test_blocks_have_the_law_of_the_algorithm(name: str, lookahead: int) -> None:
     assert len(list(pairs(name))) >= 5
@@ -162,7 +162,7 @@ BUGS: dict[str, tuple[str, str, Callable[..., Tensor]]] = {
 }
 
 
-@pytest.mark.deep(one_in=4)
+@pytest.mark.deep(one_in=8)
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_have_another_law(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, function, broken = BUGS[bug]
@@ -285,14 +285,14 @@ def test_verification_waits_for_nothing() -> None:
         without_device(reading_a_number, p)
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize(("dtype", "recovery"), [("float64", "inverse"), ("bfloat16", "race")])
 def test_the_kit_finds_nothing(dtype: Any, recovery: Any) -> None:
     report = check(load_verify_block(dtype=dtype, recovery=recovery), only=CHECKS, detect_tv=0.1)
     assert report.exit_code == 0, report
 
 
-@pytest.mark.deep(one_in=2)
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("bug", ["stops at the first failure", "products of coins"])
 def test_the_kit_finds_planted_bugs(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _, function, broken = BUGS[bug]

@@ -105,7 +105,7 @@ def differences(name: str, where: Sequence[Place]) -> Iterator[str]:
             yield f"{name}, {place.pair.name}: completed blocks"
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("name", ["standard", "union", "tli", "slrs", "slem"])
 def test_blocks_have_the_law_of_the_algorithm(name: str) -> None:
     """All quick pairs, both contexts, lookahead 2: the law of blocks, and their joint law."""
@@ -162,7 +162,7 @@ BUGS: dict[str, tuple[str, str, Callable[..., Tensor]]] = {
 }
 
 
-@pytest.mark.deep(one_in=3)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_have_another_law(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, function, broken = BUGS[bug]
