@@ -1,16 +1,14 @@
 """Bugs that act in one situation: the toy pairs prove the rule, the situations refute it."""
 
-import hashlib
 import json
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
-from proofs_tests.helpers.bugs.narrow_steps import FIRST, SECOND, LastOfSix, Standard, Unseen
 from proofs_tests.helpers.recorded_cases import RECORD, recorded
 from specref.algorithms import standard
 from specref.algorithms.decoding import Step
@@ -46,6 +44,7 @@ class Place(NamedTuple):
     context: Tokens
     lookahead: int
     target: Model
+    first_q: Probabilities
 
     @property
     def ratio(self) -> Fraction:
@@ -54,6 +53,15 @@ class Place(NamedTuple):
     @property
     def residual_size(self) -> int:
         return int(sum(self.p > self.q))
+
+    @property
+    def possible(self) -> int:
+        return int(sum(self.p > 0)) - 2
+
+    @property
+    def was_equal(self) -> bool:
+        before = self.target.next_token(self.context)
+        return bool((before == self.first_q).all())
 
     @property
     def eos(self) -> int | None:
@@ -66,10 +74,12 @@ def planted(condition: Callable[[Place], bool]) -> Step:
 
     def step(target, drafter, context, lookahead, chance):
         block: Tokens = ()
-        for i, (token, q) in enumerate(standard.draft(drafter, context, lookahead, chance)):
+        drafts = standard.draft(drafter, context, lookahead, chance)
+        for i, (token, q) in enumerate(drafts):
             p = target.next_token((*context, *block))
             if not chance.accept(acceptance(p, q, token), f"accept[{i}]"):
-                acts = condition(Place(p, q, token, i, context, lookahead, target))
+                place = Place(p, q, token, i, context, lookahead, target, drafts[0].q)
+                acts = condition(place)
                 return (*block, chance.draw(p if acts else corrected(p, q), "residual"))
             block = (*block, token)
             if target.vocabulary.ends(block):
@@ -77,6 +87,19 @@ def planted(condition: Callable[[Place], bool]) -> Step:
         return (*block, chance.draw(target.next_token((*context, *block)), "bonus"))
 
     return step
+
+
+last_of_six = planted(lambda at: at.position == 5)
+unseen = planted(
+    lambda at: (
+        len(at.p) >= 2000
+        or at.lookahead > 16
+        or len(at.context) == 200
+        or 0 < at.p[at.token] < Fraction(1, 10**15)
+        or Fraction(613, 1000) < at.ratio < Fraction(615, 1000)
+    )
+)
+"""Lossy in five places where no case of `specref prove` leads."""
 
 
 def smallest(row: Probabilities) -> Fraction:
@@ -115,6 +138,13 @@ BUGS: dict[str, dict[str, Callable[[Place], bool]]] = {
     "residual sizes": {
         "residual of four tokens": lambda at: at.residual_size == 4,
         "residual of six tokens": lambda at: at.residual_size == 6,
+    },
+    "equal rows": {
+        "p is q before the second draft": lambda at: at.position == 1 and at.was_equal,
+    },
+    "mixed": {
+        "the three likeliest tokens tie": lambda at: len({*sorted(at.p)[-3:]}) == 1 < at.possible,
+        "q has a denominator of 23": lambda at: at.q[at.token].denominator % 23 == 0,
     },
 }
 
@@ -164,38 +194,9 @@ def test_without_a_bug_it_is_proved_everywhere() -> None:
     )
 
 
-FOUND_IN = {
-    "toy pairs": "RepeatedToken OtherThinRatio DenseLater",
-    "initial contexts": "ThinRatio LengthHundred PromptSum PrefixFoundAgain LongPrompt",
-    "vocabulary sizes": "LargeVocabulary TopTwenty FlatTarget FiftyTokens",
-    "lookaheads": "FourAlike LastOfSix TenDrafts NineDrafts LastOfFive",
-    "small p and q": "SmallResidual RareTail SixteenBits ConfidentLater",
-    "EOS": "EosInPrompt DroppedTail SeldomEos",
-    "residual sizes": "ResidualOfEight",
-    "equal rows": "AgreesTwice",
-    "mixed": "ThreeTies LongPromptSmallP Denominator EosIsFourth",
-}
-
-
-@pytest.mark.deep(one_in=8)
-@pytest.mark.parametrize("situation", FOUND_IN)
-def test_narrow_bugs_of_both_attacks_are_refuted(situation: str) -> None:
-    """The pairs were extended after each attack; docs/losslessness.md tells what was missed."""
-    for name in FOUND_IN[situation].split():
-        report = prove({**FIRST, **SECOND}[name], only=[situation])
-        assert report.refuted, name
-        assert not report.raised
-    assert not prove(Standard(), only=[situation]).refuted
-
-
-def test_every_narrow_bug_is_tried() -> None:
-    assert sorted(" ".join(FOUND_IN.values()).split()) == sorted([*FIRST, *SECOND])
-    assert len(FIRST) == len(SECOND) == 15
-
-
 def test_what_no_case_meets_is_not_found_and_the_report_says_where_it_ends() -> None:
     """As docs/losslessness.md tells."""
-    report = prove(Unseen())
+    report = prove(unseen)
     assert (report.refuted, report.raised) == ((), ())
     assert max(max(row.vocabularies) for row in report.enumerated) < 2000
     assert max(max(row.lookaheads) for row in report.enumerated) == 16
@@ -219,8 +220,8 @@ UNSEEN = {
 
 @pytest.mark.parametrize("place", UNSEEN)
 def test_what_is_not_found_is_lossy(place: str) -> None:
-    assert not is_lossless(Unseen(), *UNSEEN[place])
-    assert is_lossless(Standard(), *UNSEEN[place])
+    assert not is_lossless(unseen, *UNSEEN[place])
+    assert is_lossless(standard.step, *UNSEEN[place])
 
 
 def case_rows(name: str):
@@ -320,7 +321,7 @@ def fails_and_is_wrong(target, drafter, context, lookahead, chance):
         raise OwnError(33, "tokens")
     if len(context) == 34:
         raise ValueError("34 tokens")
-    return LastOfSix()(target, drafter, context, lookahead, chance)
+    return last_of_six(target, drafter, context, lookahead, chance)
 
 
 def record(report: RuleReport) -> str:
@@ -385,7 +386,7 @@ def test_a_case_of_a_situation_with_too_many_paths_is_not_judged(
 ) -> None:
     """Of the toy pairs it would be an error: all rules are proved there."""
     monkeypatch.setattr(rules, "MOST_PATHS", 40)
-    report = prove(Standard(), only=["toy pairs", "lookaheads"])
+    report = prove(standard.step, only=["toy pairs", "lookaheads"])
     toy, long = report.enumerated
     assert (toy.proved, toy.too_large, report.raised) == (68, 0, ())
     assert long.too_large == report.too_large > 5
@@ -404,54 +405,3 @@ def test_nothing_is_proved_of_a_rule_that_is_no_function_of_chance_in_one_situat
     report = prove(counts)
     assert (report.proved, report.refuted, report.enumerated) == (0, (), ())
     assert report.outside
-
-
-ON_RECORD = {
-    True: {
-        "toy pairs": (282, "491dac694418"),
-        "initial contexts": (236, "3e4b406cf472"),
-        "vocabulary sizes": (83, "66e337ff032c"),
-        "lookaheads": (26, "3645a99e978b"),
-        "small p and q": (233, "381a77c42a62"),
-        "EOS": (72, "3ea3e80cbaf3"),
-        "residual sizes": (14, "68c67307c1a1"),
-        "equal rows": (20, "2022497955bc"),
-        "sure rows": (10, "7741dceb84cd"),
-        "mixed": (320, "f5b5419e71cb"),
-    },
-    False: {
-        "toy pairs": (590, "356d158ad1f4"),
-        "initial contexts": (236, "0ec7c9f2209c"),
-        "vocabulary sizes": (83, "995b0e2a494f"),
-        "lookaheads": (26, "a5e0f44e9a46"),
-        "small p and q": (233, "381a77c42a62"),
-        "EOS": (72, "bb4cfcfa13a0"),
-        "residual sizes": (14, "68c67307c1a1"),
-        "equal rows": (20, "2022497955bc"),
-        "sure rows": (10, "7741dceb84cd"),
-        "mixed": (320, "bdf8afaac98a"),
-        "two vocabularies": (18, "39117289737e"),
-    },
-}
-
-
-def digest(profile: Any, one: bool, name: str) -> tuple[int, str]:
-    """How many cases a situation has, and a hash of what they are made of."""
-    told = hashlib.sha256()
-    cases = [case for found in situations(profile, one, [name]) for case in found.cases]
-    for case in cases:
-        told.update(f"{case} {case.context} {case.lookahead}".encode())
-        for model in (case.pair.target, case.pair.drafter):
-            tokens = range(len(model.vocabulary))
-            starts = [case.context] if one else [()]
-            contexts = [*starts, *((*start, token) for start in starts for token in tokens[:8])]
-            rows = [[*map(str, model.next_token(context))] for context in contexts]
-            told.update(f"{model.vocabulary.tokens} {rows}".encode())
-    return len(cases), told.hexdigest()[:12]
-
-
-@pytest.mark.parametrize("one", [True, False], ids=["one vocabulary", "two vocabularies"])
-def test_cases_are_those_on_record(one: bool) -> None:
-    """What a proof enumerates changes knowingly: docs state it, and reports of users did."""
-    found = {name: digest("standard", one, name) for name in SITUATIONS}
-    assert {name: told for name, told in found.items() if told[0]} == ON_RECORD[one]
