@@ -136,6 +136,7 @@ def test_nothing_is_found_in_a_few_texts() -> None:
     assert texts.evidence["accepted"] > 50
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("_installed")
 def test_a_cache_that_keeps_a_rejected_draft_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     own = importlib.import_module("mlx_lm.generate")

@@ -62,6 +62,7 @@ def test_right_greedy_texts_pass() -> None:
     assert [judged(None, law) for law in ("ending", "lookback")] == [0, 0]
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("mistake", ["reads on", "skips", "cuts"])
 def test_what_goes_wrong_at_eos_is_found_where_texts_end(mistake: str) -> None:
     """Texts that never end show nothing of it."""

@@ -227,6 +227,7 @@ GREEDY = [
 ]
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("case", GREEDY, ids=["equal", "relabelled", "pieces"])
 def test_slem_is_greedy_decoding(case: tuple[str, Vocabulary, str]) -> None:
     key, vocabulary, other = case
