@@ -72,14 +72,14 @@ def asked(left, right, target=TWO_TOKENS, drafter=None, *sizes: int) -> Answered
     return ask(Question(left, right, target, drafter or target, *(sizes or (1,))), 0, 60)
 
 
-@pytest.mark.deep(one_in=16)
+@pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(
     ("left", "right", "rows", "relation"),
     [
+        ("standard", "autoregressive", (TWO_TOKENS, TWO_TOKENS, 1), "more"),
         ("standard", "block", (TWO_TOKENS, TWO_TOKENS, 1), "equal"),
         ("standard", "block", (TWO_TOKENS, TWO_TOKENS, 2), "less"),
         ("standard", "greedy-block", (TWO_TOKENS, TWO_TOKENS, 1), "equal"),
-        ("standard", "autoregressive", (TWO_TOKENS, TWO_TOKENS, 1), "more"),
         ("standard", "recursive-rejection", (THREE_TOKENS, THREE_TOKENS, 1), "less"),
         ("standard", "matching", (THREE_TOKENS, THREE_TOKENS, 1), "neither"),
         ("recursive-rejection", "top-drafts", (THREE_TOKENS, THREE_TOKENS, 1), "neither"),
@@ -268,7 +268,9 @@ def test_many_rules_of_one_shape_are_a_table_too() -> None:
 
 
 def test_ctrl_c_keeps_what_was_found_and_the_page_says_so() -> None:
-    questions = [Question("standard", one, TWO_TOKENS, TWO_TOKENS, 1) for one in ("block", "tli")]
+    questions = [
+        Question("standard", one, TWO_TOKENS, TWO_TOKENS, 1) for one in ("autoregressive", "tli")
+    ]
 
     def stop(answer: Answered) -> None:
         raise KeyboardInterrupt

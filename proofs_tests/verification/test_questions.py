@@ -79,6 +79,7 @@ def test_clean_rules_are_proved_where_their_mutants_are_asked() -> None:
     assert is_lossless_everywhere(step, "ab", lookahead=1)
 
 
+@pytest.mark.deep
 def test_what_is_said_of_where_mutants_do_nothing() -> None:
     for name in ("independent-draws-per-row", "draft-coins-not-renormalised"):
         assert is_lossless_everywhere(ALL[name].step, "ab", lookahead=2)
