@@ -30,7 +30,7 @@ LAYERS = {
         "adapters checkpoints conformance contracts probing process"
     ),
     "answers: verdicts on all rules, published vectors, and what is shown": (
-        "real_vocabularies report vectors verification"
+        "report vectors verification"
     ),
     "faces: the command line, pytest's plugin, the public names": (
         "__init__ __main__ cli pytest_plugin"
@@ -299,7 +299,7 @@ CROSSING = {
     "probing": "compiled",
     "process": "life",
     "proofs/everywhere": "attacks other_laws planted",
-    "real_vocabularies": "model_pairs",
+    "contrib/vocabularies": "model_pairs real_vocabularies",
     "report": "everywhere_page",
     "statistics": "limits",
     "torch_backend": "block_texts decoder device generate_law kit lazy_bounds pretend "

@@ -22,11 +22,16 @@ Table: TypeAlias = Literal["commands", "contracts", "checks", "implementations",
 OWN: dict[Table, dict[str, str]] = {
     "commands": {
         "plan speed": "specref.contrib.speed.command:plan_speed_command",
+        "psi": "specref.contrib.vocabularies.psi_command:psi_command",
+        "vocabularies": "specref.contrib.vocabularies.command:vocabularies_command",
         "cross-check": "specref.contrib.real_models.cross_check:cross_check_command",
     },
     "doctor": {"published models": "specref.contrib.real_models.conversion:what_is_there"},
 }
 COMMANDS_OF_WINGS = {
+    "psi": "The decompositions of TEXT: token sequences that spell it, their number, n_max, "
+    "forwards.",
+    "vocabularies": "Count the vocabulary tables of Timor et al. 2025 again.",
     "cross-check": "Check generated texts of two models, method by method, against the "
     "target's own law.",
 }

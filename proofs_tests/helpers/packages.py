@@ -11,4 +11,4 @@ def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("specref.real_vocabularies.files.distribution", missing)
+    monkeypatch.setattr("specref.contrib.vocabularies.files.distribution", missing)

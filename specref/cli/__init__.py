@@ -24,9 +24,6 @@ COMMANDS = {
     "write": "Write a pytest file that judges YOUR sampler, or a program around one in another "
     "language.",
     "zoo": "The kill matrix: does every check fail a bug, and is every bug found?",
-    "psi": "The decompositions of TEXT: token sequences that spell it, their number, n_max, "
-    "forwards.",
-    "vocabularies": "Count the vocabulary tables of Timor et al. 2025 again.",
     "vectors": "The published test vectors: write them, check them, or put them to YOUR sampler.",
     "doctor": "What is installed here, what it is for, and how to get the rest.",
     "build-model": "Write small checkpoints whose law is known, for any engine.",

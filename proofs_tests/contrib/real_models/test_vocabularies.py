@@ -24,7 +24,7 @@ from specref.contrib.real_models.vocabularies import (
     returned,
     rows,
 )
-from specref.real_vocabularies.vocabulary import RealVocabulary, Token
+from specref.contrib.vocabularies.vocabulary import RealVocabulary, Token
 
 CONTEXTS = ["He opened the", "In the spring of", "import random"]
 

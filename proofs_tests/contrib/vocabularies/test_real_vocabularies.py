@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs_tests.helpers.packages import without_packages
-from specref.real_vocabularies import (
+from specref.contrib.vocabularies import (
     PUBLISHED,
     ChangedFileError,
     DuplicateBytesError,
@@ -31,15 +31,15 @@ from specref.real_vocabularies import (
     load_file,
     overlap,
 )
-from specref.real_vocabularies.alphabet import byte_level
-from specref.real_vocabularies.files import read_published
-from specref.real_vocabularies.formats import FORMATS
-from specref.real_vocabularies.round_trips import round_trip
-from specref.real_vocabularies.sources import Published, Source
-from specref.real_vocabularies.summaries import summarise
-from specref.real_vocabularies.tables import PRINTED, measure, word_in
-from specref.real_vocabularies.tokenisers import TOKENISERS
-from specref.report.vocabularies import vocabularies_markdown
+from specref.contrib.vocabularies.alphabet import byte_level
+from specref.contrib.vocabularies.files import read_published
+from specref.contrib.vocabularies.formats import FORMATS
+from specref.contrib.vocabularies.page import vocabularies_markdown
+from specref.contrib.vocabularies.round_trips import round_trip
+from specref.contrib.vocabularies.sources import Published, Source
+from specref.contrib.vocabularies.summaries import summarise
+from specref.contrib.vocabularies.tables import PRINTED, measure, word_in
+from specref.contrib.vocabularies.tokenisers import TOKENISERS
 from specref.theory import decompositions, spellings
 from specref.vocabulary import Vocabulary
 

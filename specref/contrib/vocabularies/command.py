@@ -6,10 +6,10 @@ from typing import NoReturn
 import click
 
 from specref.cli.group import HOLDS, downloads_option, leave, progress, show
-from specref.real_vocabularies.tables import SECTIONS, measure
+from specref.contrib.vocabularies.page import vocabularies_markdown
+from specref.contrib.vocabularies.tables import SECTIONS, measure
 from specref.report.layout import page
 from specref.report.machine import check_destination, write_json
-from specref.report.vocabularies import vocabularies_markdown
 
 
 @click.command("vocabularies")

@@ -8,7 +8,7 @@ have no string in common, although they write the same.
 from dataclasses import dataclass
 from fractions import Fraction
 
-from specref.real_vocabularies.vocabulary import RealVocabulary
+from specref.contrib.vocabularies.vocabulary import RealVocabulary
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def overlap(target: RealVocabulary, drafter: RealVocabulary) -> Overlap:
 
     Examples
     --------
-    >>> from specref.real_vocabularies.vocabulary import Token
+    >>> from specref.contrib.vocabularies.vocabulary import Token
     >>> byte_level = RealVocabulary("byte-level", {0: Token("Ġa", b" a"), 1: Token("¡", b"\\xa1")})
     >>> pieces = RealVocabulary("pieces", {0: Token("▁a", b" a"), 1: Token("¡", "¡".encode())})
     >>> found = overlap(byte_level, pieces)

@@ -6,9 +6,9 @@ from typing import NoReturn
 import click
 
 from specref.cli.group import HOLDS, downloads_option, json_option, leave, show
-from specref.real_vocabularies import PUBLISHED, RealVocabulary, load, load_file
+from specref.contrib.vocabularies import PUBLISHED, RealVocabulary, load, load_file
+from specref.contrib.vocabularies.psi_report import Spelled, psi_record, psi_report
 from specref.report.machine import as_json, write_json
-from specref.report.psi import Spelled, psi_record, psi_report
 from specref.theory.counting import spellings
 from specref.vocabulary import Vocabulary
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from specref.real_vocabularies.sources import Published, Source
+from specref.contrib.vocabularies.sources import Published, Source
 
 ARCHIVES = (".whl", ".zip", ".tgz", ".tar.gz")
 

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
 
-from specref.real_vocabularies.overlap import Overlap
-from specref.real_vocabularies.round_trips import RoundTrip
-from specref.real_vocabularies.sources import PUBLISHED
-from specref.real_vocabularies.summaries import Decompositions
-from specref.real_vocabularies.tables import PRINTED, Counted, NotRun, Tables
-from specref.real_vocabularies.tokenisers import TOKENISERS
-from specref.real_vocabularies.vocabulary import RealVocabulary
+from specref.contrib.vocabularies.overlap import Overlap
+from specref.contrib.vocabularies.round_trips import RoundTrip
+from specref.contrib.vocabularies.sources import PUBLISHED
+from specref.contrib.vocabularies.summaries import Decompositions
+from specref.contrib.vocabularies.tables import PRINTED, Counted, NotRun, Tables
+from specref.contrib.vocabularies.tokenisers import TOKENISERS
+from specref.contrib.vocabularies.vocabulary import RealVocabulary
 from specref.report.vocabularies_text import (
     ARTEFACT,
     DECOMPOSITIONS,

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from specref.real_vocabularies.files import read_published
-from specref.real_vocabularies.formats import FORMATS, VocabularyFileError
-from specref.real_vocabularies.sources import PUBLISHED
-from specref.real_vocabularies.vocabulary import RealVocabulary, Token
+from specref.contrib.vocabularies.files import read_published
+from specref.contrib.vocabularies.formats import FORMATS, VocabularyFileError
+from specref.contrib.vocabularies.sources import PUBLISHED
+from specref.contrib.vocabularies.vocabulary import RealVocabulary, Token
 
 
 def load(name: str, downloads: Sequence[str | Path] = ()) -> RealVocabulary:

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from specref.real_vocabularies.files import VocabularyNotInstalledError
-from specref.real_vocabularies.loading import load
-from specref.real_vocabularies.overlap import Overlap, overlap
-from specref.real_vocabularies.round_trips import RoundTrip, probing_texts, round_trip
-from specref.real_vocabularies.sources import PUBLISHED
-from specref.real_vocabularies.summaries import Decompositions, summarise
-from specref.real_vocabularies.tokenisers import TOKENISERS
-from specref.real_vocabularies.vocabulary import RealVocabulary
+from specref.contrib.vocabularies.files import VocabularyNotInstalledError
+from specref.contrib.vocabularies.loading import load
+from specref.contrib.vocabularies.overlap import Overlap, overlap
+from specref.contrib.vocabularies.round_trips import RoundTrip, probing_texts, round_trip
+from specref.contrib.vocabularies.sources import PUBLISHED
+from specref.contrib.vocabularies.summaries import Decompositions, summarise
+from specref.contrib.vocabularies.tokenisers import TOKENISERS
+from specref.contrib.vocabularies.vocabulary import RealVocabulary
 from specref.theory.counting import Spellings, spellings
 from specref.vocabulary import Text, Vocabulary
 

@@ -7,8 +7,8 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from specref.real_vocabularies.alphabet import byte_level, byte_speller, piece_bytes
-from specref.real_vocabularies.vocabulary import Token
+from specref.contrib.vocabularies.alphabet import byte_level, byte_speller, piece_bytes
+from specref.contrib.vocabularies.vocabulary import Token
 
 NORMAL, USER_DEFINED, BYTE = 1, 4, 6
 CONTROL = ("<unk>", "<s>", "</s>")

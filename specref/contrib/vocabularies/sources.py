@@ -19,7 +19,7 @@ class Source:
     file : str
         Its path below the folder where the package is installed or unpacked.
     format : str
-        One of `specref.real_vocabularies.formats.FORMATS`.
+        One of `specref.contrib.vocabularies.formats.FORMATS`.
     sha256 : str
         Of the file.
     by_hand : str

@@ -5,8 +5,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from specref.real_vocabularies.files import VocabularyNotInstalledError
-from specref.real_vocabularies.vocabulary import RealVocabulary
+from specref.contrib.vocabularies.files import VocabularyNotInstalledError
+from specref.contrib.vocabularies.vocabulary import RealVocabulary
 
 Encode: TypeAlias = Callable[[str], Sequence[int]]
 Decode: TypeAlias = Callable[[Sequence[int]], str]
