@@ -112,6 +112,9 @@ def step(target, drafter, context, lookahead, chance):
     return (*first, *rest)
 """
 
+FEW = ("--only", TOY_PAIRS)
+"""Of `prove`, which takes seconds for all situations."""
+
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
@@ -264,6 +267,7 @@ def test_verify_shows_what_the_samples_are_worth(monkeypatch: pytest.MonkeyPatch
     assert accepted.count("[") == 2
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("small_job")
 def test_verify_json_to_stdout_is_json_alone() -> None:
     record = json.loads(run("verify", "--json", "-").stdout)
@@ -403,7 +407,7 @@ def test_help_says_how_long_it_takes(words: list[str]) -> None:
 def test_prove_is_not_left_by_an_exit(tmp_path: Path, code: str) -> None:
     rule = tmp_path / "rule.py"
     rule.write_text(code)
-    assert_one_line_error(run("prove", f"{rule}:step"), "SystemExit")
+    assert_one_line_error(run("prove", f"{rule}:step", *FEW), "SystemExit")
 
 
 def test_json_is_readable_by_others(tmp_path: Path) -> None:
@@ -449,7 +453,7 @@ def test_prove_counts_unreadable_vocabularies_as_not_applicable(tmp_path: Path) 
 def test_prove_names_eos_and_shows_errors_beside_a_refutation(tmp_path: Path) -> None:
     rule = tmp_path / "rule.py"
     rule.write_text(IGNORES_EOS)
-    output = run("prove", f"{rule}:step").output
+    output = run("prove", f"{rule}:step", *FEW).output
     assert "LOSSY" in output
     assert "smallest counterexample: EOS, context ()" in output
     assert "EOS = token 2 'c'" in output
@@ -459,7 +463,7 @@ def test_prove_names_eos_and_shows_errors_beside_a_refutation(tmp_path: Path) ->
 def test_prove_names_both_vocabularies(tmp_path: Path) -> None:
     rule = tmp_path / "rule.py"
     rule.write_text(SHARES_IDS)
-    output = run("prove", f"{rule}:step", "--pairs", "all").output
+    output = run("prove", f"{rule}:step", *FEW, "--pairs", "all").output
     assert "target's tokens: 'a', 'b', 'ab'" in output
     assert "drafter's tokens: 'ab', 'b', 'a'" in output
 
@@ -474,7 +478,7 @@ def test_prove_nothing_is_not_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_prove_shows_a_trace_and_writes_json(tmp_path: Path) -> None:
     rule, file = tmp_path / "rule.py", tmp_path / "report.json"
     rule.write_text(WRONG)
-    result = run("prove", f"{rule}:step", "--json", str(file))
+    result = run("prove", f"{rule}:step", *FEW, "--json", str(file))
     assert result.exit_code == 1
     assert "draft[0]" in result.output
     refuted = json.loads(file.read_text())["refuted"]
@@ -486,7 +490,7 @@ def test_prove_shows_a_trace_and_writes_json(tmp_path: Path) -> None:
 def test_prove_reports_a_rule_that_draws_from_nothing(tmp_path: Path) -> None:
     rule = tmp_path / "rule.py"
     rule.write_text(ALL_ZERO)
-    assert_one_line_error(run("prove", f"{rule}:step"), "residual", "all zero")
+    assert_one_line_error(run("prove", f"{rule}:step", *FEW), "residual", "all zero")
 
 
 @pytest.mark.parametrize(
@@ -505,7 +509,7 @@ def test_prove_does_not_judge_what_it_cannot(tmp_path: Path, code: str, words: s
     """Exit code 2 with one sentence; never LOSSY, never a traceback."""
     rule = tmp_path / "rule.py"
     rule.write_text(code)
-    result = run("prove", f"{rule}:step")
+    result = run("prove", f"{rule}:step", *FEW)
     assert_one_line_error(result, words)
     assert "LOSSY" not in result.output
 
@@ -526,7 +530,7 @@ def test_prove_records_what_is_outside_of_chance(tmp_path: Path) -> None:
 def test_prove_says_that_a_block_goes_on_after_eos(tmp_path: Path) -> None:
     rule = tmp_path / "rule.py"
     rule.write_text(AFTER_EOS)
-    assert "which goes on after EOS" in run("prove", f"{rule}:step").output
+    assert "which goes on after EOS" in run("prove", f"{rule}:step", *FEW).output
 
 
 @pytest.mark.parametrize(

@@ -52,77 +52,60 @@ def test_the_exit_code_follows_from_the_statuses(statuses: list[Status], code: i
     assert [one.status for one in found.failures] == [s for s in statuses if s == Status.FAILED]
 
 
-FIXTURES = "on fixtures TV ≥ 0.05 would have been found"
-ASKED = "no difference from lossless in the check that was asked for"
-ASKED_2 = ASKED.replace("check that was", "2 checks that were")
+STRATA = [
+    result(Status.PASSED, "strata/one", detectable_shift=0.05),
+    result(Status.PASSED, "strata/two", detectable_shift=0.1),
+]
+EDGE = result(Status.PASSED, "boundary/tiny", finding=Finding.EDGE)
 VERDICTS = [
-    ([PASSED], f"{ASKED} ({FIXTURES}; false alarms 1e-09)"),
-    (
-        [result(Status.PASSED)],
-        f"{ASKED} (nothing was sampled, or not enough to say what would have been found)",
-    ),
+    ([PASSED], "no difference", ["TV ≥ 0.05", "1e-09"]),
+    ([result(Status.PASSED)], "no difference", ["nothing was sampled"]),
     (
         [PASSED, result(Status.PASSED, "joint/deep", detectable_tv=0.2)],
-        f"{ASKED_2} ({FIXTURES}, but only TV ≥ 0.2 by joint/deep; false alarms 1e-09)",
+        "no difference",
+        ["TV ≥ 0.05", "only TV ≥ 0.2 by joint/deep"],
     ),
-    (
-        [result(Status.PASSED, "joint/deep", detectable_tv=0.2)],
-        f"{ASKED} (on fixtures TV ≥ 0.2 would have been found; false alarms 1e-09)",
-    ),
-    (
-        [
-            result(Status.PASSED, "strata/one", detectable_shift=0.05),
-            result(Status.PASSED, "strata/two", detectable_shift=0.1),
-        ],
-        f"{ASKED_2} (in 2 strata shifts of 0.05 to 0.1, as listed; false alarms 1e-09)",
-    ),
-    (
-        [PASSED, result(Status.PASSED, "strata/one", detectable_shift=0.05)],
-        f"{ASKED_2} ({FIXTURES}; in 1 strata shifts of 0.05, as listed; false alarms 1e-09)",
-    ),
-    (
-        [PASSED, result(Status.PASSED, "boundary/tiny", finding=Finding.EDGE)],
-        f"{ASKED_2} ({FIXTURES}; false alarms 1e-09); edges of random numbers in boundary/tiny",
-    ),
+    (STRATA, "no difference", ["2 strata", "0.05 to 0.1"]),
+    ([PASSED, STRATA[0]], "no difference", ["TV ≥ 0.05", "1 strata", "0.05"]),
+    ([PASSED, EDGE], "no difference", ["boundary/tiny"]),
     (
         [PASSED, result(Status.EXPECTED_FAILURE, "joint/deep", finding=Finding.ACCEPTANCE)],
-        f"{ASKED_2}, but for 1 expected failures ({FIXTURES}; false alarms 1e-09)",
+        "no difference",
+        ["1 expected"],
     ),
     (
         [PASSED, result(Status.EXPECTED_FAILURE, "joint/deep", finding=Finding.LAW)],
-        f"LOSSY as expected: 1 known failures, and nothing else ({FIXTURES}; false alarms 1e-09)",
+        "LOSSY as expected",
+        ["1 known"],
     ),
-    (
-        [PASSED, result(Status.UNEXPECTED_PASS, "joint/deep")],
-        "expected failures that passed, to be taken off the list: joint/deep",
-    ),
-    (
-        [PASSED, result(Status.INCONCLUSIVE)],
-        "INCONCLUSIVE: inconclusive joint/wide",
-    ),
+    ([PASSED, result(Status.UNEXPECTED_PASS, "joint/deep")], "expected failures", ["joint/deep"]),
+    ([PASSED, result(Status.INCONCLUSIVE)], "INCONCLUSIVE", ["joint/wide"]),
     (
         [PASSED, *(result(Status.NOT_RUN, f"joint/{n}") for n in range(5))],
-        "INCONCLUSIVE: not_run joint/0, joint/1, joint/2 and 2 more",
+        "INCONCLUSIVE",
+        ["joint/0", "joint/2", "2 more"],
     ),
-    (
-        [result(Status.NOT_APPLICABLE)],
-        "INCONCLUSIVE: no check that was asked for applies under contract verify",
-    ),
+    ([result(Status.NOT_APPLICABLE)], "INCONCLUSIVE", ["contract verify"]),
     (
         [PASSED, result(Status.NOT_APPLICABLE, "joint/one-hot")],
-        "no difference from lossless in 1 of the 2 checks that were asked for, the others do not "
-        f"apply ({FIXTURES}; false alarms 1e-09)",
-    ),
-    (
-        [PASSED, result(Status.NOT_APPLICABLE, "joint/siblings")],  # of the contract tree
-        f"{ASKED} ({FIXTURES}; false alarms 1e-09)",
+        "no difference",
+        ["1 of the 2 checks"],
     ),
 ]
 
 
-@pytest.mark.parametrize(("results", "verdict"), VERDICTS)
-def test_the_verdict_says_what_was_found(results: list[CheckResult], verdict: str) -> None:
-    assert report(*results).verdict == verdict
+@pytest.mark.parametrize(("results", "verdict", "parts"), VERDICTS)
+def test_the_verdict_says_what_was_found(
+    results: list[CheckResult], verdict: str, parts: list[str]
+) -> None:
+    said = report(*results).verdict
+    assert said.startswith(verdict)
+    assert all(part in said for part in parts), said
+
+
+def test_checks_of_other_contracts_are_not_counted() -> None:
+    alone, beside = [PASSED], [PASSED, result(Status.NOT_APPLICABLE, "joint/siblings")]
+    assert report(*alone).verdict == report(*beside).verdict
 
 
 def test_all_checks_together_are_no_part() -> None:
@@ -133,18 +116,16 @@ def test_all_checks_together_are_no_part() -> None:
 
 
 def test_a_greedy_sampler_has_no_law() -> None:
-    assert report(PASSED, greedy=True).verdict == (
-        f"{ASKED} (greedy=true: blocks and texts were compared with argmax, or with those of "
-        "plain mode, and no law was judged)"
-    )
+    assert "no law was judged" in report(PASSED, greedy=True).verdict
+    assert "no law was judged" not in report(PASSED).verdict
 
 
 def test_a_run_that_was_interrupted_decides_nothing() -> None:
     left = result(Status.NOT_RUN, "joint/deep", message=RUNNING)
-    assert report(PASSED, left, complete=False).verdict == (
-        "INCONCLUSIVE: interrupted in joint/deep"
-    )
-    assert report(PASSED, complete=False).verdict == "INCONCLUSIVE: not finished"
+    said = report(PASSED, left, complete=False).verdict
+    assert said.startswith("INCONCLUSIVE")
+    assert "joint/deep" in said
+    assert report(PASSED, complete=False).verdict.startswith("INCONCLUSIVE")
 
 
 @pytest.mark.parametrize("finding", Finding)

@@ -1,4 +1,4 @@
-"""The text of a diagnosis, line by line, from candidates that are made by hand."""
+"""What a diagnosis says, and what it leaves out, of candidates that are made by hand."""
 
 import math
 from dataclasses import replace
@@ -13,91 +13,35 @@ CONTROL = next(iter(CONTROLS.values()))
 FITS = Candidate((BUG,), (1.0,), 2.0, 123.45, 0.0, True, False, 0.01)
 LESS = Candidate((OTHER,), (1.0,), math.inf, 3.0, 9.0, False, False, 0.1234)
 FOUND = Diagnosis((FITS, LESS), "blocks", trials=20_000, cases=3, alpha=1e-6, enough=20_000)
-MORE = "more than 10^100 times"
-SEEN = "20,000 blocks on 3 cases"
 
 
-def lines(diagnosis: Diagnosis) -> list[str]:
-    return str(diagnosis).splitlines()
-
-
-def test_a_bug_that_fits() -> None:
-    assert lines(FOUND) == [
-        f"Looks like a known bug, judging by {SEEN}.",
-        "1. residual-is-q [residual], fits",
-        f"   symptom: {BUG.symptom}",
-        f"   fix: {BUG.hint}",
-        f"   likelihood: {MORE} as likely as the clean rule, 10^2.0 times as likely as the next",
-        *([f"   seen in {', '.join(BUG.cites)}"] if BUG.cites else []),
-        f"2. stale-q-row [{OTHER.stage}], does not fit (off by 0.123)",
-    ]
+def test_what_fits_is_known_and_what_comes_near_resembles() -> None:
     assert (FOUND.known, FOUND.resembling) == (True, False)
-
-
-def test_a_bug_that_resembles_what_was_seen() -> None:
     some = replace(FITS, fits=False, resembles=True, strengths=(0.3,), no_law_on=("deep", "eos"))
-    found = replace(FOUND, candidates=(some,), trials=19_999, cases=1, basis="next tokens")
+    found = replace(FOUND, candidates=(some,), trials=19_999, cases=1)
     assert (found.known, found.resembling) == (False, True)
-    assert lines(found)[:8] == [
-        "Resembles a known bug, judging by 19,999 blocks on 1 case.",
-        "Lengths aside: the tokens could be its, the block lengths are not.",
-        "It would have to touch a share of the blocks, not all of them.",
-        "Fewer than 20,000 blocks are too few to say that it fits.",
-        "1. residual-is-q in 30% of blocks [residual], resembles it",
-        f"   symptom: {BUG.symptom}",
-        f"   fix, if it were that: {BUG.hint}",
-        f"   likelihood: {MORE} as likely as the clean rule, 10^2.0 times as likely as the next",
-    ]
-    assert lines(found)[-1] == "   says nothing about deep, eos"
-    whole = replace(found, candidates=(replace(some, strengths=(1.0,)),), trials=20_000)
-    assert lines(whole)[1:3] == [
-        "Lengths aside: the tokens could be its, the block lengths are not.",
-        "1. residual-is-q [residual], resembles it",
-    ]
+    for part in ("residual-is-q", "30%", BUG.symptom, BUG.hint, "deep, eos"):
+        assert part in str(found)
+        assert (part in str(FOUND)) == (part not in ("30%", "deep, eos"))
 
 
-def test_what_fits_is_not_doubted() -> None:
-    few = replace(FOUND, candidates=(replace(FITS, strengths=(0.5,)),), trials=10, tokens_fit=True)
-    assert lines(few)[:2] == [
-        "Looks like a known bug, judging by 10 blocks on 3 cases.",
-        "Block lengths are not the clean rule's; the tokens show no difference here.",
-    ]
-
-
-def test_a_lossless_rule_that_looks_like_a_bug() -> None:
+def test_a_lossless_rule_that_looks_like_a_bug_is_called_lossless() -> None:
     control = replace(FITS, entries=(CONTROL,))
-    found = lines(replace(FOUND, candidates=(control,)))
-    assert found[0] == f"Looks like a known lossless rule, judging by {SEEN}."
-    assert found[1] == f"1. {CONTROL.id} [{CONTROL.stage}, lossless], fits"
-    assert found[3] == f"   exact because: {CONTROL.hint}"
     assert control.lossless
+    assert "lossless" in str(replace(FOUND, candidates=(control,)))
+    assert "lossless" not in str(FOUND)
     assert not replace(FITS, entries=(CONTROL, BUG)).lossless
 
 
-def test_nothing_that_is_known() -> None:
-    assert lines(replace(FOUND, candidates=(LESS,))) == [
-        f"Unlike anything known, judging by {SEEN}.",
-        f"1. stale-q-row [{OTHER.stage}], does not fit (off by 0.123)",
-    ]
-    assert lines(replace(FOUND, candidates=())) == [
-        f"No known bug differs from the clean rule, judging by {SEEN}."
-    ]
-    assert lines(replace(FOUND, candidates=(LESS,) * 5))[-1].startswith("3. ")
-
-
-def test_nothing_to_diagnose() -> None:
-    assert lines(replace(FOUND, clean_fits=True)) == [
-        f"No known bug is named: {SEEN} fit the clean rule.",
-        "What failed is above: these blocks do not show it.",
-    ]
-    assert lines(replace(FOUND, candidates=(), cases=0)) == [
-        "Nothing can be compared: the clean rule has no exact law on any case."
-    ]
-    assert lines(replace(FOUND, dependent=("wide", "deep"))) == [
-        "Blocks depend on each other (wide, deep).",
-        "Look for shared random numbers, and for decisions made for the whole batch.",
-        "No known bug is named: laws are told apart by independent blocks.",
-    ]
+def test_no_bug_is_named_where_nothing_can_be_compared() -> None:
+    for found in (
+        replace(FOUND, clean_fits=True),
+        replace(FOUND, candidates=(), cases=0),
+        replace(FOUND, dependent=("wide", "deep")),
+    ):
+        assert BUG.id not in str(found)
+    assert "3. " in str(replace(FOUND, candidates=(LESS,) * 5))
+    assert "4. " not in str(replace(FOUND, candidates=(LESS,) * 5))
 
 
 @pytest.mark.parametrize(
@@ -115,9 +59,7 @@ def test_nothing_to_diagnose() -> None:
 )
 def test_likelihoods_are_rounded_where_they_say_nothing(log10: float, said: str) -> None:
     last = replace(FITS, log10_over_clean=log10, log10_ratio=math.inf)
-    assert f"   likelihood: {said} as likely as the clean rule" in lines(
-        replace(FOUND, candidates=(last,))
-    )
+    assert f"likelihood: {said} as likely" in str(replace(FOUND, candidates=(last,)))
 
 
 def test_bugs_that_cannot_be_told_apart_share_a_line() -> None:
