@@ -105,6 +105,7 @@ def judged(sampler: DiesOnce, executor: object = None) -> CampaignReport:
     return run(campaign, sampler, budget=12_000, seed=1, executor=executor)
 
 
+@pytest.mark.deep
 def test_a_campaign_survives_the_death_of_a_worker(address: str, tmp_path: Path) -> None:
     marker = tmp_path / "died"
     with cluster.executor_of(1, address) as executor:
@@ -115,6 +116,7 @@ def test_a_campaign_survives_the_death_of_a_worker(address: str, tmp_path: Path)
     assert replace(found, seconds=0) == replace(judged(DiesOnce(marker)), seconds=0)
 
 
+@pytest.mark.deep
 def test_the_main_job_survives_the_death_of_a_worker(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +196,7 @@ def test_checks_survive_the_death_of_a_worker(address: str) -> None:
     assert there == here
 
 
+@pytest.mark.deep
 def test_checks_on_a_cluster(address: str, tmp_path: Path) -> None:
     only = ("--only", "smoke", "--only", "joint/deep", "--only", "independence/rows-deep")
     files = [tmp_path / "here.json", tmp_path / "there.json"]
@@ -203,6 +206,7 @@ def test_checks_on_a_cluster(address: str, tmp_path: Path) -> None:
     assert record(files[0]) == record(files[1])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("asked", [("--only", "EOS"), ("--everywhere", "--tokens", "2")])
 def test_proofs_on_a_cluster(address: str, tmp_path: Path, asked: tuple[str, ...]) -> None:
     files = [tmp_path / "here.json", tmp_path / "there.json"]
@@ -216,6 +220,7 @@ def test_proofs_on_a_cluster(address: str, tmp_path: Path, asked: tuple[str, ...
     assert here == there
 
 
+@pytest.mark.deep
 def test_workers_that_always_die_are_an_error_in_one_line(address: str) -> None:
     with pytest.raises(OSError, match="workers died again and again"):
         die(address)
