@@ -48,8 +48,9 @@ def test_the_sampler_of_the_readme_is_lossy_without_any_claim() -> None:
     [(no_laws, "without draft_probs"), (gaps, "with rows of fewer drafts")],
 )
 def test_what_it_raises_at_is_not_tried_and_the_rest_is(situation: Any, said: str) -> None:
-    right = {one.id: one.status for one in check(correct.verify, trials=50).results}
-    report = check(without(situation), trials=50)
+    only = ["smoke", "replay", "boundary", "joint/wide", "joint/one-hot"]
+    right = {one.id: one.status for one in check(correct.verify, trials=50, only=only).results}
+    report = check(without(situation), trials=50, only=only)
     assert list(report.not_tried) == [f"{said} (raises TypeError)"]
     for one in report.results:
         assert one.status in (right[one.id], Status.NOT_RUN), one
