@@ -360,6 +360,7 @@ def test_dependent_rows_are_told_from_a_wrong_law() -> None:
         assert [failure.id for failure in report.failures] == [failing]
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("coin", [uniform, exponential])
 def test_rows_that_share_coins_are_named_before_their_law_looks_wrong(coin: Any) -> None:
     name = "uniforms" if coin is uniform else "noise"
@@ -388,6 +389,7 @@ SHARING = {
 }
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", SHARING)
 def test_distant_rows_and_calls_that_share_numbers_are_named(name: str) -> None:
     kind, message = SHARING[name]
@@ -413,6 +415,7 @@ def test_rules_without_randomness_of_their_own_are_not_accused() -> None:
     assert asked("smoke/calls-vary", never).status == Status.PASSED
 
 
+@pytest.mark.deep
 def test_the_place_that_fits_least_is_named() -> None:
     # Only rows beside idle ones are wrong, and only first ones: never the idle place itself.
     result = asked("joint/beside-idle", BUGS["idle row overwrites q"]())

@@ -59,6 +59,7 @@ def result(report: Report, id_: str) -> Any:
     return next(one for one in report.results if one.id == id_)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("name", LOSSY)
 def test_a_planted_bug_is_found_against_the_law(name: str) -> None:
     report = judged(engine(LOSSY[name], plain=sampling()))

@@ -171,7 +171,7 @@ def test_the_headline_has_no_likelihoods():
     assert not any("10^" in line for line in (first, second))
 
 
-@pytest.mark.deep(one_in=8)
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", CONTROLS)
 def test_lossless_look_alikes_are_not_called_bugs(name):
     cases = observe(CONTROLS[name].step, 20_000, seed=6)

@@ -763,6 +763,7 @@ def masks(id_):
     return verify
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("id_", [50_256, 128_001, 151_645])
 def test_an_id_that_ends_texts_and_cannot_be_emitted_is_missed(id_):
     (result,) = check(masks(id_), only=["strata/vocabulary-ends"]).results
