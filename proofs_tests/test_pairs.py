@@ -1,6 +1,5 @@
 """The family of toy pairs: exact models, every kind of pair, cases from the smallest on."""
 
-
 from specref.distributions import is_exact
 from specref.pairs import cases, toy_pairs
 from specref.vocabulary import find_untokenisable, inexpressible, intersection
