@@ -68,9 +68,9 @@ def test_a_block_that_is_wrong_is_noticed() -> None:
 
 
 SLOW = (
-    *("checkpoints", "ci", "everywhere", "judge-your-sampler", "low-precision", "scaling"),
+    *("checkpoints", "ci", "everywhere", "install", "judge-your-sampler", "low-precision"),
     *("algorithms", "engines", "engines-text", "losslessness", "tests", "triage"),
-    *("trophies", "vectors"),
+    *("scaling", "trophies", "vectors"),
 )
 
 

@@ -76,10 +76,12 @@ def test_a_bonus_row_of_the_request_before_is_named() -> None:
     assert found.candidates[0].log10_over_clean > 6
 
 
+@pytest.mark.deep
 def test_a_bonus_row_of_the_request_after_is_taken_for_no_other() -> None:
     assert not diagnosis(of_row_after).known
 
 
+@pytest.mark.deep
 def test_a_temperature_that_only_p_has_is_named() -> None:
     report = check(hot_drafts, contract="ragged", only=["joint/deep"], detect_tv=0.02)
     assert report.diagnosis is not None

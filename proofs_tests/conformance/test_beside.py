@@ -68,6 +68,7 @@ def test_independent_rows_are_not_called_dependent(verify: Any) -> None:
     assert explained(verify, batch=1) == ""
 
 
+@pytest.mark.deep
 def test_the_first_failure_says_so_and_no_pass_does() -> None:
     asked = {"only": ["joint/wide", "joint/beside-idle"], "detect_tv": 0.15}
     told = [

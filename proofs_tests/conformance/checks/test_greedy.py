@@ -183,8 +183,8 @@ def judge_in(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 @pytest.mark.deep(one_in=6)
 @pytest.mark.parametrize(
     ("pick", "claims"),
-    [(last, {}), (first, {"rule": "standard"}),
-     (first, {"ragged": False, "one_hot": False, "batch": 7}), (last, {"inputs": "logits"}),
+    [(last, {"inputs": "logits"}), (first, {"rule": "standard"}),
+     (first, {"ragged": False, "one_hot": False, "batch": 7}), (last, {}),
      (first, {"dtype": "float32", "inputs": "logits"}), (last, {"dtype": "float32"})],
 )  # fmt: skip
 def test_argmax_verification_passes(

@@ -57,6 +57,7 @@ def repeating(prompt: Any, budget: int, seed: int) -> Text:
     return Text(tuple(text[len(prompt) :]), 1, 1)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("wrong", [repeating, LOSSY["residual is p"]])
 def test_a_bug_after_six_tokens_is_found_in_long_texts_alone(wrong: Any) -> None:
     one = engine(late(6, wrong), plain=sampling())

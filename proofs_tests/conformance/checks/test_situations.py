@@ -583,6 +583,7 @@ def test_shapes_that_a_contract_does_not_have_are_refused(contract, options, mes
         check(CLEAN[contract.name], contract=contract, only=["strata/own-shape"], **options)
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     ("name", "sizes", "expected"),
     [

@@ -250,6 +250,7 @@ def test_mutants_are_lossy_at_some_place(entry: Ask) -> None:
 # What the kit says of them.
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(
     ("verify", "rule"),
     [(reference.verify_tree, "topdown"), (reference.verify_tree_traversal, "traversal")],

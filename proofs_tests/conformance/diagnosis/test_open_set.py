@@ -131,6 +131,7 @@ def test_wrong_fits_of_bugs_left_out_of_the_library_are_rare() -> None:
     assert len(wrong) <= MOST_WRONG * len(SOME), wrong
 
 
+@pytest.mark.deep
 def test_bugs_in_the_library_are_named() -> None:
     for name in SOME:
         best = of_known(name)[0].candidates[0]

@@ -24,6 +24,7 @@ def test_limits_are_those_of_the_tables() -> None:
     assert UNTRIED["text"][0].startswith(f"more than {LONGEST_TEXT} tokens of a text")
 
 
+@pytest.mark.deep
 @pytest.mark.strata
 def test_no_call_is_larger_than_the_report_says() -> None:
     sizes: list[Any] = []

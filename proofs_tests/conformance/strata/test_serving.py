@@ -203,6 +203,7 @@ def narrow(p: Any, q: Any, drafts: Any, parents: Any, *, rng: Any) -> Any:
     return reference.verify_tree(p, given, drafts, parents, rng=rng)
 
 
+@pytest.mark.deep
 def test_trees_over_128k_tokens_are_tried() -> None:
     found = one("strata/tree-vocabulary-128k", narrow, "tree")
     assert found.status == Status.FAILED, found.message
