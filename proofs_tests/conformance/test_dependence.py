@@ -156,6 +156,7 @@ def test_a_wrong_law_is_not_called_dependence(
     assert "depend on each other" not in shown
 
 
+@pytest.mark.deep
 def test_a_wrong_law_that_wins_bets_on_dependence_leaves_those_open() -> None:
     """Tokens repeat more often than p says wherever a law is far too sharp."""
 

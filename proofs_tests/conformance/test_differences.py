@@ -248,6 +248,7 @@ def shared(p: Floats, q: Floats, drafts: Ints, *, rng: np.random.Generator) -> t
     return np.concatenate([one for one, _ in rows]), np.concatenate([one for _, one in rows])
 
 
+@pytest.mark.deep
 def test_nothing_is_shown_of_blocks_that_depend_on_each_other() -> None:
     report = check(shared, only=["joint/wide"])
     assert report.verdict.startswith("LOSSY: blocks are not independent")

@@ -187,6 +187,7 @@ def test_strata_of_dependent_blocks_of_no_answers_and_in_bad_form_stay_blocked()
     assert found["strata/one-draft"].message == "blocked by joint/wide"
 
 
+@pytest.mark.deep
 @pytest.mark.strata
 def test_what_strata_have_not_decided_in_time_says_nothing(
     monkeypatch: pytest.MonkeyPatch,

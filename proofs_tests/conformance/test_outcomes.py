@@ -156,6 +156,7 @@ def raced(cast: Any) -> Any:
     return verify
 
 
+@pytest.mark.deep
 def test_an_edge_of_a_race_counts_a_number_for_each_id() -> None:
     """At float32 a uniform of 53 bits is 1 once in 2^25, at 131,072 ids 1 token in 256."""
     wide = check(raced(np.float32), one_hot=False, only=["boundary/zero-coin"])

@@ -137,6 +137,7 @@ def in_stratum(seconds: float, before: float | None = None) -> stratum.Found:
     return stratum.run(*asked, seconds=seconds, most_before=before)
 
 
+@pytest.mark.deep
 def test_a_stratum_ends_with_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """The 40 calls before, of a second each, are not counted."""
     monkeypatch.setattr(stratum, "time", Hand(1.0))
