@@ -48,6 +48,7 @@ def stream(rng: Any) -> Any:
     return rng
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("redraw", [True, False])
 def test_a_decision_for_the_whole_batch_is_told(redraw: bool) -> None:
     assert explained(committing(min, redraw=redraw)).startswith(VERDICTS)
@@ -57,11 +58,13 @@ def test_rows_that_read_those_of_others_are_told_so() -> None:
     assert explained(BUGS["q of the row before"](), one_hot=False).startswith(LAWS)
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("bug", ["rows share uniforms", "pairs of rows share noise", "lenient"])
 def test_other_bugs_are_not_explained_by_other_rows(bug: str) -> None:
     assert explained(BUGS[bug]()) == ""
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("verify", [clean, row_by_row])
 def test_independent_rows_are_not_called_dependent(verify: Any) -> None:
     assert explained(verify) == ""

@@ -79,6 +79,7 @@ def test_lossless_rules_have_the_lengths_of_block_verification_or_others(entry: 
     assert all(same) == (entry.id not in OTHER_LENGTHS)
 
 
+@pytest.mark.deep
 def test_a_rule_without_a_closed_form_may_be_declared_and_its_lengths_are_not_judged() -> None:
     step = capable(rule="path-slrs")(RULES["path-slrs"].step)
     report = check(step, contract="step", only=["joint/deep", "acceptance/deep"], detect_tv=0.15)
@@ -139,6 +140,7 @@ def test_the_product_of_uniforms_is_lossy() -> None:
     assert "inflated" in message(report, "acceptance/wide")
 
 
+@pytest.mark.deep
 def test_block_verification_that_claims_to_be_standard_is_named() -> None:
     report = judged_step(block.step, "standard", only=["joint/deep", "acceptance/deep"], tv=0.05)
     assert failing(report) == {"acceptance/deep"}
@@ -172,6 +174,7 @@ def test_places_without_blocks_are_left_out(trials: int) -> None:
     assert "; 'block' would fit, too" in message(report, "acceptance/wide")
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("undiagnosed")
 def test_more_than_block_verification_keeps_is_lossy_whatever_is_declared() -> None:
     """The first drafts are kept as often as may be: only the later ones tell."""
@@ -288,6 +291,7 @@ class Told:
         self.drafted, self.accepted = drafted, accepted
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize(("dtype", "recovery"), [("float64", "race"), ("float32", "inverse")])
 def test_the_torch_backend_is_block_verification(dtype: Any, recovery: Any) -> None:
     pytest.importorskip("torch", reason="not_run (torch is not installed)")

@@ -224,6 +224,7 @@ def test_low_precision_ties_as_it_is_given(
     assert report.exit_code == 0, report
 
 
+@pytest.mark.deep(one_in=9)
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_bugs_are_found(bug: str) -> None:
     verify, killer = BUGS[bug]

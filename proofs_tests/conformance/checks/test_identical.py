@@ -160,6 +160,7 @@ SHARING = {
 }
 
 
+@pytest.mark.deep(one_in=3)
 @pytest.mark.parametrize("name", SHARING)
 def test_rows_whose_numbers_depend_on_each_other_fail(name: str) -> None:
     sharing, message = SHARING[name]

@@ -734,6 +734,7 @@ def room_for(siblings):
     return verify
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize(("siblings", "status"), [(8, Status.FAILED), (99, Status.PASSED)])
 def test_late_siblings_are_tried_where_no_token_is_likely(siblings, status):
     assert one_stratum("tree-no-laws-siblings", room_for(siblings), "tree").status == status

@@ -139,6 +139,7 @@ def drawn_context(seed: int, lookahead: int) -> int:
     return next(shape.context for shape in whole.shapes if shape.asked == lookahead)
 
 
+@pytest.mark.deep
 def test_contexts_beyond_2048_tokens_and_drawn_shapes_of_steps_are_tried() -> None:
     assert one("strata/step-contexts-of-4100", stepping, "step").status == Status.FAILED
     seed = next(seed for seed in range(100) if drawn_context(seed, lookahead=5) > 60)
