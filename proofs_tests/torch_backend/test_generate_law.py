@@ -158,6 +158,7 @@ def accepted(paths: Sequence[Path]) -> float:
     return sum(path.weight * path.blocks[0].accepted for path in paths)
 
 
+@pytest.mark.deep
 def test_blocks_accept_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """In expectation, by the laws; equally many if there is one draft."""
     for lookahead, more in ((1, 0.0), (3, 1e-3)):
@@ -354,6 +355,7 @@ def guessed(declared: bool) -> Sampler:
     return sample
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("declared", [True, False])
 def test_guesses_of_any_length_have_no_finding(declared: bool) -> None:
     """Exact match, and the standard rule, in batches whose rows have 0 to 2 drafts."""
