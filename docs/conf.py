@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 import specref  # noqa: E402
-from proofs_tests.pages import site  # noqa: E402
+from proofs_tests.pages import built, site  # noqa: E402
 from specref.report.page import address  # noqa: E402
 from specref.rules import RULES  # noqa: E402
 from specref.zoo import ALL  # noqa: E402
@@ -108,7 +108,7 @@ def arranged(app: Sphinx, docname: str, source: list[str]) -> None:
     """Give a page of docs its place in the site: links to rules, and what is below it."""
     if "/" in docname:
         return
-    text = site.relinked(source[0], "docs", "docs")
+    text = site.relinked(built.page(docname, source[0]), "docs", "docs")
     if docname in BELOW:
         text += toctree(*BELOW[docname], app)
     if docname == "api":
@@ -144,8 +144,16 @@ def examples_as_code(app: Sphinx, context: Context, lines: list[str]) -> None:
 
 
 def written(app: Sphinx) -> None:
-    """Write the pages that are no files of docs."""
+    """Write the pages, pictures and schemas that are no files of docs."""
     site.write(Path(app.srcdir) / "generated")
+    built.write_files(Path(app.srcdir))
+
+
+def always(
+    app: Sphinx, env: object, added: set[str], changed: set[str], gone: set[str]
+) -> list[str]:
+    """The pages to read again although their files are as they were: code makes a part of them."""
+    return [name for name in built.NAMES if name not in gone]
 
 
 def breakable(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -232,6 +240,7 @@ def setup(app: Sphinx) -> None:
     app.add_lexer("transcript", TextLexer)
     app.add_transform(LinkPublicPlaces)
     app.connect("builder-inited", written)
+    app.connect("env-get-outdated", always)
     app.connect("source-read", arranged)
     app.connect("doctree-resolved", breakable)
     app.connect("doctree-resolved", breakable_cells)

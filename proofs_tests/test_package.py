@@ -19,7 +19,7 @@ PAGES = ("CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
 
 def test_the_wheel_holds_every_file_of_the_package():
     """What git would ignore is left out; `make dist` builds it and uses it in an empty folder."""
-    assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["specref"]}
+    assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["specref"]
     found = (ROOT / "specref").rglob("*")
     files = [str(path) for path in found if "__pycache__" not in path.parts]
     asked = ["git", "check-ignore", "--no-index", "--stdin"]

@@ -1,25 +1,27 @@
-"""The pictures of docs/pictures.md: as written, readable and true. No check is statistical."""
+"""The pictures of docs/pictures.md: readable and true. No check is statistical."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from proofs_tests.helpers.colours import contrast
-from proofs_tests.pages.pictures import FOLDER, PICTURES, files
+from proofs_tests.pages.pictures import PICTURES, files
 from proofs_tests.pages.pictures.choice import TREE, leaves, rules_of_the_tree
 from proofs_tests.pages.pictures.example import DRAFTER, TARGET
-from proofs_tests.pages.pictures.kills import RECORD, Killed, mutants
+from proofs_tests.pages.pictures.kills import Killed, mutants
 from proofs_tests.pages.pictures.svg import DARK, LIGHT, THEMES, Drawing
 from specref.algorithms import standard
 from specref.chance import exact_distribution
+from specref.conformance.status import Stage
 from specref.report.palette import GREY, OKABE_ITO, PALE
 from specref.rules import RULES
+from specref.verification.kill_matrix import Matrix, Row
+from specref.zoo import ALL
 
 SVG = "{http://www.w3.org/2000/svg}"
 NARROW, WIDE = "iljtfr.,:;|!'()[]/ ", "mwMW≥<−%"
@@ -115,12 +117,6 @@ def planted(*, x: float = 20, fill: str = "ink", twice: bool = False) -> str:
     return drawing.svg(LIGHT)
 
 
-def test_the_tree_has_what_the_command_writes() -> None:
-    assert {path.name for path in FOLDER.iterdir()} == set(NAMES) == written().keys()
-    stale = [name for name in NAMES if (FOLDER / name).read_text("utf-8") != written()[name]]
-    assert stale == [], "run python -m proofs_tests.pages.pictures"
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_texts_are_whole_and_apart(name: str) -> None:
     assert len(texts(written()[name])) > 10
@@ -188,23 +184,19 @@ def test_the_iteration_shows_every_kind_of_coin() -> None:
         assert (float(u) < int(above) / int(below or 1)) is (sign == "<")
 
 
-def test_the_heat_map_has_every_mutant_of_the_record() -> None:
-    page = RECORD.read_text(encoding="utf-8")
-    killed, all_ = map(int, re.findall(r"(\d+) of\s+(\d+) mutants killed", page)[0])
-    found = mutants(page)
-    assert (sum(bool(one.stages) for one in found), len(found)) == (killed, all_)
-    assert said("kills")[0].startswith(f"{all_} planted bugs")
-
-
-def test_a_row_of_the_record_is_read() -> None:
-    row = "| `x` | standard | accept{} | \\|p\\| | 0.1 | {} | a#1 |\n"
-    killed = row.format("", "joint, smoke/answers, boundary/tiny")
-    control = row.format(", control", "passes")
-    assert mutants(killed + control) == [
-        Killed("accept", frozenset({"smoke", "boundary", "joint"}))
-    ]
-    (survivor,) = mutants(row.format("", "passes"))
-    assert survivor.stages == frozenset()
+def test_a_mutant_is_coloured_by_the_stages_that_fail_it() -> None:
+    mutant, control = (
+        next(entry for entry in ALL.values() if entry.lossless == lossless)
+        for lossless in (False, True)
+    )
+    rows = (
+        Row(mutant.id, ("joint", "smoke/answers", "boundary/tiny"), frozenset(), 0.1),
+        Row(control.id, (), frozenset(), None),
+    )
+    (killed,) = mutants(Matrix(rows, 0, 0.1))
+    assert killed == Killed(mutant.stage, frozenset({"smoke", "boundary", "joint"}))
+    shown = [killed.colour(stage) for stage in (Stage.SMOKE, Stage.JOINT, Stage.ACCEPTANCE)]
+    assert shown == ["first", "both", "panel"]
 
 
 def test_the_tree_of_rules_has_each_rule_once() -> None:
@@ -216,12 +208,3 @@ def test_the_tree_of_rules_has_each_rule_once() -> None:
     )
     shown = ", ".join(said("choice"))
     assert all(name in shown for name in names)
-
-
-def pictures_of(page: Path) -> list[tuple[str, str, str]]:
-    """The dark file, the light one and the alternative text of each picture of a page."""
-    return re.findall(
-        r'<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)">\s*'
-        r'<img alt="([^"]+)" src="([^"]+)"[^>]*>\s*</picture>',
-        page.read_text(encoding="utf-8"),
-    )

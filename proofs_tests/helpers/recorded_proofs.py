@@ -1,64 +1,36 @@
 """What it takes to prove or refute rules for every p and q.
 
-    python -m proofs_tests.helpers.recorded_proofs
+    python -m proofs_tests.helpers.recorded_proofs [BOX…]
 
-writes the record again. Each line has the verdict, and what was counted: regions, lossy and open
-ones, charts, flips and paths; questions, those that samples and known clauses answered, and calls
-of z3; the conditions and rows of a refutation. A change of a proof's way is noticed, though its
-verdict be the same. The record is the same with the lowest and the newest versions of packages.
+writes the record again, and puts boxes on it. What is not on record is not compared: on it are
+proofs that took less than half a second when they were chosen, and whose regions are the same with
+the oldest NumPy.
+
+Each line has the verdict, and what was counted: regions, lossy and open ones, charts, flips and
+paths; questions, those that samples and known clauses answered, and calls of z3; the conditions
+and rows of a refutation. A change of a proof's way is noticed, though its verdict be the same. The
+record is the same with the lowest and the newest versions of packages.
 """
 
+import argparse
 import json
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from specref.proofs.everywhere import is_lossless_everywhere
 from specref.proofs.everywhere.proof import Witness
-from specref.verification.everywhere import Box
+from specref.verification.everywhere import Box, boxes_of, ladder
 from specref.vocabulary import Vocabulary
+from specref.zoo import ALL
 
 RECORD = Path(__file__).with_name("recorded_proofs.json")
-DOCS = Path(__file__).parents[2] / "docs"
-LONGEST = {"rules": 0.5, "zoo": 0.2}
-"""Seconds that a proof took when the pages were written."""
-LEFT_OUT = (
-    "tli",
-    "recursive-rejection",
-    "matching",
-    "top-drafts",
-    "bonus-on-shared-tokens",
-    "target-pruned",
-    "tli-draft-probs-dropped",
-    "tli-context-in-pruned-ids",
-    "siblings-matched-by-one-draw",
-)
-"""Their regions are others with NumPy 1.26 than with the newest."""
 
 
 def boxes() -> dict[str, Box]:
-    """Those of the pages."""
-    return {told(box): box for name in LONGEST for box, _ in asked(name)}
-
-
-def quick() -> dict[str, Box]:
-    """Those that were proved or refuted soon."""
-    return {
-        told(box): box
-        for name, longest in LONGEST.items()
-        for box, seconds in asked(name)
-        if 0 < seconds < longest and box.rule not in LEFT_OUT
-    }
-
-
-def asked(name: str) -> Iterator[tuple[Box, float]]:
-    """The boxes of a page, and the seconds that they took."""
-    for one in json.loads((DOCS / f"everywhere_{name}.json").read_text())["answers"]:
-        yield Box(**{key: frozen(value) for key, value in one["box"].items()}), one["seconds"]
-
-
-def frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    """Of the rules, in the profile quick, and of the steps of the zoo."""
+    steps = [entry for entry in ALL.values() if entry.is_step]
+    asked = (*boxes_of("quick"), *(box for entry in steps for box in ladder(entry)))
+    return {told(box): box for box in asked}
 
 
 def told(box: Box) -> str:
@@ -89,8 +61,11 @@ def shown(witness: Witness) -> dict[str, str]:
 
 
 def main() -> None:
-    record: Mapping[str, Any] = {name: taken(box) for name, box in quick().items()}
-    lines = [f"{json.dumps(name)}: {json.dumps(one)}" for name, one in record.items()]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("more", nargs="*", help="boxes to put on record, too")
+    known, asked = json.loads(RECORD.read_text()), boxes()
+    names = [*(name for name in known if name in asked), *parser.parse_args().more]
+    lines = [f"{json.dumps(name)}: {json.dumps(taken(asked[name]))}" for name in names]
     RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 

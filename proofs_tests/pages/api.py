@@ -1,9 +1,4 @@
-"""docs/api.md: the names that are public, with the first line of their docstrings.
-
-Run from the root of a checkout:
-
-    python -m proofs_tests.pages.api
-"""
+"""The names that are public, with the first line of their docstrings, for docs/api.md."""
 
 import ast
 import inspect
@@ -16,9 +11,8 @@ from types import ModuleType
 from typing import Any
 
 import specref
-from proofs_tests.pages.console_blocks import BLOCK, PAGES, ROOT
+from proofs_tests.pages.console_blocks import BLOCK, PAGES
 
-API = ROOT / "docs" / "api.md"
 MODULES = (
     "specref.algorithms",
     "specref.chance",
@@ -34,16 +28,6 @@ MODULES = (
     "specref.process",
     "specref.torch_backend",
 )
-HEAD = """# Public names
-
-Written by `python -m proofs_tests.pages.api`; a test compares. The changelog
-names each change of these names; everything else may move. Defaults are those that are numbers,
-words, or nothing; `help(NAME)` shows all parameters, shapes, errors, the source and an example.
-
-The command line, its JSON, exit codes and saved cases are public too:
-[judge-your-sampler.md](judge-your-sampler.md), [runner-contract.md](runner-contract.md),
-[vectors.md](vectors.md).
-"""
 
 
 def imports(page: Path) -> Iterator[tuple[str, str]]:
@@ -106,8 +90,8 @@ def table(title: str, names: dict[str, Any]) -> str:
     return f"## {title}\n\n| name | what it is |\n|---|---|\n{rows}\n"
 
 
-def page() -> str:
-    """The text of the page."""
+def tables() -> str:
+    """A table for each public module."""
     top = {name: getattr(specref, name) for name in specref.__all__}
     sections = [table("`specref`", top)]
     listed = {("specref", name) for name in top}
@@ -123,8 +107,4 @@ def page() -> str:
         if name not in top
     }
     sections.append(table("Used by other pages", others))
-    return "\n".join((HEAD, *sections))
-
-
-if __name__ == "__main__":
-    API.write_text(page(), encoding="utf-8")
+    return "\n".join(sections)

@@ -1,72 +1,28 @@
-"""docs/json-reports.md: the fields of what `--json` writes, from the schemas of the package.
-
-Run from the root of a checkout, after `python -m specref.report.schema`:
-
-    python -m proofs_tests.pages.json_reports
-"""
+"""The fields of what `--json` writes, for docs/json-reports.md on the site, from the schemas."""
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from proofs_tests.pages.console_blocks import ROOT
 from specref.report.schema import KINDS, read_schema
 
-PAGE = ROOT / "docs" / "json-reports.md"
-HEAD = """# JSON reports
-
-What `--json FILE` writes, field by field, for people and for programs that read it. The tables
-come from [JSON Schemas](../specref/report/schemas) (draft 2020-12), which are part of the package;
-this page is written by `python -m proofs_tests.pages.json_reports`, and a test compares. Each
-object has all fields of its table and no others, unless it says otherwise. The changelog names
-each change.
-
-Exact numbers are strings, `"3/8"`; floats are numbers, and `"inf"`, `"-inf"` or `"nan"` where they
-are none. `[]` in a name is each entry of a list, `.*` each value of an object whose keys are data.
-
-A report of `specref check` is written again after each check, with `"complete": false` until the
-last. Here one is held against its schema, with the package `jsonschema`:
-
-```python
-import json
-
-import specref
-from jsonschema import Draft202012Validator
-from specref.examples.correct import verify
-from specref.report.kit import kit_record
-from specref.report.machine import as_json
-from specref.report.schema import read_schema
-
-report = specref.check(verify, only=["smoke", "joint/probed"])
-record = json.loads(as_json(kit_record(report)))  # or json.load of the file
-Draft202012Validator(read_schema("check")).validate(record)
-assert record["exit_code"] == 0
-```
-
-Statuses, findings and exit codes are in
-[judge-your-sampler.md](judge-your-sampler.md#3-read-the-verdict). Of a case
-of `specref check`, `specref replay CASE.json` writes what that does, with one check;
-of rows that `specref prove` saved it writes none. No other command has `--json`.
-
-| command | schema |
-|---|---|
-"""
 SEVERAL = """
 An object [report](#the-object-report); where TARGET stands for several implementations, all of
 them; or why there is none:
 """
 
 
-def page() -> str:
-    """The whole page."""
-    lines = [HEAD]
-    for kind, (command, _) in KINDS.items():
-        lines.append(f"| `{command}` | [{kind}.json](../specref/report/schemas/{kind}.json) |\n")
+def tables(kinds: Iterable[str] = tuple(KINDS)) -> str:
+    """The commands and the files of their schemas, and the fields of each."""
+    lines = ["| command | schema |\n|---|---|\n"]
+    for kind in kinds:
+        command, _ = KINDS[kind]
+        lines.append(f"| `{command}` | [{kind}.json](generated/schemas/{kind}.json) |\n")
     known: set[str] = set()
-    for kind, (command, _) in KINDS.items():
+    for kind in kinds:
         schema = read_schema(kind)
-        lines.append(f"\n## {command}\n")
+        lines.append(f"\n## {KINDS[kind][0]}\n")
         if "anyOf" in schema:
             lines.append(SEVERAL)
         forms = [schema, *schema.get("anyOf", ())]
@@ -165,7 +121,3 @@ def type_of(form: Mapping[str, Any]) -> str:
     if "pattern" in form and "/" in form["pattern"] and "0-9" in form["pattern"]:
         return "fraction" if "a-z" not in form["pattern"] else "text"
     return WORDS.get(kind, "object" if kind == "object" else "number")
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

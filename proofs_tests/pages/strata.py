@@ -1,15 +1,9 @@
-"""docs/strata.md: in which situations the kit judges, from the tables that it takes them from.
-
-Run from the root of a checkout:
-
-    python -m proofs_tests.pages.strata
-"""
+"""In which situations the kit judges, for docs/strata.md: from the kit's own tables."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from proofs_tests.pages.console_blocks import ROOT
 from specref.conformance.checks.strata import ASKED
 from specref.conformance.strata.calling import WAYS
 from specref.conformance.strata.campaign import LONGER, PLACES, SUSPECT
@@ -35,19 +29,6 @@ from specref.conformance.strata.texts import CallStratum
 from specref.conformance.strata.trees import PLACES as TREE_PLACES
 from specref.conformance.strata.trees import WHOLE, WIDE, TreeStratum
 
-PAGE = ROOT / "docs" / "strata.md"
-HEAD = """# Strata
-
-The situations in which the kit judges outside of its fixtures, each by a campaign of its own, the
-check `strata/NAME` ([how it bets](statistics.md#strata)). V is the size of the vocabulary. Written
-from the tables that the checks take them from by `python -m proofs_tests.pages.strata`; a test
-compares. A report says of each which shift would have been found: the more tokens, the smaller.
-The column *tokens* multiplies how many are drawn.
-
-Targets and drafters are families of random laws, each over shuffled ids, or with its likeliest
-tokens at the ends of blocks and of integer formats, or in a last partial block of 1,024.
-
-"""
 # By rank, from the likeliest token of the target on.
 TARGETS: Mapping[str, str] = {
     "zipf": "1 / rank^1.1",
@@ -166,10 +147,10 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def page() -> str:
-    """The whole page."""
+def tables() -> str:
+    """What is judged, on what laws, and what is bet on."""
     both = "targets", "drafters", "otherwise", "tokens"
-    parts = [HEAD]
+    parts = []
     drafts = "stratum", "V", "drafts", "rows", *both
     parts.append("## Of drafts: `verify` and `ragged`\n\n")
     rows = [(f"`{one.name}`", *of_drafts(one)) for one in (FIRST, *STRATA)]
@@ -226,7 +207,3 @@ def page() -> str:
         "largest batch none above it.\n"
     )
     return "".join(parts)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -27,6 +27,7 @@ from specref.report.dominance import (
     comparison_report,
     dominance_page,
     dominance_report,
+    told,
 )
 from specref.report.dominance_html import comparison_html, dominance_html
 from specref.report.everywhere import listed
@@ -121,7 +122,9 @@ def verify_dominance(
     show(dominance_report(answers), json_file)
     if markdown:
         command = f"specref verify --dominance --profile {profile} --budget {budget:g}"
-        page = dominance_page(answers, f"{command} --markdown FILE", linked=within_docs(markdown))
+        page = dominance_page(
+            list(map(told, answers)), f"{command} --markdown FILE", linked=within_docs(markdown)
+        )
         write_json(markdown, page.rstrip())
     if json_file:
         record = {"profile": profile, "seed": seed, "answers": answers_record(answers)}

@@ -1,7 +1,7 @@
 """Which of two rules accepts more drafts for every p and q: in sentences, and as a record."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Group
 
@@ -9,7 +9,7 @@ from specref.proofs.everywhere.comparison import Comparison, Gap
 from specref.report.everywhere import listed, row_name
 from specref.report.everywhere_table import linked_argument
 from specref.report.layout import Prose
-from specref.verification.dominance import LEFT_OUT, Answered
+from specref.verification.dominance import LEFT_OUT, Answered, Question
 from specref.vocabulary import Vocabulary
 
 MANY = 4
@@ -119,12 +119,26 @@ def answer_sentence(answer: Answered) -> str:
     return said[0].upper() + said[1:] if said.startswith(("neither", "open")) else said
 
 
+class Told(NamedTuple):
+    """A question, and what its page says of it."""
+
+    question: Question
+    relation: str
+    sentence: str
+
+
+def told(answer: Answered) -> Told:
+    """What a page says of an answer."""
+    relation = "not run" if answer.found is None else answer.found.relation
+    return Told(answer.question, relation, answer_sentence(answer))
+
+
 def dominance_report(answers: Sequence[Answered]) -> Any:
     """A sentence for each question."""
     return Group(*(Prose(f"{answer_sentence(one)} {one.seconds:.1f} s") for one in answers))
 
 
-def dominance_page(answers: Sequence[Answered], command: str, *, linked: bool = True) -> str:
+def dominance_page(answers: Sequence[Told], command: str, *, linked: bool = True) -> str:
     """The sentences in Markdown.
 
     Parameters
@@ -165,14 +179,14 @@ def dominance_page(answers: Sequence[Answered], command: str, *, linked: bool = 
         "lookahead; those of Table 3 (Timor et al. 2025) for each x of one token. The optimum of",
         "transport is the sum of W(x) over these.",
         "",
-        *(f"* {answer_sentence(one)}" for one in formulas),
+        *(f"* {one.sentence}" for one in formulas),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _by_shape(answers: Sequence[Answered]) -> list[str]:
+def _by_shape(answers: Sequence[Told]) -> list[str]:
     """The sentences of each pair of vocabularies and lookahead, after a table of many rules."""
-    shapes: dict[tuple[object, ...], list[Answered]] = {}
+    shapes: dict[tuple[object, ...], list[Told]] = {}
     for one in answers:
         asked = one.question
         shapes.setdefault((asked.target, asked.drafter, asked.lookahead), []).append(one)
@@ -181,19 +195,18 @@ def _by_shape(answers: Sequence[Answered]) -> list[str]:
         asked = several[0].question
         over = box(Vocabulary(asked.target), Vocabulary(asked.drafter), asked.lookahead)
         lines += [f"### Over {over}", "", *_overview(several)]
-        lines += [*(f"* {answer_sentence(one)}" for one in several), ""]
+        lines += [*(f"* {one.sentence}" for one in several), ""]
     return lines
 
 
-def _overview(answers: Sequence[Answered]) -> list[str]:
+def _overview(answers: Sequence[Told]) -> list[str]:
     """Of each rule, which it accepts more than, as many as, and so on."""
     relations: dict[str, dict[str, list[str]]] = {}
     for one in answers:
-        relation = "not run" if one.found is None else one.found.relation
         sides = one.question.left, one.question.right
         for (name, other), said in (
-            (sides, relation),
-            (sides[::-1], TURNED.get(relation, relation)),
+            (sides, one.relation),
+            (sides[::-1], TURNED.get(one.relation, one.relation)),
         ):
             relations.setdefault(name, {}).setdefault(COLUMN.get(said, said), []).append(other)
     if len(relations) < MANY:
@@ -208,7 +221,7 @@ def _overview(answers: Sequence[Answered]) -> list[str]:
     return [*("| " + " | ".join(cells) + " |" for cells in lines), ""]
 
 
-def _in_iterations(answers: Sequence[Answered]) -> list[str]:
+def _in_iterations(answers: Sequence[Told]) -> list[str]:
     if not answers:
         return []
     return [
@@ -217,7 +230,7 @@ def _in_iterations(answers: Sequence[Answered]) -> list[str]:
         "All tokens that two iterations emit, the second in the context that the first leaves;",
         "greedy block verification carries what it owes from one to the other.",
         "",
-        *(f"* {answer_sentence(one)}" for one in answers),
+        *(f"* {one.sentence}" for one in answers),
         "",
     ]
 

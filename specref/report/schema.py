@@ -1,8 +1,8 @@
-"""The JSON Schema (draft 2020-12) of what `--json` writes, one file for each kind of report.
+"""The JSON Schema (draft 2020-12) of what `--json` writes, made of the dataclasses of results.
 
-Run from the root of a checkout, to write the files anew:
+A wheel ships a file for each kind of report, for programs in other languages; this writes them:
 
-    python -m specref.report.schema
+    python -m specref.report.schema FOLDER
 
 Objects have the fields that are listed and no others, but for the ``evidence`` of a check, which
 may have more: those that are listed have that form. Floats that are not finite are strings.
@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -41,7 +40,6 @@ from specref.verification import Enumerated, Verification
 from specref.verification.everywhere import Answer
 from specref.zoo.planning import MutantPlan
 
-FOLDER = files("specref.report") / "schemas"
 TEXT: Schema = {"type": "string"}
 YES: Schema = {"type": "boolean"}
 WHOLE, FLOAT, PROBABILITY, SECONDS = map(ref, ("whole", "float", "probability", "seconds"))
@@ -646,25 +644,8 @@ KINDS: Mapping[str, tuple[str, Schema]] = {
 """{kind: the command that writes it, its form}."""
 
 
-def build_schema(kind: str) -> Schema:
-    """The whole schema of a kind of report, with the definitions that it uses.
-
-    Examples
-    --------
-    >>> build_schema("zoo")["title"]
-    'specref zoo --json FILE'
-    """
-    command, form = KINDS[kind]
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"{command} --json FILE",
-        **form,
-        "$defs": {name: DEFINITIONS[name] for name in sorted(_used(form))},
-    }
-
-
 def read_schema(kind: str) -> Schema:
-    """The schema of a kind of report, as the file of the package has it.
+    """The schema of a kind of report, with the definitions that it uses.
 
     Raises
     ------
@@ -678,8 +659,22 @@ def read_schema(kind: str) -> Schema:
     """
     if kind not in KINDS:
         raise ValueError(f"kind = {kind!r}: expected one of {', '.join(KINDS)}")
-    found: Schema = json.loads((FOLDER / f"{kind}.json").read_text(encoding="utf-8"))
-    return found
+    command, form = KINDS[kind]
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"{command} --json FILE",
+        **form,
+        "$defs": {name: DEFINITIONS[name] for name in sorted(_used(form))},
+    }
+    copied: Schema = json.loads(json.dumps(schema))
+    return copied
+
+
+def write_schemas(folder: Path) -> None:
+    """Write a file for each kind of report."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind in KINDS:
+        write_json(str(folder / f"{kind}.json"), json.dumps(read_schema(kind), indent=1))
 
 
 def _used(form: Any) -> set[str]:
@@ -689,7 +684,4 @@ def _used(form: Any) -> set[str]:
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "schemas"
-    folder.mkdir(exist_ok=True)
-    for kind in KINDS:
-        write_json(str(folder / f"{kind}.json"), json.dumps(build_schema(kind), indent=1))
+    write_schemas(Path(sys.argv[1]))

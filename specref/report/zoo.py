@@ -101,7 +101,7 @@ def zoo_markdown(matrix: Matrix, *, pictured: bool = False) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for row in matrix.rows:
-        killers = ", ".join(dict.fromkeys(_family(id_) for id_ in row.killers)) or "passes"
+        killers = ", ".join(dict.fromkeys(family(id_) for id_ in row.killers)) or "passes"
         entry = row.entry
         cites = ", ".join(f"[{cite}]({address(cite)})" for cite in entry.cites)
         cells = (f"`{entry.id}`", entry.rule, kind_of(entry), entry.formula, variation(row))
@@ -115,7 +115,7 @@ def zoo_markdown(matrix: Matrix, *, pictured: bool = False) -> str:
 TITLE = """# The zoo
 
 Every planted bug and every lossless look-alike, under every check that can be put to it. Written
-by `specref zoo --markdown docs/zoo.md` (seed {seed}, --detect-tv {detect_tv:g}): {killed} of
+by `specref zoo --markdown FILE` (seed {seed}, --detect-tv {detect_tv:g}): {killed} of
 {mutants} mutants killed, {passed} of {controls} controls passed. The rule is the clean one; of a
 figure, its definition. TV is the largest exact total variation on the pairs of models that the
 checks use (on others it may be larger): of the completed block where the entry is a step, of the
@@ -147,7 +147,8 @@ def _ids(ids: tuple[str, ...]) -> str:
     return ", ".join(f"`{id_}`" for id_ in ids) or "none"
 
 
-def _family(id_: str) -> str:
+def family(id_: str) -> str:
+    """A check as the page names it: by its stage, where one of these checks stands for all."""
     return id_.split("/")[0] if id_.split("/")[0] not in ("smoke", "boundary", "replay") else id_
 
 

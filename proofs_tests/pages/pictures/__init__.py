@@ -1,6 +1,7 @@
 """The pictures of docs/pictures.md: every figure in them is computed where they are drawn."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from proofs_tests.pages.console_blocks import ROOT
 from proofs_tests.pages.pictures.accepted import accepted
@@ -28,3 +29,12 @@ def files() -> dict[str, str]:
         for name, drawing in drawn.items()
         for theme, colours in THEMES.items()
     }
+
+
+def write(folder: Path = FOLDER) -> None:
+    """Write the files; touch none that is as it was."""
+    folder.mkdir(exist_ok=True)
+    for name, text in files().items():
+        path = folder / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")

@@ -1,13 +1,11 @@
 """The pictures of docs/pictures/, each for light and for dark pages.
 
-Run from the root of a checkout:
+Run from the root of a checkout, as `make docs` does. That of README is committed, and no other:
 
     python -m proofs_tests.pages.pictures
 """
 
-from proofs_tests.pages.pictures import FOLDER, files
+from proofs_tests.pages.pictures import write
 
 if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
-    for name, text in files().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+    write()

@@ -1,17 +1,15 @@
-"""The kill matrix as a heat map: every mutant of docs/zoo.md, and the stages that fail it."""
+"""The kill matrix on record as a heat map: every mutant, and the stages that fail it."""
 
-import re
 from itertools import groupby
 from typing import NamedTuple, get_args
 
-from proofs_tests.pages.console_blocks import ROOT
+from proofs_tests.pages import measured
 from proofs_tests.pages.pictures.svg import Drawing
 from specref.conformance.status import Stage
 from specref.report.zoo import SHORT, said_of_heat_map
-from specref.verification.kill_matrix import STAGES
+from specref.verification.kill_matrix import STAGES, Matrix
 from specref.zoo import entry as zoo
 
-RECORD = ROOT / "docs" / "zoo.md"
 LEFT, TOP, CELL, LINE, GAP = 140, 110, 52, 3, 5
 
 
@@ -28,20 +26,18 @@ class Killed(NamedTuple):
         return "first" if stage == next(s for s in STAGES if s in self.stages) else "both"
 
 
-def mutants(page: str) -> list[Killed]:
-    """The mutants of the table that `specref zoo --markdown` writes; controls are left out."""
-    found = []
-    for row in re.findall(r"^\| `.*", page, flags=re.MULTILINE):
-        _, _, kind, _, _, killers, _ = re.split(r" ?(?<!\\)\| ?", row)[1:-1]
-        if not kind.endswith(", control"):
-            families = {check.split("/")[0] for check in killers.split(", ")}
-            found.append(Killed(kind, frozenset(families - {"passes"})))
-    return found
+def mutants(matrix: Matrix) -> list[Killed]:
+    """The mutants of a kill matrix; controls are left out."""
+    return [
+        Killed(row.entry.stage, frozenset(check.split("/")[0] for check in row.killers))
+        for row in matrix.rows
+        if not row.entry.lossless
+    ]
 
 
 def kills() -> Drawing:
     """A line a mutant, a column a stage; the first stage that fails it in another colour."""
-    page = mutants(RECORD.read_text(encoding="utf-8"))
+    page = mutants(measured.matrix())
     killed = sum(bool(one.stages) for one in page)
     kinds = [kind for kind in get_args(zoo.Stage) if any(one.kind == kind for one in page)]
     drawing = Drawing(

@@ -1,0 +1,41 @@
+"""Which pages of docs have a part that `make docs` makes, and what makes it.
+
+In the repository such a page says what it is about, and which command prints it.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from proofs_tests.pages import api, json_reports, measured, pictures, strata
+from specref.report.schema import write_schemas
+
+APPENDED: Mapping[str, Callable[[], str]] = {
+    "api": api.tables,
+    "strata": strata.tables,
+    "json-reports": json_reports.tables,
+}
+WHOLE: Mapping[str, Callable[[], str]] = {
+    "zoo": measured.zoo_page,
+    "everywhere_zoo": measured.everywhere_zoo_page,
+    "dominance": measured.dominance_of_all,
+}
+NAMES = (*APPENDED, *WHOLE)
+
+
+def page(name: str, text: str) -> str:
+    """A page as the site has it, of its text in the repository.
+
+    Examples
+    --------
+    >>> page("install", "# Install")
+    '# Install'
+    """
+    if name in WHOLE:
+        return WHOLE[name]()
+    return f"{text}\n{APPENDED[name]()}" if name in APPENDED else text
+
+
+def write_files(docs: Path) -> None:
+    """Write the pictures and schemas that pages show or offer."""
+    pictures.write(docs / "pictures")
+    write_schemas(docs / "generated" / "schemas")
