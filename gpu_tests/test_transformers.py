@@ -4,7 +4,7 @@ import pytest
 
 from specref import check
 from specref.adapters import IMPLEMENTATIONS
-from specref.adapters.transformers import load_verify
+from specref.contrib.engines.transformers import load_verify
 
 KNOWN = {known.check: known.reason for known in IMPLEMENTATIONS["transformers"].known}
 

@@ -27,7 +27,7 @@ LAYERS = {
         "proofs simulate statistics zoo"
     ),
     "judging: how somebody's sampler is called, and the questions that are put to it": (
-        "adapters checkpoints conformance contracts probing process"
+        "adapters conformance contracts probing process"
     ),
     "answers: verdicts on all rules, published vectors, and what is shown": (
         "report vectors verification"
@@ -287,9 +287,7 @@ CROSSING = {
         "api architecture deep defaults docs package pictures playground "
         "without_pytest without_torch"
     ),
-    "adapters": "changed_engines samplers upstream_reports",
     "algorithms": "edges limits multi_draft_floats multi_draft_input",
-    "checkpoints": "onnx_and_openvino",
     "claims": "explainer ledger ngrammys pins records speculative tables timor verification",
     "cli": "block kit process tree",
     "conformance": "block eos false_alarms outcomes recorded upstream",
@@ -300,6 +298,8 @@ CROSSING = {
     "probing": "compiled",
     "process": "life",
     "proofs/everywhere": "attacks other_laws planted",
+    "contrib/checkpoints": "onnx_and_openvino",
+    "contrib/engines": "changed_engines samplers upstream_reports",
     "contrib/vocabularies": "model_pairs real_vocabularies",
     "report": "everywhere_page",
     "statistics": "limits",

@@ -65,7 +65,7 @@ def test_an_import_too_early_is_noticed(tmp_path: Path) -> None:
             "from proofs_tests.helpers.chains import TARGET\n": True,
             "from specref.torch_backend import verify\n" + skip: True,
             skip + "import torch\n": False,
-            "from specref.adapters.registry import ADAPTERS\n": False,
+            "from specref.contrib.engines.registry import ADAPTERS\n": False,
             "def f():\n    import torch\n": False,
         }.items()
     ):

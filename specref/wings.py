@@ -24,14 +24,18 @@ OWN: dict[Table, dict[str, str]] = {
         "plan speed": "specref.contrib.speed.command:plan_speed_command",
         "psi": "specref.contrib.vocabularies.psi_command:psi_command",
         "vocabularies": "specref.contrib.vocabularies.command:vocabularies_command",
+        "check engines": "specref.contrib.engines.board:check_engines",
+        "build-model": "specref.contrib.checkpoints.command:build_model_command",
         "cross-check": "specref.contrib.real_models.cross_check:cross_check_command",
     },
+    "implementations": {"engines": "specref.contrib.engines.registry:ALL"},
     "doctor": {"published models": "specref.contrib.real_models.conversion:what_is_there"},
 }
 COMMANDS_OF_WINGS = {
     "psi": "The decompositions of TEXT: token sequences that spell it, their number, n_max, "
     "forwards.",
     "vocabularies": "Count the vocabulary tables of Timor et al. 2025 again.",
+    "build-model": "Write small checkpoints whose law is known, for any engine.",
     "cross-check": "Check generated texts of two models, method by method, against the "
     "target's own law.",
 }

@@ -13,8 +13,8 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from gpu_tests.benchmarks.lines import BY_ID, PLAIN, Line
 from gpu_tests.pairs import Pair
-from specref.adapters.forwards import Forward, blocks, cache_of
 from specref.contracts.torch_state import seeded
+from specref.contrib.engines.forwards import Forward, blocks, cache_of
 from specref.torch_backend import Decoder
 
 SEEDS_OF_A_RUN = 1000

@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import Any
 
 import specref
-from specref.adapters.checkouts import remedy
-from specref.adapters.engines import CUDA, ENGINES, Installable
+from specref.adapters.implementation import Implementation
 from specref.adapters.needs import clone
-from specref.adapters.registry import Implementation
-from specref.cli.engines import (
+from specref.cli.group import ended_as_by_ctrl_c
+from specref.contracts.table import CONTRACTS
+from specref.contrib.engines.board import (
     LOADING,
     SECONDS,
     judged_apart,
@@ -40,10 +40,7 @@ from specref.cli.engines import (
     quick,
     ran_in,
 )
-from specref.cli.group import ended_as_by_ctrl_c
-from specref.contracts.table import CONTRACTS
-from specref.report.machine import write_json
-from specref.report.scoreboard import (
+from specref.contrib.engines.board_report import (
     NOT_RUN,
     Row,
     board_page,
@@ -51,6 +48,9 @@ from specref.report.scoreboard import (
     stronger_than,
     write_board,
 )
+from specref.contrib.engines.checkouts import remedy
+from specref.contrib.engines.engines import CUDA, ENGINES, Installable
+from specref.report.machine import write_json
 
 ROOT = Path(specref.__file__).parents[1]
 RECORD, TROPHIES = ROOT / "docs" / "scoreboard.json", ROOT / "docs" / "trophies.md"

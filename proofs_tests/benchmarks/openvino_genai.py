@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from specref.adapters.openvino_genai import EXACT, Responding
-from specref.checkpoints import as_law, build
+from specref.contrib.checkpoints import as_law, build
+from specref.contrib.engines.openvino_genai import EXACT, Responding
 
 BUDGET = 4
 

@@ -17,7 +17,7 @@ MODULES = (
     "specref.algorithms",
     "specref.chance",
     "specref.models",
-    "specref.checkpoints",
+    "specref.contrib.checkpoints",
     "specref.strategies",
     "specref.theory",
     "specref.probing",

@@ -359,7 +359,7 @@ def test_all_positions_at_once(verify, way):
 @pytest.fixture(scope="module")
 def transformers():
     pytest.importorskip("transformers", reason="not_run (transformers is not installed)")
-    from specref.adapters.transformers import load_verify
+    from specref.contrib.engines.transformers import load_verify
 
     return load_verify()
 

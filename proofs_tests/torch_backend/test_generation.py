@@ -16,7 +16,7 @@ from torch import Tensor
 from proofs_tests.helpers.torch.generations import arguments, greedy, prompts
 from proofs_tests.helpers.torch.models import MODELS, POSITIONS, gpt2, llama
 from proofs_tests.helpers.torch.threads import single_thread
-from specref.adapters.toy_tokenizers import toy_tokenizer
+from specref.contrib.engines.toy_tokenizers import toy_tokenizer
 from specref.torch_backend import (
     METHODS,
     Coins,

@@ -26,7 +26,6 @@ COMMANDS = {
     "zoo": "The kill matrix: does every check fail a bug, and is every bug found?",
     "vectors": "The published test vectors: write them, check them, or put them to YOUR sampler.",
     "doctor": "What is installed here, what it is for, and how to get the rest.",
-    "build-model": "Write small checkpoints whose law is known, for any engine.",
     **COMMANDS_OF_WINGS,
 }
 

@@ -44,6 +44,7 @@ from specref.report.machine import (
     is_special,
     write_json,
 )
+from specref.wings import registered
 
 DEFAULT = Shape(32_000, 3, 4)
 FREED = 31 << 20
@@ -155,9 +156,8 @@ def judge_target(
 ) -> NoReturn:
     """Judge what a name stands for, and leave with the exit code."""
     if target == "engines":
-        from specref.cli.engines import check_engines
-
-        leave(check_engines(click.get_current_context(), contract, files.json))
+        judge_all = registered("commands")["check engines"].load()
+        leave(judge_all(click.get_current_context(), contract, files.json))
     files.check()
     checks = CheckOptions(only=list(only) or None, claims=read_claims(claim), **options)
     at_sizes = sizes if any(sizes) or dtypes else None

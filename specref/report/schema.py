@@ -23,16 +23,16 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from specref.conformance.status import Finding, Status
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import CONTRACTS
+from specref.contrib.checkpoints.report import Verified
+from specref.contrib.engines.board_report import Row
 from specref.contrib.speed.report import SpeedRow
 from specref.pairs import Profile
 from specref.proofs.everywhere.comparison import Relation
 from specref.proofs.everywhere.proof import Verdict
 from specref.proofs.reached import Unreached
-from specref.report.checkpoints import Verified
 from specref.report.everywhere import FORMAT
 from specref.report.listing import SECTIONS
 from specref.report.machine import write_json
-from specref.report.scoreboard import Row
 from specref.statistics.campaign.planning import Plan
 from specref.vectors.results import Result
 from specref.vectors.schema import Schema, listed, record, ref, table

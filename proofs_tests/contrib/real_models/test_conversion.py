@@ -12,8 +12,8 @@ pytest.importorskip("accelerate", reason="not_run (accelerate is not installed: 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from specref.checkpoints import build
-from specref.checkpoints.named import named_pair
+from specref.contrib.checkpoints import build
+from specref.contrib.checkpoints.named import named_pair
 from specref.contrib.real_models import __main__, conversion
 from specref.contrib.real_models.published import MODELS, Published
 

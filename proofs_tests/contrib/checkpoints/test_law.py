@@ -1,0 +1,103 @@
+"""Laws that checkpoints can have: read, written, refused."""
+
+import itertools
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specref.contrib.checkpoints.law import as_law, as_laws, load_laws, plain
+from specref.contrib.checkpoints.named import NAMED, named_pair
+
+LAW: dict[str, Any] = {
+    "tokens": ["a", "b", "!"],
+    "eos": "!",
+    "back": 2,
+    "initial": ["1/2", "1/2", 0],
+    "rows": {"a": ["1/4", "1/4", "1/2"], "b": [1, 0, 0]},
+}
+
+
+def test_the_model_reads_the_token_so_many_places_back() -> None:
+    law = as_law(LAW)
+    assert law.start == 3
+    assert law.size == 4
+    assert law.eos == 2
+    for context in itertools.chain.from_iterable(
+        itertools.product(range(2), repeat=n) for n in range(4)
+    ):
+        wanted = LAW["rows"]["ab"[context[-2]]] if len(context) >= 2 else LAW["initial"]
+        assert list(law.model.next_token(context)) == [Fraction(p) for p in wanted]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_laws_are_read_as_they_are_written(name: str, tmp_path: Path) -> None:
+    for law in named_pair(name).values():
+        assert plain(as_law(json.loads(json.dumps(plain(law))))) == plain(law)
+    path = tmp_path / "pair.json"
+    path.write_text(json.dumps({role: plain(law) for role, law in named_pair(name).items()}))
+    assert list(map(plain, load_laws(str(path)).values())) == list(
+        map(plain, named_pair(name).values())
+    )
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_built_in_laws_can_end_and_have_rows_that_differ(name: str) -> None:
+    for role, law in named_pair(name).items():
+        assert all(row[law.eos] >= Fraction(4, 100) for row in (law.initial, *law.rows))
+        rows = [row for token, row in enumerate(law.rows) if token != law.eos]
+        distances = [abs(p - q).sum() / 2 for p, q in itertools.combinations(rows, 2)]
+        if role == "target" and name != "far":
+            assert min(distances) >= Fraction(2, 10)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rows": {"a": ["1/4", "1/4", "1/4"], "b": [1, 0, 0]}}, r"law.rows\['a'\] sums to 3/4"),
+        ({"rows": {"a": [1, 0], "b": [1, 0, 0]}}, r"law.rows\['a'\] has length 2: expected 3"),
+        ({"rows": {"a": [1, 0, 0]}}, "law.rows has no row for 'b'"),
+        ({"rows": {**LAW["rows"], "c": [1, 0, 0]}}, r"law.rows\['c'\]: expected one of the tok"),
+        ({"rows": [[1, 0, 0]]}, "law.rows = .*: expected an object"),
+        ({"initial": [0.5, 0.4, 0.0]}, r"law.initial sums to 0.9"),
+        ({"tokens": ["a", "<s>", "!"]}, r"law.tokens\[1\] = '<s>': expected a string other"),
+        ({"tokens": ["a", 1, "!"]}, r"law.tokens\[1\] = 1"),
+        ({"tokens": "ab!"}, "law.tokens = 'ab!': expected a list"),
+        ({"eos": "?"}, "eos = '\\?': expected one of the tokens"),
+        ({"back": 0}, "law.back = 0: expected an integer >= 1"),
+        ({"back": True}, "law.back = True"),
+        ({"order": 1}, "law has the unknown key 'order'"),
+    ],
+)
+def test_a_bad_law_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        as_law({**LAW, **change})
+
+
+def test_zeros_and_ones_go_with_floats() -> None:
+    law = as_law({**LAW, "initial": [0.5, 0.5, 0], "rows": {"a": [0, 1, 0], "b": [0.25, 0.75, 0]}})
+    assert law.initial.tolist() == [0.5, 0.5, 0.0]
+    assert law.rows[0].tolist() == [Fraction(0), Fraction(1), Fraction(0)]
+    with pytest.raises(
+        TypeError, match=r"law.initial\[1\] = .*: expected all exact numbers or all"
+    ):
+        as_law({**LAW, "initial": ["1/2", 0.5, 0]})
+
+
+def test_other_input_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="law has no 'initial'"):
+        as_law({"tokens": ["a"]})
+    with pytest.raises(TypeError, match="law = 3: expected an object"):
+        as_law(3)
+    with pytest.raises(ValueError, match="law has drafter: expected target and drafter"):
+        as_laws({"drafter": LAW})
+    with pytest.raises(ValueError, match=r"law.target.back = 0"):
+        as_laws({"target": {**LAW, "back": 0}, "drafter": LAW})
+    broken = tmp_path / "broken.json"
+    broken.write_text("{")
+    with pytest.raises(ValueError, match=r"broken\.json is not JSON"):
+        load_laws(str(broken))
+    with pytest.raises(ValueError, match="law = 'none': expected one of order-1, lookback"):
+        named_pair("none")

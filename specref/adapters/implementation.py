@@ -1,0 +1,100 @@
+"""What can be judged by name: a sampler, how to load it, and the failures that are expected."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from specref.adapters.needs import NotInstalledError, require, there, title
+from specref.contracts.contract import Contract
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """One expected failure, and its reason.
+
+    Attributes
+    ----------
+    check : str
+        The id of the check that fails.
+    reason : str
+        The cause, in one sentence.
+    lossy : bool
+        Whether it changes the law of the text.
+    cites : tuple of str
+        Issues and pull requests (``owner/repo#number``).
+    evidence : str
+        The test that demonstrates it.
+    """
+
+    check: str
+    reason: str
+    lossy: bool
+    cites: tuple[str, ...] = ()
+    evidence: str = ""
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """A registered sampler, and how to load it.
+
+    Attributes
+    ----------
+    name : str
+    contract : Contract
+    text : str
+        A description, without versions.
+    make : callable
+        Returns the function of the contract; it may import `packages`.
+    packages : tuple of str
+    remedy : str
+        How to install them.
+    greedy : bool
+        Whether it decodes by argmax, to be judged by equality (`judge_greedy`), not by a law.
+    rule : str or None
+        The algorithm that it declares, if the function itself does not.
+    known : tuple of Deviation
+        The failures that are expected.
+    apart : tuple of str
+        Packages that `make` does not import as a whole, and clones ``OWNER/NAME``.
+    """
+
+    name: str
+    contract: Contract
+    text: str
+    make: Callable[[], Callable[..., Any]]
+    packages: tuple[str, ...] = ()
+    remedy: str = ""
+    greedy: bool = False
+    rule: str | None = None
+    known: tuple[Deviation, ...] = ()
+    apart: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The description, with the installed versions."""
+        return title(self.text, (*self.packages, *(one for one in self.apart if "/" not in one)))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The packages that are not installed, and clones; does not import any."""
+        return tuple(one for one in (*self.packages, *self.apart) if not there(one))
+
+    @property
+    def not_run(self) -> str | None:
+        """Why it cannot be judged here, as ``not_run (…)``; None if it can be."""
+        try:
+            self.load()
+        except NotInstalledError as error:
+            return f"not_run ({str(error).split(':')[0]})"
+        return None
+
+    def load(self) -> Callable[..., Any]:
+        """Load the function of the contract.
+
+        Raises
+        ------
+        NotInstalledError
+            A package is missing; the message says how to install it.
+        """
+        require(self.packages, self.remedy)
+        return self.make()

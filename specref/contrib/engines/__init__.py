@@ -1,0 +1,1 @@
+"""Adapters to engines and to public repositories, and the board of all that are installed."""

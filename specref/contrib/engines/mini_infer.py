@@ -1,0 +1,32 @@
+"""mini-infer: `speculative.verifier.speculative_step`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from specref.adapters.needs import imported, require, require_parameters
+
+PACKAGES = ("torch", "transformers", "mini_infer")
+REMEDY = "pip install mini-infer"
+GIVEN = ("target_model", "draft_model", "prefix_ids", "k_draft", "temperature")
+
+
+def load_step() -> Callable[..., Any]:
+    """One iteration under the contract ``step``; its models return (logits, cache).
+
+    Raises
+    ------
+    NotInstalledError
+        A package is missing, or has no such function with these parameters.
+    """
+    require(PACKAGES, REMEDY)
+    from specref.contrib.engines.toy_steps import on_toys
+
+    function = imported("mini_infer.speculative.verifier", "speculative_step")
+    require_parameters(function, "speculative_step", GIVEN, by_position=3)
+
+    def decode(target: Any, drafter: Any, prompt: Any, lookahead: int) -> Sequence[int]:
+        models = (lambda ids, toy=toy: (toy(ids).logits, None) for toy in (target, drafter))
+        block: list[int] = function(*models, prompt, k_draft=lookahead, temperature=1.0)[0]
+        return block
+
+    return on_toys(decode, rule="standard")

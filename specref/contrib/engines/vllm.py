@@ -1,0 +1,78 @@
+"""vLLM: `v1.sample.rejection_sampler.rejection_sample`, under the contract ``ragged``.
+
+Judged are the acceptance of drafts, the token after a rejection, and which bonus token a request
+gets. vLLM draws bonus tokens outside, with its ordinary sampler: that path is not judged. Without
+CUDA its kernels run in Triton's interpreter, from files that are read alone (`vllm_alone.py`).
+"""
+
+from collections.abc import Callable
+from inspect import signature
+from types import SimpleNamespace
+from typing import Any
+
+from specref.adapters.needs import (
+    NotInstalledError,
+    require,
+    require_parameters,
+    tried,
+)
+from specref.contracts.capabilities import capable
+from specref.contrib.engines.vllm_alone import rejection_sampling
+
+PACKAGES = ("torch",)
+REMEDY = "pip install vllm; without CUDA pip install --no-deps vllm, and set TRITON_INTERPRET=1"
+GIVEN = (
+    "draft_token_ids", "num_draft_tokens", "max_spec_len", "cu_num_draft_tokens", "draft_probs",
+    "bonus_token_ids", "sampling_metadata",
+)  # fmt: skip
+TARGETS = ("target_probs", "target_logits")
+# Options of 0.33.0. What others would change is not known, so they are refused.
+OFF_BY_DEFAULT = (
+    "synthetic_mode", "synthetic_conditional_rates", "use_fp64_gumbel", "fly_window_size",
+    "fly_entropy_threshold", "fly_entropy_top_k",
+)  # fmt: skip
+
+
+def load_verify(greedy: bool = False) -> Callable[..., Any]:
+    """The function with probabilities or logits of the target, as its signature says; on CUDA if
+    there is any. With `greedy` all requests are.
+
+    Raises
+    ------
+    NotInstalledError
+        vllm or torch is missing, the parameters of the function are not known, or it cannot be
+        called on this machine.
+    """
+    require(PACKAGES, REMEDY)
+    from torch import cuda, full, int32, ones
+
+    function = rejection_sampling(cuda.is_available(), REMEDY)
+    require_parameters(function, "rejection_sample", GIVEN, (*TARGETS, *OFF_BY_DEFAULT))
+    target = [name for name in TARGETS if name in signature(function).parameters]
+    if len(target) != 1:
+        words = " and ".join(TARGETS)
+        raise NotInstalledError(f"rejection_sample has {len(target)} of {words}, expected one")
+    device = "cuda" if cuda.is_available() else "cpu"
+
+    @capable(rule="standard", arrays="torch", dtype="float32", device=device, greedy=greedy)
+    def verify(
+        *, draft_token_ids: Any, num_draft_tokens: Any, cu_num_draft_tokens: Any,
+        target_logits: Any, draft_probs: Any, bonus_token_ids: Any, max_spec_len: int,
+    ) -> Any:  # fmt: skip
+        laws = target_logits if target == ["target_logits"] else target_logits.softmax(dim=-1)
+        heat = laws.new_ones(len(bonus_token_ids))  # logits are divided by temperatures before
+        modes = {"all_greedy": greedy, "all_random": not greedy}
+        options = {**modes, "temperature": heat * (not greedy), "generators": {}}
+        return function(
+            draft_token_ids=draft_token_ids.int(), num_draft_tokens=num_draft_tokens.tolist(),
+            max_spec_len=max_spec_len, cu_num_draft_tokens=cu_num_draft_tokens.int(),
+            draft_probs=draft_probs, bonus_token_ids=bonus_token_ids.int()[:, None],
+            sampling_metadata=SimpleNamespace(**options), **{target[0]: laws},
+        )  # fmt: skip
+
+    one, law = ones(1, dtype=int32, device=device), full((1, 3), 1 / 3, device=device)
+    counts = {"num_draft_tokens": one, "cu_num_draft_tokens": one}
+    laws = {"target_logits": law, "draft_probs": law}
+    with tried(f"rejection_sample on {device}"):
+        verify(draft_token_ids=one, bonus_token_ids=one, max_spec_len=1, **counts, **laws)
+    return verify
