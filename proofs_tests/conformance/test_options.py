@@ -23,7 +23,7 @@ def test_defaults() -> None:
     assert replace(OPTIONS, contract="step").contract is STEP
     assert (OPTIONS.profile, OPTIONS.seed, OPTIONS.alpha) == ("quick", 0, ALPHA)
     assert (OPTIONS.trials, OPTIONS.timeout, OPTIONS.blocking) == (None, TIMEOUT, True)
-    promised = {"quick": 0.05, "standard": 0.02, "thorough": 0.01}
+    promised = {"quick": 0.05, "standard": 0.02, "thorough": 0.01, "smoke": 0.05}
     assert {profile: replace(OPTIONS, profile=profile).tv for profile in DETECT_TV} == promised
     assert replace(OPTIONS, profile="thorough", detect_tv=0.3).tv == 0.3
 
@@ -32,7 +32,7 @@ def test_defaults() -> None:
     ("changed", "message"),
     [
         ({"contract": "verfy"}, "contract = 'verfy': expected one of ['verify', 'step', "),
-        ({"profile": "slow"}, f"profile = 'slow': expected one of {tuple(DETECT_TV)}"),
+        ({"profile": "slow"}, "profile = 'slow': expected one of ('quick', "),
         ({"alpha": 0}, "alpha = 0: expected a number in (0, 1)"),
         ({"alpha": 1}, "alpha = 1: expected a number in (0, 1)"),
         ({"alpha": nan}, "alpha = nan: expected a number in (0, 1)"),

@@ -103,7 +103,7 @@ def test_each_outcome_has_its_verdict_and_exit_code(name: str) -> None:
     assert (record["finding"], record["exit_code"]) == (finding, code)
     assert bool(report) is report.passed is (code == 0)
     if code:
-        with pytest.raises(NotPassedError, match=re.escape(report.verdict)) as caught:
+        with pytest.raises(NotPassedError, match=re.escape(report.summary.headline)) as caught:
             report.raise_for_status()
         assert caught.value.report is report
     else:
@@ -126,7 +126,7 @@ def test_the_verdict_tells_a_rare_edge_before_what_was_not_tried() -> None:
 
 def test_a_lossy_sampler_fails_an_assertion() -> None:
     report = check(lossy, one_hot=False, only=["joint/wide"])
-    with pytest.raises(AssertionError, match="joint/wide: lossy law: the law is not"):
+    with pytest.raises(AssertionError, match=r"LOSSY.*joint/wide"):
         assert report
 
 
@@ -223,7 +223,6 @@ def test_the_traceback_is_the_samplers_own() -> None:
         )
     ]
     assert lines[-1].startswith("IndexError: index 999 is out of bounds")
-    assert "traceback of smoke/answers, smoke/batch-of-one:" in str(report)
     assert str(report).count("in helper") == 1
     assert kit_record(report)["results"][0]["evidence"]["traceback"] == lines
     assert "in helper" in kit_junit([report])

@@ -27,7 +27,7 @@ from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import GENERATE, VERIFY
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
-from specref.report.kit import header
+from specref.report.kit import effort
 
 
 class Hand:
@@ -119,7 +119,7 @@ def test_what_was_bought_is_said() -> None:
     ):  # 0.5 s are enough on any machine that is not standing still
         assert f"on fixtures TV ≥ {bought:.2g} would have been found" in report.verdict
     assert "TV ≥ 0.01" not in report.verdict
-    assert "draws for 0.5 s" in header(report)
+    assert "draws for 0.5 s" in effort(report)
 
 
 def test_a_bug_is_found_in_little_time() -> None:

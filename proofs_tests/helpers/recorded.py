@@ -34,6 +34,12 @@ from specref.theory.metrics import METRICS
 from specref.vocabulary import Tokens
 
 RECORD = Path(__file__).with_name("recorded.json")
+PASSING = {"decision", "explanation"}
+
+
+def lasting(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """Evidence without the lines of the sampler, and without words on what is seen elsewhere."""
+    return {name: value for name, value in evidence.items() if name not in PASSING}
 
 
 class Subject(NamedTuple):
@@ -156,7 +162,7 @@ def recorded(subject: str) -> dict[str, str]:
         calls.clear()
         result = one.run(judge)
         said = json.dumps(
-            [rounded(result.message), rounded(json.loads(as_json(dict(result.evidence))))]
+            [rounded(result.message), rounded(json.loads(as_json(lasting(result.evidence))))]
         )
         found[one.id] = f"{result.status} {len(calls)} {digest(calls)} {digest([said])}"
     return found

@@ -113,7 +113,7 @@ def test_lossy_sampler_fails_and_its_snippet_repeats_the_failure(
     monkeypatch.syspath_prepend(pytester.path)
     capsys.readouterr()
     exec("\n".join(snippet), {})
-    assert f"failed: joint/wide: lossy law: {message}" in capsys.readouterr().out
+    assert message in " ".join(capsys.readouterr().out.split())
 
 
 def test_lossy_sampler_is_found_by_several_stages(run) -> None:

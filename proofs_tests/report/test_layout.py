@@ -61,7 +61,7 @@ def test_reports_of_the_kit_fit(options: tuple[str, ...], width: int, tmp_path: 
     if options[0] == "transformers":
         pytest.importorskip("transformers", reason="not_run (no transformers)")
     file = tmp_path / "report.json"
-    text = printed(width, "check", *options, "--json", str(file))
+    text = printed(width, "check", *options, "--verbose", "--json", str(file))
     check_fits(text, width)
     results = [one for one in json.loads(file.read_text())["results"] if asked(one)]
     blocked = Counter(one["message"] for one in results if one["status"] == "not_run")

@@ -6,7 +6,14 @@ import click
 
 from specref.cli.claims import claim_option
 from specref.cli.cluster import cluster_option
-from specref.cli.group import html_option, json_option, timeout_option, workers_option, writable
+from specref.cli.group import (
+    html_option,
+    json_option,
+    timeout_option,
+    verbosity,
+    workers_option,
+    writable,
+)
 from specref.conformance.options import Profile
 from specref.contracts.capabilities import Dtype
 from specref.contracts.table import CONTRACTS
@@ -32,7 +39,7 @@ from specref.statistics.campaign.levels import ALPHA
     type=click.Choice(get_args(Profile)),
     default="quick",
     show_default=True,
-    help="The distance that is surely detected: 0.05, 0.02, 0.01.",
+    help="The distance that is surely detected: 0.05, 0.02, 0.01; smoke samples nothing.",
 )
 @click.option("--detect-tv", type=float, help="That distance itself.")
 @click.option("--alpha", default=ALPHA, show_default=True, help="False alarms, over all checks.")
@@ -43,6 +50,12 @@ from specref.statistics.campaign.levels import ALPHA
     help="Draw for so long in all instead, and say what would have been found.",
 )
 @timeout_option
+@click.option("-x", "--exitfirst", is_flag=True, help="Stop after the first failure.")
+@click.option(
+    "--keep-going",
+    is_flag=True,
+    help="Run every check, also those that a failure has settled or left nothing to judge in.",
+)
 @click.option("--only", multiple=True, metavar="ID", help="Checks whose ids start like this.")
 @click.option("--seed", default=0, show_default=True, help="Of everything random.")
 @click.option(
@@ -74,6 +87,7 @@ from specref.statistics.campaign.levels import ALPHA
 @click.option("--save", metavar="FOLDER", help="Write failing cases for `specref replay`.")
 @click.option("--junit", metavar="FILE", help="Write JUnit XML.")
 @html_option
+@verbosity
 @workers_option
 @cluster_option
 @json_option
@@ -86,6 +100,9 @@ def check_command(
     junit: str | None,
     html_file: str | None,
     json_file: str | None,
+    keep_going: bool,
+    verbose: bool,
+    quiet: bool,
     **options: Any,
 ) -> NoReturn:
     """Judge YOUR sampler: is it lossless, how sure is that, and which bug does it look like?
@@ -125,11 +142,13 @@ def check_command(
       specref check 'process:./my_sampler --flag'
       specref check engines --json engines.json
     """
-    from specref.cli.judging import Files, judge_target  # --help does not need it
+    from specref.cli.judging import Files, Shown, judge_target  # --help does not need it
 
     judge_target(
         sizes=(vocabulary, lookahead, batch),
         dtypes=dtype,
         files=Files(save, junit, html_file, json_file),
+        shown=Shown(verbose, quiet),
+        blocking=not keep_going,
         **options,
     )

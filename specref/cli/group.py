@@ -254,6 +254,17 @@ timeout_option = click.option(
     show_default=True,
     help="Seconds for a call.",
 )
+
+
+def verbosity(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options -v and -q: how much of a report is printed."""
+    verbose = click.option(
+        "-v", "--verbose", is_flag=True, help="Print a row for each check, too."
+    )
+    quiet = click.option("-q", "--quiet", is_flag=True, help="Print the verdict in one line.")
+    return verbose(quiet(command))
+
+
 json_option = click.option(
     "--json",
     "json_file",

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import click
 import numpy as np
+from rich.console import RenderableType
 
 from specref.adapters.needs import NotInstalledError
 from specref.cli.claims import read_claims
@@ -27,6 +28,7 @@ from specref.conformance.saved import failing_cases, load_case
 from specref.conformance.status import CheckResult, Status
 from specref.conformance.strata.shape import Shape, shapes
 from specref.conformance.suite import chosen, judged, prepare
+from specref.conformance.summary import in_short
 from specref.contracts.capabilities import Dtype
 from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
@@ -82,6 +84,17 @@ class Files:
             from specref.report.kit_html import kit_html
 
             write_json(self.html, kit_html(reports))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How much of a report is printed: a row for each check, too, or one line."""
+
+    verbose: bool = False
+    quiet: bool = False
+
+    def of(self, report: Report) -> RenderableType:
+        return in_short(report) if self.quiet else kit_report(report, verbose=self.verbose)
 
 
 @dataclass(frozen=True)
@@ -152,6 +165,7 @@ def judge_target(
     workers: int,
     cluster: str | None,
     files: Files,
+    shown: Shown,
     **options: Any,
 ) -> NoReturn:
     """Judge what a name stands for, and leave with the exit code."""
@@ -174,7 +188,7 @@ def judge_target(
                 report = _judged(found, asked, lambda report: files.so_far([*reports, report]))
         except Interrupted as stop:
             report, interrupted = stop.report, True
-        show(kit_report(report), files.json)
+        show(shown.of(report), files.json)
         _save(report, found.name, checks.timeout, files.save)
         reports.append(report)
         if interrupted:

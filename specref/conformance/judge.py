@@ -30,6 +30,24 @@ LARGE_CALLS = 2
 """Times what one large call may take: for all of one size in a check, on a busy machine, too."""
 
 
+@dataclass(frozen=True)
+class ExactLaw:
+    """The law of the blocks that were emitted in a check whose sampler was probed.
+
+    Attributes
+    ----------
+    id : str
+        Of the check.
+    blocks : mapping
+        {block: probability}.
+    error_bound : float
+    """
+
+    id: str
+    blocks: Mapping[Tokens, float]
+    error_bound: float
+
+
 @dataclass
 class Judge:
     """One implementation, how it is judged, and the results that checks share.
@@ -72,6 +90,8 @@ class Judge:
         The sizes that could not be tried.
     endless : str
         Why no more ends of uniforms are searched for; empty if they are.
+    exact_laws : list of ExactLaw
+        Laws of blocks that were worked out, to compare known bugs with.
     unprobed : str
         Why the law after one draft could not be probed; empty if it was, or was not tried.
     """
@@ -96,6 +116,7 @@ class Judge:
     limits: Limits = field(default_factory=Limits)
     endless: str = ""
     unprobed: str = ""
+    exact_laws: list[ExactLaw] = field(default_factory=list, repr=False)
 
     @property
     def implementation(self) -> Callable[..., Any]:

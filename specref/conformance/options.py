@@ -18,9 +18,14 @@ if TYPE_CHECKING:
     from specref.conformance.report import Report
     from specref.conformance.status import CheckResult
 
-Profile: TypeAlias = Literal["quick", "standard", "thorough"]
+Profile: TypeAlias = Literal["quick", "standard", "thorough", "smoke"]
 LEAST = Shape(2, 1, 1)
-DETECT_TV: dict[Profile, float] = {"quick": 0.05, "standard": 0.02, "thorough": 0.01}
+DETECT_TV: dict[Profile, float] = {
+    "smoke": 0.05,
+    "quick": 0.05,
+    "standard": 0.02,
+    "thorough": 0.01,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +41,8 @@ class CheckOptions:
         {id of a check: reason}.
     only : sequence of str or None
         Ids of checks, or starts of them.
-    profile : {"quick", "standard", "thorough"}
+    profile : {"quick", "standard", "thorough", "smoke"}
+        "smoke" asks for exact laws and boundaries alone.
     detect_tv : float or None
         The distance that is detected, if not that of the profile.
     alpha : float
@@ -47,7 +53,10 @@ class CheckOptions:
     timeout : float or None
         Seconds that a call may take.
     blocking : bool
-        Whether checks that depend on a failed stage are skipped.
+        Whether checks that depend on a failed stage are skipped, and sampling, where an exact law
+        is wrong.
+    exitfirst : bool
+        Whether the first failure is the last check.
     name, version : str
         Of the implementation, for the report.
     claims : mapping
@@ -74,6 +83,7 @@ class CheckOptions:
     seconds: float | None = None
     timeout: float | None = TIMEOUT
     blocking: bool = True
+    exitfirst: bool = False
     name: str = ""
     version: str = ""
     claims: Mapping[str, Any] = field(default_factory=dict)

@@ -5,11 +5,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from specref import __version__
 from specref.conformance.checks import CHECKS
 from specref.conformance.diagnosis import Diagnosis
-from specref.conformance.differences import told
+from specref.conformance.differences import as_number
 from specref.conformance.options import CheckOptions
 from specref.conformance.status import LOSSY, CheckResult, Finding, Stage, Status, counted
+from specref.conformance.summary import Summary, in_short, summarize, wrapped
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Contract
 
@@ -355,6 +357,10 @@ class Report:
             parts = [f"a TV of about {max(filter(None, usual)):.2g} is usually found"]
         if not parts and self.lossy_as_expected:
             return "no other check says what it would have found"
+        exact = [one for one in self.results if one.exact and one.status == Status.PASSED]
+        if not parts and exact:
+            most = max(float(as_number(one.evidence["total_variation"])) for one in exact)
+            return f"{len(exact)} exact laws, TV at most {most:.1g}; nothing was sampled"
         if not parts:
             return "nothing was sampled, or not enough to say what would have been found"
         return f"{'; '.join(parts)}; false alarms {self.alpha:g}"
@@ -411,24 +417,28 @@ class Report:
             return []
         return [r.evidence["detectable_shift"] for r in self.results if _tried(r)]
 
+    @property
+    def heading(self) -> tuple[str, ...]:
+        """What was judged, and how: everything needed to repeat the run."""
+        claims, rule = self.capabilities, self.capabilities.rule
+        name = f"{self.name} {self.version}".rstrip()
+        how = f"{claims.dtype}, {claims.device} · seed {self.seed}"
+        said = f"specref {__version__} · {name} · contract {self.contract} · {how} · " + (
+            f"rule {rule}" if rule else "no rule declared: accepted lengths are not judged"
+        )
+        return tuple(wrapped(" · ".join([said, *self.told])))
+
+    @property
+    def summary(self) -> Summary:
+        """The verdict, how sure it is, where it fails, why, and what to do next."""
+        return summarize(self)
+
     def __repr__(self) -> str:
-        """The report itself: what `assert check(…)` shows."""
-        return f"<{self}>"
+        """The verdict, where and why, in one line: what `assert check(…)` shows."""
+        return f"<{in_short(self)}>"
 
     def __str__(self) -> str:
-        lines = [f"{self.name} {self.version}, contract {self.contract}, seed {self.seed}"]
-        same: dict[tuple[str, str], list[str]] = {}
-        for one in self.wrong:
-            same.setdefault((one.status, f"{one.finding}: {one.message}"), []).append(one.id)
-        lines += [f"  {how}: {', '.join(ids)}: {said}" for (how, said), ids in same.items()]
-        if self.worst:
-            lines += [f"  {x}" for x in told(self.worst.id, self.worst.evidence["difference"])]
-        lines += [f"  {line}" for line in self.growth]
-        for ids, traceback in self.tracebacks.items():
-            lines += [f"  traceback of {ids}:", *(f"    {line}" for line in traceback)]
-        lines += [f"  warning: {warning}" for warning in self.warnings]
-        lines += [f"  {line}" for line in str(self.diagnosis or "").splitlines()]
-        return "\n".join([*lines, self.verdict])
+        return "\n".join([*self.heading, "", *self.summary.lines(self.seconds)])
 
 
 def _tried(result: CheckResult) -> bool:

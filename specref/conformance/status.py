@@ -45,6 +45,10 @@ BLOCKS: Mapping[Stage, tuple[Stage, ...]] = {
     Stage.END_TO_END: (Stage.SMOKE, Stage.JOINT),
 }
 """The earlier stages whose failures leave nothing to judge in a stage."""
+FIRST = ("joint/probed-1-draft", "joint/probed")
+"""Exact laws that are worked out before anything is sampled: of one and of two drafts."""
+AFTER_EXACT = (Stage.SMOKE, Stage.REPLAY, Stage.BOUNDARY)
+"""Stages that say more where an exact law has shown that the sampler is lossy."""
 
 
 class Finding(StrEnum):
@@ -156,6 +160,22 @@ def counted(results: Iterable[CheckResult]) -> dict[str, int]:
     """
     counts = Counter(str(result.status) for result in results)
     return {str(status): counts[str(status)] for status in Status}
+
+
+def settled_by(stage: Stage, before: Iterable[CheckResult]) -> str | None:
+    """The id of the exact check that leaves nothing to sample in a stage, if there is one.
+
+    Examples
+    --------
+    >>> numbers = {"total_variation": 0.1, "error_bound": 0.0}
+    >>> off = CheckResult(FIRST[1], Stage.JOINT, Status.FAILED, "", numbers, 0.1, Finding.LAW)
+    >>> settled_by(Stage.STRATA, [off]), settled_by(Stage.BOUNDARY, [off])
+    ('joint/probed', None)
+    """
+    if stage in AFTER_EXACT:
+        return None
+    failed = (one for one in before if one.id in FIRST and one.status == Status.FAILED)
+    return next((one.id for one in failed if one.exact and one.lossy), None)
 
 
 def blocker(stage: Stage, before: Iterable[CheckResult]) -> str | None:

@@ -13,10 +13,13 @@ from typing import Any, Unpack
 from specref.conformance.batch_bugs import batch_bug
 from specref.conformance.checks import CHECKS, Check
 from specref.conformance.checks.check import few_threads
+from specref.conformance.checks.probed import one_draft, two_drafts
 from specref.conformance.diagnosis import Diagnosis, Laws, Observed, diagnose, unnamed
 from specref.conformance.diagnosis.bugs import compared_with
+from specref.conformance.diagnosis.exactly import ExactBlocks, diagnose_exactly
+from specref.conformance.exact_first import ahead_of_samples, in_order
 from specref.conformance.further import explained, explains, explanation, further
-from specref.conformance.judge import Judge
+from specref.conformance.judge import ExactLaw, Judge
 from specref.conformance.options import (
     CheckOptions,
     ClaimsOfCheck,
@@ -28,12 +31,14 @@ from specref.conformance.pace import Clock
 from specref.conformance.parallel import Ahead, Workers
 from specref.conformance.report import RUNNING, Interrupted, NotPassedError, Report
 from specref.conformance.status import (
+    FIRST,
     CheckResult,
     Finding,
     Outcome,
     Stage,
     Status,
     blocker,
+    settled_by,
 )
 from specref.conformance.strata.shape import Shape
 from specref.contracts.capabilities import Capabilities, Dtype, capabilities_of, explicit_claims
@@ -49,6 +54,8 @@ from specref.statistics.campaign.levels import ALPHA
 
 __all__ = ["Interrupted", "NotPassedError", "Report", "check", "judged", "prepare"]
 
+SMOKE = ("smoke", "replay", "boundary", "joint/probed", "joint/probed-", "end-to-end/probed")
+"""What the profile smoke asks for: nothing whose distribution is sampled."""
 RARE = 0.01
 NEAR = 0.75
 NO_LISTENER = Listener()
@@ -69,6 +76,7 @@ def check(
     seconds: float | None = None,
     timeout: float | None = TIMEOUT,
     blocking: bool = True,
+    exitfirst: bool = False,
     name: str | None = None,
     version: str = "",
     advance: Callable[[int], None] = lambda trials: None,
@@ -98,8 +106,9 @@ def check(
         unexpected_pass; as inconclusive, where `seconds` end what is drawn.
     only : sequence of str, optional
         Ids of checks, or starts of them; the rest is not in the report.
-    profile : {"quick", "standard", "thorough"}
-        Which distance is detected: 0.05, 0.02, 0.01.
+    profile : {"quick", "standard", "thorough", "smoke"}
+        Which distance is detected: 0.05, 0.02, 0.01; "smoke" asks for exact laws and boundaries
+        alone, and samples no distribution.
     detect_tv : float, optional
         The distance itself.
     alpha : float
@@ -116,7 +125,10 @@ def check(
     timeout : float or None
         Seconds that a call may take; `patience` is another name for it.
     blocking : bool
-        Skip checks that depend on a failed stage.
+        Skip checks that depend on a failed stage; and all sampling, if the exact law of one or
+        two drafts is wrong and `only` is not given.
+    exitfirst : bool
+        Stop after the first failure.
     name, version : str, optional
         For the report.
     advance, on_start, on_result : callable
@@ -178,6 +190,7 @@ def check(
         seconds=seconds,
         timeout=timeout_of(timeout, claims),
         blocking=blocking,
+        exitfirst=exitfirst,
         name=name or "",
         version=version,
         claims=claims,
@@ -202,12 +215,11 @@ def judged(
     if workers is not None and options.texts is not None:
         raise ValueError(f"texts = {options.texts!r}: expected None with workers")
     judge, asked = prepare(implementation, options, listener.advance)
+    asked, copied = in_order(asked, judge)
     known_ids(options.expected_failures)
     own = getattr(implementation, "__qualname__", type(implementation).__name__)
     named = replace(options, name=options.name or str(own))
-    if options.texts is not None and isinstance(implementation, Engine):
-        known = {"engine": named.name, "version": named.version, "law": implementation.fingerprint}
-        judge.journal = Journal(options.texts, known)
+    judge.journal = journal_of(implementation, named)
     results: list[CheckResult] = []
     clock = Clock(options.seconds, asked, judge.contract)
     ahead = workers and Ahead(asked, judge, workers, options.blocking, clock.apart)
@@ -226,6 +238,8 @@ def judged(
             told=judge.told,
         )
 
+    here = partial(Check.run, judge=judge)
+
     def so_far(why: str) -> list[CheckResult]:
         left = [one for one in asked[len(results) :] if one.is_for(judge.contract)]
         return results + [one.result(Outcome(Status.NOT_RUN, why)) for one in left]
@@ -236,26 +250,47 @@ def judged(
             if ahead:
                 ahead.send(results)
             judge.seconds = clock.share(len(results))
-            run = ahead.result if ahead else partial(Check.run, judge=judge)
+            run: Callable[[Check], CheckResult] = ahead.result if ahead else here
+            if copied and one.id in FIRST:
+                run = partial(ahead_of_samples, judge=judge)
             results.append(_run(one, judge, results if options.blocking else [], run))
             listener.on_result(results[-1])
+            if options.exitfirst and results[-1].status == Status.FAILED:
+                results = so_far(f"stopped after {one.id}")
+                break
             if len(results) < len(asked):
                 listener.on_report(report(so_far("not yet"), complete=False))
         return report(results, diagnosed(judge, results))
     except KeyboardInterrupt as stop:
-        found = so_far("interrupted")
-        if len(results) < len(found):
-            running = found[len(results)]
-            lines = [line for note in getattr(stop, "__notes__", ()) for line in note.splitlines()]
-            evidence = {"traceback": tuple(lines)} if lines else {}
-            found[len(results)] = replace(running, message=RUNNING, evidence=evidence)
-        diagnosis = diagnosed(judge, found, draw_on=False)
-        raise Interrupted(report(found, diagnosis, complete=False)) from stop
+        found = _interrupted(so_far("interrupted"), len(results), stop)
+        named_bug = diagnosed(judge, found, draw_on=False)
+        raise Interrupted(report(found, named_bug, complete=False)) from stop
     finally:
         if judge.journal:
             judge.journal.close()
         if ahead:
             ahead.cancel()
+
+
+def journal_of(implementation: Callable[..., Any], options: CheckOptions) -> Journal | None:
+    """Where texts of an engine are kept, if they are."""
+    if options.texts is None or not isinstance(implementation, Engine):
+        return None
+    law = implementation.fingerprint
+    known = {"engine": options.name, "version": options.version, "law": law}
+    return Journal(options.texts, known)
+
+
+def _interrupted(
+    found: list[CheckResult], done: int, stop: KeyboardInterrupt
+) -> list[CheckResult]:
+    """The results so far, where the check that ran says where it was."""
+    if done == len(found):
+        return found
+    lines = [line for note in getattr(stop, "__notes__", ()) for line in note.splitlines()]
+    evidence = {"traceback": tuple(lines)} if lines else {}
+    running = replace(found[done], message=RUNNING, evidence=evidence)
+    return [*found[:done], running, *found[done + 1 :]]
 
 
 def prepare(
@@ -288,7 +323,8 @@ def prepare(
     capabilities = options.contract.claimed(implementation, capabilities)
     statistical = sum(one.statistical and one.is_for(options.contract) for one in CHECKS)
     subject = Subject(implementation, capabilities, options.timeout, advance)
-    return Judge(subject, options, statistical, advance, told=told), chosen(options.only)
+    only = SMOKE if options.profile == "smoke" and options.only is None else options.only
+    return Judge(subject, options, statistical, advance, told=told), chosen(only)
 
 
 def reachable(capabilities: Capabilities) -> None:
@@ -368,13 +404,17 @@ def _run(
 ) -> CheckResult:
     blocking = blocker(one.stage, before)
     unasked = one.law and judge.capabilities.greedy
+    settled = None if judge.options.only or one.id in FIRST else settled_by(one.stage, before)
+    if settled and one.is_for(judge.contract) and not unasked:
+        return one.result(Outcome(Status.NOT_RUN, f"settled by {settled}"))
     if blocking is not None and one.is_for(judge.contract) and not unasked:
         if not explains(one, before):
             return one.result(Outcome(Status.NOT_RUN, f"blocked by {blocking}"))
         run = partial(explained, judge=judge, before=before, run=run)
     result, expected = run(one), judge.options.expected_failures
     if why := explanation(result, judge):
-        result = replace(result, message=f"{result.message}; {why}")
+        evidence = {**result.evidence, "explanation": why}
+        result = replace(result, message=f"{result.message}; {why}", evidence=evidence)
     if one.id not in expected:
         return result
     reason = expected[one.id]
@@ -456,7 +496,7 @@ def diagnosed(
     with few_threads():
         seen, rule = observed(judge, draw_on=draw_on and not hung), judge.rule
         if not seen:
-            return None
+            return diagnosed_exactly(judge)
         found = diagnose(seen, compared_with(rule), algorithm=rule, laws=laws_compared(rule))
         wrong = [one for one in results if one.status == Status.FAILED and one.lossy]
         exact = [(one.evidence["total_variation"], one.id) for one in wrong if one.exact]
@@ -468,6 +508,21 @@ def diagnosed(
             return found
         candidate = batch_bug(judge)
         return found if candidate is None else found.with_first(candidate)
+
+
+def diagnosed_exactly(judge: Judge) -> Diagnosis | None:
+    """The known bugs that have the laws which were worked out; None if there are none."""
+    cases = {FIRST[0]: one_draft(), FIRST[1]: two_drafts(judge.contract.trees)}
+
+    def compared(one: ExactLaw) -> ExactBlocks:
+        target, drafter, context, lookahead, place = cases[one.id]
+        name = f"{one.id}, {place.name if place else f'lookahead {lookahead}'}"
+        options = place.options if place else ()
+        case = Observed(name, target, drafter, context, lookahead, {(0,): 1}, options=options)
+        return ExactBlocks(case, one.blocks, one.error_bound)
+
+    found = [compared(one) for one in judge.exact_laws if one.blocks]
+    return diagnose_exactly(found, laws_compared(judge.rule)) if found else None
 
 
 def observed(judge: Judge, *, draw_on: bool) -> list[Observed]:

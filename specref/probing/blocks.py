@@ -1,7 +1,7 @@
 """Exact probing of a verification over all drafts: the completed block against the target."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,8 @@ class ProbedBlock:
     uninterpreted : str or None
     by_drafts : mapping
         {drafts: the law of the block after them}.
+    emitted : dict
+        {block: probability} as they are emitted: not completed, but cut after EOS.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class ProbedBlock:
     failures: dict[str, float]
     uninterpreted: str | None
     by_drafts: Mapping[Tokens, Probed]
+    emitted: dict[Tokens, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """The distance, and the block that is furthest off."""
@@ -158,7 +161,7 @@ def completed_block(
         error += weight * probed.error_bound
     output = _floats(completed(blocks, target, context, length))
     distance = float(total_variation(output, expected)) + sum(failures.values()) / 2
-    return ProbedBlock(output, expected, distance, error, failures, None, by_drafts)
+    return ProbedBlock(output, expected, distance, error, failures, None, by_drafts, blocks)
 
 
 def drafted(drafter: Model, context: Tokens, lookahead: int) -> Iterator[tuple[Tokens, float]]:

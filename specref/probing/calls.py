@@ -40,6 +40,29 @@ class Call:
         return f"{self.name}, shape {self.shape}, at {self.where}"
 
 
+@dataclass(frozen=True)
+class Decision:
+    """A random number that decided between two ways to go on.
+
+    Attributes
+    ----------
+    call : Call
+        What gave the number.
+    compared : str
+        File and line where it was compared.
+    way : int
+        The way that was taken: 1 if the number is below what it is compared with, else 0; of a
+        draw of given weights its outcome.
+    chance : float
+        The probability of that.
+    """
+
+    call: Call
+    compared: str
+    way: int
+    chance: float
+
+
 class CannotInterpretError(BaseException):
     """Randomness that cannot be interpreted; `except Exception` in the code does not catch it."""
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from specref.chance import Chance
-from specref.probing.calls import CannotInterpretError, EscapedError
+from specref.probing.calls import CannotInterpretError, Decision, EscapedError, here
 from specref.probing.interception import current
 from specref.probing.lazy import Coin, Comparisons, Lazy
 from specref.probing.races import NEARLY_CERTAIN, duel
@@ -22,6 +22,8 @@ class ExactSource(Source, Comparisons):
     ----------
     error : float
         The total error of the probabilities of this path.
+    decisions : list of Decision
+        What was decided, in order.
     """
 
     dtype = object
@@ -30,6 +32,7 @@ class ExactSource(Source, Comparisons):
         super().__init__()
         self.chance = chance
         self.error = 0.0
+        self.decisions: list[Decision] = []
         self._spare = np.random.default_rng(0)
         self._seeds: list[int] = []
         self._branches: dict[int, int] = {}
@@ -39,6 +42,8 @@ class ExactSource(Source, Comparisons):
     def _answer(self, index: int, request: Request) -> Any:
         if request.kind == "categorical":
             branch = self.chance.draw(np.array(request.weights), str(request.call))
+            chance = float(request.weights[branch])
+            self.decisions.append(Decision(request.call, request.call.where, branch, chance))
             self._branches[index] = branch
             return branch
         if request.kind == "seed":
@@ -98,6 +103,8 @@ class ExactSource(Source, Comparisons):
             return start if probability > RARE else not start
         self.error += 2.0**-coin.bits
         below = self.chance.accept(probability, str(coin.call))
+        side = probability if below else 1 - probability
+        self.decisions.append(Decision(coin.call, here("compared").where, int(below), side))
         coin.low, coin.high = (coin.low, flip) if below else (flip, coin.high)
         return start if below else not start
 
@@ -111,6 +118,8 @@ class ExactSource(Source, Comparisons):
         x.reading = y.reading = race.reading
         self.error += 2.0**-x.bits + 2.0**-y.bits
         first = self.chance.accept(race.first(x, y), str(x.call))
+        side = float(race.first(x, y)) if first else 1 - float(race.first(x, y))
+        self.decisions.append(Decision(x.call, here("compared").where, int(first), side))
         if first:
             self._record(x, y, race.factor)
         else:

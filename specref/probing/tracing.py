@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from specref.chance import Chance, OutsideChanceError, TooManyPathsError, enumerate_paths
-from specref.probing.calls import EscapedError
+from specref.probing.calls import Decision, EscapedError
 from specref.probing.exact_source import ExactSource
 from specref.probing.program import Outcome, Program
 from specref.probing.source import Given, Request
@@ -32,6 +32,8 @@ class Cell:
         The requests on this path.
     error : float
         Bound on the relative error of the probability.
+    decisions : tuple of Decision
+        What random numbers decided on this path, in order.
     """
 
     outcome: Outcome
@@ -39,6 +41,7 @@ class Cell:
     numbers: dict[int, float]
     requests: tuple[Request, ...]
     error: float = 0.0
+    decisions: tuple[Decision, ...] = ()
 
     def __hash__(self) -> int:
         return hash(self.outcome)
@@ -60,7 +63,9 @@ def traced_cells(program: Program, max_paths: int) -> list[Cell]:
         points = [source.numbers(fraction) for fraction in FRACTIONS]
         for point in points:
             _check(program, outcome, source.requests, point)
-        return Cell(outcome, 1.0, points[0], tuple(source.requests), source.error)
+        return Cell(
+            outcome, 1.0, points[0], tuple(source.requests), source.error, tuple(source.decisions)
+        )
 
     try:
         paths = enumerate_paths(run, max_paths)

@@ -1,5 +1,6 @@
 """The report of the conformance kit: a table for people, JSON, JUnit XML and HTML."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from xml.etree import ElementTree
@@ -11,11 +12,12 @@ from specref import __version__
 from specref.conformance.diagnosis import Diagnosis
 from specref.conformance.differences import told
 from specref.conformance.report import Report
-from specref.conformance.status import CheckResult, Finding, Stage, Status
+from specref.conformance.status import CheckResult, Stage, Status
 from specref.conformance.strata.calling import ABSENT
 from specref.conformance.strata.laws import FEATURES
 from specref.conformance.strata.limits import UNTRIED
 from specref.conformance.strata.table import OWN as OWN_STRATUM
+from specref.conformance.summary import why_unnamed
 from specref.report.layout import Column, Prose, Table
 
 STYLES: Mapping[Status, str] = {
@@ -40,16 +42,29 @@ SHIFTS = (
     "of the {} features that are bet on, in one direction, averaged over the tokens of the "
     "stratum. Nothing is said of other shapes, laws and ways of calling."
 )
-ELSEWHERE = {Stage.STRATA, Stage.ITERATIONS, Stage.END_TO_END}
-NOT_COMPARED = (
-    "No known bug is named: they are told apart by blocks of single iterations on the fixtures, "
-    "and other checks than of these have failed."
-)
-BY_ITSELF = "To have the bug named, if its law is that of a known one: --only joint"
 
 
-def kit_report(report: Report) -> RenderableType:
-    """The header, a row for each check that applies, the diagnosis, counts and verdict."""
+def kit_report(report: Report, *, verbose: bool = False) -> RenderableType:
+    """The answer first: the verdict, where, why, counts, and what to do next.
+
+    Parameters
+    ----------
+    report : Report
+    verbose : bool
+        Whether a row for each check that applies, and all that is known, follow.
+    """
+    said = report.summary
+    known = report.counts[Status.EXPECTED_FAILURE]
+    style = "bold red" if report.exit_code else "bold yellow" if known else "bold green"
+    parts: list[RenderableType] = [*(Prose(line, "dim") for line in report.heading), ""]
+    text = Text("\n".join(said.lines(report.seconds)))
+    text.highlight_regex(f"^{re.escape(said.headline)}", style)
+    text.highlight_regex("(?m)^[A-Z ]{5,}(?=  )", "bold")
+    return Group(*parts, text, *(_details(report) if verbose else ()))
+
+
+def _details(report: Report) -> list[RenderableType]:
+    """The table of checks, and all that is known besides the answer."""
     blocked, seen = report.blocked, report.seen
     rows = [
         (
@@ -62,15 +77,14 @@ def kit_report(report: Report) -> RenderableType:
         if result.status != Status.NOT_APPLICABLE
         and not (result.status == Status.NOT_RUN and result.message in blocked)
     ]
-    parts: list[RenderableType] = [Prose(header(report), "dim"), "", Table(COLUMNS, rows), ""]
+    parts: list[RenderableType] = ["", Prose(effort(report), "dim"), "", Table(COLUMNS, rows), ""]
     parts += [Prose(f"{len(ids)} not_run {why}") for why, ids in blocked.items()]
-    parts += [""] * bool(blocked)
     shown = list(filter(None, (report.worst, report.worst_exactly)))
     for one in shown:
         parts += [Prose("\n".join(told(one.id, one.evidence["difference"]))), ""]
     if shown and report.contract.rows_said:
         parts += [Prose(report.contract.rows_said, "dim"), ""]
-    parts += [part for line in report.growth for part in (Prose(line), "")]
+    parts += [Prose(line) for line in report.growth]
     for ids, lines in report.tracebacks.items():
         parts.append(Text("\n".join([f"traceback of {ids}:", *(f"  {x}" for x in lines)])))
     if any(result.status in (Status.PASSED, Status.FAILED) for result in report.strata):
@@ -81,14 +95,7 @@ def kit_report(report: Report) -> RenderableType:
     parts += [Prose(f"warning: {warning}", "yellow") for warning in report.warnings]
     if report.diagnosis is not None:
         parts.append(Prose(str(report.diagnosis)))
-    if why := why_unnamed(report):
-        parts.append(Prose(why))
-    counted = ", ".join(f"{number} {status}" for status, number in report.counts.items())
-    parts.append(Prose(f"{counted}; {report.seconds:.1f} s", "dim"))
-    known = report.counts[Status.EXPECTED_FAILURE]
-    style = "bold red" if report.exit_code else "bold yellow" if known else "bold green"
-    parts.append(Prose(report.verdict, style))
-    return Group(*parts)
+    return [*parts, Prose(why_unnamed(report)), Prose(report.verdict, "bold")]
 
 
 def not_applicable(report: Report) -> list[str]:
@@ -128,16 +135,9 @@ def _untried(report: Report) -> list[CheckResult]:
     return missed * (len(untried) < len(report.strata))
 
 
-def header(report: Report) -> str:
-    """Everything needed to repeat the run."""
-    claims = report.capabilities
-    rule = claims.rule or "not declared, so acceptance is not judged"
-    return (
-        f"specref {__version__}: {report.name} {report.version}".rstrip()
-        + f" · contract {report.contract} · rule {rule} · {claims.dtype} on {claims.device} · "
-        f"seed {report.seed} · alpha {report.alpha:g} · {_power(report)}"
-        + "".join(f" · {told}" for told in report.told)
-    )
+def effort(report: Report) -> str:
+    """How much was asked for."""
+    return f"alpha {report.alpha:g} · {_power(report)}"
 
 
 def _power(report: Report) -> str:
@@ -145,22 +145,6 @@ def _power(report: Report) -> str:
     if seconds is not None:
         return f"draws for {seconds:g} s: what would have been found is in each line"
     return f"set to detect TV ≥ {report.detect_tv:g} {report.contract.tried_on}"
-
-
-def why_unnamed(report: Report) -> str:
-    """Why a lossy sampler was not compared with known bugs; empty if it was, or is not lossy."""
-    if report.diagnosis is not None or not report.failures:
-        return ""
-    hung = any(r.finding == Finding.UNANSWERED or r.error for r in report.results)
-    blocked = any(
-        result.stage == Stage.JOINT and result.message.startswith("blocked by")
-        for result in report.results
-    )
-    if blocked and not hung:
-        return BY_ITSELF
-    failing = {one.stage for one in report.failures if one.finding == Finding.LAW}
-    alone = failing & ELSEWHERE and not failing & {Stage.JOINT, Stage.ACCEPTANCE}
-    return NOT_COMPARED if alone else ""
 
 
 def kit_record(report: Report) -> dict[str, object]:
@@ -175,6 +159,7 @@ def kit_record(report: Report) -> dict[str, object]:
         "alpha": report.alpha,
         "detect_tv": report.detect_tv,
         "verdict": report.verdict,
+        "summary": asdict(report.summary),
         "finding": report.finding,
         "lossy": report.lossy,
         "exit_code": report.exit_code,

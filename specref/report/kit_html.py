@@ -14,8 +14,9 @@ from specref.conformance.differences import Difference, as_number, numbers, row_
 from specref.conformance.report import Report
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.laws import FEATURES
+from specref.conformance.summary import why_unnamed
 from specref.report.charts import bars, curve, intervals, legend
-from specref.report.kit import SHIFTS, not_applicable, nowhere, why_unnamed
+from specref.report.kit import SHIFTS, not_applicable, nowhere
 from specref.report.page import (
     Markup,
     again,
@@ -89,6 +90,11 @@ def _article(report: Report) -> Markup:
         "article",
         heading,
         _verdict(report),
+        section("Where", *_lines(report.summary.where)),
+        section("Likely cause", *_lines(report.summary.cause)),
+        section("Also failed", *_lines(report.summary.also)),
+        section("Not tried", *_lines(report.summary.untried)),
+        section("Run it again", *_again(report)),
         _figures(report),
         section("Stages", _stages(report)),
         section(f"The law of {of}", *_law(report)),
@@ -98,17 +104,21 @@ def _article(report: Report) -> Markup:
         section("Diagnosis", *_diagnosis(report)),
         section("What was tried", *_tried(report)),
         section("Checks", *_checks(report)),
-        section("Not tried", *(element("p", one) for one in report.not_tried)),
         section("Warnings", *(element("p", warning) for warning in report.warnings)),
-        section("Run it again", *_again(report)),
     )
 
 
+def _lines(lines: Sequence[str]) -> list[Markup]:
+    """Lines of a summary, aligned as they are printed."""
+    return [element("pre", "\n".join(lines))] if lines else []
+
+
 def _verdict(report: Report) -> Markup:
-    first = next((one for one in report.wrong if one.finding == report.finding), None)
-    said = [element("p", report.verdict), element("p", _meaning(report), class_="soft")]
-    if first is not None:
-        said.insert(1, element("p", f"{first.id}: {first.message}"))
+    said = [element("p", line) for line in (report.summary.headline, *report.summary.sure)]
+    said += [element("p", _meaning(report), class_="soft")]
+    first = next(iter(report.diagnosis.candidates), None) if report.diagnosis else None
+    if first is not None and first.fits:
+        said.insert(1, element("p", f"Likely cause: {first.title}. {first.hint}"))
     if report.finding is not None:
         open_ = report.finding in (Finding.UNANSWERED, Finding.NOT_EXERCISED)
         return verdict_box("open" if open_ else "bad", HEADLINES[report.finding], *said)

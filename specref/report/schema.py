@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from specref.conformance.status import Finding, Status
+from specref.conformance.summary import Summary
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import CONTRACTS
 from specref.contrib.checkpoints.report import Verified
@@ -173,6 +174,11 @@ EVIDENCE: dict[str, Schema] = {
     "usual_tv": said("A law about so far off is usually found.", FLOAT),
     "log10_evidence": said("Of the evidence against the law, its highest.", FLOAT),
     "log10_threshold": said("Where that decides.", FLOAT),
+    "decision": said(
+        "The first decision that standard verification makes otherwise, and its line.",
+        record(name=TEXT, drafts=listed(WHOLE), said=TEXT, compared=TEXT, number=TEXT, text=TEXT),
+    ),
+    "explanation": said("Why it may have come about, of the first failure.", TEXT),
     "looks": said(
         "How it grew: trials, and log10 of the evidence after so many; of two modes of "
         "an engine the highest until then.",
@@ -265,6 +271,7 @@ REPORT = record(
     alpha=said("The chance that a lossless sampler fails, over all checks.", FLOAT),
     detect_tv=said("The total variation that was to be found.", FLOAT),
     verdict=said("In a line.", TEXT),
+    summary=said("What is said first, in lines.", form_of(Summary)),
     finding=said("The gravest of all.", optional(form_of(Finding))),
     lossy=said("Whether that is about the law.", YES),
     exit_code=one_of(0, 1, 2),

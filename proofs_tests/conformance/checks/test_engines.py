@@ -185,7 +185,7 @@ def test_a_law_that_both_modes_miss_by_little_is_no_failure_of_speculation() -> 
     assert result(report, LAW_CHECK).message.startswith("plain mode: the law is not the target's")
     place = result(report, LAW_CHECK).evidence["difference"]["place"]
     assert place.startswith("plain mode, prompt (")
-    assert f"{LAW_CHECK}, {place}: furthest off, in " in str(report)
+    assert place in str(report)
 
 
 @pytest.mark.parametrize("drafter", [None, GUESS])
@@ -194,7 +194,7 @@ def test_of_a_drafter_that_is_not_given_no_row_is_shown(drafter: Model | None) -
     assert report.worst is not None
     rows = report.worst.evidence["difference"]["rows"]
     assert [one["q"] is None for one in rows] == [drafter is None] * len(rows)
-    assert ("q = (" in str(report)) == (drafter is not None)
+    assert ("  q " in str(report)) == (drafter is not None)
     page = kit_html([report])
     assert ("<td>not known</td>" in page) == (drafter is None)
     assert "no draft" not in page

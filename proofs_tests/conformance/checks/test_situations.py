@@ -600,7 +600,9 @@ def test_the_command_refuses_them_too(name, sizes, expected):
 
 def test_the_command_judges_a_step_at_its_own_shape():
     sizes = ["--vocabulary", "30", "--lookahead", "2", "--trials", "1500"]
-    done = CliRunner().invoke(main, ["check", "reference", "--only", "strata/own-shape", *sizes])
+    done = CliRunner().invoke(
+        main, ["check", "reference", "-v", "--only", "strata/own-shape", *sizes]
+    )
     assert done.exit_code == 0
     assert "V 30; context 3; lookahead 2" in " ".join(done.output.split())
 

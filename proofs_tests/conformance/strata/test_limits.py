@@ -37,7 +37,7 @@ def test_no_call_is_larger_than_the_report_says() -> None:
     report = check(seen, only=only, trials=500)
     assert np.max(sizes, axis=0).tolist() == [262_144, 33, 8_192]
     console = Console(width=80, record=True, file=io.StringIO())
-    console.print(kit_report(report))
+    console.print(kit_report(report, verbose=True))
     text = " ".join(console.export_text().split())
     (line,) = nowhere(report)
     assert line in text

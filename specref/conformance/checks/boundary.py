@@ -25,7 +25,7 @@ RARE_P, RARE_ROWS = 2.0**-30, 1 << 13
 # Calls, and how often the draft may be kept: more often has a probability below 1e-10 by uniforms
 # of 23 bits. In the first, those of up to 13 bits are found, in the others up to 16.
 RARE: Mapping[Profile, tuple[int, int]] = MappingProxyType(
-    {"quick": (16, 4), "standard": (128, 6), "thorough": (128, 6)}
+    {"smoke": (16, 4), "quick": (16, 4), "standard": (128, 6), "thorough": (128, 6)}
 )
 
 

@@ -1,10 +1,10 @@
 """Checks without sampling error: randomness is intercepted, and every branch is followed."""
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,9 @@ from specref.conformance.checks.check import (
 from specref.conformance.checks.intercepting import intercepted
 from specref.conformance.checks.strata import sent_as_text
 from specref.conformance.differences import difference
-from specref.conformance.judge import Judge
-from specref.conformance.status import Finding, Outcome, Status
+from specref.conformance.judge import ExactLaw, Judge
+from specref.conformance.status import FIRST, Finding, Outcome, Status
+from specref.conformance.wrong_decision import wrong_decision
 from specref.contracts.contract import ModelContract
 from specref.contracts.errors import UntriedError
 from specref.contracts.generate import GenerateContract
@@ -32,7 +33,7 @@ from specref.contracts.memory import bounded_memory
 from specref.contracts.step import StepContract
 from specref.contracts.timeout import patience
 from specref.contracts.tree.contract import TreeContract
-from specref.contracts.tree.fixtures import TOP, WITH, Way, tree_place
+from specref.contracts.tree.fixtures import TOP, WITH, TreePlace, Way, tree_place
 from specref.distributions import total_variation
 from specref.models import Model, table_model
 from specref.probing import probe_block
@@ -42,6 +43,7 @@ from specref.probing.models import probe_tokens
 from specref.probing.program import is_endless
 from specref.probing.trees import probe_trees
 from specref.probing.verification import verification_program
+from specref.rules import RULES
 from specref.vocabulary import Tokens, Vocabulary
 from specref.zoo import FIXTURES
 
@@ -76,20 +78,41 @@ RULER, LEVELS = (0, 1, 4, 6), (1,) * 7
 
 def probed(judge: Judge) -> Outcome:
     """The exact joint law of the completed block on a fixture, if all calls can be interpreted."""
-    pair = FIXTURES["c"]
-    drafter, context, lookahead, place = pair.drafter, pair.context, pair.lookahead, ""
+    case = two_drafts(judge.contract.trees)
     law: Callable[[], ProbedBlock]
-    if judge.contract.trees:
-        # Two siblings without replacement, in either order, and a certain child of each.
-        drafter = table_model(pair.target.vocabulary, {(): [0, "3/4", "1/4"]}, [0, 1, 0])
-        tree = tree_place((), (2, 1))
-        context, lookahead, place = tree.context, tree.lookahead, tree.name
-        trees = judge.verifier, pair.target, drafter, tree
+    if isinstance(case.place, TreePlace):
+        trees = judge.verifier, case.target, case.drafter, case.place
         law = partial(probe_trees, *trees, max_runs=MOST_RUNS)
     else:
-        law = law_of_blocks(judge, pair.target, drafter, context, lookahead, MOST_RUNS)
+        law = law_of_blocks(judge, *case[:4], MOST_RUNS)
     found = settled(judge, law)
-    return compared(found, judge, pair.target, drafter, context, lookahead, place)
+    judge.exact_laws.append(ExactLaw(FIRST[1], found.emitted, found.error_bound))
+    return compared(found, judge, *case[:4], case.place.name if case.place else "")
+
+
+class ExactCase(NamedTuple):
+    """What a law of `FIRST` is of."""
+
+    target: Model
+    drafter: Model
+    context: Tokens
+    lookahead: int
+    place: TreePlace | None = None
+
+
+def two_drafts(trees: bool) -> ExactCase:
+    """A fixture; of trees two siblings without replacement, and a certain child of each."""
+    pair = FIXTURES["c"]
+    if not trees:
+        return ExactCase(pair.target, pair.drafter, pair.context, pair.lookahead)
+    drafter = table_model(pair.target.vocabulary, {(): [0, "3/4", "1/4"]}, [0, 1, 0])
+    place = tree_place((), (2, 1))
+    return ExactCase(pair.target, drafter, place.context, place.lookahead, place)
+
+
+def one_draft() -> ExactCase:
+    """A draft that may be rejected; p and q are on two tokens of three."""
+    return ExactCase(*unsure_drafts(1), (), 1)
 
 
 def law_of_blocks(
@@ -198,6 +221,20 @@ def probed_drafts(lookahead: int, judge: Judge) -> Outcome:
     """
     if judge.unprobed:
         return not_applicable(f"cannot be probed, even after one draft: {judge.unprobed}")
+    models = unsure_drafts(lookahead)
+    if isinstance(judge.contract, StepContract):
+        models = _turned(models[0]), _turned(models[1])
+    law = law_of_blocks(judge, *models, (), lookahead, FEW_RUNS)
+    found = settled(judge, law)
+    if lookahead == 1:
+        judge.exact_laws.append(ExactLaw(FIRST[0], found.emitted, found.error_bound))
+        if is_endless(found.uninterpreted):
+            judge.unprobed = str(found.uninterpreted)
+    return compared(found, judge, *models, (), lookahead)
+
+
+def unsure_drafts(lookahead: int) -> tuple[Model, Model]:
+    """A target and a drafter of which some drafts may be rejected; see `probed_drafts`."""
     ends = 0, lookahead - 1
     several = (*ends, *UNSURE[lookahead], lookahead)
 
@@ -209,14 +246,7 @@ def probed_drafts(lookahead: int, judge: Judge) -> Outcome:
         n = len(context)
         return np.roll(EITHER if n in ends else SURE, n)
 
-    models = Model(THREE, target), Model(THREE, drafter)
-    if isinstance(judge.contract, StepContract):
-        models = _turned(models[0]), _turned(models[1])
-    law = law_of_blocks(judge, *models, (), lookahead, FEW_RUNS)
-    found = settled(judge, law)
-    if lookahead == 1 and is_endless(found.uninterpreted):
-        judge.unprobed = str(found.uninterpreted)
-    return compared(found, judge, *models, (), lookahead)
+    return Model(THREE, target), Model(THREE, drafter)
 
 
 def turn(context: Tokens) -> int:
@@ -326,12 +356,21 @@ def compared(
     longest, tolerance = max(map(len, found.expected)), judge.capabilities.tolerance
     claimed = f"; tolerance {longest} x {tolerance:g}" if tolerance else ""
     if _is_off(found, judge):
+        wrong = wrong_decision(found, target, drafter, context) if told_by_drafts(judge) else None
+        if wrong is not None:
+            numbers["decision"] = {**asdict(wrong), "text": str(wrong)}
         return failed(
             f"TV {found.total_variation:.6f} from the target, exactly{claimed}", **numbers
         )
     return passed(
         f"TV {found.total_variation:.1e} from the target, without sampling{claimed}", **numbers
     )
+
+
+def told_by_drafts(judge: Judge) -> bool:
+    """Whether decisions can be compared with those of standard verification, draft by draft."""
+    verified = not judge.contract.trees and not isinstance(judge.contract, ModelContract)
+    return verified and RULES[judge.rule].coins != "jointly"
 
 
 def _is_off(found: ProbedBlock, judge: Judge) -> bool:

@@ -10,6 +10,7 @@ from specref.zoo import Entry
 SHOWN = 3
 LARGEST = 100
 AS_LIKELY = 0.5
+INFINITE = float("inf")
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,8 @@ class Diagnosis:
         return "\n".join((*self._summary(), *self._ranking()))
 
     def _summary(self) -> Iterator[str]:
-        seen = f"{self.trials:,} blocks on {self.cases} case{'s' * (self.cases != 1)}"
+        cases = f"{self.cases} case{'s' * (self.cases != 1)}"
+        seen = f"{self.trials:,} blocks on {cases}" if self.trials else f"exact laws on {cases}"
         if self.dependent:
             where = ", ".join(self.dependent)
             yield f"Blocks depend on each other ({where})."
@@ -228,7 +230,9 @@ def _details(candidate: Candidate) -> Iterator[str]:
     fix = "exact because" if candidate.lossless else "fix"
     yield f"   {fix if candidate.fits else f'{fix}, if it were that'}: {candidate.hint}"
     likelihood = f"{_times(candidate.log10_over_clean)} as likely as the clean rule"
-    if candidate.log10_ratio != float("inf"):
+    if candidate.log10_over_clean == INFINITE:
+        likelihood = "the laws are equal"
+    elif candidate.log10_ratio != INFINITE:
         likelihood += f", {_times(candidate.log10_ratio)} as likely as the next"
     yield f"   likelihood: {likelihood}"
     if candidate.cites:

@@ -1,0 +1,110 @@
+"""Exact laws come before samples, in a copy of the process, and name the bug."""
+
+import os
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import specref
+from specref.conformance.exact_first import in_a_copy
+from specref.conformance.status import FIRST, Stage, Status
+from specref.examples import correct, lossy
+
+FEW = ["smoke/answers", "joint/probed", "joint/wide"]
+
+
+@pytest.fixture(scope="module")
+def report() -> Any:
+    return specref.check(lossy.verify, name="mine.py:verify")
+
+
+def test_what_an_exact_law_settles_is_not_sampled(report: Any) -> None:
+    failed = [one.id for one in report.failures]
+    assert failed == [*FIRST[::-1]]
+    for one in report.results:
+        if one.stage in (Stage.JOINT, Stage.STRATA, Stage.INDEPENDENCE) and one.id not in FIRST:
+            assert one.status in (Status.NOT_RUN, Status.NOT_APPLICABLE)
+
+
+def test_the_bug_is_named_by_its_exact_law(report: Any) -> None:
+    assert report.diagnosis.known
+    assert "residual-is-p" in report.diagnosis.candidates[0].ids
+    assert report.diagnosis.trials == 0
+
+
+def test_a_report_leads_with_the_verdict_and_is_short(report: Any) -> None:
+    lines = str(report).splitlines()
+    assert lines[len(report.heading) + 1] == report.summary.headline
+    assert len(lines) <= 60
+    assert max(map(len, lines)) <= 80
+    assert len(repr(report)) <= 600
+    assert report.summary.next[0].endswith("--only joint/probed")
+
+
+def test_all_is_sampled_where_that_is_asked_for() -> None:
+    asked = specref.check(lossy.verify, one_hot=False, only=FEW)
+    assert [one.id for one in asked.failures] == ["joint/probed", "joint/wide"]
+
+
+def test_the_first_failure_may_be_the_last_check() -> None:
+    stopped = specref.check(lossy.verify, one_hot=False, only=FEW, exitfirst=True)
+    status = {one.id: one.status for one in stopped.results}
+    assert status["joint/wide"] == Status.NOT_RUN
+    assert stopped.exit_code == 1
+
+
+def test_smoke_samples_nothing_and_says_so() -> None:
+    quick = specref.check(correct.verify, profile="smoke")
+    assert quick.exit_code == 0
+    assert not quick.has_power
+    assert "exact laws" in quick.power
+    assert not any(one.evidence.get("trials") for one in quick.results)
+
+
+class Ahead:
+    """Lossless: it draws its uniforms a thousand at a time, and keeps what is left of them."""
+
+    def __init__(self) -> None:
+        self.left: list[Any] = []
+
+    def __call__(
+        self, target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any
+    ) -> tuple[Any, Any]:
+        def drawn(shape: tuple[int, ...]) -> Any:
+            wanted = int(np.prod(shape))
+            while len(self.left) < wanted:
+                self.left += list(rng.random(1000))
+            taken, self.left = self.left[:wanted], self.left[wanted:]
+            return np.array(taken).reshape(shape)
+
+        kept: Any = SimpleNamespace(random=drawn)
+        return correct.verify(target_probs, draft_probs, draft_tokens, rng=kept)
+
+
+def test_numbers_of_a_probe_do_not_come_back() -> None:
+    """A sampler that keeps numbers cannot be probed, and is judged by samples alone."""
+    ahead = Ahead()
+    found = specref.check(ahead, only=FEW)
+    assert {one.id: one.status for one in found.results} == {
+        "smoke/answers": Status.PASSED,
+        "joint/probed": Status.NOT_APPLICABLE,
+        "joint/wide": Status.PASSED,
+    }
+    assert all(isinstance(number, float) for number in ahead.left)
+
+
+def ends() -> None:
+    os._exit(0)
+
+
+def hangs() -> None:
+    time.sleep(60)
+
+
+@pytest.mark.parametrize("work", [ends, hangs])
+def test_a_copy_that_gives_nothing_is_done_without(work: Callable[[], None]) -> None:
+    assert in_a_copy(work, longest=0.5) is None

@@ -1,0 +1,113 @@
+"""The first wrong decision of a sampler is named, with the line that makes it."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import specref
+from specref.examples import correct
+
+MARK = "# here"
+
+
+def lenient(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    return walked(target_probs, draft_probs, draft_tokens, rng, kept=lenient_kept)
+
+
+def lenient_kept(p: Any, q: Any, x: int, rng: Any) -> bool:
+    return bool(rng.random() * q[x] < p[x] * 1.25)  # here
+
+
+def rightly_kept(p: Any, q: Any, x: int, rng: Any) -> bool:
+    return bool(rng.random() * q[x] < p[x])
+
+
+def from_p(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    return walked(target_probs, draft_probs, draft_tokens, rng, rest=draw_from_p)
+
+
+def draw_from_p(p: Any, q: Any, rng: Any) -> int:
+    ends = p.cumsum()
+    return int((ends <= rng.random() * ends[-1]).sum())  # here
+
+
+def draw_from_rest(p: Any, q: Any, rng: Any) -> int:
+    ends = np.maximum(p - q, 0).cumsum()
+    return int((ends <= rng.random() * ends[-1]).sum())
+
+
+def bonus_of_q(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
+    return walked(target_probs, draft_probs, draft_tokens, rng, last=draw_bonus_of_q)
+
+
+def draw_bonus_of_q(p: Any, q: Any, rng: Any) -> int:
+    ends = q.cumsum()
+    return int((ends <= rng.random() * ends[-1]).sum())  # here
+
+
+def draw_bonus(p: Any, q: Any, rng: Any) -> int:
+    ends = p.cumsum()
+    return int((ends <= rng.random() * ends[-1]).sum())
+
+
+def walked(
+    target_probs: Any,
+    draft_probs: Any,
+    draft_tokens: Any,
+    rng: Any,
+    kept: Callable[..., bool] = rightly_kept,
+    rest: Callable[..., int] = draw_from_rest,
+    last: Callable[..., int] = draw_bonus,
+) -> Any:
+    batch, lookahead = draft_tokens.shape
+    tokens = np.full((batch, lookahead + 1), -1)
+    for row in range(batch):
+        for i in range(lookahead + 1):
+            p, x = target_probs[row, i], draft_tokens[row, i] if i < lookahead else -1
+            if x < 0:
+                tokens[row, i] = last(p, draft_probs[row, max(i - 1, 0)], rng)
+                break
+            q = draft_probs[row, i]
+            if not kept(p, q, x, rng):
+                tokens[row, i] = rest(p, q, rng)
+                break
+            tokens[row, i] = x
+    return tokens, (tokens >= 0).sum(axis=1)
+
+
+def line_of(function: Callable[..., Any]) -> int:
+    lines, start = inspect.getsourcelines(function)
+    return start + next(n for n, line in enumerate(lines) if MARK in line)
+
+
+@pytest.mark.parametrize(
+    ("verify", "name", "guilty"),
+    [
+        (lenient, "accept[0]", lenient_kept),
+        (from_p, "residual[0]", draw_from_p),
+        (bonus_of_q, "bonus", draw_bonus_of_q),
+    ],
+)
+def test_the_line_of_the_wrong_decision_is_named(
+    verify: Callable[..., Any], name: str, guilty: Callable[..., Any]
+) -> None:
+    report = specref.check(verify, one_hot=False, only=["joint/probed"])
+    wrong = report.results[-1].evidence["decision"]
+    assert wrong["name"] == name
+    assert int(wrong["compared"].rpartition(":")[2]) == line_of(guilty)
+    assert wrong["text"] in " ".join(str(report).split())
+
+
+def test_a_lossless_sampler_has_no_wrong_decision() -> None:
+    report = specref.check(correct.verify, only=["joint/probed"])
+    assert "decision" not in report.results[-1].evidence
+
+
+def test_joint_verification_is_not_held_against_single_decisions() -> None:
+    """Block verification keeps drafts by other probabilities, and is as lossless."""
+    report = specref.check(from_p, one_hot=False, algorithm="block", only=["joint/probed"])
+    assert report.exit_code == 1
+    assert "decision" not in report.results[-1].evidence

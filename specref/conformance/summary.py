@@ -1,0 +1,428 @@
+"""What a report says first: the verdict, how sure it is, where, why, and what to do next.
+
+Plain lines of 80 columns; every face of a report shows them in this order.
+"""
+
+import shlex
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from specref.conformance.diagnosis import Candidate
+from specref.conformance.differences import Difference, as_number, numbers, row_text
+from specref.conformance.status import CheckResult, Finding, Stage, Status
+from specref.conformance.strata.limits import UNTRIED
+from specref.contracts.capabilities import Capabilities
+
+if TYPE_CHECKING:
+    from specref.conformance.report import Report
+
+WIDTH, INDENT = 80, "  "
+FEW, FRAMES, LEFT_OUT = 6, 8, 3
+"""How many failures, lines of a traceback and untried situations are shown."""
+SHORT = 150
+"""Characters of a message beside others."""
+HEADLINES: Mapping[Finding, str] = {
+    Finding.DEPENDENCE: "LOSSY: blocks that should be independent depend on each other",
+    Finding.LAW: "LOSSY: the output does not have the target's distribution",
+    Finding.CONTRACT: "BROKEN CONTRACT: an answer is not one that the contract allows",
+    Finding.EDGE: "EDGE: a random number at its end gives an impossible token",
+    Finding.ACCEPTANCE: "ACCEPTED LENGTHS are not those of the declared rule",
+    Finding.PLAIN: "PLAIN MODE IS OFF: without speculation it has not the distribution given",
+    Finding.UNANSWERED: "NOT ANSWERED in time",
+    Finding.NOT_EXERCISED: "NOT EXERCISED: no draft is known to have been accepted",
+}
+UNDRAFTED = "BROKEN CONTRACT: a block goes on after a token that was not drafted there"
+WORDS: Mapping[Status, str] = {
+    Status.FAILED: "failed",
+    Status.UNEXPECTED_PASS: "xpassed",
+    Status.INCONCLUSIVE: "inconclusive",
+    Status.EXPECTED_FAILURE: "xfailed",
+    Status.PASSED: "passed",
+    Status.NOT_RUN: "skipped",
+}
+ELSEWHERE = {Stage.STRATA, Stage.ITERATIONS, Stage.END_TO_END}
+NOT_COMPARED = (
+    "No known bug is named: they are told apart by blocks of single iterations on the fixtures, "
+    "and other checks than of these have failed."
+)
+BY_ITSELF = "To have the bug named, if its law is that of a known one: --only joint"
+SAMPLED = {Stage.JOINT, Stage.ITERATIONS, Stage.END_TO_END, Stage.ACCEPTANCE}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The sections of a summary, each of lines.
+
+    Attributes
+    ----------
+    headline : str
+        The verdict.
+    sure : tuple of str
+        How sure it is.
+    where : tuple of str
+        One failure in full.
+    cause : tuple of str
+        What may explain it, and the fix.
+    also : tuple of str
+        The other failures, grouped.
+    untried : tuple of str
+        What was not tried.
+    warnings : tuple of str
+    counts : str
+    next : tuple of str
+        A command, or what to ask for.
+    """
+
+    headline: str
+    sure: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+    cause: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    untried: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    counts: str = ""
+    next: tuple[str, ...] = ()
+
+    def lines(self, seconds: float) -> list[str]:
+        """All of it, a section after the other, and how long it took."""
+        found = [self.headline, *(INDENT + line for line in self.sure)]
+        titles = "WHERE", "LIKELY CAUSE", "ALSO FAILED", "NOT TRIED", "WARNINGS"
+        sections = self.where, self.cause, self.also, self.untried, self.warnings
+        for title, section in zip(titles, sections, strict=True):
+            if section:
+                found += ["", f"{title}  {section[0]}", *(INDENT + line for line in section[1:])]
+        return [*found, "", f"{self.counts} · {seconds:.1f} s", *self.next]
+
+
+def summarize(report: "Report") -> Summary:
+    """What a report says first."""
+    shown = shown_first(report)
+    return Summary(
+        headline=f"{_word(report)} · {_headline(report)}",
+        sure=tuple(_sure(report)),
+        where=() if shown is None else tuple(_where(report, shown)),
+        cause=tuple(_cause(report)),
+        also=tuple(_also(report, shown)),
+        untried=tuple(_untried(report)),
+        warnings=tuple(line for one in report.warnings for line in wrapped(one, taken=10)),
+        counts=_counts(report),
+        next=tuple(_next(report, shown)),
+    )
+
+
+def in_short(report: "Report") -> str:
+    """The verdict, where and why, in one line.
+
+    Assertions of pytest show 240 characters of a value.
+    """
+    said = f"{report.name}: {_word(report)} · {_headline(report)}"
+    shown, diagnosis = shown_first(report), report.diagnosis
+    if shown is not None:
+        exactly = shown.evidence.get("total_variation")
+        said += f" ({shown.id}{'' if exactly is None else f', exact TV {_distance(shown):.3g}'})"
+    if diagnosis is not None and diagnosis.known:
+        first = diagnosis.candidates[0]
+        said += f"; likely {first.title}: {first.hint}"
+    return _cut(said, 560)
+
+
+def shown_first(report: "Report") -> CheckResult | None:
+    """The failure that is shown in full: of the gravest finding, one of an exact law first."""
+    wrong = [one for one in report.wrong if one.finding == report.finding]
+    exact = [one for one in wrong if one.exact and "difference" in one.evidence]
+    compared = [one for one in wrong if "difference" in one.evidence]
+    undecided = [one for one in report.results if one.status == Status.INCONCLUSIVE]
+    return next(iter([*exact, *compared, *wrong, *undecided]), None)
+
+
+def _word(report: "Report") -> str:
+    if report.failures:
+        return "FAILED"
+    if report.exit_code or not report.complete:
+        return "UNDECIDED"
+    return "XFAILED" if report.lossy_as_expected else "PASSED"
+
+
+def _headline(report: "Report") -> str:
+    if report.finding is not None:
+        return UNDRAFTED if _undrafted(report) else HEADLINES[report.finding]
+    if report.exit_code or not report.complete:
+        return report.verdict.removeprefix("INCONCLUSIVE: ")
+    if report.lossy_as_expected:
+        return "lossy, as expected, and nothing else was found"
+    done = sum(one.status == Status.PASSED for one in report.results)
+    return f"no difference from the target's distribution in {done} checks"
+
+
+def _undrafted(report: "Report") -> bool:
+    """Whether the gravest finding is a block that nobody drafted."""
+    shown = shown_first(report)
+    return shown is not None and bool(shown.evidence.get("undrafted"))
+
+
+def _sure(report: "Report") -> Iterator[str]:
+    """How sure the verdict is."""
+    wrong = [one for one in report.wrong if one.finding == report.finding]
+    if report.lossy:
+        exact = sum(one.exact for one in wrong)
+        by = f"Found by {len(wrong)} check{'s' * (len(wrong) != 1)}"
+        yield by + (f", {exact} of them exact: no sampling error there." if exact else ".")
+        if exact < len(wrong):
+            yield f"A lossless sampler gets this verdict with probability <= {report.alpha:g}."
+    elif report.failures and not _undrafted(report):
+        yield "Nothing found says that its distribution is off."
+    elif not report.exit_code and report.complete:
+        yield from _power(report)
+
+
+def _power(report: "Report") -> Iterator[str]:
+    """What a pass would have found."""
+    passed = [one for one in report.results if one.status == Status.PASSED]
+    exact = [_distance(one) for one in passed if one.exact]
+    if report.capabilities.greedy:
+        yield from wrapped(report.power)
+        return
+    if exact:
+        yield f"{'exact':11}{len(exact)} checks: TV at most {max(exact):.1g}, which is rounding"
+    if report.power_on_fixtures:
+        yield from wrapped(f"{'sampled':11}{report.power_on_fixtures}", " " * 11)
+    shifts = [one.evidence["detectable_shift"] for one in report.strata if _drawn(one)]
+    if shifts:
+        spread = f"{min(shifts):.2g} to {max(shifts):.2g}"
+        least = sorted((one for one in report.strata if _drawn(one)), key=_shift)[:-4:-1]
+        coarse = ", ".join(f"{_name(one)} {_shift(one):.2g}" for one in least)
+        said = f"{len(shifts)}: a shift of {spread} would have been found; least in {coarse}"
+        yield from wrapped(f"{'situations':11}{said}", " " * 11)
+    if not exact and not shifts and not report.power_on_fixtures:
+        yield from wrapped(report.power)
+    elif not shifts and not report.power_on_fixtures:
+        yield "Nothing was sampled: no other shape, no independence of rows, no iterations."
+    else:
+        yield f"Probability 0.999 of finding them; false positives {report.alpha:g} in all."
+
+
+def _distance(one: CheckResult) -> float:
+    return float(as_number(one.evidence["total_variation"]))
+
+
+def _drawn(one: CheckResult) -> bool:
+    return one.status == Status.PASSED and "detectable_shift" in one.evidence
+
+
+def _shift(one: CheckResult) -> float:
+    return float(one.evidence["detectable_shift"])
+
+
+def _where(report: "Report", shown: CheckResult) -> Iterator[str]:
+    # Of blocks that depend on each other the law cannot be told.
+    told = shown.finding != Finding.DEPENDENCE
+    found: Difference | None = shown.evidence.get("difference") if told else None
+    if found is None:
+        yield from wrapped(f"{shown.id}: {shown.message}", taken=7)
+        yield from wrapped(shown.growth)
+    else:
+        exactly = shown.evidence.get("total_variation")
+        how = "sampled" if exactly is None else f"exact, TV {float(as_number(exactly)):.6f}"
+        yield f"{shown.id}, {how}: {found['place']}"
+        if wrong := shown.evidence.get("decision"):
+            yield from wrapped(wrong["text"])
+        yield from _compared(found)
+        if exactly is None:
+            yield from wrapped(shown.message)
+            yield from wrapped(shown.growth)
+    for why in dict.fromkeys(one.evidence.get("explanation") for one in report.failures):
+        if why and why not in shown.message:
+            yield from wrapped(why)
+    trace = next((one.traceback for one in [shown, *report.failures] if one.traceback), ())
+    yield from trace[-FRAMES:]
+
+
+def _compared(found: Difference) -> Iterator[str]:
+    """The worst first token and block, in a small table, and p and q at each position."""
+    trials = found["trials"]
+    block, first = found["blocks"][0], found["first_tokens"][0]
+    has = "probability" if trials is None else f"of {trials:,}"
+    yield f"{'':26}{has:>14}{'expected':>14}" + ("" if trials is None else f"{'std. error':>14}")
+    for name, one in (("first token", first), ("output", block)):
+        tokens = one["tokens"]
+        what = f"{name} {tokens[0] if name == 'first token' else tuple(tokens)}"
+        values = _shares(one, trials)
+        apart = abs(float(as_number(one["observed"])) - float(as_number(one["expected"])))
+        if trials is None and apart < 1e-9:
+            yield f"{name}: no difference"
+        else:
+            yield f"{_cut(what, 26):26}" + "".join(f"{value:>14}" for value in values)
+    for row in found["rows"]:
+        drawn, prefix = block["tokens"][len(row["prefix"])], tuple(row["prefix"])
+        q = "" if row["q"] is None else f"   q {row_text(row['q'], drawn)}"
+        place = f"after {prefix}" if prefix else "position 0"
+        yield from wrapped(f"{place:15} p {row_text(row['p'], drawn)}{q}", INDENT * 8)
+
+
+def _shares(one: Difference, trials: int | None) -> list[str]:
+    if trials is None:
+        expected, observed = numbers(one["expected"], one["observed"])
+        return [observed, expected]
+    p, seen = float(as_number(one["expected"])), float(as_number(one["observed"]))
+    return [f"{seen:.2%}", f"{p:.2%}", f"{(p * (1 - p) / trials) ** 0.5:.2%}"]
+
+
+def _cause(report: "Report") -> Iterator[str]:
+    found = report.diagnosis
+    if found is None:
+        if why := why_unnamed(report):
+            yield from wrapped(why, taken=14)
+        return
+    first = next(iter(found.candidates), None)
+    if first is None or not (first.fits or first.resembles):
+        yield from wrapped(" ".join(str(found).split("\n1. ")[0].split()), taken=14)
+        yield from _less_likely(found.candidates[:2])
+        return
+    cases = f"{found.cases} case{'s' * (found.cases != 1)}"
+    how = "fits" if first.fits else "resembles"
+    drawn = f", {found.trials:,} samples" if found.trials else ", exactly"
+    yield f"{how} what was seen on {cases}{drawn}"
+    for entry, share in zip(first.entries[:FEW], first.strengths, strict=False):
+        part = "" if share == 1 else f", in {share:.0%} of blocks"
+        yield from wrapped(f"{entry.id}{part}: {entry.symptom}", INDENT)
+        yield from wrapped(f"  {'Exact because' if entry.lossless else 'Fix'}: {entry.hint}")
+    if first.cites:
+        yield from wrapped(f"Seen in {', '.join(first.cites)}", INDENT)
+    yield from _less_likely(found.candidates[1:3])
+
+
+def _less_likely(others: Sequence[Candidate]) -> Iterator[str]:
+    if others:
+        said = "; ".join(f"{one.title}, {one.match}" for one in others)
+        yield from wrapped(f"Less likely: {said}", INDENT)
+
+
+def why_unnamed(report: "Report") -> str:
+    """Why a lossy sampler was not compared with known bugs; empty if it was, or is not lossy."""
+    if report.diagnosis is not None or not report.failures:
+        return ""
+    hung = any(r.finding == Finding.UNANSWERED or r.error for r in report.results)
+    blocked = any(
+        result.stage == Stage.JOINT and result.message.startswith("blocked by")
+        for result in report.results
+    )
+    if blocked and not hung:
+        return BY_ITSELF
+    failing = {one.stage for one in report.failures if one.finding == Finding.LAW}
+    alone = failing & ELSEWHERE and not failing & {Stage.JOINT, Stage.ACCEPTANCE}
+    return NOT_COMPARED if alone else ""
+
+
+def _also(report: "Report", shown: CheckResult | None) -> Iterator[str]:
+    left = [one for one in report.wrong if one is not shown]
+    if not left:
+        return
+    laws = [one for one in left if one.finding == Finding.LAW]
+    yield f"{len(left)} check{'s' * (len(left) != 1)}"
+    exact = [one for one in laws if one.exact]
+    strata = [one for one in laws if one.stage == Stage.STRATA]
+    sampled = [one for one in laws if one not in exact and one not in strata]
+    told = [
+        ("exact", [f"{_name(one)} {_distance(one):.3f}" for one in exact]),
+        ("sampled", [_name(one) for one in sampled]),
+        ("situations", [_name(one) for one in strata]),
+    ]
+    for kind, names in told:
+        if names:
+            more = f" and {len(names) - 9} more" * (len(names) > 9)
+            yield from wrapped(f"{kind:11}{', '.join(names[:9])}{more}", " " * 11)
+    same: dict[str, list[str]] = {}
+    for one in left:
+        if one not in laws:
+            same.setdefault(f"{one.finding}: {one.message}", []).append(one.id)
+    for said, ids in list(same.items())[:FEW]:
+        yield from wrapped(_cut(f"{', '.join(ids[:3])}{' …' * (len(ids) > 3)}: {said}", SHORT))
+    if len(same) > FEW:
+        yield f"and {len(same) - FEW} more kinds: -v lists them"
+
+
+def _name(one: CheckResult) -> str:
+    return one.id if one.stage in SAMPLED and not one.exact else one.id.partition("/")[2]
+
+
+def _untried(report: "Report") -> Iterator[str]:
+    said = list(report.not_tried)
+    for one in said[:LEFT_OUT]:
+        yield from wrapped(one, taken=11)
+    if len(said) > LEFT_OUT:
+        yield f"and {len(said) - LEFT_OUT} more: -v lists them"
+    if not report.exit_code and (limits := UNTRIED.get(str(report.contract))):
+        yield from wrapped(f"unless asked for: {'; '.join(limits)}", taken=0 if said else 11)
+    skipped = Counter(
+        one.message for one in report.results if one.status == Status.NOT_RUN and not one.not_tried
+    )
+    for why, number in skipped.most_common(LEFT_OUT):
+        keep = " (--keep-going samples there, too)" * why.startswith("settled by")
+        yield f"{number} check{'s' * (number != 1)} {why}{keep}"
+
+
+def _counts(report: "Report") -> str:
+    counted = [
+        f"{report.counts[status]} {word}"
+        for status, word in WORDS.items()
+        if report.counts[status]
+    ]
+    other = report.counts[Status.NOT_APPLICABLE] - report.other_contracts
+    counted += [f"{other} not applicable"] * bool(other)
+    return f"{', '.join(counted)} · exit code {report.exit_code}"
+
+
+def _next(report: "Report", shown: CheckResult | None) -> Iterator[str]:
+    """What to type next."""
+    if shown is not None:
+        command = asking_for(report, shown.id)
+        asked = f"Next: {command}" if command else f'Next: only=["{shown.id}"]'
+        *lines, last = textwrap.wrap(asked, WIDTH - 2, subsequent_indent="      ")
+        yield from (f"{line} \\" for line in lines)
+        yield last
+    elif not report.exit_code and report.capabilities.rule is None and report.contract.rules:
+        yield "Accepted lengths were not judged: declare the rule to have that done, too."
+
+
+def asking_for(report: "Report", id_: str) -> str:
+    """The command that runs one check again; empty if the name is none of the command line."""
+    if ":" not in report.name:
+        return ""
+    options = report.options
+    words = ["specref", "check", report.name]
+    if str(report.contract) != "verify":
+        words += ["--contract", str(report.contract)]
+    usual = asdict(Capabilities())
+    for claim, value in options.claims.items():
+        if claim in usual and value == usual[claim]:
+            continue
+        words += ["--claim", f"{claim}={_claimed(value)}"]
+    words += ["--seed", str(options.seed)] if options.seed else []
+    for option in ("vocabulary", "lookahead", "batch"):
+        for size in sorted({getattr(shape, option) for shape in options.shapes}):
+            words += [f"--{option}", str(size)]
+    return shlex.join([*words, "--only", id_])
+
+
+def _claimed(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def wrapped(text: str, later: str = INDENT, taken: int = 0) -> list[str]:
+    """A text in lines; so many columns are taken by what stands before the first."""
+    lines = textwrap.wrap(
+        text,
+        WIDTH - len(INDENT),
+        initial_indent=" " * taken,
+        subsequent_indent=later,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line[taken:] if index == 0 else line for index, line in enumerate(lines)]
