@@ -121,6 +121,7 @@ def test_who_draws_elsewhere_and_is_lossy_is_found_to_be() -> None:
     assert "exactly" in message["joint/probed"]
 
 
+@pytest.mark.deep(one_in=2)
 @pytest.mark.parametrize("sampler", [by_coins, reference.verify])
 def test_who_draws_what_is_of_no_use_is_told_nothing(sampler: Callable[..., Any]) -> None:
     status, _ = asked(sampler)

@@ -44,6 +44,7 @@ def sampler(before: bool, lossy: bool) -> Callable[..., Any]:
     return verify
 
 
+@pytest.mark.deep(one_in=4)
 @pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("lossy", [False, True])
 def test_a_compiled_sampler_is_probed(before: bool, lossy: bool) -> None:

@@ -79,6 +79,7 @@ def test_of_infinite_noise_no_generator_is_known():
 SURE = np.array([[0.0, 0.0, 1.0, 0.0], [0.0, 0.25, 0.25, 0.5]])
 
 
+@pytest.mark.deep
 def test_a_race_is_judged_by_a_number_for_each_id():
     """As often as drawing gives an impossible token of so many ids."""
     size, draws = 131_072, 1_500

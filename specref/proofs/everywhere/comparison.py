@@ -205,9 +205,9 @@ def compare_everywhere(
 
     Examples
     --------
-    >>> from specref.algorithms import block, standard
-    >>> compare_everywhere(block.step, standard.step, "ab", lookahead=1)
-    Comparison('equal', regions=12)
+    >>> from specref.algorithms import autoregressive, standard
+    >>> compare_everywhere(standard.step, autoregressive.step, "ab", lookahead=1)
+    Comparison('more', regions=4)
     """
     if not is_installed():
         raise ModuleNotFoundError("z3 is not installed: pip install z3-solver")
