@@ -233,6 +233,15 @@ def test_h1_1_union_is_lossless(relation):
         assert relation != "disjoint" or set(map(len, blocks)) == {1}
 
 
+def test_h1_1_with_algorithm_5_as_printed_a_nested_pair_is_lossy_and_a_disjoint_one_is_not():
+    """T = {a, b}, D = {b}, and T = {a}, D = {x}: both over the union, as Algorithm 1 has them."""
+    nested = iid("a b", HALF), iid("a b", [0, 1])
+    assert distance(planted.residual_bonus, *nested) == Fraction(1, 4)
+    assert distance(union.step, iid("a b", HALF), iid("b", [1])) == 0
+    disjoint = iid("a b x y", [*HALF, 0, 0]), iid("a b x y", [0, 0, "1/3", "2/3"])
+    assert distance(planted.residual_bonus, *disjoint, 2) == 0
+
+
 def test_h1_3_the_target_is_asked_at_contexts_of_its_own_tokens_alone():
     """Algorithm 5 as listed asks for p after every draft, foreign ones among them."""
     asked = set()
@@ -273,6 +282,7 @@ def test_h1_7_tli_never_rejects_what_it_never_drafts():
     target, drafter = iid("a", [1]), iid("a aa", ["1/3", "2/3"])
     assert RULES["union"].acceptance_rate(target, drafter) == Fraction(1, 3)
     assert RULES["tli"].acceptance_rate(target, drafter) == 1
+    assert mean_length(blocks_of(union.step, target, drafter, 2)) == Fraction(13, 9)
     assert mean_length(blocks_of(tli.step, target, drafter, 2)) == 3
     assert mean_length(blocks_of(slem.step, target, drafter, 2)) == Fraction(13, 3)
 
@@ -340,9 +350,13 @@ def test_h4_5_tli_accepts_longer_drafts_too():
 
 
 def test_h4_6_shared_tokens_do_not_make_acceptance_positive():
-    """Shared tokens, but a top-1 target and a top-1 drafter that disagree: acceptance 0."""
+    """A top-1 target and a top-1 drafter that disagree: acceptance 0; else, if all have mass."""
     pair = iid("a b", [1, 0]), iid("a b", [0, 1])
     assert RULES["union"].acceptance_rate(*pair) == RULES["tli"].acceptance_rate(*pair) == 0
+    for p, q in itertools.product(simplex(2, 4), simplex(3, 4)):
+        if p.all() and q.all():
+            pair = iid("a b", p), iid("b x y", q)
+            assert min(RULES[name].acceptance_rate(*pair) for name in ("union", "tli")) > 0
 
 
 def test_h4_7_q_prime_lives_on_shared_tokens():
@@ -832,10 +846,10 @@ def test_h3_25_no_text_has_more_decompositions_than_cuts():
         for vocabulary in map(Vocabulary, itertools.combinations(pool, size)):
             for text in texts:
                 assert len(decompositions(text, vocabulary)) <= 2 ** (len(text) - 1)
-    assert 65_536 == 2 ** (17 - 1)  # the table's maximum, of its greatest length
+    assert 65_536 == 2 ** (17 - 1)  # the table's greatest number, and its greatest length
     assert all(
         count <= 2 ** (length - 1)
-        for count, length in zip((7, 15, 56), (4, 6, 8), strict=True)  # its quartiles
+        for count, length in zip((7, 15, 56), (4, 6, 8), strict=True)  # quantile by quantile
     )
 
 
@@ -966,14 +980,18 @@ def test_t_0_the_table_of_acceptance_rates():
         is_lossless(standard.step, *hashed(*STRING_LEVEL[0]))
 
 
-def test_t_8_tli_in_place_of_union_emits_at_least_as_many_tokens():
-    """Of an iteration, of up to three drafts; where no token is shared, neither drafts any."""
-    for pair in hashed_pairs(TOKEN_LEVEL.values(), keys=1):
+@pytest.mark.parametrize("relation", TOKEN_LEVEL)
+def test_t_8_tli_in_place_of_union_emits_at_least_as_many_tokens(relation):
+    """On average, of up to three drafts; as many if all of D, or nothing of it, is in T."""
+    as_many = relation in ("equal", "drafter inside", "disjoint")
+    for pair in hashed_pairs([TOKEN_LEVEL[relation]]):
         for lookahead in (1, 2, 3):
             ours, theirs = (
                 mean_length(blocks_of(rule.step, *pair, lookahead)) for rule in (tli, union)
             )
             assert ours >= theirs >= 1
+            assert not as_many or ours == theirs
+            assert as_many or lookahead == 1 or ours > theirs
 
 
 def extreme_coupling(p, law, rows, columns):
