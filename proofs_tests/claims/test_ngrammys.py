@@ -81,7 +81,7 @@ def test_g_2_tokens_per_call_is_one_more_than_the_longest_match():
 
 
 def test_g_4_strategies_are_35_in_the_text_and_30_in_the_figures():
-    """Five k and seven w; the axes of the appendix leave out w = 12."""
+    """Five k and seven w; the axis of Fig. 9 leaves out w = 12."""
     stated = list(itertools.product((1, 5, 10, 20, 25), range(2, 15, 2)))
     assert len(stated) == 35
     assert len([kw for kw in stated if kw[1] in (2, 4, 6, 8, 10, 14)]) == 30
