@@ -230,8 +230,9 @@ def questions_of(profile: Profile) -> tuple[Question, ...]:
 
     Examples
     --------
-    >>> len(questions_of("quick"))
-    38
+    >>> question = questions_of("quick")[0]
+    >>> question.left, question.right, question.lookahead
+    ('standard', 'block', 1)
     """
     found: list[Question] = []
     same = [one for one in DECLARED if RULES[one[0]].same_vocabulary]
