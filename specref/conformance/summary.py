@@ -380,7 +380,9 @@ def _next(report: "Report", shown: CheckResult | None) -> Iterator[str]:
     if shown is not None:
         command = asking_for(report, shown.id)
         asked = f"Next: {command}" if command else f'Next: only=["{shown.id}"]'
-        *lines, last = textwrap.wrap(asked, WIDTH - 2, subsequent_indent="      ")
+        *lines, last = textwrap.wrap(
+            asked, WIDTH - 2, subsequent_indent=" " * 6, break_on_hyphens=False
+        )
         yield from (f"{line} \\" for line in lines)
         yield last
     elif not report.exit_code and report.capabilities.rule is None and report.contract.rules:
