@@ -33,10 +33,10 @@ COMMON: Mapping[str, str] = {
 }
 # Where text is generated, more is drafted.
 OTHERWISE = {
-    ("lookahead", "adapters.mlx_lm.load_engine"): "3",
-    ("lookahead", "adapters.transformers_text.load_engine"): "3",
-    ("lookahead", "adapters.transformers_generate.__init__"): "4",
-    ("lookahead", "adapters.transformers_text.engine_of_folders"): "3",
+    ("lookahead", "contrib.engines.mlx_lm.load_engine"): "3",
+    ("lookahead", "contrib.engines.transformers_text.load_engine"): "3",
+    ("lookahead", "contrib.engines.transformers_generate.__init__"): "4",
+    ("lookahead", "contrib.engines.transformers_text.engine_of_folders"): "3",
     ("lookahead", "torch_backend.generation.generate"): "4",
     ("lookahead", "contrib.real_models.generating.__init__"): "LOOKAHEAD",
     ("lookahead", "contrib.real_models.plan.Case"): "LOOKAHEAD",

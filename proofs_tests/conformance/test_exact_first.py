@@ -65,6 +65,15 @@ def test_smoke_samples_nothing_and_says_so() -> None:
     assert not any(one.evidence.get("trials") for one in quick.results)
 
 
+def test_what_is_skipped_is_not_in_the_report() -> None:
+    asked = specref.check(correct.verify, only=["smoke"], skip=["smoke/rows", "smoke/answers"])
+    ids = {one.id for one in asked.results}
+    assert not ids & {"smoke/rows-vary", "smoke/answers"}
+    assert "smoke/one-hot" in ids
+    with pytest.raises(ValueError, match="skip = 'jiont': no check has an id like that"):
+        specref.check(correct.verify, skip=["jiont"])
+
+
 class Ahead:
     """Lossless: it draws its uniforms a thousand at a time, and keeps what is left of them."""
 

@@ -14,20 +14,24 @@ from specref.wings import COMMANDS_OF_WINGS, registered
 __all__ = ["main"]
 
 COMMANDS = {
-    "verify": "Prove every rule over the family of toy pairs, or for every p and q.",
-    "prove": "Prove or refute YOUR verification rule, exactly.",
-    "plan": "How many blocks does a verdict need, and how long does that take?",
-    "check": "Judge YOUR sampler: is it lossless, how sure is that, and which bug does it look "
-    "like?",
-    "list": "What can be claimed, checked, judged by name or declared.",
+    "check": "Test whether YOUR sampler, decode loop or engine is lossless, and which bug it has.",
     "replay": "Run a saved failing case again: the same check, seed, claims and timeout.",
-    "write": "Write a pytest file that judges YOUR sampler, or a program around one in another "
-    "language.",
+    "write": "Write a pytest file for YOUR sampler, or a program around one in another language.",
+    "prove": "Prove or refute YOUR verification rule, exactly.",
+    "verify": "Prove every rule of the project over toy pairs, or for every p and q.",
+    "list": "What can be claimed, checked, judged by name or declared.",
+    "plan": "How many blocks does a verdict need, and how long does that take?",
+    "doctor": "What is installed here, what it is for, and how to get the rest.",
     "zoo": "The kill matrix: does every check fail a bug, and is every bug found?",
     "vectors": "The published test vectors: write them, check them, or put them to YOUR sampler.",
-    "doctor": "What is installed here, what it is for, and how to get the rest.",
     **COMMANDS_OF_WINGS,
 }
+GROUPS = {
+    "Test your code": ("check", "replay", "write"),
+    "Prove a rule": ("prove", "verify"),
+    "Help and planning": ("list", "plan", "doctor"),
+}
+OTHERS = "Two models, and research"
 
 
 class ImportedWhenUsed(OneLineErrors):
@@ -52,11 +56,13 @@ class ImportedWhenUsed(OneLineErrors):
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            # `list` is a module of this package, once it was imported.
-            formatter.write_dl(
-                [(name, self._told(context, name)) for name in self.list_commands(context)]
-            )
+        names = self.list_commands(context)
+        grouped = {name for group in GROUPS.values() for name in group}
+        others = tuple(name for name in names if name not in grouped)
+        for title, group in (*GROUPS.items(), (OTHERS, others)):
+            with formatter.section(title):
+                # The widest name of all, so that the groups are aligned.
+                formatter.write_dl([(f"{name:12}", self._told(context, name)) for name in group])
 
     def _told(self, context: click.Context, name: str) -> str:
         """A command in a sentence; those of other packages are imported for theirs."""
@@ -69,9 +75,9 @@ class ImportedWhenUsed(OneLineErrors):
     commands=[click.Command(name) for name in COMMANDS],
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(__version__)
+@click.version_option(__version__, "-V", "--version")
 def main() -> None:
-    """Executable specification of lossless speculative decoding.
+    """Test and prove that speculative decoding is lossless.
 
     Exit codes: 0 everything holds, 1 a violation was found, 2 misuse or not run,
     130 interrupted.

@@ -57,6 +57,7 @@ from specref.statistics.campaign.levels import ALPHA
     help="Run every check, also those that a failure has settled or left nothing to judge in.",
 )
 @click.option("--only", multiple=True, metavar="ID", help="Checks whose ids start like this.")
+@click.option("--skip", multiple=True, metavar="ID", help="Not checks whose ids start like this.")
 @click.option("--seed", default=0, show_default=True, help="Of everything random.")
 @click.option(
     "--vocabulary", type=int, multiple=True, help="Judge it at this size besides; repeat for more."
@@ -105,7 +106,7 @@ def check_command(
     quiet: bool,
     **options: Any,
 ) -> NoReturn:
-    """Judge YOUR sampler: is it lossless, how sure is that, and which bug does it look like?
+    """Test whether YOUR sampler, decode loop or engine is lossless, and which bug it has.
 
     TARGET is MODULE:FUNCTION, FILE.py:FUNCTION, a registered name such as transformers, or a
     program in any language, 'process:COMMAND', as `specref write --language` prints one. The

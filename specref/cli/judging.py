@@ -160,6 +160,7 @@ def judge_target(
     sizes: Sizes,
     dtypes: tuple[Dtype, ...],
     only: tuple[str, ...],
+    skip: tuple[str, ...],
     claim: tuple[str, ...],
     isolate: bool,
     workers: int,
@@ -173,7 +174,7 @@ def judge_target(
         judge_all = registered("commands")["check engines"].load()
         leave(judge_all(click.get_current_context(), contract, files.json))
     files.check()
-    checks = CheckOptions(only=list(only) or None, claims=read_claims(claim), **options)
+    checks = CheckOptions(only=list(only) or None, skip=skip, claims=read_claims(claim), **options)
     at_sizes = sizes if any(sizes) or dtypes else None
     quiet = files.json == STDOUT
     asked = Asked(contract, expected, checks, at_sizes, dtypes, workers, cluster, not quiet)

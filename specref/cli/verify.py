@@ -63,7 +63,7 @@ def verify_command(
     json_file: str | None,
     html_file: str | None,
 ) -> NoReturn:
-    """Prove every rule over the family of toy pairs, or for every p and q.
+    """Prove every rule of the project over toy pairs, or for every p and q.
 
     Takes 90 seconds of CPU time by default, and so does --everywhere; with --zoo 4 minutes more,
     and --dominance --profile thorough 53.

@@ -72,7 +72,7 @@ def write_command(
     output: str | None,
     force: bool,
 ) -> NoReturn:
-    """Write a pytest file that judges YOUR sampler, or a program around one in another language.
+    """Write a pytest file for YOUR sampler, or a program around one in another language.
 
     TARGET is MODULE:FUNCTION, or FILE.py:FUNCTION; then the test is written beside the file.
     examples.correct:verify and examples.lossy:verify come with the package. Takes a second or two.

@@ -41,6 +41,8 @@ class CheckOptions:
         {id of a check: reason}.
     only : sequence of str or None
         Ids of checks, or starts of them.
+    skip : sequence of str
+        Ids of checks, or starts of them, that are left out.
     profile : {"quick", "standard", "thorough", "smoke"}
         "smoke" asks for exact laws and boundaries alone.
     detect_tv : float or None
@@ -75,6 +77,7 @@ class CheckOptions:
     algorithm: str | None = None
     expected_failures: Mapping[str, str] = field(default_factory=dict)
     only: Sequence[str] | None = None
+    skip: Sequence[str] = ()
     profile: Profile = "quick"
     detect_tv: float | None = None
     alpha: float = ALPHA

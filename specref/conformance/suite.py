@@ -68,6 +68,7 @@ def check(
     algorithm: str | None = None,
     expected_failures: Mapping[str, str] | None = None,
     only: Sequence[str] | None = None,
+    skip: Sequence[str] = (),
     profile: Profile = "quick",
     detect_tv: float | None = None,
     alpha: float = ALPHA,
@@ -106,6 +107,8 @@ def check(
         unexpected_pass; as inconclusive, where `seconds` end what is drawn.
     only : sequence of str, optional
         Ids of checks, or starts of them; the rest is not in the report.
+    skip : sequence of str, optional
+        Ids of checks, or starts of them, that are left out.
     profile : {"quick", "standard", "thorough", "smoke"}
         Which distance is detected: 0.05, 0.02, 0.01; "smoke" asks for exact laws and boundaries
         alone, and samples no distribution.
@@ -182,6 +185,7 @@ def check(
         algorithm=algorithm,
         expected_failures=expected_failures or {},
         only=only,
+        skip=skip,
         profile=profile,
         detect_tv=detect_tv,
         alpha=alpha,
@@ -324,7 +328,11 @@ def prepare(
     statistical = sum(one.statistical and one.is_for(options.contract) for one in CHECKS)
     subject = Subject(implementation, capabilities, options.timeout, advance)
     only = SMOKE if options.profile == "smoke" and options.only is None else options.only
-    return Judge(subject, options, statistical, advance, told=told), chosen(only)
+    asked = chosen(only)
+    if options.skip:
+        left_out = {one.id for one in chosen(options.skip, "skip")}
+        asked = tuple(one for one in asked if one.id not in left_out)
+    return Judge(subject, options, statistical, advance, told=told), asked
 
 
 def reachable(capabilities: Capabilities) -> None:
@@ -351,7 +359,7 @@ def fitting(rule: str | None, contract: Contract) -> None:
         raise ValueError(f"rule = {rule!r}: the contract {contract} has {expected}")
 
 
-def chosen(only: Sequence[str] | None) -> tuple[Check, ...]:
+def chosen(only: Sequence[str] | None, name: str = "only") -> tuple[Check, ...]:
     """The checks with these ids, and those whose ids start with one that is no id itself.
 
     Raises
@@ -360,11 +368,11 @@ def chosen(only: Sequence[str] | None) -> tuple[Check, ...]:
         No id starts with one of them.
     """
     if isinstance(only, str):
-        raise TypeError(f"only = {only!r}: expected a list of ids, such as [{only!r}]")
+        raise TypeError(f"{name} = {only!r}: expected a list of ids, such as [{only!r}]")
     for start in only or ():
         if not any(one.id.startswith(start) for one in CHECKS):
             hint = _suggestion(start, list(map(str, Stage)))
-            raise ValueError(f"only = {start!r}: no check has an id like that{hint}")
+            raise ValueError(f"{name} = {start!r}: no check has an id like that{hint}")
     ids = {one.id for one in CHECKS}
     exact = {start for start in only or () if start in ids}
     starts = tuple(start for start in only or () if start not in exact)
