@@ -180,13 +180,21 @@ class _At:
         def part(a: Tokens, b: Tokens) -> bool:
             return which(a) and which(b) and a[i] != b[i]
 
-        return i, off * total, self._named(name, said, part)
+        return i, off * total, self._named(name, said, part, which)
 
     def _named(
-        self, name: str, said: str, part: Callable[[Tokens, Tokens], bool]
+        self,
+        name: str,
+        said: str,
+        part: Callable[[Tokens, Tokens], bool],
+        last: Callable[[Tokens], bool] = lambda block: False,
     ) -> WrongDecision:
-        drafts = (*self.before, self.token)
-        return WrongDecision(name, drafts, said, *_lines(self.probed, part))
+        """With the lines where paths part; if none does, of the last number of a path."""
+        lines = _lines(self.probed, part)
+        if not lines[0]:
+            asked = [c.requests for c in self.probed.cells if c.requests and last(_outcome(c))]
+            lines = ("", "") if not asked else (_short(asked[0][-1].call.where),) * 2
+        return WrongDecision(name, (*self.before, self.token), said, *lines)
 
 
 def _lines(probed: Probed, part: Callable[[Tokens, Tokens], bool]) -> tuple[str, str]:
@@ -214,8 +222,8 @@ def _differ(one: Decision, other: Decision) -> bool:
 
 
 def _outcome(cell: Cell) -> Tokens:
-    assert isinstance(cell.outcome, tuple)
-    return cell.outcome
+    """The block of a path; none of one that fails."""
+    return cell.outcome if isinstance(cell.outcome, tuple) else ()
 
 
 def _short(where: str) -> str:
