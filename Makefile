@@ -119,7 +119,7 @@ cuda-rest:
 	$(CUDA) "not [cpu" gpu_tests proofs_tests/torch_backend/test_device.py proofs_tests/torch_backend/test_fused.py --ignore $(JUDGED)
 
 cuda-record:
-	$(PYTHON) -m gpu_tests.benchmarks.record --device cuda --output docs/benchmarks.json --markdown docs/benchmarks.md
+	$(PYTHON) -m gpu_tests.benchmarks.record --device cuda --output docs/records/benchmarks.json --markdown docs/benchmarks.md
 
 .venv/core: pyproject.toml
 	$(PYTHON) -m venv .venv

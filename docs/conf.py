@@ -54,7 +54,7 @@ SECTIONS = {
     "Reference": [
         f"generated/{one}" for one in ("cli", "contracts", "capabilities", "checks", "names")
     ],
-    "Contributing": ["generated/contributing", "generated/changelog"],
+    "Contributing": ["generated/overview", "generated/contributing", "generated/changelog"],
 }  # fmt: skip
 BELOW = {
     "algorithms": ("Rules", [f"generated/rules/{name}" for name in RULES]),

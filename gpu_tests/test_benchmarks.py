@@ -20,8 +20,6 @@ from gpu_tests.benchmarks.generation import Run
 from gpu_tests.benchmarks.lines import BY_ID, OURS, THEIRS, Line
 from gpu_tests.pairs import card_entries
 
-DOCS = Path(__file__).parent.parent / "docs"
-RECORD, PAGE = DOCS / "benchmarks.json", DOCS / "benchmarks.md"
 CASE = Case(2, 3, 100, "float32", "probabilities", "eager")
 LINE = Line("homogeneous", "standard", 1.0, OURS, 1, 1, 6, 4)
 TINY = {

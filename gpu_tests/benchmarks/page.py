@@ -15,16 +15,17 @@ PAGE = """\
 
 {devices}
 
-Generated, with `benchmarks.json` beside it, by
+Generated, with `records/benchmarks.json`, by
 
 <!-- not run: it measures all of this page again -->
 ```sh
-python -m gpu_tests.benchmarks.record --output docs/benchmarks.json --markdown docs/benchmarks.md
+python -m gpu_tests.benchmarks.record --output docs/records/benchmarks.json \\
+    --markdown docs/benchmarks.md
 ```
 
 On a machine without CUDA what needs it is not_run, unless the file has it from another machine;
-`--part` and `--device` measure anew only some of it. With `--from-json docs/benchmarks.json`
-for `--output` the page is rendered and nothing is measured. Intervals are the least and the most
+`--part` and `--device` measure anew only some of it. With `--from-json FILE` for `--output` the
+page is rendered and nothing is measured. Intervals are the least and the most
 of the repetitions; a ratio is the median of the ratios within each repetition, and what is met is
 met by medians. A row that failed names the exception.
 

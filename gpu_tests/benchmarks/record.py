@@ -1,6 +1,6 @@
 """The recorded benchmarks: measured into JSON, and the page that is rendered from it.
 
-Run: python -m gpu_tests.benchmarks.record --output docs/benchmarks.json
+Run: python -m gpu_tests.benchmarks.record --output docs/records/benchmarks.json
      --markdown docs/benchmarks.md
 """
 

@@ -4,10 +4,11 @@
         [--share] [--whole] [--seconds N] [--limit N]
 
 Each engine gets an environment in a temporary folder, one at a time; PyPI is asked by pip. Rows
-are written as they come to docs/scoreboard.json, and then as a page. After an interruption the
-same command goes on: rows of the same version of the engine are kept, with ``--again`` those of
-the run that was interrupted, and the texts of a path that came to no verdict (in a hidden folder
-beside the record) are taken by the next run. One that cannot be installed has rows that say so.
+are written as they come to docs/records/scoreboard.json, and then as a page. After an
+interruption the same command goes on: rows of the same version of the engine are kept, with
+``--again`` those of the run that was interrupted, and the texts of a path that came to no verdict
+(in a hidden folder beside the record) are taken by the next run. One that cannot be installed has
+rows that say so.
 """
 
 import argparse
@@ -53,7 +54,8 @@ from specref.contrib.engines.engines import CUDA, ENGINES, Installable
 from specref.report.machine import write_json
 
 ROOT = Path(specref.__file__).parents[1]
-RECORD, TROPHIES = ROOT / "docs" / "scoreboard.json", ROOT / "docs" / "trophies.md"
+DOCS = ROOT / "docs"
+RECORD, TROPHIES = DOCS / "records" / "scoreboard.json", DOCS / "trophies.md"
 ROWS = "Rows of the [scoreboard](scoreboard.md): "
 INSTALLING = 1_800.0
 PARTS = ("rows", "stronger", "undecided")
@@ -394,7 +396,7 @@ def sections(page: str) -> dict[str, str]:
 
 
 def write_page(record: Path) -> None:
-    """Write the page of a record beside it."""
+    """Write the page of a record: in docs, or beside another record."""
     rows = read_board(record)
     known = {row.path for row in rows}
     untried = [
@@ -405,7 +407,8 @@ def write_page(record: Path) -> None:
     ]
     more = [read_board(record, part) for part in PARTS[1:]]
     page = board_page([*rows, *untried], *more, sections=sections(TROPHIES.read_text("utf-8")))
-    write_json(str(record.with_suffix(".md")), page.rstrip("\n"))
+    file = DOCS / "scoreboard.md" if record == RECORD else record.with_suffix(".md")
+    write_json(str(file), page.rstrip("\n"))
 
 
 if __name__ == "__main__":

@@ -185,7 +185,9 @@ def main() -> None:
         )
     if options.record:
         record = {"alpha": ALPHA, "bets": BETS, "seed": options.seed, "rows": rows}
-        options.record.write_text(json.dumps(record, indent=1) + "\n")
+        lines = ",\n".join(map(json.dumps, rows))
+        head = json.dumps({name: value for name, value in record.items() if name != "rows"})
+        options.record.write_text(f'{head[:-1]}, "rows": [\n{lines}\n]}}\n')
 
 
 if __name__ == "__main__":

@@ -51,7 +51,8 @@ RULE_PAGES = {
 }
 """{file of a listing: its rule}; of several, the first."""
 PAGES_ELSEWHERE = {
-    "CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog", "README.md": "../index",
+    "ARCHITECTURE.md": "overview", "CONTRIBUTING.md": "contributing",
+    "CHANGELOG.md": "changelog", "README.md": "../index",
     "docs/playground.html": "playground", "README.md#is-your-rule-lossless": "prove",
 }  # fmt: skip
 
@@ -78,7 +79,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "prove", section_of_readme("Is your rule lossless?")
     yield "oracle", section_of_readme("Fifteen lines of oracle")
     yield "real-models", section_of_readme("With real models")
-    for file in ("CONTRIBUTING.md", "CHANGELOG.md"):
+    for file in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         text = (ROOT / file).read_text(encoding="utf-8")
         yield PAGES_ELSEWHERE[file], relinked(text, "", "docs/generated")
     for rule in RULES.values():

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from specref.conformance.status import LOSSY, Finding, Status
 from specref.report.layout import Column, Prose, Table
-from specref.report.machine import as_json, write_json
+from specref.report.machine import write_json
 
 NOT_RUN, PASSED, KNOWN = "not_run", "passed", "LOSSY, known"
 CRASHED, LATE, MEMORY, OUTPUT = "crashed", "time limit", "memory limit", "output limit"
@@ -50,7 +50,7 @@ PAGE = """\
 What came of engines that were installed from PyPI, and of clones (`github-…`,
 [how](engines.md#small-packages-and-clones)), judged by their registered adapters
 (`specref list names`), one row for each way in which an engine speculates. Written from
-[scoreboard.json](scoreboard.json) by the command that does it all again:
+[scoreboard.json](records/scoreboard.json) by the command that does it all again:
 
 <!-- not run: it installs engines, one after the other; minutes to an hour -->
 ```sh
@@ -276,8 +276,12 @@ def write_board(
         Which run is not done.
     """
     parts = {"rows": rows, "stronger": stronger, "undecided": undecided}
-    listed = {name: [asdict(row) for row in found] for name, found in parts.items()}
-    write_json(file, as_json({**listed, "unfinished": unfinished}))
+    listed = []
+    for name, found in parts.items():
+        lines = ",\n".join(f"  {json.dumps(asdict(row), ensure_ascii=False)}" for row in found)
+        listed.append(f' "{name}": [\n{lines}\n ]')
+    whole = ",\n".join([*listed, f' "unfinished": {json.dumps(unfinished)}'])
+    write_json(file, f"{{\n{whole}\n}}")
 
 
 def read_board(file: Path, part: str = "rows") -> tuple[Row, ...]:
