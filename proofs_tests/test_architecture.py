@@ -285,7 +285,7 @@ def test_no_files_import_each_other() -> None:
 CROSSING = {
     ".": (
         "api architecture deep defaults docs package pictures playground "
-        "without_pytest without_torch"
+        "walks without_pytest without_torch"
     ),
     "algorithms": "edges limits multi_draft_floats multi_draft_input",
     "claims": "explainer ledger ngrammys pins records speculative tables timor verification",

@@ -5,8 +5,8 @@ from specref.chance import Sampled as Sampled
 from specref.chance import Traced as Traced
 from specref.chance import exact_distribution as exact_distribution
 from specref.conformance.options import CheckOptions as CheckOptions
+from specref.conformance.public import check as check
 from specref.conformance.report import Report as Report
-from specref.conformance.suite import check as check
 from specref.contracts.capabilities import Capabilities as Capabilities
 from specref.contracts.capabilities import capable as capable
 from specref.contracts.table import CONTRACTS as CONTRACTS

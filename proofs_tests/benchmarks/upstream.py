@@ -26,8 +26,8 @@ from specref.algorithms import standard
 from specref.algorithms.decoding import Step
 from specref.arrays import Floats
 from specref.chance import exact_distribution
+from specref.conformance.public import check
 from specref.conformance.status import Status
-from specref.conformance.suite import check
 from specref.contracts.table import STEP
 from specref.models import Model
 from specref.statistics.campaign.blocks import as_blocks

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 
 from proofs_tests.helpers.records import without_seconds
 from specref.cli import cluster, main
-from specref.conformance.suite import check
+from specref.conformance.public import check
 from specref.examples.correct import verify as correct
 from specref.models import iid_model
 from specref.report.kit import kit_record

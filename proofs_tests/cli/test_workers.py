@@ -11,7 +11,7 @@ from proofs_tests.helpers.records import without_seconds
 from specref.cli import judging as check_module
 from specref.cli import main
 from specref.cli.targets import LoadTarget
-from specref.conformance.suite import check
+from specref.conformance.public import check
 
 PRINTING = """
 from specref.examples.correct import verify as correct

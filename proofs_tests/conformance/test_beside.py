@@ -10,7 +10,8 @@ from proofs_tests.helpers.bugs.verifiers import BUGS, clean
 from specref.arrays import Ints
 from specref.conformance.beside import depends_on_others
 from specref.conformance.options import CheckOptions
-from specref.conformance.suite import check, prepare
+from specref.conformance.public import check
+from specref.conformance.suite import prepare
 
 VERDICTS = "a row's block depends on other rows' verdicts: "
 LAWS = "a row's block depends on other rows' laws or drafts: "

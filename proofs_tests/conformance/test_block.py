@@ -20,9 +20,9 @@ from specref.coins import Coins
 from specref.conformance.checks import CHECKS, acceptance, replay
 from specref.conformance.checks.decided import DECIDED
 from specref.conformance.diagnosis.bugs import compared_with
+from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.status import Status
-from specref.conformance.suite import check
 from specref.contracts.batch import Batch
 from specref.contracts.capabilities import capabilities_of, capable
 from specref.contracts.fixtures import CHAIN_FIXTURES

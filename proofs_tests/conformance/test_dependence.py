@@ -31,9 +31,9 @@ from specref.conformance.dependence import (
     log_mean_of_orders,
     wealth,
 )
+from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.status import Finding, Status
-from specref.conformance.suite import check
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import capabilities_of
 from specref.contracts.fixtures import CHAIN_FIXTURES

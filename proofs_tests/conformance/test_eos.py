@@ -7,7 +7,7 @@ import pytest
 
 from specref.algorithms import autoregressive, standard
 from specref.chance import Chance, Sampled
-from specref.conformance.suite import check
+from specref.conformance.public import check
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.model_calls import AFTER_EOS, read_tokens, until_end

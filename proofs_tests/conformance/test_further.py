@@ -13,9 +13,10 @@ from specref.conformance import suite
 from specref.conformance.further import further
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
+from specref.conformance.public import check
 from specref.conformance.report import Interrupted
 from specref.conformance.status import Finding, Status
-from specref.conformance.suite import check, diagnosed
+from specref.conformance.suite import diagnosed
 from specref.contracts.capabilities import capabilities_of
 from specref.contracts.contract import Subject
 

@@ -17,12 +17,13 @@ from specref.conformance.checks import CHECKS, strata
 from specref.conformance.checks.texts import estimated_seconds
 from specref.conformance.options import CheckOptions
 from specref.conformance.pace import Clock, Pace
+from specref.conformance.public import check
 from specref.conformance.status import Status
 from specref.conformance.strata import stratum
 from specref.conformance.strata.calling import Called
 from specref.conformance.strata.shape import shapes
 from specref.conformance.strata.stratum import Stratum
-from specref.conformance.suite import check, prepare
+from specref.conformance.suite import prepare
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import GENERATE, VERIFY
 from specref.examples.correct import verify as correct

@@ -13,11 +13,11 @@ import pytest
 
 from proofs_tests.helpers.records import without_seconds
 from specref.conformance.parallel import loaded
+from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.strata.calling import Called
 from specref.conformance.strata.shape import shapes
 from specref.conformance.strata.stratum import Stratum, run
-from specref.conformance.suite import check
 from specref.contracts.capabilities import Capabilities
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy

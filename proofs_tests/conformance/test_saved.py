@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from proofs_tests.helpers.bugs.verifiers import BUGS
+from specref.conformance.public import check
 from specref.conformance.saved import FORMAT, NEEDED, failing_cases, load_case
-from specref.conformance.suite import check
 from specref.contracts.capabilities import Capabilities
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")

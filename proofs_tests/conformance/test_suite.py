@@ -21,8 +21,8 @@ from specref.conformance import trial as trials
 from specref.conformance.checks import CHECKS
 from specref.conformance.judge import Judge
 from specref.conformance.options import DETECT_TV, CheckOptions
+from specref.conformance.public import check
 from specref.conformance.status import CheckResult, Stage, Status
-from specref.conformance.suite import check
 from specref.conformance.trial import Trial, declared_case
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities

@@ -9,7 +9,8 @@ import pytest
 from specref.algorithms import standard
 from specref.chance import Sampled
 from specref.conformance.options import CheckOptions
-from specref.conformance.suite import check, prepare
+from specref.conformance.public import check
+from specref.conformance.suite import prepare
 from specref.conformance.watched import asked_elsewhere
 from specref.contracts.table import contract_named
 from specref.models import Model

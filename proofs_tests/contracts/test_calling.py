@@ -15,8 +15,8 @@ from scipy import stats
 from proofs_tests.helpers.bugs.verifiers import clean
 from specref.algorithms import standard
 from specref.arrays import NO_TOKEN
+from specref.conformance.public import check
 from specref.conformance.status import Finding
-from specref.conformance.suite import check
 from specref.contracts.batch import Batch, draw_batch_coins, joined
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities

@@ -13,9 +13,9 @@ import pytest
 
 from proofs_tests.helpers.bugs.verifiers import clean
 from specref.conformance.checks.smoke import SIZE
+from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.status import Finding, Status
-from specref.conformance.suite import check
 from specref.contracts.batch import Batch, read_answer
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities, capabilities_of, capable

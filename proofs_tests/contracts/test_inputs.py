@@ -9,9 +9,9 @@ import pytest
 from proofs_tests.helpers.bugs.verifiers import BUGS, clean
 from specref.adapters import reference
 from specref.arrays import Floats
+from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.status import Status
-from specref.conformance.suite import check
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities, capable
 from specref.contracts.fixtures import CHAIN_FIXTURES

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specref.conformance.suite import check
+from specref.conformance.public import check
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.fixtures import CHAIN_FIXTURES

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from specref.conformance.public import check
 from specref.conformance.status import Status
-from specref.conformance.suite import check
 from specref.examples.correct import verify
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from specref.adapters import reference
+from specref.conformance.public import check
 from specref.conformance.status import Status
-from specref.conformance.suite import check
 from specref.contracts.batch import draw_batch_coins
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities, capable

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from proofs_tests.helpers.bugs.verifiers import BUGS, clean
+from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.status import Status
-from specref.conformance.suite import check
 from specref.contracts.calling import Verifier, global_randomness
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.fixtures import CHAIN_FIXTURES

@@ -33,7 +33,7 @@ from proofs_tests.helpers.torch.fused_batches import (
 from proofs_tests.helpers.torch.laws import LAST
 from specref.adapters.torch_backend import load_fused_verify
 from specref.algorithms import standard, union
-from specref.conformance.suite import check
+from specref.conformance.public import check
 from specref.torch_backend import fused
 from specref.torch_backend.fused import kernels, verify, verify_logits
 from specref.torch_backend.validation import NO_DRAFT

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from specref.adapters.torch_backend import load_seeded_verify, load_verify
-from specref.conformance.suite import check
+from specref.conformance.public import check
 from specref.contracts.capabilities import capabilities_of, capable
 from specref.probing import probe_block
 from specref.torch_backend import randomness

@@ -38,7 +38,7 @@ def load_verify(
 
     Examples
     --------
-    >>> from specref.conformance.suite import check
+    >>> from specref.conformance.public import check
     >>> check(load_verify(), only=["boundary/certain"]).exit_code
     0
     """

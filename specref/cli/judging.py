@@ -27,7 +27,7 @@ from specref.conformance.report import Interrupted, Report
 from specref.conformance.saved import failing_cases, load_case
 from specref.conformance.status import CheckResult, Status
 from specref.conformance.strata.shape import Shape, shapes
-from specref.conformance.suite import chosen, judged, prepare
+from specref.conformance.suite import chosen, prepare, run_checks
 from specref.conformance.summary import in_short
 from specref.contracts.capabilities import Dtype
 from specref.contracts.contract import Contract
@@ -223,7 +223,7 @@ def _judged(found: Target, asked: Asked, on_report: Callable[[Report], None]) ->
         )
         load = LoadTarget(found.name, asked.options.timeout or TIMEOUT)
         workers = None if executor is None else Workers(executor, load)
-        return judged(found.function, options, listener, workers)
+        return run_checks(found.function, options, listener, workers)
 
 
 class ProgressLine:

@@ -12,7 +12,7 @@ from specref.cli.targets import closed_at_the_end, find_targets
 from specref.conformance.options import CheckOptions
 from specref.conformance.saved import load_case
 from specref.conformance.strata.shape import Shape
-from specref.conformance.suite import judged
+from specref.conformance.suite import run_checks
 from specref.contracts.timeout import TIMEOUT
 from specref.report.kit import kit_record, kit_report
 from specref.report.machine import as_json, write_json
@@ -55,7 +55,7 @@ def replay_command(case: str, json_file: str | None) -> NoReturn:
         shapes=tuple(Shape(*shape) for shape in saved.get("shapes", ())),
         dtypes=tuple(saved.get("dtypes", ())),
     )
-    report = judged(target.function, options)
+    report = run_checks(target.function, options)
     show(kit_report(report), json_file)
     if json_file:
         write_json(json_file, as_json(kit_record(report)))

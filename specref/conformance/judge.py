@@ -228,7 +228,11 @@ class Judge:
     def blocks(self, name: str, *, one_hot: bool = False) -> TrialReport:
         """The campaign over single iterations on a fixture."""
         key = f"blocks/{name}" + "/one-hot" * one_hot
-        return self._run(key, self.one_iteration(name, one_hot=one_hot), self.fixture(name), None)
+        if key not in self.memo:
+            sampler = self.one_iteration(name, one_hot=one_hot)
+            trial = self._trial(self.fixture(name))
+            self.memo[key] = trial.run(sampler, *self._drawing(key, trial))
+        return self.memo[key]
 
     def texts(self, name: str) -> TrialReport:
         """The campaign over the first tokens of whole texts on a fixture, at one place."""
@@ -238,7 +242,11 @@ class Judge:
 
     def texts_of(self, name: str, sampler: Sampler, fixture: Fixture) -> TrialReport:
         """The campaign over the first tokens of texts of a sampler, kept by a name."""
-        return self._run(f"texts/{name}", sampler, fixture, TEXT)
+        key = f"texts/{name}"
+        if key not in self.memo:
+            trial = self._trial(fixture, TEXT)
+            self.memo[key] = trial.run(sampler, *self._drawing(key, trial))
+        return self.memo[key]
 
     def one_call(self, name: str) -> tuple[int, ...]:
         """One block or text of a function of models, always with the same randomness."""
@@ -256,17 +264,15 @@ class Judge:
         sampler: Sampler = self.contract.blocks(self.subject, self.fixture(name), **without)
         return sampler
 
-    def _run(
-        self, key: str, sampler: Sampler, fixture: Fixture, tokens: int | None
-    ) -> TrialReport:
-        if key not in self.memo:
-            trial = self._trial(fixture, tokens)
-            trials = self.trials or trial.needed(self.detect_tv)
-            counted = ignored if self.contract.counts_calls else self.advance
-            self.memo[key] = trial.run(sampler, trials, self.rng(key), counted, self.seconds)
-        return self.memo[key]
+    def _drawing(
+        self, key: str, trial: Trial
+    ) -> tuple[int, np.random.Generator, Callable[[int], None], float | None]:
+        """How much a campaign draws, from which randomness, who is told, and for how long."""
+        counted = ignored if self.contract.counts_calls else self.advance
+        trials = self.trials or trial.needed(self.detect_tv)
+        return trials, self.rng(key), counted, self.seconds
 
-    def _trial(self, fixture: Fixture, tokens: int | None) -> Trial:
+    def _trial(self, fixture: Fixture, tokens: int | None = None) -> Trial:
         bets = tokens is None and self.contract.bets_on_bugs
         return Trial(
             fixture,

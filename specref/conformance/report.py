@@ -268,7 +268,7 @@ class Report:
 
         Examples
         --------
-        >>> from specref.conformance.suite import check
+        >>> from specref.conformance.public import check
         >>> from specref.examples.lossy import verify
         >>> check(verify, one_hot=False, only=["joint/wide"]).raise_for_status()
         Traceback (most recent call last):

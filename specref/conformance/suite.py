@@ -4,11 +4,10 @@ import difflib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
-from typing import Any, Unpack
+from typing import Any
 
 from specref.conformance.batch_bugs import batch_bug
 from specref.conformance.checks import CHECKS, Check
@@ -22,10 +21,7 @@ from specref.conformance.further import explained, explains, explanation, furthe
 from specref.conformance.judge import ExactLaw, Judge
 from specref.conformance.options import (
     CheckOptions,
-    ClaimsOfCheck,
     Listener,
-    Profile,
-    timeout_of,
 )
 from specref.conformance.pace import Clock
 from specref.conformance.parallel import Ahead, Workers
@@ -40,19 +36,16 @@ from specref.conformance.status import (
     blocker,
     settled_by,
 )
-from specref.conformance.strata.shape import Shape
-from specref.contracts.capabilities import Capabilities, Dtype, capabilities_of, explicit_claims
+from specref.contracts.capabilities import Capabilities, capabilities_of, explicit_claims
 from specref.contracts.contract import Contract, Subject
 from specref.contracts.keywords import accepted_keywords
-from specref.contracts.table import contract_named, signed
+from specref.contracts.table import signed
 from specref.contracts.text.contract import Engine
 from specref.contracts.text.journal import Journal
-from specref.contracts.timeout import TIMEOUT
 from specref.contracts.verify.contract import VerifyContract
 from specref.rules import RULES
-from specref.statistics.campaign.levels import ALPHA
 
-__all__ = ["Interrupted", "NotPassedError", "Report", "check", "judged", "prepare"]
+__all__ = ["Interrupted", "NotPassedError", "Report", "prepare", "run_checks"]
 
 SMOKE = ("smoke", "replay", "boundary", "joint/probed", "joint/probed-", "end-to-end/probed")
 """What the profile smoke asks for: nothing whose distribution is sampled."""
@@ -61,154 +54,7 @@ NEAR = 0.75
 NO_LISTENER = Listener()
 
 
-def check(
-    implementation: Callable[..., Any],
-    *,
-    contract: Contract | str = "verify",
-    algorithm: str | None = None,
-    expected_failures: Mapping[str, str] | None = None,
-    only: Sequence[str] | None = None,
-    skip: Sequence[str] = (),
-    profile: Profile = "quick",
-    detect_tv: float | None = None,
-    alpha: float = ALPHA,
-    seed: int = 0,
-    trials: int | None = None,
-    seconds: float | None = None,
-    timeout: float | None = TIMEOUT,
-    blocking: bool = True,
-    exitfirst: bool = False,
-    name: str | None = None,
-    version: str = "",
-    advance: Callable[[int], None] = lambda trials: None,
-    on_start: Callable[[Check], None] = lambda one: None,
-    on_result: Callable[[CheckResult], None] = lambda result: None,
-    on_report: Callable[[Report], None] = lambda report: None,
-    shapes: Sequence[tuple[int, int, int]] = (),
-    dtypes: Sequence[Dtype] = (),
-    strict: bool = False,
-    texts: str | None = None,
-    executor: Executor | None = None,
-    **claims: Unpack[ClaimsOfCheck],
-) -> Report:
-    """Judge a sampler by every check of its contract.
-
-    Parameters
-    ----------
-    implementation : callable
-        A function as the contract calls it: `specref list contracts` shows them all; or an
-        `Engine`.
-    contract : Contract or str
-        One of `CONTRACTS`, or its name.
-    algorithm : str, optional
-        The rule that it declares; then accepted lengths are judged as well.
-    expected_failures : mapping, optional
-        {id of a check: reason}. Failing there counts as expected_failure, passing as
-        unexpected_pass; as inconclusive, where `seconds` end what is drawn.
-    only : sequence of str, optional
-        Ids of checks, or starts of them; the rest is not in the report.
-    skip : sequence of str, optional
-        Ids of checks, or starts of them, that are left out.
-    profile : {"quick", "standard", "thorough", "smoke"}
-        Which distance is detected: 0.05, 0.02, 0.01; "smoke" asks for exact laws and boundaries
-        alone, and samples no distribution.
-    detect_tv : float, optional
-        The distance itself.
-    alpha : float
-        The chance that a lossless sampler fails, over all statistical checks.
-    seed : int
-        Seed of all randomness; that of a check depends on the seed and its own id alone.
-    trials : int, optional
-        For each statistical check, instead of what `detect_tv` needs; too few of them are
-        inconclusive. A stratum that suspects something draws up to four times as many.
-    seconds : float, optional
-        How long to draw, instead: as much as that time allows, whatever it shows. The report
-        says what would have been found. With an executor it is the work of all workers. What
-        else the checks do is not shortened.
-    timeout : float or None
-        Seconds that a call may take; `patience` is another name for it.
-    blocking : bool
-        Skip checks that depend on a failed stage; and all sampling, if the exact law of one or
-        two drafts is wrong and `only` is not given.
-    exitfirst : bool
-        Stop after the first failure.
-    name, version : str, optional
-        For the report.
-    advance, on_start, on_result : callable
-        Called with the number of trials, with checks and with results as they come.
-    on_report : callable
-        Called with the report so far after each check but the last; the remaining checks are
-        not_run in it, and nothing is diagnosed yet.
-    shapes : sequence of (vocabulary, lookahead, batch), optional
-        Shapes at which it is judged besides, by the check ``strata/own-shape``.
-    dtypes : sequence of str, optional
-        What it is given there, instead of the dtype that it claims.
-    strict : bool
-        Whether exit code 2 is given to a run in which something optional could not be tried, such
-        as calls without `draft_probs` where the sampler raises; else the verdict lists it.
-    texts : str, optional
-        Under the contract ``text``: a file that texts are written to as they come. A second run
-        takes them from there, and asks the engine only for what is missing.
-    executor : concurrent.futures.Executor, optional
-        Runs the checks: processes that can import the implementation by its name, on this
-        machine or others. The results do not depend on it, if what the implementation does
-        depends on its arguments alone. `advance` is not called.
-    **claims
-        Fields of `Capabilities`, instead of those that the implementation carries.
-
-    Returns
-    -------
-    Report
-
-    Raises
-    ------
-    TypeError
-        The implementation is not callable, or not as the contract calls it; or a claim is
-        unknown; or it cannot be sent to the executor.
-    ImportError
-        The workers of the executor cannot import it.
-    ValueError
-        A parameter is out of range, an id of an expected failure does not exist, or the rule is
-        none of the contract.
-    Interrupted
-        A KeyboardInterrupt with the report so far; what is left is not_run.
-
-    Examples
-    --------
-    >>> from specref.adapters.reference import verify
-    >>> report = check(verify, only=["smoke", "boundary"])
-    >>> report.exit_code, report.counts["failed"]
-    (0, 0)
-    """
-    options = CheckOptions(
-        contract=contract_named(contract),
-        algorithm=algorithm,
-        expected_failures=expected_failures or {},
-        only=only,
-        skip=skip,
-        profile=profile,
-        detect_tv=detect_tv,
-        alpha=alpha,
-        seed=seed,
-        trials=trials,
-        seconds=seconds,
-        timeout=timeout_of(timeout, claims),
-        blocking=blocking,
-        exitfirst=exitfirst,
-        name=name or "",
-        version=version,
-        claims=claims,
-        shapes=tuple(Shape(*shape) for shape in shapes),
-        dtypes=tuple(dtypes),
-        strict=strict,
-        texts=texts,
-    )
-    listener = Listener(advance, on_start, on_result, on_report)
-    workers = None if executor is None else Workers(executor)
-    return judged(implementation, options, listener, workers)
-
-
-def judged(
+def run_checks(
     implementation: Callable[..., Any],
     options: CheckOptions,
     listener: Listener = NO_LISTENER,
@@ -257,7 +103,8 @@ def judged(
             run: Callable[[Check], CheckResult] = ahead.result if ahead else here
             if copied and one.id in FIRST:
                 run = partial(ahead_of_samples, judge=judge)
-            results.append(_run(one, judge, results if options.blocking else [], run))
+            result = _instead(one, judge, results if options.blocking else [], run)
+            results.append(_as_expected(one, result or run(one), judge))
             listener.on_result(results[-1])
             if options.exitfirst and results[-1].status == Status.FAILED:
                 results = so_far(f"stopped after {one.id}")
@@ -404,22 +251,29 @@ def _suggestion(word: str, others: Sequence[str] = ()) -> str:
     return f": did you mean {known[close[0]]!r}?" if close else ""
 
 
-def _run(
+def _instead(
     one: Check,
     judge: Judge,
     before: Sequence[CheckResult],
     run: Callable[[Check], CheckResult],
-) -> CheckResult:
-    blocking = blocker(one.stage, before)
-    unasked = one.law and judge.capabilities.greedy
+) -> CheckResult | None:
+    """The result of a check that others block, or settle; None if it is to be run."""
+    if not one.is_for(judge.contract) or (one.law and judge.capabilities.greedy):
+        return None
     settled = None if judge.options.only or one.id in FIRST else settled_by(one.stage, before)
-    if settled and one.is_for(judge.contract) and not unasked:
+    if settled:
         return one.result(Outcome(Status.NOT_RUN, f"settled by {settled}"))
-    if blocking is not None and one.is_for(judge.contract) and not unasked:
-        if not explains(one, before):
-            return one.result(Outcome(Status.NOT_RUN, f"blocked by {blocking}"))
-        run = partial(explained, judge=judge, before=before, run=run)
-    result, expected = run(one), judge.options.expected_failures
+    blocking = blocker(one.stage, before)
+    if blocking is None:
+        return None
+    if explains(one, before):
+        return explained(one, judge=judge, before=before, run=run)
+    return one.result(Outcome(Status.NOT_RUN, f"blocked by {blocking}"))
+
+
+def _as_expected(one: Check, result: CheckResult, judge: Judge) -> CheckResult:
+    """A result with why it may have come about, and as what was expected of the check."""
+    expected = judge.options.expected_failures
     if why := explanation(result, judge):
         evidence = {**result.evidence, "explanation": why}
         result = replace(result, message=f"{result.message}; {why}", evidence=evidence)

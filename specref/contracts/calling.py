@@ -5,7 +5,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -158,18 +158,17 @@ class Verifier:
         step = self.capabilities.batch or max(1, len(batch))
         parts = []
         deadline = deadline or Deadline()
-        if coins is None and 0 < len(batch) <= step:
-            self._asks(batch, deadline)
-            answer = self._read(partial(self.raw, batch, rng), batch, rng)
-            deadline.restart()
-            return answer
         for start in range(0, len(batch), step):
-            chunk = batch[start : start + step]
+            chunk = batch if len(batch) <= step else batch[start : start + step]
             own = None if coins is None else deepcopy(coins[start : start + step])
             self._asks(chunk, deadline)
-            parts.append(self._read(partial(self.raw, chunk, rng, own), chunk, rng, own))
+            with self._explained(chunk, rng, own):
+                arguments, keywords = self.arguments(chunk, rng, own)
+                with self.around_call(chunk, rng):
+                    raw = self.implementation(*arguments, **keywords)
+                parts.append(self.read_answer(raw, chunk))
             deadline.restart()
-        return joined(parts)
+        return parts[0] if len(parts) == 1 and coins is None else joined(parts)
 
     def answers(
         self, batch: Batch, rows: int, rng: np.random.Generator, deadline: Deadline
@@ -185,13 +184,19 @@ class Verifier:
         copies: list[Answer] = []
 
         def read_each() -> list[Answer]:
-            pairs = zip(copies, parts, strict=False)
-            return [self._read(partial(Answer, *copied), part, rng) for copied, part in pairs]
+            found = []
+            for copied, part in zip(copies, parts, strict=False):
+                with self._explained(part, rng):
+                    found.append(self.read_answer(Answer(*copied), part))
+            return found
 
         try:
             for part in parts:
                 self._asks(part, deadline)
-                copies.append(self._read(partial(self.raw, part, rng), part, rng, later=True))
+                with self._explained(part, rng):
+                    raw = self.raw(part, rng)
+                    copied = usual(raw, part)
+                    copies.append(self.read_answer(raw, part) if copied is None else copied)
                 deadline.restart()
         except BrokenContractError:
             read_each()  # what an earlier call did wrong comes first
@@ -213,26 +218,14 @@ class Verifier:
         """Whether a call is so large that no contract makes an implementation take it."""
         return not self.sizes_named and batch.target_probs.size > LARGE
 
-    def _read(
-        self,
-        call: Callable[[], Any],
-        batch: Batch,
-        rng: np.random.Generator,
-        coins: Coins | None = None,
-        *,
-        later: bool = False,
-    ) -> Answer:
-        """What `call` returns, checked; later, by the caller, if it is in the usual form."""
-        large = self.is_large(batch)
-        bounded = large and self.capabilities.device == "cpu"
-        started = time.perf_counter()
+    @contextmanager
+    def _explained(
+        self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
+    ) -> Iterator[None]:
+        """Whatever user code raises in here, or answers, is a broken contract, or not tried."""
         try:
-            with bounded_memory() if bounded else nullcontext():
-                raw = call()
-            if large:
-                self.limits.spend(batch.sizes, time.perf_counter() - started)
-            copied = usual(raw, batch) if later else None
-            return self.read_answer(raw, batch) if copied is None else copied
+            yield
+            return
         except BrokenContractError as error:
             broken = error
         except KeyboardInterrupt:
@@ -243,6 +236,25 @@ class Verifier:
         if broken.row is not None and broken.row < len(batch):
             broken.evidence |= batch.facts(broken.row)
         raise broken
+
+    @contextmanager
+    def around_call(self, batch: Batch, rng: np.random.Generator) -> Iterator[None]:
+        """Around a call: the memory and the time of a large one, and its randomness.
+
+        With coins it should need no other randomness, but it may draw some all the same.
+        """
+        large = self.is_large(batch)
+        started = time.perf_counter()
+        with ExitStack() as around:
+            if large and self.capabilities.device == "cpu":
+                around.enter_context(bounded_memory())
+            around.callback(end_a_copy_of, os.getpid())
+            if not self.only_generators:
+                own = rng if self.own_randomness else deepcopy(rng)
+                around.enter_context(global_randomness(own))
+            yield
+        if large:
+            self.limits.spend(batch.sizes, time.perf_counter() - started)
 
     def _raised(
         self,
@@ -289,7 +301,8 @@ class Verifier:
     def raw(self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None) -> Any:
         """The unchecked result of one call."""
         arguments, keywords = self.arguments(batch, rng, coins)
-        return self.call(arguments, keywords, rng)
+        with self.around_call(batch, rng):
+            return self.implementation(*arguments, **keywords)
 
     def arguments(
         self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
@@ -333,22 +346,6 @@ class Verifier:
             As for `batch.read_answer`.
         """
         return read_answer(raw, batch)
-
-    def call(
-        self, arguments: tuple[Any, ...], keywords: dict[str, Any], rng: np.random.Generator
-    ) -> Any:
-        """Call it; if it takes no generator, seed the global ones from `rng`.
-
-        With coins it should need no other randomness, but it may draw some all the same.
-        """
-        process = os.getpid()
-        try:
-            if self.only_generators:
-                return self.implementation(*arguments, **keywords)
-            with global_randomness(rng if self.own_randomness else deepcopy(rng)):
-                return self.implementation(*arguments, **keywords)
-        finally:
-            end_a_copy_of(process)
 
     def read(self, name: str, values: Floats) -> Floats:
         """Laws as the implementation gets them, rounded or as logits; converted to float64."""

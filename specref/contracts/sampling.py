@@ -64,7 +64,9 @@ class Batches(ABC):
         deadline = Deadline()
 
         def draw() -> Drawn:
-            parts = [self._batch(place, rng, deadline) for place in self._places(trials)]
+            parts = []
+            for place in self._places(trials):
+                parts.append(self._batch(place, rng, deadline))  # noqa: PERF401
             place, blocks, drafts = map(np.concatenate, zip(*parts, strict=True))
             return place, blocks, drafts
 

@@ -123,14 +123,13 @@ def probe_block(
     """
     target, drafter = as_float(target), as_float(drafter)
 
-    def probed_after(drafts: Tokens) -> Probed:
-        p, q = rows_after(target, context, drafts), rows_after(drafter, context, drafts)[:-1]
+    def probed() -> Iterator[tuple[Tokens, float, Probed]]:
         how: dict[str, Any] = {"capabilities": capabilities, "max_runs": max_runs, "kind": kind}
-        return probe_verify(verify, p, q, drafts, **how)
+        for drafts, weight in drafted(drafter, context, lookahead):
+            p, q = rows_after(target, context, drafts), rows_after(drafter, context, drafts)[:-1]
+            yield drafts, weight, probe_verify(verify, p, q, drafts, **how)
 
-    law = drafted(drafter, context, lookahead)
-    found = ((drafts, weight, probed_after(drafts)) for drafts, weight in law)
-    return completed_block(found, target, context, lookahead + 1)
+    return completed_block(probed(), target, context, lookahead + 1)
 
 
 def completed_block(

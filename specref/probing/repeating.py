@@ -23,7 +23,10 @@ def repeated(program: Program) -> set[Outcome]:
     seen: set[Outcome] = set()
     for probe in range(TIMES):
         point = Point({}, probe, probe)
-        (first, asked), (second, again) = (_run(program, point) for _ in range(2))
+        sources = Given(point.answer), Given(point.answer)
+        first = program(sources[0])
+        second = program(sources[1])
+        asked, again = map(_without_seeds, sources)
         if asked != again:
             raise UnequalRunsError(
                 f"it keeps something between calls: {_named(asked)} in one call, "
@@ -38,11 +41,9 @@ def repeated(program: Program) -> set[Outcome]:
     return seen
 
 
-def _run(program: Program, point: Point) -> tuple[Outcome, list[Request]]:
-    source = Given(point.answer)
-    outcome = program(source)
-    # Code that keeps its own generator draws its seed once.
-    return outcome, [request for request in source.requests if request.kind != "seed"]
+def _without_seeds(source: Given) -> list[Request]:
+    """What a run asked for; code that keeps its own generator draws its seed once."""
+    return [request for request in source.requests if request.kind != "seed"]
 
 
 def _named(requests: list[Request]) -> str:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from specref.conformance.checks import identical
+from specref.conformance.public import check
 from specref.conformance.status import Finding, Status
-from specref.conformance.suite import check
 from specref.contracts.capabilities import capable
 from specref.examples import correct, lossy
 

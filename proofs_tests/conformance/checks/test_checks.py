@@ -42,8 +42,8 @@ from specref.conformance.checks import (
     smoke,
     varying,
 )
+from specref.conformance.public import check
 from specref.conformance.status import CheckResult, Finding, Status
-from specref.conformance.suite import check
 from specref.contracts.batch import Batch
 from specref.contracts.capabilities import capable
 from specref.contracts.contract import Contract

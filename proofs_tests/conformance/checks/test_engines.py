@@ -35,9 +35,10 @@ from specref.conformance.checks import engines
 from specref.conformance.checks.engines import estimated_seconds, sizes, texts_needed
 from specref.conformance.options import CheckOptions
 from specref.conformance.pace import Clock
+from specref.conformance.public import check
 from specref.conformance.report import Interrupted, Report
 from specref.conformance.status import Finding, Status
-from specref.conformance.suite import check, prepare
+from specref.conformance.suite import prepare
 from specref.conformance.texts.greedy import greedy_text
 from specref.contracts.table import ENGINE
 from specref.contracts.text.contract import Engine, Text

@@ -12,11 +12,11 @@ from specref.algorithms.trees import topdown
 from specref.arrays import Floats, Ints, one_hot_rows
 from specref.chance import Sampled
 from specref.conformance.checks import CHECKS, greedy_strata
+from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.status import Status
 from specref.conformance.strata.shape import Shape
 from specref.conformance.strata.table import STRATA, crossed
-from specref.conformance.suite import check
 from specref.conformance.texts.argmax import departures, likeliest
 from specref.conformance.texts.greedy import greedy_text
 from specref.contracts.batch import Batch

@@ -19,8 +19,9 @@ from proofs_tests.helpers.engines import (
 )
 from specref.conformance.checks.long_texts import FEWEST, MOST, SETS, Next, budget_of, nexts
 from specref.conformance.options import CheckOptions
+from specref.conformance.public import check
 from specref.conformance.status import CheckResult, Finding, Status
-from specref.conformance.suite import check, prepare
+from specref.conformance.suite import prepare
 from specref.contracts.text.contract import Engine, Text
 from specref.models import Model
 from specref.vocabulary import Vocabulary

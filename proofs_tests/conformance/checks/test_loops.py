@@ -16,8 +16,8 @@ from specref.algorithms import standard
 from specref.algorithms.decoding import decode
 from specref.chance import Sampled
 from specref.conformance.checks.loops import CHECKS
+from specref.conformance.public import check
 from specref.conformance.status import Status
-from specref.conformance.suite import check
 from specref.distributions import normalise
 from specref.models import Model, as_float
 from specref.vocabulary import Tokens

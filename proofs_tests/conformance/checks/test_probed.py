@@ -14,8 +14,8 @@ pytest.importorskip("torch", reason="not_run (torch is not installed)")
 from specref.adapters import reference
 from specref.conformance.checks import probed as checks
 from specref.conformance.checks.probed_rows import VOCABULARIES
+from specref.conformance.public import check
 from specref.conformance.status import Finding, Status
-from specref.conformance.suite import check
 from specref.contracts.capabilities import capable
 from specref.examples.correct import verify
 

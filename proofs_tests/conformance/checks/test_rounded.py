@@ -20,7 +20,7 @@ from specref.conformance.checks.rounded import (
     falls,
     wins,
 )
-from specref.conformance.suite import check
+from specref.conformance.public import check
 from specref.contracts.batch import draw_batch_coins
 from specref.contracts.capabilities import Capabilities, capabilities_of, capable
 from specref.contracts.fixtures import CHAIN_FIXTURES

@@ -16,6 +16,7 @@ from specref.cli import main
 from specref.conformance.checks.shifts import LEAST, cells_needed
 from specref.conformance.checks.situations import CHECKS as SITUATION_CHECKS
 from specref.conformance.options import CheckOptions
+from specref.conformance.public import check
 from specref.conformance.status import Finding, Status
 from specref.conformance.strata.campaign import Campaign
 from specref.conformance.strata.contexts import hashed_pair, pairs_along, vocabulary_of
@@ -30,7 +31,7 @@ from specref.conformance.strata.trees import (
     tree_shapes,
     tree_tokens,
 )
-from specref.conformance.suite import check, prepare
+from specref.conformance.suite import prepare
 from specref.contracts.capabilities import Capabilities, capable
 from specref.contracts.table import CONTRACTS, GENERATE, STEP, TREE
 from specref.contracts.tree.drawing import draw_trees

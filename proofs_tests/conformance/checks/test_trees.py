@@ -25,10 +25,10 @@ from specref.conformance.diagnosis.bugs import TREES, compared_with
 from specref.conformance.diagnosis.ranking import ENOUGH
 from specref.conformance.judge import Judge
 from specref.conformance.options import CheckOptions
+from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.status import Status
 from specref.conformance.strata.table import OWN, TREE_STRATA
-from specref.conformance.suite import check
 from specref.contracts.batch import Batch, read_answer
 from specref.contracts.capabilities import Capabilities, capable
 from specref.contracts.contract import Contract, Subject

@@ -18,7 +18,8 @@ from proofs_tests.helpers.bugs.outside import BUGS
 from proofs_tests.helpers.bugs.verifiers import clean
 from specref.conformance.diagnosis import Diagnosis, Observed, diagnose
 from specref.conformance.diagnosis.laws import Law, law_of
-from specref.conformance.suite import check, laws_compared
+from specref.conformance.public import check
+from specref.conformance.suite import laws_compared
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.table import VERIFY
 from specref.statistics.campaign.levels import total_variation_test

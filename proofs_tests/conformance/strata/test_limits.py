@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from specref.adapters import reference
+from specref.conformance.public import check
 from specref.conformance.strata.limits import LONGEST_TEXT, UNTRIED
-from specref.conformance.suite import check
 from specref.contracts.table import CONTRACTS
 from specref.examples.correct import verify as correct
 from specref.report.kit import kit_report, nowhere

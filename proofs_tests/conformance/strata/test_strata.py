@@ -15,6 +15,7 @@ from specref.batched import verifier
 from specref.cli import main
 from specref.conformance.checks.strata import CHECKS as STRATA_CHECKS
 from specref.conformance.options import CheckOptions
+from specref.conformance.public import check
 from specref.conformance.status import Finding, Status
 from specref.conformance.strata import campaign, table, texts, trees
 from specref.conformance.strata.campaign import Seen
@@ -31,7 +32,7 @@ from specref.conformance.strata.laws import (
 from specref.conformance.strata.shape import Shape
 from specref.conformance.strata.stratum import drawn
 from specref.conformance.strata.table import drawn_pairs
-from specref.conformance.suite import check, prepare
+from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
 from specref.examples.correct import verify as correct
 from specref.report.kit import kit_record, kit_report

@@ -18,9 +18,9 @@ from specref.adapters import IMPLEMENTATIONS
 from specref.arrays import NO_TOKEN
 from specref.coins import race_winner
 from specref.conformance.checks import greedy_strata, identical
+from specref.conformance.public import check
 from specref.conformance.status import Status
 from specref.conformance.strata.calling import called
-from specref.conformance.suite import check
 from specref.contracts.capabilities import Capabilities, capable
 from specref.contracts.contract import Contract, Subject
 from specref.contracts.errors import BrokenContractError

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from proofs_tests.helpers.engines import Speculating, engine
-from specref.conformance.suite import check
+from specref.conformance.public import check
 from specref.contracts.table import ENGINE
 from specref.contrib.engines.board_report import Row, board_page, exit_code_of, verdict_of
 from specref.report.kit import kit_record

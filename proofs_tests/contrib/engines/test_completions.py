@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from specref import Model, Vocabulary
+from specref.conformance.public import check
 from specref.conformance.status import Status
-from specref.conformance.suite import check
 from specref.contracts.text.contract import Engine, Text
 from specref.contrib.engines.completions import completions
 

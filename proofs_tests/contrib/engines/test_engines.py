@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from specref.adapters import IMPLEMENTATIONS
-from specref.conformance.suite import check
+from specref.conformance.public import check
 
 torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
 pytestmark = pytest.mark.usefixtures("undiagnosed")

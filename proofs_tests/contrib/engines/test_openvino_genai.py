@@ -15,8 +15,8 @@ from specref.vocabulary import Tokens
 
 pytest.importorskip("openvino_genai", reason="not_run (openvino_genai is not installed)")
 
+from specref.conformance.public import check
 from specref.conformance.status import Finding
-from specref.conformance.suite import check
 from specref.contrib.engines.on_pairs import PROMPTS
 from specref.contrib.engines.openvino_genai import load_engine
 

@@ -18,7 +18,7 @@ from specref import adapters as implementations
 from specref.adapters import IMPLEMENTATIONS, NotInstalledError
 from specref.adapters.needs import require, title
 from specref.cli import main
-from specref.conformance.suite import check
+from specref.conformance.public import check
 from specref.contracts.capabilities import capabilities_of
 from specref.models import hashed_model
 from specref.vocabulary import Vocabulary

@@ -32,7 +32,7 @@ from specref.adapters.torch_backend import load_verify_block
 from specref.algorithms import block as enumerated
 from specref.algorithms import standard, union
 from specref.chance import exact_distribution
-from specref.conformance.suite import check
+from specref.conformance.public import check
 from specref.distributions import total_variation
 from specref.pairs import Pair, toy_pairs
 from specref.proofs.exact import completed

@@ -86,32 +86,27 @@ class Check:
         elif self.exact and judge.capabilities.dtype in ("float16", "bfloat16"):
             outcome = not_applicable(LOW_PRECISION)
         else:
-            with few_threads():
-                outcome = self._outcome(judge)
+            left_out: list[UntriedError] = []
+            while True:  # again without what the implementation cannot be tried at
+                judge.begin()
+                try:
+                    with few_threads(), unspoiled(KIT, "the sampler"):
+                        outcome = self.ask(judge)
+                except UntriedError as error:
+                    if error.claim is not None and judge.may_leave_out(error.claim):
+                        judge.leave_out(error.claim, error.said)
+                        left_out.append(error)
+                        continue
+                    outcome = self._untried(error)
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as error:
+                    outcome = of_error(error)
+                break
+            outcome = told_untried(refused(outcome, judge), judge.untried)
+            for one in reversed(left_out):
+                outcome = told_untried(outcome, [one.said], str(one))
         return self.result(outcome, time.perf_counter() - started)
-
-    def _outcome(self, judge: Judge) -> Outcome:
-        """What comes of asking, again without what the implementation cannot be tried at."""
-        judge.begin()
-        try:
-            with unspoiled(KIT, "the sampler"):
-                outcome = self.ask(judge)
-        except SpoiledError as error:
-            outcome = failed(str(error), Finding.CONTRACT)
-        except UntriedError as error:
-            if error.claim is not None and judge.may_leave_out(error.claim):
-                judge.leave_out(error.claim, error.said)
-                return told_untried(self._outcome(judge), [error.said], str(error))
-            outcome = self._untried(error)
-        except HungError as error:
-            outcome = unanswered(str(error), **error.evidence)
-        except BrokenContractError as error:
-            outcome = broken(error)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # says nothing about the implementation
-            outcome = inconclusive(f"the check itself raised {described(error)}")
-        return told_untried(refused(outcome, judge), judge.untried)
 
     def _untried(self, error: UntriedError) -> Outcome:
         """The outcome where nothing is left to ask."""
@@ -183,6 +178,17 @@ def edge(
     often = often if chance else "never by the generator of this call"
     numbers = {"chance": chance, "per_million_tokens": 1e6 * rate, **evidence}
     return Outcome(status, f"{message} ({often})", numbers, Finding.EDGE)
+
+
+def of_error(error: BaseException) -> Outcome:
+    """What it says of an implementation that its check raised."""
+    if isinstance(error, SpoiledError):
+        return failed(str(error), Finding.CONTRACT)
+    if isinstance(error, HungError):
+        return unanswered(str(error), **error.evidence)
+    if isinstance(error, BrokenContractError):
+        return broken(error)
+    return inconclusive(f"the check itself raised {described(error)}")
 
 
 def broken(error: BrokenContractError) -> Outcome:

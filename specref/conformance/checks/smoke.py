@@ -115,7 +115,8 @@ def changes(judge: Judge, batch: Batch) -> list[str]:
     verifier, rng = judge.verifier, judge.rng("inputs-unchanged")
     arguments, keywords = verifier.arguments(batch, rng)
     before = [(name, _plain(array).copy()) for name, array in _arrays(arguments, keywords)]
-    verifier.call(arguments, keywords, rng)
+    with verifier.around_call(batch, rng):
+        verifier.implementation(*arguments, **keywords)
     after = [_plain(array) for _, array in _arrays(arguments, keywords)]
     return [
         f"{name}{where} was {old[tuple(where)]} and is {new[tuple(where)]} after the call"
