@@ -28,16 +28,17 @@ def frames(thread: int) -> int:
 
 
 @pytest.mark.parametrize("name", WALKS)
-def test_a_check_reaches_the_sampler_in_few_frames(name: str) -> None:
-    walks: list[int] = []
+def test_a_check_reaches_the_sampler_in_few_frames(name: str, tmp_path: Path) -> None:
+    walk = tmp_path / "walk"  # the sampler may be called in a copy of this process
 
     def verify(target_probs: Any, draft_probs: Any, draft_tokens: Any, *, rng: Any) -> Any:
         threads = {threading.main_thread().ident, threading.get_ident()}
-        walks.append(sum(frames(thread) for thread in threads if thread is not None))
+        if not walk.exists():
+            walk.write_text(str(sum(frames(one) for one in threads if one is not None)))
         return correct(target_probs, draft_probs, draft_tokens, rng=rng)
 
     check(verify, only=[name], detect_tv=0.4)
-    assert 0 < walks[0] <= WALKS[name]
+    assert 0 < int(walk.read_text()) <= WALKS[name]
 
 
 def loaded_by(statement: str) -> list[str]:

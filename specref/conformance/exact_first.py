@@ -80,7 +80,16 @@ def in_a_copy(work: Callable[[], Result], longest: float = LONGEST) -> Result | 
         warnings.simplefilter("ignore", DeprecationWarning)  # threads that wait are of no matter
         child = os.fork()
     if not child:
-        _work_here(work, write)
+        # It ends without what this process would do at its end.
+        try:
+            with os.fdopen(write, "wb") as pipe:
+                pickle.dump(work(), pipe)
+        except BaseException:
+            os._exit(1)
+        finally:
+            with suppress(Exception):
+                sys.stderr.flush()
+            os._exit(0)
     os.close(write)
     try:
         said = _read(read, time.monotonic() + longest)
@@ -94,19 +103,6 @@ def in_a_copy(work: Callable[[], Result], longest: float = LONGEST) -> Result | 
     except Exception:  # it has ended before all was written
         return None
     return found
-
-
-def _work_here(work: Callable[[], Result], write: int) -> None:
-    """Write what the work returns, and end without what this process would do at its end."""
-    try:
-        with os.fdopen(write, "wb") as pipe:
-            pickle.dump(work(), pipe)
-    except BaseException:
-        os._exit(1)
-    finally:
-        with suppress(Exception):
-            sys.stderr.flush()
-        os._exit(0)
 
 
 def _read(read: int, until: float) -> bytes:

@@ -122,14 +122,14 @@ def probe_block(
     True
     """
     target, drafter = as_float(target), as_float(drafter)
-
-    def probed() -> Iterator[tuple[Tokens, float, Probed]]:
-        how: dict[str, Any] = {"capabilities": capabilities, "max_runs": max_runs, "kind": kind}
-        for drafts, weight in drafted(drafter, context, lookahead):
-            p, q = rows_after(target, context, drafts), rows_after(drafter, context, drafts)[:-1]
-            yield drafts, weight, probe_verify(verify, p, q, drafts, **how)
-
-    return completed_block(probed(), target, context, lookahead + 1)
+    how: dict[str, Any] = {"capabilities": capabilities, "max_runs": max_runs, "kind": kind}
+    found: list[tuple[Tokens, float, Probed]] = []
+    for drafts, weight in drafted(drafter, context, lookahead):
+        p, q = rows_after(target, context, drafts), rows_after(drafter, context, drafts)[:-1]
+        found.append((drafts, weight, probe_verify(verify, p, q, drafts, **how)))
+        if found[-1][2].uninterpreted:
+            break
+    return completed_block(found, target, context, lookahead + 1)
 
 
 def completed_block(

@@ -93,27 +93,27 @@ def probe(
 
 
 def probe_program(program: Program, max_paths: int = MAX_PATHS) -> Probed:
-    """As `probe`, for a program."""
-    try:
-        return _attempt(program, max_paths)
-    except TorchImportedError:
-        return _attempt(program, max_paths)
-
-
-def _attempt(program: Program, max_paths: int) -> Probed:
-    try:
-        seen = repeated(program)
+    """As `probe`, for a program; again if it has imported torch meanwhile."""
+    for late in (False, True):
         try:
-            cells = traced_cells(program, max_paths)
-            for outcome in seen - {cell.outcome for cell in cells}:
-                raise EscapedError(f"a run with numbers gave {outcome}, which no trace leads to")
-            return _probed(program, cells, "traced", _seeds(cells))
-        except EscapedError as error:
-            untraced = str(error)
-        cells = searched_cells(program)
-        return _probed(program, cells, "searched", ASSUMPTION, untraced)
-    except CannotInterpretError as error:
-        return Probed({}, {}, 0.0, (), str(error), "none", None, None, program.runs)
+            seen = repeated(program)
+            try:
+                cells = traced_cells(program, max_paths)
+                for outcome in seen - {cell.outcome for cell in cells}:
+                    raise EscapedError(
+                        f"a run with numbers gave {outcome}, which no trace leads to"
+                    )
+                return _probed(program, cells, "traced", _seeds(cells))
+            except EscapedError as error:
+                untraced = str(error)
+            cells = searched_cells(program)
+            return _probed(program, cells, "searched", ASSUMPTION, untraced)
+        except TorchImportedError:
+            if late:
+                raise
+        except CannotInterpretError as error:
+            return Probed({}, {}, 0.0, (), str(error), "none", None, None, program.runs)
+    raise AssertionError("a program is tried twice")
 
 
 def _probed(
