@@ -104,7 +104,7 @@ capable(raged=False)
 run(sampler, [], device=0)
 """
 MODULES = {
-    "check": "conformance/suite",
+    "check": "conformance/public",
     "ClaimsOfCheck": "conformance/options",
     "parametrize": "pytest_plugin/parametrize",
     "capable": "contracts/capabilities",

@@ -166,7 +166,7 @@ class Verifier:
                 arguments, keywords = self.arguments(chunk, rng, own)
                 with self.around_call(chunk, rng):
                     raw = self.implementation(*arguments, **keywords)
-                parts.append(self.read_answer(raw, chunk))
+                parts.append(self.read_answer(self.returned(raw), chunk))
             deadline.restart()
         return parts[0] if len(parts) == 1 and coins is None else joined(parts)
 
@@ -302,7 +302,12 @@ class Verifier:
         """The unchecked result of one call."""
         arguments, keywords = self.arguments(batch, rng, coins)
         with self.around_call(batch, rng):
-            return self.implementation(*arguments, **keywords)
+            raw = self.implementation(*arguments, **keywords)
+        return self.returned(raw)
+
+    def returned(self, raw: Any) -> Any:
+        """What a call returned, before it is read; ways of calling look at it, or keep it."""
+        return raw
 
     def arguments(
         self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None

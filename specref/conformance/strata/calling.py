@@ -203,8 +203,8 @@ class Refilled(Changed):
             known[...] = array
         return known
 
-    def raw(self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None) -> Any:
-        answer = super().raw(batch, rng, coins)
+    def returned(self, raw: Any) -> Any:
+        answer = super().returned(raw)
         copied = deepcopy(answer)
         for part in answer if isinstance(answer, tuple | list) else ():
             _overwrite(part)
@@ -225,8 +225,8 @@ class Kept(Called):
         super().__init__(*arguments, **keywords)
         self._earlier: list[tuple[Any, Any]] = []
 
-    def raw(self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None) -> Any:
-        answer = super().raw(batch, rng, coins)
+    def returned(self, raw: Any) -> Any:
+        answer = super().returned(raw)
         for old, copied in self._earlier:
             if not _equal(old, copied):
                 raise BrokenContractError("a later call changed the answer of an earlier one")
