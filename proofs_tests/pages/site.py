@@ -26,6 +26,7 @@ from specref.models import iid_model
 from specref.report.listing import SECTIONS, listing_of
 from specref.report.listing import rules as listed_rules
 from specref.rules import RULES, Rule
+from specref.wings import registered
 from specref.zoo import ALL
 
 FENCED = re.compile(r"(^```.*?^```$)", flags=re.MULTILINE | re.DOTALL)
@@ -695,8 +696,7 @@ LEFT_OUT = ("installed", "missing")
 def cli_page() -> str:
     """The commands, each with its help and options."""
     body = "\n".join(
-        f".. click:: specref.cli.{module}:{module}_command\n   :prog: specref {name}\n"
-        for name, module in ((name, name.replace("-", "_")) for name in COMMANDS)
+        f".. click:: {place_of_command(name)}\n   :prog: specref {name}\n" for name in COMMANDS
     )
     return f"""# Command line
 
@@ -707,6 +707,20 @@ more: 0 everything holds, 1 a violation was found, 2 misuse or not run, 130 inte
 {body}
 ```
 """
+
+
+def place_of_command(name: str) -> str:
+    """MODULE:NAME of a command, which may be one of a wing.
+
+    Examples
+    --------
+    >>> place_of_command("check"), place_of_command("psi")
+    ('specref.cli.check:check_command', 'specref.contrib.vocabularies.psi_command:psi_command')
+    """
+    if name in registered("commands"):
+        return registered("commands")[name].value
+    module = name.replace("-", "_")
+    return f"specref.cli.{module}:{module}_command"
 
 
 def listing_page(section: str) -> str:
