@@ -11,8 +11,7 @@ from specref.adapters import IMPLEMENTATIONS
 from specref.cli import main
 from specref.cli import matrices as zoo_module
 from specref.cli.targets import find_targets
-from specref.conformance import suite
-from specref.conformance.checks import CHECKS
+from specref.conformance.checks import CHECKS, Check
 from specref.conformance.status import Stage
 
 QUICK = ("--only", "joint/wide", "--detect-tv", "0.2")
@@ -177,14 +176,14 @@ def test_write_takes_a_file_and_claims(tmp_path: Path) -> None:
 def test_ctrl_c_leaves_a_report_of_what_was_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = suite._run
+    run = Check.run
 
-    def interrupted_at_the_boundary(one, *arguments):
+    def interrupted_at_the_boundary(one, judge):
         if one.stage == Stage.BOUNDARY:
             raise KeyboardInterrupt
-        return run(one, *arguments)
+        return run(one, judge)
 
-    monkeypatch.setattr(suite, "_run", interrupted_at_the_boundary)
+    monkeypatch.setattr(Check, "run", interrupted_at_the_boundary)
     file = tmp_path / "report.json"
     only = ("--only", "smoke", "--only", "boundary")
     result = specref("check", "examples.correct:verify", "--json", str(file), *only)

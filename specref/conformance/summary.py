@@ -397,6 +397,7 @@ def asking_for(report: "Report", id_: str) -> str:
     words = ["specref", "check", report.name]
     if str(report.contract) != "verify":
         words += ["--contract", str(report.contract)]
+    words += ["--algorithm", options.algorithm] if options.algorithm else []
     usual = asdict(Capabilities())
     for claim, value in options.claims.items():
         if claim in usual and value == usual[claim]:
