@@ -15,6 +15,7 @@ from specref.conformance.differences import Difference, as_number, numbers, row_
 from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.limits import UNTRIED
 from specref.contracts.capabilities import Capabilities
+from specref.statistics.floats.floats import EQUIVALENCE_MARGIN
 
 if TYPE_CHECKING:
     from specref.conformance.report import Report
@@ -277,6 +278,14 @@ def _cause(report: "Report") -> Iterator[str]:
             yield from wrapped(why, taken=14)
         return
     first = next(iter(found.candidates), None)
+    exact = [_distance(one) for one in report.failures if one.exact]
+    if exact and max(exact) <= EQUIVALENCE_MARGIN["bfloat16"] and not found.known:
+        said = f"the largest exact distance, TV {max(exact):.2g}, is of the size that rounding has"
+        yield from wrapped(f"No known bug is named: {said}.", taken=14)
+        yield from wrapped(
+            "Look for p or q in bfloat16, float16 or integers: docs/low-precision.md"
+        )
+        return
     if first is None or not (first.fits or first.resembles):
         yield from wrapped(" ".join(str(found).split("\n1. ")[0].split()), taken=14)
         yield from _less_likely(found.candidates[:2])
