@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import click
-from transformers.utils import logging
 
 from gpu_tests.benchmarks.contenders import Contender, Ours, Tally, Transformers
 from gpu_tests.benchmarks.lines import OURS, PLAIN, SIZES, Line, Sizes
 from gpu_tests.benchmarks.timing import Spread
 from gpu_tests.pairs import Models, Pair
 from specref.contracts.torch_state import one_thread
+from specref.contrib.engines.quiet_transformers import errors_only
 
 WARM_UP_SEED, WARM_UP_TOKENS = 999, 4
 
@@ -133,9 +133,7 @@ def _ratio(mine: Sequence[Tally], others: Sequence[Tally]) -> dict[str, Any]:
 @click.option("--seed", default=1, show_default=True)
 def main(device: str, seed: int) -> None:
     """Generate by all methods over all pairs, ours and Transformers by turns."""
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    with one_thread():
+    with errors_only(), one_thread():
         found = list(steps(device, SIZES[device], seed))
     for row in rows(found):
         name = " ".join(str(row[key]) for key in list(Line.__annotations__)[:5])

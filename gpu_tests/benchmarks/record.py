@@ -18,12 +18,12 @@ import click
 import torch
 import transformers
 from rich.progress import track
-from transformers.utils import logging
 
 from fixtures.model_pairs.storing import read_card
 from gpu_tests.benchmarks import generation, verification
 from gpu_tests.benchmarks.page import render
 from specref.contracts.torch_state import one_thread
+from specref.contrib.engines.quiet_transformers import errors_only
 from specref.report.machine import check_destination, write_json
 
 MODULES: Mapping[str, Any] = {"verification": verification, "generation": generation}
@@ -135,9 +135,7 @@ def main(
         raise click.UsageError("expected one of --output and --from-json")
     if output:
         check_destination(str(output))
-        logging.set_verbosity_error()
-        logging.disable_progress_bar()
-        with one_thread():
+        with errors_only(), one_thread():
             write_record(output, set(product(parts, devices)), seed)
     if markdown:
         record = json.loads(source.read_text())

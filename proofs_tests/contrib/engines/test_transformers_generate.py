@@ -260,6 +260,8 @@ def test_deprecations_of_the_library_by_itself_are_left_out(monkeypatch) -> None
     handler = logging.Handler()
     monkeypatch.setattr(handler, "emit", lambda record: arrived.append(record.getMessage()))
     logger = logging.getLogger(LOGGER)
+    monkeypatch.setattr(logger, "disabled", False)
+    monkeypatch.setattr(logger, "level", logging.WARNING)  # whatever earlier tests have set
     monkeypatch.setattr(logger, "handlers", [*logger.handlers, handler])
     logging.Logger.warning_once.cache_clear()  # of earlier tests
     Generate("sd", lookahead=2)(TARGET, DRAFTER, (0,), 8, rng())

@@ -26,6 +26,18 @@ def without_progress() -> Iterator[None]:
 
 
 @contextmanager
+def errors_only() -> Iterator[None]:
+    """Log errors alone, and show no progress."""
+    before = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    try:
+        with without_progress():
+            yield
+    finally:
+        transformers_logging.set_verbosity(before)
+
+
+@contextmanager
 def without_deprecations() -> Iterator[None]:
     """Suppress deprecation warnings about the library's own calls, in this thread.
 
