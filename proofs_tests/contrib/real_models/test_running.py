@@ -19,6 +19,7 @@ from specref.contrib.real_models.plan import BUGS, BUGS_OF, Case, Sizes
 from specref.contrib.real_models.record import Record, verdict
 from specref.contrib.real_models.running import missing, prompts_of, run_row
 from specref.contrib.real_models.settings import Setting
+from specref.contrib.real_models.tally import Place
 
 LENGTH = 12
 FOUND = Sizes(96, 0, 1500)
@@ -51,6 +52,23 @@ CLEAN = [
     ("one", "standard", Setting(0.7)),
     ("one", "block", Setting()),
 ]
+
+
+def test_slrs_is_compared_with_exact_match_on_the_same_drafts(pairs, tmp_path):
+    """Exact match accepts a draft with p, SLRS with min(1, p / psi), which is nowhere less."""
+    tally = ran(pairs, tmp_path, "two", Case("tiny", "slrs"), 60)
+    first = tally.places[0]
+    assert first.compared == first.reached
+    assert first.least == pytest.approx(first.matched + first.gain)
+    mean, error = first.gained
+    assert 0 < error < mean
+
+
+def test_a_gain_has_the_error_of_a_mean():
+    place = Place()
+    for least in (0.5, 0.75, 1.0):
+        place.compare(0.5, least)
+    assert place.gained == pytest.approx((0.25, 0.25 / 3**0.5))
 
 
 @pytest.mark.parametrize(("kind", "method", "setting"), CLEAN, ids=lambda one: str(one))

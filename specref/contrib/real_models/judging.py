@@ -223,6 +223,7 @@ def _count(tally: Tally, spot: Spot, p: Tensor, q: Tensor) -> None:
     else:
         lower, upper = psi[:, spot.row, spot.position].tolist()
         least, most = (min(1.0, float(p[token]) / max(x, 1e-300)) for x in (upper, lower))
+        place.compare(float(p[token]), least)
     place.add(accepted, least, most)
 
 

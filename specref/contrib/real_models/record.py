@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from specref.contrib.real_models.plan import Case
-from specref.contrib.real_models.tally import COUNT_ALPHA, Tally
+from specref.contrib.real_models.tally import COUNT_ALPHA, Place, Tally
 from specref.report.machine import as_json, write_json
 
 VERSION = 1
@@ -105,9 +105,26 @@ def figures(case: Case, tally: Tally) -> Mapping[str, Any]:
                 "expected": [round(place.least, 1), round(place.most, 1)],
                 "interval": place.interval,
                 "alpha": COUNT_ALPHA,
+                **_against_exact_match(place),
             }
             for place in tally.places
         ],
+    }
+
+
+def _against_exact_match(place: Place) -> Mapping[str, Any]:
+    """On the same drafts: what exact match accepts, and how much more SLRS does at least."""
+    if place.gained is None:
+        return {}
+    mean, error = place.gained
+    matched = round(place.matched / place.compared, 4)
+    return {
+        "same_drafts": {
+            "drafts": place.compared,
+            "exact_match": matched,
+            "slrs_more": round(mean, 4),
+            "error": round(error, 4),
+        }
     }
 
 

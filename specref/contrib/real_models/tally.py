@@ -32,6 +32,10 @@ class Place:
         The sum of their conditional probabilities, or bounds of it.
     low, high : list of float
         For each of `COUNT_STAKES` the sum of log E exp(stake * accepted) at these bounds.
+    compared : int
+        Drafts of SLRS on which exact match was computed, too: it accepts a draft with p.
+    matched, gain, gain_squares : float
+        On these the sum of p, of what SLRS accepts more at least, and of the squares of that.
     """
 
     reached: int = 0
@@ -40,6 +44,10 @@ class Place:
     most: float = 0.0
     low: list[float] = field(default_factory=lambda: [0.0] * len(COUNT_STAKES))
     high: list[float] = field(default_factory=lambda: [0.0] * len(COUNT_STAKES))
+    compared: int = 0
+    matched: float = 0.0
+    gain: float = 0.0
+    gain_squares: float = 0.0
 
     def add(self, accepted: bool, least: float, most: float) -> None:
         """One draft: whether it was accepted, and bounds of the probability of that."""
@@ -48,6 +56,21 @@ class Place:
             for index, stake in enumerate(COUNT_STAKES):
                 sums[index] += math.log1p(min(1.0, chance) * math.expm1(stake))
         self.least, self.most = self.least + least, self.most + most
+
+    def compare(self, matched: float, least: float) -> None:
+        """One draft, by exact match and by SLRS at least."""
+        self.compared, self.matched = self.compared + 1, self.matched + matched
+        self.gain += least - matched
+        self.gain_squares += (least - matched) ** 2
+
+    @property
+    def gained(self) -> tuple[float, float] | None:
+        """What SLRS accepts more than exact match on the same drafts: mean, standard error."""
+        if self.compared < 2:
+            return None
+        mean = self.gain / self.compared
+        spread = max(0.0, self.gain_squares / self.compared - mean**2)
+        return mean, math.sqrt(spread / (self.compared - 1))
 
     @property
     def interval(self) -> tuple[int, int]:
