@@ -18,9 +18,9 @@ from proofs_tests.pages.pictures.svg import DARK, LIGHT, THEMES, Drawing
 from specref.algorithms import standard
 from specref.chance import exact_distribution
 from specref.conformance.status import Stage
+from specref.contrib.selftest.kill_matrix import Matrix, Row
 from specref.report.palette import GREY, OKABE_ITO, PALE
 from specref.rules import RULES
-from specref.verification.kill_matrix import Matrix, Row
 from specref.zoo import ALL
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeAlias
 Table: TypeAlias = Literal["commands", "contracts", "checks", "implementations", "rules", "doctor"]
 OWN: dict[Table, dict[str, str]] = {
     "commands": {
+        "zoo": "specref.contrib.selftest.command:zoo_command",
         "plan speed": "specref.contrib.speed.command:plan_speed_command",
         "psi": "specref.contrib.vocabularies.psi_command:psi_command",
         "vocabularies": "specref.contrib.vocabularies.command:vocabularies_command",
@@ -32,6 +33,7 @@ OWN: dict[Table, dict[str, str]] = {
     "doctor": {"published models": "specref.contrib.real_models.conversion:what_is_there"},
 }
 COMMANDS_OF_WINGS = {
+    "zoo": "The kill matrix: does every check fail a bug, and is every bug found?",
     "psi": "The decompositions of TEXT: token sequences that spell it, their number, n_max, "
     "forwards.",
     "vocabularies": "Count the vocabulary tables of Timor et al. 2025 again.",

@@ -29,10 +29,10 @@ from specref.chance import exact_distribution
 from specref.conformance.public import check
 from specref.conformance.status import Status
 from specref.contracts.table import STEP
+from specref.contrib.selftest.kill_matrix import kill_matrix
 from specref.models import Model
 from specref.statistics.campaign.blocks import as_blocks
 from specref.verification.exact_laws import DrawnFromLaws
-from specref.verification.kill_matrix import kill_matrix
 from specref.vocabulary import Vocabulary
 from specref.zoo import MUTANTS
 

@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 from proofs_tests.helpers.records import without_seconds
 from specref.cli import cluster, main
 from specref.conformance.public import check
+from specref.contrib.selftest.kill_matrix import kill_matrix
 from specref.examples.correct import verify as correct
 from specref.models import iid_model
 from specref.report.kit import kit_record
@@ -28,7 +29,6 @@ from specref.statistics.campaign.campaign import Campaign
 from specref.statistics.campaign.driver import run
 from specref.statistics.campaign.verdict import CampaignReport
 from specref.verification import main_job
-from specref.verification.kill_matrix import kill_matrix
 from specref.verification.reports import AlgorithmReport, Verification
 from specref.verification.table import TRIED
 from specref.vocabulary import Vocabulary

@@ -9,10 +9,10 @@ from click.testing import CliRunner, Result
 
 from specref.adapters import IMPLEMENTATIONS
 from specref.cli import main
-from specref.cli import matrices as zoo_module
 from specref.cli.targets import find_targets
 from specref.conformance.checks import CHECKS, Check
 from specref.conformance.status import Stage
+from specref.contrib.selftest import matrices as zoo_module
 
 QUICK = ("--only", "joint/wide", "--detect-tv", "0.2")
 LOSSY = ("examples.lossy:verify", "--claim", "one_hot=false", *QUICK)

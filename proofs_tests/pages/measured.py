@@ -17,14 +17,14 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from proofs_tests.pages.console_blocks import ROOT
+from specref.contrib.selftest.kill_matrix import STAGES as ALL_STAGES
+from specref.contrib.selftest.kill_matrix import Matrix, Row, row_of
+from specref.contrib.selftest.kills_report import family, zoo_markdown
 from specref.report.dominance import Told, dominance_page, told
 from specref.report.everywhere_table import everywhere_page
 from specref.report.machine import write_json
-from specref.report.zoo import family, zoo_markdown
 from specref.verification.dominance import Question, ask, questions_of
 from specref.verification.everywhere import Answer, Box, box_of, harder, prove_box
-from specref.verification.kill_matrix import STAGES as ALL_STAGES
-from specref.verification.kill_matrix import Matrix, Row, row_of
 from specref.zoo import ALL
 
 RECORDS = ROOT / "docs" / "records"

@@ -14,14 +14,14 @@ from rich.console import Console
 
 from proofs_tests.helpers.schemas import assert_fits
 from specref.cli import main
-from specref.cli import matrices as zoo_command
 from specref.cli import verify as verify_command
 from specref.conformance.checks import CHECKS
 from specref.conformance.status import Stage, Status
+from specref.contrib.selftest import matrices as zoo_command
+from specref.contrib.selftest.kill_matrix import Matrix, Row
 from specref.report.layout import Column, Prose, Table
 from specref.verification import cases_of, verify
 from specref.verification import main_job as job
-from specref.verification.kill_matrix import Matrix, Row
 from specref.zoo import MUTANTS
 
 WIDTHS = [60, 80]

@@ -36,6 +36,9 @@ from specref.conformance.status import CheckResult, Finding, Stage, Status
 from specref.conformance.strata.shape import Shape
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import CONTRACTS
+from specref.contrib.selftest.html import trigger_html, zoo_html
+from specref.contrib.selftest.kill_matrix import Matrix, Row, kill_matrix
+from specref.contrib.selftest.trigger_matrix import TriggerMatrix, TriggerRow
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy
 from specref.report.charts import bars, curve, intervals
@@ -44,10 +47,7 @@ from specref.report.kit_html import kit_html, replay_line
 from specref.report.main_job_html import verification_html
 from specref.report.page import STYLE, element, html_page, link_of, table
 from specref.report.rules_html import rule_html
-from specref.report.zoo_html import trigger_html, zoo_html
 from specref.verification import AlgorithmReport, Verification, prove
-from specref.verification.kill_matrix import Matrix, Row, kill_matrix
-from specref.verification.trigger_matrix import TriggerMatrix, TriggerRow
 from specref.zoo import MUTANTS
 from specref.zoo.standard.printed import algorithm_5
 

@@ -22,7 +22,6 @@ COMMANDS = {
     "list": "What can be claimed, checked, judged by name or declared.",
     "plan": "How many blocks does a verdict need, and how long does that take?",
     "doctor": "What is installed here, what it is for, and how to get the rest.",
-    "zoo": "The kill matrix: does every check fail a bug, and is every bug found?",
     "vectors": "The published test vectors: write them, check them, or put them to YOUR sampler.",
     **COMMANDS_OF_WINGS,
 }

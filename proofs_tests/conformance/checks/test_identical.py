@@ -20,12 +20,12 @@ from specref.conformance.status import Finding, Status
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
 from specref.contracts.table import TREE, VERIFY
+from specref.contrib.selftest.triggers import BASE_BUGS, Trigger, triggered
 from specref.examples.correct import verify
 from specref.statistics.campaign.levels import ALPHA
 from specref.statistics.identical import detectable_share
 from specref.zoo import ALL
 from specref.zoo.parts.batched import drawing
-from specref.zoo.triggers import BASE_BUGS, Trigger, triggered
 
 WITH_COINS, BARE, *_ = CHECKS  # test_ragged.py has bugs for the others
 

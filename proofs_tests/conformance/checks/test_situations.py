@@ -36,9 +36,9 @@ from specref.contracts.capabilities import Capabilities, capable
 from specref.contracts.table import CONTRACTS, GENERATE, STEP, TREE
 from specref.contracts.tree.drawing import draw_trees
 from specref.contracts.tree.fixtures import WITH
+from specref.contrib.selftest.triggered import ALL
 from specref.models import Model, as_float
 from specref.statistics.features import tokens_to_detect
-from specref.verification.triggered import ALL
 
 pytestmark = pytest.mark.strata
 # A situation and a bug that the stratum finds.

@@ -17,8 +17,8 @@ from specref.conformance.strata.shape import Box, Shape, tried
 from specref.conformance.strata.table import STEP_STRATA, STRATA, TREE_STRATA
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
+from specref.contrib.selftest.triggers import BASE_BUGS, Trigger, triggered
 from specref.examples.correct import verify as correct
-from specref.zoo.triggers import BASE_BUGS, Trigger, triggered
 
 pytestmark = pytest.mark.strata
 BUGS = {bug.id: bug for bug in BASE_BUGS}

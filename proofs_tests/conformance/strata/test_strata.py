@@ -34,10 +34,17 @@ from specref.conformance.strata.stratum import drawn
 from specref.conformance.strata.table import drawn_pairs
 from specref.conformance.suite import prepare
 from specref.contracts.capabilities import capable
+from specref.contrib.selftest.triggers import (
+    BASE_BUGS,
+    MASKING,
+    PADDING,
+    TRIGGERS,
+    Trigger,
+    triggered,
+)
 from specref.examples.correct import verify as correct
 from specref.report.kit import kit_record, kit_report
 from specref.report.kit_html import kit_html
-from specref.zoo.triggers import BASE_BUGS, MASKING, PADDING, TRIGGERS, Trigger, triggered
 
 pytestmark = pytest.mark.strata
 BUGS = {bug.id: bug for bug in (*BASE_BUGS, *MASKING, *PADDING)}
@@ -477,7 +484,7 @@ def test_own_shapes_are_judged():
 BUG_AT_9 = """
 import numpy as np
 from specref.batched import verifier
-from specref.zoo.triggers import BASE_BUGS, Trigger, triggered
+from specref.contrib.selftest.triggers import BASE_BUGS, Trigger, triggered
 
 bug = next(one for one in BASE_BUGS if one.id == "last-token-is-argmax")
 verify = triggered(bug, Trigger("nine", "shape", lambda at: at.rows == 9 and at.size == 9))

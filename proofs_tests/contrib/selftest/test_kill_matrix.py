@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from specref.conformance.checks import CHECKS
-from specref.verification.kill_matrix import Matrix, Row, kill_matrix
+from specref.contrib.selftest.kill_matrix import Matrix, Row, kill_matrix
 from specref.zoo import ALL, MUTANTS
 
 DETECT_TV = 0.2
@@ -81,7 +81,7 @@ def test_a_matrix_is_whole_if_nothing_is_left_out(
     def not_run(id_: str, **options: object) -> Row:
         return Row(id_, (), frozenset(), None)
 
-    monkeypatch.setattr("specref.verification.kill_matrix.row_of", not_run)
+    monkeypatch.setattr("specref.contrib.selftest.kill_matrix.row_of", not_run)
     assert kill_matrix(**asked).whole is whole
 
 

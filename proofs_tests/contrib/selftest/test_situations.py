@@ -12,8 +12,7 @@ from specref.algorithms import autoregressive
 from specref.algorithms.decoding import decode
 from specref.algorithms.trees import topdown
 from specref.chance import Sampled
-from specref.models import Model, hashed_model, iid_model
-from specref.zoo.situations import (
+from specref.contrib.selftest.situations import (
     BUGS,
     CALL_BUGS,
     LOOKAHEAD,
@@ -29,6 +28,7 @@ from specref.zoo.situations import (
     triggered_text,
     verified,
 )
+from specref.models import Model, hashed_model, iid_model
 
 ABC = Vocabulary("abc")
 # Rows differ by context; after three tokens, too.

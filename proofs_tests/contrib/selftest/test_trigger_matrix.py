@@ -7,17 +7,17 @@ import pytest
 from click.testing import CliRunner
 
 from specref.cli import main
-from specref.report.triggers import trigger_markdown, trigger_record
-from specref.report.zoo_html import trigger_html
-from specref.verification.trigger_matrix import (
+from specref.contrib.selftest import situations
+from specref.contrib.selftest.html import trigger_html
+from specref.contrib.selftest.trigger_matrix import (
     TriggerMatrix,
     TriggerRow,
     bugs_of,
     trigger_matrix,
 )
-from specref.verification.triggered import ALL, bugs_at, tree_verifier
-from specref.zoo import situations
-from specref.zoo.triggers import BASE_BUGS, TRIGGERS
+from specref.contrib.selftest.triggered import ALL, bugs_at, tree_verifier
+from specref.contrib.selftest.triggers import BASE_BUGS, TRIGGERS
+from specref.contrib.selftest.triggers_report import trigger_markdown, trigger_record
 
 pytestmark = pytest.mark.strata
 DOCS = Path(__file__).parents[2] / "docs"
@@ -63,7 +63,7 @@ def test_all_strata_that_find_a_bug_are_told() -> None:
 
 
 def test_what_no_stratum_finds_is_looked_for_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    from specref.verification import trigger_matrix as module
+    from specref.contrib.selftest import trigger_matrix as module
 
     monkeypatch.setattr(
         module,

@@ -6,8 +6,8 @@ from typing import NamedTuple, get_args
 from proofs_tests.pages import measured
 from proofs_tests.pages.pictures.svg import Drawing
 from specref.conformance.status import Stage
-from specref.report.zoo import SHORT, said_of_heat_map
-from specref.verification.kill_matrix import STAGES, Matrix
+from specref.contrib.selftest.kill_matrix import STAGES, Matrix
+from specref.contrib.selftest.kills_report import SHORT, said_of_heat_map
 from specref.zoo import entry as zoo
 
 LEFT, TOP, CELL, LINE, GAP = 140, 110, 52, 3, 5

@@ -44,6 +44,6 @@ def zoo_command(**options: Any) -> NoReturn:
       specref zoo --markdown zoo.md --json zoo.json
       specref zoo --triggers one-draft row-0 --workers 2
     """
-    from specref.cli.matrices import judge_zoo  # --help does not need it
+    from specref.contrib.selftest.matrices import judge_zoo  # --help does not need it
 
     judge_zoo(**options)

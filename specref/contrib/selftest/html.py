@@ -1,5 +1,16 @@
 """The kill matrix as a page: a heat map of mutants and stages."""
 
+from specref.contrib.selftest.kill_matrix import STAGES, Matrix, Row
+from specref.contrib.selftest.kills_report import (
+    LEGEND,
+    SHORT,
+    failed_of,
+    kind_of,
+    summary,
+    variation,
+)
+from specref.contrib.selftest.trigger_matrix import WANTED, TriggerMatrix
+from specref.contrib.selftest.triggers_report import total, trigger_rows
 from specref.report.page import (
     Markup,
     again,
@@ -12,10 +23,6 @@ from specref.report.page import (
     section,
     verdict_box,
 )
-from specref.report.triggers import total, trigger_rows
-from specref.report.zoo import LEGEND, SHORT, failed_of, kind_of, summary, variation
-from specref.verification.kill_matrix import STAGES, Matrix, Row
-from specref.verification.trigger_matrix import WANTED, TriggerMatrix
 
 
 def zoo_html(matrix: Matrix, command: str = "") -> str:

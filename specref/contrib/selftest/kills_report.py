@@ -4,9 +4,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from specref.conformance.status import Stage
+from specref.contrib.selftest.kill_matrix import STAGES, Matrix, Row
 from specref.report.layout import Column, Prose, Table
 from specref.report.page import address
-from specref.verification.kill_matrix import STAGES, Matrix, Row
 from specref.zoo import Entry
 
 SHORT = {

@@ -5,15 +5,19 @@ from typing import NoReturn
 
 from specref.cli.cluster import executor_of
 from specref.cli.group import HOLDS, VIOLATED, command_line, leave, progress, show
+from specref.contrib.selftest.html import trigger_html, zoo_html
+from specref.contrib.selftest.kill_matrix import kill_matrix
+from specref.contrib.selftest.kills_report import zoo_markdown, zoo_record, zoo_table
+from specref.contrib.selftest.trigger_matrix import WANTED, trigger_matrix
+from specref.contrib.selftest.triggered import ALL as SITUATIONS
+from specref.contrib.selftest.triggered import bugs_at
+from specref.contrib.selftest.triggers_report import (
+    trigger_markdown,
+    trigger_record,
+    trigger_table,
+)
 from specref.report.everywhere_table import within_docs
 from specref.report.machine import as_json, check_destination, write_json
-from specref.report.triggers import trigger_markdown, trigger_record, trigger_table
-from specref.report.zoo import zoo_markdown, zoo_record, zoo_table
-from specref.report.zoo_html import trigger_html, zoo_html
-from specref.verification.kill_matrix import kill_matrix
-from specref.verification.trigger_matrix import WANTED, trigger_matrix
-from specref.verification.triggered import ALL as SITUATIONS
-from specref.verification.triggered import bugs_at
 from specref.zoo import ALL
 
 MOST = 16
@@ -36,7 +40,7 @@ def judge_zoo(
         check_destination(markdown)
     workers = workers or (1 if ids or cluster else cores())
     if triggers:
-        situations(ids, every, seed, workers, cluster, markdown, html_file, json_file)
+        judge_triggers(ids, every, seed, workers, cluster, markdown, html_file, json_file)
     entries = progress(len(ids or ALL), "mutants and controls")
     with executor_of(workers, cluster) as pool, entries as advance:
         matrix = kill_matrix(
@@ -63,7 +67,7 @@ def cores() -> int:
     return min(given or 1, MOST)
 
 
-def situations(
+def judge_triggers(
     ids: tuple[str, ...],
     every: bool,
     seed: int,
@@ -73,6 +77,7 @@ def situations(
     html_file: str | None,
     json_file: str | None,
 ) -> NoReturn:
+    """The matrix of triggers; leave with the exit code."""
     known = [
         bug
         for one in SITUATIONS.values()

@@ -9,7 +9,7 @@ from specref.conformance.options import CheckOptions
 from specref.conformance.status import Stage, Status
 from specref.conformance.suite import prepare
 from specref.contracts.contract import Contract
-from specref.verification.triggered import ALL, Bugs, bugs_at
+from specref.contrib.selftest.triggered import ALL, Bugs, bugs_at
 
 WANTED = 0.95
 Key = tuple[str, str]

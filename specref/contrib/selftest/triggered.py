@@ -14,8 +14,8 @@ from specref.contracts.capabilities import capable
 from specref.contracts.contract import Contract
 from specref.contracts.table import GENERATE, STEP, TREE, VERIFY
 from specref.contracts.tree.nodes import read
-from specref.zoo import situations, triggers
-from specref.zoo.situations import Decision, Departure, Situation
+from specref.contrib.selftest import situations, triggers
+from specref.contrib.selftest.situations import Decision, Departure, Situation
 
 BEFORE = ("smoke", "boundary", "joint")
 

@@ -2,9 +2,9 @@
 
 from rich.console import Group, RenderableType
 
+from specref.contrib.selftest.trigger_matrix import WANTED, TriggerMatrix, TriggerRow, bugs_of
+from specref.contrib.selftest.triggered import ALL, Bugs
 from specref.report.layout import Column, Prose, Table
-from specref.verification.trigger_matrix import WANTED, TriggerMatrix, TriggerRow, bugs_of
-from specref.verification.triggered import ALL, Bugs
 
 KINDS = {trigger.id: trigger.kind for one in ALL.values() for trigger in one.triggers}
 MISSED = "missed"
@@ -18,6 +18,7 @@ def trigger_table(matrix: TriggerMatrix) -> RenderableType:
 
 
 def trigger_rows(matrix: TriggerMatrix) -> Table:
+    """What finds each bug in each situation."""
     columns = [Column("situation"), Column("bug"), Column("found by", folds=True)]
     return Table(columns, [(row.trigger, row.bug, found_by(row)) for row in matrix.rows])
 
@@ -37,6 +38,7 @@ def total(matrix: TriggerMatrix) -> str:
 
 
 def trigger_record(matrix: TriggerMatrix) -> dict[str, object]:
+    """The matrix as an object that JSON can hold."""
     return {
         "seed": matrix.seed,
         "share": matrix.share,
