@@ -37,7 +37,7 @@ def lab(device: str) -> Iterator["Lab"]:
     """The trained pairs on a device, and what was generated with them."""
     from gpu_tests.lab import Lab
     from gpu_tests.pairs import card_entries
-    from specref.contracts.torch_state import one_thread
+    from specref.contracts.process_state import one_thread
 
     if not card_entries():
         pytest.skip("not_run (fixtures/models is not built)")

@@ -12,7 +12,7 @@ from torch import Tensor
 from gpu_tests.forcing import forced_laws
 from gpu_tests.pairs import Pair
 from gpu_tests.recording import Draws
-from specref.contracts.torch_state import seeded
+from specref.contracts.process_state import seeded
 from specref.contrib.engines.forwards import Block, Forward, blocks, cache_of
 from specref.torch_backend import shape_logits
 

@@ -294,7 +294,7 @@ CROSSING = {
     "conformance/checks": "check_edges",
     "conformance/diagnosis": "open_set",
     "conformance/strata": "serving",
-    "contracts": "inputs generators_of_some",
+    "contracts": "inputs generators_of_some torch_state",
     "probing": "compiled",
     "process": "life",
     "proofs/everywhere": "attacks other_laws planted",

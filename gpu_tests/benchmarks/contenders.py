@@ -13,7 +13,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from gpu_tests.benchmarks.lines import BY_ID, PLAIN, Line
 from gpu_tests.pairs import Pair
-from specref.contracts.torch_state import seeded
+from specref.contracts.process_state import seeded
 from specref.contrib.engines.forwards import Forward, blocks, cache_of
 from specref.torch_backend import Decoder
 

@@ -14,7 +14,7 @@ from gpu_tests.benchmarks.contenders import Contender, Ours, Tally, Transformers
 from gpu_tests.benchmarks.lines import OURS, PLAIN, SIZES, Line, Sizes
 from gpu_tests.benchmarks.timing import Spread
 from gpu_tests.pairs import Models, Pair
-from specref.contracts.torch_state import one_thread
+from specref.contracts.process_state import one_thread
 from specref.contrib.engines.quiet_transformers import errors_only
 
 WARM_UP_SEED, WARM_UP_TOKENS = 999, 4

@@ -22,7 +22,7 @@ from rich.progress import track
 from fixtures.model_pairs.storing import read_card
 from gpu_tests.benchmarks import generation, verification
 from gpu_tests.benchmarks.page import render
-from specref.contracts.torch_state import one_thread
+from specref.contracts.process_state import one_thread
 from specref.contrib.engines.quiet_transformers import errors_only
 from specref.report.machine import check_destination, write_json
 

@@ -14,7 +14,7 @@ import click
 
 from gpu_tests.benchmarks.cases import SIZES, Case, Problem, Sizes, least_bytes
 from gpu_tests.benchmarks.timing import Spread, Stopwatch
-from specref.contracts.torch_state import one_thread
+from specref.contracts.process_state import one_thread
 
 
 def steps(device: str, sizes: Sizes, seed: int) -> Iterator[dict[str, Any]]:

@@ -37,7 +37,7 @@ from specref.conformance.status import Finding, Status
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import capabilities_of
 from specref.contracts.fixtures import CHAIN_FIXTURES
-from specref.contracts.verify.sampling import Blocks
+from specref.contracts.verify import Blocks
 
 THRESHOLD = math.log(1e12)
 Coin = Callable[[np.random.Generator, tuple[int, ...]], Any]

@@ -10,7 +10,7 @@ from specref.chance import Chance, Sampled
 from specref.conformance.public import check
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES
-from specref.contracts.model_calls import AFTER_EOS, read_tokens, until_end
+from specref.contracts.sampling import AFTER_EOS, read_tokens, until_end
 from specref.models import Model
 from specref.vocabulary import Tokens, Vocabulary
 

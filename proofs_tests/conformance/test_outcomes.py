@@ -23,7 +23,7 @@ from specref.conformance.status import Finding, Status
 from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA
 from specref.conformance.strata.texts import Calling, CallStratum
 from specref.contracts.errors import BrokenContractError
-from specref.contracts.model_calls import AFTER_EOS
+from specref.contracts.sampling import AFTER_EOS
 from specref.contracts.timeout import within
 from specref.examples.correct import verify as correct
 from specref.examples.lossy import verify as lossy

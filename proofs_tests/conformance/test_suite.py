@@ -30,7 +30,7 @@ from specref.contracts.contract import Contract
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
 from specref.contracts.sampling import Drawn
 from specref.contracts.table import DRAFTER, GENERATE, STEP, VERIFY
-from specref.contracts.verify.sampling import Blocks, Iterations
+from specref.contracts.verify import Blocks, Iterations
 from specref.models import Model, iid_model
 from specref.statistics.campaign.error_budget import LOOKS, bound_share, evidence_threshold
 from specref.vocabulary import Tokens, Vocabulary

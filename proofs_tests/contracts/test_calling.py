@@ -22,11 +22,24 @@ from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, rows
-from specref.contracts.model_calls import generate_call, read_tokens, step_call
-from specref.contracts.sampling import Steps, batch_sizes, until_eos
+from specref.contracts.sampling import (
+    Steps,
+    batch_sizes,
+    generate_call,
+    read_tokens,
+    step_call,
+    until_eos,
+)
 from specref.contracts.timeout import Deadline, HungError, described, user_code, within
-from specref.contracts.verify.drawing import draw_batch, draw_tokens, sample_batch
-from specref.contracts.verify.sampling import Alone, Blocks, IdlePairs, Iterations
+from specref.contracts.verify import (
+    Alone,
+    Blocks,
+    IdlePairs,
+    Iterations,
+    draw_batch,
+    draw_tokens,
+    sample_batch,
+)
 from specref.models import as_float
 from specref.proofs.exact import completed
 

@@ -22,10 +22,10 @@ from specref.contracts.capabilities import Capabilities, capabilities_of, capabl
 from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES
-from specref.contracts.keywords import accepted_keywords
+from specref.contracts.signature import accepted_keywords
 from specref.contracts.table import CONTRACTS, contracts_of, signed
 from specref.contracts.timeout import TIMEOUT
-from specref.contracts.verify.drawing import sample_batch
+from specref.contracts.verify import sample_batch
 from specref.pytest_plugin.parametrize import parametrize
 from specref.vectors.running import run as run_vectors
 

@@ -15,7 +15,7 @@ from specref.conformance.status import Status
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities, capable
 from specref.contracts.fixtures import CHAIN_FIXTURES
-from specref.contracts.verify.drawing import sample_batch
+from specref.contracts.verify import sample_batch
 from specref.probing import probe_verify
 
 pytestmark = pytest.mark.usefixtures("undiagnosed")

@@ -13,7 +13,7 @@ from specref.contracts.capabilities import Capabilities
 from specref.contracts.fixtures import CHAIN_FIXTURES
 from specref.contracts.signature import by_position, law_kinds, of_arrays
 from specref.contracts.table import GENERATE, RAGGED, STEP, TREE, VERIFY
-from specref.contracts.verify.drawing import sample_batch
+from specref.contracts.verify import sample_batch
 from specref.examples import correct
 
 SMOKE = ["smoke", "boundary/forbidden", "joint/wide", "joint/batch-of-one", "joint/probed"]

@@ -9,7 +9,7 @@ from specref.contracts.timeout import HungError, within
 
 torch = pytest.importorskip("torch", reason="not_run (torch is not installed)")
 
-from specref.contracts.torch_state import one_thread, seed_all  # noqa: E402
+from specref.contracts.process_state import one_thread, seed_all  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

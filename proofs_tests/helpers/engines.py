@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from specref.contracts.text.contract import Engine, Respond, Text
+from specref.contracts.text import Engine, Respond, Text
 from specref.models import Model, as_float, hashed_model
 from specref.vocabulary import Tokens, Vocabulary
 

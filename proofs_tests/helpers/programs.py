@@ -13,7 +13,7 @@ import pytest
 
 from specref.cli.write import harness
 from specref.contracts.fixtures import CHAIN_FIXTURES
-from specref.contracts.verify.drawing import sample_batch
+from specref.contracts.verify import sample_batch
 from specref.process import Process
 
 TOY = """

@@ -14,7 +14,7 @@ from specref.contracts.batch import draw_batch_coins
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities, capable
 from specref.contracts.fixtures import CHAIN_FIXTURES
-from specref.contracts.verify.drawing import sample_batch
+from specref.contracts.verify import sample_batch
 from specref.examples.correct import verify
 
 REPLAY = ["replay/coin-by-coin", "replay/edge-coins", "replay/permuted"]

@@ -20,11 +20,12 @@ from proofs_tests.helpers.bugs.verifiers import BUGS, clean
 from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.status import Status
-from specref.contracts.calling import Verifier, global_randomness
+from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.fixtures import CHAIN_FIXTURES
+from specref.contracts.process_state import global_randomness
 from specref.contracts.timeout import HungError, within
-from specref.contracts.verify.drawing import sample_batch
+from specref.contracts.verify import sample_batch
 from specref.examples.correct import verify
 from specref.probing import probe
 

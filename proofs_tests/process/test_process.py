@@ -19,8 +19,8 @@ from specref.conformance.report import Report
 from specref.contracts.batch import draw_batch_coins
 from specref.contracts.capabilities import Capabilities, capabilities_of
 from specref.contracts.fixtures import CHAIN_FIXTURES
-from specref.contracts.keywords import accepted_keywords
-from specref.contracts.verify.drawing import sample_batch
+from specref.contracts.signature import accepted_keywords
+from specref.contracts.verify import sample_batch
 from specref.examples.harnesses import sampler
 from specref.probing import probe_verify
 from specref.process import CannotStartError, Process, SamplerError

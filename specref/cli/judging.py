@@ -29,13 +29,12 @@ from specref.conformance.status import CheckResult, Status
 from specref.conformance.strata.shape import Shape, shapes
 from specref.conformance.suite import chosen, prepare, run_checks
 from specref.conformance.summary import in_short
+from specref.contracts.asking import isolated, stdout_to
 from specref.contracts.capabilities import Dtype
 from specref.contracts.contract import Contract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.table import CONTRACTS, VERIFY
-from specref.contracts.text.asking import stdout_to
-from specref.contracts.text.contract import Engine
-from specref.contracts.text.isolated import isolated
+from specref.contracts.text import Engine
 from specref.contracts.timeout import TIMEOUT
 from specref.report.kit import kit_junit, kit_record, kit_report
 from specref.report.machine import (

@@ -20,7 +20,7 @@ from specref.cli.group import (
     show,
 )
 from specref.cli.loading import Loaded, load_function
-from specref.contracts.keywords import accepted_keywords
+from specref.contracts.signature import accepted_keywords
 from specref.contracts.table import contracts_of
 from specref.pairs import Profile
 from specref.proofs.exact import check_step

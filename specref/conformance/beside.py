@@ -20,7 +20,7 @@ from specref.arrays import Floats, Ints
 from specref.conformance.judge import Judge
 from specref.contracts.batch import Batch
 from specref.contracts.errors import BrokenContractError
-from specref.contracts.verify.contract import VerifyContract
+from specref.contracts.verify import VerifyContract
 from specref.statistics import TwoSample
 from specref.statistics.campaign.verdict import Verdict
 

@@ -17,11 +17,11 @@ from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities, explicit_claims
 from specref.contracts.contract import Subject, ignored
+from specref.contracts.errors import Limits
 from specref.contracts.fixtures import Fixture, Place
-from specref.contracts.keywords import accepted_keywords
 from specref.contracts.sampling import TEXT, Sampler
-from specref.contracts.situations import Limits
-from specref.contracts.text.journal import Journal
+from specref.contracts.signature import accepted_keywords
+from specref.contracts.text import Journal
 from specref.contracts.timeout import patience
 from specref.rules import DEFAULT, RULES, Rule
 from specref.vocabulary import Tokens

@@ -10,7 +10,7 @@ from specref.contracts.capabilities import Claims, Dtype
 from specref.contracts.contract import Contract
 from specref.contracts.table import contract_named
 from specref.contracts.timeout import TIMEOUT
-from specref.contracts.verify.contract import VERIFY
+from specref.contracts.verify import VERIFY
 from specref.statistics.campaign.levels import ALPHA
 
 if TYPE_CHECKING:

@@ -38,11 +38,10 @@ from specref.conformance.status import (
 )
 from specref.contracts.capabilities import Capabilities, capabilities_of, explicit_claims
 from specref.contracts.contract import Contract, Subject
-from specref.contracts.keywords import accepted_keywords
+from specref.contracts.signature import accepted_keywords
 from specref.contracts.table import signed
-from specref.contracts.text.contract import Engine
-from specref.contracts.text.journal import Journal
-from specref.contracts.verify.contract import VerifyContract
+from specref.contracts.text import Engine, Journal
+from specref.contracts.verify import VerifyContract
 from specref.rules import RULES
 
 __all__ = ["Interrupted", "NotPassedError", "Report", "prepare", "run_checks"]

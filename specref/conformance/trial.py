@@ -15,8 +15,7 @@ from specref.conformance.diagnosis.bugs import bugs_of
 from specref.conformance.differences import Difference, seen_on
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import Fixture, Place
-from specref.contracts.model_calls import until_end
-from specref.contracts.sampling import Sampler
+from specref.contracts.sampling import Sampler, until_end
 from specref.models import Model
 from specref.rules import DEFAULT
 from specref.statistics.campaign.bets import log_mean

@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 
 from specref.conformance.judge import Judge
-from specref.contracts.drafter import DrafterContract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture
-from specref.contracts.generate import GenerateContract
-from specref.contracts.model_calls import giver, until_end
-from specref.contracts.step import StepContract
+from specref.contracts.functions import DrafterContract, GenerateContract, StepContract
+from specref.contracts.sampling import giver, until_end
 from specref.contracts.timeout import Deadline, within
 from specref.distributions import Probabilities
 from specref.models import Model, as_float

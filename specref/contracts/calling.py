@@ -1,13 +1,10 @@
 """Calls user code with given randomness, and checks its answers."""
 
 import os
-import random
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from copy import deepcopy
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,50 +21,46 @@ from specref.contracts.batch import (
     valid,
 )
 from specref.contracts.capabilities import Capabilities
-from specref.contracts.errors import BrokenContractError, UntriedError
-from specref.contracts.keywords import GENERATORS, NAMED, accepted_keywords
-from specref.contracts.logits import as_logits
-from specref.contracts.memory import bounded_memory
-from specref.contracts.signature import law_kinds, of_some
-from specref.contracts.situations import LARGE, Limits, is_memory, stumbled
+from specref.contracts.errors import (
+    LARGE,
+    BrokenContractError,
+    Limits,
+    UntriedError,
+    is_memory,
+    stumbled,
+)
+from specref.contracts.process_state import bounded_memory, global_randomness
+from specref.contracts.signature import GENERATORS, NAMED, accepted_keywords, law_kinds, of_some
 from specref.contracts.timeout import Deadline, described, patience, within
-from specref.contracts.turns import turn
 from specref.supervised import end_a_copy_of
 
-__all__ = ["Verifier", "global_randomness", "within"]
+SHIFTS = {"target_probs": (2.0, -1.5, 0.5), "draft_probs": (-1.0, 1.0, 3.0)}
 
 
-@contextmanager
-def global_randomness(rng: np.random.Generator) -> Iterator[None]:
-    """Seed the global generators of Python, NumPy and torch, and restore them afterwards.
+def as_logits(name: str, laws: Floats, scale: float = 1.0) -> Floats:
+    """The logarithms of laws, -inf for 0, plus a number for each position.
 
-    Only one call at a time: checks in other threads wait.
+    The number repeats every three positions, and is never the same for target and draft: code
+    that takes the exponential of a logit for a probability, without normalising, is wrong.
+
+    Parameters
+    ----------
+    name : {"target_probs", "draft_probs"}
+    laws : ndarray, shape (B, positions, V)
+    scale : float
+        Factor on the numbers that are added.
+
+    Examples
+    --------
+    >>> halves = np.array([[[0.5, 0.5, 0.0]]])
+    >>> as_logits("target_probs", halves).round(3).tolist()
+    [[[1.307, 1.307, -inf]]]
+    >>> as_logits("draft_probs", halves).round(3).tolist()
+    [[[-1.693, -1.693, -inf]]]
     """
-    with turn(partial(_seeded, int(rng.integers(2**31)))):
-        yield
-
-
-def _seeded(seed: int) -> Callable[[], None]:
-    torch = sys.modules.get("torch")
-    # User code may use the legacy generator.
-    kept = random.getstate(), np.random.get_state()  # noqa: NPY002
-    devices = torch.cuda.get_rng_state_all() if torch and torch.cuda.is_initialized() else []
-    cpu = torch and torch.get_rng_state()
-    random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002
-    if torch:
-        from specref.contracts.torch_state import seed_all
-
-        seed_all(seed)
-
-    def undo() -> None:
-        random.setstate(kept[0])
-        np.random.set_state(kept[1])  # noqa: NPY002
-        if torch:
-            torch.set_rng_state(cpu)
-            torch.cuda.set_rng_state_all(devices)
-
-    return undo
+    shift = scale * np.resize(SHIFTS[name], laws.shape[1])
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(laws) + shift[:, None])
 
 
 class Verifier:

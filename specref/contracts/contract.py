@@ -17,9 +17,15 @@ from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture
-from specref.contracts.keywords import NAMED
 from specref.contracts.sampling import Sampler, Steps
-from specref.contracts.signature import PLACES, Read, by_position, models_in_order, of_arrays
+from specref.contracts.signature import (
+    NAMED,
+    PLACES,
+    Read,
+    by_position,
+    models_in_order,
+    of_arrays,
+)
 from specref.rules import DEFAULT, RULES, Rule
 
 RANDOMNESS = ("chance", "rng")

@@ -6,14 +6,11 @@ from types import MappingProxyType
 from typing import Any
 
 from specref.contracts.contract import Contract
-from specref.contracts.drafter import DRAFTER
-from specref.contracts.generate import GENERATE
-from specref.contracts.metrics import METRICS
-from specref.contracts.ragged.contract import RAGGED
-from specref.contracts.step import STEP
-from specref.contracts.text.contract import ENGINE
-from specref.contracts.tree.contract import TREE
-from specref.contracts.verify.contract import VERIFY
+from specref.contracts.functions import DRAFTER, GENERATE, METRICS, STEP
+from specref.contracts.ragged import RAGGED
+from specref.contracts.text import ENGINE
+from specref.contracts.tree import TREE
+from specref.contracts.verify import VERIFY
 
 __all__ = [
     "CONTRACTS",

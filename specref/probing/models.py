@@ -10,7 +10,7 @@ import numpy as np
 
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import Fixture, Place
-from specref.contracts.model_calls import check_end, drawn_from, giver, read_tokens
+from specref.contracts.sampling import check_end, drawn_from, giver, read_tokens
 from specref.models import Model, as_float
 from specref.probing.blocks import ProbedBlock, completed_block
 from specref.probing.calls import CannotInterpretError

@@ -141,7 +141,7 @@ class Program:
 
 @contextmanager
 def _torch_randomness(source: Source) -> Iterator[None]:
-    from specref.contracts.torch_state import one_thread
+    from specref.contracts.process_state import one_thread
     from specref.probing.torch_random import TorchRandomness
     from specref.probing.torch_tracing import Memory, PythonExits
 

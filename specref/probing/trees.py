@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from specref.chance import enumerate_paths
 from specref.contracts.calling import Verifier
-from specref.contracts.tree.fixtures import TOP, TreePlace
-from specref.contracts.tree.nodes import one_row
+from specref.contracts.tree_fixtures import TOP, TreePlace
+from specref.contracts.tree_rules import one_row
 from specref.models import Model, as_float
 from specref.probing.blocks import ProbedBlock, completed_block
 from specref.probing.probe import MAX_RUNS, Probed, probe_program
@@ -37,9 +37,9 @@ def probe_trees(
     --------
     >>> from specref.algorithms.trees import topdown
     >>> from specref.contracts.capabilities import Capabilities
-    >>> from specref.contracts.tree.batch import TreeVerifier
-    >>> from specref.contracts.tree.nodes import as_verifier
-    >>> from specref.contracts.tree.fixtures import tree_place
+    >>> from specref.contracts.tree import TreeVerifier
+    >>> from specref.contracts.tree_rules import as_verifier
+    >>> from specref.contracts.tree_fixtures import tree_place
     >>> from specref.models import iid_model
     >>> from specref.vocabulary import Vocabulary
     >>> p, q = (iid_model(Vocabulary("ab"), row) for row in ([0.25, 0.75], [0.5, 0.5]))

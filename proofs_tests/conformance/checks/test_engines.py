@@ -41,7 +41,7 @@ from specref.conformance.status import Finding, Status
 from specref.conformance.suite import prepare
 from specref.conformance.texts.greedy import greedy_text
 from specref.contracts.table import ENGINE
-from specref.contracts.text.contract import Engine, Text
+from specref.contracts.text import Engine, Text
 from specref.models import Model, hashed_model, iid_model, markov_model
 from specref.report.kit import kit_record
 from specref.report.kit_html import kit_html

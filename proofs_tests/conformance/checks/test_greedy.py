@@ -19,12 +19,11 @@ from specref.conformance.strata.shape import Shape
 from specref.conformance.strata.table import STRATA, crossed
 from specref.conformance.texts.argmax import departures, likeliest
 from specref.conformance.texts.greedy import greedy_text
-from specref.contracts.batch import Batch
+from specref.contracts.batch import NO_NODE, ROOT, Batch, TreeBatch, batch_of_one
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.table import VERIFY
-from specref.contracts.tree.batch import NO_NODE, ROOT, TreeBatch, batch_of_one
-from specref.contracts.tree.nodes import as_verifier
+from specref.contracts.tree_rules import as_verifier
 from specref.models import Model, as_float
 from specref.report import kit
 

@@ -22,7 +22,7 @@ from specref.conformance.options import CheckOptions
 from specref.conformance.public import check
 from specref.conformance.status import CheckResult, Finding, Status
 from specref.conformance.suite import prepare
-from specref.contracts.text.contract import Engine, Text
+from specref.contracts.text import Engine, Text
 from specref.models import Model
 from specref.vocabulary import Vocabulary
 

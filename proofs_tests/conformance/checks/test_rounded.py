@@ -24,7 +24,7 @@ from specref.conformance.public import check
 from specref.contracts.batch import draw_batch_coins
 from specref.contracts.capabilities import Capabilities, capabilities_of, capable
 from specref.contracts.fixtures import CHAIN_FIXTURES
-from specref.contracts.verify.drawing import sample_batch
+from specref.contracts.verify import sample_batch
 from specref.rules import CoinOrder
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN, Dtype, round_to
 

@@ -29,24 +29,30 @@ from specref.conformance.public import check
 from specref.conformance.report import Report
 from specref.conformance.status import Status
 from specref.conformance.strata.table import OWN, TREE_STRATA
-from specref.contracts.batch import Batch, read_answer
+from specref.contracts.batch import (
+    NO_NODE,
+    ROOT,
+    Batch,
+    TreeBatch,
+    as_tree,
+    batch_of_one,
+    read_answer,
+)
 from specref.contracts.capabilities import Capabilities, capable
 from specref.contracts.contract import Contract, Subject
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import rows
 from specref.contracts.table import TREE, VERIFY, signed
-from specref.contracts.tree.batch import (
-    NO_NODE,
-    ROOT,
-    TreeBatch,
-    TreeVerifier,
-    as_tree,
-    batch_of_one,
+from specref.contracts.tree import TreeVerifier
+from specref.contracts.tree_fixtures import (
+    TOP,
+    TREE_FIXTURES,
+    WITH,
+    TreeFixture,
+    sample_trees,
+    tree_place,
 )
-from specref.contracts.tree.drawing import sample_trees
-from specref.contracts.tree.fixtures import TOP, TREE_FIXTURES, WITH, TreeFixture, tree_place
-from specref.contracts.tree.nodes import as_verifier, one_row, read
-from specref.contracts.tree.rules import law, tree_step
+from specref.contracts.tree_rules import as_verifier, law, one_row, read, tree_step
 from specref.models import iid_model
 from specref.probing.trees import probe_trees
 from specref.proofs.exact import completed

@@ -18,7 +18,7 @@ from specref.conformance.checks.texts import transitions
 from specref.conformance.status import Finding, Status
 from specref.conformance.texts.greedy import greedy_text, judge_greedy
 from specref.conformance.texts.markov import Chain, judge_markov
-from specref.contracts.generate import Generate
+from specref.contracts.functions import Generate
 from specref.models import Model, hashed_model, markov_model
 from specref.rules import RULES
 from specref.statistics.campaign.verdict import Verdict

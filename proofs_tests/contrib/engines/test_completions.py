@@ -15,7 +15,7 @@ import pytest
 from specref import Model, Vocabulary
 from specref.conformance.public import check
 from specref.conformance.status import Status
-from specref.contracts.text.contract import Engine, Text
+from specref.contracts.text import Engine, Text
 from specref.contrib.engines.completions import completions
 
 AB = Vocabulary("ab")

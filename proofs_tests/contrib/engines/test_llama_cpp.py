@@ -12,8 +12,8 @@ from specref.adapters import IMPLEMENTATIONS
 from specref.adapters.needs import NotInstalledError
 from specref.conformance.status import Finding
 from specref.conformance.texts.greedy import greedy_text
-from specref.contracts.text.asking import read_text
-from specref.contracts.text.contract import Engine, Text
+from specref.contracts.asking import read_text
+from specref.contracts.text import Engine, Text
 from specref.contrib.checkpoints import named_pair
 from specref.contrib.engines.llama_cpp import load_engine, responding, speculate
 

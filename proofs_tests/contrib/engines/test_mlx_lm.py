@@ -12,7 +12,7 @@ import pytest
 from specref import check
 from specref.adapters import IMPLEMENTATIONS
 from specref.adapters.needs import NotInstalledError
-from specref.contracts.text.asking import read_text
+from specref.contracts.asking import read_text
 from specref.contrib.checkpoints import build, named_pair
 from specref.contrib.engines.mlx_lm import DEFAULTS, PASSED, load_engine
 from specref.contrib.engines.on_pairs import up_to

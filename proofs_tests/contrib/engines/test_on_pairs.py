@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from specref import check
-from specref.contracts.text.contract import Engine, Text
+from specref.contracts.text import Engine, Text
 from specref.contrib.engines.on_pairs import MANY, on_pair
 from specref.vocabulary import Tokens
 

@@ -11,7 +11,7 @@ from specref import check
 from specref.adapters import IMPLEMENTATIONS
 from specref.adapters.needs import NotInstalledError
 from specref.conformance.status import Finding
-from specref.contracts.text.asking import read_text
+from specref.contracts.asking import read_text
 from specref.contrib.checkpoints import named_pair
 from specref.contrib.engines.onnxruntime_genai import load_engine
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specref.contracts.text.contract import Engine
+from specref.contracts.text import Engine
 from specref.vocabulary import Tokens
 
 pytest.importorskip("openvino_genai", reason="not_run (openvino_genai is not installed)")

@@ -16,8 +16,8 @@ from transformers import PreTrainedTokenizerFast
 
 from proofs_tests.contrib.real_models.tiny import save
 from specref.adapters import IMPLEMENTATIONS
-from specref.contracts.text.asking import read_text
-from specref.contracts.text.contract import Engine, Text
+from specref.contracts.asking import read_text
+from specref.contracts.text import Engine, Text
 from specref.contrib.engines.on_pairs import PROMPTS
 from specref.contrib.engines.transformers_text import engine_of_folders, load_engine
 

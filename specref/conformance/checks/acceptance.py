@@ -10,7 +10,7 @@ from specref.conformance.checks.joint import BLOCKS
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
-from specref.contracts.verify.contract import VerifyContract
+from specref.contracts.verify import VerifyContract
 from specref.models import as_float
 from specref.rules import RULES, Rule
 from specref.statistics.campaign.acceptance import compare_lengths, lower_rate

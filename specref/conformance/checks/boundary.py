@@ -14,7 +14,7 @@ from specref.conformance.judge import Judge
 from specref.conformance.options import Profile
 from specref.conformance.status import Finding, Outcome
 from specref.contracts.batch import Answer, Batch
-from specref.contracts.verify.contract import VerifyContract
+from specref.contracts.verify import VerifyContract
 from specref.models import table_model
 from specref.rules import Rule
 from specref.vocabulary import Tokens, Vocabulary

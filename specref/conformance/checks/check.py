@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from specref.conformance.judge import Judge
 from specref.conformance.status import CheckResult, Finding, Outcome, Stage, Status
 from specref.contracts.contract import BatchContract, Contract, ModelContract
-from specref.contracts.errors import BrokenContractError, UntriedError
-from specref.contracts.situations import SITUATIONS
+from specref.contracts.errors import SITUATIONS, BrokenContractError, UntriedError
 from specref.contracts.table import CONTRACTS
 from specref.contracts.timeout import HungError, described
 from specref.spoiled import KIT, SpoiledError, unspoiled
@@ -143,7 +142,7 @@ def few_threads() -> AbstractContextManager[None]:
     """
     if "torch" not in sys.modules:
         return nullcontext()
-    from specref.contracts.torch_state import one_thread
+    from specref.contracts.process_state import one_thread
 
     return one_thread()
 

@@ -19,10 +19,10 @@ from specref.conformance.strata.contexts import hashed_pair, vocabulary_of
 from specref.conformance.strata.laws import drawn_pool
 from specref.conformance.strata.stratum import most_pairs
 from specref.conformance.strata.texts import CallPlace, call_shapes
-from specref.contracts.drafter import DrafterContract
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
-from specref.contracts.model_calls import giver
+from specref.contracts.functions import DrafterContract
+from specref.contracts.sampling import giver
 from specref.contracts.timeout import Deadline, within
 from specref.models import as_float
 from specref.statistics.campaign.campaign import Campaign

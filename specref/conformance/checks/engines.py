@@ -16,8 +16,8 @@ from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
 from specref.conformance.texts.greedy import greedy_difference
 from specref.conformance.trial import Trial, TrialReport
-from specref.contracts.text.asking import SEEDS, Asking, Drafts, printed, stdout_to
-from specref.contracts.text.contract import PLAIN, SPECULATIVE, Engine, TextContract
+from specref.contracts.asking import SEEDS, Asking, Drafts, printed, stdout_to
+from specref.contracts.text import PLAIN, SPECULATIVE, Engine, TextContract
 from specref.models import Model
 from specref.statistics import TwoSample, TwoSampleReport, detectable_distance
 from specref.statistics.campaign.levels import BETA

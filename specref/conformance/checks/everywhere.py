@@ -8,7 +8,7 @@ from specref.chance import Chance, OutsideChanceError, TooManyPathsError
 from specref.conformance.checks.check import Check, failed, not_applicable, passed
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
-from specref.contracts.step import StepContract
+from specref.contracts.functions import StepContract
 from specref.contracts.timeout import within
 from specref.models import Model
 from specref.tracebacks import own_traceback

@@ -20,11 +20,10 @@ from specref.conformance.strata.table import STEP_STRATA, own_calls
 from specref.conformance.texts.greedy import first_departure, greedy_text
 from specref.contracts.batch import Batch
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
-from specref.contracts.model_calls import AFTER_EOS, step_call, until_end
-from specref.contracts.sampling import Steps
-from specref.contracts.step import StepContract
-from specref.contracts.tree.contract import TreeContract
-from specref.contracts.verify.contract import VerifyContract
+from specref.contracts.functions import StepContract
+from specref.contracts.sampling import AFTER_EOS, Steps, step_call, until_end
+from specref.contracts.tree import TreeContract
+from specref.contracts.verify import VerifyContract
 from specref.models import as_float
 
 SIZE, TIMES = 512, 4

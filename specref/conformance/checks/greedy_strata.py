@@ -26,12 +26,11 @@ from specref.conformance.strata.texts import Calling, CallStratum
 from specref.conformance.strata.trees import TreeStratum, tables_of, tree_fixture
 from specref.conformance.texts.argmax import departures, greedy_block, likeliest
 from specref.conformance.texts.greedy import first_departure
-from specref.contracts.batch import Batch
+from specref.contracts.batch import Batch, TreeBatch
 from specref.contracts.calling import Verifier
 from specref.contracts.errors import UntriedError
-from specref.contracts.tree.batch import TreeBatch, TreeVerifier
-from specref.contracts.tree.drawing import draw_trees
-from specref.contracts.tree.fixtures import WITH
+from specref.contracts.tree import TreeVerifier
+from specref.contracts.tree_fixtures import WITH, draw_trees
 
 FEWEST_ROWS, MOST_SHOWN = 64, 32_000
 TOKENS = 32

@@ -13,14 +13,13 @@ from specref.conformance.status import Finding, Outcome
 from specref.conformance.strata.calling import Called
 from specref.conformance.strata.table import FULL_TREE
 from specref.conformance.strata.trees import TreeShape
-from specref.contracts.batch import Answer, Batch
+from specref.contracts.batch import Answer, Batch, TreeBatch
 from specref.contracts.calling import Verifier
 from specref.contracts.errors import UntriedError
-from specref.contracts.ragged.contract import RaggedContract
+from specref.contracts.ragged import RaggedContract
 from specref.contracts.timeout import Deadline, patience, within
-from specref.contracts.tree.batch import TreeBatch
-from specref.contracts.tree.contract import TreeContract
-from specref.contracts.verify.contract import VerifyContract
+from specref.contracts.tree import TreeContract
+from specref.contracts.verify import VerifyContract
 from specref.statistics.identical import alike_at, association, detectable_share, evenness
 
 SIZE = 4

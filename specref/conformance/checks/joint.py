@@ -16,11 +16,10 @@ from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.conformance.trial import Trial, TrialReport
 from specref.contracts.fixtures import CHAIN_FIXTURES, Fixture, Place
-from specref.contracts.model_calls import AFTER_EOS, read_tokens, until_end
-from specref.contracts.step import StepContract
+from specref.contracts.functions import StepContract
+from specref.contracts.sampling import AFTER_EOS, read_tokens, until_end
 from specref.contracts.timeout import within
-from specref.contracts.verify.contract import VerifyContract
-from specref.contracts.verify.sampling import Alone, Blocks, IdlePairs
+from specref.contracts.verify import Alone, Blocks, IdlePairs, VerifyContract
 from specref.laws import Law
 from specref.proofs.exact import proof
 from specref.vocabulary import Tokens

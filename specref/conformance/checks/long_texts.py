@@ -29,9 +29,9 @@ from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
 from specref.conformance.strata.limits import LONGEST_TEXT
 from specref.conformance.texts.greedy import greedy_difference
+from specref.contracts.asking import SEEDS
 from specref.contracts.errors import BrokenContractError
-from specref.contracts.text.asking import SEEDS
-from specref.contracts.text.contract import PLAIN, SPECULATIVE, Engine, TextContract
+from specref.contracts.text import PLAIN, SPECULATIVE, Engine, TextContract
 from specref.statistics.features import FeatureSums, tokens_to_detect
 from specref.vocabulary import Tokens
 

@@ -13,8 +13,8 @@ from specref.conformance.checks.check import Check, failed, not_applicable, pass
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
 from specref.conformance.texts.chains import FLAT, PAIRS, PEAKED
-from specref.contracts.generate import GenerateContract
-from specref.contracts.model_calls import giver
+from specref.contracts.functions import GenerateContract
+from specref.contracts.sampling import giver
 from specref.contracts.timeout import within
 from specref.distributions import overlap
 from specref.models import Model, as_float

@@ -28,12 +28,11 @@ from specref.conformance.status import FIRST, Finding, Outcome, Status
 from specref.conformance.wrong_decision import wrong_decision
 from specref.contracts.contract import ModelContract
 from specref.contracts.errors import UntriedError
-from specref.contracts.generate import GenerateContract
-from specref.contracts.memory import bounded_memory
-from specref.contracts.step import StepContract
+from specref.contracts.functions import GenerateContract, StepContract
+from specref.contracts.process_state import bounded_memory
 from specref.contracts.timeout import patience
-from specref.contracts.tree.contract import TreeContract
-from specref.contracts.tree.fixtures import TOP, WITH, TreePlace, Way, tree_place
+from specref.contracts.tree import TreeContract
+from specref.contracts.tree_fixtures import TOP, WITH, TreePlace, Way, tree_place
 from specref.distributions import total_variation
 from specref.models import Model, table_model
 from specref.probing import probe_block

@@ -14,9 +14,9 @@ from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome, Status
 from specref.conformance.strata.calling import ABSENT, ODD_TEMPERATURES
 from specref.contracts.calling import Verifier
-from specref.contracts.memory import bounded_memory
-from specref.contracts.ragged.contract import RaggedContract
-from specref.contracts.situations import MEMORY, told_sizes
+from specref.contracts.errors import MEMORY, told_sizes
+from specref.contracts.process_state import bounded_memory
+from specref.contracts.ragged import RaggedContract
 from specref.models import Model
 from specref.probing.blocks import ProbedBlock, completed_block
 from specref.probing.probe import Probed
@@ -124,7 +124,7 @@ def at_temperature(heat: float, kind: type[Verifier]) -> type[Verifier]:
 
     Examples
     --------
-    >>> from specref.contracts.ragged.calling import RaggedVerifier
+    >>> from specref.contracts.ragged import RaggedVerifier
     >>> at_temperature(0.3, RaggedVerifier).temperatures(None, 2).tolist()
     [0.3, 0.3]
     """

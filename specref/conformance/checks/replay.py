@@ -17,8 +17,7 @@ from specref.conformance.status import Finding, Outcome
 from specref.contracts.batch import Batch, draw_batch_coins
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.fixtures import CHAIN_FIXTURES
-from specref.contracts.verify.contract import VerifyContract
-from specref.contracts.verify.drawing import sample_batch
+from specref.contracts.verify import VerifyContract, sample_batch
 from specref.rules import RULES, CoinOrder
 from specref.statistics.floats.floats import EQUIVALENCE_MARGIN
 

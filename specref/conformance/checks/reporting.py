@@ -5,8 +5,8 @@ from functools import partial
 from specref.conformance.checks.check import Check, failed, passed
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome
-from specref.contracts.calling import within
-from specref.contracts.metrics import MetricsContract
+from specref.contracts.functions import MetricsContract
+from specref.contracts.timeout import within
 from specref.theory.metrics import METRICS, Iteration, Log
 
 YES, NO = True, False

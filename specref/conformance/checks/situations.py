@@ -16,11 +16,9 @@ from specref.conformance.strata.table import STEP_STRATA, TEXT_STRATA, TREE_STRA
 from specref.conformance.strata.texts import CallStratum, run_calls
 from specref.conformance.strata.trees import TreeShape, TreeStratum, run_trees
 from specref.contracts.calling import Verifier
-from specref.contracts.errors import UntriedError
-from specref.contracts.generate import GenerateContract
-from specref.contracts.situations import told_sizes
-from specref.contracts.step import StepContract
-from specref.contracts.tree.contract import TreeContract
+from specref.contracts.errors import UntriedError, told_sizes
+from specref.contracts.functions import GenerateContract, StepContract
+from specref.contracts.tree import TreeContract
 
 S = TypeVar("S", bound=Sized)
 CELLS = 100_000_000

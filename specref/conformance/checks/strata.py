@@ -42,11 +42,10 @@ from specref.conformance.strata.table import (
 from specref.contracts.batch import Batch
 from specref.contracts.capabilities import AS_TEXT, Capabilities
 from specref.contracts.contract import Contract
-from specref.contracts.ragged.contract import RaggedContract
-from specref.contracts.step import StepContract
-from specref.contracts.tree.batch import TreeVerifier
-from specref.contracts.tree.contract import TreeContract
-from specref.contracts.verify.contract import VerifyContract
+from specref.contracts.functions import StepContract
+from specref.contracts.ragged import RaggedContract
+from specref.contracts.tree import TreeContract, TreeVerifier
+from specref.contracts.verify import VerifyContract
 
 CELLS = 12_000_000
 OWN_COST, PAIRS = 40.0, 3

@@ -16,12 +16,11 @@ from specref.conformance.texts.chains import CHAIN, GUESS
 from specref.conformance.texts.greedy import judge_greedy
 from specref.conformance.texts.markov import judge_markov
 from specref.conformance.trial import TrialReport
-from specref.contracts.calling import within
 from specref.contracts.fixtures import CHAIN_FIXTURES
-from specref.contracts.generate import GenerateContract
+from specref.contracts.functions import GenerateContract
 from specref.contracts.sampling import TEXT
-from specref.contracts.verify.contract import VerifyContract
-from specref.contracts.verify.sampling import SameRows
+from specref.contracts.timeout import within
+from specref.contracts.verify import SameRows, VerifyContract
 from specref.models import Model, as_float
 from specref.statistics import CampaignReport
 from specref.statistics.campaign.planning import typical_trials, typical_tv

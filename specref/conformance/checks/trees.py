@@ -13,10 +13,10 @@ from specref.conformance.checks.independence import rows_independent
 from specref.conformance.checks.joint import outcome_of
 from specref.conformance.judge import Judge
 from specref.conformance.status import Finding, Outcome, Status
-from specref.contracts.tree.batch import ROOT, TreeBatch, as_tree
-from specref.contracts.tree.contract import TreeContract
-from specref.contracts.tree.fixtures import TREE_FIXTURES, WITH, TreeFixture
-from specref.contracts.tree.rules import lengths
+from specref.contracts.batch import ROOT, TreeBatch, as_tree
+from specref.contracts.tree import TreeContract
+from specref.contracts.tree_fixtures import TREE_FIXTURES, WITH, TreeFixture
+from specref.contracts.tree_rules import lengths
 from specref.rules import declarable
 from specref.statistics.campaign.acceptance import compare_lengths
 from specref.statistics.campaign.verdict import AcceptanceResult

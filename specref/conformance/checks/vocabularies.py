@@ -6,7 +6,7 @@ from specref.conformance.checks.check import Check, not_applicable, passed
 from specref.conformance.checks.joint import outcome_of, refuted
 from specref.conformance.judge import Judge
 from specref.conformance.status import Outcome
-from specref.contracts.step import TWO_VOCABULARIES, StepContract
+from specref.contracts.functions import TWO_VOCABULARIES, StepContract
 
 
 def on_fixture(name: str, judge: Judge) -> Outcome:

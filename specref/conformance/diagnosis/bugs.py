@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 
-from specref.contracts.tree.rules import TreeStep
+from specref.contracts.tree_rules import TreeStep
 from specref.rules import RULES
 from specref.zoo import ALL, MUTANTS, OPERATORS, Entry
 from specref.zoo.verifier_operators import variants

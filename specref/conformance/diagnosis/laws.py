@@ -6,7 +6,7 @@ from functools import partial
 
 from specref.algorithms.decoding import Step
 from specref.conformance.diagnosis.observed import Observed
-from specref.contracts.tree.rules import tree_step
+from specref.contracts.tree_rules import tree_step
 from specref.proofs.lazy import Enumerator, ReadableModel, or_reason
 from specref.rules import DEFAULT, rule_of
 from specref.vocabulary import Tokens

@@ -17,11 +17,9 @@ from specref.coins import Coins
 from specref.conformance.strata.campaign import Tokens
 from specref.conformance.texts.argmax import departures, likeliest
 from specref.contracts.batch import Answer, Batch, joined
-from specref.contracts.calling import Verifier
-from specref.contracts.errors import BrokenContractError
-from specref.contracts.keywords import GENERATORS
-from specref.contracts.logits import as_logits
-from specref.contracts.situations import to_blame
+from specref.contracts.calling import Verifier, as_logits
+from specref.contracts.errors import BrokenContractError, to_blame
+from specref.contracts.signature import GENERATORS
 from specref.contracts.timeout import Deadline
 
 OPTIONAL = ("coins", "lens")

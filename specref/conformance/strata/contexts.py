@@ -8,7 +8,7 @@ import numpy as np
 
 from specref.arrays import Floats
 from specref.conformance.strata.laws import Pool
-from specref.contracts.tree.nodes import numbered
+from specref.contracts.tree_rules import numbered
 from specref.models import Model
 from specref.vocabulary import Tokens, Vocabulary
 

@@ -11,7 +11,7 @@ from specref.conformance.strata.shape import Box, Shape, shapes
 from specref.conformance.strata.stratum import Stratum
 from specref.conformance.strata.texts import CallShape, CallStratum, call_shapes
 from specref.conformance.strata.trees import TreeShape, TreeStratum, tree_shapes
-from specref.contracts.tree.fixtures import TOP, WITH
+from specref.contracts.tree_fixtures import TOP, WITH
 
 SMALL = (5, 8, 37)
 MIDDLE = (32_000, 32_768, 50_257, 65_537)

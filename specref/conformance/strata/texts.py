@@ -18,8 +18,7 @@ from specref.conformance.strata.stratum import most_pairs
 from specref.contracts.contract import Subject
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.fixtures import Fixture, Place
-from specref.contracts.model_calls import check_end, giver
-from specref.contracts.sampling import Steps
+from specref.contracts.sampling import Steps, check_end, giver
 from specref.vocabulary import Tokens as Text
 
 IN_TURN = 16

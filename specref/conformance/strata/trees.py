@@ -16,14 +16,13 @@ from specref.conformance.strata.laws import ORDINARY, USUAL, Pool, drawn_pool
 from specref.conformance.strata.rounds import played
 from specref.conformance.strata.shape import Box, told
 from specref.conformance.strata.stratum import most_pairs
+from specref.contracts.batch import TreeBatch
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.fixtures import Rows
 from specref.contracts.timeout import Deadline, within
-from specref.contracts.tree.batch import TreeBatch
-from specref.contracts.tree.drawing import draw_trees
-from specref.contracts.tree.fixtures import TOP, WITH, TreeFixture, Way, tree_place
-from specref.contracts.tree.nodes import numbered
+from specref.contracts.tree_fixtures import TOP, WITH, TreeFixture, Way, draw_trees, tree_place
+from specref.contracts.tree_rules import numbered
 from specref.models import Model
 
 WITHOUT: Way = "without replacement"

@@ -4,9 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specref.arrays import Floats, Ints
-from specref.contracts.batch import Batch
+from specref.contracts.batch import ROOT, Batch, TreeBatch, as_tree
 from specref.contracts.calling import Verifier
-from specref.contracts.tree.batch import ROOT, TreeBatch, as_tree
 from specref.vocabulary import Tokens
 
 Likeliest = NDArray[np.bool_]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specref.contracts.generate import Generate
-from specref.contracts.model_calls import AFTER_EOS, giver
+from specref.contracts.functions import Generate
+from specref.contracts.sampling import AFTER_EOS, giver
 from specref.models import Model, as_float
 from specref.vocabulary import Tokens
 

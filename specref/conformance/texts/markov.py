@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from specref.arrays import Floats, Ints
-from specref.contracts.generate import Generate
-from specref.contracts.model_calls import giver
+from specref.contracts.functions import Generate
+from specref.contracts.sampling import giver
 from specref.contracts.timeout import described
 from specref.models import Model, as_float
 from specref.statistics import Campaign, CampaignCase, CampaignReport

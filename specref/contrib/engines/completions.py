@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.request import Request, urlopen
 
-from specref.contracts.text.contract import Respond, Text
+from specref.contracts.text import Respond, Text
 from specref.contracts.timeout import TIMEOUT
 from specref.vocabulary import Tokens
 

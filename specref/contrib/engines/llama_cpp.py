@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from specref.adapters.needs import imported, require, set_known
-from specref.contracts.text.contract import Engine, Respond, Text
+from specref.contracts.text import Engine, Respond, Text
 from specref.contrib.checkpoints import Law
 from specref.contrib.checkpoints.shaping import NO_SETTINGS
 from specref.contrib.engines.on_pairs import MANY, PROMPTS, Pair, ids_of, on_pair

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from specref.adapters.needs import require, require_parameters
-from specref.contracts.text.contract import Engine, Respond, Text
+from specref.contracts.text import Engine, Respond, Text
 from specref.contrib.checkpoints.shaping import NO_SETTINGS
 from specref.contrib.engines.on_pairs import MANY, Pair, on_pair, up_to
 from specref.vocabulary import Tokens

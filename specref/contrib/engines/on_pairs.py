@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from specref.contracts.sampling import TEXT
-from specref.contracts.text.contract import Engine, Respond
+from specref.contracts.text import Engine, Respond
 from specref.contrib.checkpoints import Law, build, named_pair, shaped
 from specref.vocabulary import Tokens
 

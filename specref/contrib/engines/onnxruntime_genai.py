@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from specref.adapters.needs import require, require_names, tried
-from specref.contracts.text.contract import Engine, Respond, Text
+from specref.contracts.text import Engine, Respond, Text
 from specref.contrib.checkpoints.shaping import NO_SETTINGS
 from specref.contrib.engines.on_pairs import MANY, PROMPTS, Pair, on_pair
 from specref.vocabulary import Tokens

@@ -8,7 +8,7 @@ import torch
 
 from specref.arrays import Floats, Ints, one_hot_rows
 from specref.contracts.capabilities import capable
-from specref.contracts.torch_state import seeded
+from specref.contracts.process_state import seeded
 from specref.vocabulary import Tokens
 
 VerifyRow: TypeAlias = Callable[[torch.Tensor, torch.Tensor, Tokens], Tokens]

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from specref.adapters.needs import set_known
-from specref.contracts.torch_state import seeded
+from specref.contracts.process_state import seeded
 from specref.contrib.engines.quiet_transformers import without_deprecations
 from specref.contrib.engines.toy_tokenizers import DRAFTER_STRANGER, Order, toy_tokenizer
 from specref.contrib.engines.toy_transformers import ToyModel

@@ -8,9 +8,8 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 import torch
 
-from specref.contracts.calling import global_randomness
 from specref.contracts.capabilities import Claims, capable
-from specref.contracts.torch_state import one_thread
+from specref.contracts.process_state import global_randomness, one_thread
 from specref.contrib.engines.toy_transformers import ToyModel
 from specref.models import Model
 from specref.vocabulary import Tokens

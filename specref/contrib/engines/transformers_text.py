@@ -13,7 +13,7 @@ import numpy as np
 
 from specref.adapters.needs import require, set_known
 from specref.contracts.sampling import TEXT
-from specref.contracts.text.contract import Engine, Respond, Text
+from specref.contracts.text import Engine, Respond, Text
 from specref.contrib.checkpoints.shaping import NO_SETTINGS
 from specref.contrib.engines.forwards import Forward, blocks, cache_of
 from specref.contrib.engines.on_pairs import MANY, PROMPTS, Pair, on_pair
@@ -135,7 +135,7 @@ def responding(model: Any, options: Mapping[str, Any], start: Tokens = ()) -> Re
     """Texts by `generate` with these options, after a start that every prompt has."""
     import torch
 
-    from specref.contracts.torch_state import seeded
+    from specref.contracts.process_state import seeded
     from specref.contrib.engines.quiet_transformers import without_deprecations
 
     forwards: list[Forward] = []

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 
-from specref.contracts.torch_state import seeded
+from specref.contracts.process_state import seeded
 from specref.contrib.real_models.generating import ends_of
 from specref.contrib.real_models.pairs import Pair
 

@@ -13,7 +13,7 @@ from specref.chance import Sampled
 from specref.contracts.capabilities import capable
 from specref.contracts.contract import Contract
 from specref.contracts.table import GENERATE, STEP, TREE, VERIFY
-from specref.contracts.tree.nodes import read
+from specref.contracts.tree_rules import read
 from specref.contrib.selftest import situations, triggers
 from specref.contrib.selftest.situations import Decision, Departure, Situation
 

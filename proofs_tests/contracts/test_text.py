@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from proofs_tests.helpers.engines import ABC, ENDING, LAW, PROMPT, Speculating, engine, sampling
+from specref.contracts.asking import Asking, Drafts, printed, read_text
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Subject
 from specref.contracts.errors import BrokenContractError
 from specref.contracts.table import CONTRACTS, ENGINE, contracts_of, signed
-from specref.contracts.text.asking import Asking, Drafts, printed, read_text
-from specref.contracts.text.contract import PLAIN, SPECULATIVE, Engine, Text
-from specref.contracts.text.journal import Asked, Journal
+from specref.contracts.text import PLAIN, SPECULATIVE, Asked, Engine, Journal, Text
 from specref.contracts.timeout import HungError
 from specref.models import Model, iid_model
 from specref.vocabulary import Vocabulary

@@ -1,13 +1,15 @@
-"""Turns with the global generators: begun once, undone once, given back whatever happens."""
+"""Global generators are given back whatever happens; memory is limited for a call."""
 
+import sys
 from collections.abc import Callable
 from threading import Thread
 
+import numpy as np
 import pytest
 
-from specref.contracts import turns
+from specref.contracts import process_state
+from specref.contracts.process_state import available, bounded_memory, turn
 from specref.contracts.timeout import HungError
-from specref.contracts.turns import turn
 
 
 def counted(done: list[str]) -> Callable[[], Callable[[], None]]:
@@ -60,7 +62,7 @@ def test_an_undoing_that_fails_gives_its_turn_back() -> None:
 
 
 def test_who_waits_too_long_for_a_turn_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "LONGEST", 5 * turns.SLICE)
+    monkeypatch.setattr(process_state, "LONGEST", 5 * process_state.SLICE)
     errors: list[BaseException] = []
 
     def other() -> None:
@@ -77,3 +79,31 @@ def test_who_waits_too_long_for_a_turn_is_told(monkeypatch: pytest.MonkeyPatch) 
     (error,) = errors
     assert isinstance(error, HungError)
     assert str(error).startswith("waited 0.1 s for another call")
+
+
+UNKNOWN = available() is None or sys.platform != "linux"
+NO_LIMITS = "not_run (the system says not how much memory is available)"
+
+
+@pytest.mark.skipif(UNKNOWN, reason=NO_LIMITS)
+def test_what_would_use_up_memory_raises_there_and_only_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    free = available()
+    assert free is not None
+    half = free // 2  # other tests run beside this one
+    monkeypatch.setattr(process_state, "available", lambda: half)
+    almost_all = int(0.95 * half)  # never written, so that it is never taken
+    with bounded_memory(), pytest.raises(MemoryError):
+        np.empty(almost_all, dtype=np.uint8)
+    assert len(np.empty(almost_all, dtype=np.uint8)) == almost_all
+
+
+@pytest.mark.skipif(UNKNOWN, reason=NO_LIMITS)
+def test_the_limit_ends_with_a_call_that_raises() -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with pytest.raises(ZeroDivisionError), bounded_memory():
+        1 / 0  # noqa: B018
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before

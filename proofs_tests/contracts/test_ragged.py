@@ -24,8 +24,7 @@ from specref.conformance.strata.calling import called
 from specref.contracts.capabilities import Capabilities, capable
 from specref.contracts.contract import Contract, Subject
 from specref.contracts.errors import BrokenContractError
-from specref.contracts.ragged.calling import TEMPERATURES, RaggedVerifier, likeliest
-from specref.contracts.ragged.parameters import problem
+from specref.contracts.ragged import TEMPERATURES, RaggedVerifier, likeliest, problem
 from specref.contracts.table import RAGGED, VERIFY, contracts_of, signed
 from specref.contracts.timeout import Deadline
 

@@ -1,18 +1,20 @@
-"""The contract ``step``: a context in, one block out; the implementation drafts itself."""
+"""The contracts of functions that are not given drafts: of two models, a drafter, or a log."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar, Protocol
 
 import numpy as np
 
+from specref.arrays import Floats
 from specref.contracts.capabilities import Capabilities
-from specref.contracts.contract import RANDOMNESS, ModelContract, Subject
+from specref.contracts.contract import RANDOMNESS, Contract, ModelContract, Subject
 from specref.contracts.fixtures import Fixture, Place
-from specref.contracts.model_calls import read_tokens, step_call
-from specref.contracts.sampling import Sampler, Steps
+from specref.contracts.sampling import TEXT, Sampler, Steps, generate_call, read_tokens, step_call
 from specref.models import Model
+from specref.rules import Rule
+from specref.theory.metrics import Iteration
 from specref.vocabulary import Tokens
 from specref.zoo import FIXTURES_OF
 from specref.zoo.vocabulary_fixtures import TEXT_FIXTURES, TOKEN_FIXTURES
@@ -108,3 +110,75 @@ class StepContract(ModelContract):
 
 
 STEP = StepContract("step", Step, ("target", "drafter", "context", "lookahead"), RANDOMNESS)
+
+
+class Generate(Protocol):
+    """Contract ``generate``: a context in, `tokens` tokens out (fewer only after EOS)."""
+
+    def __call__(
+        self, target: Model, drafter: Model, context: Tokens, tokens: int, rng: np.random.Generator
+    ) -> Tokens: ...
+
+
+class GenerateContract(ModelContract):
+    coarse_tv: ClassVar[float | None] = 0.15
+    quick_checks: ClassVar[tuple[str, ...]] = (
+        "smoke",
+        "end-to-end/greedy",
+        "end-to-end/markov",
+        "end-to-end/wide",
+        "end-to-end/probed",
+        "end-to-end/probed-12-tokens",
+    )
+
+    def calls(self, subject: Subject, fixture: Fixture) -> Steps:
+        """A sampler of one text at a time."""
+        return self.texts(subject, fixture, TEXT)
+
+    def texts(self, subject: Subject, fixture: Fixture, tokens: int) -> Steps:
+        """A sampler of the first tokens of texts."""
+        call = generate_call(subject.function, fixture, tokens)
+        return Steps(call, fixture, tokens, subject.timeout, subject.advance)
+
+
+GENERATE = GenerateContract(
+    "generate", Generate, ("target", "drafter", "context", "tokens"), RANDOMNESS
+)
+
+
+class Drafter(Protocol):
+    """Contract ``drafter``: drafts, and the laws that they are declared to come from."""
+
+    def __call__(
+        self, drafter: Model, context: Tokens, lookahead: int, rng: np.random.Generator
+    ) -> tuple[Tokens, Floats]:
+        """Draft up to `lookahead` tokens; q has a row for each."""
+        ...
+
+
+class DrafterContract(Contract):
+    """The contract ``drafter``; nothing is verified."""
+
+    def takes_rule(self, rule: Rule) -> bool:
+        return False
+
+
+DRAFTER = DrafterContract("drafter", Drafter, ("drafter", "context", "lookahead"), RANDOMNESS)
+
+
+class Reported(Protocol):
+    """Contract ``metrics``: a log of iterations in, the figure that it is said to be out."""
+
+    def __call__(self, log: Sequence[Iteration]) -> object:
+        """The figure that `Capabilities.metric` names."""
+        ...
+
+
+class MetricsContract(Contract):
+    """The contract ``metrics``; nothing is verified."""
+
+    def takes_rule(self, rule: Rule) -> bool:
+        return False
+
+
+METRICS = MetricsContract("metrics", Reported, ("log",))

@@ -9,13 +9,11 @@ from specref.adapters.reference import verify_tree
 from specref.contracts.batch import Batch
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
-from specref.contracts.errors import BrokenContractError, UntriedError
+from specref.contracts.errors import LARGE, SITUATIONS, BrokenContractError, UntriedError, stumbled
 from specref.contracts.fixtures import CHAIN_FIXTURES
-from specref.contracts.situations import LARGE, SITUATIONS, stumbled
-from specref.contracts.tree.batch import TreeVerifier
-from specref.contracts.tree.contract import TREE
-from specref.contracts.tree.fixtures import TREE_FIXTURES
-from specref.contracts.verify.drawing import sample_batch
+from specref.contracts.tree import TREE, TreeVerifier
+from specref.contracts.tree_fixtures import TREE_FIXTURES
+from specref.contracts.verify import sample_batch
 from specref.examples.correct import verify
 
 

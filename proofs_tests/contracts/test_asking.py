@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from proofs_tests.helpers.engines import PROMPT, misbehaving
+from specref.contracts.asking import Asking, Child, isolated
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import Subject
 from specref.contracts.errors import BrokenContractError
-from specref.contracts.text.asking import Asking
-from specref.contracts.text.contract import PLAIN, SPECULATIVE
-from specref.contracts.text.isolated import Child, isolated
+from specref.contracts.text import PLAIN, SPECULATIVE
 from specref.contracts.timeout import HungError
 
 

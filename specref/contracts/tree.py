@@ -1,24 +1,37 @@
 """The contract ``tree``: drafted trees of a batch in, blocks out."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from specref.arrays import Floats, Ints
+from specref.arrays import NO_TOKEN, Floats, Ints
 from specref.coins import Coins
-from specref.contracts.batch import Batch
+from specref.contracts.batch import Batch, TreeBatch, as_tree
 from specref.contracts.calling import Verifier
 from specref.contracts.capabilities import Capabilities
 from specref.contracts.contract import BatchContract, Subject
 from specref.contracts.fixtures import Fixture
-from specref.contracts.sampling import Sampler
-from specref.contracts.tree.batch import TreeVerifier
-from specref.contracts.tree.drawing import sample_trees
-from specref.contracts.tree.fixtures import TREE_FIXTURES, TreeFixture
-from specref.contracts.tree.sampling import Trees
-from specref.contracts.verify.drawing import sample_batch
+from specref.contracts.sampling import Batches, Drawn, Sampler, until_eos
+from specref.contracts.timeout import Deadline
+from specref.contracts.tree_fixtures import TREE_FIXTURES, TreeFixture, draw_trees, sample_trees
+from specref.contracts.verify import sample_batch
 from specref.rules import declarable
+
+
+class Trees(Batches):
+    """One iteration on trees of all places of a fixture, mixed in each batch."""
+
+    def __init__(self, verifier: Verifier, fixture: TreeFixture) -> None:
+        super().__init__(verifier, fixture, 0)
+        self.trees = fixture
+
+    def _batch(self, place: Ints, rng: np.random.Generator, deadline: Deadline) -> Drawn:
+        batch = draw_trees(self.trees, self.tables, self.tables.root[place], place, rng)
+        tokens = self.verifier.answer(batch, rng, deadline=deadline).tokens[
+            :, : self.fixture.lookahead + 1
+        ]
+        return place, until_eos(self.fixture, tokens), np.full((len(place), 1), NO_TOKEN)
 
 
 class VerifyTree(Protocol):
@@ -61,6 +74,28 @@ class VerifyTree(Protocol):
             How many tokens each row has.
         """
         ...
+
+
+class TreeVerifier(Verifier):
+    """An implementation of the contract ``tree``; drafts without parents are given as chains."""
+
+    def shaped(self, batch: Batch) -> TreeBatch:
+        """A batch of trees; drafts without parents are chains."""
+        return as_tree(batch)
+
+    def answer(
+        self,
+        batch: Batch,
+        rng: np.random.Generator,
+        coins: Coins | None = None,
+        deadline: Deadline | None = None,
+    ) -> Any:
+        return super().answer(as_tree(batch), rng, coins, deadline)
+
+    def arguments(
+        self, batch: Batch, rng: np.random.Generator, coins: Coins | None = None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return super().arguments(as_tree(batch), rng, coins)
 
 
 class TreeContract(BatchContract):

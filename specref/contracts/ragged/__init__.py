@@ -1,1 +1,0 @@
-"""The contract ``ragged``: drafts of all requests in one array, as engines hold them."""

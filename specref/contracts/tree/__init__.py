@@ -1,1 +1,0 @@
-"""The contract `tree`: drafted trees of a batch in, blocks out."""

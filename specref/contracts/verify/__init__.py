@@ -1,1 +1,0 @@
-"""The contract `verify`: drafts of a batch in, blocks out."""
